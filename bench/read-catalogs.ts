@@ -4,8 +4,8 @@
  * process of its own, bundled as the program is, so that its memory is that of the reader alone.
  */
 import { performance } from 'node:perf_hooks';
-import { filterCatalog } from '../src/openshift/catalog/filter/filter-catalog.ts';
-import { readCatalog } from '../src/openshift/catalog/read/read-catalog.ts';
+import { filterCatalog } from '../src/fbc/filter/filter-catalog.ts';
+import { readCatalog } from '../src/fbc/read/read-catalog.ts';
 
 const started = performance.now();
 const catalogs = await Promise.all(

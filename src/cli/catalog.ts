@@ -4,11 +4,7 @@ import { UsageError } from '../base/errors.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import {
-  parseCatalogSource,
-  type CatalogSource,
-  type CatalogSelection,
-} from '../openshift/catalog/selection.ts';
+import { parseCatalogSource, type CatalogSource, type CatalogSelection } from '../fbc/source.ts';
 import { platformOf, type RpmArchitecture } from '../openshift/release/release-bundle.ts';
 import { openBuildTools, type BuildTools } from '../recipes/build-tools.ts';
 import {

@@ -1,4 +1,4 @@
-import type { LocalCatalog } from '../base/local-catalog.ts';
+import type { LocalCatalog } from '../fbc/source.ts';
 import type { Secret } from '../base/secret.ts';
 
 export type ReleaseChannel = 'stable' | 'fast' | 'candidate' | 'eus';

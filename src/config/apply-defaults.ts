@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { parseDuration } from '../base/text/words.ts';
-import { parseLocalCatalog } from '../base/local-catalog.ts';
+import { parseLocalCatalog } from '../fbc/source.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type {
   ApplianceConfig,

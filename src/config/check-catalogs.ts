@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '../base/errors.ts';
-import { CATALOG_HINT, nameLocalCatalog, parseLocalCatalog } from '../base/local-catalog.ts';
-import type { LocalCatalog } from '../base/local-catalog.ts';
+import { CATALOG_HINT, nameLocalCatalog, parseLocalCatalog } from '../fbc/source.ts';
+import type { LocalCatalog } from '../fbc/source.ts';
 import { checkReferenceShape } from './check-shapes.ts';
 import type { DocumentProblem } from '../base/errors.ts';
 import { readSchema } from '../shape/document.ts';

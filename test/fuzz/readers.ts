@@ -9,7 +9,7 @@ import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts
 import { decodeInitrd } from '../../src/ignition/initrd.ts';
 import { listSites } from '../../src/sites/sources/read-sites.ts';
 import { decodeConfigArchive } from '../../src/openshift/agent-config-image/config-archive.ts';
-import { readCatalog } from '../../src/openshift/catalog/read/read-catalog.ts';
+import { readCatalog } from '../../src/fbc/read/read-catalog.ts';
 import { parseBundleFile } from '../../src/media/index/bundle-file.ts';
 import { parseMediaIndex } from '../../src/media/index/media-index.ts';
 import { parseKeys } from '../../src/openshift/signature/openpgp/keys.ts';

@@ -9,11 +9,7 @@ import { unzstd } from '../../src/base/decode/threads.ts';
 import { readCsvTable } from '../../src/sites/sources/read-csv-table.ts';
 import { readYamlTable } from '../../src/sites/sources/read-yaml-table.ts';
 import { parseIgnition } from '../../src/ignition/config.ts';
-import {
-  parseObject,
-  scanObject,
-  startScan,
-} from '../../src/openshift/catalog/read/json-documents.ts';
+import { parseObject, scanObject, startScan } from '../../src/fbc/read/json.ts';
 import { askHelper } from '../../src/registry/client/credentials.ts';
 import { readFiles } from '../../src/registry/layers/read.ts';
 import { layerOf, packLayer } from '../support/images.ts';

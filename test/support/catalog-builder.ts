@@ -6,7 +6,7 @@ import type {
   ChannelEntry,
   DocumentPlace,
   Requirement,
-} from '../../src/openshift/catalog/catalog.ts';
+} from '../../src/fbc/catalog.ts';
 
 const PLACE: DocumentPlace = {
   file: 'catalog.json',

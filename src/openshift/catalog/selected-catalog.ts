@@ -1,11 +1,11 @@
 import type { Digest } from '../../base/digest.ts';
 import type { Descriptor } from '../../registry/manifest.ts';
-import type { AddedBundle } from './dependencies/resolve-dependencies.ts';
+import type { AddedBundle } from '../../fbc/dependencies.ts';
 import type { Reference } from '../../registry/reference.ts';
 import { groupBy } from '../../base/lists.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { Catalog, CatalogBundle } from './catalog.ts';
-import { findGraphProblems, findHead } from './filter/channel-graph.ts';
+import type { Catalog, CatalogBundle } from '../../fbc/catalog.ts';
+import { findGraphProblems, findHead } from '../../fbc/channel-graph.ts';
 
 /** A bundle that is selected, with every image that it needs, its own included; each once. */
 export type SelectedBundle = {

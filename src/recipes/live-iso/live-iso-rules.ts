@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { SealiftError } from '../../base/errors.ts';
-import { parseLocalCatalog } from '../../base/local-catalog.ts';
+import { parseLocalCatalog } from '../../fbc/source.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { CpuArchitecture } from '../../config/appliance-config.ts';
@@ -8,8 +8,8 @@ import { parseReleaseVersion } from '../../config/check-shapes.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
 import { readTexts, type View } from '../../shape/document.ts';
 import type { ConfigRule } from '../../config/load-config.ts';
-import { completeVersion } from '../../openshift/catalog/filter/version/version-constraint.ts';
-import { parseCatalogSource } from '../../openshift/catalog/selection.ts';
+import { completeVersion } from '../../fbc/constraint.ts';
+import { parseCatalogSource } from '../../fbc/source.ts';
 import {
   CONFIGURE,
   needsNewerRelease,

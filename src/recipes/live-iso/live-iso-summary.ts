@@ -1,6 +1,6 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import { describeOutput, type DescribedOutput } from '../../media/output/claim-iso.ts';
-import type { AddedBundle } from '../../openshift/catalog/dependencies/resolve-dependencies.ts';
+import type { AddedBundle } from '../../fbc/dependencies.ts';
 import {
   bundleKey,
   planBundleCosts,

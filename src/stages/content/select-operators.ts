@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { ConfigError, IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
 import type { Stage } from '../../engine/stage.ts';
-import { nameLocalCatalog, type LocalCatalog } from '../../base/local-catalog.ts';
+import { nameLocalCatalog, type LocalCatalog } from '../../fbc/source.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import {
   extractCatalog,
@@ -9,23 +9,17 @@ import {
   openServerImage,
   type CatalogImage,
 } from '../../openshift/catalog/image/catalog-image.ts';
-import {
-  filterCatalog,
-  type FilteredCatalog,
-} from '../../openshift/catalog/filter/filter-catalog.ts';
-import { readCatalog } from '../../openshift/catalog/read/read-catalog.ts';
+import { filterCatalog, type FilteredCatalog } from '../../fbc/filter/filter-catalog.ts';
+import { readCatalog } from '../../fbc/read/read-catalog.ts';
 import { importOciLayout } from '../../openshift/catalog/image/local-catalog.ts';
 import { rebuildCatalog } from '../../openshift/catalog/image/rebuild-catalog.ts';
-import {
-  resolveDependencies,
-  type ResolvedCatalog,
-} from '../../openshift/catalog/dependencies/resolve-dependencies.ts';
+import { resolveDependencies, type ResolvedCatalog } from '../../fbc/dependencies.ts';
 import {
   listBundles,
   listPackages,
   type SelectedCatalog,
 } from '../../openshift/catalog/selected-catalog.ts';
-import type { CatalogSelection } from '../../openshift/catalog/selection.ts';
+import type { CatalogSelection } from '../../fbc/source.ts';
 import type { ImageTools } from '../../openshift/image-access.ts';
 import type { Selection } from '../../openshift/mirror/fetch-images.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/release-bundle.ts';

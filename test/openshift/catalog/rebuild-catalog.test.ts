@@ -10,9 +10,9 @@ import {
   openCatalogImage,
   type CatalogImage,
 } from '../../../src/openshift/catalog/image/catalog-image.ts';
-import type { Catalog } from '../../../src/openshift/catalog/catalog.ts';
-import { filterCatalog } from '../../../src/openshift/catalog/filter/filter-catalog.ts';
-import { readCatalog } from '../../../src/openshift/catalog/read/read-catalog.ts';
+import type { Catalog } from '../../../src/fbc/catalog.ts';
+import { filterCatalog } from '../../../src/fbc/filter/filter-catalog.ts';
+import { readCatalog } from '../../../src/fbc/read/read-catalog.ts';
 import {
   rebuildCatalog,
   type RebuiltCatalog,

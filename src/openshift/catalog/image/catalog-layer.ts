@@ -1,14 +1,14 @@
 import { ConfigError } from '../../../base/errors.ts';
 import { packFiles } from '../../../registry/layers/stream.ts';
-import type { Catalog, DocumentPlace } from '../catalog.ts';
+import type { Catalog, DocumentPlace } from '../../../fbc/catalog.ts';
 import {
   editChannel,
   editDeprecations,
   editPackage,
   encodeDocument,
   type EditDocument,
-} from './edit-document.ts';
-import { readDocuments } from '../read/read-catalog.ts';
+} from '../../../fbc/edit.ts';
+import { readDocuments } from '../../../fbc/read/read-catalog.ts';
 
 /** Where a rebuilt catalog stands in its image, whatever directory the original had. */
 export const CONFIGS_DIRECTORY = 'configs';

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../../base/errors.ts';
-import type { LocalCatalog } from '../../../base/local-catalog.ts';
+import type { LocalCatalog } from '../../../fbc/source.ts';
 import { blobsOf } from '../../../registry/manifest.ts';
 import { openOciLayout } from '../../../registry/layout/oci-layout.ts';
 import type { Reference } from '../../../registry/reference.ts';

@@ -4,7 +4,7 @@ import type { Descriptor } from '../../../registry/manifest.ts';
 import { MEDIA_TYPE, parseStored, type StoredManifest } from '../../../registry/manifest.ts';
 import { CONFIGS_LABEL, type CatalogImage, type CatalogPlatformImage } from './catalog-image.ts';
 import { CONFIGS_DIRECTORY, packCatalog, packWhiteouts } from './catalog-layer.ts';
-import type { Catalog } from '../catalog.ts';
+import type { Catalog } from '../../../fbc/catalog.ts';
 import { isObject } from '../../../base/lists.ts';
 
 /** A blob that no registry has yet. */

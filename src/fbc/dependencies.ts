@@ -1,0 +1,220 @@
+import { groupBy, append } from '../base/lists.ts';
+import type { CatalogBundle, Requirement } from './catalog.ts';
+import type { FilteredCatalog } from './filter/filter-catalog.ts';
+import { type GrowingCatalog, type Candidate, growCatalog } from './grow-catalog.ts';
+import {
+  explainUnknown,
+  type RequirementTest,
+  compileRequirement,
+  formatRequirement,
+} from './requirement.ts';
+import type { DependencyMode } from './source.ts';
+import { compareText } from './version.ts';
+
+type Unmet = {
+  readonly bundle: CatalogBundle;
+  readonly requirement: Requirement;
+  readonly text: string;
+  readonly test: RequirementTest;
+};
+
+type Surroundings = {
+  readonly growing: readonly GrowingCatalog[];
+  /** Of the catalogs, in the same order. */
+  readonly names: readonly string[];
+  /** Place of the catalog whose bundles these are. */
+  readonly at: number;
+};
+
+/** Bundles that a warning names; a package that rarely changes its needs has dozens. */
+const NAMED_BUNDLES = 3;
+
+/** Packages that a warning offers: some APIs are provided by many. */
+const NAMED_PACKAGES = 3;
+
+/**
+ * A sentence for each requirement that nothing selected meets, with what would meet it. Bundles of one
+ * package with the same requirement share a sentence.
+ */
+export function describeUnmet(
+  unmet: readonly Unmet[],
+  surroundings: Surroundings,
+): readonly string[] {
+  const groups = groupBy(unmet, ({ bundle, text }) => JSON.stringify([bundle.package, text]));
+  return [...groups.values()].flatMap(([first, ...others]) => {
+    if (first === undefined) return [];
+    const bundles = formatBundles([first, ...others].map(({ bundle }) => bundle.name));
+    const what = `package "${first.bundle.package}" bundle ${bundles} requires ${first.text}`;
+    return [`${what}, ${describeRemedy(first, surroundings)}`];
+  });
+}
+
+function formatBundles(all: readonly string[]): string {
+  const names = [...new Set(all)].sort(compareText);
+  const named = names.slice(0, NAMED_BUNDLES).map((name) => `"${name}"`);
+  const more = names.length > NAMED_BUNDLES ? ` and ${names.length - NAMED_BUNDLES} more` : '';
+  return `${named.join(', ')}${more}`;
+}
+
+function describeRemedy({ requirement, test }: Unmet, surroundings: Surroundings): string {
+  const offers = listOffers(test, surroundings);
+  if (offers.length > 0) {
+    const more =
+      offers.length > NAMED_PACKAGES ? ` and ${offers.length - NAMED_PACKAGES} more` : '';
+    return `which nothing selected provides; ${offers.slice(0, NAMED_PACKAGES).join('; ')}${more}`;
+  }
+  const reason = explainUnknown(requirement);
+  if (reason !== undefined) return `which cannot be checked: ${reason}`;
+  const absent =
+    surroundings.names.length > 1 ? 'no catalog has it' : 'the catalog does not have it';
+  return `which nothing selected provides; ${absent}`;
+}
+
+function listOffers(test: RequirementTest, { growing, names, at }: Surroundings): string[] {
+  const offers = growing.flatMap((one, index) =>
+    one
+      .candidates()
+      .filter(({ bundle }) => test(bundle) === true)
+      .map(({ channel }) => ({ index, owner: channel.package, channel: channel.name })),
+  );
+  const groups = groupBy(offers, ({ index, owner }) => JSON.stringify([index, owner]));
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const of = first.index === at ? '' : ` of catalog ${names[first.index] ?? ''}`;
+    const channels = [...new Set(group.map(({ channel }) => `"${channel}"`))].sort();
+    return [`package "${first.owner}"${of} has it in channel ${channels.join(', ')}`];
+  });
+}
+
+export type DependentCatalog = {
+  /** The catalog's reference. */
+  readonly name: string;
+  readonly filtered: FilteredCatalog;
+  readonly mode: DependencyMode;
+};
+
+/** A bundle that is carried because another one needs it. Plain JSON. */
+export type AddedBundle = {
+  readonly package: string;
+  readonly bundle: string;
+  readonly channel: string;
+  readonly requiredBy: {
+    readonly catalog: string;
+    readonly package: string;
+    readonly bundle: string;
+  };
+  /** In words: what it meets, or that it is on the upgrade path to what does. */
+  readonly reason: string;
+};
+
+export type ResolvedCatalog = Pick<FilteredCatalog, 'catalog' | 'warnings' | 'isWhole'> & {
+  readonly additions: readonly AddedBundle[];
+};
+
+type Open = {
+  /** Place of the catalog in the list. */
+  readonly at: number;
+  readonly bundle: CatalogBundle;
+  readonly requirement: Requirement;
+  readonly text: string;
+  readonly test: RequirementTest;
+};
+
+/**
+ * What selected bundles require and no selected bundle of any of the catalogs meets. In a catalog of mode `add`
+ * it is added, with what that needs in turn, from the bundle's own catalog first and then from the
+ * others in their order; the first candidate in OLM's order is taken. Each step adds a bundle, so cycles
+ * end. What cannot be added, and all of a catalog of mode `warn`, is a warning.
+ *
+ * The result depends on the catalogs' content, not on the order of their documents.
+ */
+export function resolveDependencies(
+  catalogs: readonly DependentCatalog[],
+): readonly ResolvedCatalog[] {
+  const growing = catalogs.map(({ filtered }) => growCatalog(filtered));
+  const additions = catalogs.map((): AddedBundle[] => []);
+  const follows = (at: number, { name, package: owner }: CatalogBundle): boolean =>
+    catalogs[at]?.mode === 'add' ||
+    additions[at]?.some((added) => added.bundle === name && added.package === owner) === true;
+  for (let hasGrown = true; hasGrown;) {
+    hasGrown = false;
+    for (const open of listOpen(growing).filter(({ at, bundle }) => follows(at, bundle))) {
+      if (isMet(growing, open.test)) continue;
+      const found = findCandidate(growing, open);
+      if (found === undefined) continue;
+      const added = growing[found.at]?.add(found.candidate) ?? [];
+      append(
+        additions[found.at] ?? [],
+        added.map((bundle) => describeAddition(bundle, found.candidate, { open, catalogs })),
+      );
+      hasGrown = true;
+    }
+  }
+  const unmet = listOpen(growing).filter(({ test }) => !isMet(growing, test));
+  const names = catalogs.map(({ name }) => name);
+  return growing.map((one, at) => {
+    const own = unmet.filter((open) => open.at === at);
+    const warnings = describeUnmet(own, { growing, names, at });
+    return { ...one.finish(names[at] ?? '', warnings), additions: additions[at] ?? [] };
+  });
+}
+
+/** The requirements of all selected bundles, in an order that no document decides. */
+function listOpen(growing: readonly GrowingCatalog[]): readonly Open[] {
+  return growing.flatMap((one, at) =>
+    one
+      .selected()
+      .flatMap((bundle) =>
+        bundle.requirements.map((requirement) => ({
+          at,
+          bundle,
+          requirement,
+          text: formatRequirement(requirement),
+          test: compileRequirement(requirement),
+        })),
+      )
+      .sort(
+        (a, b) =>
+          compareText(a.bundle.package, b.bundle.package) ||
+          compareText(a.bundle.name, b.bundle.name) ||
+          compareText(a.text, b.text),
+      ),
+  );
+}
+
+const isMet = (growing: readonly GrowingCatalog[], test: RequirementTest): boolean =>
+  growing.some((one) => one.selected().some((bundle) => test(bundle) === true));
+
+function findCandidate(
+  growing: readonly GrowingCatalog[],
+  { at, test }: Open,
+): { readonly at: number; readonly candidate: Candidate } | undefined {
+  const order = [at, ...growing.keys()].filter((index, place) => place === 0 || index !== at);
+  for (const index of order) {
+    const candidate = growing[index]?.candidates().find(({ bundle }) => test(bundle) === true);
+    if (candidate !== undefined) return { at: index, candidate };
+  }
+  return undefined;
+}
+
+function describeAddition(
+  bundle: CatalogBundle,
+  candidate: Candidate,
+  { open, catalogs }: { readonly open: Open; readonly catalogs: readonly DependentCatalog[] },
+): AddedBundle {
+  return {
+    package: bundle.package,
+    bundle: bundle.name,
+    channel: candidate.channel.name,
+    requiredBy: {
+      catalog: catalogs[open.at]?.name ?? '',
+      package: open.bundle.package,
+      bundle: open.bundle.name,
+    },
+    reason:
+      bundle.name === candidate.bundle.name
+        ? open.text
+        : `upgrade path to "${candidate.bundle.name}", which is ${open.text}`,
+  };
+}

@@ -1,0 +1,185 @@
+import { createBudget, type Budget } from '../../base/decode/limits.ts';
+import { ConfigError } from '../../base/errors.ts';
+
+/** A line of an ignore file (gitignore(5)). */
+export type IgnoreRule = {
+  /** Names from the catalog's directory to the ignore file's. */
+  readonly base: readonly string[];
+  readonly isNegated: boolean;
+  readonly onlyDirectories: boolean;
+  /** From the base; a pattern without a slash within it matches a name at any depth. */
+  readonly isAnchored: boolean;
+  readonly names: readonly NamePattern[];
+};
+
+/** What a name has to look like; `**` stands for any number of names. */
+type NamePattern = '**' | readonly CharacterPattern[];
+
+/** `*` stands for any number of characters. */
+type CharacterPattern = '*' | ((character: string) => boolean);
+
+/** The rules of an ignore file that stands in `base`. */
+export function parseIgnoreFile(text: string, base: readonly string[]): readonly IgnoreRule[] {
+  return text
+    .replace(/^\uFEFF/, '')
+    .split(/\r?\n/)
+    .map(trimEnd)
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => parseRule(line, base));
+}
+
+/** Spaces at the end count only after a backslash. */
+function trimEnd(line: string): string {
+  let end = line.length;
+  while (end > 0 && line[end - 1] === ' ' && line[end - 2] !== '\\') end--;
+  return line.slice(0, end);
+}
+
+function parseRule(line: string, base: readonly string[]): IgnoreRule {
+  const isNegated = line.startsWith('!');
+  const pattern = isNegated ? line.slice(1) : line;
+  const onlyDirectories = pattern.endsWith('/');
+  const path = onlyDirectories ? pattern.slice(0, -1) : pattern;
+  const names = path.replace(/^\//, '').split('/');
+  return {
+    base,
+    isNegated,
+    onlyDirectories,
+    isAnchored: path.includes('/'),
+    names: names.map((name, index) => {
+      if (name !== '**') return parseName(name);
+      // At the end it stands for what is in a directory, not for the directory itself.
+      return index === names.length - 1 && names.length > 1 ? ['*'] : '**';
+    }),
+  };
+}
+
+function parseName(name: string): readonly CharacterPattern[] {
+  const patterns: CharacterPattern[] = [];
+  const characters = Array.from(name);
+  for (let at = 0; at < characters.length; at++) {
+    const character = characters[at] ?? '';
+    const set = character === '[' ? parseSet(characters, at) : undefined;
+    if (set !== undefined) {
+      patterns.push(set.matches);
+      at = set.end;
+    } else if (character === '\\') {
+      patterns.push(isExactly(characters[++at] ?? '\\'));
+    } else {
+      patterns.push(parseCharacter(character));
+    }
+  }
+  return patterns;
+}
+
+function parseCharacter(character: string): CharacterPattern {
+  if (character === '*') return '*';
+  return character === '?' ? () => true : isExactly(character);
+}
+
+const isExactly =
+  (wanted: string): CharacterPattern =>
+  (character) =>
+    character === wanted;
+
+/** `[abc]`, `[a-z]`, `[!a]`; undefined when the bracket is never closed and stands for itself. */
+function parseSet(
+  characters: readonly string[],
+  from: number,
+): { readonly matches: CharacterPattern; readonly end: number } | undefined {
+  const isNegated = characters[from + 1] === '!' || characters[from + 1] === '^';
+  const start = from + (isNegated ? 2 : 1);
+  const end = characters.indexOf(']', start + 1); // a bracket that stands first is of the set
+  if (end < 0) return undefined;
+  const ranges: (readonly [first: string, last: string])[] = [];
+  for (let at = start; at < end; at++) {
+    const first = characters[at] ?? '';
+    const isRange = characters[at + 1] === '-' && at + 2 < end;
+    if (isRange) at += 2;
+    ranges.push([first, isRange ? (characters[at] ?? '') : first]);
+  }
+  const isIn = (character: string): boolean =>
+    ranges.some(([first, last]) => first <= character && character <= last);
+  return { matches: (character) => isIn(character) !== isNegated, end };
+}
+
+/**
+ * What the patterns of a whole catalog may cost: rules times files, and characters times characters.
+ *
+ * @throws ConfigError `catalog.ignore-file`, from `take`
+ */
+export const createIgnoreBudget = (): Budget<'steps'> =>
+  createBudget(
+    { steps: 20_000_000 }, // about a second
+    () =>
+      new ConfigError(
+        'catalog.ignore-file',
+        'the ignore files of the catalog take too long to match',
+        {
+          hint: 'use fewer and shorter patterns in .indexignore',
+        },
+      ),
+  );
+
+/**
+ * Whether a file is ignored: the last rule that matches it or a directory above it decides. Unlike git,
+ * and like the tools of catalogs, this lets a file below an ignored directory be taken in again.
+ */
+export function isIgnored(
+  rules: readonly IgnoreRule[],
+  path: readonly string[],
+  effort: Budget<'steps'>,
+): boolean {
+  const rule = rules.findLast((one) => matchesPath(one, path, effort));
+  return rule !== undefined && !rule.isNegated;
+}
+
+function matchesPath(rule: IgnoreRule, path: readonly string[], effort: Budget<'steps'>): boolean {
+  effort.take('steps', 10);
+  if (rule.base.some((name, index) => path[index] !== name)) return false;
+  const below = path.slice(rule.base.length);
+  return below.some((name, index) => {
+    if (rule.onlyDirectories && index === below.length - 1) return false;
+    const candidate = rule.isAnchored ? below.slice(0, index + 1) : [name];
+    const matches = (pattern: NamePattern, own: string): boolean =>
+      pattern === '**' ||
+      matchesAll(pattern, Array.from(own), { any: '*', matches: matchesCharacter, effort });
+    return matchesAll(rule.names, candidate, { any: '**', matches, effort });
+  });
+}
+
+const matchesCharacter = (pattern: CharacterPattern, character: string): boolean =>
+  pattern === '*' || pattern(character);
+
+/**
+ * Whether patterns match items one to one, but for `any`, which matches any run of items. Only the last
+ * run is ever made longer, so the cost is at most the product of both lengths.
+ */
+function matchesAll<Pattern, Item>(
+  patterns: readonly Pattern[],
+  items: readonly Item[],
+  rule: {
+    readonly any: Pattern;
+    readonly matches: (pattern: Pattern, item: Item) => boolean;
+    readonly effort: Budget<'steps'>;
+  },
+): boolean {
+  let next = 0;
+  let run: { readonly after: number; end: number } | undefined;
+  for (let at = 0; at < items.length;) {
+    rule.effort.take('steps', 1);
+    const pattern = patterns[next];
+    const item = items[at];
+    if (pattern === rule.any) {
+      run = { after: ++next, end: at };
+    } else if (pattern !== undefined && item !== undefined && rule.matches(pattern, item)) {
+      next++;
+      at++;
+    } else {
+      if (run === undefined) return false;
+      next = run.after;
+      at = ++run.end;
+    }
+  }
+  return patterns.slice(next).every((pattern) => pattern === rule.any);
+}

@@ -1,0 +1,118 @@
+import { basename, resolve } from 'node:path';
+import { ConfigError, SealiftError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { parseReference, type Reference } from '../registry/reference.ts';
+
+/** A catalog on this machine, by its absolute path. */
+export type LocalCatalog =
+  /** A directory of file-based catalog files. */
+  | { readonly kind: 'directory'; readonly path: string }
+  /** An OCI image layout; `tag` is the `org.opencontainers.image.ref.name` of the catalog in it. */
+  | { readonly kind: 'oci'; readonly path: string; readonly tag?: string };
+
+export const CATALOG_HINT = 'write registry/repository:tag, file:DIRECTORY or oci:DIRECTORY[:TAG]';
+
+/**
+ * Reads `file:DIR` or `oci:DIR[:TAG]`, both also as `file:///DIR`; undefined for anything else. Relative
+ * directories count from `baseDirectory`. What follows the last colon of an `oci:` path is its tag unless
+ * it has a slash.
+ *
+ * @throws ConfigError `catalog.reference`
+ */
+export function parseLocalCatalog(text: string, baseDirectory: string): LocalCatalog | undefined {
+  const [, scheme, rest = ''] = /^(file|oci):(.*)$/s.exec(text) ?? [];
+  if (scheme === undefined) return undefined;
+  const written = stripHost(text, rest);
+  const { path, tag } = scheme === 'oci' ? splitTag(written) : { path: written, tag: undefined };
+  if (path === '' || path.includes('\0')) throw refuseCatalog(text, 'it names no directory');
+  if (tag === '') throw refuseCatalog(text, 'its tag is empty');
+  const absolute = resolve(baseDirectory, path);
+  if (scheme === 'file') return { kind: 'directory', path: absolute };
+  return { kind: 'oci', path: absolute, ...withoutUndefined({ tag }) };
+}
+
+/**
+ * What oc-mirror calls a local catalog in a registry: the last name of its path, and the tag `latest`;
+ * a tag that is written counts more.
+ */
+export const nameLocalCatalog = (
+  local: LocalCatalog,
+): { readonly repository: string; readonly tag: string } => ({
+  repository: basename(local.path),
+  tag: (local.kind === 'oci' ? local.tag : undefined) ?? 'latest',
+});
+
+export const refuseCatalog = (text: string, reason: string, cause?: unknown): ConfigError =>
+  new ConfigError('catalog.reference', `catalog "${text}" cannot be read: ${reason}`, {
+    hint: CATALOG_HINT,
+    cause,
+  });
+
+/** RFC 8089 2: a host may stand before the path, and is usually empty. */
+function stripHost(text: string, rest: string): string {
+  if (!rest.startsWith('//')) return rest;
+  if (rest.startsWith('///')) return rest.slice(2);
+  throw refuseCatalog(text, '// is followed by a host, but catalogs are read from this machine');
+}
+
+function splitTag(text: string): { path: string; tag: string | undefined } {
+  const colon = text.lastIndexOf(':');
+  if (colon <= text.lastIndexOf('/')) return { path: text, tag: undefined };
+  return { path: text.slice(0, colon), tag: text.slice(colon + 1) };
+}
+
+/** Versions to keep, both ends included; absent ends are open. */
+export type VersionBounds = { readonly minVersion?: string; readonly maxVersion?: string };
+
+/** What to keep of a channel: versions, or all that upgrades from one bundle to the head. Not both. */
+export type Bounds = VersionBounds & {
+  /** Name of the bundle. Versions play no part then. */
+  readonly minBundle?: string;
+};
+
+export type PackageSelection = Bounds & {
+  readonly name: string;
+  /** What the package's default channel becomes. */
+  readonly defaultChannel?: string;
+  /** None: all channels of the package. */
+  readonly channels: readonly ({ readonly name: string } & Bounds)[];
+  /** Names of bundles that are left out as if they had never been published. */
+  readonly skipBundles?: readonly string[];
+};
+
+/** What to do about requirements that no selected bundle meets: add what meets them, or warn. */
+export type DependencyMode = 'add' | 'warn';
+
+/** What to keep of a catalog. */
+export type CatalogSelection = {
+  /** None: all packages. */
+  readonly packages: readonly PackageSelection[];
+  /** Every version, not only the heads of channels. */
+  readonly full: boolean;
+  /** Default `warn`. */
+  readonly dependencies?: DependencyMode;
+};
+
+/** Where a catalog comes from. */
+export type CatalogSource =
+  { readonly kind: 'image'; readonly reference: Reference } | LocalCatalog;
+
+/**
+ * Reads how a catalog is named: `registry/repository:tag`, or as `parseLocalCatalog` does.
+ *
+ * @throws ConfigError `catalog.reference`
+ */
+export const parseCatalogSource = (text: string, baseDirectory: string): CatalogSource =>
+  parseLocalCatalog(text, baseDirectory) ?? { kind: 'image', reference: parseImage(text) };
+
+function parseImage(text: string): Reference {
+  let reference: Reference;
+  try {
+    reference = parseReference(text);
+  } catch (cause) {
+    if (!(cause instanceof SealiftError)) throw cause;
+    throw refuseCatalog(text, cause.message, cause);
+  }
+  if (reference.tag !== undefined || reference.digest !== undefined) return reference;
+  throw refuseCatalog(text, 'it has neither tag nor digest');
+}
