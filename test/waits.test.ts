@@ -18,7 +18,7 @@ import { downloadFile } from '../src/base/download/fetch.ts';
 import { fetchText } from '../src/base/download/fetch.ts';
 import { resolveInGraph } from '../src/openshift/release/update-graph.ts';
 import { createKeySource } from '../src/sites/identity/keys/rsa-keys.ts';
-import { findNmstate } from '../src/sites/network/nmstate/ask-nmstate.ts';
+import { findNmstate } from '../src/nmstate/tool.ts';
 import { createRegistryClient, type RegistryClient } from '../src/registry/client.ts';
 import { credentialsFromFiles } from '../src/registry/client/credentials.ts';
 import { createHostLimit } from '../src/registry/client/requester.ts';

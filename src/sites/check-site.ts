@@ -22,8 +22,8 @@ import {
 } from './document/site-shapes.ts';
 import { resolveReferences, type References } from './document/references.ts';
 import type { Site, SiteFile, SiteInput, SiteImageBasedConfig, SiteInstallConfig } from './site.ts';
-import { formatNetworkConfig } from './network/format-network-config.ts';
-import { isMapping } from './network/free.ts';
+import { formatNetworkConfig } from '../nmstate/tool.ts';
+import { isMapping } from '../nmstate/values.ts';
 
 export type SiteCheck = {
   /** Only of inputs without a problem. */

@@ -1,5 +1,5 @@
 import { contains, formatAddress, type Cidr } from '../base/ip-address.ts';
-import { readInterfaces } from './network/interfaces.ts';
+import { readInterfaces } from '../nmstate/rules.ts';
 import { toPrintable } from '../base/text/words.ts';
 import type { SiteDocument } from './document/site-document.ts';
 import type { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './document/site-shapes.ts';

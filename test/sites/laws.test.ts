@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/base/errors.ts';
 import { checkSite, type SiteCheck } from '../../src/sites/check-site.ts';
 import type { Plain } from '../../src/shape/shape.ts';
-import { formatNetworkConfig } from '../../src/sites/network/format-network-config.ts';
+import { formatNetworkConfig } from '../../src/nmstate/tool.ts';
 import { putAnything } from '../support/put-anything.ts';
 import { TEST_CERTIFICATE, TEST_SSH_KEY } from '../support/installation-iso.ts';
 import { createSiteInput, TEST_EPOCH } from '../support/site-inputs.ts';

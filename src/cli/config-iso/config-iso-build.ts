@@ -9,7 +9,7 @@ import {
   type ConfigIsosReport,
 } from '../../recipes/config-iso/build-config-isos.ts';
 import { ONLY_SITE, type ConfigIsosRequest } from '../../recipes/config-iso/config-isos-request.ts';
-import { findNmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
+import { findNmstate } from '../../nmstate/tool.ts';
 import { refuseFailed, writeFindings } from './config-iso-validate.ts';
 import {
   addSitesOptions,

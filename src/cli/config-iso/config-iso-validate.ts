@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { ConfigError } from '../../base/errors.ts';
-import { findNmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
+import { findNmstate } from '../../nmstate/tool.ts';
 import { isError, formatProblem, type FileProblem } from '../../base/errors.ts';
 import { validateSites, type SitesVerdict } from '../../recipes/config-iso/validate-sites.ts';
 import { addSitesOptions, readSitesRequest, type SitesOptions } from './config-iso-request.ts';

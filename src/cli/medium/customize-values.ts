@@ -8,7 +8,7 @@ import { findYamlExcess } from '../../shape/parse-text.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { isReference, readSecretSource } from '../../config/secret/secret-source.ts';
 import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
-import { malformed } from '../../openshift/customisation/keyfile-text.ts';
+import { malformed } from '../../nmstate/values.ts';
 import {
   parseResources,
   readHostNetworks,

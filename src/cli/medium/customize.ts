@@ -17,7 +17,7 @@ import { claimIso } from '../../media/output/claim-iso.ts';
 import { isElsewhere } from '../../media/source/open-source.ts';
 import { openIso } from '../../iso/read/open.ts';
 import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
-import { addProfiles } from '../../sites/network/nmstate/add-profiles.ts';
+import { addProfiles } from '../../nmstate/tool.ts';
 import type { CliHost } from '../host.ts';
 import {
   createOutputOption,

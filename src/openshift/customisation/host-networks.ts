@@ -3,8 +3,8 @@ import { parse } from '../../shape/parse-text.ts';
 import { textFile, type File } from '../../ignition/config.ts';
 import { formatManifest } from '../node/manifests/extra-manifests.ts';
 import type { HostNetwork, Keyfile } from './custom-values.ts';
-import { normaliseKeyfile } from './keyfile-text.ts';
-import { renderKeyfiles } from './keyfiles.ts';
+import { normaliseKeyfile } from '../../nmstate/values.ts';
+import { renderKeyfiles } from '../../nmstate/profiles.ts';
 
 /** Where a host has its profiles on a medium, each host in a folder with its number. */
 export const HOST_NETWORKS = '/etc/assisted/network/';

@@ -4,7 +4,7 @@ import { unlessAbsent } from '../../base/disk/files.ts';
 import type { FactKind } from '../../sites/site-facts.ts';
 import type { EventListener } from '../../engine/events.ts';
 import type { Keys } from '../../sites/identity/keys/rsa-keys.ts';
-import type { Nmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
+import type { Nmstate } from '../../nmstate/tool.ts';
 
 /** Where sites come from. */
 export type SitesRequest = {

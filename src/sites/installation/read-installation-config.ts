@@ -13,8 +13,8 @@ import { readConfigText } from '../../config/load-config.ts';
 import { Secret } from '../../base/secret.ts';
 import { resolveReferences, type ReferenceSource } from '../document/references.ts';
 import { PUBLIC_KEYS } from '../document/site-document.ts';
-import { checkNetworkConfig } from '../network/check-network-config.ts';
-import { formatNetworkConfig } from '../network/format-network-config.ts';
+import { checkNetworkConfig } from '../../nmstate/check.ts';
+import { formatNetworkConfig } from '../../nmstate/tool.ts';
 import type {
   DigestSource,
   InstallationProxy,

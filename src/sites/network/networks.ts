@@ -1,4 +1,4 @@
-import { mapOf, textOf } from './free.ts';
+import { mapOf, textOf } from '../../nmstate/values.ts';
 import { parseCidr, type Cidr } from '../../base/ip-address.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 

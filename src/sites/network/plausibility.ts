@@ -2,7 +2,7 @@ import type { DocumentProblem } from '../../base/errors.ts';
 import type { Report } from '../../shape/report.ts';
 import { invalid } from '../../shape/report.ts';
 import type { Plain } from '../../shape/shape.ts';
-import { listOf, mapOf, textOf, type FreeMap } from './free.ts';
+import { listOf, mapOf, textOf, type FreeMap } from '../../nmstate/values.ts';
 import {
   contains,
   formatAddress,
@@ -12,7 +12,11 @@ import {
   type Cidr,
   type Family,
 } from '../../base/ip-address.ts';
-import { readInterfaces, type InterfaceAddress, type NetworkInterface } from './interfaces.ts';
+import {
+  readInterfaces,
+  type InterfaceAddress,
+  type NetworkInterface,
+} from '../../nmstate/rules.ts';
 
 /** The networks of install-config.yaml that a site's addresses must fit. */
 export type ClusterNetworks = {

@@ -1,5 +1,5 @@
 import type { DocumentProblem } from '../../base/errors.ts';
-import { checkNetworkConfig } from '../network/check-network-config.ts';
+import { checkNetworkConfig } from '../../nmstate/check.ts';
 import { checkPlausibility, type ClusterNetworks } from '../network/plausibility.ts';
 import type { Report } from '../../shape/report.ts';
 import { invalid } from '../../shape/report.ts';

@@ -1,5 +1,5 @@
 import type { DocumentProblem } from '../../base/errors.ts';
-import { warnOfNetworkConfig } from '../network/network-warnings.ts';
+import { warnOfNetworkConfig } from '../../nmstate/check.ts';
 import type { Report } from '../../shape/report.ts';
 import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../document/site-shapes.ts';
 import { listPullSecretHosts } from './credential-rules.ts';

@@ -1,6 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
 import type { MappedStage } from '../../engine/map-stage.ts';
-import type { Nmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
+import type { Nmstate } from '../../nmstate/tool.ts';
 import type { FileProblem } from '../../base/errors.ts';
 import { findingOfError, isOfOneSite } from '../../sites/site-finding.ts';
 import type { SiteFacts } from '../../sites/site-facts.ts';

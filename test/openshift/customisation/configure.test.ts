@@ -6,7 +6,7 @@ import { withoutUndefined } from '../../../src/base/lists.ts';
 import { decodeEmbedded, encodeEmbedded } from '../../../src/media/customize/live-areas.ts';
 import { decodeFileContent, parseIgnition } from '../../../src/ignition/config.ts';
 import { configure } from '../../../src/openshift/customisation/configure.ts';
-import { renderKeyfiles } from '../../../src/openshift/customisation/keyfiles.ts';
+import { renderKeyfiles } from '../../../src/nmstate/profiles.ts';
 import type { CustomValues } from '../../../src/openshift/customisation/custom-values.ts';
 import {
   standInForInstaller,

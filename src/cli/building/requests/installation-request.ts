@@ -9,7 +9,7 @@ import {
   readInstallationConfig,
 } from '../../../sites/installation/read-installation-config.ts';
 import { readConfigFiles } from '../../../config/load-config.ts';
-import { findNmstate } from '../../../sites/network/nmstate/ask-nmstate.ts';
+import { findNmstate } from '../../../nmstate/tool.ts';
 import { checkInstallation } from '../../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoRequest } from '../../../recipes/installation-iso/installation-iso-request.ts';
 import { listUnusableEntries } from '../../../registry/client/credentials.ts';

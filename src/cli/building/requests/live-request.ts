@@ -12,7 +12,7 @@ import { readUserManifests } from '../../../openshift/node/manifests/extra-manif
 import type { GivenBaseIso } from '../../../openshift/files/given-iso.ts';
 import type { HostNetwork } from '../../../openshift/customisation/custom-values.ts';
 import { parseResources, readHostNetworks } from '../../../openshift/customisation/resources.ts';
-import { addProfiles } from '../../../sites/network/nmstate/add-profiles.ts';
+import { addProfiles } from '../../../nmstate/tool.ts';
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';
 import {

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
-import { isObject } from '../../base/lists.ts';
-import { parse } from '../../shape/parse-text.ts';
-import { malformed } from './keyfile-text.ts';
-import { NAME, name, networkInterface, U32, type Interface } from './network-interfaces.ts';
+import { isObject } from '../base/lists.ts';
+import { parse } from '../shape/parse-text.ts';
+import { NAME, name, networkInterface, U32, type Interface } from './state.ts';
 import {
+  malformed,
   foreign,
   integer,
   ip,
@@ -15,7 +15,7 @@ import {
   word,
   type Kind,
   type Place,
-} from './network-values.ts';
+} from './values.ts';
 
 const destination: Kind<string> = (value, place) => {
   const [found = '', length, ...more] = typeof value === 'string' ? value.split('/') : [];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { renderKeyfiles } from '../../../src/openshift/customisation/keyfiles.ts';
-import { normaliseKeyfile } from '../../../src/openshift/customisation/keyfile-text.ts';
+import { renderKeyfiles } from '../../src/nmstate/profiles.ts';
+import { normaliseKeyfile } from '../../src/nmstate/values.ts';
 
 const render = (config: string): Readonly<Record<string, string>> =>
   Object.fromEntries(renderKeyfiles(config).map(({ name, content }) => [name, content]));

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { formatNetworkConfig } from '../../../src/sites/network/format-network-config.ts';
-import { FREE, record, type Plain } from '../../../src/shape/shape.ts';
-import { readSiteDocument } from '../../../src/sites/document/site-document.ts';
+import { formatNetworkConfig } from '../../src/nmstate/tool.ts';
+import { FREE, record, type Plain } from '../../src/shape/shape.ts';
+import { readSiteDocument } from '../../src/sites/document/site-document.ts';
 
 /** Reads as the files of sites are read. */
 function read(text: string): Plain {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkImageBased, eth0, network, tell } from '../../support/site-inputs.ts';
+import { checkImageBased, eth0, network, tell } from '../support/site-inputs.ts';
 
 type Row = readonly [what: string, lines: readonly string[], ...problems: readonly string[]];
 

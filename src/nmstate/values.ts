@@ -1,9 +1,70 @@
 import { isIP } from 'node:net';
-import { ConfigError } from '../../base/errors.ts';
-import { isObject } from '../../base/lists.ts';
-import { suggestName } from '../../base/text/words.ts';
-import { describeValue, toPrintable } from '../../base/text/words.ts';
-import { malformed } from './keyfile-text.ts';
+import { ConfigError } from '../base/errors.ts';
+import { isObject } from '../base/lists.ts';
+import { suggestName, describeValue, toPrintable } from '../base/text/words.ts';
+import type { Keyfile } from '../openshift/customisation/custom-values.ts';
+import type { Plain } from '../shape/shape.ts';
+
+/** `key=value` pairs below `[name]`, in their order. */
+export type Section = {
+  readonly name: string;
+  readonly entries: readonly (readonly [key: string, value: string])[];
+};
+
+/**
+ * The text of a profile as the agent-based installer writes it: every profile connects by itself and wins over those
+ * that the system makes, and a blank line follows each section.
+ */
+export const formatKeyfile = (sections: readonly Section[]): string =>
+  sections
+    .map(({ name, entries }) => {
+      const lines = name === 'connection' ? connectAlways(entries) : entries;
+      return `[${name}]\n${lines.map(formatLine).join('')}\n`;
+    })
+    .join('');
+
+/** @throws ConfigError `nmstate.malformed`: a line break in a value would begin another setting */
+function formatLine([key, value]: readonly [string, string]): string {
+  const line = `${key}=${value}`;
+  if (!/\p{Cc}/u.test(line)) return `${line}\n`;
+  throw malformed(`the value of ${JSON.stringify(key)} has control characters`);
+}
+
+/** A text in the escapes of a keyfile (GLib, GKeyFile): a reader leaves out blanks in front. */
+export const escapeText = (text: string): string =>
+  text.replaceAll('\\', '\\\\').replace(/^ /, '\\s');
+
+/** The same for a profile that nmstate made. */
+export function normaliseKeyfile({ name, content }: Keyfile): Keyfile {
+  const sections: { name: string; entries: [string, string][] }[] = [];
+  for (const line of content.split(/\r?\n/)) {
+    const [, header] = /^\[(.*)\]\s*$/.exec(line) ?? [];
+    if (header !== undefined) sections.push({ name: header, entries: [] });
+    const at = line.indexOf('=');
+    if (header !== undefined || at < 1 || /^\s*[#;]/.test(line)) continue;
+    sections.at(-1)?.entries.push([line.slice(0, at).trim(), line.slice(at + 1).trim()]);
+  }
+  return { name, content: formatKeyfile(sections) };
+}
+
+function connectAlways(entries: Section['entries']): Section['entries'] {
+  const others = entries.filter(([key]) => key !== 'autoconnect-priority');
+  const connecting = others.map(([key, value]) =>
+    key === 'autoconnect' ? ([key, 'true'] as const) : ([key, value] as const),
+  );
+  const hasIt = connecting.some(([key]) => key === 'autoconnect');
+  return [
+    ...connecting,
+    ...(hasIt ? [] : [['autoconnect', 'true'] as const]),
+    ['autoconnect-priority', '1'] as const,
+  ];
+}
+
+export const malformed = (problem: string, cause?: unknown): ConfigError =>
+  new ConfigError('nmstate.malformed', `network configuration has no profiles: ${problem}`, {
+    cause,
+    hint: 'correct the network configuration',
+  });
 
 /** Where a value stands. */
 export type Place = {
@@ -146,4 +207,36 @@ function quote(value: unknown): string {
   if (typeof value !== 'string') return toPrintable(describeValue(value));
   const shown = value.length > MOST_QUOTED ? `${value.slice(0, MOST_QUOTED)}...` : value;
   return toPrintable(JSON.stringify(shown));
+}
+
+// Looks into data that no shape describes. What has another type reads as absent.
+
+export type FreeMap = Readonly<Record<string, Plain>>;
+
+export const isMapping = (value: Plain | undefined): value is FreeMap =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Empty where there is none. */
+export const mapOf = (value: Plain | undefined): FreeMap => (isMapping(value) ? value : {});
+
+/** Empty where there is none. */
+export const listOf = (value: Plain | undefined): readonly Plain[] =>
+  Array.isArray(value) ? (value as readonly Plain[]) : [];
+
+/** Numbers and flags too, as they are written in JSON. */
+export const textOf = (value: Plain | undefined): string | undefined =>
+  value === undefined || value === null || typeof value === 'object' ? undefined : String(value);
+
+/** Also in the other spellings that nmstate takes for a flag. */
+export function flagOf(value: Plain | undefined): boolean | undefined {
+  const text = textOf(value)?.toLowerCase() ?? '';
+  if (/^(?:1|true|yes|on|y)$/.test(text)) return true;
+  return /^(?:0|false|no|off|n)$/.test(text) ? false : undefined;
+}
+
+/** A whole number, or a text that is one: nmstate takes decimal and, with 0x, hexadecimal digits. */
+export function numberOf(value: Plain | undefined): number | undefined {
+  const number =
+    typeof value === 'string' && /^(?:[-+]?\d+|0x[\da-fA-F]+)$/.test(value) ? Number(value) : value;
+  return typeof number === 'number' && Number.isSafeInteger(number) ? number : undefined;
 }

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../../src/base/errors.ts';
-import { renderKeyfiles } from '../../../src/openshift/customisation/keyfiles.ts';
-import { TAKEN } from '../../support/network-states.ts';
-import { requireTool } from '../../support/tools.ts';
+import { ConfigError } from '../../src/base/errors.ts';
+import { renderKeyfiles } from '../../src/nmstate/profiles.ts';
+import { TAKEN } from '../support/network-states.ts';
+import { requireTool } from '../support/tools.ts';
 
 /** NetworkManager itself: what it understands of a profile, which it refuses where it could not connect with it. */
 const understand = (content: string): string =>

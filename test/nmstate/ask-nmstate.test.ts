@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { findNmstate, type Nmstate } from '../../../../src/sites/network/nmstate/ask-nmstate.ts';
+import { findNmstate, type Nmstate } from '../../src/nmstate/tool.ts';
 
 let directory: string;
 beforeEach(async () => {

@@ -11,8 +11,8 @@ import {
   STATIC,
   TAKEN,
   vlan,
-} from '../../support/network-states.ts';
-import { renderKeyfiles } from '../../../src/openshift/customisation/keyfiles.ts';
+} from '../support/network-states.ts';
+import { renderKeyfiles } from '../../src/nmstate/profiles.ts';
 
 /** Wrong for every nmstate: text, and what is said of it. */
 const WRONG: readonly (readonly [string, RegExp])[] = [
