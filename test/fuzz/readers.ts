@@ -12,8 +12,8 @@ import { decodeConfigArchive } from '../../src/openshift/agent-config-image/conf
 import { readCatalog } from '../../src/fbc/read/read-catalog.ts';
 import { parseBundleFile } from '../../src/media/index/bundle-file.ts';
 import { parseMediaIndex } from '../../src/media/index/media-index.ts';
-import { parseKeys } from '../../src/openshift/signature/openpgp/keys.ts';
-import { verifySignedMessage } from '../../src/openshift/signature/openpgp/signed-message.ts';
+import { parseKeys } from '../../src/openpgp/keys.ts';
+import { verifySignedMessage } from '../../src/openpgp/message.ts';
 import { parseReleaseStatement } from '../../src/openshift/signature/release-statement.ts';
 import { digestOf } from '../../src/base/digest.ts';
 import {

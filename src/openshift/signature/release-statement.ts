@@ -1,8 +1,8 @@
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { Release } from '../release/release-payload.ts';
-import type { SigningKey } from './openpgp/keys.ts';
-import { verifySignedMessage } from './openpgp/signed-message.ts';
+import type { SigningKey } from '../../openpgp/keys.ts';
+import { verifySignedMessage } from '../../openpgp/message.ts';
 import { isObject } from '../../base/lists.ts';
 
 /** What the signature of an image says. */

@@ -14,7 +14,7 @@ import {
   type ReleaseSignature,
 } from '../../openshift/release/release-payload.ts';
 import { isSignedVersion, stripBuild } from '../../openshift/release/version.ts';
-import { parseKeys, type SigningKey } from '../../openshift/signature/openpgp/keys.ts';
+import { parseKeys, type SigningKey } from '../../openpgp/keys.ts';
 import { RED_HAT_KEYS } from '../../openshift/signature/red-hat-keys.ts';
 import { verifyReleaseMessage } from '../../openshift/signature/release-statement.ts';
 import {

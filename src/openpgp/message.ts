@@ -1,5 +1,5 @@
 import { inflateRawSync, inflateSync } from 'node:zlib';
-import { IntegrityError } from '../../../base/errors.ts';
+import { IntegrityError } from '../base/errors.ts';
 import { keyIdOf, type SigningKey } from './keys.ts';
 import { malformed, openCursor, parsePackets, TAG, type Packet } from './packets.ts';
 import {
@@ -8,7 +8,7 @@ import {
   parseSignature,
   SIGNATURE,
   type SignaturePacket,
-} from './signature-packet.ts';
+} from './signature.ts';
 
 export type VerifiedMessage = {
   /** Exactly what was signed. */

@@ -1,5 +1,5 @@
 import { constants, createHash, verify, type KeyObject } from 'node:crypto';
-import { withoutUndefined } from '../../../base/lists.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import { malformed, openCursor, takeInteger, type Cursor } from './packets.ts';
 
 /** A signature packet of version 3 or 4. Times are seconds since 1970. */

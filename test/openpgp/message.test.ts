@@ -3,18 +3,14 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  stateRelease,
-  type KeyOptions,
-  type MessageOptions,
-} from '../../../demo/openpgp-signer.ts';
-import { SealiftError } from '../../../src/base/errors.ts';
-import { parseKeys } from '../../../src/openshift/signature/openpgp/keys.ts';
-import { verifySignedMessage } from '../../../src/openshift/signature/openpgp/signed-message.ts';
-import { parseReleaseStatement } from '../../../src/openshift/signature/release-statement.ts';
-import { askGpgv } from '../../support/gpgv.ts';
-import { createThrowAwaySigner } from '../../support/throw-away-signer.ts';
-import { requireTool } from '../../support/tools.ts';
+import { stateRelease, type KeyOptions, type MessageOptions } from '../../demo/openpgp-signer.ts';
+import { SealiftError } from '../../src/base/errors.ts';
+import { parseKeys } from '../../src/openpgp/keys.ts';
+import { verifySignedMessage } from '../../src/openpgp/message.ts';
+import { parseReleaseStatement } from '../../src/openshift/signature/release-statement.ts';
+import { askGpgv } from '../support/gpgv.ts';
+import { createThrowAwaySigner } from '../support/throw-away-signer.ts';
+import { requireTool } from '../support/tools.ts';
 
 const REAL = '../shared/data/signatures';
 const DIGEST = `sha256:${'4f'.repeat(32)}`;

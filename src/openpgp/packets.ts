@@ -1,4 +1,4 @@
-import { IntegrityError } from '../../../base/errors.ts';
+import { IntegrityError } from '../base/errors.ts';
 
 /** RFC 4880 4.3: the kinds of packets that signatures and keys are made of. */
 export const TAG = {

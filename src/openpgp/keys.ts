@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
-import { IntegrityError } from '../../../base/errors.ts';
-import { maxOf } from '../../../base/lists.ts';
+import { IntegrityError } from '../base/errors.ts';
+import { maxOf } from '../base/lists.ts';
 import { malformed, openCursor, parsePackets, TAG, takeInteger, type Packet } from './packets.ts';
 import {
   isExpired,
@@ -10,7 +10,7 @@ import {
   RSA,
   SIGNATURE,
   type SignaturePacket,
-} from './signature-packet.ts';
+} from './signature.ts';
 
 /** A primary key that a signature may name as its own. Times are seconds since 1970. */
 export type SigningKey = {
