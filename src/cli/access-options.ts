@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { UsageError } from '../base/errors.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { loadConfig, readConfigFiles } from '../config/load-config.ts';
-import type { EventListener } from '../engine/events.ts';
+import type { EventListener } from '../engine/engine.ts';
 import { openRegistryAccess, type RegistryAccessOptions } from '../recipes/registry-access.ts';
 import type { WritingClient } from '../registry/client.ts';
 import { addTo, createRetryOption, createSetOption } from './common-options.ts';

@@ -1,13 +1,11 @@
 import { readFileSync, renameSync, rmSync } from 'node:fs';
-import { nameAside } from '../base/disk/aside.ts';
 import type { Digest } from '../base/digest.ts';
+import { nameAside } from '../base/disk/aside.ts';
 import { unlessAbsent } from '../base/disk/files.ts';
 import { writeNewFileSync } from '../base/disk/open-file.ts';
 import { formatReadableJson, type Json } from '../base/text/json.ts';
-import type { EventListener } from './events.ts';
-import { fingerprintOf } from './fingerprint.ts';
-import type { Plain } from './stage.ts';
-import { parseEntry } from './stage-store.ts';
+import type { EventListener } from './engine.ts';
+import { fingerprintOf, type Plain, parseEntry } from './stage.ts';
 
 /** A stage that is run for each item of a list. Like every stage it is a value at the top of a module. */
 export type MappedStage<Inputs extends Plain<Inputs>, Output, Tools, Item> = {

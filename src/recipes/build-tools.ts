@@ -12,8 +12,8 @@ import { readObjectPlaces } from '../media/object/earlier-object.ts';
 import { isArtifactOutput, isObjectOutput } from '../media/object/object-place.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
-import type { EventListener } from '../engine/events.ts';
-import { createStageStore } from '../engine/stage-store.ts';
+import type { EventListener } from '../engine/engine.ts';
+import { createStageStore } from '../engine/stage.ts';
 import type { Places } from '../iso/extent.ts';
 import { createIsoRecords, type IsoRecords } from '../media/output/iso-records.ts';
 import {

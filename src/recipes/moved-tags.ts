@@ -3,7 +3,7 @@ import { formatReadableJson } from '../base/text/json.ts';
 import { digestOf, hexOf } from '../base/digest.ts';
 import { readFileIfPresent, writeFileAtomic } from '../base/disk/files.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import type { EventListener } from '../engine/events.ts';
+import type { EventListener } from '../engine/engine.ts';
 import { noteOfRelease } from '../openshift/release/noted-names.ts';
 import { digestOfRelease, type Release } from '../openshift/release/release-payload.ts';
 import type { TagDigests } from '../registry/tag-ledger.ts';

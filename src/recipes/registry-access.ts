@@ -5,7 +5,7 @@ import { readInputFile } from '../base/disk/files.ts';
 import { createRetries } from '../base/retry.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import type { EventListener } from '../engine/events.ts';
+import type { EventListener } from '../engine/engine.ts';
 import { createRegistryClient, type WritingClient } from '../registry/client.ts';
 import {
   credentialsFromFiles,

@@ -6,7 +6,7 @@ import { readStamp } from '../base/disk/file-digests.ts';
 import { digestFile, readFileIfPresent, readFreeBytes } from '../base/disk/files.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../base/text/json.ts';
-import { fingerprintOf } from '../engine/fingerprint.ts';
+import { fingerprintOf } from '../engine/stage.ts';
 import type { StageValue } from '../engine/stage.ts';
 import type { IsoPlace } from '../media/output/claim-iso.ts';
 import { writeFinishedIso } from '../media/output/finished-iso.ts';

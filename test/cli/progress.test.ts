@@ -9,7 +9,7 @@ import {
   type SealiftError,
 } from '../../src/base/errors.ts';
 import { formatDuration } from '../../src/base/text/words.ts';
-import type { BuildEvent } from '../../src/engine/events.ts';
+import type { BuildEvent } from '../../src/engine/engine.ts';
 import { describeError } from '../../src/cli/terminal/print-error.ts';
 import { drawTasks } from '../../src/cli/terminal/progress-tasks.ts';
 import {

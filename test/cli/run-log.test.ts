@@ -11,7 +11,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { rememberSecret } from '../../src/base/text/redact.ts';
 import { createProgress } from '../../src/cli/terminal/progress.ts';
 import { createRunLog } from '../../src/cli/terminal/run-log.ts';
-import type { BuildEvent } from '../../src/engine/events.ts';
+import type { BuildEvent } from '../../src/engine/engine.ts';
 import { EVENT_SCHEMA, requireEvent, requireEvents } from '../support/events.ts';
 import { runLine } from '../support/run-line.ts';
 

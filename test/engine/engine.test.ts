@@ -6,9 +6,9 @@ import { digestOf } from '../../src/base/digest.ts';
 import type { FileInput } from '../../src/base/disk/file-digests.ts';
 import { Secret } from '../../src/base/secret.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
-import type { BuildEvent } from '../../src/engine/events.ts';
+import type { BuildEvent } from '../../src/engine/engine.ts';
 import type { Reuse, Sealed, Stage } from '../../src/engine/stage.ts';
-import { createStageStore } from '../../src/engine/stage-store.ts';
+import { createStageStore } from '../../src/engine/stage.ts';
 
 let directory: string;
 let events: BuildEvent[];

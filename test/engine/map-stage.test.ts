@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { DiskError } from '../../src/base/errors.ts';
-import type { BuildEvent } from '../../src/engine/events.ts';
+import type { BuildEvent } from '../../src/engine/engine.ts';
 import { mapStage, type MappedStage, type MapOptions } from '../../src/engine/map-stage.ts';
 
 let directory: string;

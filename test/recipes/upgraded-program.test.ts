@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { readLiveIsoRequest } from '../../src/cli/building/requests/live-request.ts';
-import type { BuildEvent } from '../../src/engine/events.ts';
+import type { BuildEvent } from '../../src/engine/engine.ts';
 import { openBuildTools } from '../../src/recipes/build-tools.ts';
 import { buildLiveIso } from '../../src/recipes/live-iso/live-iso.ts';
 import type { LiveIsoReport } from '../../src/recipes/live-iso/live-iso-summary.ts';

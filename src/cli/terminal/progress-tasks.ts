@@ -1,7 +1,7 @@
 import type { WriteStream } from 'node:tty';
 import { DefaultRenderer, Listr, ListrLogger, ListrTaskState, ProcessOutput } from 'listr2';
 import { formatDuration } from '../../base/text/words.ts';
-import type { BuildEvent, EventListener } from '../../engine/events.ts';
+import type { BuildEvent, EventListener } from '../../engine/engine.ts';
 import { indentLines, toMessage } from './output.ts';
 import {
   createRateMeter,

@@ -1,5 +1,5 @@
 import { formatDuration, formatSize } from '../../base/text/words.ts';
-import type { BuildEvent } from '../../engine/events.ts';
+import type { BuildEvent } from '../../engine/engine.ts';
 
 /** `waiting for quay.io, 1 min 00 s of 10 min 00 s: ...`, and when it answers again. */
 export function formatWaiting(

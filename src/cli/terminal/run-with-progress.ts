@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/lists.ts';
-import type { EventListener } from '../../engine/events.ts';
+import type { EventListener } from '../../engine/engine.ts';
 import type { CliHost } from '../host.ts';
 import { createProgress, type LogFormat } from './progress.ts';
 

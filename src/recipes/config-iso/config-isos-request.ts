@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import type { Digest } from '../../base/digest.ts';
 import { unlessAbsent } from '../../base/disk/files.ts';
 import type { FactKind } from '../../sites/site-facts.ts';
-import type { EventListener } from '../../engine/events.ts';
+import type { EventListener } from '../../engine/engine.ts';
 import type { Keys } from '../../sites/identity/keys/rsa-keys.ts';
 import type { Nmstate } from '../../nmstate/tool.ts';
 

@@ -1,7 +1,7 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
-import type { StageEntry, StageStore } from '../../engine/stage-store.ts';
+import type { StageEntry, StageStore } from '../../engine/stage.ts';
 import type { Lock } from './lock-file.ts';
 import type { Drawn, LockSecrets } from './lock-secrets.ts';
 import { mismatch, nameField } from './mismatch.ts';
