@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
 import { renderSiteSchema } from './site-schema.ts';
-import { renderTemplate } from '../src/config/template.ts';
+import { renderTemplate } from '../src/config/starter.ts';
 import { readSchema, SCHEMA, type SchemaNode } from '../src/shape/document.ts';
 
 /** The documents made from the program itself, by their path in the repository. */

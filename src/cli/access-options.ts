@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { UsageError } from '../base/errors.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import { loadConfig, readConfigFiles } from '../config/load-config.ts';
+import { loadConfig, readConfigFiles } from '../config/load.ts';
 import type { EventListener } from '../engine/engine.ts';
 import { openRegistryAccess, type RegistryAccessOptions } from '../recipes/registry-access.ts';
 import type { WritingClient } from '../registry/client.ts';

@@ -1,7 +1,7 @@
 import { Argument, Option, type Command } from 'commander';
 import { DURATION_FORM, parseDuration } from '../base/text/words.ts';
 import { UsageError } from '../base/errors.ts';
-import { isAreaSize, parseSize } from '../config/check-shapes.ts';
+import { isAreaSize, parseSize } from '../config/rules.ts';
 import { readSchema } from '../shape/document.ts';
 
 /** The refusal of an option's value; the code is `usage.` and the name of the option. */

@@ -9,13 +9,8 @@ import {
   toJson,
   type Effective,
   type EnvironmentValues,
-} from '../config/effective-config.ts';
-import {
-  checkConfig,
-  nameConfig,
-  readConfigFiles,
-  type ConfigNames,
-} from '../config/load-config.ts';
+} from '../config/effective.ts';
+import { checkConfig, nameConfig, readConfigFiles, type ConfigNames } from '../config/load.ts';
 import { IMAGE_POLICY_VARIABLE } from '../openshift/release/image-policy.ts';
 import { isInstallationConfig } from '../sites/installation/read-installation-config.ts';
 import { createConfigArgument, createSetOption } from './common-options.ts';

@@ -7,9 +7,9 @@ import {
   importImageSet,
   renderImportedConfig,
   type ImportedImageSet,
-} from '../config/imageset/import-imageset.ts';
-import { readConfigText } from '../config/load-config.ts';
-import { isLoss, type ImportNote } from '../config/imageset/import-note.ts';
+} from '../config/imageset/import.ts';
+import { readConfigText } from '../config/load.ts';
+import { isLoss, type ImportNote } from '../config/imageset/parts.ts';
 import type { CliHost } from './host.ts';
 import {
   createForceOption,

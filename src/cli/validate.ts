@@ -6,7 +6,7 @@ import {
   readConfigFiles,
   type ConfigInput,
   type ConfigNames,
-} from '../config/load-config.ts';
+} from '../config/load.ts';
 import { ConfigProblems, formatProblem, type DocumentProblem } from '../base/errors.ts';
 import { LIVE_ISO_RULES } from '../recipes/live-iso/live-iso-rules.ts';
 import { createConfigArgument, createSetOption } from './common-options.ts';

@@ -1,6 +1,6 @@
 import { expect, describe, test } from 'vitest';
 import fc from 'fast-check';
-import { checkConfig } from '../../src/config/load-config.ts';
+import { checkConfig } from '../../src/config/load.ts';
 import { formatProblem } from '../../src/base/errors.ts';
 import { inputOf } from '../support/config-input.ts';
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { listNamedPaths } from '../../src/config/named-paths.ts';
+import { listNamedPaths } from '../../src/config/load.ts';
 
 let directory: string;
 beforeAll(() => {

@@ -11,7 +11,7 @@ import {
   loadConfig,
   readConfigFiles,
   type ConfigInput,
-} from '../../src/config/load-config.ts';
+} from '../../src/config/load.ts';
 import { runLine } from '../support/run-line.ts';
 
 const PULL_SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpodW50ZXIy"}}}';

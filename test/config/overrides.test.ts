@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigProblems } from '../../src/base/errors.ts';
-import { checkConfig, loadConfig } from '../../src/config/load-config.ts';
+import { checkConfig, loadConfig } from '../../src/config/load.ts';
 import { planInstallerInputs } from '../../src/openshift/installer/installer-inputs.ts';
 import {
   checkInfraEnv,

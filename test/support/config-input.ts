@@ -1,4 +1,4 @@
-import type { ConfigInput } from '../../src/config/load-config.ts';
+import type { ConfigInput } from '../../src/config/load.ts';
 
 /** A configuration of one file whose text is at hand. */
 export const inputOf = (text: string, path: string, shownAs = path): ConfigInput => ({

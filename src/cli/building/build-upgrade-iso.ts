@@ -8,7 +8,7 @@ import {
   type UpgradeIsoPlan,
   type UpgradeIsoReport,
 } from '../../recipes/upgrade-iso/upgrade-iso-summary.ts';
-import type { ConfigNames } from '../../config/load-config.ts';
+import type { ConfigNames } from '../../config/load.ts';
 import type { CliHost } from '../host.ts';
 import {
   formatImagePolicy,

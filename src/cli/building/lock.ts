@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { relative } from 'node:path';
-import type { ConfigNames } from '../../config/load-config.ts';
+import type { ConfigNames } from '../../config/load.ts';
 import { lockIso, type IsoRequest, type PrepareIso } from '../../recipes/build-iso.ts';
 import type { BuildTools } from '../../recipes/build-tools.ts';
 import { prepareInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';

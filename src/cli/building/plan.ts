@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { formatSize } from '../../base/text/words.ts';
 import { maxOf } from '../../base/lists.ts';
-import type { ConfigNames } from '../../config/load-config.ts';
+import type { ConfigNames } from '../../config/load.ts';
 import { prepareInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import {
   summarizeInstallationPlan,

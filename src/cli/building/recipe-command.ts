@@ -28,7 +28,7 @@ import {
   readInstallationRequest,
   type InstallationRequestOptions,
 } from './requests/installation-request.ts';
-import type { ConfigNames } from '../../config/load-config.ts';
+import type { ConfigNames } from '../../config/load.ts';
 import { UsageError } from '../../base/errors.ts';
 import { hasFile } from '../../base/disk/files.ts';
 import { findNearestName } from '../../base/text/words.ts';

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
-import type { ConfigNames } from '../../config/load-config.ts';
+import type { ConfigNames } from '../../config/load.ts';
 import { useMedium } from '../../media/open-medium.ts';
 import type { LayoutDifference } from '../../media/compare/compare-layout.ts';
 import { isUpgradeLabel } from '../../media/tree/upgrade-medium.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { formatReadableJson } from '../../base/text/json.ts';
 import { listResources } from '../../recipes/list-resources.ts';
-import type { ConfigNames } from '../../config/load-config.ts';
+import type { ConfigNames } from '../../config/load.ts';
 import { createConfigArgument } from '../common-options.ts';
 import type { CliHost } from '../host.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './recipe-command.ts';

@@ -4,7 +4,7 @@ import { formatSize } from '../../base/text/words.ts';
 import type { Explanation, ExplainedImage } from '../../media/explain-images.ts';
 import { explainMedium } from '../../media/explain-medium.ts';
 import { explainImage } from '../../recipes/explain-image.ts';
-import type { ConfigNames } from '../../config/load-config.ts';
+import type { ConfigNames } from '../../config/load.ts';
 import { createConfigArgument } from '../common-options.ts';
 import type { CliHost } from '../host.ts';
 import { ISO_ARGUMENT, useIso } from '../medium/use-named.ts';

@@ -6,7 +6,7 @@ import { readInputFile } from '../../base/disk/files.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { findYamlExcess } from '../../shape/parse-text.ts';
 import { parse } from '../../shape/parse-text.ts';
-import { isReference, readSecretSource } from '../../config/secret/secret-source.ts';
+import { isReference, readSecretSource } from '../../config/secrets.ts';
 import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
 import { malformed } from '../../nmstate/values.ts';
 import {

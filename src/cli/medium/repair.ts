@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
 import { formatProblem } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
-import { loadConfig, readConfigFiles } from '../../config/load-config.ts';
+import { loadConfig, readConfigFiles } from '../../config/load.ts';
 import {
   repairIso,
   type RepairedRange,

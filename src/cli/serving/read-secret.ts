@@ -2,7 +2,7 @@ import { statSync, type Stats } from 'node:fs';
 import { resolve } from 'node:path';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { readSecretSource } from '../../config/secret/secret-source.ts';
+import { readSecretSource } from '../../config/secrets.ts';
 import type { CliHost } from '../host.ts';
 
 /** What an option names as file:PATH or env:NAME. @throws ConfigError `service.secret` */

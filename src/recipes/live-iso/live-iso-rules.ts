@@ -4,10 +4,10 @@ import { parseLocalCatalog } from '../../fbc/source.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { CpuArchitecture } from '../../config/appliance-config.ts';
-import { parseReleaseVersion } from '../../config/check-shapes.ts';
+import { parseReleaseVersion } from '../../config/rules.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
 import { readTexts, type View } from '../../shape/document.ts';
-import type { ConfigRule } from '../../config/load-config.ts';
+import type { ConfigRule } from '../../config/load.ts';
 import { completeVersion } from '../../fbc/constraint.ts';
 import { parseCatalogSource } from '../../fbc/source.ts';
 import {

@@ -3,7 +3,7 @@ import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { IsoRequest } from '../build-iso.ts';
 import type { LiveIsoRequest, PreparedIso } from '../live-iso/live-iso-request.ts';
 import type { View } from '../../shape/document.ts';
-import type { ConfigRule } from '../../config/load-config.ts';
+import type { ConfigRule } from '../../config/load.ts';
 import { LIVE_ISO_RULES } from '../live-iso/live-iso-rules.ts';
 
 /** Everything an upgrade ISO is made from: what of an appliance's configuration it can carry. */

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { SealiftError } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
-import { checkSshKey } from '../../config/secret/check-secrets.ts';
+import { checkSshKey } from '../../config/secrets.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type {

@@ -1,7 +1,7 @@
 import { rememberSecret } from '../../base/text/redact.ts';
 import type { ConfigDocument } from '../../shape/document.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
-import { readSecretSource, type SecretReading } from '../../config/secret/secret-source.ts';
+import { readSecretSource, type SecretReading } from '../../config/secrets.ts';
 
 /** Where `file:` and `env:` look. */
 export type ReferenceSource = {

@@ -9,7 +9,7 @@ import { ConfigProblems, type DocumentProblem } from '../../base/errors.ts';
 import type { Report } from '../../shape/report.ts';
 import { listKeys, readSchema, SCHEMA } from '../../shape/document.ts';
 import type { Plain } from '../../shape/shape.ts';
-import { readConfigText } from '../../config/load-config.ts';
+import { readConfigText } from '../../config/load.ts';
 import { Secret } from '../../base/secret.ts';
 import { resolveReferences, type ReferenceSource } from '../document/references.ts';
 import { PUBLIC_KEYS } from '../document/site-document.ts';

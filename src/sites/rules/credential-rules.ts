@@ -1,4 +1,4 @@
-import { isPlaceholder, PLACEHOLDER_PROBLEM } from '../../config/secret/placeholder.ts';
+import { isPlaceholder, PLACEHOLDER_PROBLEM } from '../../config/secrets.ts';
 
 /** Stands for a value that is nobody's business. */
 export const HIDDEN = 'Invalid value: "[redacted]"';

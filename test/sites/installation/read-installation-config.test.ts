@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { readSchema, SCHEMA } from '../../../src/shape/document.ts';
-import { INSTALLATION_TEMPLATE } from '../../../src/sites/installation/installation-template.ts';
+import { INSTALLATION_TEMPLATE } from '../../../src/config/starter.ts';
 import {
   checkInstallationConfig,
   readInstallationConfig,

@@ -16,8 +16,8 @@ import { isArtifactOutput, isObjectOutput } from '../../../media/object/object-p
 import type { BuildSettings } from '../../../config/appliance-config.ts';
 import type { SignatureGate } from '../../../stages/content/verify-release.ts';
 import type { CliHost } from '../../host.ts';
-import type { ConfigInput } from '../../../config/load-config.ts';
-import { listNamedPaths } from '../../../config/named-paths.ts';
+import type { ConfigInput } from '../../../config/load.ts';
+import { listNamedPaths } from '../../../config/load.ts';
 import { standInFor } from '../../../media/output/claim-device.ts';
 import type { IsoPlace } from '../../../media/output/claim-iso.ts';
 import { listAuthFiles } from '../../../registry/client/credentials.ts';

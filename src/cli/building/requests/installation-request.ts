@@ -8,7 +8,7 @@ import {
   readPostScript,
   readInstallationConfig,
 } from '../../../sites/installation/read-installation-config.ts';
-import { readConfigFiles } from '../../../config/load-config.ts';
+import { readConfigFiles } from '../../../config/load.ts';
 import { findNmstate } from '../../../nmstate/tool.ts';
 import { checkInstallation } from '../../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoRequest } from '../../../recipes/installation-iso/installation-iso-request.ts';

@@ -3,7 +3,7 @@ import { readInputFile } from '../../../base/disk/files.ts';
 import { digestFromHex } from '../../../base/digest.ts';
 import { withoutUndefined } from '../../../base/lists.ts';
 import type { ApplianceConfig } from '../../../config/appliance-config.ts';
-import { loadConfig, readConfigFiles, type ConfigNames } from '../../../config/load-config.ts';
+import { loadConfig, readConfigFiles, type ConfigNames } from '../../../config/load.ts';
 import { LIVE_ISO_RULES } from '../../../recipes/live-iso/live-iso-rules.ts';
 import type { LiveIsoRequest } from '../../../recipes/live-iso/live-iso-request.ts';
 import { readOverrides } from '../../../openshift/installer/overrides.ts';

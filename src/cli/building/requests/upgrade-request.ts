@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import { isObjectOutput } from '../../../media/object/object-place.ts';
-import { loadConfig, readConfigFiles, type ConfigNames } from '../../../config/load-config.ts';
+import { loadConfig, readConfigFiles, type ConfigNames } from '../../../config/load.ts';
 import { isVersion } from '../../../openshift/release/version.ts';
 import {
   type UpgradeIsoRequest,

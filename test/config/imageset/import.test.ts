@@ -7,11 +7,11 @@ import { Command } from 'commander';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { registerImportImageset } from '../../src/cli/import-imageset.ts';
-import { importImageSet, renderImportedConfig } from '../../src/config/imageset/import-imageset.ts';
-import { checkConfig } from '../../src/config/load-config.ts';
-import { ConfigProblems } from '../../src/base/errors.ts';
-import { inputOf } from '../support/config-input.ts';
+import { registerImportImageset } from '../../../src/cli/import-imageset.ts';
+import { importImageSet, renderImportedConfig } from '../../../src/config/imageset/import.ts';
+import { checkConfig } from '../../../src/config/load.ts';
+import { ConfigProblems } from '../../../src/base/errors.ts';
+import { inputOf } from '../../support/config-input.ts';
 
 const HEAD = 'apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\n';
 

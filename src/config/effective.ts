@@ -1,13 +1,13 @@
 import { Document, Scalar, YAMLMap, YAMLSeq, type Node, type Tags } from 'yaml';
 import type { Json } from '../base/text/json.ts';
-import { toPrintable } from '../base/text/words.ts';
 import { redact } from '../base/text/redact.ts';
-import { maskUserInfo } from '../shape/report.ts';
-import type { Entry } from '../shape/merge-documents.ts';
-import { readSchema, type SchemaNode } from '../shape/document.ts';
+import { toPrintable } from '../base/text/words.ts';
 import { joinPath } from '../shape/decode-yaml.ts';
-import { readMerged, type ConfigInput } from './load-config.ts';
-import { isReference, SECRET_PATHS } from './secret/secret-source.ts';
+import { readSchema, type SchemaNode } from '../shape/document.ts';
+import type { Entry } from '../shape/merge-documents.ts';
+import { maskUserInfo } from '../shape/report.ts';
+import { readMerged, type ConfigInput } from './load.ts';
+import { isReference, SECRET_PATHS } from './secrets.ts';
 
 /** Where a value comes from. */
 export type ValueSource =

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { loadConfig, readConfigFiles } from '../../src/config/load-config.ts';
+import { loadConfig, readConfigFiles } from '../../src/config/load.ts';
 import { readSchema } from '../../src/shape/document.ts';
 import { DEFAULT_CONCURRENCY } from '../../src/cli/common-options.ts';
 import { runLine } from '../support/run-line.ts';

@@ -1,17 +1,17 @@
 import { stringify } from 'yaml';
-import { readAlongSchema } from '../../shape/document.ts';
-import { checkImageSet } from './imageset-check.ts';
+import { ConfigProblems, isError, type DocumentProblem } from '../../base/errors.ts';
+import { readAlongSchema, createView, type View } from '../../shape/document.ts';
 import {
   importAdditionalImages,
   importBlockedImages,
   importOperators,
   type Written,
-} from './imageset-operators.ts';
-import { importPlatform, type ImportedRelease } from './imageset-platform.ts';
-import { harmless, type ImportNote } from './import-note.ts';
-import { IMAGESET_SCHEMA } from './imageset-schema.ts';
-import { ConfigProblems, isError, type DocumentProblem } from '../../base/errors.ts';
-import { createView, type View } from '../../shape/document.ts';
+  importPlatform,
+  type ImportedRelease,
+  harmless,
+  type ImportNote,
+} from './parts.ts';
+import { checkImageSet, IMAGESET_SCHEMA } from './rules.ts';
 
 /** A configuration of ours; `pullSecret` is where `sealift init` puts it, too. */
 export type ImportedConfig = {

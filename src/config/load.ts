@@ -1,20 +1,26 @@
 import { isUtf8 } from 'node:buffer';
+import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { ConfigError, isErrno } from '../base/errors.ts';
+import { visit } from 'yaml';
+import { isWithin } from '../base/disk/claim-output.ts';
 import { readInputFile } from '../base/disk/files.ts';
-import type { ApplianceConfig } from './appliance-config.ts';
-import { applyDefaults } from './apply-defaults.ts';
-import { checkOperators } from './check-operators.ts';
-import { checkRules, noteVersion } from './check-rules.ts';
-import { checkSchema } from '../shape/json-schema.ts';
-import { readAlongSchema, type ConfigDocument } from '../shape/document.ts';
-import { mergeDocuments, type MergedDocument } from '../shape/merge-documents.ts';
-import { ConfigProblems, type DocumentProblem } from '../base/errors.ts';
-import { readSchema } from '../shape/document.ts';
-import { resolveSecrets, type Secrets } from './secret/resolve-secrets.ts';
-import { createView, type View } from '../shape/document.ts';
+import { ConfigError, isErrno, ConfigProblems, type DocumentProblem } from '../base/errors.ts';
 import { isTooMany } from '../shape/decode-yaml.ts';
-import { nameSetting, readSetting } from './read-setting.ts';
+import {
+  readAlongSchema,
+  type ConfigDocument,
+  readSchema,
+  createView,
+  type View,
+} from '../shape/document.ts';
+import { checkSchema } from '../shape/json-schema.ts';
+import { mergeDocuments, type MergedDocument } from '../shape/merge-documents.ts';
+import { parseDocument } from '../shape/parse-text.ts';
+import { type ApplianceConfig, applyDefaults } from './appliance-config.ts';
+import { checkOperators } from './imageset/rules.ts';
+import { checkRules, noteVersion } from './rules.ts';
+import { resolveSecrets, type Secrets } from './secrets.ts';
+import { nameSetting, readSetting } from './setting.ts';
 
 /** A file of a configuration. */
 export type ConfigFile = {
@@ -191,4 +197,47 @@ function sortByPlace(
   const order = new Map(names.map((name, index) => [name, index]));
   const rank = ({ file }: DocumentProblem): number => order.get(file) ?? 0;
   return problems.toSorted((a, b) => rank(a) - rank(b) || a.line - b.line || a.column - b.column);
+}
+
+/** PATH_MAX of Linux. */
+const MAX_PATH = 4096;
+
+/** `file:PATH`, `file:///PATH` and `oci:PATH`. */
+const SCHEME = /^(?:file|oci):(?:\/\/(?=\/))?/;
+
+/**
+ * The files and directories that a configuration names under any key, so that nothing overwrites
+ * them: whatever text of it is the path of something that exists. Absolute paths.
+ *
+ * @param directory where relative paths begin
+ */
+export function listNamedPaths(text: string, directory: string): readonly string[] {
+  const paths = new Set<string>();
+  visit(parseDocument(text, { logLevel: 'silent', uniqueKeys: false }), {
+    Scalar: (_key, { value }) => {
+      if (typeof value !== 'string' || value.length > MAX_PATH || /[\n\0]/.test(value)) return;
+      for (const path of listReadings(value)) {
+        if (isNamed(value, { path: resolve(directory, path), directory })) {
+          paths.add(resolve(directory, path));
+        }
+      }
+    },
+  });
+  return [...paths];
+}
+
+/** An image layout may have a tag behind its path. */
+function listReadings(value: string): readonly string[] {
+  const path = value.replace(SCHEME, '');
+  return [path, path.replace(/:[^/:]*$/, '')];
+}
+
+/** A word that happens to be the name of a folder does not mean the folder. */
+function isNamed(
+  value: string,
+  { path, directory }: { readonly path: string; readonly directory: string },
+): boolean {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory() !== true) return found !== undefined;
+  return (value.includes('/') || SCHEME.test(value)) && !isWithin(directory, path);
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ApplianceConfig } from '../../src/config/appliance-config.ts';
-import { checkConfig, loadConfig } from '../../src/config/load-config.ts';
+import { checkConfig, loadConfig } from '../../src/config/load.ts';
 import { ConfigProblems, formatProblem } from '../../src/base/errors.ts';
 import { inputOf } from '../support/config-input.ts';
 

@@ -1,13 +1,16 @@
-import { UsageError } from '../base/errors.ts';
+import { UsageError, type DocumentProblem } from '../base/errors.ts';
 import { rememberSecret } from '../base/text/redact.ts';
-import type { DocumentProblem } from '../base/errors.ts';
-import { suggestKey } from '../shape/json-schema.ts';
-import { readAlongSchema, type ConfigDocument } from '../shape/document.ts';
-import type { Setting } from '../shape/merge-documents.ts';
-import { listKeys, type SchemaNode } from '../shape/document.ts';
-import { readPath } from '../shape/document.ts';
 import { findMember, joinPath, UNKNOWN_KEY, type ValueCount } from '../shape/decode-yaml.ts';
-import { isReference, SECRET_PATHS } from './secret/secret-source.ts';
+import {
+  readAlongSchema,
+  type ConfigDocument,
+  listKeys,
+  type SchemaNode,
+  readPath,
+} from '../shape/document.ts';
+import { suggestKey } from '../shape/json-schema.ts';
+import type { Setting } from '../shape/merge-documents.ts';
+import { isReference, SECRET_PATHS } from './secrets.ts';
 
 const SETTING = /^(?<path>[^=\s]*)=(?<value>.*)$/s;
 const PATH = /^[\w-]+(?:\.[\w-]+|\[\d{1,5}\])*$/;

@@ -1,0 +1,285 @@
+import semver from 'semver';
+import type { DocumentProblem } from '../../base/errors.ts';
+import {
+  readTexts,
+  type View,
+  type ConfigDocument,
+  type SchemaNode,
+  readSchema,
+} from '../../shape/document.ts';
+import { checkSchema } from '../../shape/json-schema.ts';
+import { checkDuplicates, checkPatterns, checkReferenceShape } from '../rules.ts';
+
+const VERSIONS = ['minVersion', 'maxVersion'] as const;
+const BOUNDS = [...VERSIONS, 'minBundle'] as const;
+
+/** The rules of an ImageSetConfiguration for catalogs: nothing twice, versions, one kind of filter. */
+export function checkOperators(view: View): readonly DocumentProblem[] {
+  return [
+    ...checkTargetsOfCheckOperators(view),
+    ...view
+      .items('operators')
+      .flatMap((operator) => [
+        ...checkDuplicates(view, `${operator}.packages`, '.name'),
+        ...view.items(`${operator}.packages`).flatMap((item) => checkPackage(view, item)),
+      ]),
+  ];
+}
+
+/** One catalog may be there twice only under two names. */
+function checkTargetsOfCheckOperators(view: View): readonly DocumentProblem[] {
+  const first = new Map<string, string>();
+  return view.items('operators').flatMap((path) => {
+    const names = ['catalog', 'targetCatalog', 'targetTag'];
+    const key = JSON.stringify(names.map((name) => view.text(`${path}.${name}`) ?? ''));
+    const known = first.get(key);
+    first.set(key, known ?? path);
+    if (known === undefined) return [];
+    const catalog = view.text(`${path}.catalog`) ?? '';
+    const hint = 'name all packages in one entry, or give one of the two a targetTag';
+    return [view.report(`${path}.catalog`, `"${catalog}" is also ${known}`, { hint })];
+  });
+}
+
+function checkPackage(view: View, item: string): readonly DocumentProblem[] {
+  const channels = view.items(`${item}.channels`);
+  const isRanged = (path: string): boolean =>
+    BOUNDS.some((name) => view.text(`${path}.${name}`) !== undefined);
+  const isMixed = isRanged(item) && channels.some(isRanged);
+  const mixed = 'has versions for itself and for its channels; give them in one place only';
+  return [
+    ...checkDuplicates(view, `${item}.channels`, '.name'),
+    ...[item, ...channels].flatMap((path) => checkVersions(view, path)),
+    ...[item, ...channels].flatMap((path) => checkMinBundle(view, path)),
+    ...checkFull(view, item, [item, ...channels].filter(isRanged)),
+    ...(isMixed ? [view.report(item, mixed)] : []),
+    ...checkEmptyNames(view, item),
+  ];
+}
+
+function checkVersions(view: View, path: string): readonly DocumentProblem[] {
+  return VERSIONS.flatMap((name) => {
+    const text = view.text(`${path}.${name}`);
+    if (text === undefined || semver.coerce(text, { includePrerelease: true }) !== null) return [];
+    return [view.report(`${path}.${name}`, `"${text}" is not a valid version`)];
+  });
+}
+
+/** A bundle without a version has no place in a range of versions. */
+function checkMinBundle(view: View, path: string): readonly DocumentProblem[] {
+  const isRanged = VERSIONS.some((name) => view.text(`${path}.${name}`) !== undefined);
+  if (view.text(`${path}.minBundle`) === undefined || !isRanged) return [];
+  const problem = 'is given together with a range of versions';
+  return [view.report(`${path}.minBundle`, problem, { hint: 'write only one of the two' })];
+}
+
+function checkFull(
+  view: View,
+  item: string,
+  ranged: readonly string[],
+): readonly DocumentProblem[] {
+  const catalog = item.slice(0, item.lastIndexOf('.packages'));
+  if (view.flag(`${catalog}.full`) !== true) return [];
+  const problem = 'has versions, but "full" of its catalog keeps every version';
+  return ranged.map((path) => view.report(path, problem));
+}
+
+/** White space alone is not a valid channel name. */
+function checkEmptyNames(view: View, item: string): readonly DocumentProblem[] {
+  return readTexts(view, `${item}.channels`, '.name')
+    .filter(({ text }) => text.trim() === '')
+    .map(({ path }) => view.report(path, 'is required'));
+}
+
+export const IMAGESET_API_VERSION = 'mirror.openshift.io/v2alpha1';
+export const IMAGESET_KIND = 'ImageSetConfiguration';
+
+const TEXT: SchemaNode = { type: 'string' };
+/** An empty one counts as missing. */
+const NAME: SchemaNode = { type: 'string', minLength: 1 };
+const FLAG: SchemaNode = { type: 'boolean' };
+
+const object = (
+  properties: Readonly<Record<string, SchemaNode>>,
+  required: readonly string[] = [],
+): SchemaNode => ({ type: 'object', properties, required, additionalProperties: false });
+const list = (items: SchemaNode): SchemaNode => ({ type: 'array', items });
+
+const PLATFORMS = list(object({ os: TEXT, architecture: TEXT, variant: TEXT }));
+const RANGE = { minVersion: TEXT, maxVersion: TEXT };
+
+const PLATFORM = object({
+  graph: FLAG,
+  architectures: list(TEXT),
+  platforms: PLATFORMS,
+  release: TEXT,
+  kubeVirtContainer: FLAG,
+  channels: list(
+    object({ name: NAME, type: TEXT, ...RANGE, shortestPath: FLAG, full: FLAG }, ['name']),
+  ),
+});
+
+const OPERATOR = object(
+  {
+    catalog: NAME,
+    full: FLAG,
+    targetCatalog: TEXT,
+    targetTag: TEXT,
+    targetCatalogSourceTemplate: TEXT,
+    skipDependencies: FLAG,
+    platforms: PLATFORMS,
+    packages: list(
+      object(
+        {
+          name: NAME,
+          defaultChannel: TEXT,
+          ...RANGE,
+          channels: list(object({ name: NAME, ...RANGE }, ['name'])),
+        },
+        ['name'],
+      ),
+    ),
+  },
+  ['catalog'],
+);
+
+const HELM = object({
+  repositories: list(
+    object({
+      url: TEXT,
+      name: TEXT,
+      charts: list(
+        object({
+          name: TEXT,
+          version: TEXT,
+          path: TEXT,
+          imagePaths: list(TEXT),
+          platforms: PLATFORMS,
+        }),
+      ),
+    }),
+  ),
+  local: list(object({ name: TEXT, path: TEXT, imagePaths: list(TEXT) })),
+});
+
+/** oc-mirror's ImageSetConfiguration v2alpha1, whose reader refuses keys that it does not know. */
+export const IMAGESET_SCHEMA: SchemaNode = object(
+  {
+    apiVersion: NAME,
+    kind: NAME,
+    archiveSize: { type: 'integer' },
+    mirror: object({
+      platform: PLATFORM,
+      operators: list(OPERATOR),
+      additionalImages: list(
+        object({ name: NAME, targetRepo: TEXT, targetTag: TEXT, platforms: PLATFORMS }, ['name']),
+      ),
+      helm: HELM,
+      blockedImages: list(object({ name: NAME }, ['name'])),
+      samples: list(object({ name: TEXT })),
+    }),
+  },
+  ['apiVersion', 'kind', 'mirror'],
+);
+
+/** Keys of v1alpha2, which oc-mirror v1 read, and what stands in their place in v2alpha1. */
+const FORMER_KEYS: ReadonlyMap<string, string> = new Map([
+  ['storageConfig', 'remove it: sealift keeps its state in the work directory'],
+  ['targetName', 'write the path of the copy to "targetCatalog"'],
+  ['originalRef', 'remove it'],
+  ['minBundle', 'write the version of that bundle to "minVersion"'],
+  ['delete', 'it belongs to a DeleteImageSetConfiguration'],
+]);
+
+/** Unknown keys, absent keys and values of another type. */
+export const checkImageSetShape = (document: ConfigDocument): readonly DocumentProblem[] =>
+  checkSchema(document, IMAGESET_SCHEMA, { hints: FORMER_KEYS });
+
+/** Architectures of releases in Go's words, `multi` for all of them in one image. */
+const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'];
+
+const FORMER_VERSION_HINT =
+  `write "${IMAGESET_API_VERSION}", and list the packages that others require: ` +
+  'oc-mirror v1 added them, v2 does not';
+
+/** Everything for which oc-mirror would refuse an image set configuration. */
+export function checkImageSet(view: View): readonly DocumentProblem[] {
+  const { document } = view;
+  if (document.isBroken) return document.problems;
+  return [
+    ...document.problems,
+    ...checkImageSetShape(document),
+    ...checkKind(view),
+    ...checkPlatform(view),
+    ...checkOperators(viewUnder(view, 'mirror')),
+    ...checkTargets(view),
+    ...checkPatterns(view, 'mirror.blockedImages'),
+  ];
+}
+
+function checkKind(view: View): readonly DocumentProblem[] {
+  const expected = { apiVersion: IMAGESET_API_VERSION, kind: IMAGESET_KIND };
+  return Object.entries(expected).flatMap(([path, value]) => {
+    const text = view.text(path);
+    if (text === undefined || text === value) return [];
+    const hint = text.startsWith('mirror.openshift.io/v1') ? FORMER_VERSION_HINT : undefined;
+    return [view.report(path, `must be "${value}", but is "${text}"`, { hint })];
+  });
+}
+
+function checkPlatform(view: View): readonly DocumentProblem[] {
+  const platform = 'mirror.platform';
+  const { report } = view;
+  const isBoth =
+    view.items(`${platform}.platforms`).length > 0 &&
+    view.items(`${platform}.architectures`).length > 0;
+  const both = '"platforms" and "architectures" exclude each other';
+  const unknown = readTexts(view, `${platform}.architectures`)
+    .filter(({ text }) => !ARCHITECTURES.includes(text))
+    .map(({ path, text }) =>
+      report(path, `must be one of ${ARCHITECTURES.join(', ')}, but is "${text}"`),
+    );
+  return [
+    ...(isBoth ? [report(`${platform}.platforms`, both, { hint: 'remove "architectures"' })] : []),
+    ...unknown,
+    ...checkPayload(view, `${platform}.release`),
+    ...checkDuplicates(view, `${platform}.channels`, '.name'),
+  ];
+}
+
+function checkPayload(view: View, path: string): readonly DocumentProblem[] {
+  const text = view.text(path);
+  const problem = text === undefined ? undefined : checkReferenceShape(text);
+  return problem === undefined ? [] : [view.report(path, problem)];
+}
+
+/** Repositories and tags of copies, by the patterns of our own keys of the same names. */
+function checkTargets(view: View): readonly DocumentProblem[] {
+  return (['operators', 'additionalImages'] as const).flatMap((list) =>
+    Object.entries(readSchema().properties?.[list]?.items?.properties ?? {})
+      .filter(([name]) => name.startsWith('target'))
+      .flatMap(([name, { pattern = '' }]) =>
+        readTexts(view, `mirror.${list}`, `.${name}`)
+          .filter(({ text }) => !new RegExp(pattern).test(text))
+          .map(({ path, text }) => view.report(path, `must match ${pattern}, but is "${text}"`)),
+      ),
+  );
+}
+
+/**
+ * What stands below a key, as if it were the document. `full` is not in it: beside versions it is a
+ * mistake in a configuration of ours, but not in an image set.
+ */
+function viewUnder(view: View, prefix: string): View {
+  const full = (path: string): string => `${prefix}.${path}`;
+  return {
+    document: view.document,
+    report: (place, ...rest) =>
+      view.report(typeof place === 'string' ? full(place) : place, ...rest),
+    text: (path) => view.text(full(path)),
+    number: (path) => view.number(full(path)),
+    flag: () => undefined,
+    directoryOf: (path) => view.directoryOf(full(path)),
+    items: (path) => view.items(full(path)).map((item) => item.slice(prefix.length + 1)),
+  };
+}
