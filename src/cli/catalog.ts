@@ -5,7 +5,7 @@ import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directo
 import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { parseCatalogSource, type CatalogSource, type CatalogSelection } from '../fbc/source.ts';
-import { platformOf, type RpmArchitecture } from '../openshift/release/release-bundle.ts';
+import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts';
 import { openBuildTools, type BuildTools } from '../recipes/build-tools.ts';
 import {
   listCatalog,

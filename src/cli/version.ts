@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { PACKAGE_ROOT } from '../base/program.ts';
 import { parseKeys } from '../openpgp/keys.ts';
-import { RED_HAT_KEYS } from '../openshift/signature/red-hat-keys.ts';
+import { RED_HAT_KEYS } from '../openshift/release/signature-store.ts';
 import type { CliHost } from './host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 

@@ -8,23 +8,23 @@ import {
   decodeConfigArchive,
   MAX_ARCHIVE_SIZE,
   type ConfigArchive,
-} from '../openshift/agent-config-image/config-archive.ts';
+} from '../openshift/agent/live-system.ts';
 import {
   describeCluster,
   findCautions,
   type ConfiguredCluster,
-} from '../openshift/agent-config-image/describe-cluster.ts';
+} from '../openshift/agent/cluster.ts';
 import {
   findArchiveObstacles,
   findLabelObstacle,
   findMediumObstacles,
   type Obstacle,
-} from '../openshift/agent-config-image/find-obstacles.ts';
+} from '../openshift/agent/obstacles.ts';
 import {
   describeLiveSystem,
   findReleaseImage,
   type LiveSystem,
-} from '../openshift/agent-config-image/live-system.ts';
+} from '../openshift/agent/live-system.ts';
 import { describeDamage, useMedium } from './open-medium.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from './read-ignition.ts';
 import { readIndex } from './index/media-index.ts';

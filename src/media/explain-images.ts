@@ -1,7 +1,7 @@
 import { UsageError } from '../base/errors.ts';
 import { sumSizes } from '../base/lists.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import type { Need } from '../openshift/mirror/image-set.ts';
+import type { Need } from '../openshift/mirror/sets.ts';
 
 /** What `sealift why` tells. Sizes are bytes. */
 export type Explanation = {

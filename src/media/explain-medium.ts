@@ -1,6 +1,6 @@
 import { IntegrityError } from '../base/errors.ts';
 import type { IsoImage } from '../iso/read/open.ts';
-import { RELEASE_IMAGE, type Need } from '../openshift/mirror/image-set.ts';
+import { RELEASE_IMAGE, type Need } from '../openshift/mirror/sets.ts';
 import { explainImages, type ExplainableImage, type Explanation } from './explain-images.ts';
 import { readImageContents } from './image-contents.ts';
 import type { IndexCatalog } from './index/index-catalogs.ts';

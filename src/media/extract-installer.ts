@@ -14,16 +14,16 @@ import {
   describeLiveSystem,
   findReleaseImage,
   findScalar,
-} from '../openshift/agent-config-image/live-system.ts';
+} from '../openshift/agent/live-system.ts';
 import {
   describeForInstaller,
   INSTALLER_PATH,
   installerComponent,
   writeInstallerMarkers,
   type InstallerRelease,
-} from '../openshift/installer/installer-markers.ts';
+} from '../openshift/installer/installer.ts';
 import { INDEX_PATH, REGISTRY_ROOT } from './index/media-paths.ts';
-import { platformOf, type RpmArchitecture } from '../openshift/release/release-bundle.ts';
+import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts';
 import {
   getComponent,
   IMAGE_REFERENCES_PATH,
@@ -31,7 +31,7 @@ import {
   parseReleaseMetadata,
   RELEASE_METADATA_PATH,
   type Release,
-} from '../openshift/release/release-payload.ts';
+} from '../openshift/release/release.ts';
 import { explainDiskFailure } from '../base/disk/disk-errors.ts';
 import { extractFile, readFiles } from '../registry/layers/read.ts';
 import { parseReference, type Reference } from '../registry/reference.ts';

@@ -1,7 +1,7 @@
 import { decodeInitrd } from '../ignition/initrd.ts';
 import { findEmbedArea } from '../iso/coreos/embed-area.ts';
 import type { IsoImage } from '../iso/read/open.ts';
-import { BOOTSTRAP_IGNITION_PATH } from '../openshift/node/bootstrap-ignition.ts';
+import { BOOTSTRAP_IGNITION_PATH } from '../openshift/node/bootstrap.ts';
 import { BOOTSTRAP_IMAGE_PATH } from './index/media-paths.ts';
 
 const BOOTSTRAP_LIMIT = 64 * 1024 * 1024;

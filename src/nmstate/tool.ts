@@ -6,7 +6,7 @@ import { ToolError, ConfigError } from '../base/errors.ts';
 import { objectOrEmpty } from '../base/lists.ts';
 import { runProcess } from '../base/process.ts';
 import { escapeCharacter } from '../base/text/words.ts';
-import type { Keyfile, HostNetwork } from '../openshift/customisation/custom-values.ts';
+import type { Keyfile, HostNetwork } from '../openshift/agent/values.ts';
 import { isOtherInYaml } from '../shape/decode-yaml.ts';
 import { parse } from '../shape/parse-text.ts';
 import type { Plain } from '../shape/shape.ts';

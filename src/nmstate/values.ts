@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { ConfigError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
 import { suggestName, describeValue, toPrintable } from '../base/text/words.ts';
-import type { Keyfile } from '../openshift/customisation/custom-values.ts';
+import type { Keyfile } from '../openshift/agent/values.ts';
 import type { Plain } from '../shape/shape.ts';
 
 /** `key=value` pairs below `[name]`, in their order. */

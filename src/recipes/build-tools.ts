@@ -28,7 +28,7 @@ import { createRegistryCache, type RegistryCache } from '../registry/cache/regis
 import { createSharedCache, type SharedCache } from '../base/store/store.ts';
 import { parseRepositoryAddress } from '../media/artifact/artifact-address.ts';
 import { createBlobCache, type BlobCache } from '../base/store/store.ts';
-import { openWorkspace } from '../openshift/workspace/mirror-names.ts';
+import { openWorkspace } from '../openshift/workspace/set.ts';
 import type { RegistryClient, WritingClient } from '../registry/client.ts';
 import { createTagLedger, type Pinned, type TagLedger } from '../registry/tag-ledger.ts';
 import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './lock/drawn-ledger.ts';

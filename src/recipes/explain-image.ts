@@ -1,5 +1,5 @@
 import { explainImages, type ExplainableImage, type Explanation } from '../media/explain-images.ts';
-import type { MirrorPlan, PlannedImage } from '../openshift/mirror/mirror-plan.ts';
+import type { MirrorPlan, PlannedImage } from '../openshift/mirror/plan.ts';
 import { formatReference } from '../registry/reference.ts';
 import type { BuildTools } from './build-tools.ts';
 import type { LiveIsoRequest } from './live-iso/live-iso-request.ts';

@@ -1,12 +1,9 @@
-import { renderClusterCatalogs } from '../openshift/node/catalog-sources.ts';
-import { describeCatalogs, describeCluster } from '../openshift/node/describe-cluster.ts';
-import type { Manifest } from '../openshift/node/manifests/extra-manifests.ts';
-import { signaturesOf } from '../openshift/signature/release-statement.ts';
-import {
-  planGeneratedManifests,
-  planMirrorManifests,
-} from '../openshift/node/manifests/generated-manifests.ts';
-import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/node-registry.ts';
+import { renderClusterCatalogs } from '../openshift/node/catalogs.ts';
+import { describeCatalogs, describeCluster } from '../openshift/node/cluster.ts';
+import type { Manifest } from '../openshift/node/manifests.ts';
+import { signaturesOf } from '../openshift/release/signature.ts';
+import { planGeneratedManifests, planMirrorManifests } from '../openshift/node/cluster.ts';
+import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/registry.ts';
 import type { BuildTools } from './build-tools.ts';
 import { selectImages } from './live-iso/live-iso-images.ts';
 import { clusterSettingsOf } from './live-iso/live-iso-ignition.ts';

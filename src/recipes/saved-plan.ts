@@ -3,8 +3,8 @@ import { formatCanonicalJson } from '../base/text/json.ts';
 import { isUnreadable } from '../base/disk/disk-errors.ts';
 import { ConfigError } from '../base/errors.ts';
 import { readInputFile } from '../base/disk/files.ts';
-import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
-import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
+import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
+import type { MirrorPlan } from '../openshift/mirror/plan.ts';
 import type { TagDigests } from '../registry/tag-ledger.ts';
 
 /** What a plan, or the report of a build, says for another build to take exactly. */

@@ -1,16 +1,13 @@
-import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
-import { findCatalogServer } from '../openshift/catalog/image/local-catalog.ts';
+import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
+import { findCatalogServer } from '../openshift/catalog/selected.ts';
 import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import { noteOfRelease } from '../openshift/release/noted-names.ts';
-import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
-import { type Release, digestOfRelease } from '../openshift/release/release-payload.ts';
+import { noteOfRelease } from '../openshift/release/upgrade-path.ts';
+import type { MirrorPlan } from '../openshift/mirror/plan.ts';
+import { type Release, digestOfRelease } from '../openshift/release/release.ts';
 import { isMinorVersion, stripBuild } from '../openshift/release/version.ts';
-import {
-  findWorkspaceRelease,
-  type SurveyedWorkspace,
-} from '../openshift/workspace/workspace-set.ts';
+import { findWorkspaceRelease, type SurveyedWorkspace } from '../openshift/workspace/set.ts';
 import { type Reference, parseReference } from '../registry/reference.ts';
 import { checkImagePolicy, type ImagePolicyCheck } from '../stages/content/check-image-policy.ts';
 import { planMirror } from '../stages/content/plan-mirror.ts';
@@ -26,7 +23,7 @@ import {
   getRegistryComponent,
   type Configure,
   type RegistryImageChoice,
-} from '../openshift/mirror/registry-image.ts';
+} from '../openshift/mirror/server.ts';
 import { inspectRegistryImage } from '../stages/content/inspect-registry-image.ts';
 
 type PayloadRequest = {

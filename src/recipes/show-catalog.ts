@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import { SealiftError } from '../base/errors.ts';
 import type { Catalog, CatalogChannel, ChannelEntry } from '../fbc/catalog.ts';
-import { extractCatalog, openCatalogImage } from '../openshift/catalog/image/catalog-image.ts';
+import { extractCatalog, openCatalogImage } from '../openshift/catalog/image.ts';
 import type { CatalogSource, CatalogSelection } from '../fbc/source.ts';
 import { findHead } from '../fbc/channel-graph.ts';
 import { resolveDependencies } from '../fbc/dependencies.ts';
 import { filterCatalog } from '../fbc/filter/filter-catalog.ts';
-import { listBundles } from '../openshift/catalog/selected-catalog.ts';
+import { listBundles } from '../openshift/catalog/selected.ts';
 import { readCatalog } from '../fbc/read/read-catalog.ts';
-import type { ImageTools } from '../openshift/image-access.ts';
+import type { ImageTools } from '../openshift/images.ts';
 import { openOciLayout } from '../registry/layout/oci-layout.ts';
 import type { Platform } from '../registry/manifest.ts';
 

@@ -1,5 +1,5 @@
-import type { Release, ReleaseSignature } from '../openshift/release/release-payload.ts';
-import type { SurveyedWorkspace } from '../openshift/workspace/workspace-set.ts';
+import type { Release, ReleaseSignature } from '../openshift/release/release.ts';
+import type { SurveyedWorkspace } from '../openshift/workspace/set.ts';
 import { resolveRelease, type ResolveReleaseInput } from '../stages/content/resolve-release.ts';
 import { verifyRelease, type SignatureGate } from '../stages/content/verify-release.ts';
 import type { BuildTools } from './build-tools.ts';

@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../base/lists.ts';
-import type { DigestSource } from '../openshift/installation/installation-registries-conf.ts';
+import type { DigestSource } from '../openshift/installation/mirrors.ts';
 import type { DocumentProblem } from '../base/errors.ts';
 import {
   checkExtraManifests,

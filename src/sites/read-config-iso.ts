@@ -3,7 +3,7 @@ import { IntegrityError } from '../base/errors.ts';
 import { findJsonExcess } from '../shape/parse-text.ts';
 import { formatSize } from '../base/text/words.ts';
 import type { IsoImage } from '../iso/read/open.ts';
-import { CONFIG_IMAGE_LABEL } from '../openshift/agent-config-image/config-archive.ts';
+import { CONFIG_IMAGE_LABEL } from '../openshift/agent/live-system.ts';
 import { MANIFEST_PATH } from './compose/config-tree.ts';
 import type { RetainedIso } from './identity/retained/read-retained.ts';
 import type { JsonValue } from './compose/redact-reconfiguration.ts';

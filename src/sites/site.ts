@@ -1,7 +1,4 @@
-import type {
-  DigestSource,
-  InstallationProxy,
-} from '../openshift/installation/installation-registries-conf.ts';
+import type { DigestSource, InstallationProxy } from '../openshift/installation/mirrors.ts';
 
 /** A file of a site's inputs, out of a folder, an archive or a filled template. */
 export type SiteFile = {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { renderBootstrapIgnition } from '../../src/openshift/node/bootstrap-ignition.ts';
+import { renderBootstrapIgnition } from '../../src/openshift/node/bootstrap.ts';
 import { configImageMembers, makeConfigImage, packConfigArchive } from '../support/config-image.ts';
 import { bootstrapInput } from '../support/node-configs.ts';
 import { buildBaseIso, DEFAULT_KARGS } from './base-iso.ts';

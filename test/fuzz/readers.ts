@@ -8,13 +8,13 @@ import { decodeFileContent, parseIgnition } from '../../src/ignition/config.ts';
 import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts';
 import { decodeInitrd } from '../../src/ignition/initrd.ts';
 import { listSites } from '../../src/sites/sources/read-sites.ts';
-import { decodeConfigArchive } from '../../src/openshift/agent-config-image/config-archive.ts';
+import { decodeConfigArchive } from '../../src/openshift/agent/live-system.ts';
 import { readCatalog } from '../../src/fbc/read/read-catalog.ts';
 import { parseBundleFile } from '../../src/media/index/bundle-file.ts';
 import { parseMediaIndex } from '../../src/media/index/media-index.ts';
 import { parseKeys } from '../../src/openpgp/keys.ts';
 import { verifySignedMessage } from '../../src/openpgp/message.ts';
-import { parseReleaseStatement } from '../../src/openshift/signature/release-statement.ts';
+import { parseReleaseStatement } from '../../src/openshift/release/signature.ts';
 import { digestOf } from '../../src/base/digest.ts';
 import {
   credentialsFromPullSecret,

@@ -5,8 +5,8 @@ import { redact } from '../../src/base/text/redact.ts';
 import { readSignatureGate } from '../../src/cli/building/requests/build-options.ts';
 import { parseKeys } from '../../src/openpgp/keys.ts';
 import { verifySignedMessage } from '../../src/openpgp/message.ts';
-import { parseReleaseStatement } from '../../src/openshift/signature/release-statement.ts';
-import { listStoredSignatures } from '../../src/openshift/signature/signature-config-maps.ts';
+import { parseReleaseStatement } from '../../src/openshift/release/signature.ts';
+import { listStoredSignatures } from '../../src/openshift/release/signature-store.ts';
 import { createThrowAwaySigner } from '../support/throw-away-signer.ts';
 import { createRandom } from '../faults/random.ts';
 

@@ -7,7 +7,7 @@ import { stateRelease, type KeyOptions, type MessageOptions } from '../../demo/o
 import { SealiftError } from '../../src/base/errors.ts';
 import { parseKeys } from '../../src/openpgp/keys.ts';
 import { verifySignedMessage } from '../../src/openpgp/message.ts';
-import { parseReleaseStatement } from '../../src/openshift/signature/release-statement.ts';
+import { parseReleaseStatement } from '../../src/openshift/release/signature.ts';
 import { askGpgv } from '../support/gpgv.ts';
 import { createThrowAwaySigner } from '../support/throw-away-signer.ts';
 import { requireTool } from '../support/tools.ts';

@@ -1,12 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { findYamlExcess } from '../../src/shape/parse-text.ts';
-import { parseStartConfig } from '../../src/openshift/mirror/server-image.ts';
-import { planExtraManifests } from '../../src/openshift/node/manifests/extra-manifests.ts';
-import { selectServed } from '../../src/openshift/node/manifests/served-kinds.ts';
-import {
-  parseImageReferences,
-  parseReleaseMetadata,
-} from '../../src/openshift/release/release-payload.ts';
+import { parseStartConfig } from '../../src/openshift/mirror/server.ts';
+import { planExtraManifests } from '../../src/openshift/node/manifests.ts';
+import { selectServed } from '../../src/openshift/node/served-kinds.ts';
+import { parseImageReferences, parseReleaseMetadata } from '../../src/openshift/release/release.ts';
 import { readDefinitionsOf } from '../support/node-configs.ts';
 import { findUpgradePath } from '../../src/openshift/release/upgrade-path.ts';
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { digestFromHex } from '../../src/base/digest.ts';
-import type { PlannedImage } from '../../src/openshift/mirror/mirror-plan.ts';
-import { mergeMirrorPlan } from '../../src/openshift/mirror/mirror-plan.ts';
+import type { PlannedImage } from '../../src/openshift/mirror/plan.ts';
+import { mergeMirrorPlan } from '../../src/openshift/mirror/plan.ts';
 import { planHostCopy } from '../../src/recipes/live-iso/live-iso-summary.ts';
 
 type Prepared = Parameters<typeof planHostCopy>[1];

@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
 import type { CliHost } from '../../src/cli/host.ts';
 import { runProgram } from '../../src/cli/program.ts';
-import { archNames } from '../../src/openshift/release/release-bundle.ts';
+import { archNames } from '../../src/openshift/release/bundle.ts';
 import { serveImages, type ImageRegistry } from './image-registry.ts';
 import { makeCoreosIso, type TestCoreosOptions } from './iso.ts';
 import { addRelease, type ReleaseOptions, type TestRelease } from './release.ts';

@@ -1,13 +1,13 @@
 import { digestFromHex } from '../../src/base/digest.ts';
 import type { File, IgnitionConfig } from '../../src/ignition/config.ts';
 import { makeDefinitions } from '../../demo/definitions.ts';
-import type { BootstrapInput } from '../../src/openshift/node/bootstrap-ignition.ts';
-import { readManifests } from '../../src/openshift/release/payload-manifests.ts';
+import type { BootstrapInput } from '../../src/openshift/node/bootstrap.ts';
+import { readManifests } from '../../src/openshift/release/manifests.ts';
 import {
   DEFINITION,
   readDefinitions,
   type ResourceDefinition,
-} from '../../src/openshift/release/resource-definitions.ts';
+} from '../../src/openshift/release/manifests.ts';
 
 /** What files of a payload define, as the program reads it. */
 export const readDefinitionsOf = (

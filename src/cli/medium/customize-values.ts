@@ -7,14 +7,14 @@ import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { findYamlExcess } from '../../shape/parse-text.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { isReference, readSecretSource } from '../../config/secrets.ts';
-import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
+import type { CustomValues, HostNetwork } from '../../openshift/agent/values.ts';
 import { malformed } from '../../nmstate/values.ts';
 import {
   parseResources,
   readHostNetworks,
   refuseResource,
-} from '../../openshift/customisation/resources.ts';
-import { readResourceValues } from '../../openshift/customisation/values-of-resources.ts';
+} from '../../openshift/agent/resources.ts';
+import { readResourceValues } from '../../openshift/agent/read-resources.ts';
 import { addTo } from '../common-options.ts';
 import type { CliHost } from '../host.ts';
 import { writeMessage } from '../terminal/output.ts';

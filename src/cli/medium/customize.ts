@@ -16,7 +16,7 @@ import { writeAreas, type PlannedParts } from '../../media/customize/write-areas
 import { claimIso } from '../../media/output/claim-iso.ts';
 import { isElsewhere } from '../../media/source/open-source.ts';
 import { openIso } from '../../iso/read/open.ts';
-import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
+import type { CustomValues } from '../../openshift/agent/values.ts';
 import { addProfiles } from '../../nmstate/tool.ts';
 import type { CliHost } from '../host.ts';
 import {

@@ -5,7 +5,7 @@ import { fillGaps } from '../../iso/extent.ts';
 import type { ExtentOpener } from '../../pour/spans.ts';
 import { pourIso, type PourOptions } from '../../pour/pour.ts';
 import { surveyPartial } from '../../pour/pour.ts';
-import { requireSpace } from '../../openshift/mirror/space.ts';
+import { requireSpace } from '../../openshift/mirror/costs.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { readBlob } from '../../base/store/blob-source.ts';

@@ -1,8 +1,8 @@
 import { digestOf } from '../../base/digest.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
 import type { LiveGraft } from '../../iso/coreos/graft.ts';
-import { configure } from '../../openshift/customisation/configure.ts';
-import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
+import { configure } from '../../openshift/agent/configure.ts';
+import type { CustomValues } from '../../openshift/agent/values.ts';
 import type { MutableArea } from '../index/media-index.ts';
 import { encodeEmbedded, planEditedKargs, planEmbedPart, planKargParts } from './live-areas.ts';
 import { applyParts, sortParts, type OverlayPart } from './overlay.ts';

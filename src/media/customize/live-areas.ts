@@ -6,7 +6,7 @@ import { encodeKargs, type KargsFiller } from '../../iso/coreos/kargs.ts';
 import { editKargs } from '../../iso/coreos/kargs.ts';
 import { requireMenuWords } from '../../iso/coreos/kargs.ts';
 import type { ByteRange } from '../../base/random-access.ts';
-import type { CustomValues, Keyfile } from '../../openshift/customisation/custom-values.ts';
+import type { CustomValues, Keyfile } from '../../openshift/agent/values.ts';
 import type { OverlayPart } from './overlay.ts';
 
 /** The places of a live ISO of CoreOS that are there to be changed, and what is in them. */

@@ -2,9 +2,9 @@ import { UsageError } from '../../base/errors.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { readCoreosFeatures } from '../../iso/coreos/live.ts';
 import type { IsoImage } from '../../iso/read/open.ts';
-import { configure, isForAgents } from '../../openshift/customisation/configure.ts';
-import type { CustomValues, Keyfile } from '../../openshift/customisation/custom-values.ts';
-import { profilesOf } from '../../openshift/customisation/host-networks.ts';
+import { configure, isForAgents } from '../../openshift/agent/configure.ts';
+import type { CustomValues, Keyfile } from '../../openshift/agent/values.ts';
+import { profilesOf } from '../../openshift/agent/values.ts';
 import {
   decodeEmbedded,
   encodeEmbedded,

@@ -2,7 +2,7 @@ import { decodeFileContent, parseIgnition, type IgnitionConfig } from '../../ign
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { parse } from '../../shape/parse-text.ts';
 import type { ReadableIso } from '../../iso/coreos/embed-area.ts';
-import { INFRA_ENV, PULL_SECRET_MANIFEST } from '../../openshift/customisation/agent-manifests.ts';
+import { INFRA_ENV, PULL_SECRET_MANIFEST } from '../../openshift/agent/configure.ts';
 import {
   CHRONY_CONFIG,
   DOCKER_CONFIG,
@@ -12,8 +12,8 @@ import {
   PROXY_CONFIG,
   RENDEZVOUS,
   TRUST_ANCHOR,
-} from '../../openshift/customisation/configure.ts';
-import { HOST_NETWORKS } from '../../openshift/customisation/host-networks.ts';
+} from '../../openshift/agent/configure.ts';
+import { HOST_NETWORKS } from '../../openshift/agent/values.ts';
 import { listIgnitionParts, type IgnitionPart } from '../compare/ignition-parts.ts';
 import { decodeEmbedded, planEmbedPart, readLiveAreas } from './live-areas.ts';
 import { readPristineArchive } from './pristine-areas.ts';

@@ -6,8 +6,8 @@ import {
   describeLiveSystem,
   findReleaseImage,
   findScalar,
-} from '../../openshift/agent-config-image/live-system.ts';
-import { compareReleases, type KnownRelease } from '../../openshift/release/compare-releases.ts';
+} from '../../openshift/agent/live-system.ts';
+import { compareReleases, type KnownRelease } from '../../openshift/release/version.ts';
 import { readIndex } from '../index/media-index.ts';
 
 /**

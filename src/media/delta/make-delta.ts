@@ -6,7 +6,7 @@ import type { Extent, Layout } from '../../iso/extent.ts';
 import { bytesExtent, fillGaps } from '../../iso/extent.ts';
 import { pourIso, publishPour, type PourOptions } from '../../pour/pour.ts';
 import { surveyPartial } from '../../pour/pour.ts';
-import { requireSpace } from '../../openshift/mirror/space.ts';
+import { requireSpace } from '../../openshift/mirror/costs.ts';
 import type { FilePosition } from '../../base/store/blob-source.ts';
 import { openRandomAccess } from '../../base/random-access.ts';
 import { publishIso } from '../output/publish-iso.ts';

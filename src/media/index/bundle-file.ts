@@ -1,13 +1,13 @@
 import { formatReadableJson } from '../../base/text/json.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { formatReference } from '../../registry/reference.ts';
-import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
+import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/plan.ts';
 import {
   formatReleaseBundleTag,
   RELEASE_BUNDLE_REPOSITORY,
   RELEASE_DIGEST_ANNOTATION,
-} from '../../openshift/release/release-bundle.ts';
-import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
+} from '../../openshift/release/bundle.ts';
+import { digestOfRelease, type Release } from '../../openshift/release/release.ts';
 import type { MediaIndex } from './media-index.ts';
 import { BUNDLE_PATH } from './media-paths.ts';
 import type { IsoImage } from '../../iso/read/open.ts';

@@ -1,8 +1,8 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Areas } from '../../iso/extent.ts';
-import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
-import { isUnsigned } from '../../openshift/signature/release-statement.ts';
+import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/plan.ts';
+import type { Release } from '../../openshift/release/release.ts';
+import { isUnsigned } from '../../openshift/release/signature.ts';
 import { formatReference } from '../../registry/reference.ts';
 import {
   formatMediaIndex,

@@ -1,6 +1,6 @@
 import { groupBy } from '../../base/lists.ts';
 import { isObject, withoutUndefined } from '../../base/lists.ts';
-import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
+import type { SelectedCatalog } from '../../openshift/catalog/selected.ts';
 import { nameCatalog } from '../../openshift/mirror/operator-set.ts';
 import { isTexts } from '../../shape/go-json.ts';
 

@@ -3,7 +3,7 @@ import type { Extent } from '../../iso/extent.ts';
 import type { ExtentOpener, OpenExtent, OpenExtentOptions } from '../../pour/spans.ts';
 import type { FileDigests } from '../../base/disk/file-digests.ts';
 import { baseChanged } from '../../base/disk/file-digests.ts';
-import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
+import type { PlannedBlob } from '../../openshift/mirror/plan.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { RegistryClient } from '../../registry/client.ts';

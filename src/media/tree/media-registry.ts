@@ -6,12 +6,12 @@ import {
 } from '../../registry/layout/distribution.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 import { parseManifest, type StoredManifest } from '../../registry/manifest.ts';
-import { readPlanned } from '../../openshift/image-access.ts';
-import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
+import { readPlanned } from '../../openshift/images.ts';
+import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/plan.ts';
 import { REGISTRY_ROOT } from '../index/media-paths.ts';
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
-import { encodeReleaseBundle, type ReleaseBundle } from '../../openshift/release/release-bundle.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
+import { encodeReleaseBundle, type ReleaseBundle } from '../../openshift/release/bundle.ts';
+import type { Release } from '../../openshift/release/release.ts';
 import { formatBundleFile } from '../index/bundle-file.ts';
 
 /** What the registry of a medium is made of. */

@@ -3,8 +3,8 @@ import { hexOf } from '../../base/digest.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RegistryFile } from '../../registry/layout/distribution.ts';
 import { formatReference } from '../../registry/reference.ts';
-import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
+import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
+import { digestOfRelease, type Release } from '../../openshift/release/release.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 
 const LABEL_PREFIX = 'upgrade_';

@@ -1,14 +1,13 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { parseDocument } from '../../shape/parse-text.ts';
-import { isErrno, ConfigError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
-import { findYamlExcess } from '../../shape/parse-text.ts';
+import { isErrno, ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
 import { parseRegistriesConf, resolveCandidates } from '../../registry/client/mirrors.ts';
-import type { RpmArchitecture } from '../release/release-bundle.ts';
-import { PULL_SECRET_NAME, planInstallerInputs } from './installer-inputs.ts';
+import { formatReference, type Reference } from '../../registry/reference.ts';
+import { parseDocument, findYamlExcess } from '../../shape/parse-text.ts';
+import type { RpmArchitecture } from '../release/bundle.ts';
+import { PULL_SECRET_NAME, planInstallerInputs } from './installer.ts';
 
 /** Files of the assets folder that take the place of what is rendered, as in openshift/appliance. */
 export const OVERRIDE_PATHS = {

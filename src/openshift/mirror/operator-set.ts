@@ -1,9 +1,15 @@
 import { ConfigError, type SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
-import type { SelectedBundle, SelectedCatalog } from '../catalog/selected-catalog.ts';
-import type { BlockedImage, FindBlocking } from './blocked-images.ts';
-import { planDestination, type ImageSet, type Need, type WantedImage } from './image-set.ts';
+import type { SelectedBundle, SelectedCatalog } from '../catalog/selected.ts';
+import {
+  type BlockedImage,
+  type FindBlocking,
+  planDestination,
+  type ImageSet,
+  type Need,
+  type WantedImage,
+} from './sets.ts';
 
 export type OperatorImages = {
   readonly set: ImageSet;

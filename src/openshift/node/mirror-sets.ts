@@ -1,7 +1,7 @@
-import { formatMirror, MIRROR_SETS, type PlannedMirror } from '../mirror/plan-mirrors.ts';
-import { formatManifest, type Manifest } from './manifests/extra-manifests.ts';
 import { hexOf, type Digest } from '../../base/digest.ts';
-import { NODE_REGISTRY_PORT, nodeRegistryDomain, UPGRADE_REGISTRY_PORT } from './node-registry.ts';
+import { formatMirror, MIRROR_SETS, type PlannedMirror } from '../mirror/mirrors.ts';
+import { formatManifest, type Manifest } from './manifests.ts';
+import { NODE_REGISTRY_PORT, nodeRegistryDomain, UPGRADE_REGISTRY_PORT } from './registry.ts';
 
 const KINDS = [
   { by: 'digest', prefix: 'idms', kind: 'ImageDigestMirrorSet', member: 'imageDigestMirrors' },

@@ -1,7 +1,7 @@
-import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { createPublicKey, type KeyObject } from 'node:crypto';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import type { Reference } from '../../registry/reference.ts';
-import { unreadableManifest, type PayloadManifest } from './payload-manifests.ts';
+import { unreadableManifest, type PayloadManifest } from './manifests.ts';
 import { isSignedVersion } from './version.ts';
 
 /**

@@ -1,15 +1,15 @@
+import { fetchPublic, readLimited } from '../../base/download/fetch.ts';
 import { ConfigError, IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Http, HttpResponse } from '../../base/http/http.ts';
-import type { TlsOptions } from '../../base/http/proxy.ts';
 import { TransientError } from '../../base/http/network-failure.ts';
-import { redactUrl } from '../../base/text/redact.ts';
-import { parseReference, type Reference } from '../../registry/reference.ts';
-import { archNames, type RpmArchitecture } from './release-bundle.ts';
-import { withTimeLimit } from '../../base/wait.ts';
-import { formatDuration } from '../../base/text/words.ts';
-import { fetchPublic, readLimited } from '../../base/download/fetch.ts';
-import { compareVersions, isMinorVersion, isVersion, minorOf, stripBuild } from './version.ts';
+import type { TlsOptions } from '../../base/http/proxy.ts';
 import { isObject } from '../../base/lists.ts';
+import { redactUrl } from '../../base/text/redact.ts';
+import { formatDuration } from '../../base/text/words.ts';
+import { withTimeLimit } from '../../base/wait.ts';
+import { parseReference, type Reference } from '../../registry/reference.ts';
+import { archNames, type RpmArchitecture } from './bundle.ts';
+import { compareVersions, isMinorVersion, isVersion, minorOf, stripBuild } from './version.ts';
 
 /** Where Red Hat serves the update graph, unless UPDATE_URL_OVERRIDE says otherwise. */
 const UPDATE_GRAPH_URL = 'https://api.openshift.com/api/upgrades_info/graph';

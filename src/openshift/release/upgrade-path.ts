@@ -1,5 +1,16 @@
-import { compareVersions, stripBuild } from './version.ts';
-import type { UpdateGraph, UpgradeRisk } from './update-graph.ts';
+import { digestOf, type Digest } from '../../base/digest.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { formatCanonicalJson } from '../../base/text/json.ts';
+import { redactUrl } from '../../base/text/redact.ts';
+import { formatReference, type Reference } from '../../registry/reference.ts';
+import {
+  type UpdateGraph,
+  type UpgradeRisk,
+  fetchUpdateGraph,
+  mergeGraphs,
+  type GraphAccess,
+} from './update-graph.ts';
+import { compareVersions, stripBuild, isSignedVersion, minorOf } from './version.ts';
 
 /** One update of a cluster. Plain JSON. */
 export type UpgradeHop = {
@@ -115,4 +126,133 @@ function collectEdges({ edges, conditionalEdges }: UpdateGraph): ReadonlyMap<str
     if (!own.has(version)) own.set(version, { to: version, risks });
   }
   return new Map([...found].map(([from, own]) => [from, [...own.values()]]));
+}
+
+/** An upgrade that the update graph is asked about. */
+export type WantedUpgrade = {
+  /** The version that the cluster has. */
+  readonly from: string;
+  /** The one it is upgraded to. */
+  readonly release: { readonly version: string; readonly reference: Reference };
+  /** Without a minor version. */
+  readonly channel: string;
+};
+
+/**
+ * The releases that a cluster passes on its way, by the update graph as it is now: by the channel of
+ * the target's minor version and those of the minor versions below, down to that of the cluster.
+ *
+ * @throws ConfigError `upgrade.no-path`, `upgrade.not-newer`, `upgrade.not-in-graph`, and what the graph throws
+ */
+export async function resolveUpgradePath(
+  input: WantedUpgrade,
+  access: GraphAccess,
+): Promise<UpgradePath> {
+  const { from, release } = input;
+  const to = release.version;
+  if (compareVersions(stripBuild(from), stripBuild(to)) >= 0) throw notNewer(from, to);
+  const channels = listMinors(from, to).map((minor) => `${input.channel}-${minor}`);
+  const graphs = await Promise.all(channels.map((channel) => fetchUpdateGraph(channel, access)));
+  const graph = mergeGraphs(graphs);
+  const hops = findUpgradePath(graph, from, to);
+  const last = hops?.at(-1);
+  if (!hops || !last) throw noPath(input, { graph, channels });
+  // The configuration may name the payload of another registry than the graph.
+  const target = { ...last, version: to, image: formatReference(release.reference) };
+  return { from, hops: [...hops.slice(0, -1), target] };
+}
+
+/**
+ * From that of `to` down to that of `from`. Over a major version, down to its first, and that of `from`:
+ * nobody knows here which was the last of the major version before.
+ */
+function listMinors(from: string, to: string): readonly string[] {
+  const [first, last] = [from, to].map((version) =>
+    (minorOf(version) ?? '').split('.').map(Number),
+  );
+  const [major, minor = 0] = last ?? [];
+  const isSameMajor = first?.[0] === major;
+  const lowest = isSameMajor ? (first?.[1] ?? 0) : 0;
+  const count = Math.max(1, minor - lowest + 1);
+  const minors = Array.from({ length: count }, (_, at) => `${major}.${minor - at}`);
+  const before = isSameMajor ? undefined : minorOf(from);
+  return before === undefined ? minors : [...minors, before];
+}
+
+const notNewer = (from: string, to: string): ConfigError =>
+  new ConfigError('upgrade.not-newer', `release ${to} is not newer than ${from}`, {
+    expected: `a release after ${from}`,
+    found: to,
+    hint: 'name the version of the cluster with --from, and the later release in the configuration',
+  });
+
+const notInGraph = (missing: string, target: string): ConfigError =>
+  new ConfigError(
+    'upgrade.not-in-graph',
+    `${missing} is a nightly or CI build, which the update graph does not have`,
+    {
+      expected: 'a released version',
+      found: missing,
+      hint: `leave --from out: the ISO carries ${target} alone, and a cluster takes it with "oc adm upgrade --allow-explicit-upgrade --force"`,
+    },
+  );
+
+function noPath(
+  { from, release }: WantedUpgrade,
+  { graph, channels }: { readonly graph: UpdateGraph; readonly channels: readonly string[] },
+): ConfigError {
+  const versions = new Set(graph.nodes.map(({ version }) => stripBuild(version)));
+  const missing = [from, release.version].find((version) => !versions.has(stripBuild(version)));
+  if (missing !== undefined && !isSignedVersion(stripBuild(missing))) {
+    return notInGraph(missing, release.version);
+  }
+  const names = channels.join(', ');
+  return new ConfigError(
+    'upgrade.no-path',
+    `the update graph has no path from ${from} to ${release.version}`,
+    {
+      expected: `a path in ${names}`,
+      found: missing === undefined ? 'both releases, and no path' : `no release ${missing}`,
+      hint: 'set ocpRelease.channel to a channel that has both releases, or choose another release',
+    },
+  );
+}
+
+/**
+ * Names, besides tags, that stand for a digest until somebody changes what they stand for. They are noted
+ * and asked again in these words:
+ *
+ * | words                         | digest of                             |
+ * | ----------------------------- | ------------------------------------- |
+ * | `release 4.21 of stable`      | the payload that the update graph has |
+ * | `path from A to B of CHANNEL` | the path, see `digestOfPath`          |
+ * | `live ISO of https://...`     | the ISO that the CoreOS stream names  |
+ */
+export type NotedName =
+  | { readonly kind: 'release'; readonly version: string; readonly channel: string }
+  | { readonly kind: 'path'; readonly from: string; readonly to: string; readonly channel: string }
+  | { readonly kind: 'live-iso' };
+
+export const noteOfRelease = (version: string, channel: string): string =>
+  `release ${version} of ${channel}`;
+
+export const noteOfPath = (from: string, to: string, channel: string): string =>
+  `path from ${from} to ${to} of ${channel}`;
+
+/** Without the password of the address. */
+export const noteOfStream = (url: string): string => `live ISO of ${redactUrl(new URL(url))}`;
+
+export const digestOfPath = (path: UpgradePath): Digest => digestOf(formatCanonicalJson(path));
+
+/** undefined for the reference of an image. */
+export function parseNotedName(name: string): NotedName | undefined {
+  const [, version, ofRelease] = /^release (\S+) of (\S+)$/.exec(name) ?? [];
+  if (version !== undefined && ofRelease !== undefined) {
+    return { kind: 'release', version, channel: ofRelease };
+  }
+  const [, from, to, channel] = /^path from (\S+) to (\S+) of (\S+)$/.exec(name) ?? [];
+  if (from !== undefined && to !== undefined && channel !== undefined) {
+    return { kind: 'path', from, to, channel };
+  }
+  return name.startsWith('live ISO of ') ? { kind: 'live-iso' } : undefined;
 }

@@ -1,12 +1,9 @@
 import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { InstallationConfig } from '../../sites/installation/installation-config.ts';
-import {
-  CONFIGURE_BY_OPTION,
-  type RegistryImageChoice,
-} from '../../openshift/mirror/registry-image.ts';
-import { archNames, type RpmArchitecture } from '../../openshift/release/release-bundle.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
+import { CONFIGURE_BY_OPTION, type RegistryImageChoice } from '../../openshift/mirror/server.ts';
+import { archNames, type RpmArchitecture } from '../../openshift/release/bundle.ts';
+import type { Release } from '../../openshift/release/release.ts';
 import { parseReference } from '../../registry/reference.ts';
 import { diskOf } from '../../media/object/object-place.ts';
 import { checkSpace } from '../../stages/lay-out/check-space.ts';

@@ -1,8 +1,8 @@
 import type { InstallationConfig } from '../../sites/installation/installation-config.ts';
-import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
+import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
+import type { RegistryImageChoice } from '../../openshift/mirror/server.ts';
 import type { IsoRequest } from '../build-iso.ts';
-import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
+import type { GivenBaseIso } from '../../openshift/release/base-iso.ts';
 import type { CoreosStream } from '../../stages/system/read-coreos-stream.ts';
 import type { SignatureGate } from '../../stages/content/verify-release.ts';
 

@@ -1,8 +1,8 @@
 import type { Layout } from '../../iso/extent.ts';
-import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference, parseReference } from '../../registry/reference.ts';
-import type { BaseIso } from '../../openshift/files/given-iso.ts';
+import type { BaseIso } from '../../openshift/release/base-iso.ts';
 import type { Space } from '../../stages/lay-out/check-size.ts';
 import type { EmbedAreaUse } from '../../stages/lay-out/lay-out-installation-iso.ts';
 import type { Lock } from '../lock/lock-file.ts';

@@ -5,13 +5,13 @@ import { formatValidIgnition } from '../../ignition/check.ts';
 import { readUserInfo } from '../../base/http/address.ts';
 import type { Digest } from '../../base/digest.ts';
 import { diskOf } from '../../media/object/object-place.ts';
-import { renderInstallationIgnition } from '../../openshift/installation/installation-ignition.ts';
+import { renderInstallationIgnition } from '../../openshift/installation/ignition.ts';
 import {
   describeServer,
   planLocalMirrors,
   type LocalRegistry,
-} from '../../openshift/installation/installation-registries-conf.ts';
-import { mergeMirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
+} from '../../openshift/installation/mirrors.ts';
+import { mergeMirrorPlan } from '../../openshift/mirror/plan.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { layOutInstallationIso } from '../../stages/lay-out/lay-out-installation-iso.ts';
 import { scanBase } from '../../stages/system/scan-base.ts';
@@ -31,10 +31,10 @@ import {
   type InstallationIsoReport,
   type PreparedInstallationIso,
 } from './installation-iso-summary.ts';
-import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
-import { noteOfStream } from '../../openshift/release/noted-names.ts';
-import type { StreamIso } from '../../openshift/release/coreos-stream.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
+import type { BaseIso, GivenBaseIso } from '../../openshift/release/base-iso.ts';
+import { noteOfStream } from '../../openshift/release/upgrade-path.ts';
+import type { StreamIso } from '../../openshift/release/base-iso.ts';
+import type { Release } from '../../openshift/release/release.ts';
 import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
 import { readCoreosStream, type CoreosStream } from '../../stages/system/read-coreos-stream.ts';
 import { takeBaseIso } from '../../stages/system/take-base-iso.ts';

@@ -1,20 +1,17 @@
 import type { FileInput } from '../../base/disk/file-digests.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
-import {
-  planInstallerArgs,
-  planInstallerInputs,
-} from '../../openshift/installer/installer-inputs.ts';
+import { planInstallerArgs, planInstallerInputs } from '../../openshift/installer/installer.ts';
 import {
   checkInfraEnv,
   chooseNodeRegistriesConf,
   OVERRIDE_PATHS,
 } from '../../openshift/installer/overrides.ts';
-import { toNodeRelease, type ClusterSettings } from '../../openshift/node/describe-cluster.ts';
+import { toNodeRelease, type ClusterSettings } from '../../openshift/node/cluster.ts';
 import { formatNodeRegistriesConf } from '../../openshift/node/mirror-sets.ts';
 import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
-import { skipsLocalRegistry } from '../../openshift/release/internal-release-image.ts';
-import { signaturesOf } from '../../openshift/signature/release-statement.ts';
+import { skipsLocalRegistry } from '../../openshift/release/manifests.ts';
+import { signaturesOf } from '../../openshift/release/signature.ts';
 import { drawPasswordSalt } from '../../stages/system/draw-password-salt.ts';
 import { fetchInstaller } from '../../stages/system/fetch-installer.ts';
 import { identifyInstaller } from '../../stages/system/identify-installer.ts';

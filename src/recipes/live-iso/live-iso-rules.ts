@@ -10,11 +10,7 @@ import { readTexts, type View } from '../../shape/document.ts';
 import type { ConfigRule } from '../../config/load.ts';
 import { completeVersion } from '../../fbc/constraint.ts';
 import { parseCatalogSource } from '../../fbc/source.ts';
-import {
-  CONFIGURE,
-  needsNewerRelease,
-  noRegistryOffline,
-} from '../../openshift/mirror/registry-image.ts';
+import { CONFIGURE, needsNewerRelease, noRegistryOffline } from '../../openshift/mirror/server.ts';
 import {
   checkInfraEnv,
   checkPullSecret,
@@ -22,7 +18,7 @@ import {
   readOverrides,
   type Overrides,
 } from '../../openshift/installer/overrides.ts';
-import { readWorkspace } from '../../openshift/workspace/read-workspace.ts';
+import { readWorkspace } from '../../openshift/workspace/workspace.ts';
 import { listUnusableEntries } from '../../registry/client/credentials.ts';
 import { parseReference } from '../../registry/reference.ts';
 import { parseRegistriesConf } from '../../registry/client/mirrors.ts';

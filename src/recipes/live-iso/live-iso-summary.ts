@@ -8,20 +8,20 @@ import {
   sizeOfRegistry,
   type BundleCost,
   type PartCost,
-} from '../../openshift/mirror/plan-costs.ts';
+} from '../../openshift/mirror/costs.ts';
 import {
   findInternalReleaseImage,
   skipsLocalRegistry,
   type ServedKind,
-} from '../../openshift/release/internal-release-image.ts';
-import type { PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
+} from '../../openshift/release/manifests.ts';
+import type { PlannedImage } from '../../openshift/mirror/plan.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 import type { MadeIso } from '../made-iso.ts';
 import { describeSignatures, type DescribedSignature } from '../verified-release.ts';
 import type { LiveIsoRequest, PreparedIso, PreparedLiveIso } from './live-iso-request.ts';
-import { describeRelease } from '../../openshift/release/release-payload.ts';
+import { describeRelease } from '../../openshift/release/release.ts';
 
 /** What `sealift plan` tells. Sizes are bytes. */
 export type LiveIsoPlan = {

@@ -1,7 +1,7 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { Secret } from '../../base/secret.ts';
-import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
+import type { CustomValues, HostNetwork } from '../../openshift/agent/values.ts';
 import type { LiveIsoRequest } from './live-iso-request.ts';
 
 /** What of the request belongs to a site: the same bytes are on the medium when they are added later. */

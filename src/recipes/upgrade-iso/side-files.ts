@@ -12,14 +12,14 @@ import type {
   PreparedUpgradeIso,
   UpgradeIsoRequest,
 } from './upgrade-iso-request.ts';
-import { describeCatalogs } from '../../openshift/node/describe-cluster.ts';
-import { renderUpgradeHostMachineConfigs } from '../../openshift/node/upgrade/upgrade-host.ts';
+import { describeCatalogs } from '../../openshift/node/cluster.ts';
+import { renderUpgradeHostMachineConfigs } from '../../openshift/node/upgrade.ts';
 import {
   renderUpgradeMachineConfig,
   renderUpgradeResources,
-} from '../../openshift/node/upgrade/upgrade-resources.ts';
-import { digestOfRelease } from '../../openshift/release/release-payload.ts';
-import { signaturesOf } from '../../openshift/signature/release-statement.ts';
+} from '../../openshift/node/upgrade.ts';
+import { digestOfRelease } from '../../openshift/release/release.ts';
+import { signaturesOf } from '../../openshift/release/signature.ts';
 
 const SEAL = /^# Made by sealift\. Without this line the file is (sha256:[0-9a-f]{64})\.\n/;
 

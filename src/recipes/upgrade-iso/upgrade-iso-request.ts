@@ -1,4 +1,4 @@
-import type { Release } from '../../openshift/release/release-payload.ts';
+import type { Release } from '../../openshift/release/release.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { IsoRequest } from '../build-iso.ts';
 import type { LiveIsoRequest, PreparedIso } from '../live-iso/live-iso-request.ts';

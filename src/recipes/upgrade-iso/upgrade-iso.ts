@@ -1,7 +1,7 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import { diskOf } from '../../media/object/object-place.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
-import { digestOfPath, noteOfPath } from '../../openshift/release/noted-names.ts';
+import type { Release } from '../../openshift/release/release.ts';
+import { digestOfPath, noteOfPath } from '../../openshift/release/upgrade-path.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import { formatReference } from '../../registry/reference.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';

@@ -14,8 +14,8 @@ import {
   storeOverlay,
 } from '../../media/serving/stored-overlay.ts';
 import { createVirtualIso } from '../../media/serving/virtual-iso.ts';
-import { configure, isForAgents } from '../../openshift/customisation/configure.ts';
-import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
+import { configure, isForAgents } from '../../openshift/agent/configure.ts';
+import type { CustomValues } from '../../openshift/agent/values.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { createRecent } from '../recent.ts';

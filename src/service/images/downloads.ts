@@ -1,6 +1,6 @@
 import { pack } from 'tar-stream';
 import { decodeFileContent } from '../../ignition/config.ts';
-import { planHostNetworks } from '../../openshift/customisation/host-networks.ts';
+import { planHostNetworks } from '../../openshift/agent/values.ts';
 import { BASE_PATH, identify, type App, type Exchange, type Service } from '../context.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';

@@ -1,11 +1,7 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { mergeConfigs } from '../../ignition/config.ts';
-import type {
-  CustomValues,
-  HostNetwork,
-  ProxyValues,
-} from '../../openshift/customisation/custom-values.ts';
+import type { CustomValues, HostNetwork, ProxyValues } from '../../openshift/agent/values.ts';
 import type { InfraEnv, StaticNetwork } from '../infra-envs/infra-env.ts';
 import { listNtpSources } from '../infra-envs/infra-env-rules.ts';
 

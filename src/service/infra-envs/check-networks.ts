@@ -2,7 +2,7 @@ import { ConfigError } from '../../base/errors.ts';
 import { readYamlTokens, YamlExcess } from '../../shape/parse-text.ts';
 import { parseDocument } from '../../shape/parse-text.ts';
 import { sleep } from '../../base/wait.ts';
-import { profilesOf } from '../../openshift/customisation/host-networks.ts';
+import { profilesOf } from '../../openshift/agent/values.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type { StaticNetwork } from './infra-env.ts';
 

@@ -1,7 +1,7 @@
 import { renderSeedReconfiguration } from './seed-reconfiguration.ts';
 import type { RetainedIdentity } from '../identity/retained/retain-identity.ts';
 import type { SiteIdentity } from '../identity/site-identity.ts';
-import type { DigestSource } from '../../openshift/installation/installation-registries-conf.ts';
+import type { DigestSource } from '../../openshift/installation/mirrors.ts';
 import type { Site } from '../site.ts';
 import { formatGoJson, omitEmpty } from '../../shape/go-json.ts';
 

@@ -1,6 +1,6 @@
 import { formatGoJson, omitEmpty, sortedMap, type GoJson } from '../../shape/go-json.ts';
 import type { SiteIdentity } from '../identity/site-identity.ts';
-import type { InstallationProxy } from '../../openshift/installation/installation-registries-conf.ts';
+import type { InstallationProxy } from '../../openshift/installation/mirrors.ts';
 import type { SiteImageBasedConfig, SiteInstallConfig } from '../site.ts';
 
 /** What a seed reconfiguration takes of a site. Of the trust bundle policy, only what was written counts. */

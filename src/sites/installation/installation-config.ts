@@ -1,5 +1,5 @@
 import type { Secret } from '../../base/secret.ts';
-import type { InstallationSettings } from '../../openshift/installation/installation-registries-conf.ts';
+import type { InstallationSettings } from '../../openshift/installation/mirrors.ts';
 
 /** image-based-installation-config.yaml, complete: what the user left out has its default. */
 export type InstallationConfig = InstallationSettings & {

@@ -15,10 +15,7 @@ import { resolveReferences, type ReferenceSource } from '../document/references.
 import { PUBLIC_KEYS } from '../document/site-document.ts';
 import { checkNetworkConfig } from '../../nmstate/check.ts';
 import { formatNetworkConfig } from '../../nmstate/tool.ts';
-import type {
-  DigestSource,
-  InstallationProxy,
-} from '../../openshift/installation/installation-registries-conf.ts';
+import type { DigestSource, InstallationProxy } from '../../openshift/installation/mirrors.ts';
 import type { InstallationConfig } from './installation-config.ts';
 import { checkInstallationRules, warnOfInstallation } from './rules.ts';
 

@@ -6,10 +6,7 @@ import { readTrustBundle } from '../rules/trust-bundle-rules.ts';
 import type { Report } from '../../shape/report.ts';
 import { invalid, required } from '../../shape/report.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
-import type {
-  DigestSource,
-  InstallationProxy,
-} from '../../openshift/installation/installation-registries-conf.ts';
+import type { DigestSource, InstallationProxy } from '../../openshift/installation/mirrors.ts';
 import type { InstallationConfig } from './installation-config.ts';
 
 /** Stands for a value that is nobody's business, or may hold what does not belong there. */

@@ -2,7 +2,7 @@ import type { DocumentProblem } from '../../base/errors.ts';
 import { contains, parseAddress, type Cidr } from '../../base/ip-address.ts';
 import type { Report } from '../../shape/report.ts';
 import { invalid, required, unsupported } from '../../shape/report.ts';
-import type { InstallationProxy } from '../../openshift/installation/installation-registries-conf.ts';
+import type { InstallationProxy } from '../../openshift/installation/mirrors.ts';
 import { isNoProxyElement } from './resource-names.ts';
 
 /** Networks inside of the cluster, where no proxy can be. */

@@ -4,16 +4,16 @@ import { hexOf, type Digest } from '../../base/digest.ts';
 import { SealiftError } from '../../base/errors.ts';
 import type { PulledProblem } from '../../base/errors.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
-import { readBlob, readManifest, type ImageTools } from '../../openshift/image-access.ts';
-import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
+import { readBlob, readManifest, type ImageTools } from '../../openshift/images.ts';
+import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/plan.ts';
 import {
   createPolicyFinder,
   disablesImagePolicy,
   type ImagePolicy,
 } from '../../openshift/release/image-policy.ts';
-import { findInternalReleaseImage } from '../../openshift/release/internal-release-image.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
-import { isInDefaultSet } from '../../openshift/release/resource-definitions.ts';
+import { findInternalReleaseImage } from '../../openshift/release/manifests.ts';
+import type { Release } from '../../openshift/release/release.ts';
+import { isInDefaultSet } from '../../openshift/release/manifests.ts';
 import {
   BUNDLE_PREFIX,
   isBundleFor,
@@ -21,7 +21,7 @@ import {
   SIGNATURE_ANNOTATION,
   SIMPLE_SIGNING,
   type Signed,
-} from '../../openshift/signature/sigstore/simple-signing.ts';
+} from '../../openshift/release/signature.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import type { Descriptor } from '../../registry/manifest.ts';
 import { MEDIA_TYPE } from '../../registry/manifest.ts';

@@ -1,6 +1,6 @@
 import type { Stage } from '../../engine/stage.ts';
-import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
-import { openImage, openLayers, readBlob, type ImageTools } from '../../openshift/image-access.ts';
+import type { RegistryImageChoice } from '../../openshift/mirror/server.ts';
+import { openImage, openLayers, readBlob, type ImageTools } from '../../openshift/images.ts';
 import {
   needsOpenssl,
   parseStartConfig,
@@ -8,8 +8,8 @@ import {
   requireOpenssl,
   SERVER_IMAGE_FILES,
   usesDistributionEntrypoint,
-} from '../../openshift/mirror/server-image.ts';
-import { platformOf, type RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+} from '../../openshift/mirror/server.ts';
+import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { listPresent } from '../../registry/layers/read.ts';
 import type { Reference } from '../../registry/reference.ts';
 

@@ -1,15 +1,15 @@
 import pLimit from 'p-limit';
 import type { Stage } from '../../engine/stage.ts';
-import { platformOf, type RpmArchitecture } from '../../openshift/release/release-bundle.ts';
-import { blockImages, compileBlocked } from '../../openshift/mirror/blocked-images.ts';
+import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
+import { blockImages, compileBlocked } from '../../openshift/mirror/sets.ts';
 import {
   fetchImages,
   type FetchTools,
   type Selection,
   fetchSignatures,
-} from '../../openshift/mirror/fetch-images.ts';
-import type { ImageTools } from '../../openshift/image-access.ts';
-import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
+} from '../../openshift/mirror/fetch.ts';
+import type { ImageTools } from '../../openshift/images.ts';
+import type { SelectedCatalog } from '../../openshift/catalog/selected.ts';
 import {
   mergeSets,
   planAdditionalSet,
@@ -18,20 +18,20 @@ import {
   type AdditionalImage,
   type ImageSet,
   type WantedImage,
-} from '../../openshift/mirror/image-set.ts';
+} from '../../openshift/mirror/sets.ts';
 import { planOperatorSet } from '../../openshift/mirror/operator-set.ts';
 import {
   mergeMirrorPlan,
   planImage,
   type FetchedImage,
   type MirrorPlan,
-} from '../../openshift/mirror/mirror-plan.ts';
+} from '../../openshift/mirror/plan.ts';
 import {
   requireLocalBlobs,
   planWorkspaceSet,
   type SurveyedWorkspace,
-} from '../../openshift/workspace/workspace-set.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
+} from '../../openshift/workspace/set.ts';
+import type { Release } from '../../openshift/release/release.ts';
 import type { Reference } from '../../registry/reference.ts';
 
 export type PlanMirrorInput = {

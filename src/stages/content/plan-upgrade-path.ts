@@ -2,9 +2,9 @@ import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Stage } from '../../engine/stage.ts';
-import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
-import { resolveUpgradePath } from '../../openshift/release/resolve-upgrade-path.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
+import type { Release } from '../../openshift/release/release.ts';
+import { resolveUpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 
 export type PlanUpgradePathInput = {

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Stage } from '../../engine/stage.ts';
-import type { ImageTools } from '../../openshift/image-access.ts';
-import { extractComponentFile } from '../../openshift/release/component-file.ts';
-import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+import type { ImageTools } from '../../openshift/images.ts';
+import { extractComponentFile } from '../../openshift/images.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { parseReference } from '../../registry/reference.ts';
 
 /** What the program in a seed image reads to know which images to pull. */

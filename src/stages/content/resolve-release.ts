@@ -6,18 +6,14 @@ import type { Descriptor } from '../../registry/manifest.ts';
 import { readFiles, type Layer } from '../../registry/layers/read.ts';
 import { formatReference, parseReference, type Reference } from '../../registry/reference.ts';
 import { restate } from '../../base/download/fill-file.ts';
-import {
-  archNames,
-  platformOf,
-  type RpmArchitecture,
-} from '../../openshift/release/release-bundle.ts';
+import { archNames, platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import {
   openImage,
   openLayers,
   readBlob,
   type ImageTools,
   type OpenImage,
-} from '../../openshift/image-access.ts';
+} from '../../openshift/images.ts';
 import {
   parseReleaseConfig,
   IMAGE_REFERENCES_PATH,
@@ -26,10 +22,10 @@ import {
   RELEASE_METADATA_PATH,
   type ImageReferences,
   type Release,
-} from '../../openshift/release/release-payload.ts';
+} from '../../openshift/release/release.ts';
 import { IMAGE_POLICY, readImagePolicies } from '../../openshift/release/image-policy.ts';
-import { isManifestPath, readManifests } from '../../openshift/release/payload-manifests.ts';
-import { DEFINITION, readDefinitions } from '../../openshift/release/resource-definitions.ts';
+import { isManifestPath, readManifests } from '../../openshift/release/manifests.ts';
+import { DEFINITION, readDefinitions } from '../../openshift/release/manifests.ts';
 import { resolveInGraph } from '../../openshift/release/update-graph.ts';
 import { isWantedVersion, stripBuild } from '../../openshift/release/version.ts';
 import { sumSizes } from '../../base/lists.ts';

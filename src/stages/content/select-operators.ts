@@ -8,21 +8,21 @@ import {
   openCatalogImage,
   openServerImage,
   type CatalogImage,
-} from '../../openshift/catalog/image/catalog-image.ts';
+} from '../../openshift/catalog/image.ts';
 import { filterCatalog, type FilteredCatalog } from '../../fbc/filter/filter-catalog.ts';
 import { readCatalog } from '../../fbc/read/read-catalog.ts';
-import { importOciLayout } from '../../openshift/catalog/image/local-catalog.ts';
-import { rebuildCatalog } from '../../openshift/catalog/image/rebuild-catalog.ts';
+import { importOciLayout } from '../../openshift/catalog/selected.ts';
+import { rebuildCatalog } from '../../openshift/catalog/rebuild.ts';
 import { resolveDependencies, type ResolvedCatalog } from '../../fbc/dependencies.ts';
 import {
   listBundles,
   listPackages,
   type SelectedCatalog,
-} from '../../openshift/catalog/selected-catalog.ts';
+} from '../../openshift/catalog/selected.ts';
 import type { CatalogSelection } from '../../fbc/source.ts';
-import type { ImageTools } from '../../openshift/image-access.ts';
-import type { Selection } from '../../openshift/mirror/fetch-images.ts';
-import { platformOf, type RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+import type { ImageTools } from '../../openshift/images.ts';
+import type { Selection } from '../../openshift/mirror/fetch.ts';
+import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { Descriptor } from '../../registry/manifest.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 

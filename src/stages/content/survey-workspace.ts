@@ -1,21 +1,16 @@
 import { parseDocument } from '../../shape/parse-text.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import type { Stage } from '../../engine/stage.ts';
-import type { PlannedMirror } from '../../openshift/mirror/plan-mirrors.ts';
-import type { Manifest } from '../../openshift/node/manifests/extra-manifests.ts';
-import {
-  hasPath,
-  nameSource,
-  readReference,
-  splitMirror,
-} from '../../openshift/workspace/mirror-names.ts';
+import type { PlannedMirror } from '../../openshift/mirror/mirrors.ts';
+import type { Manifest } from '../../openshift/node/manifests.ts';
+import { hasPath, nameSource, readReference, splitMirror } from '../../openshift/workspace/set.ts';
 import {
   IMAGE_MEMBER,
   readWorkspace,
   type WorkspaceCatalog,
   type WorkspaceMirror,
-} from '../../openshift/workspace/read-workspace.ts';
-import type { SurveyedWorkspace, WorkspaceImage } from '../../openshift/workspace/workspace-set.ts';
+} from '../../openshift/workspace/workspace.ts';
+import type { SurveyedWorkspace, WorkspaceImage } from '../../openshift/workspace/set.ts';
 import { pathTo } from '../../registry/layout/distribution.ts';
 import type { Reference } from '../../registry/reference.ts';
 import { enclosedTree, type RegistryTree } from '../../registry/layout/tree.ts';

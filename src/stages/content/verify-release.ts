@@ -12,17 +12,17 @@ import {
   digestOfRelease,
   type Release,
   type ReleaseSignature,
-} from '../../openshift/release/release-payload.ts';
+} from '../../openshift/release/release.ts';
 import { isSignedVersion, stripBuild } from '../../openshift/release/version.ts';
 import { parseKeys, type SigningKey } from '../../openpgp/keys.ts';
-import { RED_HAT_KEYS } from '../../openshift/signature/red-hat-keys.ts';
-import { verifyReleaseMessage } from '../../openshift/signature/release-statement.ts';
+import { RED_HAT_KEYS } from '../../openshift/release/signature-store.ts';
+import { verifyReleaseMessage } from '../../openshift/release/signature.ts';
 import {
   MAX_SIGNATURE_SIZE,
   type StoredSignature,
   MAX_SIGNATURES,
   readSignatureFiles,
-} from '../../openshift/signature/signature-config-maps.ts';
+} from '../../openshift/release/signature-store.ts';
 
 /** Where signatures of releases and the keys to them are, and what a release without one means. */
 export type SignatureGate = {

@@ -3,8 +3,8 @@ import { withoutUndefined } from '../../base/lists.ts';
 import type { Stage } from '../../engine/stage.ts';
 import type { Layout } from '../../iso/extent.ts';
 import { surveyPartial } from '../../pour/pour.ts';
-import { checkMaxSize, findMissing, requireSpace } from '../../openshift/mirror/space.ts';
-import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
+import { checkMaxSize, findMissing, requireSpace } from '../../openshift/mirror/costs.ts';
+import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 

@@ -18,8 +18,8 @@ import { readUnchanged } from '../../base/disk/file-digests.ts';
 import { describeMedium } from '../../media/index/describe-medium.ts';
 import type { MediaIndex } from '../../media/index/media-index.ts';
 import { INDEX_PATH } from '../../media/index/media-paths.ts';
-import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
+import type { Release } from '../../openshift/release/release.ts';
 import { planMediaRegistry, type MediaRegistry } from '../../media/tree/media-registry.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 

@@ -5,7 +5,7 @@ import type { Sealed, Stage } from '../../engine/stage.ts';
 import { encodeInitrd } from '../../ignition/initrd.ts';
 import { configureLayout, describeAreas } from '../../media/customize/configure-layout.ts';
 import { encodeEmbedded } from '../../media/customize/live-areas.ts';
-import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
+import type { CustomValues } from '../../openshift/agent/values.ts';
 import { readCoreosLive } from '../../iso/coreos/live.ts';
 import { requireArchitecture } from '../../iso/coreos/live.ts';
 import type { Layout, TreeFile } from '../../iso/extent.ts';
@@ -14,7 +14,7 @@ import type { Places } from '../../iso/extent.ts';
 import { planLiveGraft } from '../../iso/coreos/graft.ts';
 import { openIso } from '../../iso/read/open.ts';
 import { decodeBaseScan, type BaseScan } from '../../iso/lay-out/scan.ts';
-import { BOOTSTRAP_IGNITION_PATH } from '../../openshift/node/bootstrap-ignition.ts';
+import { BOOTSTRAP_IGNITION_PATH } from '../../openshift/node/bootstrap.ts';
 import { describeMedium } from '../../media/index/describe-medium.ts';
 import type { IndexCatalog } from '../../media/index/index-catalogs.ts';
 import { formatBundleFile } from '../../media/index/bundle-file.ts';
@@ -25,8 +25,8 @@ import {
   INDEX_PATH,
   PRISTINE_IGNITION_PATH,
 } from '../../media/index/media-paths.ts';
-import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import { type Release, describeRelease } from '../../openshift/release/release-payload.ts';
+import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
+import { type Release, describeRelease } from '../../openshift/release/release.ts';
 import type { FileDigests } from '../../base/disk/file-digests.ts';
 import { readUnchanged } from '../../base/disk/file-digests.ts';
 import type { BlobCache } from '../../base/store/store.ts';

@@ -9,8 +9,8 @@ import type { IndexCatalog } from '../../media/index/index-catalogs.ts';
 import { INDEX_PATH, UPGRADE_REGISTRY_ROOT } from '../../media/index/media-paths.ts';
 import { planMediaRegistry } from '../../media/tree/media-registry.ts';
 import { formatUpgradeLabel, renderUpgradeRoot } from '../../media/tree/upgrade-medium.ts';
-import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import { type Release, describeRelease } from '../../openshift/release/release-payload.ts';
+import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
+import { type Release, describeRelease } from '../../openshift/release/release.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 

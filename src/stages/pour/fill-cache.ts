@@ -1,5 +1,5 @@
 import type { Stage } from '../../engine/stage.ts';
-import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
+import type { PlannedBlob } from '../../openshift/mirror/plan.ts';
 import { hasLocal, type BlobSource } from '../../base/store/blob-source.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 import type { FilledCache, RegistryCache } from '../../registry/cache/registry-cache.ts';

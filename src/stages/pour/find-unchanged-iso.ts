@@ -10,16 +10,16 @@ import type { Stage, StageContext } from '../../engine/stage.ts';
 import { namesBeside } from '../../media/output/claim-iso.ts';
 import { readFinishedIso, type FinishedIso } from '../../media/output/finished-iso.ts';
 import type { IsoRecords } from '../../media/output/iso-records.ts';
-import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
-import { fetchStreamIso } from '../../openshift/release/coreos-stream.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
+import { fetchStreamIso } from '../../openshift/release/base-iso.ts';
 import {
   digestOfPath,
   noteOfStream,
   parseNotedName,
   type NotedName,
-} from '../../openshift/release/noted-names.ts';
+} from '../../openshift/release/upgrade-path.ts';
 import { resolveInGraph } from '../../openshift/release/update-graph.ts';
-import { resolveUpgradePath } from '../../openshift/release/resolve-upgrade-path.ts';
+import { resolveUpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { parseReference } from '../../registry/reference.ts';
 

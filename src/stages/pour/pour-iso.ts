@@ -6,7 +6,7 @@ import type { Layout } from '../../iso/extent.ts';
 import type { PouredDevice } from '../../pour/device.ts';
 import { pourIso as pourExtents } from '../../pour/pour.ts';
 import type { FileDigests } from '../../base/disk/file-digests.ts';
-import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
+import type { PlannedBlob } from '../../openshift/mirror/plan.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { isSameStamp, readStamp } from '../../base/disk/file-digests.ts';

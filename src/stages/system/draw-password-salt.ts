@@ -1,5 +1,5 @@
 import type { Sealed, Stage } from '../../engine/stage.ts';
-import { drawSalt } from '../../openshift/node/core-password.ts';
+import { drawSalt } from '../../openshift/node/install.ts';
 
 /**
  * The salt of core's password: random, so that nobody hashes a dictionary for all media of a release, and

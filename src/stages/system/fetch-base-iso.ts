@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import type { Stage } from '../../engine/stage.ts';
-import type { BaseIso } from '../../openshift/files/given-iso.ts';
+import type { BaseIso } from '../../openshift/release/base-iso.ts';
 import { isCached } from '../../base/disk/file-digests.ts';
-import type { ImageTools } from '../../openshift/image-access.ts';
-import { extractComponentFile } from '../../openshift/release/component-file.ts';
-import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
-import { getComponent, type Release } from '../../openshift/release/release-payload.ts';
+import type { ImageTools } from '../../openshift/images.ts';
+import { extractComponentFile } from '../../openshift/images.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
+import { getComponent, type Release } from '../../openshift/release/release.ts';
 import { isAtLeast } from '../../openshift/release/version.ts';
 import { formatReference } from '../../registry/reference.ts';
 

@@ -2,15 +2,15 @@ import { join } from 'node:path';
 import type { FileInput } from '../../base/disk/file-digests.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { isCached } from '../../base/disk/file-digests.ts';
-import { extractComponentFile } from '../../openshift/release/component-file.ts';
-import type { ImageTools } from '../../openshift/image-access.ts';
+import { extractComponentFile } from '../../openshift/images.ts';
+import type { ImageTools } from '../../openshift/images.ts';
 import {
   describeForInstaller,
   INSTALLER_PATH,
   installerComponent,
   writeInstallerMarkers,
-} from '../../openshift/installer/installer-markers.ts';
-import { getComponent, type Release } from '../../openshift/release/release-payload.ts';
+} from '../../openshift/installer/installer.ts';
+import { getComponent, type Release } from '../../openshift/release/release.ts';
 
 export type FetchInstallerInput = {
   readonly release: Release;

@@ -4,12 +4,8 @@ import { ConfigError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
-import {
-  fetchStreamIso,
-  findStreamIso,
-  type StreamIso,
-} from '../../openshift/release/coreos-stream.ts';
-import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+import { fetchStreamIso, findStreamIso, type StreamIso } from '../../openshift/release/base-iso.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 
 /** Where the metadata of a CoreOS stream is. It vouches for the ISO, so its address is https. */
 export type CoreosStream = { readonly streamFile: string } | { readonly streamUrl: string };

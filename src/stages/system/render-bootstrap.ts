@@ -1,21 +1,21 @@
 import type { Sealed, Stage } from '../../engine/stage.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
 import { digestRegistryTree, planLiveRegistry } from '../../media/tree/media-registry.ts';
-import { sizeOfRegistry } from '../../openshift/mirror/plan-costs.ts';
-import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
+import { sizeOfRegistry } from '../../openshift/mirror/costs.ts';
+import type { RegistryImageChoice } from '../../openshift/mirror/server.ts';
 import {
   planClusterManifests,
   renderBootstrapIgnition,
   type BootstrapInput,
-} from '../../openshift/node/bootstrap-ignition.ts';
-import { hashCorePassword } from '../../openshift/node/core-password.ts';
+} from '../../openshift/node/bootstrap.ts';
+import { hashCorePassword } from '../../openshift/node/install.ts';
 import {
   describeCluster,
   type CarriedForCluster,
   type ClusterSettings,
-} from '../../openshift/node/describe-cluster.ts';
-import type { Manifest } from '../../openshift/node/manifests/extra-manifests.ts';
-import type { RegistryTree } from '../../openshift/node/install-ignition.ts';
+} from '../../openshift/node/cluster.ts';
+import type { Manifest } from '../../openshift/node/manifests.ts';
+import type { RegistryTree } from '../../openshift/node/install.ts';
 import { disablesImagePolicy } from '../../openshift/release/image-policy.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 import { formatReference } from '../../registry/reference.ts';

@@ -8,11 +8,8 @@ import {
   type IgnitionConfig,
   decodeFileContent,
 } from '../../ignition/config.ts';
-import type { NodeRelease } from '../../openshift/node/manifests/generated-manifests.ts';
-import {
-  adaptUnconfigured,
-  renderEmbeddedUnconfigured,
-} from '../../openshift/node/unconfigured-ignition.ts';
+import type { NodeRelease } from '../../openshift/node/cluster.ts';
+import { adaptUnconfigured, renderEmbeddedUnconfigured } from '../../openshift/node/bootstrap.ts';
 
 export type RenderUnconfiguredInput = {
   readonly release: NodeRelease;

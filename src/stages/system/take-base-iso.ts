@@ -9,7 +9,7 @@ import {
   type BaseIso,
   type FetchGivenTools,
   type GivenBaseIso,
-} from '../../openshift/files/given-iso.ts';
+} from '../../openshift/release/base-iso.ts';
 
 export type TakeBaseIsoTools = Pick<FetchGivenTools, 'http' | 'digests' | 'tls'> & {
   readonly workDir: string;

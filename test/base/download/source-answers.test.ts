@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import { ConfigError, IntegrityError, RegistryError } from '../../../src/base/errors.ts';
-import { readManifest, type ImageTools } from '../../../src/openshift/image-access.ts';
+import { readManifest, type ImageTools } from '../../../src/openshift/images.ts';
 import { createBlobCache } from '../../../src/base/store/store.ts';
 import type { Descriptor } from '../../../src/registry/manifest.ts';
 import { parseReference } from '../../../src/registry/reference.ts';

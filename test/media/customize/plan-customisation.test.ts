@@ -8,7 +8,7 @@ import { openIso, type IsoImage } from '../../../src/iso/read/open.ts';
 import { overlayAccess, type OverlayPart } from '../../../src/media/customize/overlay.ts';
 import { planCustomisation } from '../../../src/media/customize/plan-customisation.ts';
 import { openRandomAccess } from '../../../src/base/random-access.ts';
-import type { CustomValues } from '../../../src/openshift/customisation/custom-values.ts';
+import type { CustomValues } from '../../../src/openshift/agent/values.ts';
 import { TEST_SSH_KEY } from '../../support/installation-iso.ts';
 import { makeCoreosIso, makeTestDirectory } from '../../support/iso.ts';
 import { requireTool } from '../../support/tools.ts';

@@ -4,8 +4,8 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { renderInstallationIgnition } from '../../../src/openshift/installation/installation-ignition.ts';
-import type { InstallationSettings } from '../../../src/openshift/installation/installation-registries-conf.ts';
+import { renderInstallationIgnition } from '../../../src/openshift/installation/ignition.ts';
+import type { InstallationSettings } from '../../../src/openshift/installation/mirrors.ts';
 import { requireTool } from '../../support/tools.ts';
 
 const SYSTEMD = '/usr/lib/systemd/systemd';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { planLocalMirrors } from '../../../src/openshift/installation/installation-registries-conf.ts';
-import type { PlannedImage } from '../../../src/openshift/mirror/mirror-plan.ts';
+import { planLocalMirrors } from '../../../src/openshift/installation/mirrors.ts';
+import type { PlannedImage } from '../../../src/openshift/mirror/plan.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 
 const image = (

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { textFile } from '../../../src/ignition/config.ts';
-import { renderText } from '../../../src/openshift/node/templates.ts';
+import { renderText } from '../../../src/openshift/node/registry.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot } from '../../support/throw-away-root.ts';
 
 const NAME = 'install-rhcos-and-restore-seed.sh';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compareReleases } from '../../../src/openshift/release/compare-releases.ts';
+import { compareReleases } from '../../../src/openshift/release/version.ts';
 
 const [ONE, TWO] = ['a', 'b'].map((digit) => `sha256:${digit.repeat(64)}`);
 const IMAGE = `quay.io/ocp/release@${ONE ?? ''}`;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RegistryImageChoice } from '../../../src/openshift/mirror/registry-image.ts';
+import type { RegistryImageChoice } from '../../../src/openshift/mirror/server.ts';
 import { formatReference, parseReference } from '../../../src/registry/reference.ts';
 import {
   inspectRegistryImage,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hexOf, type Digest } from '../../../src/base/digest.ts';
 import { DiskError } from '../../../src/base/errors.ts';
-import type { MirrorPlan } from '../../../src/openshift/mirror/mirror-plan.ts';
+import type { MirrorPlan } from '../../../src/openshift/mirror/plan.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 import { parseRegistriesConf } from '../../../src/registry/client/mirrors.ts';
 import { planMirror, type PlanMirrorInput } from '../../../src/stages/content/plan-mirror.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeDefinitions } from '../../../demo/definitions.ts';
-import type { Release } from '../../../src/openshift/release/release-payload.ts';
-import type { RpmArchitecture } from '../../../src/openshift/release/release-bundle.ts';
+import type { Release } from '../../../src/openshift/release/release.ts';
+import type { RpmArchitecture } from '../../../src/openshift/release/bundle.ts';
 import { formatReference } from '../../../src/registry/reference.ts';
 import {
   resolveRelease,

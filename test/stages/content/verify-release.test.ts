@@ -8,7 +8,7 @@ import { createReleaseSigner, SIGNATURE_SETTINGS } from '../../../demo/release-s
 import { hexOf, type Digest } from '../../../src/base/digest.ts';
 import { createHttp } from '../../../src/base/http/http.ts';
 import { createRetries } from '../../../src/base/retry.ts';
-import type { Release } from '../../../src/openshift/release/release-payload.ts';
+import type { Release } from '../../../src/openshift/release/release.ts';
 import {
   verifyRelease,
   type VerifyReleaseInput,

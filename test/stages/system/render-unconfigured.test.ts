@@ -9,7 +9,7 @@ import { createFileDigests } from '../../../src/base/disk/file-digests.ts';
 import {
   planInstallerArgs,
   planInstallerInputs,
-} from '../../../src/openshift/installer/installer-inputs.ts';
+} from '../../../src/openshift/installer/installer.ts';
 import {
   renderUnconfigured,
   type RenderUnconfiguredInput,

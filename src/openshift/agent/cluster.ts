@@ -1,0 +1,163 @@
+import { X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import {
+  type ConfigArchive,
+  CLUSTER_IMAGE_SET,
+  findScalar,
+  type LiveSystem,
+} from './live-system.ts';
+import { shorten } from './obstacles.ts';
+
+/** What a configuration image says of its cluster. */
+export type ConfiguredCluster = {
+  readonly nodes?: {
+    readonly masters: number;
+    readonly arbiters: number;
+    readonly workers: number;
+  };
+  /** Hosts with a configuration of their own, known by MAC address. */
+  readonly hosts: number;
+  readonly rendezvousIp?: string;
+  readonly certificates: readonly {
+    readonly path: string;
+    readonly notBefore: string;
+    readonly notAfter: string;
+  }[];
+};
+
+const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
+const START_CLUSTER = '/usr/local/share/start-cluster/start-cluster.env';
+const INFRA_ENV = '/etc/assisted/manifests/infraenv.yaml';
+const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests/';
+
+export function describeCluster({ files }: ConfigArchive): ConfiguredCluster {
+  const nodes = readNodes(files.get(START_CLUSTER));
+  const rendezvousIp = readVariable(files.get(RENDEZVOUS), 'NODE_ZERO_IP');
+  return {
+    ...(nodes && { nodes }),
+    hosts: [...files.keys()].filter((path) => HOST.test(path)).length,
+    ...(rendezvousIp !== undefined && { rendezvousIp: shorten(rendezvousIp) }),
+    certificates: listCertificates(files),
+  };
+}
+
+const HOST = /^\/etc\/assisted\/hostconfig\/[^/]+\/mac_addresses$/;
+
+function readNodes(bytes: Uint8Array | undefined): ConfiguredCluster['nodes'] {
+  const masters = readCount(bytes, 'REQUIRED_MASTER_NODES');
+  if (masters === undefined) return undefined;
+  return {
+    masters,
+    arbiters: readCount(bytes, 'REQUIRED_ARBITER_NODES') ?? 0,
+    workers: readCount(bytes, 'REQUIRED_WORKER_NODES') ?? 0,
+  };
+}
+
+function readCount(bytes: Uint8Array | undefined, name: string): number | undefined {
+  const value = readVariable(bytes, name);
+  return value !== undefined && /^\d{1,6}$/.test(value) ? Number(value) : undefined;
+}
+
+/** More than an environment file of an installer ever has. */
+const WINDOW = 64 << 10;
+
+function readVariable(bytes: Uint8Array | undefined, name: string): string | undefined {
+  const text = Buffer.from(bytes?.subarray(0, WINDOW) ?? []).toString('utf8');
+  const line = text.split('\n').findLast((line) => line.startsWith(`${name}=`));
+  return line?.slice(name.length + 1).trim();
+}
+
+/** A medium has the certificates of four signers. */
+const MOST_CERTIFICATES = 20;
+const MAX_CERTIFICATE_SIZE = 64 << 10;
+
+function listCertificates(files: ConfigArchive['files']): ConfiguredCluster['certificates'] {
+  const paths = [...files.keys()].filter((path) => /^\/opt\/agent\/tls\/[^/]+\.crt$/.test(path));
+  return paths
+    .sort()
+    .slice(0, MOST_CERTIFICATES)
+    .flatMap((path) => {
+      const certificate = parseCertificate(files.get(path));
+      return certificate ? [{ path, ...certificate }] : [];
+    });
+}
+
+function parseCertificate(bytes: Uint8Array | undefined) {
+  if (bytes === undefined || bytes.length > MAX_CERTIFICATE_SIZE) return undefined;
+  try {
+    const { validFrom, validTo } = new X509Certificate(bytes);
+    return { notBefore: formatTime(validFrom), notAfter: formatTime(validTo) };
+  } catch {
+    return undefined;
+  }
+}
+
+const formatTime = (text: string): string => new Date(text).toISOString().replace(/\.\d+Z$/, 'Z');
+
+/** What a live system takes and the installation may still stop at, as sentences. */
+export function findCautions(
+  system: LiveSystem,
+  archive: ConfigArchive,
+  {
+    cluster,
+    architecture,
+  }: { readonly cluster: ConfiguredCluster; readonly architecture?: string },
+): readonly string[] {
+  return [
+    ...findAddressCaution(cluster),
+    ...findHostCaution(cluster),
+    ...findArchitectureCaution(archive, architecture),
+    ...findCarriedOver(system, archive),
+    ...findReplacedManifests(system, archive),
+    ...findRepeated(archive),
+  ];
+}
+
+function findAddressCaution({ rendezvousIp }: ConfiguredCluster): readonly string[] {
+  if (rendezvousIp !== undefined && isIP(rendezvousIp) !== 0) return [];
+  const found = rendezvousIp === undefined ? 'not set' : `"${rendezvousIp}"`;
+  return [`the rendezvous IP is ${found}, so no host becomes the rendezvous host`];
+}
+
+/** Installation starts when exactly as many hosts are ready, and every entry has met its host. */
+function findHostCaution({ nodes, hosts }: ConfiguredCluster): readonly string[] {
+  if (nodes === undefined) return ['the numbers of nodes are not set'];
+  const wanted = nodes.masters + nodes.arbiters + nodes.workers;
+  if (wanted === 0) return ['the cluster has 0 nodes'];
+  return hosts > wanted
+    ? [`${hosts} hosts are configured, but the cluster has ${wanted} nodes: it waits for ever`]
+    : [];
+}
+
+function findArchitectureCaution({ files }: ConfigArchive, medium: string | undefined) {
+  const infraEnv = files.get(INFRA_ENV);
+  const found = infraEnv && findScalar(infraEnv, 'cpuArchitecture');
+  if (medium === undefined || found === undefined || (RPM_NAMES.get(found) ?? found) === medium)
+    return [];
+  return [`the hosts are ${shorten(found)} by the image, but the medium is for ${medium}`];
+}
+
+/** Go's names, which some manifests have. */
+const RPM_NAMES: ReadonlyMap<string, string> = new Map([
+  ['amd64', 'x86_64'],
+  ['arm64', 'aarch64'],
+]);
+
+function findCarriedOver({ loader, paths }: LiveSystem, { files }: ConfigArchive) {
+  const absent = (loader?.required ?? []).filter(
+    (path) => path !== CLUSTER_IMAGE_SET && !files.has(path) && paths.has(path),
+  );
+  return absent.map((path) => `the image has no ${path}: that of the medium stays`);
+}
+
+/** At most of a kind; an archive can hold a hundred thousand. */
+const MOST = 20;
+
+const findReplacedManifests = ({ paths }: LiveSystem, { files }: ConfigArchive) =>
+  [...files.keys()]
+    .filter((path) => path.startsWith(EXTRA_MANIFESTS) && paths.has(path))
+    .slice(0, MOST)
+    .map((path) => `${path} replaces the manifest of that name on the medium`);
+
+const findRepeated = ({ repeated }: ConfigArchive) =>
+  repeated.slice(0, MOST).map((path) => `${shorten(path)} occurs more than once: the last counts`);

@@ -1,0 +1,156 @@
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { IntegrityError, SealiftError } from '../../base/errors.ts';
+import {
+  type File,
+  type IgnitionConfig,
+  type Unit,
+  decodeFileContent,
+} from '../../ignition/config.ts';
+import { decodeCpio, type CpioMember, type SpecialMember } from '../../ignition/cpio.ts';
+
+/** Names the release; the loader compares it with that of the image, byte by byte. */
+export const CLUSTER_IMAGE_SET = '/etc/assisted/manifests/cluster-image-set.yaml';
+
+/** What a medium's live system does with configuration images. */
+export type LiveSystem = {
+  /** Absent where the release's installer rendered no Ignition config for the medium. */
+  readonly loader?: {
+    /** `CONFIG_IMAGE_FILES`: files the loader requires, and directories, of which it takes all. */
+    readonly required: readonly string[];
+    readonly directories: readonly string[];
+  };
+  /** Whether a person configures the cluster at the web interface: the loader does not start. */
+  readonly isInteractive: boolean;
+  /** Paths that its Ignition configs write. */
+  readonly paths: ReadonlySet<string>;
+  readonly clusterImageSet?: Uint8Array;
+};
+
+const LOADER = 'load-config-iso@.service';
+const INTERACTIVE = '/etc/assisted/no-config-image';
+
+/**
+ * What the Ignition configs of a live system say, lowest precedence first
+ * (installer: `data/data/agent/systemd/units/load-config-iso@.service.template`).
+ */
+export function describeLiveSystem(configs: readonly IgnitionConfig[]): LiveSystem {
+  const files = new Map<string, File>();
+  for (const { storage } of configs) {
+    for (const file of storage?.files ?? []) files.set(file.path, file);
+  }
+  const units = configs.flatMap(({ systemd }) => systemd?.units ?? []);
+  const names = findConfigImageFiles(units.filter(({ name }) => name === LOADER));
+  const clusterImageSet = decodeFileContent(files.get(CLUSTER_IMAGE_SET) ?? {});
+  return {
+    ...(names && {
+      loader: {
+        required: names.filter(isRequired),
+        directories: names.filter((name) => !isRequired(name)),
+      },
+    }),
+    isInteractive: files.has(INTERACTIVE),
+    paths: new Set(files.keys()),
+    ...(clusterImageSet && { clusterImageSet }),
+  };
+}
+
+/** The pull spec of the release, as a ClusterImageSet has it. */
+export const findReleaseImage = (clusterImageSet: Uint8Array): string | undefined =>
+  findScalar(clusterImageSet, 'releaseImage');
+
+/** More than a ClusterImageSet ever has. */
+const SCALAR_WINDOW = 64 << 10;
+
+/** The first value of a key anywhere in a small YAML document, as the loader's `sed` finds it. */
+export function findScalar(document: Uint8Array, key: string): string | undefined {
+  const text = Buffer.from(document.subarray(0, SCALAR_WINDOW)).toString('utf8');
+  const line = text.split('\n').find((line) => line.trimStart().startsWith(`${key}:`));
+  const value = line?.slice(line.indexOf(':') + 1).trim();
+  return value?.replace(/^(["'])(.*)\1$/, '$2');
+}
+
+/** The last assignment counts, in a drop-in too. */
+function findConfigImageFiles(units: readonly Unit[]): readonly string[] | undefined {
+  const text = units
+    .flatMap(({ contents = '', dropins = [] }) => [
+      contents,
+      ...dropins.map(({ contents = '' }) => contents),
+    ])
+    .join('\n');
+  const value = [...text.matchAll(/^Environment=.*?\bCONFIG_IMAGE_FILES=([^\s"']*)/gm)].at(-1)?.[1];
+  const names = value?.split(',').filter((name) => name !== '') ?? [];
+  return names.length === 0 ? undefined : names;
+}
+
+/** The loader's own rule: a name with a dot is a file. */
+const isRequired = (name: string): boolean => name.includes('.') || name === '/etc/issue';
+
+/** The label by which udev finds a configuration image. */
+export const CONFIG_IMAGE_LABEL = 'agent_configimage';
+
+/** The one file of a configuration image. */
+export const CONFIG_ARCHIVE_PATH = '/config.gz';
+
+/** Bytes of `config.gz`; installers write 20 KB, and manifests of users come on top. */
+export const MAX_ARCHIVE_SIZE = 16 << 20;
+
+/** Bytes that it may unpack to. */
+const MAX_UNPACKED_SIZE = 32 << 20;
+
+export type ConfigArchive = {
+  /** By name. A name that occurs twice has all of its contents, as `cpio --to-stdout` gives them. */
+  readonly files: ReadonlyMap<string, Uint8Array>;
+  /** Names that occur more than once, sorted. */
+  readonly repeated: readonly string[];
+  readonly special: readonly SpecialMember[];
+};
+
+/**
+ * Reads a `config.gz`: gzip of a newc archive with absolute names.
+ *
+ * @throws IntegrityError `config-image.archive` for anything else, and for more than 32 MiB of it
+ */
+export async function decodeConfigArchive(bytes: Uint8Array): Promise<ConfigArchive> {
+  const { members, special } = decodeMembers(await unpack(bytes));
+  const files = new Map<string, Uint8Array>();
+  const parts = new Map<string, Uint8Array[]>();
+  for (const { name, data } of members) {
+    const known = parts.get(name);
+    if (known) known.push(data);
+    else parts.set(name, [data]);
+  }
+  for (const [name, pieces] of parts) {
+    const [first] = pieces;
+    files.set(name, pieces.length === 1 && first ? first : Buffer.concat(pieces));
+  }
+  const repeated = [...parts].flatMap(([name, { length }]) => (length > 1 ? [name] : [])).sort();
+  return { files, repeated, special };
+}
+
+async function unpack(bytes: Uint8Array): Promise<Uint8Array> {
+  try {
+    return await promisify(gunzip)(bytes, { maxOutputLength: MAX_UNPACKED_SIZE });
+  } catch (cause) {
+    const isLarge = (cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+    throw malformed(
+      isLarge ? `unpacks to more than ${MAX_UNPACKED_SIZE} bytes` : 'is not a whole gzip file',
+      cause,
+    );
+  }
+}
+
+function decodeMembers(bytes: Uint8Array): {
+  readonly members: readonly CpioMember[];
+  readonly special: readonly SpecialMember[];
+} {
+  try {
+    return decodeCpio(bytes, 0);
+  } catch (cause) {
+    if (!(cause instanceof SealiftError)) throw cause;
+    throw malformed(`is not a newc archive: ${cause.message}`, cause);
+  }
+}
+
+const malformed = (reason: string, cause: unknown): IntegrityError =>
+  new IntegrityError('config-image.archive', `${CONFIG_ARCHIVE_PATH} ${reason}`, { cause });

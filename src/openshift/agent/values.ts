@@ -1,0 +1,184 @@
+import { isIP } from 'node:net';
+import { ConfigError } from '../../base/errors.ts';
+import { textFile, type File } from '../../ignition/config.ts';
+import { renderKeyfiles } from '../../nmstate/profiles.ts';
+import { normaliseKeyfile } from '../../nmstate/values.ts';
+import { parse } from '../../shape/parse-text.ts';
+import { formatManifest } from '../node/manifests.ts';
+
+/** What a site adds to a medium that boots. Every member may be absent: it then stays as the medium has it. */
+export type CustomValues = {
+  /** Lines of authorized_keys, for the user core. */
+  readonly sshKeys?: readonly string[];
+  /** JSON text. */
+  readonly pullSecret?: string;
+  /** IPv4 or IPv6 address of the host that installs the cluster. */
+  readonly rendezvousIp?: string;
+  readonly hosts?: readonly HostNetwork[];
+  readonly proxy?: ProxyValues;
+  readonly ntpSources?: readonly string[];
+  /** PEM certificates. */
+  readonly trustBundle?: string;
+  readonly hostnames?: readonly { readonly macAddress: string; readonly name: string }[];
+  /** JSON text of an Ignition config, merged over everything else. */
+  readonly ignitionOverride?: string;
+  readonly kargs?: {
+    readonly append?: readonly string[];
+    /** Arguments as they are written, removed before others are appended. */
+    readonly remove?: readonly string[];
+  };
+  /** For the cluster, by file name. */
+  readonly manifests?: readonly { readonly name: string; readonly text: string }[];
+  /** The release that the values are for: another one on the medium is refused. */
+  readonly releaseImage?: string;
+  /** Members of the InfraEnv on the medium that the values above do not stand for. */
+  readonly infraEnv?: {
+    readonly metadata?: Readonly<Record<string, unknown>>;
+    readonly spec?: Readonly<Record<string, unknown>>;
+  };
+};
+
+export type ProxyValues = {
+  readonly httpProxy?: string;
+  readonly httpsProxy?: string;
+  readonly noProxy?: string;
+};
+
+/** The network of one host, as an NMStateConfig has it. */
+export type HostNetwork = {
+  /** nmstate, as YAML text. */
+  readonly networkConfig: string;
+  /** The file that it is the whole of, for messages; absent where a resource names the interfaces. */
+  readonly source?: string;
+  /** Names of the configuration, by the address of the interface that each stands for. */
+  readonly interfaces: readonly { readonly name: string; readonly macAddress: string }[];
+  /** As nmstate itself made them of the configuration; absent: they are made here. */
+  readonly keyfiles?: readonly Keyfile[];
+};
+
+/** A connection profile of NetworkManager. */
+export type Keyfile = { readonly name: string; readonly content: string };
+
+/** Where a host has its profiles on a medium, each host in a folder with its number. */
+export const HOST_NETWORKS = '/etc/assisted/network/';
+
+/** Hosts find their own profiles by the addresses of their interfaces. */
+export function planHostNetworks(hosts: readonly HostNetwork[]): readonly File[] {
+  requireDistinct(hosts);
+  return sortHosts(hosts).flatMap((host, index) => {
+    requireInterfaces(host, index);
+    const directory = `${HOST_NETWORKS}host${index}`;
+    const map = host.interfaces.map(({ macAddress, name }) => `${macAddress}=${name}`);
+    return [
+      ...profilesOf(host).map(({ name, content }) =>
+        textFile(`${directory}/${name}`, content, 0o600),
+      ),
+      textFile(`${directory}/mac_interface.ini`, map.toSorted().join('\n'), 0o600),
+    ];
+  });
+}
+
+/** Of one host, as nmstate made them or as it would. */
+export const profilesOf = ({ keyfiles, networkConfig }: HostNetwork): readonly Keyfile[] =>
+  keyfiles?.map(normaliseKeyfile) ?? renderKeyfiles(networkConfig);
+
+/** In the installer's order, which numbers the hosts: by configuration, then by addresses. */
+function sortHosts(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
+  const keyOf = ({ networkConfig, interfaces }: HostNetwork): readonly string[] => [
+    formatManifest(parse(networkConfig) as object),
+    String(interfaces.length).padStart(6, '0'),
+    ...interfaces.map(({ name, macAddress }) => `${name}=${macAddress}`).toSorted(),
+  ];
+  return hosts
+    .map((host) => ({ host, key: keyOf(host).join('\0') }))
+    .toSorted((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)))
+    .map(({ host }) => host);
+}
+
+/** A host would take the profiles of one of the two. */
+function requireDistinct(hosts: readonly HostNetwork[]): void {
+  const known = new Set<string>();
+  for (const { interfaces } of hosts) {
+    const macs = new Set(interfaces.map(({ macAddress }) => macAddress.toLowerCase()));
+    for (const mac of macs) {
+      if (!known.has(mac)) continue;
+      throw new ConfigError('nmstate.interfaces', `${mac} is in the network of two hosts`, {
+        hint: 'give the network of each host once',
+      });
+    }
+    for (const mac of macs) known.add(mac);
+  }
+}
+
+const MAC_ADDRESS = /^(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$/;
+
+function requireInterfaces({ interfaces, source }: HostNetwork, index: number): void {
+  const wrong = interfaces.find(({ macAddress }) => !MAC_ADDRESS.test(macAddress));
+  if (wrong) {
+    throw refuse(`MAC address ${wrong.macAddress} for host ${index} has another format`, {
+      expected: 'XX:XX:XX:XX:XX:XX',
+      found: wrong.macAddress,
+    });
+  }
+  if (interfaces.length === 0 && source !== undefined) {
+    throw new ConfigError(
+      'nmstate.interfaces',
+      `no interface in ${source} has a mac-address, by which a host finds its network`,
+      { hint: 'add mac-address to the interfaces, or give an NMStateConfig' },
+    );
+  }
+  if (interfaces.length === 0) {
+    throw refuse(`at least one interface for host ${index} must be provided`);
+  }
+  const distinct = [
+    new Set(interfaces.map(({ name }) => name)),
+    new Set(interfaces.map(({ macAddress }) => macAddress.toLowerCase())),
+  ];
+  if (distinct.every(({ size }) => size === interfaces.length)) return;
+  throw refuse(`MACs and interfaces for host ${index} must be unique`);
+}
+
+const refuse = (
+  problem: string,
+  values: { readonly expected?: string; readonly found?: string } = {},
+): ConfigError =>
+  new ConfigError('nmstate.interfaces', problem, {
+    ...values,
+    hint: 'correct spec.interfaces of the NMStateConfig',
+  });
+
+/** What the installer leaves for a person at the console to fill. */
+const PLACEHOLDER = /\{\{-?\s*\.RendezvousIP\s*-?\}\}/g;
+const BRACKETS = /\{\{-?\s*if \$isIPv6[^}]*\}\}.*?\{\{-?\s*end\s*-?\}\}/g;
+const DIRECTIVE = /\{\{[^}]*\}\}/g;
+
+/** The text of rendezvous-host.env for an address: of a template, or of a file that waits for one. */
+export function renderRendezvousHost(template: string, address: string): string {
+  const ip = normaliseAddress(address);
+  const host = ip.includes(':') ? `[${ip}]` : ip;
+  const [first = '', ...lines] = template.split('\n');
+  const isDirective = /^#?\{\{/.test(first);
+  const filled = (isDirective ? lines : [first, ...lines]).map((line) =>
+    fillLine(line.replaceAll(BRACKETS, host), ip, host),
+  );
+  return [...(isDirective ? [first.replaceAll(DIRECTIVE, '')] : []), ...filled].join('\n');
+}
+
+/** Older installers leave out the brackets that an address of IPv6 needs inside a URL. */
+const fillLine = (line: string, ip: string, host: string): string =>
+  line.replaceAll(PLACEHOLDER, line.startsWith('NODE_ZERO_IP=') ? ip : host);
+
+/** RFC 5952: the spelling that hosts compare with. */
+function normaliseAddress(address: string): string {
+  const version = address.includes('%') ? 0 : isIP(address);
+  const ip = version === 6 ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address;
+  if (version !== 0 && !OF_NO_HOST.test(ip)) return ip;
+  throw new ConfigError('customize.rendezvous-ip', `invalid rendezvous IP: ${address}`, {
+    expected: 'an IPv4 or IPv6 address of one host',
+    found: address,
+    hint: 'give an address that the rendezvous host has',
+  });
+}
+
+/** Unspecified, loopback, multicast and broadcast: RFC 6890, RFC 5771, RFC 4291. */
+const OF_NO_HOST = /^(?:0\.|127\.|(?:22[4-9]|2[3-5]\d)\.|::1?$|ff[0-9a-f]{2}:)/;

@@ -1,0 +1,291 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hexOf } from '../../base/digest.ts';
+import { ConfigError, DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
+import { isObject } from '../../base/lists.ts';
+import { extractTree } from '../../registry/layers/extract-tree.ts';
+import type { Layer } from '../../registry/layers/read.ts';
+import {
+  type Descriptor,
+  type Platform,
+  isForPlatform,
+  type ImageManifest,
+  type StoredManifest,
+} from '../../registry/manifest.ts';
+import { formatReference, type Reference } from '../../registry/reference.ts';
+import {
+  formatPlatforms,
+  noPlatform,
+  openLayers,
+  readBlob,
+  readManifest,
+  type ImageTools,
+} from '../images.ts';
+
+/** The image config label that names the directory of the catalog (operator-registry, `opm`). */
+export const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
+
+/** A catalog image for one platform. */
+export type CatalogPlatformImage = {
+  /** As the index has it, else as the config has it. */
+  readonly platform?: Platform;
+  readonly manifest: ImageManifest;
+  readonly stored: StoredManifest;
+  readonly config: Uint8Array;
+};
+
+export type CatalogImage = {
+  /** By digest, that of `top`. */
+  readonly reference: Reference;
+  /** What the reference names: an index, or the only image. */
+  readonly top: StoredManifest;
+  /** The only platform that was asked for; absent when all were. */
+  readonly selected?: Platform;
+  readonly images: readonly CatalogPlatformImage[];
+  /** From the label, without slashes around it. */
+  readonly configsDirectory: string;
+  /** What serves the catalog, where the image has another entrypoint. */
+  readonly entrypoint?: readonly string[];
+};
+
+/** Real configs have some 10 KiB. */
+const MAX_CONFIG_SIZE = 8 * 1024 * 1024;
+
+/**
+ * Reads manifests and configs of a catalog image, for one platform or for all that its index has;
+ * entries of platform `unknown/unknown` are attestations and no images.
+ *
+ * @throws ConfigError `catalog.no-label`, `catalog.label-malformed`, `catalog.labels-differ`,
+ * `image.no-platform`; IntegrityError `catalog.config-malformed`; what fetching throws
+ */
+export async function openCatalogImage(
+  tools: ImageTools,
+  reference: Reference,
+  selection: Platform | 'all',
+): Promise<CatalogImage> {
+  const opened = await openImages(tools, reference, selection);
+  return { ...opened, configsDirectory: readConfigsDirectory(opened.images, reference) };
+}
+
+/**
+ * An image with `opm` and no catalog, to put one into.
+ *
+ * @throws ConfigError `image.no-platform`; IntegrityError `catalog.config-malformed`; what fetching throws
+ */
+export async function openServerImage(
+  tools: ImageTools,
+  reference: Reference,
+  selection: Platform | 'all',
+): Promise<CatalogImage> {
+  const opened = await openImages(tools, reference, selection);
+  return { ...opened, configsDirectory: 'configs', entrypoint: ['/bin/opm'] };
+}
+
+async function openImages(
+  tools: ImageTools,
+  reference: Reference,
+  selection: Platform | 'all',
+): Promise<Omit<CatalogImage, 'configsDirectory'>> {
+  const top = await readManifest(tools, reference);
+  const { registry, repository } = reference;
+  const pinned: Reference = { registry, repository, digest: top.descriptor.digest };
+  const stored: (readonly [Platform | undefined, StoredManifest])[] = [];
+  if (top.manifest.kind === 'manifest') stored.push([undefined, top]);
+  else {
+    for (const child of selectChildren(top.manifest.manifests, reference, selection)) {
+      const { digest, platform } = child;
+      stored.push([platform, await readManifest(tools, { ...pinned, digest })]);
+    }
+  }
+  const images: CatalogPlatformImage[] = [];
+  for (const [platform, one] of stored)
+    images.push(await openOne(tools, pinned, { platform, one }));
+  return {
+    reference: pinned,
+    top,
+    ...(selection !== 'all' && { selected: selection }),
+    images,
+  };
+}
+
+/**
+ * Unpacks the catalog's directory to `<directory>/sha256-<hex>`, named by the digest of the image's
+ * top, and returns that path. What already exists is whole, for it appeared by rename. Of an image
+ * with several platforms the first one's catalog is taken. Only layers that may have the directory are
+ * fetched: see `listTouching` and `extractTree`.
+ *
+ * @throws what `extractTree` and fetching throw
+ */
+export async function extractCatalog(
+  tools: ImageTools,
+  image: CatalogImage,
+  directory: string,
+): Promise<string> {
+  const output = join(directory, `sha256-${hexOf(image.top.descriptor.digest)}`);
+  if (await isDirectory(output)) return output;
+  const [first] = image.images;
+  if (first === undefined) throw new RangeError('catalog image has no platform');
+  const { configsDirectory } = image;
+  const layers = openLayers(tools, image.reference, first.manifest.layers);
+  const touching = listTouching(first.config, layers.length, configsDirectory);
+  const mayTouch = (layer: Layer): boolean => touching[layers.indexOf(layer)] ?? true;
+  try {
+    await extractTree(layers, configsDirectory, output, { signal: tools.signal, mayTouch });
+  } catch (error) {
+    if (!(error instanceof DiskError) || error.code !== 'layer.output-exists') throw error;
+    // Another process was faster; what it has is the same.
+  }
+  return output;
+}
+
+function selectChildren(
+  children: readonly Descriptor[],
+  reference: Reference,
+  selection: Platform | 'all',
+): readonly Descriptor[] {
+  if (selection !== 'all') {
+    const child = children.find((entry) => isForPlatform(entry, selection));
+    if (child) return [child];
+    throw noPlatform(reference, selection, formatPlatforms(children));
+  }
+  const images = children.filter(({ platform }) => platform?.os !== 'unknown');
+  if (images.length > 0) return images;
+  throw new ConfigError(
+    'image.no-platform',
+    `image ${formatReference(reference)} has no platforms, only ${formatPlatforms(children)}`,
+  );
+}
+
+async function openOne(
+  tools: ImageTools,
+  reference: Reference,
+  { platform, one }: { readonly platform: Platform | undefined; readonly one: StoredManifest },
+): Promise<CatalogPlatformImage> {
+  const { manifest } = one;
+  const name = formatReference({ ...reference, digest: one.descriptor.digest });
+  if (manifest.kind === 'index') {
+    throw new IntegrityError(
+      'catalog.config-malformed',
+      `catalog image ${name} is an index within an index`,
+      { expected: 'an image manifest', found: manifest.mediaType },
+    );
+  }
+  if (manifest.config.size > MAX_CONFIG_SIZE) {
+    throw new IntegrityError(
+      'catalog.config-malformed',
+      `catalog image ${name} has a config of ${manifest.config.size} bytes, but at most ${MAX_CONFIG_SIZE} are read`,
+    );
+  }
+  const config = await readBlob(tools, reference, manifest.config);
+  const document = parseConfig(config, name);
+  const found = platform ?? platformOf(document);
+  return { ...(found && { platform: found }), manifest, stored: one, config };
+}
+
+function readConfigsDirectory(
+  images: readonly CatalogPlatformImage[],
+  reference: Reference,
+): string {
+  const name = formatReference(reference);
+  const labels = images.map(({ config, platform }) => {
+    const where = platform ? `${name} (${platform.os}/${platform.architecture})` : name;
+    return readLabel(parseConfig(config, where), where);
+  });
+  const [label = '', ...others] = new Set(labels);
+  if (others.length === 0) return label;
+  throw new ConfigError(
+    'catalog.labels-differ',
+    `catalog image ${name} has its catalog in several directories: ${[label, ...others].join(', ')}`,
+    { expected: label, found: others.join(', ') },
+  );
+}
+
+function readLabel(document: Record<string, unknown>, name: string): string {
+  const config = document['config'];
+  const labels = isObject(config) && isObject(config['Labels']) ? config['Labels'] : {};
+  const label = labels[CONFIGS_LABEL];
+  if (typeof label !== 'string') {
+    const found = Object.keys(labels).sort().join(', ') || 'no labels';
+    throw new ConfigError(
+      'catalog.no-label',
+      `image ${name} is not a file-based catalog: it has no label ${CONFIGS_LABEL}`,
+      { expected: CONFIGS_LABEL, found, hint: `Name a catalog image; this one has ${found}.` },
+    );
+  }
+  const names = label.split('/').filter((one) => !['', '.'].includes(one));
+  if (names.length > 0 && !names.includes('..') && !label.includes('\0')) return names.join('/');
+  throw new ConfigError(
+    'catalog.label-malformed',
+    `image ${name} has the label ${CONFIGS_LABEL}=${JSON.stringify(label)}, which does not name a directory below its root`,
+    { expected: '/configs', found: label },
+  );
+}
+
+function parseConfig(bytes: Uint8Array, name: string): Record<string, unknown> {
+  const refuse = (cause?: unknown): IntegrityError =>
+    new IntegrityError('catalog.config-malformed', `image config of ${name} is not a JSON object`, {
+      cause,
+    });
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (cause) {
+    throw refuse(cause);
+  }
+  if (isObject(value)) return value;
+  throw refuse();
+}
+
+function platformOf({ os, architecture, variant }: Record<string, unknown>): Platform | undefined {
+  if (typeof os !== 'string' || typeof architecture !== 'string') return undefined;
+  return { os, architecture, ...(typeof variant === 'string' && { variant }) };
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return false;
+    throw error;
+  }
+}
+
+/**
+ * Which layers of an image, bottom to top, may touch a directory (without slashes around it), by the
+ * history of its config (OCI image-spec config.md): `ADD` and `COPY` touch the path they name and what
+ * is below. Everything else may touch all, such as `RUN`, as may every layer of an image whose history
+ * does not have one entry a layer.
+ */
+function listTouching(config: Uint8Array, layers: number, directory: string): readonly boolean[] {
+  const made = readHistory(config).filter((entry) => entry['empty_layer'] !== true);
+  if (made.length !== layers) return Array<boolean>(layers).fill(true);
+  return made.map((entry) => {
+    const target = readTarget(entry['created_by']);
+    return target === undefined || isRelated(target, directory);
+  });
+}
+
+function readHistory(config: Uint8Array): readonly Record<string, unknown>[] {
+  const document: unknown = JSON.parse(Buffer.from(config).toString('utf8'));
+  const history = isObject(document) ? document['history'] : undefined;
+  return Array.isArray(history) && history.every(isObject) ? history : [];
+}
+
+/** docker and buildah: `/bin/sh -c #(nop) COPY dir:HASH in /configs`. */
+const CLASSIC = /^\/bin\/sh -c #\(nop\) +(?:ADD|COPY) [^\s"[\]]+ in (\/[^\s"'[\]]*) *$/;
+
+/** BuildKit: `COPY --chown=1001 catalog /configs # buildkit`. */
+const BUILDKIT = /^(?:ADD|COPY) (?:[^\s"'[\]]+ )+(\/[^\s"'[\]]*) # buildkit$/;
+
+/** Without slashes around it; undefined where the command is another, or is not understood. */
+function readTarget(command: unknown): string | undefined {
+  if (typeof command !== 'string') return undefined;
+  const target = (CLASSIC.exec(command) ?? BUILDKIT.exec(command))?.[1];
+  const names = target?.split('/').filter((name) => !['', '.'].includes(name));
+  return names === undefined || names.includes('..') ? undefined : names.join('/');
+}
+
+const isRelated = (a: string, b: string): boolean => isWithin(a, b) || isWithin(b, a);
+
+const isWithin = (path: string, directory: string): boolean =>
+  directory === '' || path === directory || path.startsWith(`${directory}/`);

@@ -1,0 +1,143 @@
+import type { Digest } from '../../base/digest.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { groupBy, withoutUndefined } from '../../base/lists.ts';
+import type { Catalog, CatalogBundle } from '../../fbc/catalog.ts';
+import { findGraphProblems, findHead } from '../../fbc/channel-graph.ts';
+import type { AddedBundle } from '../../fbc/dependencies.ts';
+import type { LocalCatalog } from '../../fbc/source.ts';
+import { openOciLayout } from '../../registry/layout/oci-layout.ts';
+import { type Descriptor, blobsOf } from '../../registry/manifest.ts';
+import type { Reference } from '../../registry/reference.ts';
+import { readManifest, type ImageTools } from '../images.ts';
+import { readImage, type Selection } from '../mirror/fetch.ts';
+import type { Release } from '../release/release.ts';
+
+/** A bundle that is selected, with every image that it needs, its own included; each once. */
+export type SelectedBundle = {
+  readonly package: string;
+  readonly name: string;
+  readonly version?: string;
+  readonly image: string;
+  readonly relatedImages: readonly { readonly name: string; readonly image: string }[];
+};
+
+/** A package as the carried catalog offers it. */
+export type SelectedPackage = {
+  readonly name: string;
+  readonly defaultChannel?: string;
+  readonly channels: readonly {
+    readonly name: string;
+    /** Name of the bundle that upgrades lead to; absent where the channel is not one graph with one head. */
+    readonly head?: string;
+  }[];
+};
+
+/** What is carried of a catalog. Plain JSON. */
+export type SelectedCatalog = {
+  /** As the configuration names it. */
+  readonly name: string;
+  /** What its image, or the lower layers of a rebuilt one, are fetched by. */
+  readonly reference: Reference;
+  /** Of the image that is carried: the catalog's own, or the one that we rebuilt. */
+  readonly digest: Digest;
+  readonly targetCatalog?: string;
+  readonly targetTag?: string;
+  /** Present when it is on this machine: no registry has its image. */
+  readonly isLocal?: true;
+  /** Present when only a part of the catalog is selected, or it is a directory. */
+  readonly rebuilt?: {
+    /** Made here and found in no registry: manifests, configs and layers, all in the cache. */
+    readonly made: readonly Descriptor[];
+  };
+  readonly packages: readonly SelectedPackage[];
+  readonly bundles: readonly SelectedBundle[];
+  /** Those of the bundles that others need and the configuration does not name. */
+  readonly additions: readonly AddedBundle[];
+  readonly warnings: readonly string[];
+};
+
+/** Every package with its channels; sorted as in the catalog. */
+export function listPackages({ packages, channels }: Catalog): readonly SelectedPackage[] {
+  const byPackage = groupBy(channels, (channel) => channel.package);
+  return packages.map(({ name, defaultChannel }) => ({
+    name,
+    ...withoutUndefined({ defaultChannel }),
+    channels: (byPackage.get(name) ?? []).map((channel) => ({
+      name: channel.name,
+      ...(findGraphProblems(channel).length === 0 && { head: findHead(channel) }),
+    })),
+  }));
+}
+
+/** Every bundle with all images that it needs, each once; sorted as in the catalog. */
+export function listBundles(catalog: Catalog): readonly SelectedBundle[] {
+  return catalog.bundles.map((bundle) => ({
+    package: bundle.package,
+    name: bundle.name,
+    ...withoutUndefined({ version: bundle.version }),
+    image: bundle.image,
+    relatedImages: listImages(bundle),
+  }));
+}
+
+/** A rendered catalog names the bundle's own image among the related ones, but nothing makes it. */
+function listImages({
+  name,
+  image,
+  relatedImages,
+}: CatalogBundle): SelectedBundle['relatedImages'] {
+  const images = new Map<string, { name: string; image: string }>();
+  for (const related of [...relatedImages, { name, image }]) {
+    if (related.image === '') continue;
+    if (!images.has(related.image)) images.set(related.image, related);
+  }
+  return [...images.values()];
+}
+
+/** In place of a registry for images that are in none; no host can have this name (RFC 6761 6.4). */
+const NO_REGISTRY = 'local.invalid';
+
+/** The component that catalogs are built on: it has `opm`. */
+const SERVER = 'operator-registry';
+
+/**
+ * Copies an image of an OCI image layout to the cache, verified: its manifests, and the blobs of the
+ * platforms that are carried. All of it is read from there, by digest, and no registry is asked.
+ *
+ * @throws what `openOciLayout` and reading blobs throw
+ */
+export async function importOciLayout(
+  { path, tag }: Extract<LocalCatalog, { kind: 'oci' }>,
+  repository: string,
+  { selection, ...tools }: ImageTools & { readonly selection: Selection },
+): Promise<Reference> {
+  const { signal, onProgress } = tools;
+  const layout = await openOciLayout(path, tag);
+  const read = (reference: Reference) => readManifest({ ...layout, signal }, reference);
+  const manifests = await readImage(read, layout.reference, selection);
+  const sources = layout.client.sourcesOf(layout.reference);
+  for (const { bytes, manifest } of manifests) {
+    await tools.cache.put(bytes);
+    for (const blob of blobsOf(manifest)) {
+      await tools.cache.ensure(blob, sources, { signal, ...(onProgress && { onProgress }) });
+    }
+  }
+  const [top] = manifests;
+  if (top === undefined) throw new RangeError('an image has a manifest');
+  return { registry: NO_REGISTRY, repository, digest: top.descriptor.digest };
+}
+
+/**
+ * The image of a release that a catalog out of a directory is put into.
+ *
+ * @throws ConfigError `catalog.no-server`
+ */
+export function findCatalogServer({ version, components }: Release): Reference {
+  const found = components.find(({ name }) => name === SERVER);
+  if (found) return found.reference;
+  throw new ConfigError(
+    'catalog.no-server',
+    `release ${version} has no component ${SERVER} to serve a catalog out of a directory`,
+    { expected: SERVER, hint: 'build an image of the catalog and name it, or its OCI layout' },
+  );
+}

@@ -1,0 +1,249 @@
+import { createReadStream } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Digest, digestOf, hexOf } from '../base/digest.ts';
+import { nameAside } from '../base/disk/aside.ts';
+import { explainDiskFailure } from '../base/disk/disk-errors.ts';
+import { type FileInput, findCached, cacheFile } from '../base/disk/file-digests.ts';
+import { digestFile } from '../base/disk/files.ts';
+import { restate } from '../base/download/fill-file.ts';
+import { ConfigError, IntegrityError, SealiftError } from '../base/errors.ts';
+import { DOCUMENT_TIME } from '../base/http/body.ts';
+import { withoutUndefined, maxOf } from '../base/lists.ts';
+import type { BlobCache } from '../base/store/store.ts';
+import { formatCanonicalJson } from '../base/text/json.ts';
+import type { RegistryClient } from '../registry/client.ts';
+import { type Layer, extractFile } from '../registry/layers/read.ts';
+import {
+  type Descriptor,
+  type Platform,
+  isForPlatform,
+  MAX_MANIFEST_SIZE,
+  parseStored,
+  type ImageManifest,
+  type StoredManifest,
+} from '../registry/manifest.ts';
+import { formatReference, type Reference } from '../registry/reference.ts';
+import { platformOf, type RpmArchitecture } from './release/bundle.ts';
+
+/** What we ask of a registry client. */
+type ImageClient = Pick<RegistryClient, 'fetchManifest' | 'resolveTag' | 'sourcesOf'>;
+
+/** What we ask of the cache that is addressed by digest. */
+type ImageCache = Pick<BlobCache, 'read' | 'ensure' | 'put'>;
+
+export type ImageTools = {
+  readonly client: ImageClient;
+  readonly cache: ImageCache;
+  readonly signal: AbortSignal;
+  /** Bytes fetched so far, of whatever is being fetched. */
+  readonly onProgress?: (bytes: number) => void;
+};
+
+/** An image of one platform: its own manifest, and the one the reference names. */
+export type OpenImage = {
+  /** By digest, that of the manifest or index the reference names. */
+  readonly reference: Reference;
+  /** The index, or the same as `image`. */
+  readonly top: StoredManifest;
+  readonly image: ImageManifest;
+};
+
+/**
+ * A manifest or index. One that is asked for by digest never changes, so it comes from the cache
+ * once it was fetched; a tag is always asked for.
+ *
+ * @throws what the client throws, with the name of the image
+ */
+export async function readManifest(
+  tools: ImageTools,
+  reference: Reference,
+): Promise<StoredManifest> {
+  try {
+    return await askForManifest(tools, reference);
+  } catch (error) {
+    tools.signal.throwIfAborted();
+    if (!(error instanceof SealiftError)) throw error;
+    const name = formatReference(reference);
+    throw restate(error, `image ${name} cannot be fetched: ${error.message}`);
+  }
+}
+
+/** The same; errors are those of the client, which images of one registry may share. */
+export async function askForManifest(
+  tools: ImageTools,
+  reference: Reference,
+): Promise<StoredManifest> {
+  const { client, cache, signal } = tools;
+  const known = reference.digest && (await readCached(tools, reference.digest));
+  if (known !== undefined) return known;
+  const fetched = await client.fetchManifest(reference, { signal });
+  await cache.put(fetched.bytes);
+  return fetched;
+}
+
+/**
+ * The image that a node of this platform would run.
+ *
+ * @throws ConfigError `image.no-platform` when an index has none for it, and what fetching throws.
+ */
+export async function openImage(
+  tools: ImageTools,
+  reference: Reference,
+  platform: Platform,
+): Promise<OpenImage> {
+  const top = await readManifest(tools, reference);
+  const { registry, repository } = reference;
+  const pinned = { registry, repository, digest: top.descriptor.digest };
+  if (top.manifest.kind === 'manifest') return { reference: pinned, top, image: top.manifest };
+  const child = selectChild(top.manifest.manifests, platform, reference);
+  const { manifest } = await readManifest(tools, { ...pinned, digest: child.digest });
+  if (manifest.kind === 'manifest') return { reference: pinned, top, image: manifest };
+  throw noPlatform(reference, platform, 'another index');
+}
+
+/** First match wins, as everywhere. */
+function selectChild(
+  children: readonly Descriptor[],
+  platform: Platform,
+  reference: Reference,
+): Descriptor {
+  const child = children.find((entry) => isForPlatform(entry, platform));
+  if (child) return child;
+  throw noPlatform(reference, platform, formatPlatforms(children));
+}
+
+/**
+ * A small blob, whole: a config.
+ *
+ * @throws IntegrityError `blob.too-large` above the size of a manifest, and what fetching throws
+ */
+export async function readBlob(
+  tools: ImageTools,
+  reference: Reference,
+  blob: Descriptor,
+): Promise<Uint8Array> {
+  if (blob.size > MAX_MANIFEST_SIZE) {
+    throw new IntegrityError(
+      'blob.too-large',
+      `config ${blob.digest} of image ${formatReference(reference)} should have at most ${MAX_MANIFEST_SIZE} bytes, but has ${blob.size}`,
+      { expected: `at most ${MAX_MANIFEST_SIZE}`, found: String(blob.size) },
+    );
+  }
+  return readFile(await ensureBlob(tools, reference, { blob, bodyTime: DOCUMENT_TIME }));
+}
+
+/** The layers bottom to top; each is fetched into the cache when it is opened for the first time. */
+export function openLayers(
+  tools: ImageTools,
+  reference: Reference,
+  layers: readonly Descriptor[],
+): Layer[] {
+  return layers.map((descriptor) => ({
+    descriptor,
+    open: async () =>
+      createReadStream(await ensureBlob(tools, reference, { blob: descriptor }), {
+        highWaterMark: 1 << 20,
+      }),
+  }));
+}
+
+export const noPlatform = (reference: Reference, platform: Platform, found: string): ConfigError =>
+  new ConfigError(
+    'image.no-platform',
+    `image ${formatReference(reference)} has nothing for ${platform.os}/${platform.architecture}, only ${found}`,
+    { expected: `${platform.os}/${platform.architecture}`, found },
+  );
+
+/** `linux/amd64, linux/arm64`, for errors. */
+export const formatPlatforms = (children: readonly Descriptor[]): string =>
+  children
+    .map(({ platform }) => (platform ? `${platform.os}/${platform.architecture}` : 'no platform'))
+    .join(', ') || 'no images at all';
+
+function ensureBlob(
+  { client, cache, signal, onProgress }: ImageTools,
+  reference: Reference,
+  { blob, bodyTime }: Wanted,
+): Promise<string> {
+  return cache.ensure(blob, client.sourcesOf(reference), {
+    signal,
+    ...withoutUndefined({ onProgress, bodyTime }),
+  });
+}
+
+type Wanted = { readonly blob: Descriptor; readonly bodyTime?: number };
+
+async function readCached(
+  { cache }: Pick<ImageTools, 'cache'>,
+  digest: Digest,
+): Promise<StoredManifest | undefined> {
+  const bytes = await cache.read(digest);
+  return bytes && parseStored(bytes, digest);
+}
+
+/**
+ * A manifest of a plan, which was fetched when it was made.
+ *
+ * @throws IntegrityError `cache.missing`
+ */
+export async function readPlanned(
+  cache: Pick<BlobCache, 'read'>,
+  { digest }: Descriptor,
+): Promise<Uint8Array> {
+  const bytes = await cache.read(digest);
+  if (bytes) return bytes;
+  throw new IntegrityError('cache.missing', `manifest ${digest} left the cache or was damaged`, {
+    hint: 'build again',
+  });
+}
+
+export type ComponentFile = {
+  readonly reference: Reference;
+  readonly arch: RpmArchitecture;
+  /** Inside the image. */
+  readonly path: string;
+  /** Where extracted files are kept. */
+  readonly directory: string;
+  /** `.iso`, or nothing. */
+  readonly suffix: string;
+  /** What `finish` depends on, so that a file finished otherwise is another file. */
+  readonly finishKey?: string;
+  /** Changes the file before it counts as extracted. */
+  readonly finish?: (path: string) => Promise<void>;
+};
+
+/**
+ * One file out of an image, kept under the digest of the layers it came from: asked for again, it
+ * costs a look at its size and time. A file that was touched since is digested again, and extracted
+ * again when it has changed.
+ */
+export async function extractComponentFile(
+  wanted: ComponentFile,
+  tools: ImageTools,
+): Promise<FileInput> {
+  const { reference, image } = await openImage(tools, wanted.reference, platformOf(wanted.arch));
+  const key = digestOf(
+    formatCanonicalJson({
+      layers: image.layers.map(({ digest }) => digest),
+      path: wanted.path,
+      finish: wanted.finishKey,
+    }),
+  );
+  const path = join(wanted.directory, `${hexOf(key)}${wanted.suffix}`);
+  const known = await findCached(path);
+  if (known) return known;
+  const aside = await nameAside(path); // another build of this work directory may be at it, too
+  try {
+    const layers = openLayers(tools, reference, image.layers);
+    const { signal } = tools;
+    const { digest } = await extractFile(layers, wanted.path, aside, { signal });
+    if (wanted.finish === undefined) return await cacheFile(aside, path, digest);
+    await wanted.finish(aside);
+    return await cacheFile(aside, path, await digestFile(aside, signal));
+  } catch (error) {
+    await rm(aside, { force: true });
+    const needed = maxOf(image.layers.map(({ size }) => size));
+    throw explainDiskFailure(error, { directory: wanted.directory, needed });
+  }
+}

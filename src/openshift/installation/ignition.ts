@@ -1,0 +1,227 @@
+import { ConfigError, SealiftError } from '../../base/errors.ts';
+import { formatValidIgnition } from '../../ignition/check.ts';
+import {
+  IGNITION_VERSION,
+  parseIgnition,
+  textFile,
+  type File,
+  type IgnitionConfig,
+  type Unit,
+  mergeConfigs,
+} from '../../ignition/config.ts';
+import { NODE_REGISTRY_PORT, renderNodeRegistry, renderText } from '../node/registry.ts';
+import {
+  formatInstallationRegistriesConf,
+  formatLocalRegistriesConf,
+  type LocalRegistry,
+  type InstallationSettings,
+} from './mirrors.ts';
+
+export type InstallationInput = {
+  readonly settings: InstallationSettings;
+  /** JSON text; it is on the medium. */
+  readonly pullSecret: string;
+  /** Ignition JSON of specification 3.0 to 3.2. */
+  readonly ignitionConfigOverride?: string;
+  /** Run once on the live system when the seed is in place. */
+  readonly postScript?: Uint8Array;
+  /** Where the medium carries images. */
+  readonly localRegistry?: LocalRegistry;
+};
+
+const INSTALL = 'install-rhcos-and-restore-seed';
+
+const OVERRIDE = 'ignitionConfigOverride';
+
+/** Variables of the install unit name these two. */
+const IBI_CONFIGURATION = '/var/tmp/ibi-configuration.json';
+const PULL_SECRET = '/var/tmp/pull-secret.json';
+
+const REGISTRIES_CONF = '/etc/containers/registries.conf';
+const LOCAL_REGISTRIES_CONF = `${REGISTRIES_CONF}.d/50-local-registry.conf`;
+
+/**
+ * The Ignition config of an installation ISO. The user's override is merged onto registries, trusted
+ * certificates, post.sh and core's key; what installs is put in its place afterwards, so that no
+ * override changes it.
+ *
+ * @throws ConfigError `installation.override` where the override is not an Ignition config
+ */
+export function renderInstallationIgnition(input: InstallationInput): IgnitionConfig {
+  const { settings, ignitionConfigOverride } = input;
+  const base: IgnitionConfig = {
+    ignition: { version: IGNITION_VERSION },
+    passwd: { users: [{ name: 'core', sshAuthorizedKeys: [settings.sshKey] }] },
+    storage: { files: renderFirstFiles(input) },
+  };
+  const merged =
+    ignitionConfigOverride === undefined
+      ? base
+      : mergeConfigs(base, parseOverride(ignitionConfigOverride));
+  const registry = renderRegistry(input);
+  return replaceParts(
+    merged,
+    [...renderFixedFiles(input), ...registry.files],
+    [...renderUnits(input), ...registry.units],
+  );
+}
+
+/** Checked on its own, so that what is wrong is found at its place in the user's document. */
+function parseOverride(text: string): IgnitionConfig {
+  try {
+    const override = parseIgnition(text, OVERRIDE);
+    formatValidIgnition(override, OVERRIDE);
+    return override;
+  } catch (cause) {
+    if (!(cause instanceof SealiftError)) throw cause;
+    throw new ConfigError(
+      'installation.override',
+      'failed to override ignition config: failed to parse ignition config override',
+      { cause },
+    );
+  }
+}
+
+function renderFirstFiles(input: InstallationInput): readonly File[] {
+  const { settings, postScript, localRegistry } = input;
+  const { additionalTrustBundle, imageDigestSources } = settings;
+  const registries = formatInstallationRegistriesConf(imageDigestSources);
+  return [
+    ...(registries === undefined ? [] : [textFile(REGISTRIES_CONF, registries, 0o644)]),
+    ...(localRegistry === undefined
+      ? []
+      : [
+          textFile(
+            LOCAL_REGISTRIES_CONF,
+            formatLocalRegistriesConf(imageDigestSources, localRegistry.mirrors),
+            0o644,
+          ),
+        ]),
+    ...(additionalTrustBundle === ''
+      ? []
+      : [
+          textFile(
+            '/etc/pki/ca-trust/source/anchors/additional-trust-bundle.pem',
+            additionalTrustBundle,
+            0o600,
+          ),
+        ]),
+    ...(postScript === undefined ? [] : [textFile('/var/tmp/post.sh', postScript, 0o755)]),
+  ];
+}
+
+function renderFixedFiles({ settings, pullSecret }: InstallationInput): readonly File[] {
+  return [
+    textFile(`/usr/local/bin/${INSTALL}.sh`, renderText(`ibi/${INSTALL}.sh`), 0o555),
+    textFile(IBI_CONFIGURATION, `${formatIbiConfiguration(settings)}\n`, 0o600),
+    textFile('/var/tmp/network-config.yaml', `${settings.networkConfig ?? ''}\n`, 0o600),
+    textFile(PULL_SECRET, `${pullSecret}\n`, 0o600),
+  ];
+}
+
+/** The registry on the medium is run as that of a live ISO. */
+const renderRegistry = ({
+  localRegistry,
+}: InstallationInput): { readonly files: readonly File[]; readonly units: readonly Unit[] } =>
+  localRegistry === undefined
+    ? { files: [], units: [] }
+    : renderNodeRegistry({ image: localRegistry.image, interactive: true, stage: 'live' });
+
+function renderUnits({ settings, localRegistry }: InstallationInput): readonly Unit[] {
+  const environment = formatEnvironment({
+    SEED_IMAGE: settings.seedImage,
+    IBI_CONFIGURATION_FILE: IBI_CONFIGURATION,
+    PULL_SECRET_FILE: PULL_SECRET,
+    ...bothSpellings('HTTP_PROXY', settings.proxy?.httpProxy),
+    ...bothSpellings('HTTPS_PROXY', settings.proxy?.httpsProxy),
+    ...bothSpellings('NO_PROXY', settings.proxy?.noProxy),
+  });
+  const network = 'network-config.service';
+  return [
+    {
+      name: `${INSTALL}.service`,
+      contents: renderText(`ibi/${INSTALL}.service`, { environment }),
+      enabled: true,
+      ...(localRegistry && {
+        dropins: [
+          {
+            name: 'local-registry.conf',
+            contents: renderText('ibi/local-registry.conf', { port: String(NODE_REGISTRY_PORT) }),
+          },
+        ],
+      }),
+    },
+    {
+      name: network,
+      contents: renderText(`ibi/${network}`),
+      ...(settings.networkConfig !== undefined && { enabled: true }),
+    },
+  ];
+}
+
+function bothSpellings(name: string, value: string | undefined): Readonly<Record<string, string>> {
+  if (value === undefined || value === '') return {};
+  return { [name]: value, [name.toLowerCase()]: value };
+}
+
+/** systemd.exec(5) Environment=: quoted, C escapes inside, `%` doubled because it names specifiers. */
+function formatEnvironment(variables: Readonly<Record<string, string>>): string {
+  return Object.entries(variables)
+    .map(([name, value]) => `Environment="${name}=${escape(value)}"`)
+    .join('\n');
+}
+
+const escape = (value: string): string =>
+  value
+    .replaceAll(/["\\]/g, '\\$&')
+    .replaceAll('%', '%%')
+    .replaceAll(
+      // eslint-disable-next-line no-control-regex -- a line break would end the assignment
+      /[\0-\x1f\x7f]/g,
+      (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
+    );
+
+/** Whatever the override has at a path or under a unit's name of ours is gone. */
+function replaceParts(
+  config: IgnitionConfig,
+  files: readonly File[],
+  units: readonly Unit[],
+): IgnitionConfig {
+  const paths = new Set(files.map(({ path }) => path));
+  const names = new Set(units.map(({ name }) => name));
+  const { storage = {}, systemd } = config;
+  const isOther = ({ path }: { readonly path: string }): boolean => !paths.has(path);
+  return {
+    ...config,
+    storage: {
+      ...storage,
+      ...(storage.directories && { directories: storage.directories.filter(isOther) }),
+      ...(storage.links && { links: storage.links.filter(isOther) }),
+      files: [...(storage.files ?? []).filter(isOther), ...files],
+    },
+    systemd: {
+      ...systemd,
+      units: [...(systemd?.units ?? []).filter(({ name }) => !names.has(name)), ...units],
+    },
+  };
+}
+
+/**
+ * `/var/tmp/ibi-configuration.json`, which `lca-cli ibi` reads: compact JSON, members in its order,
+ * without those that are empty, 0 or false.
+ */
+function formatIbiConfiguration(settings: InstallationSettings): string {
+  const { installationDisk, seedImage, seedVersion, coreosInstallerArgs } = settings;
+  return JSON.stringify({
+    extraPartitionLabel: settings.extraPartitionLabel || undefined,
+    extraPartitionNumber: settings.extraPartitionNumber || undefined,
+    extraPartitionStart: settings.extraPartitionStart || undefined,
+    installationDisk,
+    releaseRegistry: settings.releaseRegistry || undefined,
+    seedImage,
+    seedVersion,
+    shutdown: settings.shutdown || undefined,
+    skipDiskCleanup: settings.skipDiskCleanup || undefined,
+    coreosInstallerArgs: coreosInstallerArgs.length > 0 ? coreosInstallerArgs : undefined,
+  });
+}

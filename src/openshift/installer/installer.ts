@@ -1,0 +1,191 @@
+import type { FileHandle } from 'node:fs/promises';
+import { openOwnFile } from '../../base/disk/open-file.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { formatReference } from '../../registry/reference.ts';
+import { formatManifest } from '../node/manifests.ts';
+import { type RpmArchitecture, archNames } from '../release/bundle.ts';
+import type { Release } from '../release/release.ts';
+
+export type InstallerInput = {
+  readonly arch: RpmArchitecture;
+  readonly sshKey?: string;
+  /** For the hosts; without one the installer gets a dummy, because it insists. */
+  readonly pullSecret?: string;
+  readonly registriesConf: string;
+  /** NMStateConfig manifests, one YAML document a host. */
+  readonly nmstate?: string;
+  /** The user's own, in place of the rendered one. */
+  readonly infraEnv?: string;
+};
+
+/** What the InfraEnv of the medium calls its pull secret. */
+export const PULL_SECRET_NAME = 'appliance-pull-secret';
+
+/** Names no registry and opens none. */
+const DUMMY_PULL_SECRET = '{"auths":{"":{"auth":"dXNlcjpwYXNz"}}}';
+
+/**
+ * The files below the directory that `openshift-install agent create unconfigured-ignition --dir` is
+ * run on. They may hold the pull secret: write them 0600. InfraEnv has no status, because older
+ * installers refuse members that they do not know.
+ */
+export function planInstallerInputs(
+  input: InstallerInput,
+): readonly { readonly path: string; readonly text: string }[] {
+  const { nmstate, infraEnv = formatInfraEnv(input) } = input;
+  return [
+    { path: 'cluster-manifests/infraenv.yaml', text: infraEnv },
+    { path: 'cluster-manifests/pull-secret.yaml', text: formatPullSecret(input.pullSecret) },
+    ...(nmstate === undefined || nmstate.trim() === ''
+      ? []
+      : [{ path: 'cluster-manifests/nmstateconfig.yaml', text: nmstate }]),
+    { path: 'mirror/registries.conf', text: input.registriesConf },
+  ];
+}
+
+/** The subcommand that makes the unconfigured Ignition config, with its flags. */
+export const planInstallerArgs = (version: string, interactive: boolean): readonly string[] => [
+  'agent',
+  'create',
+  'unconfigured-ignition',
+  ...(interactive && supportsInteractiveFlag(version) ? ['--interactive'] : []),
+];
+
+/** Whether this release's installer has the flag `--interactive`; others refuse it. */
+const supportsInteractiveFlag = (version: string): boolean => /^4\.(?:19|20)(?:\.|$)/.test(version);
+
+const formatInfraEnv = ({ arch, sshKey }: InstallerInput): string =>
+  formatManifest({
+    apiVersion: 'agent-install.openshift.io/v1beta1',
+    kind: 'InfraEnv',
+    metadata: { name: 'appliance' },
+    spec: {
+      cpuArchitecture: arch,
+      pullSecretRef: { name: PULL_SECRET_NAME },
+      ...(sshKey !== undefined && { sshAuthorizedKey: sshKey.trim() }),
+    },
+  });
+
+const formatPullSecret = (pullSecret = DUMMY_PULL_SECRET): string =>
+  formatManifest({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: PULL_SECRET_NAME },
+    stringData: { '.dockerconfigjson': pullSecret },
+    type: 'kubernetes.io/dockerconfigjson',
+  });
+
+/** What an installer has to be told of the release it is for. */
+export type InstallerRelease = {
+  /** The payload, by digest. */
+  readonly image: string;
+  readonly version: string;
+  /** In Go's words, or `multi`. */
+  readonly architecture: string;
+};
+
+/** What `oc adm release extract` writes into the installers of a release. */
+export function describeForInstaller({
+  reference,
+  version,
+  arch,
+  metadata,
+}: Pick<Release, 'reference' | 'version' | 'arch' | 'metadata'>): InstallerRelease {
+  const several = metadata.metadata['release.openshift.io/architecture'];
+  return {
+    image: formatReference(reference),
+    version,
+    architecture: several ?? archNames.toGo(arch),
+  };
+}
+
+const NAMES = {
+  image: '_RELEASE_IMAGE_LOCATION_',
+  version: '_RELEASE_VERSION_LOCATION_',
+  architecture: '_RELEASE_ARCHITECTURE_LOCATION_',
+} as const;
+
+type Marker = keyof typeof NAMES;
+
+/** Of a release: the usual one, and the one that is linked against RHEL's validated cryptography. */
+export const installerComponent = (fips: boolean): string =>
+  fips ? 'baremetal-installer' : 'installer';
+
+/** Inside the image of either. */
+export const INSTALLER_PATH = 'usr/bin/openshift-install';
+
+const CHUNK_SIZE = 4 << 20;
+/** More than any marker with its padding has. */
+const OVERLAP = 4096;
+const PADDING = 0x58; // X
+
+/**
+ * Writes the release into the places that an installer binary reserves for it: NUL, a name, NUL, a
+ * run of `X`, NUL. The value and a NUL go over the start; the rest of the padding stays. Without
+ * this an installer installs the release its build happened to name. It may be executed then.
+ *
+ * Returns the markers that were found; a binary that was built for one release has none.
+ *
+ * @throws IntegrityError `installer.value-too-long`
+ */
+export async function writeInstallerMarkers(
+  path: string,
+  release: InstallerRelease,
+): Promise<readonly Marker[]> {
+  const file = await openOwnFile(path, { create: false });
+  const found = new Set<Marker>();
+  try {
+    const { size } = await file.stat();
+    const buffer = Buffer.alloc(Math.min(size, CHUNK_SIZE + OVERLAP));
+    for (let start = 0; start < size; start += CHUNK_SIZE) {
+      const length = await readFully(file, buffer, start);
+      for (const place of findMarkers(buffer.subarray(0, length))) {
+        if (place.offset >= CHUNK_SIZE) continue;
+        await file.write(encodeValue(place, release), 0, null, start + place.offset);
+        found.add(place.marker);
+      }
+    }
+    await file.chmod(0o755);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  return [...found];
+}
+
+/** `room` is the bytes from the first NUL to the one that ends the padding, without that one. */
+type Place = { readonly marker: Marker; readonly offset: number; readonly room: number };
+
+function findMarkers(bytes: Buffer): Place[] {
+  const places: Place[] = [];
+  for (const marker of Object.keys(NAMES) as Marker[]) {
+    const prefix = Buffer.from(`\0${NAMES[marker]}\0`, 'latin1');
+    for (let at = bytes.indexOf(prefix); at !== -1; at = bytes.indexOf(prefix, at + 1)) {
+      let end = at + prefix.length;
+      while (bytes[end] === PADDING) end++;
+      const isReserved = end > at + prefix.length && bytes[end] === 0;
+      if (isReserved) places.push({ marker, offset: at, room: end - at });
+    }
+  }
+  return places;
+}
+
+function encodeValue({ marker, room }: Place, release: InstallerRelease): Buffer {
+  const value = Buffer.from(`${release[marker]}\0`, 'utf8');
+  if (value.length <= room + 1) return value;
+  throw new IntegrityError(
+    'installer.value-too-long',
+    `installer has room for a release ${marker} of ${room} bytes, but "${release[marker]}" has ${value.length - 1}`,
+    { expected: `at most ${room} bytes`, found: `${value.length - 1} bytes` },
+  );
+}
+
+async function readFully(file: FileHandle, buffer: Buffer, position: number): Promise<number> {
+  let done = 0;
+  while (done < buffer.length) {
+    const { bytesRead } = await file.read(buffer, done, buffer.length - done, position + done);
+    if (bytesRead === 0) break;
+    done += bytesRead;
+  }
+  return done;
+}

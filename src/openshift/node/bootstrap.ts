@@ -1,0 +1,224 @@
+import { withoutUndefined } from '../../base/lists.ts';
+import {
+  formatIgnition,
+  IGNITION_VERSION,
+  textFile,
+  type File,
+  type IgnitionConfig,
+  type Unit,
+  type User,
+} from '../../ignition/config.ts';
+import { findInternalReleaseImage, INTERNAL_RELEASE_IMAGE } from '../release/manifests.ts';
+import {
+  formatClusterImageSet,
+  planGeneratedManifests,
+  planMirrorManifests,
+  type GeneratedManifestsInput,
+  type NodeRelease,
+} from './cluster.ts';
+import { renderInstallIgnition, RENDEZVOUS_PLACEHOLDER, type InstallInput } from './install.ts';
+import { planExtraManifests, refuseDuplicates, type Manifest } from './manifests.ts';
+import { formatNodeRegistriesConf } from './mirror-sets.ts';
+import {
+  NODE_REGISTRY_PORT,
+  nodeRegistryDomain,
+  renderNodeRegistry,
+  renderDropIn,
+  renderEnabledUnit,
+  renderScript,
+  renderUnit,
+} from './registry.ts';
+import { selectServed, type ServedManifests } from './served-kinds.ts';
+
+export type BootstrapInput = GeneratedManifestsInput &
+  InstallInput & {
+    /** Of the nodes; default: what leads from the mirrors' sources to the node's registry. */
+    readonly registriesConf?: string;
+    /** The cluster accepts images of OpenShift without a signature. */
+    readonly disableImagePolicy: boolean;
+    /** Manifests for the cluster: the user's, then those of the mirror plan. */
+    readonly extraManifests: readonly Manifest[];
+  };
+
+/** Where a medium carries the configuration, as the one file of an initrd of its own. */
+export const BOOTSTRAP_IGNITION_PATH = '/usr/lib/ignition/base.d/99-bootstrap.ign';
+
+const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests';
+
+/**
+ * The system configuration of a booted medium: the local registry, the extra manifests and what the
+ * rendezvous host hands on to the others. The user's configuration in the embed area is applied on
+ * top and wins where both have a path, so nothing here replaces a file of the installer.
+ *
+ * Holds no pull secret. Holds the hash of core's password, when there is one.
+ *
+ * @throws ConfigError `manifest.malformed`, `manifest.duplicate`
+ */
+export function renderBootstrapIgnition(input: BootstrapInput): IgnitionConfig {
+  const parts = [
+    renderNodeRegistry({
+      image: input.registryImage,
+      interactive: input.interactive,
+      stage: 'live',
+    }),
+    renderService(input),
+    // A web interface takes the host names from a person, not from a configuration image.
+    input.interactive ? { files: [], units: [] } : renderHostNames(),
+    { files: renderMarkers(input), units: [] },
+    { files: renderManifests(input), units: [] },
+  ];
+  return {
+    ignition: { version: IGNITION_VERSION },
+    passwd: { users: [renderCoreUser(input)] },
+    storage: {
+      directories: [
+        { path: EXTRA_MANIFESTS, overwrite: true, user: { name: 'root' }, mode: 0o755 },
+      ],
+      files: parts.flatMap((part) => part.files),
+    },
+    systemd: { units: parts.flatMap((part) => part.units) },
+  };
+}
+
+/** What the assisted service of the rendezvous host is told. */
+function renderService(input: BootstrapInput): {
+  readonly files: readonly File[];
+  readonly units: readonly Unit[];
+} {
+  const { release, interactive } = input;
+  const install = formatIgnition(renderInstallIgnition(input));
+  const cpuArchitecture = { cpu_architecture: release.arch, openshift_version: release.version };
+  return {
+    files: [
+      renderScript('set-env-files.sh', {
+        'registry': `${nodeRegistryDomain(interactive)}:${NODE_REGISTRY_PORT}`,
+        'release-image': release.digestReference,
+        'release-images': JSON.stringify([
+          { ...cpuArchitecture, url: release.digestReference, version: release.version },
+        ]),
+        'disable-image-policy': input.disableImagePolicy ? 'yes' : 'no',
+        'os-images': JSON.stringify([{ ...cpuArchitecture, url: 'n/a', version: 'n/a' }]),
+      }),
+      renderScript('update-hosts.sh', {
+        interactive: interactive ? 'yes' : 'no',
+        placeholder: RENDEZVOUS_PLACEHOLDER,
+      }),
+      renderScript('reconfigure-local-registry-iri-tls.sh'),
+      textFile('/etc/assisted/install.ign', install, 0o600),
+      textFile('/etc/assisted/cluster-image-set.yaml', formatClusterImageSet(release), 0o644),
+      textFile(
+        '/etc/containers/registries.conf',
+        input.registriesConf ?? formatNodeRegistriesConf(input.mirrors, { interactive }),
+        0o644,
+      ),
+    ],
+    units: [
+      renderEnabledUnit('pre-install-node-zero.service'),
+      renderEnabledUnit('update-hosts.service'),
+      renderEnabledUnit('watch-iri-tls-certs.path'),
+      renderUnit('reconfigure-local-registry-iri-tls.service'),
+    ],
+  };
+}
+
+/** Names of hosts come with the configuration image, and must be there when the hosts register. */
+const renderHostNames = () => ({
+  files: [renderScript('apply-hostnames.sh')],
+  units: [renderDropIn('agent.service', '10-host-name.conf')],
+});
+
+/** Empty files whose presence is the message. */
+function renderMarkers(input: BootstrapInput): File[] {
+  return [
+    ...(input.interactive ? ['interactive-ui', 'no-config-image'] : []),
+    ...(input.corePasswordHash === undefined ? [] : ['appliance-override-password-set']),
+  ].map((name) => textFile(`/etc/assisted/${name}`, '', 0o644));
+}
+
+const renderManifests = (input: BootstrapInput): File[] =>
+  planClusterManifests(input).manifests.map(({ name, text }) =>
+    textFile(`${EXTRA_MANIFESTS}/${name}`, text, 0o644),
+  );
+
+/**
+ * The manifests that the cluster gets, each of a kind that its release serves, and warnings of those
+ * that it does not serve as they are.
+ *
+ * @throws ConfigError `manifest.malformed`, `manifest.duplicate`
+ */
+export function planClusterManifests(
+  input: GeneratedManifestsInput & Pick<BootstrapInput, 'extraManifests'>,
+): ServedManifests {
+  const { release, definitions, interactive } = input;
+  const given = [...input.extraManifests, ...planMirrorManifests(input)];
+  const sources = {
+    given: planExtraManifests(given, input),
+    generated: planGeneratedManifests(input),
+    decided: [INTERNAL_RELEASE_IMAGE],
+  };
+  refuseDuplicates([...sources.given, ...sources.generated].map(({ name }) => name));
+  const { manifests, warnings } = selectServed(sources, { ...release, definitions });
+  const isPreview = findInternalReleaseImage(definitions)?.isPreview === true;
+  return { manifests, warnings: [...warnings, ...(interactive && isPreview ? [PREVIEW] : [])] };
+}
+
+const PREVIEW =
+  'InternalReleaseImage is a technology preview in this release: the cluster must be installed with ' +
+  'featureSet TechPreviewNoUpgrade, and cannot be upgraded';
+
+/** Keys of core are values of a site, which come with the user's configuration. */
+const renderCoreUser = ({ corePasswordHash }: BootstrapInput): User => ({
+  name: 'core',
+  ...withoutUndefined({ passwordHash: corePasswordHash }),
+});
+
+/** Tells the agent services that a person at the web interface configures the cluster. */
+const INTERACTIVE_SENTINEL = '/etc/assisted/interactive-ui';
+
+/** Made by the installer for another registry; ours is in the bootstrap configuration. */
+const REGISTRIES_CONF = '/etc/containers/registries.conf';
+
+export type EmbeddedInput = {
+  readonly release: NodeRelease;
+  readonly interactive: boolean;
+  readonly registriesConf: string;
+};
+
+/**
+ * The user's configuration without an installer: registries and the environment of agents, the same for
+ * every host and every site. For media that need no assisted installer.
+ */
+export function renderEmbeddedUnconfigured(input: EmbeddedInput): IgnitionConfig {
+  const { release } = input;
+  return {
+    ignition: { version: IGNITION_VERSION },
+    storage: {
+      files: [
+        textFile(
+          '/etc/assisted/agent-installer.env',
+          `RELEASE_IMAGE=${release.digestReference}\n`,
+          0o600,
+        ),
+        textFile(REGISTRIES_CONF, input.registriesConf, 0o644),
+        ...(input.interactive ? [renderSentinel()] : []),
+      ],
+    },
+  };
+}
+
+/**
+ * The installer's configuration fitted to the medium: its registries.conf would win over ours and is
+ * dropped; the sentinel of the interactive flow is there exactly once when the flow is on.
+ */
+export function adaptUnconfigured(
+  config: IgnitionConfig,
+  options: { readonly interactive: boolean },
+): IgnitionConfig {
+  const kept = (config.storage?.files ?? []).filter(
+    ({ path }) => path !== REGISTRIES_CONF && path !== INTERACTIVE_SENTINEL,
+  );
+  const files = options.interactive ? [...kept, renderSentinel()] : kept;
+  return { ...config, storage: { ...config.storage, files } };
+}
+
+const renderSentinel = (): File => textFile(INTERACTIVE_SENTINEL, '', 0o644);

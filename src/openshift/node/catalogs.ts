@@ -1,0 +1,162 @@
+import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
+import { ConfigError } from '../../base/errors.ts';
+import type { Reference } from '../../registry/reference.ts';
+import { formatDefaultSourceName, formatManifest, type Manifest } from './manifests.ts';
+
+/** A catalog image as it is served by the node. */
+export type ServedCatalog = {
+  /** As the configuration names it. */
+  readonly name: string;
+  readonly source: Reference;
+  readonly destination: { readonly repository: string; readonly tag: string };
+  /** Of what is served: a filtered catalog has a digest of its own. */
+  readonly digest?: Digest;
+};
+
+export type CatalogResourcesInput = {
+  readonly catalogs: readonly ServedCatalog[];
+  /** The node's, host and port. */
+  readonly registry: string;
+  /** Whether CatalogSources get the names that a connected cluster gives them. */
+  readonly useDefaultSourceNames: boolean;
+  /** By digest where it is known, because the tag may name another image in the same registry. */
+  readonly pinned?: boolean;
+};
+
+/** The part of a name that tells catalogs of one repository apart. */
+const SUFFIX_SIZE = 12;
+/** OLM gives the name to a Service (RFC 1035 label) and to the value of a label of every object. */
+const MAX_NAME_SIZE = 63;
+/** Hex digits in place of what is cut off. */
+const HASH_SIZE = 8;
+/** RFC 1123 label; every DNS-1035 label is one, too. */
+const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
+
+/**
+ * A CatalogSource for each catalog, each in its own file, `cs-<repository>-<version>.yaml`, with a name
+ * of at most 63 characters. They go to the
+ * nodes as extra manifests, beside those of the user, whose catalogs may not have the same names.
+ *
+ * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
+ */
+export function renderCatalogResources(input: CatalogResourcesInput): readonly Manifest[] {
+  const { catalogs, registry, useDefaultSourceNames } = input;
+  const named = catalogs.map((catalog) => {
+    const whole = nameResource('cs', catalog);
+    const name = useDefaultSourceNames ? formatDefaultSourceName(whole) : whole;
+    return { catalog, plain: shorten(whole, catalog), name: shorten(name, catalog) };
+  });
+  refuseSameNames(named, useDefaultSourceNames);
+  return named.map(({ catalog, plain, name }) => ({
+    name: `${plain}.yaml`,
+    text: formatManifest({
+      apiVersion: 'operators.coreos.com/v1alpha1',
+      kind: 'CatalogSource',
+      metadata: { name, namespace: 'openshift-marketplace' },
+      spec: { sourceType: 'grpc', image: formatImage(catalog, registry, input.pinned) },
+    }),
+  }));
+}
+
+/**
+ * A ClusterCatalog for each catalog, named `cc-<repository>-<version>`, for clusters that have
+ * operator-controller. Extra manifests of nodes go without: where the capability is off, the kind is
+ * unknown, and a cluster's bootstrap waits for it for ever.
+ *
+ * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
+ */
+export function renderClusterCatalogs(
+  input: Omit<CatalogResourcesInput, 'useDefaultSourceNames'>,
+): readonly Manifest[] {
+  const named = input.catalogs.map((catalog) => ({
+    catalog,
+    name: shorten(nameResource('cc', catalog), catalog),
+  }));
+  refuseSameNames(named, false);
+  return named.map(({ catalog, name }) => ({
+    name: `${name}.yaml`,
+    text: formatManifest({
+      apiVersion: 'olm.operatorframework.io/v1',
+      kind: 'ClusterCatalog',
+      metadata: { name },
+      spec: {
+        source: { type: 'Image', image: { ref: formatImage(catalog, input.registry) } },
+        priority: 0,
+        availabilityMode: 'Available',
+      },
+    }),
+  }));
+}
+
+/** By tag, which a catalog's pod may follow; a catalog that was pinned stays so. */
+function formatImage(catalog: ServedCatalog, registry: string, pinned = false): string {
+  const { destination, digest } = catalog;
+  const image = `${registry}/${destination.repository}`;
+  return (pinned || pinOf(catalog) !== undefined) && digest !== undefined
+    ? `${image}@${digest}`
+    : `${image}:${destination.tag}`;
+}
+
+/** The digest by which alone the configuration names a catalog, unless it gives a tag to the copy. */
+const pinOf = ({ source, destination }: ServedCatalog): Digest | undefined =>
+  source.tag === undefined && destination.tag.startsWith('sha256-') ? source.digest : undefined;
+
+function nameResource(prefix: 'cs' | 'cc', catalog: ServedCatalog): string {
+  const { repository } = catalog.destination;
+  const base = repository.slice(repository.lastIndexOf('/') + 1);
+  const name = `${prefix}-${base}-${suffixOf(catalog)}`.replaceAll('.', '-');
+  if (NAME.test(name)) return name;
+  throw new ConfigError(
+    'catalog.bad-name',
+    `catalog ${catalog.name} would be called "${name}" in the cluster`,
+    {
+      expected: 'only a-z, 0-9 and -, no - at the end',
+      found: name,
+      hint: 'give the catalog another targetCatalog or targetTag',
+    },
+  );
+}
+
+/** The end of a name that is too long becomes a hash of the place in the registry, which is unique. */
+function shorten(name: string, { destination }: ServedCatalog): string {
+  if (name.length <= MAX_NAME_SIZE) return name;
+  const hash = hexOf(digestOf(`${destination.repository}:${destination.tag}`)).slice(0, HASH_SIZE);
+  return `${name.slice(0, MAX_NAME_SIZE - HASH_SIZE - 1)}-${hash}`;
+}
+
+function suffixOf(catalog: ServedCatalog): string {
+  const pin = pinOf(catalog);
+  const version = pin === undefined ? catalog.destination.tag : hexOf(pin);
+  const suffix = version.slice(0, SUFFIX_SIZE).toLowerCase();
+  return suffix.replaceAll(/[^a-z0-9-]/g, '-') || '0';
+}
+
+type Named = { readonly name: string; readonly catalog: ServedCatalog };
+
+function refuseSameNames(named: readonly Named[], useDefaultSourceNames: boolean): void {
+  const seen = new Map<string, ServedCatalog>();
+  for (const { name, catalog } of named) {
+    const other = seen.get(name);
+    if (other) throw sameName(name, [other, catalog], useDefaultSourceNames);
+    seen.set(name, catalog);
+  }
+}
+
+function sameName(
+  name: string,
+  [first, second]: readonly [ServedCatalog, ServedCatalog],
+  useDefaultSourceNames: boolean,
+): ConfigError {
+  const [expected, found] = [first.name, second.name];
+  return new ConfigError(
+    'catalog.same-name',
+    `catalogs ${expected} and ${found} would both be called "${name}" in the cluster`,
+    {
+      expected,
+      found,
+      hint: useDefaultSourceNames
+        ? 'set useDefaultSourceNames to false, or give one of the two another targetCatalog'
+        : 'give one of the two another targetCatalog or targetTag',
+    },
+  );
+}

@@ -1,0 +1,229 @@
+import { lstatSync, readdirSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
+import { CST, isMap, isScalar, Parser, stringify, visit, type Document, type Scalar } from 'yaml';
+import { readInputFile, readListed } from '../../base/disk/files.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { IGNITION_VERSION, type IgnitionConfig } from '../../ignition/config.ts';
+import { parseAllDocuments, findYamlExcess } from '../../shape/parse-text.ts';
+import { MACHINE_CONFIG_GROUP } from '../release/manifests.ts';
+
+/** A YAML file by its base name: of one document where it is for a node, of any number before. */
+export type Manifest = { readonly name: string; readonly text: string };
+
+/**
+ * The manifests as nodes get them: each document in a file of its own, `<base>-<n><extension>`.
+ * ClusterCatalogs are left out, because an appliance's cluster has no operator for them. With
+ * `useDefaultSourceNames` CatalogSources get the names of a connected cluster.
+ *
+ * @throws ConfigError `manifest.malformed`, `manifest.duplicate`
+ */
+export function planExtraManifests(
+  sources: readonly Manifest[],
+  options: { readonly useDefaultSourceNames: boolean },
+): readonly Manifest[] {
+  const files = sources
+    .flatMap(splitDocuments)
+    .filter(({ document }) => document.get('kind') !== 'ClusterCatalog')
+    .map((file) => (options.useDefaultSourceNames ? renameSource(file) : file));
+  refuseDuplicates(files.map(({ name }) => name));
+  refuseDuplicates(files.flatMap(({ document }) => catalogNameOf(document)));
+  return files.map(({ name, text }) => ({ name, text }));
+}
+
+export type CustomResource = Manifest & {
+  /** Undefined for cluster-scoped resources. */
+  readonly namespace: string | undefined;
+};
+
+/** The resources that wait for their operators, split as above; the namespace says for which. */
+export function planCustomResources(sources: readonly Manifest[]): readonly CustomResource[] {
+  const resources = sources
+    .flatMap(splitDocuments)
+    .filter(({ document }) => document.get('kind') !== 'ClusterCatalog')
+    .map(({ name, text, document }) => {
+      const namespace = document.getIn(['metadata', 'namespace']);
+      return { name, text, namespace: typeof namespace === 'string' ? namespace : undefined };
+    });
+  refuseDuplicates(resources.map(({ name }) => name));
+  return resources;
+}
+
+/** One object as a YAML document with sorted keys, strings quoted where YAML 1.1 would see a number. */
+export const formatManifest = (object: object): string =>
+  stringify(object, { version: '1.1', sortMapEntries: true, lineWidth: 0 });
+
+export type SplitDocument = Manifest & {
+  /** Name of the file that it is from. */
+  readonly file: string;
+  readonly document: Document;
+};
+
+/** The text of each document stays as it is: other writers of YAML would change dates and numbers. */
+export function splitDocuments(source: Manifest): SplitDocument[] {
+  const extension = extname(source.name);
+  const base = basename(source.name, extension);
+  const excess = findYamlExcess(source.text);
+  if (excess) throw malformed(`manifest ${source.name} is not YAML: ${excess.message}`);
+  return readDocuments(source.text)
+    .filter(({ document }) => document.errors.length > 0 || !isEmpty(document, source.name))
+    .map(({ text, document }, index) => {
+      const where = `document ${index} of manifest ${source.name}`;
+      const error = document.errors[0];
+      // The parser's message names the fault and its place, but quotes nothing: it may be a Secret.
+      if (error) throw malformed(`${where} is not YAML: ${error.code} at byte ${error.pos[0]}`);
+      const repeated = findRepeatedKey(document);
+      if (repeated !== undefined) throw malformed(`${where} has a key twice, at byte ${repeated}`);
+      if (!isMap(document.contents)) throw malformed(`${where} is not an object`);
+      if (typeof document.get('kind') !== 'string') throw malformed(`${where} has no kind`);
+      return { name: `${base}-${index}${extension}`, file: source.name, text, document };
+    });
+}
+
+/** Whether it is null; all of it is composed as a reader would, aliases and merges included. */
+function isEmpty(document: Document, name: string): boolean {
+  try {
+    return document.toJS() === null;
+  } catch (cause) {
+    // The library throws for what it can only find now: it has no code, and may quote a name.
+    if (!(cause instanceof Error)) throw cause;
+    throw malformed(`manifest ${name} has aliases or merge keys that cannot be resolved`);
+  }
+}
+
+/** The offset of the first key that its mapping has already. */
+function findRepeatedKey(document: Document): number | undefined {
+  let offset: number | undefined;
+  visit(document, {
+    Map(_, { items }) {
+      const seen = new Set<unknown>();
+      const repeated = items.find(({ key }) => {
+        if (!isScalar(key) || key.value === '<<') return false;
+        const isSeen = seen.has(key.value);
+        seen.add(key.value);
+        return isSeen;
+      });
+      if (repeated === undefined) return undefined;
+      offset = (repeated.key as Scalar).range?.[0] ?? 0;
+      return visit.BREAK;
+    },
+  });
+  return offset;
+}
+
+function readDocuments(source: string): { text: string; document: Document }[] {
+  // Kubernetes reads YAML 1.1, where 0644 is octal and "yes" is a boolean.
+  const documents = parseAllDocuments(source, {
+    version: '1.1',
+    prettyErrors: false,
+    uniqueKeys: false, // the library compares each key with every other; see findRepeatedKey
+  });
+  const tokens = [...new Parser().parse(source)].filter(({ type }) => type === 'document');
+  return (Array.isArray(documents) ? documents : []).map((document, index) => {
+    const token = tokens[index];
+    const text = token === undefined ? '' : CST.stringify(token).replace(/^---[ \t]*\r?\n/, '');
+    return { text: text.endsWith('\n') ? text : `${text}\n`, document };
+  });
+}
+
+/**
+ * The name that a connected cluster gives to this catalog: `cs-redhat-operator-index-v4-19` becomes
+ * `redhat-operators`. Names of another form stay.
+ */
+export const formatDefaultSourceName = (name: string): string => {
+  const operator = /(\w+)-operator-index/.exec(name)?.[1];
+  return operator === undefined ? name : `${operator}-operators`;
+};
+
+function renameSource(file: SplitDocument): SplitDocument {
+  const { document } = file;
+  const name = document.getIn(['metadata', 'name'], true);
+  if (document.get('kind') !== 'CatalogSource' || !isScalar(name)) return file;
+  document.setIn(['metadata', 'name'], formatDefaultSourceName(String(name.value)));
+  return { ...file, text: document.toString({ lineWidth: 0, directives: false }) };
+}
+
+function catalogNameOf(document: Document): string[] {
+  const name = document.getIn(['metadata', 'name']);
+  const namespace = document.getIn(['metadata', 'namespace']);
+  const isSource = document.get('kind') === 'CatalogSource' && typeof name === 'string';
+  return isSource ? [`CatalogSource ${String(namespace)}/${name}`] : [];
+}
+
+/** @throws ConfigError `manifest.duplicate` */
+export function refuseDuplicates(names: readonly string[]): void {
+  const seen = new Set<string>();
+  for (const name of names) {
+    if (seen.has(name)) {
+      throw new ConfigError('manifest.duplicate', `manifest "${name}" appears more than once`, {
+        hint: 'rename the file in openshift/, or drop one of the catalogs',
+      });
+    }
+    seen.add(name);
+  }
+}
+
+const malformed = (message: string): ConfigError => new ConfigError('manifest.malformed', message);
+
+/** The pools that every cluster has. */
+export const ROLES = ['master', 'worker'] as const;
+export type Role = (typeof ROLES)[number];
+
+export const ROLE_LABEL = `${MACHINE_CONFIG_GROUP}/role`;
+
+type MachineConfig = Pick<IgnitionConfig, 'passwd' | 'storage' | 'systemd'> & {
+  readonly name: string;
+  readonly role: Role;
+  readonly labels?: Readonly<Record<string, string>>;
+};
+
+/** A MachineConfig as YAML; the daemon takes Ignition of 3.2.0 in every release. */
+export const formatMachineConfig = ({ name, role, labels, ...config }: MachineConfig): string =>
+  formatManifest({
+    apiVersion: `${MACHINE_CONFIG_GROUP}/v1`,
+    kind: 'MachineConfig',
+    metadata: { name, labels: { [ROLE_LABEL]: role, ...labels } },
+    spec: { config: { ignition: { version: IGNITION_VERSION }, ...config } },
+  });
+
+export type UserManifests = {
+  /** `openshift/*.yaml`, for the installation of the cluster. */
+  readonly extra: readonly Manifest[];
+  /** `openshift/crs/*.yaml`, applied when their operators are there. */
+  readonly crs: readonly Manifest[];
+};
+
+const MANIFESTS = { domain: 'manifest' };
+
+/**
+ * Reads the manifests beside a configuration; absent folders are empty.
+ *
+ * @throws ConfigError `manifest.malformed`, `manifest.duplicate`, `manifest.unreadable`,
+ * `manifest.too-large`
+ */
+export function readUserManifests(directory: string): UserManifests {
+  const folder = join(directory, 'openshift');
+  const extra = readYamlFiles(folder);
+  const crs = readYamlFiles(join(folder, 'crs'));
+  planExtraManifests(extra, { useDefaultSourceNames: false });
+  planCustomResources(crs);
+  return { extra, crs };
+}
+
+const readYamlFiles = (directory: string): readonly Manifest[] =>
+  listNames(directory)
+    .filter((name) => /\.ya?ml$/.test(name))
+    .sort()
+    .map((name) => {
+      const path = join(directory, name);
+      const bytes = readListed(path, MANIFESTS, () => readInputFile(path, MANIFESTS));
+      return { name, text: bytes.toString('utf8') };
+    });
+
+function listNames(directory: string): readonly string[] {
+  const entries = readListed(directory, MANIFESTS, () =>
+    lstatSync(directory, { throwIfNoEntry: false }) === undefined
+      ? []
+      : readdirSync(directory, { withFileTypes: true }),
+  );
+  return entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
+}

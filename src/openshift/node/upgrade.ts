@@ -1,0 +1,203 @@
+import type { Digest } from '../../base/digest.ts';
+import { textFile, type File, type Unit } from '../../ignition/config.ts';
+import type { PlannedMirror } from '../mirror/mirrors.ts';
+import type { RpmArchitecture } from '../release/bundle.ts';
+import { renderCatalogResources, type ServedCatalog } from './catalogs.ts';
+import { formatMachineConfig, ROLES } from './manifests.ts';
+import { renderMirrorSets, renderRegistryMirror, renderSignatureConfigMap } from './mirror-sets.ts';
+import {
+  nodeRegistryDomain,
+  renderRegistryRun,
+  renderRegistryScripts,
+  UPGRADE_REGISTRY_PORT,
+  renderScript,
+  renderText,
+  renderUnit,
+  NODE_REGISTRY_PORT,
+} from './registry.ts';
+
+type Pieces = { readonly files: readonly File[]; readonly units: readonly Unit[] };
+
+/**
+ * What an installed host needs, beside its own registry, to be upgraded from an ISO with a label
+ * `upgrade_...`: as soon as one is attached, it is served at port 5001 by the image of the host's own
+ * registry, with a certificate that stays, and what it has is added to the copy at
+ * `/var/lib/appliance-registry`. How that image is started is found out on the host. A MachineConfig of
+ * openshift/appliance finds the unit `start-cluster-upgrade@.service` that it enables.
+ */
+export function renderUpgradeHost(): Pieces {
+  const port = String(UPGRADE_REGISTRY_PORT);
+  const run = renderRegistryRun({
+    name: 'registry_upgrade',
+    data: '/media/upgrade/oc-mirror/install',
+    certs: '/etc/appliance-registry/certs-upgrade',
+    port,
+    options: '$REGISTRY_RUN_OPTIONS',
+    command: '$REGISTRY_COMMAND',
+  });
+  return {
+    files: [
+      renderScript('mount-upgrade-iso.sh'),
+      renderScript('setup-local-registry-upgrade.sh', { port }),
+      renderScript('copy-upgrade-registry.sh'),
+      renderScript('upgrade-cluster.sh'),
+      renderScript('start-cluster-upgrade.sh'),
+      textFile(
+        '/etc/udev/rules.d/99-upgrade-iso.rules',
+        renderText('files/99-upgrade-iso.rules'),
+        0o600,
+      ),
+    ],
+    units: [
+      renderUnit('mount-upgrade-iso@.service'),
+      renderUnit('start-local-registry-upgrade@.service', { run }),
+      renderUnit('copy-upgrade-registry@.service'),
+      renderClusterUpgrade('start-cluster-upgrade@.service', {
+        version: '%i',
+        command: 'start-cluster-upgrade.sh %i',
+      }),
+    ],
+  };
+}
+
+/** A unit that upgrades the cluster; enabled, it starts with each boot until the upgrade is done. */
+export const renderClusterUpgrade = (
+  name: string,
+  holes: Readonly<Record<'version' | 'command', string>>,
+): Unit => ({ name, contents: renderText('units/upgrade-cluster.service', holes) });
+
+/**
+ * `upgrade-hosts.yaml`: a MachineConfig for each role that brings the same, and the scripts that it
+ * shares with the own registry, to hosts that were installed without or by another builder's media.
+ * Those run their own registry by an image that podman has, named in `/etc/assisted/registry.env`.
+ */
+export function renderUpgradeHostMachineConfigs(): string {
+  const { files, units } = renderUpgradeHost();
+  const shared = renderRegistryScripts(nodeRegistryDomain(false));
+  return ROLES.map((role) =>
+    formatMachineConfig({
+      name: `99-${role}-upgrade-hosts`,
+      role,
+      storage: { files: [...shared, ...files] },
+      systemd: { units },
+    }),
+  ).join('---\n');
+}
+
+export type UpgradeResourcesInput = {
+  /** Of the release that the cluster ends at; names the objects, so that earlier ones stay. */
+  readonly version: string;
+  /** All releases on the ISO, intermediate ones included; without signatures where there are none. */
+  readonly releases: readonly {
+    readonly version: string;
+    readonly digest: Digest;
+    readonly signatures: readonly Uint8Array[];
+  }[];
+  readonly mirrors: readonly PlannedMirror[];
+  readonly catalogs: readonly ServedCatalog[];
+  readonly useDefaultSourceNames: boolean;
+};
+
+/**
+ * `upgrade-VERSION.yaml`: what a cluster must have before it is upgraded from an upgrade ISO, for
+ * `oc apply`. First the signatures of the releases, then the mirrors and catalogs of what the ISO
+ * carries. Each mirror names the hosts' own registry and that of the attached ISO, because the copy on
+ * the host may come later; so does the mirror of the hosts' own registry, which catalogs are read from.
+ *
+ * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
+ */
+export function renderUpgradeResources(input: UpgradeResourcesInput): string {
+  const { version, mirrors, catalogs, useDefaultSourceNames } = input;
+  const domain = nodeRegistryDomain(false);
+  const own = `${domain}:${NODE_REGISTRY_PORT}`;
+  const attached = `${domain}:${UPGRADE_REGISTRY_PORT}`;
+  const suffix = nameOf(version);
+  const manifests = [
+    ...input.releases
+      .filter(({ signatures }) => signatures.length > 0)
+      .map((release) =>
+        renderSignatureConfigMap({
+          ...release,
+          name: `release-signatures-${nameOf(release.version)}`,
+        }),
+      ),
+    ...renderMirrorSets(mirrors, [own, attached], suffix),
+    ...(catalogs.length === 0
+      ? []
+      : [renderRegistryMirror(`idms-catalog-${suffix}`, { source: own, mirror: attached })]),
+    ...renderCatalogResources({ catalogs, registry: own, useDefaultSourceNames, pinned: true }),
+  ];
+  return manifests.map(({ text }) => text).join('---\n');
+}
+
+/** RFC 1123 subdomain: no build metadata (`+`), and a letter or digit at both ends of each part. */
+const nameOf = (version: string): string =>
+  version
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9.-]/g, '-')
+    .slice(0, 200)
+    .split('.')
+    .map((part) => part.replaceAll(/^-+|-+$/g, ''))
+    .filter((part) => part !== '')
+    .join('.');
+
+/** One update of the path that an upgrade ISO carries. */
+export type UpgradeHop = {
+  readonly version: string;
+  /** `registry/repository@sha256:...`, as the update graph names it. */
+  readonly releaseImage: string;
+  /** Exactly these may be updated to it. */
+  readonly fromVersions: readonly string[];
+  /** Whether its signature is among the resources; without, the cluster must check none. */
+  readonly isSigned: boolean;
+};
+
+type UpgradeMachineConfigInput = {
+  /** At least one, the last release at the end. */
+  readonly hops: readonly UpgradeHop[];
+  readonly arch: RpmArchitecture;
+  /** Applied before the upgrade is requested: the text of {@link renderUpgradeResources}. */
+  readonly resources: string;
+};
+
+/** The reference builder's name: two upgrades never wait on one cluster. */
+const NAME = '99-start-cluster-upgrade';
+const LABEL = 'appliance-upgrade';
+const DIRECTORY = '/etc/assisted/upgrade';
+
+/**
+ * A MachineConfig that upgrades a cluster from upgrade ISOs attached to its hosts, and then deletes
+ * itself; applying and deleting it reboots the control plane hosts one by one. The first control plane
+ * node by name does the work. It refuses, and goes, when the cluster has had the last release or a later
+ * one, when the cluster's version is not in `fromVersions`, and on hosts of another architecture. It
+ * waits until every node can read the release from the ISO, and names those that cannot. Hosts of other
+ * builders' media take it, too.
+ */
+export function renderUpgradeMachineConfig(input: UpgradeMachineConfigInput): string {
+  const { hops, arch, resources } = input;
+  const version = hops.at(-1)?.version;
+  if (version === undefined) throw new TypeError('an upgrade without releases');
+  // The value of a label ends in a letter or digit (Kubernetes: labels and selectors).
+  const label = version
+    .replaceAll('+', '_')
+    .slice(0, 63)
+    .replace(/[^a-zA-Z0-9]+$/, '');
+  const command = `upgrade-cluster.sh ${version} ${DIRECTORY} ${arch} ${LABEL}=${label}`;
+  const unit = renderClusterUpgrade('upgrade-cluster.service', { version, command });
+  return formatMachineConfig({
+    name: NAME,
+    role: 'master',
+    labels: { [LABEL]: label },
+    storage: {
+      files: [
+        renderScript('upgrade-cluster.sh'),
+        textFile(`${DIRECTORY}/hops`, hops.map(formatHop).join(''), 0o644),
+        textFile(`${DIRECTORY}/resources.yaml`, resources, 0o600),
+      ],
+    },
+    systemd: { units: [{ ...unit, enabled: true }] },
+  });
+}
+
+const formatHop = ({ version, releaseImage, fromVersions, isSigned }: UpgradeHop): string =>
+  `${version} ${releaseImage} ${isSigned ? 'signed' : 'unsigned'} ${fromVersions.join(',')}\n`;

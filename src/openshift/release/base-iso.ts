@@ -1,0 +1,277 @@
+import { rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { hexOf, type Digest, isDigest } from '../../base/digest.ts';
+import { nameAside } from '../../base/disk/aside.ts';
+import {
+  type FileInput,
+  type FileDigests,
+  findCached,
+  cacheFile,
+} from '../../base/disk/file-digests.ts';
+import { downloadFile, type Download, fetchText } from '../../base/download/fetch.ts';
+import { packingOf, unpackFile, type Packing } from '../../base/download/unpack.ts';
+import { ConfigError, IntegrityError } from '../../base/errors.ts';
+import type { Http } from '../../base/http/http.ts';
+import type { TlsOptions } from '../../base/http/proxy.ts';
+import { isObject } from '../../base/lists.ts';
+import { redactUrl } from '../../base/text/redact.ts';
+import { describeValue } from '../../base/text/words.ts';
+import type { RpmArchitecture } from './bundle.ts';
+import type { GraphAccess } from './update-graph.ts';
+
+/**
+ * A live ISO that is not the release's own. A name that ends in .gz or .xz is that of a packed one;
+ * `sha256` is of the ISO itself, as in the metadata of a CoreOS stream.
+ */
+export type GivenBaseIso =
+  { readonly file: string } | { readonly url: string; readonly sha256?: Digest };
+
+/** `from` says in words where it came from: a file, an address, an image. */
+export type BaseIso = FileInput & { readonly from: string };
+
+export type FetchGivenTools = {
+  readonly http: Http;
+  readonly digests: FileDigests;
+  readonly signal: AbortSignal;
+  readonly tls?: TlsOptions;
+  readonly onProgress?: (bytes: number, total?: number, note?: string) => void;
+};
+
+/** Bytes; ten times what CoreOS has. */
+const MAX_ISO_SIZE = 16 * 2 ** 30;
+
+/**
+ * The live ISO at its place, or unpacked or downloaded to `directory`, where a second run finds it.
+ *
+ * @throws ConfigError `base-iso.missing`, `base-iso.no-digest`, `base-iso.not-https`; IntegrityError
+ * `base-iso.digest`, `download.digest`, `download.too-large`, `unpack.malformed`, `unpack.too-large`
+ */
+export function takeGivenIso(
+  given: GivenBaseIso,
+  directory: string,
+  tools: FetchGivenTools,
+): Promise<BaseIso> {
+  if ('file' in given) return takeFile(resolve(given.file), directory, tools);
+  return downloadIso(given, directory, tools);
+}
+
+async function takeFile(path: string, directory: string, tools: FetchGivenTools): Promise<BaseIso> {
+  const file = await tools.digests.identify(path);
+  if (!file) throw missing(path);
+  const packing = packingOf(path);
+  if (packing === undefined) return { ...file, from: path };
+  const target = join(directory, `${hexOf(file.digest)}-unpacked.iso`);
+  const known = await findCached(target);
+  if (known) return { ...known, from: path };
+  return { ...(await unpackTo(target, { packed: path, packing }, tools)), from: path };
+}
+
+const missing = (path: string): ConfigError =>
+  new ConfigError('base-iso.missing', `base ISO "${path}" does not exist, or is not a file`, {
+    hint: 'check its name, or leave it out to use the live ISO of a release',
+  });
+
+async function downloadIso(
+  { url: text, sha256 }: { readonly url: string; readonly sha256?: Digest },
+  directory: string,
+  tools: FetchGivenTools,
+): Promise<BaseIso> {
+  const url = parseHttps(text);
+  const from = redactUrl(url);
+  if (sha256 === undefined) {
+    throw new ConfigError('base-iso.no-digest', `base ISO ${from} is given without its sha256`, {
+      hint: 'add the sha256 that its publisher names',
+    });
+  }
+  const path = join(directory, `${hexOf(sha256)}.iso`);
+  const known = await findCached(path);
+  if (known?.digest === sha256) return { ...known, from };
+  const { http, signal, tls, onProgress } = tools;
+  const packing = packingOf(url.pathname);
+  const download: Download = {
+    url,
+    http,
+    signal,
+    limit: MAX_ISO_SIZE,
+    path: `${path}.partial`,
+    ...(tls && { tls }),
+    ...(onProgress && { onProgress }),
+  };
+  if (packing) {
+    return { ...(await downloadPacked({ download, packing, path, sha256 }, tools)), from };
+  }
+  await downloadFile({ ...download, digest: sha256 });
+  return { ...(await cacheFile(download.path, path, sha256)), from };
+}
+
+/** The packed file stays until what is in it is kept, so that an interrupted build need not fetch it again. */
+async function downloadPacked(
+  wanted: {
+    readonly download: Download;
+    readonly packing: Packing;
+    readonly path: string;
+    readonly sha256: Digest;
+  },
+  tools: FetchGivenTools,
+): Promise<FileInput> {
+  const { packing, path, sha256 } = wanted;
+  const packed = `${path}.${packing}.partial`;
+  const { digest } = await downloadFile({ ...wanted.download, path: packed });
+  const expected = { sha256, packedAs: digest, from: redactUrl(wanted.download.url) };
+  try {
+    const kept = await unpackTo(path, { packed, packing, expected }, tools);
+    await rm(packed, { force: true });
+    return kept;
+  } catch (error) {
+    if (error instanceof IntegrityError) await rm(packed, { force: true });
+    throw error;
+  }
+}
+
+type PackedIso = {
+  readonly packed: string;
+  readonly packing: Packing;
+  /** Absent where nobody has said what the ISO should be. */
+  readonly expected?: Expected;
+};
+
+type Expected = { readonly sha256: Digest; readonly packedAs: Digest; readonly from: string };
+
+async function unpackTo(
+  target: string,
+  { packed, packing, expected }: PackedIso,
+  { signal, onProgress }: FetchGivenTools,
+): Promise<FileInput> {
+  const aside = await nameAside(target);
+  const { digest } = await unpackFile({
+    packed,
+    packing,
+    path: aside,
+    limit: MAX_ISO_SIZE,
+    signal,
+    ...(expected && { shownAs: expected.from }),
+    onProgress: (bytes) => onProgress?.(bytes, undefined, 'unpacking'),
+  });
+  if (expected && digest !== expected.sha256) {
+    await rm(aside, { force: true });
+    throw wrongDigest(digest, expected);
+  }
+  return cacheFile(aside, target, digest);
+}
+
+function wrongDigest(found: Digest, { sha256, packedAs, from }: Expected): IntegrityError {
+  const isOfPacked = packedAs === sha256;
+  return new IntegrityError(
+    'base-iso.digest',
+    `the ISO in ${from} should be ${sha256}, but is ${found}`,
+    {
+      expected: sha256,
+      found,
+      hint: isOfPacked
+        ? 'give the sha256 of the unpacked ISO: this one is of the packed file'
+        : 'compare the sha256 with the one its publisher names for the unpacked ISO',
+    },
+  );
+}
+
+function parseHttps(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol === 'https:') return url;
+  throw new ConfigError('base-iso.not-https', `base ISO "${text}" is neither a file nor https`, {
+    expected: 'https://...',
+    found: url?.protocol ?? 'no address',
+  });
+}
+
+/** A live ISO, as a CoreOS stream names it; the digest is that of the ISO, however it is packed. */
+export type StreamIso = { readonly url: string; readonly sha256: Digest };
+
+/**
+ * The live ISO of an architecture in the metadata of a CoreOS stream: the JSON document that
+ * `openshift-install coreos print-stream-json` prints and that builds.coreos.fedoraproject.org has.
+ * `name` is what an error calls it.
+ *
+ * @throws ConfigError `coreos-stream.malformed`, `coreos-stream.no-iso`
+ */
+export function findStreamIso(text: string, arch: RpmArchitecture, name: string): StreamIso {
+  const stream = parseStream(text, name);
+  const architecture = member(stream, 'architectures', arch);
+  if (architecture === undefined) {
+    const known = Object.keys(member(stream, 'architectures') ?? {}).join(', ');
+    throw missingOfCoreosStream(name, `no ISO found to download for ${arch}`, known);
+  }
+  const metal = member(architecture, 'artifacts', 'metal');
+  if (metal === undefined) {
+    const known = Object.keys(member(architecture, 'artifacts') ?? {}).join(', ');
+    throw missingOfCoreosStream(name, "coreOs stream data not found for 'metal' artifact", known);
+  }
+  const disk = member(metal, 'formats', 'iso', 'disk');
+  if (disk === undefined) {
+    const known = Object.keys(member(metal, 'formats') ?? {}).join(', ');
+    throw missingOfCoreosStream(name, `no ISO found to download for ${arch}`, known);
+  }
+  return readDisk(disk, name);
+}
+
+/** Bytes; real ones have some 100,000. */
+const MAX_SIZE = 16 * 1024 * 1024;
+
+/** The same of metadata at an address. @throws what `fetchText` throws */
+export async function fetchStreamIso(
+  streamUrl: string,
+  arch: RpmArchitecture,
+  { http, tls, signal }: Pick<GraphAccess, 'http' | 'tls' | 'signal'>,
+): Promise<StreamIso> {
+  const url = new URL(streamUrl);
+  const text = await fetchText(http, { signal, url, limit: MAX_SIZE, ...(tls && { tls }) });
+  return findStreamIso(text, arch, redactUrl(url));
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+function parseStream(text: string, name: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw malformed(name, 'is not JSON', cause);
+  }
+  if (isObject(value) && isObject(value['architectures'])) return value;
+  throw malformed(name, 'has no "architectures"');
+}
+
+/** "sha256" is that of the file, "uncompressed-sha256" that of what is packed in it. */
+function readDisk(disk: JsonObject, name: string): StreamIso {
+  const { location } = disk;
+  if (typeof location !== 'string' || !URL.canParse(location)) {
+    throw malformed(name, 'has no address at "location" of its ISO');
+  }
+  const isPacked = packingOf(new URL(location).pathname) !== undefined;
+  const key = isPacked ? 'uncompressed-sha256' : 'sha256';
+  const digest = `sha256:${describeValue(disk[key])}`;
+  if (!isDigest(digest)) throw malformed(name, `has no digest at "${key}" of its ISO`);
+  return { url: location, sha256: digest };
+}
+
+function member(object: JsonObject, ...path: readonly string[]): JsonObject | undefined {
+  let value: unknown = object;
+  for (const key of path) {
+    value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+  }
+  return isObject(value) ? value : undefined;
+}
+
+const HINT =
+  'give what "openshift-install coreos print-stream-json" prints, or name an ISO with --base-iso';
+
+const missingOfCoreosStream = (name: string, message: string, known: string): ConfigError =>
+  new ConfigError('coreos-stream.no-iso', `CoreOS stream ${name}: ${message}`, {
+    found: known === '' ? 'none' : known,
+    hint: HINT,
+  });
+
+const malformed = (name: string, reason: string, cause?: unknown): ConfigError =>
+  new ConfigError('coreos-stream.malformed', `CoreOS stream ${name} ${reason}`, {
+    hint: HINT,
+    cause,
+  });

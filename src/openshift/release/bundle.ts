@@ -1,0 +1,130 @@
+import { digestOf, type Digest } from '../../base/digest.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { formatCanonicalJson } from '../../base/text/json.ts';
+import { packFiles } from '../../registry/layers/stream.ts';
+import { type Descriptor, type Platform, MEDIA_TYPE } from '../../registry/manifest.ts';
+import { formatReference, type Reference } from '../../registry/reference.ts';
+import { isSignedVersion } from './version.ts';
+
+/** The architectures that appliances are built for, as RPM names them. */
+export type RpmArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';
+
+/** Where release bundles stand in the node's registry. */
+export const RELEASE_BUNDLE_REPOSITORY = 'openshift/release-bundles';
+
+/**
+ * The annotation of a bundle with the digest of its release, `sha256:...` (openshift/appliance pull
+ * request 685): the machine config daemon is to find the release of a bundle by it.
+ */
+export const RELEASE_DIGEST_ANNOTATION = 'com.openshift.release-image-digest';
+
+/** The list of images in the layer of a bundle (openshift/enhancements pull request 1821). */
+const LIST_PATH = 'bundle.json';
+
+const MAX_TAG_SIZE = 64;
+
+/**
+ * The tag of the release bundle and, letter for letter, the name of the release in the
+ * InternalReleaseImage: the machine config operator compares the two. Releases carry their
+ * architecture, CI and nightly builds do not.
+ */
+export function formatReleaseBundleTag(version: string, architecture: RpmArchitecture): string {
+  const suffix = isSignedVersion(version) ? `-${architecture}` : '';
+  // A tag has no place for build metadata, and the name in the InternalReleaseImage neither.
+  return `ocp-release-bundle-${version.replaceAll('+', '_')}${suffix}`.slice(0, MAX_TAG_SIZE);
+}
+
+type BundleBlob = { readonly descriptor: Descriptor; readonly bytes: Uint8Array };
+
+export type ReleaseBundle = {
+  readonly repository: string;
+  readonly tag: string;
+  readonly manifest: BundleBlob;
+  readonly config: BundleBlob;
+  readonly layer: BundleBlob;
+};
+
+const OCI_ARCHITECTURE = { x86_64: 'amd64', aarch64: 'arm64', ppc64le: 'ppc64le' } as const;
+
+/**
+ * An image whose message is its tag, its annotations and one file, the list of the images beside it. Its
+ * layer is plain tar, so that its bytes depend on no compressor.
+ */
+export async function encodeReleaseBundle(
+  release: { readonly version: string; readonly arch: RpmArchitecture; readonly image: Reference },
+  list: Uint8Array,
+): Promise<ReleaseBundle> {
+  const { version, arch, image } = release;
+  const tar = await packFiles(new Map(), new Map([[LIST_PATH, [Buffer.from(list)]]]));
+  const layer = toBlob(MEDIA_TYPE.ociLayer, tar);
+  const config = toBlob(
+    MEDIA_TYPE.ociConfig,
+    formatCanonicalJson({
+      architecture: OCI_ARCHITECTURE[arch],
+      os: 'linux',
+      config: {},
+      rootfs: { type: 'layers', diff_ids: [layer.descriptor.digest] },
+    }),
+  );
+  const manifest = toBlob(
+    MEDIA_TYPE.ociManifest,
+    formatCanonicalJson({
+      schemaVersion: 2,
+      mediaType: MEDIA_TYPE.ociManifest,
+      config: toMember(config),
+      layers: [toMember(layer)],
+      annotations: {
+        'org.opencontainers.image.version': version,
+        'org.opencontainers.image.base.name': formatReference(image),
+        ...withoutUndefined({ [RELEASE_DIGEST_ANNOTATION]: image.digest }),
+      },
+    }),
+  );
+  const tag = formatReleaseBundleTag(version, arch);
+  return { repository: RELEASE_BUNDLE_REPOSITORY, tag, manifest, config, layer };
+}
+
+function toBlob(mediaType: string, content: string | Uint8Array): BundleBlob {
+  const bytes = Buffer.from(content);
+  return { descriptor: { mediaType, digest: digestOf(bytes), size: bytes.length }, bytes };
+}
+
+const toMember = ({
+  descriptor,
+}: BundleBlob): { mediaType: string; digest: Digest; size: number } => ({
+  mediaType: descriptor.mediaType,
+  digest: descriptor.digest,
+  size: descriptor.size,
+});
+
+const GO_NAMES = { x86_64: 'amd64', aarch64: 'arm64', ppc64le: 'ppc64le' } as const;
+
+type GoArchitecture = (typeof GO_NAMES)[RpmArchitecture];
+
+/**
+ * Both names of an architecture: RPM's in configurations and file names, Go's in update graphs and
+ * image platforms.
+ */
+export const archNames = {
+  toGo: (arch: RpmArchitecture): GoArchitecture => GO_NAMES[arch],
+
+  /** @throws ConfigError `release.arch-unknown` for an architecture we build no media for. */
+  toRpm(name: string): RpmArchitecture {
+    for (const [rpm, go] of Object.entries(GO_NAMES)) {
+      if (go === name) return rpm as RpmArchitecture;
+    }
+    const known = Object.values(GO_NAMES).join(', ');
+    throw new ConfigError('release.arch-unknown', `architecture "${name}" is not one of ${known}`, {
+      expected: known,
+      found: name,
+      hint: 'name a release for one of these',
+    });
+  },
+} as const;
+
+/** The platform of an image that runs on nodes of this architecture. */
+export const platformOf = (arch: RpmArchitecture): Platform => ({
+  os: 'linux',
+  architecture: archNames.toGo(arch),
+});

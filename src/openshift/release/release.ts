@@ -1,0 +1,237 @@
+import type { Digest } from '../../base/digest.ts';
+import { IntegrityError, SealiftError } from '../../base/errors.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { describeValue } from '../../base/text/words.ts';
+import {
+  isTag,
+  parseReference,
+  type Reference,
+  formatReference,
+} from '../../registry/reference.ts';
+import type { RpmArchitecture } from './bundle.ts';
+import type { ImagePolicy } from './image-policy.ts';
+import type { ResourceDefinition } from './manifests.ts';
+import { isVersion } from './version.ts';
+
+/** An image of a release: `etcd`, `machine-os-images`, always by digest. */
+type Component = { readonly name: string; readonly reference: Reference };
+
+/** A release payload, as far as its image and two of its files tell. Plain JSON. */
+export type Release = {
+  readonly version: string;
+  /** By digest, without a tag; the digest of the list where the payload has several architectures. */
+  readonly reference: Reference;
+  readonly arch: RpmArchitecture;
+  /** RFC 3339, UTC, whole seconds. */
+  readonly created: string;
+  /** Sorted by name, as in the payload. */
+  readonly components: readonly Component[];
+  readonly metadata: ReleaseMetadata;
+  /** What the cluster version operator adds to a self-managed cluster. */
+  readonly definitions: readonly ResourceDefinition[];
+  /** What nodes demand of images. */
+  readonly imagePolicies: readonly ImagePolicy[];
+  /** Absent where nobody has looked for one. */
+  readonly signature?: ReleaseSignature;
+};
+
+/** Whether a release is signed by a key that is trusted. Plain JSON. */
+export type ReleaseSignature =
+  | {
+      readonly status: 'verified';
+      /** Those of its source that were verified, base64, at least one. */
+      readonly messages: readonly string[];
+      /** Fingerprint of the key, upper-case hex. */
+      readonly key: string;
+      /** How the signer names the release. */
+      readonly identity: string;
+      /** Where the signature was found. */
+      readonly from: string;
+    }
+  | {
+      /** A nightly or CI build, which nobody signs, and the user accepts that. */
+      readonly status: 'unsigned';
+      /** Why it is not verified. */
+      readonly problem: string;
+    };
+
+/** `release-manifests/release-metadata`. */
+export type ReleaseMetadata = {
+  readonly version: string;
+  /** Versions that may be updated to this one. */
+  readonly previous: readonly string[];
+  /** `url` of the errata, `release.openshift.io/architecture`. */
+  readonly metadata: Readonly<Record<string, string>>;
+};
+
+export type ImageReferences = {
+  readonly version: string;
+  readonly created?: string;
+  readonly components: readonly Component[];
+};
+
+export const IMAGE_REFERENCES_PATH = 'release-manifests/image-references';
+export const RELEASE_METADATA_PATH = 'release-manifests/release-metadata';
+
+/**
+ * Reads a payload's ImageStream.
+ *
+ * @throws IntegrityError `release.malformed` for another kind, a tag without image, an image that is
+ * not by digest, a name that occurs twice.
+ */
+export function parseImageReferences(text: string): ImageReferences {
+  const refuse = refuser(IMAGE_REFERENCES_PATH);
+  const document = parseObject(text, refuse);
+  const { kind, apiVersion } = document;
+  if (kind !== 'ImageStream' || apiVersion !== 'image.openshift.io/v1') {
+    refuse(
+      `is ${describeValue(apiVersion)} ${describeValue(kind)}, not image.openshift.io/v1 ImageStream`,
+    );
+  }
+  const metadata = objectOrEmpty(document['metadata']);
+  const name = textOr(metadata['name']) ?? refuse('has no metadata.name');
+  const version = parseVersion(name, refuse);
+  const tags = objectOrEmpty(document['spec'])['tags'];
+  if (!Array.isArray(tags) || tags.length === 0) return refuse('has no spec.tags');
+  const components = tags.map((tag, index) => parseComponent(objectOrEmpty(tag), index, refuse));
+  const seen = new Set<string>();
+  const twice = components.find(({ name }) => seen.size === seen.add(name).size)?.name;
+  if (twice !== undefined) refuse(`names component "${twice}" twice`);
+  const created = textOr(metadata['creationTimestamp']);
+  return { version, components, ...withoutUndefined({ created }) };
+}
+
+/** @throws IntegrityError `release.malformed` */
+export function parseReleaseMetadata(text: string): ReleaseMetadata {
+  const refuse = refuser(RELEASE_METADATA_PATH);
+  const document = parseObject(text, refuse);
+  if (document['kind'] !== 'cincinnati-metadata-v0') {
+    refuse(`has kind "${describeValue(document['kind'])}", not "cincinnati-metadata-v0"`);
+  }
+  const previous = document['previous'] ?? [];
+  if (!Array.isArray(previous)) return refuse('has a "previous" that is not an array');
+  const version = parseVersion(document['version'] ?? refuse('has no version'), refuse);
+  const pairs = Object.entries(objectOrEmpty(document['metadata']));
+  return {
+    version,
+    previous: previous.map((one) => parseVersion(one, refuse)),
+    metadata: Object.fromEntries(
+      pairs.flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
+    ),
+  };
+}
+
+/** Of the release image: a release that was resolved is known by it. */
+export function digestOfRelease({ reference: { digest } }: Pick<Release, 'reference'>): Digest {
+  if (digest === undefined) throw new TypeError('a resolved release has a digest');
+  return digest;
+}
+
+/**
+ * The image of a component.
+ *
+ * @throws IntegrityError `release.component-missing`
+ */
+export function getComponent(
+  release: Pick<Release, 'version' | 'components'>,
+  name: string,
+): Reference {
+  const found = release.components.find((component) => component.name === name);
+  if (found) return found.reference;
+  throw new IntegrityError(
+    'release.component-missing',
+    `release ${release.version} has no component "${name}"`,
+    { expected: name, found: `${release.components.length} others` },
+  );
+}
+
+type Refuse = (reason: string) => never;
+
+const refuser =
+  (path: string): Refuse =>
+  (reason) => {
+    throw new IntegrityError('release.malformed', `${path} ${reason}`);
+  };
+
+function parseComponent(tag: Record<string, unknown>, index: number, refuse: Refuse): Component {
+  const name = textOr(tag['name']) ?? refuse(`has no name in spec.tags[${index}]`);
+  const from = objectOrEmpty(tag['from']);
+  const image = textOr(from['name']);
+  if (from['kind'] !== 'DockerImage' || image === undefined) {
+    return refuse(`has no image for component "${name}"`);
+  }
+  if (!isTag(name)) return refuse(`names component ${JSON.stringify(name)}, which no tag can hold`);
+  const reference = parseImage(image, refuse);
+  if (reference.digest !== undefined) return { name, reference };
+  return refuse(`has image "${image}" for component "${name}", which is not by digest`);
+}
+
+function parseImage(image: string, refuse: Refuse): Reference {
+  try {
+    return parseReference(image);
+  } catch (error) {
+    if (error instanceof SealiftError) return refuse(`is wrong: ${error.message}`);
+    throw error;
+  }
+}
+
+/** Versions end up in tags, file names and scripts on the media. */
+function parseVersion(version: unknown, refuse: Refuse): string {
+  if (typeof version === 'string' && isVersion(version)) return version;
+  return refuse(
+    `has version ${JSON.stringify(describeValue(version))}, which is not a valid version`,
+  );
+}
+
+function parseObject(text: string, refuse: Refuse): Record<string, unknown> {
+  try {
+    return objectOrEmpty(JSON.parse(text));
+  } catch (error) {
+    return refuse(`is not valid JSON: ${(error as Error).message}`);
+  }
+}
+
+const textOr = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
+
+/** What the image config of a release payload says (OCI image-spec config.md). */
+type ReleaseConfig = {
+  /** In Go's words. */
+  readonly architecture: string;
+  /** Label `io.openshift.release`. */
+  readonly version?: string;
+  readonly created?: string;
+};
+
+/** @throws IntegrityError `release.malformed` */
+export function parseReleaseConfig(bytes: Uint8Array): ReleaseConfig {
+  const document = parse(bytes);
+  const { architecture, created } = document;
+  if (typeof architecture !== 'string') throw malformed('names no architecture');
+  const version = objectOrEmpty(objectOrEmpty(document['config'])['Labels'])[
+    'io.openshift.release'
+  ];
+  return {
+    architecture,
+    ...(typeof version === 'string' && { version }),
+    ...(typeof created === 'string' && { created }),
+  };
+}
+
+function parse(bytes: Uint8Array): Record<string, unknown> {
+  try {
+    return objectOrEmpty(JSON.parse(Buffer.from(bytes).toString('utf8')));
+  } catch (cause) {
+    throw malformed(`is not valid JSON: ${(cause as Error).message}`);
+  }
+}
+
+const malformed = (reason: string): IntegrityError =>
+  new IntegrityError('release.malformed', `config of the release image ${reason}`);
+
+/** What plans and media say of a release. */
+export const describeRelease = ({ version, reference, arch }: Release) => ({
+  version,
+  reference: formatReference(reference),
+  architecture: arch,
+});

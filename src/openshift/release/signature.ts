@@ -1,0 +1,254 @@
+import { verify, type KeyObject } from 'node:crypto';
+import { isDigest, type Digest, hexOf } from '../../base/digest.ts';
+import { IntegrityError, SealiftError } from '../../base/errors.ts';
+import { isObject, objectOrEmpty } from '../../base/lists.ts';
+import type { SigningKey } from '../../openpgp/keys.ts';
+import { verifySignedMessage } from '../../openpgp/message.ts';
+import { parseReference, type Reference } from '../../registry/reference.ts';
+import type { SignedIdentity } from './image-policy.ts';
+import type { Release } from './release.ts';
+
+/** What the signature of an image says. */
+export type ReleaseStatement = {
+  readonly digest: Digest;
+  /** How the signer names the image; mirrors have other names. */
+  readonly identity: string;
+};
+
+/**
+ * containers/image atomic-signature.md: the signed JSON, to the letter. Only `optional` may have members
+ * that are not known here.
+ *
+ * @param type of a signature in an OpenPGP message, or of one that cosign made, whose `optional` may be
+ * null
+ * @throws IntegrityError `signature.malformed`
+ */
+export function parseReleaseStatement(
+  content: Uint8Array,
+  type: StatementType = 'atomic container signature',
+): ReleaseStatement {
+  const text = decodeText(content);
+  const whole = readMembers(parseJson(text), ['critical', 'optional'], 'it');
+  const isAbsent = whole['optional'] === null && type === 'cosign container image signature';
+  if (!isAbsent && !isObject(whole['optional'])) {
+    throw malformed('its member optional is not an object');
+  }
+  checkOptional(isObject(whole['optional']) ? whole['optional'] : {});
+  const critical = readMembers(whole['critical'], ['image', 'type', 'identity'], 'critical');
+  const image = readMembers(critical['image'], ['docker-manifest-digest'], 'image');
+  const identity = readMembers(critical['identity'], ['docker-reference'], 'identity');
+  if (critical['type'] !== type) throw malformed(`its type is not "${type}"`);
+  const digest = readText(image, 'docker-manifest-digest');
+  if (!isDigest(digest)) throw malformed(`its digest "${digest}" is not sha256: and 64 hex digits`);
+  const reference = readText(identity, 'docker-reference');
+  // It is shown to people, who must not take a part of it for what the program says.
+  if (!/^[\x21-\x7e]+$/.test(reference)) throw malformed('its docker-reference is not a reference');
+  return { digest, identity: reference };
+}
+
+/** Members that readers know have one type. */
+function checkOptional({ creator = '', timestamp = 0 }: Readonly<Record<string, unknown>>): void {
+  if (typeof creator !== 'string') throw malformed('its creator is not a text');
+  if (!Number.isInteger(timestamp)) throw malformed('its timestamp is not a whole number');
+}
+
+type StatementType = 'atomic container signature' | 'cosign container image signature';
+
+const malformed = (reason: string): IntegrityError =>
+  new IntegrityError(
+    'signature.malformed',
+    `what is signed is not the signature of an image: ${reason}`,
+  );
+
+function decodeText(content: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
+  } catch {
+    throw malformed('it is not UTF-8');
+  }
+}
+
+function parseJson(text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw malformed('it is not JSON');
+  }
+  checkUnique(text);
+  return value;
+}
+
+/** Of two members with one name, readers take different ones: neither is accepted. */
+function checkUnique(text: string): void {
+  const open: Set<string>[] = [];
+  for (const [token, quoted, colon] of text.matchAll(/[{}]|("(?:[^"\\]|\\.)*")(\s*:)?/g)) {
+    if (token === '{') open.push(new Set());
+    else if (token === '}') open.pop();
+    else if (quoted !== undefined && colon !== undefined) {
+      const name = JSON.parse(quoted) as string;
+      if (open.at(-1)?.has(name)) throw malformed(`it has the member "${name}" twice`);
+      open.at(-1)?.add(name);
+    }
+  }
+}
+
+/** An object with exactly these members. */
+function readMembers(
+  value: unknown,
+  names: readonly string[],
+  what: string,
+): Readonly<Record<string, unknown>> {
+  if (!isObject(value)) throw malformed(`${what} is not an object`);
+  const found = Object.keys(value).sort().join(', ');
+  const expected = [...names].sort().join(', ');
+  if (found === expected) return value;
+  throw malformed(`${what} should have the members ${expected}, but has ${found || 'none'}`);
+}
+
+function readText(of: Readonly<Record<string, unknown>>, name: string): string {
+  const value = of[name];
+  if (typeof value === 'string' && value.trim() !== '') return value;
+  throw malformed(`its ${name} is empty`);
+}
+
+/**
+ * Verifies a signed message of a release: who signed it, and then that it speaks of this digest. The
+ * identity is the signer's name for the release, and not compared: mirrors have other names.
+ *
+ * @param now seconds since 1970
+ * @throws IntegrityError `signature.other-digest`; what `verifySignedMessage` and `parseReleaseStatement`
+ * throw
+ */
+export function verifyReleaseMessage(
+  message: Uint8Array,
+  digest: Digest,
+  { keys, now }: { readonly keys: readonly SigningKey[]; readonly now: number },
+): { readonly key: string; readonly identity: string } {
+  const { content, key } = verifySignedMessage(message, keys, now);
+  const statement = parseReleaseStatement(content);
+  if (statement.digest === digest) {
+    return { key: key.fingerprint, identity: statement.identity };
+  }
+  throw new IntegrityError('signature.other-digest', 'it is the signature of another image', {
+    expected: digest,
+    found: statement.digest,
+  });
+}
+
+/** Base64; empty for what is not verified. */
+export const signaturesOf = ({ signature }: Release): readonly string[] =>
+  signature?.status === 'verified' ? signature.messages : [];
+
+export const isUnsigned = ({ signature }: Release): boolean => signature?.status === 'unsigned';
+
+/** Media type of the layer with what cosign signed, and its annotation with the signature, base64. */
+export const SIMPLE_SIGNING = 'application/vnd.dev.cosign.simplesigning.v1+json';
+export const SIGNATURE_ANNOTATION = 'dev.cosignproject.cosign/signature';
+
+/** A layer of the image that cosign attaches to another as `sha256-HEX.sig`. */
+export type SimpleSignature = {
+  readonly payload: Uint8Array;
+  /** Base64. */
+  readonly signature: string;
+};
+
+/** What a signature has to be for. */
+export type Signed = {
+  /** Of a manifest; that of an index is not asked for. */
+  readonly digest: Digest;
+  /** As the cluster names the image. */
+  readonly image: Reference;
+  readonly key: KeyObject;
+  readonly identity: SignedIdentity;
+};
+
+/**
+ * Why a node refuses a signature; undefined where it accepts it (containers-policy.json(5),
+ * sigstoreSigned with one key): RSA PKCS #1 v1.5 or ECDSA with SHA-256, or Ed25519, over the payload; then
+ * its digest and its identity.
+ */
+export function findSignatureProblem(
+  { payload, signature }: SimpleSignature,
+  { digest, image, key, identity }: Signed,
+): string | undefined {
+  const encoded = signature.replaceAll(/[\r\n]/g, ''); // as Go reads base64
+  if (!isBase64(encoded)) return 'its signature is not base64';
+  if (!isSignedBy(payload, Buffer.from(encoded, 'base64'), key)) return 'it is by another key';
+  try {
+    const statement = parseReleaseStatement(payload, 'cosign container image signature');
+    if (statement.digest !== digest) return `it is for ${statement.digest}`;
+    const name = nameOf(parseReference(statement.identity));
+    const expected = nameSigned(nameOf(image), identity);
+    return name === expected ? undefined : `it is for ${name}, not ${expected}`;
+  } catch (error) {
+    if (error instanceof SealiftError) return error.message;
+    throw error;
+  }
+}
+
+const isSignedBy = (data: Uint8Array, signature: Uint8Array, key: KeyObject): boolean =>
+  verify(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', data, key, signature);
+
+const isBase64 = (text: string): boolean =>
+  text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
+
+const nameOf = ({ registry, repository }: Reference): string => `${registry}/${repository}`;
+
+function nameSigned(name: string, identity: SignedIdentity): string {
+  if (identity.kind === 'exact-repository') return nameOf(parseReference(identity.repository));
+  if (identity.kind === 'repository') return name;
+  const { prefix, signedPrefix } = identity;
+  const isBelow = name === prefix || name.startsWith(`${prefix}/`);
+  return isBelow ? `${signedPrefix}${name.slice(prefix.length)}` : name;
+}
+
+/** Media types of bundles begin so; cosign 3 attaches one as a referrer. */
+export const BUNDLE_PREFIX = 'application/vnd.dev.sigstore.bundle.';
+
+const STATEMENT = 'application/vnd.in-toto+json';
+const IMAGE_SIGNATURE = 'https://sigstore.dev/cosign/sign/v1';
+
+/**
+ * Whether a bundle (sigstore protobuf-specs, bundle v0.3) has an envelope (DSSE v1) that this key signed
+ * with a statement (in-toto v1) of cosign about this image. Logs and time stamps are not looked at.
+ */
+export function isBundleFor(
+  bundle: Uint8Array,
+  { digest, key }: { readonly digest: Digest; readonly key: KeyObject },
+): boolean {
+  const { dsseEnvelope } = objectOrEmpty(parse(Buffer.from(bundle).toString('utf8')));
+  const { payload, payloadType, signatures } = objectOrEmpty(dsseEnvelope);
+  if (typeof payload !== 'string' || payloadType !== STATEMENT || !Array.isArray(signatures)) {
+    return false;
+  }
+  const body = Buffer.from(payload, 'base64');
+  const signed = encodeSigned(body);
+  const isByKey = signatures.slice(0, MOST_SIGNATURES).some((one) => {
+    const { sig } = objectOrEmpty(one);
+    return typeof sig === 'string' && isSignedBy(signed, Buffer.from(sig, 'base64'), key);
+  });
+  return isByKey && isAbout(body, digest);
+}
+
+const MOST_SIGNATURES = 16;
+
+/** DSSE protocol.md, "PAE". */
+const encodeSigned = (body: Buffer): Buffer =>
+  Buffer.concat([Buffer.from(`DSSEv1 ${STATEMENT.length} ${STATEMENT} ${body.length} `), body]);
+
+function isAbout(body: Buffer, digest: Digest): boolean {
+  const { predicateType, subject } = objectOrEmpty(parse(body.toString('utf8')));
+  if (predicateType !== IMAGE_SIGNATURE || !Array.isArray(subject)) return false;
+  return subject.some(
+    (one) => objectOrEmpty(objectOrEmpty(one)['digest'])['sha256'] === hexOf(digest),
+  );
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,263 @@
+import type { Digest } from '../../base/digest.ts';
+import { ConfigError, IntegrityError } from '../../base/errors.ts';
+import { hasLocal } from '../../base/store/blob-source.ts';
+import type { RegistryClient } from '../../registry/client.ts';
+import { createTreeClient } from '../../registry/layout/tree-client.ts';
+import { enclosedTree, listRepositories } from '../../registry/layout/tree.ts';
+import { formatReference, type Reference, parseReference } from '../../registry/reference.ts';
+import type { PlannedMirror } from '../mirror/mirrors.ts';
+import type { MirrorPlan, PlannedBlob } from '../mirror/plan.ts';
+import { RELEASE_IMAGES_REPOSITORY, type ImageSet, type WantedImage } from '../mirror/sets.ts';
+import type { Manifest } from '../node/manifests.ts';
+import { RELEASE_BUNDLE_REPOSITORY } from '../release/bundle.ts';
+import { type Workspace, type WorkspaceMirror, readWorkspace } from './workspace.ts';
+
+/** An image of the tree that no index of its repository has as a child, or that has a tag. */
+export type WorkspaceImage = {
+  readonly repository: string;
+  readonly digest: Digest;
+  readonly tags: readonly string[];
+  /** As a cluster names it, by digest. */
+  readonly source: Reference;
+};
+
+/** What a workspace has, and what of its resources is carried. Plain JSON. */
+export type SurveyedWorkspace = Pick<Workspace, 'signatures'> & {
+  /** Sorted by repository, then by digest. */
+  readonly images: readonly WorkspaceImage[];
+  readonly mirrors: readonly PlannedMirror[];
+  /** CatalogSources and ClusterCatalogs, with the name of the node's registry. */
+  readonly resources: readonly Manifest[];
+  /** `repository:tag` or `repository@digest` of the images that `resources` name. */
+  readonly catalogImages: readonly string[];
+};
+
+/** cosign's tags for what belongs to an image: signatures, attestations, bills of materials. */
+const isAttached = (tag: string): boolean => /^sha256-[0-9a-f]{64}\.[a-z]+$/.test(tag);
+
+const isReleaseImages = (repository: string): boolean =>
+  `/${repository}`.endsWith(`/${RELEASE_IMAGES_REPOSITORY}`);
+
+/** The name of an image in the mirror: by its first tag, else by digest. */
+const nameInWorkspace = ({ repository, digest, tags }: WorkspaceImage): string =>
+  tags[0] === undefined ? `${repository}@${digest}` : `${repository}:${tags[0]}`;
+
+/**
+ * The release of a workspace, where the configuration names none.
+ *
+ * @throws ConfigError `workspace.no-release`, `workspace.several-releases`
+ */
+export function findWorkspaceRelease({ images }: Pick<SurveyedWorkspace, 'images'>): string {
+  const releases = images.filter(
+    ({ repository, tags }) => isReleaseImages(repository) && !tags.some(isAttached),
+  );
+  const digests = new Set(releases.map(({ digest }) => digest));
+  const [first] = releases;
+  if (first === undefined) {
+    throw new ConfigError(
+      'workspace.no-release',
+      `the mirror has no release: nothing is in ${RELEASE_IMAGES_REPOSITORY}`,
+      { hint: 'mirror a release with oc-mirror, or set ocpRelease.url to the one it has' },
+    );
+  }
+  if (digests.size === 1) return formatReference(first.source);
+  const names = releases.map(nameInWorkspace).join(', ');
+  throw new ConfigError(
+    'workspace.several-releases',
+    `the mirror has ${digests.size} releases: ${names}`,
+    { expected: 'one release', found: names, hint: 'set ocpRelease.url to one of them, by digest' },
+  );
+}
+
+/**
+ * Every image of a workspace that no other set brings to the same place, where it is in the tree. The
+ * release has the names that nodes expect, whatever the mirror called it; other release images are
+ * carried without a tag, because the machine config daemon takes any tag there for the release.
+ */
+export function planWorkspaceSet(
+  workspace: Pick<SurveyedWorkspace, 'images' | 'catalogImages'>,
+  sets: readonly ImageSet[],
+): ImageSet {
+  const tagsLeft = compareWith(sets);
+  const catalogs = new Set(workspace.catalogImages);
+  return {
+    name: 'workspace',
+    images: workspace.images.flatMap((image): WantedImage[] => {
+      const { repository, source } = image;
+      const tags = tagsLeft(image);
+      if (tags === undefined) return [];
+      const name = nameInWorkspace(image);
+      const kind = kindOf(image, catalogs);
+      return [
+        {
+          name,
+          source,
+          destination: { repository, tags },
+          neededBy: [{ part: PART }],
+          ...(kind && { kind }),
+        },
+      ];
+    }),
+  };
+}
+
+/** The part of the configuration that these images are. */
+const PART = 'rest of the mirror';
+
+function kindOf(
+  { repository, digest, tags }: WorkspaceImage,
+  catalogs: ReadonlySet<string>,
+): WantedImage['kind'] {
+  if (tags.length > 0 && tags.every(isAttached)) return 'signature';
+  const names = [`${repository}@${digest}`, ...tags.map((tag) => `${repository}:${tag}`)];
+  return names.some((name) => catalogs.has(name)) ? 'catalog' : undefined;
+}
+
+/** The tags that remain for an image of the tree; undefined where nothing does. */
+type TagsLeft = (image: WorkspaceImage) => readonly string[] | undefined;
+
+function compareWith(sets: readonly ImageSet[]): TagsLeft {
+  const owners = new Map<string, string>();
+  for (const { name, images } of sets) {
+    for (const { source, destination } of images) {
+      const { repository, tags } = destination;
+      // A tag beside a digest is only a name, and may be another image's in the tree.
+      const version = source.digest === undefined ? '' : `@${source.digest}`;
+      if (version !== '') owners.set(`${repository}${version}`, name);
+      for (const tag of tags) owners.set(`${repository}:${tag}${version}`, name);
+    }
+  }
+  return ({ repository, digest, tags }) => {
+    const owner = owners.get(`${repository}@${digest}`);
+    // The medium has a release bundle of its own; the daemon takes each tag there for a release.
+    if (owner === 'release' || repository === RELEASE_BUNDLE_REPOSITORY) return undefined;
+    // Signatures of the release are planned with it.
+    if (repository === RELEASE_IMAGES_REPOSITORY) return tags.some(isAttached) ? undefined : [];
+    const left = tags.filter((tag) => {
+      const place = `${repository}:${tag}`;
+      return !owners.has(place) && !owners.has(`${place}@${digest}`);
+    });
+    const isTaken = owner !== undefined || left.length < tags.length;
+    return isTaken && left.length === 0 ? undefined : left;
+  };
+}
+
+/** Named in the error; the others are counted. */
+const MOST_NAMED = 10;
+
+/**
+ * Looks for the file of every blob of a plan, by its size, so that a tree with holes is refused before
+ * anything is poured. Digests are checked by the pour.
+ *
+ * @throws IntegrityError `workspace.blobs-missing`, `blob.too-long`, `blob.too-short`
+ */
+export async function requireLocalBlobs(
+  { blobs }: Pick<MirrorPlan, 'blobs'>,
+  { client }: { readonly client: Pick<RegistryClient, 'sourcesOf'> },
+): Promise<void> {
+  const missing: PlannedBlob[] = [];
+  for (const blob of blobs) {
+    const sources = blob.from.flatMap((name) => client.sourcesOf(parseReference(name)));
+    if (!(await hasLocal(sources, blob))) missing.push(blob);
+  }
+  if (missing.length === 0) return;
+  const lines = missing
+    .slice(0, MOST_NAMED)
+    .map(({ digest, users }) => `${digest} (needed by ${users.join(', ')})`);
+  const others = missing.length > MOST_NAMED ? [`and ${missing.length - MOST_NAMED} more`] : [];
+  throw new IntegrityError(
+    'workspace.blobs-missing',
+    `${missing.length} of ${blobs.length} blobs are not in the mirror's data:\n${[...lines, ...others].join('\n')}`,
+    {
+      expected: `${blobs.length} blobs`,
+      found: `${blobs.length - missing.length} blobs`,
+      hint: 'mirror these images again',
+    },
+  );
+}
+
+/** `host[:port]/path`, or a host alone, in its parts. */
+export function splitMirror(mirror: string): { readonly host: string; readonly path: string } {
+  const slash = mirror.indexOf('/');
+  if (slash === -1) return { host: mirror, path: '' };
+  return { host: mirror.slice(0, slash), path: mirror.slice(slash + 1).replace(/\/+$/, '') };
+}
+
+/** Whether a registry has a repository at or below a path; all of it is below the empty path. */
+export const hasPath = (repositories: readonly string[], path: string): boolean =>
+  path === '' || repositories.some((name) => name === path || name.startsWith(`${path}/`));
+
+/**
+ * The repositories of a tree that may have what a reference names: by the mirrors of the longest source
+ * first, then of the shorter ones, then of the same path, then of that path below a namespace that
+ * oc-mirror was told to put everything in.
+ */
+function listPlaces(reference: Reference, { mirrors, repositories }: Places): readonly string[] {
+  const { registry, repository } = reference;
+  const name = `${registry}/${repository}`;
+  const matching = mirrors
+    .filter(({ source }) => name === source || name.startsWith(`${source}/`))
+    .toSorted((a, b) => b.source.length - a.source.length);
+  const mapped = matching.flatMap(({ source, mirrors }) =>
+    mirrors.map((mirror) =>
+      (splitMirror(mirror).path + name.slice(source.length)).replace(/^\//, ''),
+    ),
+  );
+  const nested = repositories.filter((one) => one.endsWith(`/${repository}`));
+  const known = new Set(repositories);
+  return [...new Set([...mapped, repository, ...nested])].filter((one) => known.has(one));
+}
+
+type Places = {
+  readonly mirrors: readonly WorkspaceMirror[];
+  readonly repositories: readonly string[];
+};
+
+/**
+ * What a cluster calls a repository of the mirror: the source that its mirrors stand for, the longest
+ * match first; where none does, the name in the registry of the node.
+ */
+export function nameSource(
+  repository: string,
+  { mirrors, registry }: { readonly mirrors: readonly PlannedMirror[]; readonly registry: string },
+): Reference {
+  const names = mirrors.flatMap(({ source, mirrors }) =>
+    mirrors.flatMap((path) => {
+      if (!hasPath([repository], path)) return [];
+      const rest = path === '' ? `/${repository}` : repository.slice(path.length);
+      return [{ name: readReference(source + rest), length: path.length }];
+    }),
+  );
+  const longest = names.toSorted((a, b) => b.length - a.length);
+  return longest.find(({ name }) => name)?.name ?? { registry, repository };
+}
+
+/** Undefined for what is not a reference: a source may be a whole registry. */
+export function readReference(text: string): Reference | undefined {
+  try {
+    return parseReference(text);
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * An oc-mirror workspace in the place of all registries: every reference is looked for in its tree, where
+ * its mirrors lead.
+ *
+ * @throws what `readWorkspace` throws
+ */
+export function openWorkspace(directory: string): RegistryClient {
+  const { root, mirrors } = readWorkspace(directory);
+  const tree = enclosedTree(root);
+  let listing: Promise<readonly string[]> | undefined;
+  return createTreeClient({
+    tree,
+    root,
+    async repositoriesOf(reference) {
+      const repositories = await (listing ??= listRepositories(tree));
+      return listPlaces(reference, { mirrors, repositories });
+    },
+  });
+}

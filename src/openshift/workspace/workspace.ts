@@ -1,0 +1,234 @@
+import { readdirSync, realpathSync, statSync, type Stats } from 'node:fs';
+import { join } from 'node:path';
+import type { Document } from 'yaml';
+import type { Digest } from '../../base/digest.ts';
+import { readInputFile, unlessAbsent } from '../../base/disk/files.ts';
+import { ConfigError, isErrno } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import type { MirrorSetName } from '../mirror/mirrors.ts';
+import { splitDocuments, type Manifest, type SplitDocument } from '../node/manifests.ts';
+import {
+  isOfSignatures,
+  isWellFormed,
+  listStoredSignatures,
+  MAX_SIGNATURE_SIZE,
+} from '../release/signature-store.ts';
+
+/** A mirror of one source, as an ImageDigestMirrorSet or ImageTagMirrorSet has it. */
+export type WorkspaceMirror = {
+  /** `registry/path`, or a registry alone. */
+  readonly source: string;
+  /** As written: host and path. */
+  readonly mirrors: readonly string[];
+  readonly set: MirrorSetName;
+  readonly by: 'digest' | 'tag';
+};
+
+/** A CatalogSource or ClusterCatalog. */
+export type WorkspaceCatalog = Manifest & {
+  /** Name of the file that it is from. */
+  readonly file: string;
+  /** As written; absent where it names none. */
+  readonly image?: string;
+};
+
+/** The objects that oc-mirror wrote for the cluster beside its registry. Plain JSON. */
+export type Workspace = {
+  /** Real path of the directory. */
+  readonly path: string;
+  /** Real path of the directory that has `docker/registry/v2` in it. */
+  readonly root: string;
+  readonly mirrors: readonly WorkspaceMirror[];
+  readonly catalogs: readonly WorkspaceCatalog[];
+  /** Detached signatures of release images, base64. */
+  readonly signatures: readonly { readonly digest: Digest; readonly signature: string }[];
+  /** What is in the files and not carried. */
+  readonly warnings: readonly string[];
+};
+
+const RESOURCES = 'working-dir/cluster-resources';
+const IDMS_FILE = 'idms-oc-mirror.yaml';
+
+/**
+ * Reads what is beside the registry tree of an oc-mirror workspace. Asks no network and reads nothing of
+ * the tree.
+ *
+ * @param directory `mirrorPath` of the configuration
+ * @throws ConfigError `workspace.malformed`, `workspace.outside`, `workspace.missing`,
+ * `workspace.unreadable`, `workspace.too-large`, `manifest.malformed`
+ */
+export function readWorkspace(directory: string): Workspace {
+  const path = locate(directory, directory);
+  checkShape(directory);
+  const root = locate(join(directory, 'data'), path);
+  const resources = join(directory, RESOURCES);
+  locate(resources, path);
+  const documents = ifReadable(resources, listYaml).flatMap((name) => {
+    const file = join(resources, name);
+    locate(file, path);
+    const bytes = ifReadable(file, (file) => readInputFile(file, { domain: 'workspace' }));
+    return splitDocuments({ name, text: bytes.toString('utf8') });
+  });
+  return { path, root, ...sortDocuments(documents) };
+}
+
+/** The parts that a workspace must have, missing ones by name. */
+function checkShape(directory: string): void {
+  if (isDirectory(join(directory, 'docker')) && !isDirectory(join(directory, 'data'))) {
+    throw missing(
+      directory,
+      'data/docker',
+      `name the directory above it: ${directory} is the data directory itself`,
+    );
+  }
+  for (const part of ['data', 'data/docker', 'data/docker/registry/v2']) {
+    if (isDirectory(join(directory, part))) continue;
+    throw missing(directory, part, 'copy the storage directory of the mirror registry to "data"');
+  }
+  const idms = `${RESOURCES}/${IDMS_FILE}`;
+  if (lookAt(join(directory, idms))?.isFile() === true) return;
+  throw missing(directory, idms, "copy oc-mirror's working-dir beside the data directory");
+}
+
+const missing = (directory: string, part: string, hint: string): ConfigError =>
+  new ConfigError('workspace.missing', `${directory} is not an oc-mirror workspace: no ${part}`, {
+    expected: join(directory, part),
+    found: 'nothing',
+    hint,
+  });
+
+const isDirectory = (path: string): boolean => lookAt(path)?.isDirectory() === true;
+
+const lookAt = (path: string): Stats | undefined =>
+  ifReadable(path, (path) => unlessAbsent(() => statSync(path)));
+
+/** The real path, which must not leave the workspace. */
+function locate(path: string, workspace: string): string {
+  const real = ifReadable(path, (path) => realpathSync(path));
+  if (path === workspace || real === workspace || real.startsWith(`${workspace}/`)) return real;
+  throw new ConfigError('workspace.outside', `${path} is a link to ${real}, outside ${workspace}`, {
+    expected: `a path below ${workspace}`,
+    found: real,
+    hint: 'copy it into the workspace, or mount it there',
+  });
+}
+
+const UNREADABLE = [
+  'ENOENT',
+  'ENOTDIR',
+  'EISDIR',
+  'EACCES',
+  'EPERM',
+  'ELOOP',
+  'ENAMETOOLONG',
+  'EIO',
+];
+
+function ifReadable<Value>(path: string, read: (path: string) => Value): Value {
+  try {
+    return read(path);
+  } catch (cause) {
+    if (!isErrno(cause, ...UNREADABLE)) throw cause;
+    throw new ConfigError('workspace.unreadable', `${path} cannot be read`, {
+      cause,
+      hint: 'restore the files of oc-mirror, and make them readable for the user who runs the build',
+    });
+  }
+}
+
+const listYaml = (directory: string): readonly string[] =>
+  readdirSync(directory)
+    .filter((name) => /\.ya?ml$/.test(name))
+    .sort();
+
+type Sorted = Omit<Workspace, 'path' | 'root'>;
+
+/** What sealift does with each kind of object that oc-mirror writes. */
+function sortDocuments(documents: readonly SplitDocument[]): Sorted {
+  const mirrors: WorkspaceMirror[][] = [];
+  const catalogs: WorkspaceCatalog[] = [];
+  const signatures: { digest: Digest; signature: string }[][] = [];
+  const warnings: string[][] = [];
+  for (const { name, file, text, document } of documents) {
+    const kind = String(document.get('kind'));
+    if (kind === 'ImageDigestMirrorSet' || kind === 'ImageTagMirrorSet') {
+      const entries = readMirrorSet(file, document);
+      mirrors.push(entries.map(({ mirror }) => mirror));
+      warnings.push(entries.flatMap(({ warning }) => warning ?? []));
+    } else if (kind === 'CatalogSource' || kind === 'ClusterCatalog') {
+      const image: unknown = document.getIn(IMAGE_MEMBER[kind]);
+      catalogs.push({ name, file, text, ...(typeof image === 'string' && { image }) });
+    } else if (isOfSignatures(document)) {
+      const found = listStoredSignatures(document.toJSON() as object);
+      signatures.push(found.filter(isWellFormed));
+      warnings.push(
+        found.filter((one) => !isWellFormed(one)).map(({ digest }) => describeOdd(digest, file)),
+      );
+    } else {
+      warnings.push([`${kind} of ${file} in the mirror's cluster resources is not carried`]);
+    }
+  }
+  // Lists of lists: a call has no room for the elements of a very long one.
+  return {
+    mirrors: mirrors.flat(),
+    catalogs,
+    signatures: signatures.flat(),
+    warnings: warnings.flat(),
+  };
+}
+
+/** Where the kinds of catalog name their image. */
+export const IMAGE_MEMBER = {
+  CatalogSource: ['spec', 'image'],
+  ClusterCatalog: ['spec', 'source', 'image', 'ref'],
+} as const;
+
+const SETS: readonly MirrorSetName[] = ['release', 'operator'];
+
+type MirrorEntry = { readonly mirror: WorkspaceMirror; readonly warning?: string };
+
+function readMirrorSet(file: string, document: Document): MirrorEntry[] {
+  const by = document.get('kind') === 'ImageTagMirrorSet' ? 'tag' : 'digest';
+  const member = by === 'tag' ? 'imageTagMirrors' : 'imageDigestMirrors';
+  const name = String(document.getIn(['metadata', 'name']));
+  const entries = toPlain(document.getIn(['spec', member]));
+  const refuse = (reason: string): never => {
+    throw new ConfigError('workspace.malformed', `${file}: ${member} of "${name}" ${reason}`, {
+      hint: "restore the file from oc-mirror's working-dir",
+    });
+  };
+  if (!Array.isArray(entries)) return refuse('is not a list');
+  return entries.map((entry: unknown) => {
+    const {
+      source,
+      mirrors,
+      mirrorSourcePolicy: policy,
+    } = (entry ?? {}) as Partial<Record<string, unknown>>;
+    if (!isName(source)) return refuse('has an entry without source');
+    if (!Array.isArray(mirrors) || !mirrors.every(isName)) {
+      return refuse(`has no list of mirrors for ${source}`);
+    }
+    const set = SETS.find((set) => name.includes(`-${set}-`)) ?? 'generic';
+    const warning = describePolicy(policy, `${source} in ${file}`);
+    return { mirror: { source, mirrors, set, by }, ...withoutUndefined({ warning }) };
+  });
+}
+
+/** A registry, or a path in it: what can stand in a table of registries.conf. */
+const isName = (value: unknown): value is string =>
+  typeof value === 'string' && /^[\w*[][\w.:\]/-]*$/.test(value);
+
+/** Of one that is more than the default: openshift/api `config/v1/types_image_digest_mirror_set.go`. */
+const describePolicy = (policy: unknown, of: string): string | undefined =>
+  policy === undefined || policy === '' || policy === 'AllowContactingSource'
+    ? undefined
+    : `mirrorSourcePolicy ${JSON.stringify(policy)} of ${of} is not carried: nodes ask the source where its mirrors fail`;
+
+/** A node of the YAML library as plain values. */
+const toPlain = (node: unknown): unknown =>
+  typeof node === 'object' && node !== null && 'toJSON' in node
+    ? (node as { toJSON: () => unknown }).toJSON()
+    : node;
+
+const describeOdd = (digest: Digest, file: string): string =>
+  `a signature of ${digest} in ${file} is not base64 of at most ${MAX_SIGNATURE_SIZE} bytes, and is not carried`;

@@ -1,0 +1,285 @@
+import { execFileSync } from 'node:child_process';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { withoutUndefined } from '../../../src/base/lists.ts';
+import { decodeEmbedded, encodeEmbedded } from '../../../src/media/customize/live-areas.ts';
+import { decodeFileContent, parseIgnition } from '../../../src/ignition/config.ts';
+import { configure } from '../../../src/openshift/agent/configure.ts';
+import { renderKeyfiles } from '../../../src/nmstate/profiles.ts';
+import type { CustomValues } from '../../../src/openshift/agent/values.ts';
+import {
+  standInForInstaller,
+  type InstallerEra,
+  type InstallerInputs,
+} from '../../support/installer-stand-in.ts';
+import { requireTool } from '../../support/tools.ts';
+
+const PRISTINE: InstallerInputs = {
+  metadata: { name: 'appliance' },
+  spec: { pullSecretRef: { name: 'appliance-pull-secret' } },
+  secretName: 'appliance-pull-secret',
+  pullSecret: '{\n  "auths": {\n    "": {\n      "auth": "dXNlcjpwYXNz"\n    }\n  }\n}',
+};
+
+const KEY = 'ssh-ed25519 AAAA somebody';
+const SECRET = '{"auths":{"quay.io":{"email":"a@b","auth":"PHg+"}}}';
+/** As Go's encoder writes it: sorted, two spaces. */
+const GO_SECRET =
+  '{\n  "auths": {\n    "quay.io": {\n      "auth": "PHg+",\n      "email": "a@b"\n    }\n  }\n}';
+const NETWORK =
+  'interfaces:\n  - name: eth0\n    type: ethernet\n    ipv4: { enabled: true, dhcp: true }\n';
+const LABELS = { matchLabels: { 'agent-install.openshift.io/infraenv-id': '1' } };
+
+const VALUES: CustomValues = {
+  sshKeys: [KEY],
+  pullSecret: SECRET,
+  ntpSources: ['ntp.example'],
+  proxy: {
+    httpProxy: 'http://u:p%20@p.example:1',
+    httpsProxy: 'http://p.example:1',
+    noProxy: '.example,100%',
+  },
+  hosts: [
+    { networkConfig: NETWORK, interfaces: [{ name: 'eth0', macAddress: '52:54:00:00:00:01' }] },
+  ],
+  infraEnv: {
+    metadata: { name: 'site' },
+    spec: { nmStateConfigLabelSelector: LABELS, pullSecretRef: { name: 'pull-secret' } },
+  },
+};
+
+const GIVEN: InstallerInputs = {
+  metadata: { name: 'site' },
+  spec: {
+    pullSecretRef: { name: 'pull-secret' },
+    sshAuthorizedKey: KEY,
+    additionalNTPSources: ['ntp.example'],
+    proxy: VALUES.proxy,
+    nmStateConfigLabelSelector: LABELS,
+  },
+  secretName: 'pull-secret',
+  pullSecret: GO_SECRET,
+  hosts: [
+    {
+      profiles: Object.fromEntries(
+        renderKeyfiles(NETWORK).map(({ name, content }) => [name, content]),
+      ),
+      map: '52:54:00:00:00:01=eth0',
+    },
+  ],
+};
+
+/** Pull secrets, and as Go's encoder writes them. */
+const SECRETS = [
+  [SECRET, GO_SECRET],
+  ['{}', '{}'],
+  [
+    '{"b":[1,{"d":"<&>","c":null}],"a":"é"}',
+    '{\n  "a": "é",\n  "b": [\n    1,\n    {\n      "c": null,\n      "d": "\\u003c\\u0026\\u003e"\n    }\n  ]\n}',
+  ],
+] as const;
+
+const networkOf = (name: string): string =>
+  `interfaces:\n  - name: ${name}\n    type: ethernet\n    ipv4: { enabled: true, dhcp: true }\n`;
+
+const PROXIES = [
+  { httpProxy: 'http://u:p%20@p.example:1' },
+  { httpsProxy: 'https://p.example', noProxy: '.example,100%' },
+  { httpProxy: 'http://a', httpsProxy: 'http://b', noProxy: 'c' },
+] as const;
+
+const optional = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
+  fc.option(arbitrary, { nil: undefined });
+
+/** Values in any combination, and the same as they stand in the files that the installer reads. */
+const anyValues = fc
+  .record({
+    keys: optional(fc.constantFrom([KEY], [KEY, 'ssh-rsa BBBB other'])),
+    secret: optional(fc.constantFrom(...SECRETS)),
+    proxy: optional(fc.constantFrom(...PROXIES)),
+    sources: optional(fc.constantFrom(['ntp.example'], ['192.0.2.1', 'fd2e::1'])),
+    names: fc.shuffledSubarray(['eth0', 'eth1', 'eth2']),
+    rendezvousIp: optional(fc.constantFrom('192.0.2.10', 'fd2e::50')),
+    metadata: optional(fc.constantFrom({ name: 'site' }, { name: 'b', namespace: 'c' })),
+    architecture: optional(fc.constant('aarch64')),
+  })
+  .map(({ keys, secret, proxy, sources, names, rendezvousIp, metadata, architecture }) => {
+    const hosts = names.map((name, at) => ({
+      networkConfig: networkOf(name),
+      interfaces: [{ name, macAddress: `52:54:00:00:00:0${at}` }],
+    }));
+    const others = withoutUndefined({ cpuArchitecture: architecture });
+    const values: CustomValues = withoutUndefined({
+      sshKeys: keys,
+      pullSecret: secret?.[0],
+      proxy,
+      ntpSources: sources,
+      rendezvousIp,
+      hosts: hosts.length === 0 ? undefined : hosts,
+      infraEnv: {
+        metadata: metadata ?? {},
+        spec: { ...others, nmStateConfigLabelSelector: LABELS },
+      },
+    });
+    const spec = withoutUndefined({
+      sshAuthorizedKey: keys?.join('\n'),
+      proxy,
+      additionalNTPSources: sources,
+    });
+    const given: Partial<InstallerInputs> = withoutUndefined({
+      metadata: metadata && { ...PRISTINE.metadata, ...metadata },
+      spec: { ...PRISTINE.spec, ...spec, ...others, nmStateConfigLabelSelector: LABELS },
+      pullSecret: secret?.[1],
+      rendezvousIp,
+      hosts: hosts
+        .toSorted((a, b) => (a.networkConfig < b.networkConfig ? -1 : 1))
+        .map(
+          ({
+            networkConfig,
+            interfaces: [{ name, macAddress } = { name: '', macAddress: '' }],
+          }) => ({
+            profiles: Object.fromEntries(
+              renderKeyfiles(networkConfig).map((file) => [file.name, file.content]),
+            ),
+            map: `${macAddress}=${name}`,
+          }),
+        ),
+    });
+    return { values, given };
+  });
+
+/** Files with mode and meaning, users, and names of units. */
+function describeConfig(text: string): object {
+  const { storage, passwd, systemd } = parseIgnition(text, 'a config');
+  const files = (storage?.files ?? []).map((file) => {
+    const content = decodeFileContent(file)?.toString() ?? '';
+    return [
+      file.path,
+      {
+        mode: file.mode,
+        content: file.path.endsWith('.yaml') ? (parse(content) as unknown) : content,
+      },
+    ] as const;
+  });
+  return {
+    files: new Map(files),
+    passwd,
+    units: systemd?.units?.map(({ name, enabled }) => [name, enabled]),
+  };
+}
+
+describe.each<InstallerEra>(['A', 'B', 'C'])(
+  'configuring what an installer of era %s wrote',
+  (era) => {
+    const pristine = standInForInstaller(era, PRISTINE);
+
+    it.each(['192.0.2.10', 'fd2e::50', undefined])(
+      'says what it writes when it is given the values, rendezvous IP %s',
+      (rendezvousIp) => {
+        const ip = rendezvousIp === undefined ? {} : { rendezvousIp };
+        const expected = standInForInstaller(era, { ...GIVEN, ...ip });
+        expect(describeConfig(configure(pristine, { ...VALUES, ...ip }))).toEqual(
+          describeConfig(expected),
+        );
+      },
+    );
+
+    it('says what it writes for any values, the same at a build and afterwards', async () => {
+      await fc.assert(
+        fc.asyncProperty(anyValues, async ({ values, given }) => {
+          const expected = standInForInstaller(era, { ...PRISTINE, ...given });
+          const configured = configure(pristine, values);
+          expect(describeConfig(configured)).toEqual(describeConfig(expected));
+          // A build stores the values as JSON; afterwards, the config is read out of the archive on the medium.
+          const stored = JSON.parse(JSON.stringify(values)) as CustomValues;
+          const built = encodeEmbedded({ config: configure(pristine, stored), keyfiles: [] });
+          const packed = encodeEmbedded({ config: pristine, keyfiles: [] });
+          const { config } = await decodeEmbedded(packed);
+          const later = encodeEmbedded({ config: configure(config, values), keyfiles: [] });
+          expect(Buffer.from(later).equals(built)).toBe(true);
+        }),
+        { numRuns: 30, seed: 14 },
+      );
+    });
+
+    it('changes nothing without values', () => {
+      expect(describeConfig(configure(pristine, {}))).toEqual(describeConfig(pristine));
+      expect(configure(pristine, {})).toBe(configure(configure(pristine, {}), {}));
+    });
+
+    it.runIf(era === 'A')('places certificates where an installer of that era does', () => {
+      const trustBundle = '-----BEGIN CERTIFICATE-----\n';
+      const spec = { ...PRISTINE.spec, additionalTrustBundle: trustBundle };
+      const expected = standInForInstaller(era, { ...PRISTINE, spec, trustBundle });
+      expect(describeConfig(configure(pristine, { trustBundle }))).toEqual(
+        describeConfig(expected),
+      );
+    });
+  },
+);
+
+describe('a configured config', () => {
+  const pristine = standInForInstaller('B', PRISTINE);
+
+  it.skipIf(!requireTool('ignition-validate'))('is one to Ignition, an override merged in', () => {
+    const ignitionOverride = JSON.stringify({
+      ignition: { version: '3.1.0' },
+      storage: { files: [{ path: '/etc/motd', contents: { source: 'data:,hello' } }] },
+      systemd: { units: [{ name: 'agent.service', mask: true }] },
+    });
+    const hostnames = [{ macAddress: '52:54:00:AA:00:01', name: 'a.example' }];
+    const manifests = [{ name: 'a-0.yaml', text: 'kind: A\n' }];
+    const text = configure(pristine, { ...VALUES, ignitionOverride, hostnames, manifests });
+    execFileSync('ignition-validate', ['-'], { input: text, stdio: 'pipe' });
+    const { storage, systemd } = parseIgnition(text, 'a config');
+    const paths = storage?.files?.map(({ path }) => path);
+    expect(paths).toContain('/etc/assisted/hostnames/52:54:00:aa:00:01');
+    expect(paths).toContain('/etc/assisted/extra-manifests/a-0.yaml');
+    expect(paths).toContain('/etc/motd');
+    expect(systemd?.units?.[0]).toMatchObject({ name: 'agent.service', mask: true, enabled: true });
+  });
+
+  it('is refused for addresses that are none', () => {
+    const thrown = (values: CustomValues): unknown => {
+      try {
+        return configure(pristine, values);
+      } catch (error) {
+        return error;
+      }
+    };
+    expect(thrown({ rendezvousIp: 'a.example' })).toMatchObject({
+      code: 'customize.rendezvous-ip',
+    });
+    for (const rendezvousIp of [
+      '0.0.0.0',
+      '127.0.0.1',
+      '224.0.0.1',
+      '255.255.255.255',
+      '::',
+      '::1',
+      'ff02::1',
+      'fe80::1%eth0',
+    ]) {
+      expect(thrown({ rendezvousIp })).toMatchObject({ code: 'customize.rendezvous-ip' });
+    }
+    expect(thrown({ rendezvousIp: '223.255.0.1' })).toEqual(expect.any(String));
+    const [host] = VALUES.hosts ?? [];
+    expect(thrown({ hosts: host ? [host, host] : [] })).toMatchObject({
+      code: 'nmstate.interfaces',
+      message: '52:54:00:00:00:01 is in the network of two hosts',
+    });
+    expect(
+      thrown({ hosts: [{ networkConfig: NETWORK, interfaces: [], source: 'nm.yaml' }] }),
+    ).toMatchObject({
+      message: expect.stringMatching(/^no interface in nm.yaml has a mac/) as unknown,
+    });
+    const interfaces = [{ name: 'eth0', macAddress: '52-54-00-00-00-01' }];
+    expect(thrown({ hosts: [{ networkConfig: NETWORK, interfaces }] })).toMatchObject({
+      code: 'nmstate.interfaces',
+    });
+    expect(thrown({ ignitionOverride: '{"ignition":{"version":"3.9.0"}}' })).toMatchObject({
+      code: 'ignition.version',
+    });
+  });
+});

@@ -1,0 +1,262 @@
+import { describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { parseResources } from '../../../src/openshift/agent/resources.ts';
+import {
+  readResourceValues,
+  type ValuesOfResources,
+} from '../../../src/openshift/agent/read-resources.ts';
+
+const read = (...documents: readonly unknown[]): ValuesOfResources => readText(format(documents));
+const readText = (text: string, hasPullSecret = false): ValuesOfResources =>
+  readResourceValues(parseResources(text, 'a.yaml'), { hasPullSecret });
+const format = (documents: readonly unknown[]): string =>
+  documents.map((document) => stringify(document)).join('---\n');
+
+const infraEnv = (spec: object = {}, metadata: object = {}): object => ({
+  apiVersion: 'agent-install.openshift.io/v1beta1',
+  kind: 'InfraEnv',
+  metadata: { name: 'site', ...metadata },
+  spec,
+});
+const network = (name: string, labels: object, metadata: object = {}): object => ({
+  kind: 'NMStateConfig',
+  metadata: { name, labels, ...metadata },
+  spec: {
+    config: { interfaces: [{ name }] },
+    interfaces: [{ name, macAddress: '52:54:00:00:00:01' }],
+  },
+});
+const secret = (members: object, metadata: object = {}): object => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name: 'pull', ...metadata },
+  ...members,
+});
+const map = (name: string, data: object): object => ({
+  kind: 'ConfigMap',
+  metadata: { name },
+  data,
+});
+const install = (spec: object): object => ({
+  kind: 'AgentClusterInstall',
+  metadata: { name: 'cluster' },
+  spec,
+});
+const imageSet = (name: string, spec: object): object => ({
+  kind: 'ClusterImageSet',
+  metadata: { name },
+  spec,
+});
+
+const REF = { pullSecretRef: { name: 'pull' } };
+const PULL = '{"auths":{}}';
+const DATA = { data: { '.dockerconfigjson': Buffer.from(PULL).toString('base64') } };
+const HOSTS = [network('a', { site: 'x', rack: '1' }), network('b', { site: 'y' })];
+
+/** What a selector takes of HOSTS, as `kubectl get --selector` would. */
+const select = (selector: object): readonly string[] =>
+  (read(infraEnv({ nmStateConfigLabelSelector: selector }), ...HOSTS).values.hosts ?? []).flatMap(
+    ({ interfaces }) => interfaces.map(({ name }) => name),
+  );
+
+describe('custom resources', () => {
+  it('has its SSH keys one a line, also as a block of YAML, which ends with a line break', () => {
+    const text =
+      'kind: InfraEnv\nspec:\n  sshAuthorizedKey: |\n    ssh-ed25519 AAAA a\n    ssh-ed25519 BBBB b\n';
+    expect(readText(text).values.sshKeys).toEqual(['ssh-ed25519 AAAA a', 'ssh-ed25519 BBBB b']);
+  });
+
+  it.each<[object, readonly string[]]>([
+    [{ matchLabels: { site: 'x' } }, ['a']],
+    [{ matchExpressions: [{ key: 'site', operator: 'In', values: ['x', 'y'] }] }, ['a', 'b']],
+    [{ matchExpressions: [{ key: 'site', operator: 'NotIn', values: ['x'] }] }, ['b']],
+    [{ matchExpressions: [{ key: 'rack', operator: 'NotIn', values: ['2'] }] }, ['a', 'b']],
+    [{ matchExpressions: [{ key: 'rack', operator: 'Exists' }] }, ['a']],
+    [{ matchExpressions: [{ key: 'rack', operator: 'DoesNotExist' }] }, ['b']],
+    [
+      {
+        matchLabels: { rack: '1' },
+        matchExpressions: [{ key: 'site', operator: 'In', values: ['x', 'y'] }],
+      },
+      ['a'],
+    ],
+    [{}, []],
+  ])('select networks with %j', (selector, names) => {
+    expect(select(selector)).toEqual(names);
+  });
+
+  it('name the networks that are not selected, and those that should be there', () => {
+    const selector = { nmStateConfigLabelSelector: { matchLabels: { site: 'x' } } };
+    expect(read(infraEnv(selector), ...HOSTS).warnings).toEqual([
+      'NMStateConfig "b" of a.yaml is not selected by the InfraEnv and is ignored',
+    ]);
+    expect(read(infraEnv(selector)).warnings).toEqual([
+      expect.stringContaining('there are none among the resources'),
+    ]);
+    expect(read(...HOSTS).values.hosts).toHaveLength(2);
+  });
+
+  it.each<[string, object, string]>([
+    ['data', DATA, PULL],
+    ['data on several lines', { data: { '.dockerconfigjson': 'eyJhdXRo\ncyI6e319\n' } }, PULL],
+    ['stringData', { stringData: { '.dockerconfigjson': PULL } }, PULL],
+    ['stringData before data', { ...DATA, stringData: { '.dockerconfigjson': '{}' } }, '{}'],
+  ])('have the pull secret in %s of the Secret', (_, members, expected) => {
+    expect(read(secret(members), infraEnv(REF)).values.pullSecret).toBe(expected);
+  });
+
+  it('may lack the Secret where a pull secret is given otherwise', () => {
+    const { values } = readText(format([infraEnv(REF)]), true);
+    expect(values.pullSecret).toBeUndefined();
+  });
+
+  it('have the manifests that an AgentClusterInstall names, or all', () => {
+    const maps = [map('one', { 'a.yaml': 'kind: A\n' }), map('two', { 'b.yaml': 'kind: B\n' })];
+    const namesOf = ({ values }: ValuesOfResources): readonly string[] =>
+      (values.manifests ?? []).map(({ name }) => name);
+    expect(namesOf(read(...maps))).toEqual(['a-0.yaml', 'b-0.yaml']);
+    const refs = { manifestsConfigMapRefs: [{ name: 'two' }] };
+    expect(namesOf(read(...maps, install(refs)))).toEqual(['b-0.yaml']);
+    const old = { manifestsConfigMapRef: { name: 'one' } };
+    expect(namesOf(read(...maps, install(old)))).toEqual(['a-0.yaml']);
+  });
+
+  it('have the release of the image set that an AgentClusterInstall names', () => {
+    const sets = [
+      imageSet('old', { releaseImage: 'q/1' }),
+      imageSet('new', { releaseImage: 'q/2' }),
+    ];
+    const refs = { imageSetRef: { name: 'new' } };
+    expect(read(...sets, install(refs)).values.releaseImage).toBe('q/2');
+  });
+
+  it('of other kinds and other groups are named in a warning and ignored', () => {
+    const other = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'd' } };
+    const foreign = { apiVersion: 'example.com/v1', kind: 'Secret', metadata: { name: 's' } };
+    expect(read(other, foreign)).toEqual({
+      values: {},
+      warnings: [
+        'Deployment "d" of a.yaml has no place on the medium and is ignored',
+        'Secret of example.com/v1 "s" of a.yaml has no place on the medium and is ignored',
+      ],
+    });
+  });
+});
+
+const SELECTOR = { matchLabels: { site: 'z' } };
+const expressions = (matchExpressions: unknown): object =>
+  infraEnv({ nmStateConfigLabelSelector: { matchExpressions } });
+
+describe('custom resources are refused', () => {
+  it.each<[string, readonly unknown[], RegExp]>([
+    [
+      'with two InfraEnvs',
+      [infraEnv(), infraEnv({}, { name: 'b' })],
+      /2 resources of the kind Inf/,
+    ],
+    ['without the Secret', [infraEnv(REF)], /Secret "pull", which pullSecretRef .* not among/],
+    [
+      'with the Secret of another namespace',
+      [infraEnv(REF, { namespace: 'a' }), secret(DATA, { namespace: 'b' })],
+      /Secret "pull".* not among/,
+    ],
+    [
+      'with a Secret of something else',
+      [infraEnv(REF), secret({ data: { a: 'b' } })],
+      /lacks .docker/,
+    ],
+    [
+      'with a Secret that is not base64',
+      [infraEnv(REF), secret({ data: { '.dockerconfigjson': '{"auths":{}}' } })],
+      /^data of Secret "pull" of a.yaml is not base64$/,
+    ],
+    [
+      'with labels that select nothing',
+      [infraEnv({ nmStateConfigLabelSelector: SELECTOR }), ...HOSTS],
+      /selects none of NMStateConfig "a".*"site":"z".*"site":"x"/,
+    ],
+    [
+      'with networks of another namespace',
+      [
+        infraEnv(
+          { nmStateConfigLabelSelector: { matchLabels: { site: 'x' } } },
+          { namespace: 'a' },
+        ),
+        network('n', { site: 'x' }, { namespace: 'b' }),
+      ],
+      /selects none/,
+    ],
+    ['with an operator that is not known', [expressions([{ key: 'a', operator: 'Is' }])], /"Is"/],
+    [
+      'with an operator without values',
+      [expressions([{ key: 'a', operator: 'In' }])],
+      /has no values for In/,
+    ],
+    ['with expressions that are not a list', [expressions('a')], /is not a list/],
+    [
+      'with a proxy that is a text',
+      [infraEnv({ proxy: 'http://a' })],
+      /spec.proxy .* is not an object/,
+    ],
+    ['with keys that are a list', [infraEnv({ sshAuthorizedKey: ['a'] })], /is not a text/],
+    [
+      'with both lists of time servers',
+      [infraEnv({ ntpSources: ['a'], additionalNTPSources: ['b'] })],
+      /both spec.ntpSources/,
+    ],
+    [
+      'with an operation on kernel arguments that is not known',
+      [infraEnv({ kernelArguments: [{ operation: 'replace', value: 'a' }] })],
+      /"replace"/,
+    ],
+    [
+      'without a ConfigMap',
+      [install({ manifestsConfigMapRefs: [{ name: 'gone' }] })],
+      /ConfigMap "gone", which manifestsConfigMapRefs .* not among/,
+    ],
+    [
+      'with a manifest that is not a text',
+      [map('m', { 'a.yaml': { kind: 'A' } })],
+      /"a.yaml" .* text/,
+    ],
+    [
+      'without the ClusterImageSet',
+      [install({ imageSetRef: { name: 'b' } }), imageSet('a', { releaseImage: 'q' })],
+      /ClusterImageSet "b", which imageSetRef/,
+    ],
+    ['with a ClusterImageSet of no release', [imageSet('a', {})], /lacks spec.releaseImage/],
+    [
+      'with two ClusterImageSets',
+      [imageSet('a', { releaseImage: 'q' }), imageSet('b', { releaseImage: 'r' })],
+      /2 resources of the kind ClusterImageSet/,
+    ],
+    ['with a network without addresses', [{ ...network('a', {}), spec: {} }], /lacks spec.config/],
+  ])('%s', (_, documents, message) => {
+    expect(() => read(...documents)).toThrow(
+      expect.objectContaining({
+        code: 'customize.resource',
+        message: expect.stringMatching(message) as unknown,
+      }),
+    );
+  });
+
+  it.each<[string, string]>([
+    ['a bomb of aliases', bomb()],
+    ['deep nesting', `kind: InfraEnv\na: ${'['.repeat(20_000)}`],
+    ['half a document', 'kind: InfraEnv\nspec: {a: ['],
+    ['a list', '- kind: InfraEnv\n'],
+    ['no kind', 'spec: {}\n'],
+    ['a key twice', 'kind: InfraEnv\nkind: Secret\n'],
+  ])('as %s', (_, text) => {
+    expect(() => readText(text)).toThrow(expect.objectContaining({ code: 'manifest.malformed' }));
+  });
+});
+
+/** Ten to the ninth texts in a few lines. */
+function bomb(): string {
+  const lines = Array.from({ length: 9 }, (_, at) => {
+    const inner = at === 0 ? '"x"' : `*a${at - 1}`;
+    return `a${at}: &a${at} [${Array.from({ length: 10 }, () => inner).join(', ')}]`;
+  });
+  return ['kind: InfraEnv', ...lines, ''].join('\n');
+}

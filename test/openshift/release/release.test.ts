@@ -1,0 +1,110 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  parseImageReferences,
+  parseReleaseMetadata,
+} from '../../../src/openshift/release/release.ts';
+
+const DIGEST = `sha256:${'a'.repeat(64)}`;
+
+type Tag = { name?: string; from?: { kind?: string; name?: string } };
+
+const tagOf = (name: string, image = `quay.io/ocp/art@${DIGEST}`): Tag => ({
+  name,
+  from: { kind: 'DockerImage', name: image },
+});
+
+const stream = (tags: unknown, changes: object = {}): string =>
+  JSON.stringify({
+    kind: 'ImageStream',
+    apiVersion: 'image.openshift.io/v1',
+    metadata: { name: '4.20.1', creationTimestamp: '2025-10-01T00:00:00Z' },
+    spec: { tags },
+    ...changes,
+  });
+
+describe('image-references', () => {
+  it('names the release, its age, and every component by digest', () => {
+    expect(parseImageReferences(stream([tagOf('etcd'), tagOf('installer')]))).toEqual({
+      version: '4.20.1',
+      created: '2025-10-01T00:00:00Z',
+      components: ['etcd', 'installer'].map((name) => ({
+        name,
+        reference: { registry: 'quay.io', repository: 'ocp/art', digest: DIGEST },
+      })),
+    });
+  });
+
+  it.each([
+    ['text that is not valid JSON', '{', 'is not valid JSON'],
+    ['another kind', stream([tagOf('a')], { kind: 'List' }), 'is image.openshift.io/v1 List'],
+    ['another version', stream([tagOf('a')], { apiVersion: 'v1' }), 'is v1 ImageStream'],
+    ['no version', stream([tagOf('a')], { metadata: {} }), 'has no metadata.name'],
+    ['no tags', stream([]), 'has no spec.tags'],
+    ['a tag without name', stream([{ from: {} }]), 'has no name in spec.tags[0]'],
+    ['a tag without image', stream([{ name: 'a' }]), 'has no image for component "a"'],
+    ['an image by tag', stream([tagOf('a', 'quay.io/a/b:1')]), 'which is not by digest'],
+    [
+      'an invalid image reference',
+      stream([tagOf('a', 'NOT AN IMAGE')]),
+      'is wrong: image reference',
+    ],
+    ['a name no tag can hold', stream([tagOf('../a')]), 'names component "../a"'],
+    [
+      'an invalid version',
+      stream([tagOf('a')], { metadata: { name: '4.20.1\nrm -r /' } }),
+      'has version "4.20.1\\nrm -r /", which is not a valid version',
+    ],
+    ['a name twice', stream([tagOf('a'), tagOf('a')]), 'names component "a" twice'],
+  ])('are refused for %s', (_, text, reason) => {
+    expect(() => parseImageReferences(text)).toThrow(
+      expect.objectContaining({
+        code: 'release.malformed',
+        message: expect.stringContaining(reason) as string,
+      }),
+    );
+  });
+});
+
+describe('release-metadata', () => {
+  it('names the version, what may be updated to it, and the errata', () => {
+    const text = JSON.stringify({
+      kind: 'cincinnati-metadata-v0',
+      version: '4.20.1',
+      previous: ['4.19.9'],
+      metadata: { url: 'https://example.com' },
+    });
+    expect(parseReleaseMetadata(text)).toEqual({
+      version: '4.20.1',
+      previous: ['4.19.9'],
+      metadata: { url: 'https://example.com' },
+    });
+  });
+
+  it('may leave out what comes before and the errata', () => {
+    const text = '{"kind":"cincinnati-metadata-v0","version":"4.20.1"}';
+    expect(parseReleaseMetadata(text)).toEqual({ version: '4.20.1', previous: [], metadata: {} });
+  });
+
+  it('is refused for another kind or without a version', () => {
+    expect(() => parseReleaseMetadata('{"kind":"v1"}')).toThrow(/has kind "v1"/);
+    expect(() => parseReleaseMetadata('{"kind":"cincinnati-metadata-v0"}')).toThrow(/no version/);
+  });
+});
+
+const REAL = '../shared/data/release';
+
+describe.skipIf(!existsSync(REAL))('a payload as it was really released', () => {
+  it('is read whole', () => {
+    const references = parseImageReferences(
+      readFileSync(`${REAL}/4.12.0-x86_64.image-references.json`, 'utf8'),
+    );
+    const metadata = parseReleaseMetadata(
+      readFileSync(`${REAL}/4.12.0.release-metadata.json`, 'utf8'),
+    );
+    expect(references.version).toBe(metadata.version);
+    expect(references.components).toHaveLength(183);
+    expect(references.components.map(({ name }) => name)).toContain('machine-os-images');
+    expect(metadata.previous).toHaveLength(21);
+  });
+});
