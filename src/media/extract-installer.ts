@@ -40,7 +40,7 @@ import { openMediumLayers } from './tree/medium-images.ts';
 import { readEmbeddedIgnition } from './read-ignition.ts';
 import { readIndex } from './index/media-index.ts';
 import { useMedium, type Medium } from './open-medium.ts';
-import { isElsewhere } from './source/open-source.ts';
+import { isElsewhere } from '../outputs/read/open.ts';
 
 export type ExtractInstallerRequest = {
   /** A live ISO. */

@@ -1,8 +1,8 @@
 import { withLock } from '../base/disk/lease.ts';
 import type { Json } from '../base/text/json.ts';
 import type { Layout } from '../iso/extent.ts';
-import { lockPathOf } from '../media/object/object-place.ts';
-import type { IsoPlace } from '../media/output/claim-iso.ts';
+import { lockPathOf } from '../outputs/output.ts';
+import type { IsoPlace } from '../outputs/file.ts';
 import type { TagDigests } from '../registry/tag-ledger.ts';
 import type { PourIsoInput } from '../stages/pour/pour-iso.ts';
 import type { BuildTools } from './build-tools.ts';

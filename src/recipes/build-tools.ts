@@ -8,14 +8,14 @@ import { writeFileAtomic } from '../base/disk/files.ts';
 import { readOwnFile } from '../base/disk/open-file.ts';
 import { createS3, type S3 } from '../base/s3/s3.ts';
 import { parseS3Address } from '../base/s3/object.ts';
-import { readObjectPlaces } from '../media/object/earlier-object.ts';
-import { isArtifactOutput, isObjectOutput } from '../media/object/object-place.ts';
+import { readObjectPlaces } from '../outputs/object.ts';
+import { isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/engine.ts';
 import { createStageStore } from '../engine/stage.ts';
 import type { Places } from '../iso/extent.ts';
-import { createIsoRecords, type IsoRecords } from '../media/output/iso-records.ts';
+import { createIsoRecords, type IsoRecords } from '../outputs/file.ts';
 import {
   openReusable,
   type IsoReuse,
@@ -26,7 +26,7 @@ import { createFileDigests, type FileDigests } from '../base/disk/file-digests.t
 import type { BlobSource } from '../base/store/blob-source.ts';
 import { createRegistryCache, type RegistryCache } from '../registry/cache/registry-cache.ts';
 import { createSharedCache, type SharedCache } from '../base/store/store.ts';
-import { parseRepositoryAddress } from '../media/artifact/artifact-address.ts';
+import { parseRepositoryAddress } from '../outputs/output.ts';
 import { createBlobCache, type BlobCache } from '../base/store/store.ts';
 import { openWorkspace } from '../openshift/workspace/set.ts';
 import type { RegistryClient, WritingClient } from '../registry/client.ts';

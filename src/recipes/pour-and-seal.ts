@@ -1,12 +1,12 @@
 import { withoutUndefined } from '../base/lists.ts';
 import type { Json } from '../base/text/json.ts';
 import { digestLayout } from '../pour/spans.ts';
-import { placeOf, type IsoPlace } from '../media/output/claim-iso.ts';
+import { placeOf, type IsoPlace } from '../outputs/file.ts';
 import { fillCache } from '../stages/pour/fill-cache.ts';
 import { pourIso, type PourIsoInput } from '../stages/pour/pour-iso.ts';
 import { findFinishedIso } from '../stages/pour/find-finished-iso.ts';
 import { sealIso } from '../stages/pour/seal-iso.ts';
-import { isArtifactOutput, isObjectOutput } from '../media/object/object-place.ts';
+import { isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
 import type { BuildTools } from './build-tools.ts';
 import { describeUntouched, type MadeIso } from './made-iso.ts';
 import { pushBuilt, sendAndSeal } from './send-and-seal.ts';

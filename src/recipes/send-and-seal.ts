@@ -1,8 +1,8 @@
 import type { Digest } from '../base/digest.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { Json } from '../base/text/json.ts';
-import type { IsoPlace } from '../media/output/claim-iso.ts';
-import { isArtifactOutput, isObjectOutput } from '../media/object/object-place.ts';
+import type { IsoPlace } from '../outputs/file.ts';
+import { isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
 import { claimObject } from '../stages/pour/claim-object.ts';
 import { findFinishedObject } from '../stages/pour/find-finished-object.ts';
 import { sealObject } from '../stages/pour/seal-object.ts';

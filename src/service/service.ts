@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { withoutUndefined } from '../base/lists.ts';
 import { openPartCache } from '../base/store/part-cache.ts';
-import type { SourceHost } from '../media/source/open-source.ts';
+import type { SourceHost } from '../outputs/read/open.ts';
 import type { Secret } from '../base/secret.ts';
 import { createApp, type AnsweredRequest } from './app.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';

@@ -2,11 +2,11 @@ import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.t
 import type { DescribedSignature } from '../../recipes/verified-release.ts';
 import type { CliHost } from '../host.ts';
 import { formatPath } from '../terminal/output.ts';
-import { isObjectOutput } from '../../media/object/object-place.ts';
+import { isObjectOutput } from '../../outputs/output.ts';
 import { formatNames } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
-import type { DescribedOutput } from '../../media/output/claim-iso.ts';
+import type { DescribedOutput } from '../../outputs/file.ts';
 import type { Verified } from '../medium/verify.ts';
 import { groupBy } from '../../base/lists.ts';
 

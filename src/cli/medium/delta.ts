@@ -9,7 +9,7 @@ import { applyDelta, makeDelta, type DeltaReport } from '../../media/delta/make-
 import { isDelta } from '../../media/delta/delta-file.ts';
 import { splitDelta } from '../../media/delta/parts/split-delta.ts';
 import { refuseOption } from '../common-options.ts';
-import { claimIso } from '../../media/output/claim-iso.ts';
+import { claimIso } from '../../outputs/file.ts';
 import type { PourOptions } from '../../pour/pour.ts';
 import type { CliHost } from '../host.ts';
 import {

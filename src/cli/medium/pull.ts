@@ -4,7 +4,7 @@ import { hexOf } from '../../base/digest.ts';
 import { withLock } from '../../base/disk/lease.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { pullIso, type PullReport } from '../../media/artifact/pull-iso.ts';
-import { claimIso } from '../../media/output/claim-iso.ts';
+import { claimIso } from '../../outputs/file.ts';
 import { openReusable } from '../../media/seeds/open-seeds.ts';
 import { addAccessOptions, useAccess, type AccessOptions } from '../access-options.ts';
 import { addSeedOptions } from '../common-options.ts';
@@ -18,7 +18,7 @@ import {
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { runWithProgress } from '../terminal/run-with-progress.ts';
-import { parseArtifactAddress } from '../../media/artifact/artifact-address.ts';
+import { parseArtifactAddress } from '../../outputs/output.ts';
 
 type Options = AccessOptions & {
   readonly output: string;

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
-import { MOST_LAYERS, pushArtifact, type PushReport } from '../../media/artifact/push-artifact.ts';
+import { MOST_LAYERS, pushArtifact, type PushReport } from '../../outputs/artifact.ts';
 import { createMountsOf, readIsoToPush } from '../../media/artifact/push-iso.ts';
 import { formatReference, parseReference } from '../../registry/reference.ts';
 import { addAccessOptions, useAccess, type AccessOptions } from '../access-options.ts';
@@ -11,7 +11,7 @@ import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { runWithProgress } from '../terminal/run-with-progress.ts';
-import { parseTaggedAddress } from '../../media/artifact/artifact-address.ts';
+import { parseTaggedAddress } from '../../outputs/output.ts';
 
 type Options = AccessOptions & {
   readonly mountFrom: readonly string[];

@@ -13,7 +13,7 @@ import {
 } from '../../media/repair/repair-iso.ts';
 import type { Medium } from '../../media/open-medium.ts';
 import { keepOpen, readRemoteIso, type RemoteIso } from '../../media/repair/remote-iso.ts';
-import { isElsewhere, openSource } from '../../media/source/open-source.ts';
+import { isElsewhere, openSource } from '../../outputs/read/open.ts';
 import { groupBy } from '../../base/lists.ts';
 import { placeInPlace } from './run-in-place.ts';
 import { openReusable } from '../../media/seeds/open-seeds.ts';

@@ -9,7 +9,7 @@ import { withLock } from '../../base/disk/lease.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { applyInPlace, type InPlaceReport } from '../../media/delta/in-place/apply-in-place.ts';
 import { isPart, joinParts, type JoinOptions } from '../../media/delta/parts/join-parts.ts';
-import { standInFor } from '../../media/output/claim-device.ts';
+import { standInFor } from '../../outputs/device.ts';
 import type { CliHost } from '../host.ts';
 import { writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import type { LogFormat } from '../terminal/progress.ts';

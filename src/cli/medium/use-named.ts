@@ -1,7 +1,7 @@
 import type { IsoImage } from '../../iso/read/open.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import { useMedium } from '../../media/open-medium.ts';
-import { isElsewhere, useSource } from '../../media/source/open-source.ts';
+import { isElsewhere, useSource } from '../../outputs/read/open.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import { createProgress } from '../terminal/progress.ts';
 import type { Watched } from '../terminal/run-with-progress.ts';

@@ -12,9 +12,9 @@ import { readBlob } from '../../base/store/blob-source.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { readIndex } from '../index/media-index.ts';
 import { describeDamage, useMedium } from '../open-medium.ts';
-import { publishIso } from '../output/publish-iso.ts';
-import type { IsoArtifact } from './artifact-manifest.ts';
-import { fetchArtifact } from './read-artifact.ts';
+import { publishIso } from '../../outputs/file.ts';
+import type { IsoArtifact } from '../../outputs/artifact/manifest.ts';
+import { fetchArtifact } from '../../outputs/artifact.ts';
 
 export type PullOptions = Pick<PourOptions, 'output' | 'signal' | 'warn'> & {
   readonly client: RegistryClient;

@@ -9,10 +9,10 @@ import { formatReference, parseReference, type Reference } from '../../registry/
 import { readImageContents } from '../image-contents.ts';
 import { readIndex, type MediaIndex } from '../index/media-index.ts';
 import { useMedium } from '../open-medium.ts';
-import type { IsoArtifact } from './artifact-manifest.ts';
-import { measureParts } from './measure-parts.ts';
-import type { PushOptions } from './push-artifact.ts';
-import { planParts, type Part, type PlannedPart } from './plan-parts.ts';
+import type { IsoArtifact } from '../../outputs/artifact/manifest.ts';
+import { measureParts } from '../../outputs/artifact/parts.ts';
+import type { PushOptions } from '../../outputs/artifact.ts';
+import { planParts, type Part, type PlannedPart } from '../../outputs/artifact/parts.ts';
 
 /** An ISO of ours, ready to be pushed. */
 export type ReadIso = {

@@ -6,7 +6,7 @@ import { makeDirectory, syncDirectory, writeWhole } from '../../base/disk/files.
 import { openOwnFile } from '../../base/disk/open-file.ts';
 import { explainWriteError } from '../../base/disk/disk-errors.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
-import { namesBeside } from '../output/claim-iso.ts';
+import { namesBeside } from '../../outputs/file.ts';
 import { overlayAccess, type OverlayPart } from './overlay.ts';
 
 export type CopyOptions = {

@@ -8,7 +8,7 @@ import { explaining, explainWriteError } from '../../base/disk/disk-errors.ts';
 import { DiskError } from '../../base/errors.ts';
 import { openIso, type IsoImage } from '../../iso/read/open.ts';
 import { openRandomAccess } from '../../base/random-access.ts';
-import { namesBeside } from '../output/claim-iso.ts';
+import { namesBeside } from '../../outputs/file.ts';
 import type { OverlayPart } from './overlay.ts';
 import { formatSaved, isOldOrNew, parseSavedAreas, type Saved } from './saved-areas.ts';
 

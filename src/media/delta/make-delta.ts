@@ -9,7 +9,7 @@ import { surveyPartial } from '../../pour/pour.ts';
 import { requireSpace } from '../../openshift/mirror/costs.ts';
 import type { FilePosition } from '../../base/store/blob-source.ts';
 import { openRandomAccess } from '../../base/random-access.ts';
-import { publishIso } from '../output/publish-iso.ts';
+import { publishIso } from '../../outputs/file.ts';
 import { readMedium, readMode, type Medium } from './read-medium.ts';
 import { formatDelta, type DeltaExtent } from './delta-file.ts';
 import { listCarried, openDelta, renderCarried, type Delta } from './open-delta.ts';

@@ -4,7 +4,7 @@ import type { Extent } from '../../iso/extent.ts';
 import { fillGaps } from '../../iso/extent.ts';
 import { digestLayout } from '../../pour/spans.ts';
 import { createLocalSource, type BlobSource } from '../../base/store/blob-source.ts';
-import { namesBeside, readReport } from '../output/claim-iso.ts';
+import { namesBeside, readReport } from '../../outputs/file.ts';
 import {
   decodeMediaIndex,
   readIndex,

@@ -11,9 +11,9 @@ import { openIso } from '../../iso/read/open.ts';
 import type { EarlierIso } from '../../pour/start.ts';
 import type { Places } from '../../iso/extent.ts';
 import { placesOf, readIndex, type MediaIndex } from '../index/media-index.ts';
-import type { IsoRecords } from '../output/iso-records.ts';
+import type { IsoRecords } from '../../outputs/file.ts';
 import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
-import { isElsewhere, openSource, type SourceHost } from '../source/open-source.ts';
+import { isElsewhere, openSource, type SourceHost } from '../../outputs/read/open.ts';
 import { openImageSeed } from './image-seed.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 

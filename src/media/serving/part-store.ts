@@ -14,7 +14,7 @@ import { createFile, openListed } from '../../base/disk/open-file.ts';
 import { digestFromHex, hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { requireInside } from '../../base/random-access.ts';
-import type { Part } from '../artifact/plan-parts.ts';
+import type { Part } from '../../outputs/artifact/parts.ts';
 import { readIsoToPush, type ReadIso } from '../artifact/push-iso.ts';
 import { identifyIso } from '../customize/identify-iso.ts';
 import { readIndex } from '../index/media-index.ts';

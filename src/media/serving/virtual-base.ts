@@ -9,7 +9,7 @@ import {
   type ByteRange,
   type RandomAccess,
 } from '../../base/random-access.ts';
-import { planParts, type Part } from '../artifact/plan-parts.ts';
+import { planParts, type Part } from '../../outputs/artifact/parts.ts';
 import { identifyIso } from '../customize/identify-iso.ts';
 import { readIndex, type MediaIndex } from '../index/media-index.ts';
 import { useMedium } from '../open-medium.ts';
@@ -20,7 +20,7 @@ import {
   openElsewhere,
   type OpenedElsewhere,
   type SourceHost,
-} from '../source/open-source.ts';
+} from '../../outputs/read/open.ts';
 import { createFileReader } from './file-reader.ts';
 import { CHUNK, fillChunks, fillParts } from './fill-parts.ts';
 import type { CachedPart, PartCache } from '../../base/store/part-cache.ts';

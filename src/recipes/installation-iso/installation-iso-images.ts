@@ -5,7 +5,7 @@ import { CONFIGURE_BY_OPTION, type RegistryImageChoice } from '../../openshift/m
 import { archNames, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { Release } from '../../openshift/release/release.ts';
 import { parseReference } from '../../registry/reference.ts';
-import { diskOf } from '../../media/object/object-place.ts';
+import { diskOf } from '../../outputs/output.ts';
 import { checkSpace } from '../../stages/lay-out/check-space.ts';
 import { inspectRegistryImage } from '../../stages/content/inspect-registry-image.ts';
 import { planMirror } from '../../stages/content/plan-mirror.ts';

@@ -12,7 +12,7 @@ import { architectureOf } from './installation-iso-images.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
 import { SealiftError } from '../../base/errors.ts';
 import { formatSentence } from '../../base/errors.ts';
-import { describeOutput, type DescribedOutput } from '../../media/output/claim-iso.ts';
+import { describeOutput, type DescribedOutput } from '../../outputs/file.ts';
 import { findIgnitionWarnings } from '../../ignition/check.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 

@@ -4,7 +4,7 @@ import { Secret } from '../../base/secret.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
 import { readUserInfo } from '../../base/http/address.ts';
 import type { Digest } from '../../base/digest.ts';
-import { diskOf } from '../../media/object/object-place.ts';
+import { diskOf } from '../../outputs/output.ts';
 import { renderInstallationIgnition } from '../../openshift/installation/ignition.ts';
 import {
   describeServer,

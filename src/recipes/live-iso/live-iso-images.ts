@@ -7,7 +7,7 @@ import { CONFIGURE, type RegistryImageChoice } from '../../openshift/mirror/serv
 import type { Release } from '../../openshift/release/release.ts';
 import { isMinorVersion } from '../../openshift/release/version.ts';
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
-import { diskOf } from '../../media/object/object-place.ts';
+import { diskOf } from '../../outputs/output.ts';
 import { checkSpace } from '../../stages/lay-out/check-space.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../../openshift/node/registry.ts';
 import type { SurveyedWorkspace } from '../../openshift/workspace/set.ts';

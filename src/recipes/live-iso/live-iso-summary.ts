@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/lists.ts';
-import { describeOutput, type DescribedOutput } from '../../media/output/claim-iso.ts';
+import { describeOutput, type DescribedOutput } from '../../outputs/file.ts';
 import type { AddedBundle } from '../../fbc/dependencies.ts';
 import {
   bundleKey,

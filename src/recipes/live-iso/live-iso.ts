@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/lists.ts';
-import { diskOf } from '../../media/object/object-place.ts';
+import { diskOf } from '../../outputs/output.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
 import { describeCatalogs } from '../../media/index/index-catalogs.ts';

@@ -5,7 +5,7 @@ import type { Digest } from '../../base/digest.ts';
 import { ConfigError, SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Places } from '../../iso/extent.ts';
-import type { IsoPlace } from '../../media/output/claim-iso.ts';
+import type { IsoPlace } from '../../outputs/file.ts';
 import type { Secret } from '../../base/secret.ts';
 import type { Pinned } from '../../registry/tag-ledger.ts';
 import type { BuildTools } from '../build-tools.ts';

@@ -5,7 +5,7 @@ import { digestOf } from '../../base/digest.ts';
 import { UsageError, ConfigError } from '../../base/errors.ts';
 import { writeFileAtomic } from '../../base/disk/files.ts';
 import { readRegularFile } from '../../base/disk/open-file.ts';
-import type { IsoPlace } from '../../media/output/claim-iso.ts';
+import type { IsoPlace } from '../../outputs/file.ts';
 import type {
   SideFile,
   SideFiles,

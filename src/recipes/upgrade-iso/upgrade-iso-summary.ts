@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
-import { describeOutput, type DescribedOutput } from '../../media/output/claim-iso.ts';
+import { describeOutput, type DescribedOutput } from '../../outputs/file.ts';
 import type { MadeIso } from '../made-iso.ts';
 import { describeSignatures } from '../verified-release.ts';
 import { summarizePayload, type PayloadSummary } from '../live-iso/live-iso-summary.ts';

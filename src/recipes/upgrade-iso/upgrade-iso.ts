@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/lists.ts';
-import { diskOf } from '../../media/object/object-place.ts';
+import { diskOf } from '../../outputs/output.ts';
 import type { Release } from '../../openshift/release/release.ts';
 import { digestOfPath, noteOfPath } from '../../openshift/release/upgrade-path.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';

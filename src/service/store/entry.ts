@@ -3,7 +3,7 @@ import { untilAborted, withTimeLimit } from '../../base/wait.ts';
 import { readCustomisation } from '../../media/customize/read-customisation.ts';
 import { readIndex } from '../../media/index/media-index.ts';
 import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
-import { isElsewhere } from '../../media/source/open-source.ts';
+import { isElsewhere } from '../../outputs/read/open.ts';
 import type { OpenBases } from './open-bases.ts';
 import { useRelease, type Release } from './release.ts';
 import { explainPlace, type Candidate } from './places.ts';

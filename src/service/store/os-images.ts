@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path';
 import { readInputFile } from '../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
-import { isElsewhere } from '../../media/source/open-source.ts';
+import { isElsewhere } from '../../outputs/read/open.ts';
 import { ARCHITECTURES, toArchitecture } from '../architecture.ts';
 
 /** An ISO that does not say itself which release it is of: a live ISO of CoreOS. */

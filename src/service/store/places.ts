@@ -7,7 +7,7 @@ import type { PartCache } from '../../base/store/part-cache.ts';
 import { openFromPartStore } from '../../media/serving/part-store.ts';
 import { openIsoBase } from '../../media/serving/virtual-base.ts';
 import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
-import { isElsewhere, type SourceHost } from '../../media/source/open-source.ts';
+import { isElsewhere, type SourceHost } from '../../outputs/read/open.ts';
 import { OS_IMAGES, readOsImages, type OsImage } from './os-images.ts';
 
 /** What a place of the store offers; another key is another ISO. */

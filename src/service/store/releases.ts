@@ -1,5 +1,5 @@
 import type { PartCache } from '../../base/store/part-cache.ts';
-import type { SourceHost } from '../../media/source/open-source.ts';
+import type { SourceHost } from '../../outputs/read/open.ts';
 import pLimit from 'p-limit';
 import { beginOpening, createEntry, isAway, type Entry } from './entry.ts';
 import { createOpenBases } from './open-bases.ts';

@@ -1,8 +1,8 @@
 import { parseS3Address } from '../../base/s3/object.ts';
 import type { S3 } from '../../base/s3/s3.ts';
 import type { Stage } from '../../engine/stage.ts';
-import { claimObject as claim } from '../../media/object/seal-object.ts';
-import { openStoredObject } from '../../media/object/stored-object.ts';
+import { claimObject as claim } from '../../outputs/object.ts';
+import { openStoredObject } from '../../outputs/object/stored.ts';
 
 export type ClaimObjectInput = { readonly output: string; readonly force: boolean };
 

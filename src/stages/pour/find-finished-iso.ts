@@ -1,7 +1,7 @@
 import type { Digest } from '../../base/digest.ts';
 import type { Stage } from '../../engine/stage.ts';
-import { recallFinished, type KnownIso } from '../../media/output/recall-finished.ts';
-import type { IsoRecords } from '../../media/output/iso-records.ts';
+import { recallFinished, type KnownIso } from '../../outputs/file.ts';
+import type { IsoRecords } from '../../outputs/file.ts';
 
 export type FinishedIsoInput = {
   /** Names every byte of what is to be built. */

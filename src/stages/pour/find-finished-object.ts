@@ -3,10 +3,10 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { parseS3Address } from '../../base/s3/object.ts';
 import type { S3 } from '../../base/s3/s3.ts';
 import type { Stage } from '../../engine/stage.ts';
-import { recordPathOf } from '../../media/object/object-place.ts';
-import { findFinished, type FinishedObject } from '../../media/object/seal-object.ts';
-import { openStoredObject } from '../../media/object/stored-object.ts';
-import { readUploadRecord } from '../../media/object/upload-record.ts';
+import { recordPathOf } from '../../outputs/output.ts';
+import { findFinished, type FinishedObject } from '../../outputs/object.ts';
+import { openStoredObject } from '../../outputs/object/stored.ts';
+import { readUploadRecord } from '../../outputs/object/upload.ts';
 
 export type FinishedObjectInput = {
   /** Names every byte of what is to be built. */

@@ -1,4 +1,4 @@
-import { recallFinished } from '../../media/output/recall-finished.ts';
+import { recallFinished } from '../../outputs/file.ts';
 import type { Digest } from '../../base/digest.ts';
 import { digestOf } from '../../base/digest.ts';
 import { readFileIfPresent } from '../../base/disk/files.ts';
@@ -7,9 +7,9 @@ import type { TlsOptions } from '../../base/http/proxy.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Json } from '../../base/text/json.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
-import { namesBeside } from '../../media/output/claim-iso.ts';
+import { namesBeside } from '../../outputs/file.ts';
 import { readFinishedIso, type FinishedIso } from '../../media/output/finished-iso.ts';
-import type { IsoRecords } from '../../media/output/iso-records.ts';
+import type { IsoRecords } from '../../outputs/file.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { fetchStreamIso } from '../../openshift/release/base-iso.ts';
 import {

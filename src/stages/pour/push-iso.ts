@@ -1,8 +1,8 @@
 import type { Stage } from '../../engine/stage.ts';
-import { parseTaggedAddress } from '../../media/artifact/artifact-address.ts';
-import { MOST_LAYERS, pushArtifact } from '../../media/artifact/push-artifact.ts';
+import { parseTaggedAddress } from '../../outputs/output.ts';
+import { MOST_LAYERS, pushArtifact } from '../../outputs/artifact.ts';
 import { createMountsOf } from '../../media/artifact/push-iso.ts';
-import { openLayout } from '../../media/artifact/push-layout.ts';
+import { openLayout } from '../../outputs/artifact/layout.ts';
 import { createExtentOpener } from '../../media/output/open-extents.ts';
 import type { WritingClient } from '../../registry/client.ts';
 import { parseReference } from '../../registry/reference.ts';

@@ -1,9 +1,9 @@
 import type { Digest } from '../../base/digest.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { IsoRecords } from '../../media/output/iso-records.ts';
+import type { IsoRecords } from '../../outputs/file.ts';
 import type { Stage } from '../../engine/stage.ts';
-import { claimIso, type IsoPlace } from '../../media/output/claim-iso.ts';
-import { publishIso, type PublishedIso } from '../../media/output/publish-iso.ts';
+import { claimIso, type IsoPlace } from '../../outputs/file.ts';
+import { publishIso, type PublishedIso } from '../../outputs/file.ts';
 import type { FileDigests } from '../../base/disk/file-digests.ts';
 
 export type SealIsoInput = {

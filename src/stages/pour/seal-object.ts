@@ -4,10 +4,10 @@ import { parseS3Address } from '../../base/s3/object.ts';
 import type { S3 } from '../../base/s3/s3.ts';
 import type { Json } from '../../base/text/json.ts';
 import type { Stage } from '../../engine/stage.ts';
-import { recordPathOf } from '../../media/object/object-place.ts';
-import { sealObject as seal } from '../../media/object/seal-object.ts';
-import { openStoredObject } from '../../media/object/stored-object.ts';
-import { readUploadRecord, removeUploadRecord } from '../../media/object/upload-record.ts';
+import { recordPathOf } from '../../outputs/output.ts';
+import { sealObject as seal } from '../../outputs/object.ts';
+import { openStoredObject } from '../../outputs/object/stored.ts';
+import { readUploadRecord, removeUploadRecord } from '../../outputs/object/upload.ts';
 
 export type SealObjectInput = {
   readonly output: string;

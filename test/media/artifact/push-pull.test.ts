@@ -10,7 +10,7 @@ import { registerPull } from '../../../src/cli/medium/pull.ts';
 import { registerPush } from '../../../src/cli/medium/push.ts';
 import { registerVerify } from '../../../src/cli/medium/verify.ts';
 import type { PullReport } from '../../../src/media/artifact/pull-iso.ts';
-import type { PushReport } from '../../../src/media/artifact/push-artifact.ts';
+import type { PushReport } from '../../../src/outputs/artifact.ts';
 import type { Places } from '../../../src/iso/extent.ts';
 import {
   makeNightlyBase,

@@ -7,22 +7,19 @@ import { redactUrl } from '../../../base/text/redact.ts';
 import { readUserInfo } from '../../../base/http/address.ts';
 import { withoutUndefined } from '../../../base/lists.ts';
 import { formatS3Address, parseS3Address } from '../../../base/s3/object.ts';
-import {
-  parseRepositoryAddress,
-  parseTaggedAddress,
-} from '../../../media/artifact/artifact-address.ts';
+import { parseRepositoryAddress, parseTaggedAddress } from '../../../outputs/output.ts';
 import { formatReference } from '../../../registry/reference.ts';
-import { isArtifactOutput, isObjectOutput } from '../../../media/object/object-place.ts';
+import { isArtifactOutput, isObjectOutput } from '../../../outputs/output.ts';
 import type { BuildSettings } from '../../../config/appliance-config.ts';
 import type { SignatureGate } from '../../../stages/content/verify-release.ts';
 import type { CliHost } from '../../host.ts';
 import type { ConfigInput } from '../../../config/load.ts';
 import { listNamedPaths } from '../../../config/load.ts';
-import { standInFor } from '../../../media/output/claim-device.ts';
-import type { IsoPlace } from '../../../media/output/claim-iso.ts';
+import { standInFor } from '../../../outputs/device.ts';
+import type { IsoPlace } from '../../../outputs/file.ts';
 import { listAuthFiles } from '../../../registry/client/credentials.ts';
 import type { IsoReuse } from '../../../media/seeds/open-seeds.ts';
-import { isElsewhere } from '../../../media/source/open-source.ts';
+import { isElsewhere } from '../../../outputs/read/open.ts';
 import { readSavedPlan, type SavedPlan } from '../../../recipes/saved-plan.ts';
 
 type SignatureOptions = {

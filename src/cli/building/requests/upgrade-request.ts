@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { isObjectOutput } from '../../../media/object/object-place.ts';
+import { isObjectOutput } from '../../../outputs/output.ts';
 import { loadConfig, readConfigFiles, type ConfigNames } from '../../../config/load.ts';
 import { isVersion } from '../../../openshift/release/version.ts';
 import {

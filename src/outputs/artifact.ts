@@ -1,0 +1,234 @@
+import pLimit from 'p-limit';
+import type { Digest } from '../base/digest.ts';
+import { RegistryError, IntegrityError } from '../base/errors.ts';
+import { maxOf, sumSizes } from '../base/lists.ts';
+import { follow } from '../base/wait.ts';
+import type { WritingClient, RegistryClient } from '../registry/client.ts';
+import type { PushedBlob, RegistryWriter } from '../registry/client/writer.ts';
+import { MAX_MANIFEST_SIZE, type Descriptor, type StoredManifest } from '../registry/manifest.ts';
+import { formatReference, type Reference } from '../registry/reference.ts';
+import {
+  EMPTY_CONFIG,
+  formatArtifact,
+  type ArtifactManifests,
+  type IsoArtifact,
+  parseArtifact,
+} from './artifact/manifest.ts';
+import type { Part } from './artifact/parts.ts';
+
+export type PushOptions = {
+  readonly client: Pick<WritingClient, 'writerOf'>;
+  /** With a tag. */
+  readonly reference: Reference & { readonly tag: string };
+  /** Repositories of that registry which may have a layer, in this order. */
+  readonly mountsOf: (layer: Digest) => readonly string[];
+  /** The bytes of a part, from the first to the last; called again for each attempt. */
+  readonly open: (part: Required<Part>) => AsyncIterable<Uint8Array>;
+  /** Layers of one manifest, at most. */
+  readonly mostLayers: number;
+  readonly signal: AbortSignal;
+  /** Bytes of layers that are in the repository, out of all. */
+  readonly onProgress: (bytes: number, total: number) => void;
+};
+
+/** Sizes are bytes. */
+export type PushReport = {
+  /** Of the manifest or index that the tag names now. */
+  readonly digest: Digest;
+  readonly layers: number;
+  readonly manifests: number;
+  /** Sent of layers, what was sent again included. */
+  readonly sent: number;
+  /** Of layers that the registry took over from other repositories. */
+  readonly mounted: number;
+  /** Of layers that were in the repository already. */
+  readonly present: number;
+};
+
+const LANES = 8;
+
+/** Layers of one manifest, unless told. */
+export const MOST_LAYERS = 4096;
+
+/**
+ * Brings every layer that is missing into the repository, then the manifests, then the tag: what is half done
+ * has no name. Interrupted, the same call sends the rest.
+ *
+ * @throws RegistryError `artifact.manifest-limit` and those of the registry; what `open` throws
+ */
+export async function pushArtifact(
+  artifact: IsoArtifact,
+  options: PushOptions,
+): Promise<PushReport> {
+  const { client, reference, signal, mostLayers } = options;
+  const writer = client.writerOf(reference);
+  const layers = [...new Map(artifact.parts.map((part) => [part.digest, part])).values()];
+  const bytes = await pushLayers(layers, writer, options);
+  await writer.pushBlob({
+    blob: EMPTY_CONFIG.descriptor,
+    open: () => piecesOf(EMPTY_CONFIG.bytes),
+    mountFrom: [],
+    signal,
+    onSent: () => undefined,
+  });
+  const { top, others } = await putManifests(artifact, mostLayers, { writer, ...options });
+  return {
+    digest: top.descriptor.digest,
+    layers: layers.length,
+    manifests: others.length + 1,
+    ...bytes,
+  };
+}
+
+/** The first failure ends all. */
+async function pushLayers(
+  layers: readonly Required<Part>[],
+  writer: RegistryWriter,
+  { mountsOf, open, signal, onProgress }: PushOptions,
+): Promise<Record<PushedBlob, number>> {
+  const bytes: Record<PushedBlob, number> = { present: 0, mounted: 0, sent: 0 };
+  const total = sumSizes(layers);
+  const stop = new AbortController();
+  const forget = follow([signal], stop);
+  const limit = pLimit(LANES);
+  let done = 0;
+  const push = async (layer: Required<Part>): Promise<void> => {
+    stop.signal.throwIfAborted();
+    let sent = 0;
+    const advance = (size: number): void => {
+      done += size;
+      onProgress(done, total);
+    };
+    const how = await writer.pushBlob({
+      blob: layer,
+      open: () => open(layer),
+      mountFrom: mountsOf(layer.digest),
+      signal: stop.signal,
+      onSent(size) {
+        bytes.sent += size;
+        sent += size;
+        advance(size);
+      },
+    });
+    advance(layer.size - sent);
+    if (how !== 'sent') bytes[how] += layer.size;
+  };
+  const pushed = layers.map((layer) =>
+    limit(() =>
+      push(layer).catch((error: unknown) => {
+        stop.abort(error);
+      }),
+    ),
+  );
+  await Promise.all(pushed);
+  forget();
+  stop.signal.throwIfAborted();
+  return bytes;
+}
+
+/** A registry that refuses manifests for their size gets more and smaller ones. */
+async function putManifests(
+  artifact: IsoArtifact,
+  most: number,
+  place: PushOptions & { readonly writer: RegistryWriter },
+): Promise<ArtifactManifests> {
+  const manifests = formatArtifact(artifact, most);
+  const all = [manifests.top, ...manifests.others];
+  const size = maxOf(all.map(({ bytes }) => bytes.length));
+  const canShrink = most > FEWEST_LAYERS;
+  const shrink = (): Promise<ArtifactManifests> =>
+    putManifests(artifact, Math.floor(Math.min(most, artifact.parts.length) / 2), place);
+  if (canShrink && size > MAX_MANIFEST_SIZE) return shrink();
+  try {
+    await put(manifests, place);
+    return manifests;
+  } catch (error) {
+    if (!(error instanceof RegistryError) || !isRefusedForSize(error)) throw error;
+    if (canShrink) return shrink();
+    throw new RegistryError(
+      'artifact.manifest-limit',
+      `${formatReference(place.reference)} cannot be pushed: the registry refuses manifests of ${size} bytes`,
+      {
+        cause: error,
+        found: `${size} bytes`,
+        hint: 'raise the limit of the registry for manifests, or use one that takes OCI 1.1 artifacts',
+      },
+    );
+  }
+}
+
+/** Layers of one manifest, below which no registry has a reason to refuse it for its size. */
+const FEWEST_LAYERS = 16;
+
+/** The tag comes last. */
+async function put(
+  { top, others }: ArtifactManifests,
+  { writer, reference, signal }: PushOptions & { readonly writer: RegistryWriter },
+): Promise<void> {
+  for (const { bytes, descriptor } of others) {
+    const { mediaType, digest: name } = descriptor;
+    await writer.putManifest(bytes, { mediaType, name, signal });
+  }
+  const { mediaType } = top.descriptor;
+  await writer.putManifest(top.bytes, { mediaType, name: reference.tag, signal });
+}
+
+/** distribution answers 400 MANIFEST_INVALID to what passes its limit, proxies 413. */
+const isRefusedForSize = ({ code, found = '' }: RegistryError): boolean =>
+  code === 'registry.manifest-refused' && /^413|MANIFEST_INVALID|SIZE_INVALID/.test(found);
+
+async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield await Promise.resolve(bytes);
+}
+
+/** An artifact, and the digest of what names all of it. */
+export type FoundArtifact = { readonly artifact: IsoArtifact; readonly manifest: Digest };
+
+/** Bytes of all manifests: 200,000 layers take 50 MB. */
+const LARGEST = 64 * 2 ** 20;
+
+/**
+ * What a reference names, with the manifests of its index.
+ *
+ * @throws IntegrityError `artifact.not-ours`, `artifact.malformed`; RegistryError
+ */
+export async function fetchArtifact(
+  reference: Reference,
+  { client, signal }: { readonly client: RegistryClient; readonly signal: AbortSignal },
+): Promise<FoundArtifact> {
+  const name = formatReference(reference);
+  const top = await client.fetchManifest(reference, { signal });
+  const others: StoredManifest[] = [];
+  if (top.manifest.kind === 'index') {
+    const { manifests } = top.manifest;
+    requireFew(name, sumSizes(manifests));
+    parseArtifact(name, top, []); // an index of anything else is not followed
+    for (const { digest, size } of manifests) {
+      const { registry, repository } = reference;
+      const other = await client.fetchManifest({ registry, repository, digest }, { signal });
+      if (other.bytes.length !== size) throw wrongSize(name, { digest, size }, other);
+      others.push(other);
+    }
+  }
+  return { artifact: parseArtifact(name, top, others), manifest: top.descriptor.digest };
+}
+
+/** The limit stands on the sizes that the index tells. */
+const wrongSize = (
+  name: string,
+  { digest, size }: Pick<Descriptor, 'digest' | 'size'>,
+  { bytes }: StoredManifest,
+): IntegrityError =>
+  new IntegrityError('artifact.malformed', `${name} tells a wrong size of ${digest}`, {
+    expected: `${size} bytes`,
+    found: `${bytes.length} bytes`,
+    hint: 'push the ISO again',
+  });
+
+function requireFew(name: string, size: number): void {
+  if (size <= LARGEST) return;
+  throw new IntegrityError('artifact.malformed', `${name} has manifests of ${size} bytes`, {
+    expected: `at most ${LARGEST}`,
+    found: String(size),
+  });
+}

@@ -1,0 +1,216 @@
+import { digestOf, hexOf, isDigest, type Digest } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { append, objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
+import { type Descriptor, MEDIA_TYPE, type StoredManifest } from '../../registry/manifest.ts';
+import type { Part } from './parts.ts';
+
+/** OCI image-spec 1.1, manifest.md "Guidelines for Artifact Usage". */
+const ARTIFACT_TYPE = 'application/vnd.sealift.iso.v1';
+const PART_TYPE = 'application/vnd.sealift.iso.part.v1';
+
+/** image-spec, manifest.md "Guidance for an Empty Descriptor". */
+export const EMPTY_CONFIG = {
+  bytes: Buffer.from('{}'),
+  descriptor: {
+    mediaType: 'application/vnd.oci.empty.v1+json',
+    digest: digestOf('{}'),
+    size: 2,
+  },
+} as const;
+
+const KEY = {
+  title: 'org.opencontainers.image.title',
+  version: 'org.opencontainers.image.version',
+  size: 'dev.sealift.iso.size',
+  sha256: 'dev.sealift.iso.sha256',
+  index: 'dev.sealift.iso.index',
+  private: 'dev.sealift.iso.private',
+  offset: 'dev.sealift.iso.offset',
+} as const;
+
+/** An ISO as its artifact describes it. */
+export type IsoArtifact = {
+  /** Of the file that was pushed. */
+  readonly title: string;
+  /** Of the release. */
+  readonly version?: string;
+  /** Bytes of the ISO. */
+  readonly size: number;
+  /** SHA-256 of the whole ISO; absent where nobody had all of its bytes. */
+  readonly digest?: Digest;
+  /** Digest of the medium's index, which names every other byte. */
+  readonly index: string;
+  /** Whether not everybody might read the file that was pushed. */
+  readonly isPrivate: boolean;
+  /** By offset, without overlaps; between them are zeros. */
+  readonly parts: readonly Required<Part>[];
+};
+
+/** A manifest as it is stored: its digest is that of its bytes. */
+export type ManifestBytes = { readonly bytes: Buffer; readonly descriptor: Descriptor };
+
+/** `top` is what a tag names; where it is an index, it names the `others`, which have the layers. */
+export type ArtifactManifests = {
+  readonly top: ManifestBytes;
+  readonly others: readonly ManifestBytes[];
+};
+
+/** @param most layers of one manifest */
+export function formatArtifact(artifact: IsoArtifact, most: number): ArtifactManifests {
+  const layers = describeLayers(artifact.parts);
+  const annotations = describeIso(artifact);
+  if (layers.length <= most) {
+    return { top: formatManifest({ layers, annotations }), others: [] };
+  }
+  const others: ManifestBytes[] = [];
+  for (let done = 0; done < layers.length; done += most) {
+    others.push(formatManifest({ layers: layers.slice(done, done + most) }));
+  }
+  const top = encode(MEDIA_TYPE.ociIndex, {
+    manifests: others.map(({ descriptor }) => ({ ...descriptor, artifactType: ARTIFACT_TYPE })),
+    annotations,
+  });
+  return { top, others };
+}
+
+/** By the place of the first of those with the same bytes. */
+function describeLayers(parts: IsoArtifact['parts']): readonly Descriptor[] {
+  const offsets = new Map<Digest, { readonly size: number; readonly offsets: number[] }>();
+  for (const { digest, size, offset } of parts) {
+    const known = offsets.get(digest);
+    if (known) known.offsets.push(offset);
+    else offsets.set(digest, { size, offsets: [offset] });
+  }
+  return [...offsets].map(([digest, { size, offsets }]) => ({
+    mediaType: PART_TYPE,
+    digest,
+    size,
+    annotations: { [KEY.offset]: offsets.join(' ') },
+  }));
+}
+
+const describeIso = (artifact: IsoArtifact): Readonly<Record<string, string>> =>
+  withoutUndefined({
+    [KEY.title]: artifact.title,
+    [KEY.version]: artifact.version,
+    [KEY.size]: String(artifact.size),
+    [KEY.sha256]: artifact.digest && hexOf(artifact.digest),
+    [KEY.index]: artifact.index,
+    [KEY.private]: artifact.isPrivate ? 'true' : undefined,
+  });
+
+const formatManifest = (content: {
+  readonly layers: readonly Descriptor[];
+  readonly annotations?: Readonly<Record<string, string>>;
+}): ManifestBytes =>
+  encode(MEDIA_TYPE.ociManifest, { config: EMPTY_CONFIG.descriptor, ...content });
+
+function encode(mediaType: string, content: Readonly<Record<string, Json>>): ManifestBytes {
+  const document = { schemaVersion: 2, mediaType, artifactType: ARTIFACT_TYPE, ...content };
+  const bytes = Buffer.from(formatCanonicalJson(document));
+  return { bytes, descriptor: { mediaType, digest: digestOf(bytes), size: bytes.length } };
+}
+
+/**
+ * What a tag names, and the manifests of its index, as {@link formatArtifact} wrote them.
+ *
+ * @param name for errors
+ * @throws IntegrityError `artifact.not-ours`, `artifact.malformed`
+ */
+export function parseArtifact(
+  name: string,
+  top: StoredManifest,
+  others: readonly StoredManifest[],
+): IsoArtifact {
+  const refuse = (problem: string): IntegrityError => malformed(name, problem);
+  const { annotations } = readDocument(name, top);
+  const size = parseCount(annotations[KEY.size]);
+  if (size === undefined) throw refuse(`has no whole number in ${KEY.size}`);
+  const digest = parseSha256(annotations[KEY.sha256]);
+  if (digest === undefined && KEY.sha256 in annotations) {
+    throw refuse(`has no SHA-256 in ${KEY.sha256}`);
+  }
+  const parts: Required<Part>[] = [];
+  for (const stored of top.manifest.kind === 'index' ? others : [top]) {
+    readDocument(name, stored);
+    if (stored.manifest.kind !== 'manifest') throw refuse('has an index in its index');
+    for (const layer of stored.manifest.layers) append(parts, placesOf(layer, refuse));
+  }
+  parts.sort((a, b) => a.offset - b.offset);
+  requirePlaces(parts, size, refuse);
+  return {
+    title: textOf(annotations[KEY.title]) ?? '',
+    index: textOf(annotations[KEY.index]) ?? '',
+    ...withoutUndefined({ digest, version: textOf(annotations[KEY.version]) }),
+    size,
+    isPrivate: annotations[KEY.private] === 'true',
+    parts,
+  };
+}
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value : undefined;
+
+/** @throws IntegrityError `artifact.not-ours` */
+function readDocument(
+  name: string,
+  { bytes }: StoredManifest,
+): { readonly annotations: Readonly<Record<string, unknown>> } {
+  const document = objectOrEmpty(JSON.parse(Buffer.from(bytes).toString()));
+  const annotations = objectOrEmpty(document['annotations']);
+  const { artifactType } = document;
+  // Older versions of skopeo write an index again without the members that are new in OCI 1.1.
+  const isOurs = artifactType === ARTIFACT_TYPE || (!artifactType && KEY.size in annotations);
+  if (isOurs) return { annotations };
+  throw new IntegrityError('artifact.not-ours', `${name} is not an ISO that sealift pushed`, {
+    expected: ARTIFACT_TYPE,
+    found: typeof artifactType === 'string' ? artifactType : 'an image or a list of images',
+    hint: 'check the repository and the tag',
+  });
+}
+
+function placesOf(
+  { digest, size, annotations }: Descriptor,
+  refuse: (problem: string) => IntegrityError,
+): readonly Required<Part>[] {
+  const texts = annotations?.[KEY.offset]?.split(' ') ?? [];
+  const parts = texts.map((text) => {
+    const offset = parseCount(text);
+    if (offset === undefined || size === 0) throw refuse(`does not tell where ${digest} belongs`);
+    return { offset, size, digest };
+  });
+  if (parts.length === 0) throw refuse(`does not tell where ${digest} belongs`);
+  return parts;
+}
+
+function requirePlaces(
+  parts: IsoArtifact['parts'],
+  size: number,
+  refuse: (problem: string) => IntegrityError,
+): void {
+  let end = 0;
+  for (const part of parts) {
+    if (part.offset < end) throw refuse(`has two layers for byte ${part.offset}`);
+    end = part.offset + part.size;
+  }
+  if (end > size) throw refuse(`has layers up to byte ${end} of an ISO of ${size} bytes`);
+}
+
+/** Far above any medium, so that the sum of two is exact. */
+const LARGEST_COUNT = 2 ** 52;
+
+function parseCount(value: unknown): number | undefined {
+  if (typeof value !== 'string' || !/^\d{1,16}$/.test(value)) return undefined;
+  return Number(value) < LARGEST_COUNT ? Number(value) : undefined;
+}
+
+function parseSha256(value: unknown): Digest | undefined {
+  const digest = typeof value === 'string' ? `sha256:${value}` : '';
+  return isDigest(digest) ? digest : undefined;
+}
+
+const malformed = (name: string, problem: string): IntegrityError =>
+  new IntegrityError('artifact.malformed', `${name} ${problem}`, {
+    hint: 'push the ISO again',
+  });

@@ -1,0 +1,97 @@
+import { join } from 'node:path';
+import {
+  isWithinDevice,
+  listUses,
+  type BlockDevice,
+  type DeviceUse,
+} from '../base/disk/block-device.ts';
+import { DiskError, UsageError } from '../base/errors.ts';
+import { formatSize } from '../base/text/words.ts';
+
+/** What stands in for an output that is a device: its journal, lock and report have this name in front. */
+export const standInFor = (device: BlockDevice, workDir: string): string =>
+  join(workDir, 'devices', `${device.name}-${nameSerial(device)}`);
+
+const nameSerial = ({ serial, size }: BlockDevice): string =>
+  serial === '' ? String(size) : serial.replaceAll(/[^A-Za-z0-9.-]+/g, '_').slice(-64);
+
+/** Where a running system would lose what it runs from. */
+const OF_SYSTEM: ReadonlySet<string> = new Set([
+  '/',
+  '/boot',
+  '/boot/efi',
+  '/usr',
+  '/var',
+  '/sysroot',
+]);
+
+/**
+ * Decides whether a device may be overwritten. Nothing forces one that is in use, or that is read.
+ *
+ * @throws DiskError `device.system`, `device.mounted`, `device.swap`, `device.held`, `device.read-only`;
+ * UsageError `device.partition`, `device.is-input`, `device.force`
+ */
+export async function claimDevice(
+  device: BlockDevice,
+  { inputs, force }: { readonly inputs: readonly string[]; readonly force: boolean },
+): Promise<void> {
+  const what = describeDevice(device);
+  if (device.partOf !== undefined) {
+    throw new UsageError('device.partition', `${device.path} is a partition, which does not boot`, {
+      expected: 'a whole disk',
+      found: `a partition of ${device.partOf}`,
+      hint: `name the disk, /dev/${device.partOf}`,
+    });
+  }
+  if (device.isReadOnly) {
+    throw new DiskError('device.read-only', `${what} is read-only`, {
+      hint: 'unlock it, or take another device',
+    });
+  }
+  const input = inputs.find((path) => isWithinDevice(device, path));
+  if (input !== undefined) {
+    throw new UsageError('device.is-input', `${what} is an input of this run`, {
+      expected: 'a device that is not read',
+      found: input,
+      hint: 'name another device',
+    });
+  }
+  refuseUses(what, await listUses(device));
+  if (force) return;
+  throw new UsageError('device.force', `${what} would be overwritten`, {
+    expected: '--force',
+    found: 'no --force',
+    hint: 'check that it is the right device, and add --force',
+  });
+}
+
+function refuseUses(what: string, uses: readonly DeviceUse[]): void {
+  const system = uses.find(({ kind, where }) => kind === 'mounted' && OF_SYSTEM.has(where));
+  const use = system ?? uses[0];
+  if (!use) return;
+  const { kind, by, where } = use;
+  if (system) {
+    throw new DiskError('device.system', `${what} is a disk of this system: ${by} is ${where}`, {
+      found: `${by} is mounted at ${where}`,
+      hint: 'name another device',
+    });
+  }
+  const said = {
+    mounted: ['device.mounted', `is mounted at ${where}`, `unmount it: umount ${where}`],
+    swap: ['device.swap', 'is swapped to', `stop that: swapoff /dev/${by}`],
+    held: [
+      'device.held',
+      `is part of ${where}`,
+      'take it out of its volume group, array or mapping',
+    ],
+  } as const;
+  const [code, problem, hint] = said[kind];
+  throw new DiskError(code, `${what} is in use: ${by} ${problem}`, {
+    found: `${by} ${problem}`,
+    hint,
+  });
+}
+
+/** As a person tells devices apart. */
+const describeDevice = ({ path, serial, size }: BlockDevice): string =>
+  `${path} (${serial === '' ? 'no serial number' : serial}, ${formatSize(size)})`;

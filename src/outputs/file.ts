@@ -1,0 +1,364 @@
+import { lstat, rm, stat, rename } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { hexOf, type Digest, digestOf, isDigest } from '../base/digest.ts';
+import { sweepAside } from '../base/disk/aside.ts';
+import type { BlockDevice } from '../base/disk/block-device.ts';
+import { checkOutputPlace, claimOutput, findRealPath } from '../base/disk/claim-output.ts';
+import { isSameStamp, parseStamp, readStamp } from '../base/disk/file-digests.ts';
+import {
+  sizeOf,
+  syncDirectory,
+  writeFileAtomic,
+  readFileIfPresent,
+  hasFile,
+} from '../base/disk/files.ts';
+import { isOwnUser, readRegularFile } from '../base/disk/open-file.ts';
+import { isErrno, SealiftError } from '../base/errors.ts';
+import { isObject, withoutUndefined } from '../base/lists.ts';
+import { formatReadableJson, type Json } from '../base/text/json.ts';
+import { openIso } from '../iso/read/open.ts';
+import { isDelta } from '../media/delta/delta-file.ts';
+import { INDEX_PATH } from '../media/index/media-paths.ts';
+import type { IsoReuse } from '../media/seeds/open-seeds.ts';
+import { publishPour } from '../pour/pour.ts';
+import { claimDevice } from './device.ts';
+
+type SealNames = { readonly checksum: string; readonly report: string };
+
+/** The files that tell of an ISO, and what they are called until the ISO has its name. */
+export const namesBeside = (output: string): SealNames & { readonly aside: SealNames } => ({
+  checksum: `${output}.sha256`,
+  report: `${output}.report.json`,
+  aside: { checksum: `${output}.partial.sha256`, report: `${output}.partial.report.json` },
+});
+
+/** Where an ISO is to be written, and whether what is there may go. */
+export type IsoPlace = {
+  /** Absolute path of the ISO. */
+  readonly output: string;
+  readonly workDir: string;
+  /** Every file and directory that the build reads; absolute paths. */
+  readonly inputs: readonly string[];
+  /** Whether a foreign file is replaced. */
+  readonly force: boolean;
+  /** Whether the digest of the whole ISO is computed even where an earlier one is cloned. */
+  readonly checksum?: boolean;
+  /** Absent: nothing. */
+  readonly reuses?: IsoReuse;
+  /** The block device that takes the bytes; `output` then names what is known of it in the work directory. */
+  readonly device?: BlockDevice;
+};
+
+/** Where, out of a request that says more. */
+export const placeOf = ({ output, workDir, inputs, force, device }: IsoPlace): IsoPlace => ({
+  output,
+  workDir,
+  inputs,
+  force,
+  ...withoutUndefined({ device }),
+});
+
+/** Where an ISO went, as its report says. */
+export type DescribedOutput = {
+  /** Of the ISO, or the block device that it was written to. */
+  readonly output: string;
+  readonly device?: {
+    readonly serial: string;
+    /** Bytes. */
+    readonly size: number;
+    /** Where the report is, which an ISO has beside it. */
+    readonly report: string;
+  };
+};
+
+export const describeOutput = ({ output, device }: IsoPlace): DescribedOutput => {
+  if (!device) return { output };
+  const { path, serial, size } = device;
+  return { output: path, device: { serial, size, report: namesBeside(output).report } };
+};
+
+/**
+ * Decides, before anything is fetched, whether an ISO and the files beside it may be written. What is
+ * there may be nothing, an empty regular file of this user, or what a build made; anything else only with `force`.
+ *
+ * | file                     | made by a build when                                                  |
+ * | ------------------------ | --------------------------------------------------------------------- |
+ * | `X`                      | `X.report.json` is of a file of its size, it has an index, or is a delta |
+ * | `X.report.json`          | it names a product                                                    |
+ * | `X.sha256`               | it is one line of sha256sum(1) for `X`                                |
+ * | `X.partial`              | it is this user's, and `X.partial.journal` is one                     |
+ * | `X.partial.journal`      | it is this user's, and its first line names a layout                  |
+ * | `X.lock`                 | it has a process id, a start time and a random number                 |
+ *
+ * @throws what `claimOutput` and `claimDevice` throw
+ */
+export async function claimIso({ force, ...place }: IsoPlace): Promise<void> {
+  if (place.device) return claimDevice(place.device, { ...place, force });
+  const workDirs = await listWorkDirs(place);
+  const { inputs } = place;
+  for (const { path, expected, isOurs } of listOutputs(place.output)) {
+    const isReplaceable = (): Promise<boolean> => isOurs(path);
+    await claimOutput({ path, inputs, workDirs }, { force, expected, isReplaceable });
+  }
+  if (!force) return;
+  // A pour writes into a partial output; a foreign file may have other names as well.
+  for (const { path, isOurs, isWrittenInto } of listOutputs(place.output)) {
+    if (isWrittenInto && !(await isOurs(path))) await rm(path, { force: true });
+  }
+}
+
+/**
+ * Refuses what no build could write, as `claimIso` does with `force`. For commands that only tell
+ * what a build would do.
+ *
+ * @throws what `checkOutputPlace` throws
+ */
+export async function checkIsoPlace(place: Omit<IsoPlace, 'force'>): Promise<void> {
+  if (place.device) return claimDevice(place.device, { ...place, force: true });
+  const workDirs = await listWorkDirs(place);
+  const { inputs, output } = place;
+  for (const { path } of listOutputs(output)) await checkOutputPlace({ path, inputs, workDirs });
+}
+
+/** That of this build, and what is one by its name. */
+async function listWorkDirs({ workDir, output }: Omit<IsoPlace, 'force'>): Promise<string[]> {
+  const above = listAncestors(join(await findRealPath(dirname(output)), basename(output)));
+  return [workDir, ...above.filter((path) => basename(path) === '.sealift')];
+}
+
+function listAncestors(path: string): readonly string[] {
+  const parent = dirname(path);
+  return parent === path ? [] : [parent, ...listAncestors(parent)];
+}
+
+type Output = {
+  readonly path: string;
+  /** What a build may replace, in words. */
+  readonly expected: string;
+  readonly isOurs: (path: string) => Promise<boolean>;
+  /** Whether a build writes into the file that is there. */
+  readonly isWrittenInto?: boolean;
+};
+
+function listOutputs(output: string): readonly Output[] {
+  const { report, checksum, aside } = namesBeside(output);
+  const partial = `${output}.partial`;
+  const journal = `${partial}.journal`;
+  const ofBuild = 'of an earlier build';
+  return [
+    { path: output, expected: `an ISO ${ofBuild}`, isOurs: isOurIso },
+    ...[report, aside.report].map((path) => ({
+      path,
+      expected: `the report ${ofBuild}`,
+      isOurs: isOurReport,
+    })),
+    ...[checksum, aside.checksum].map((path) => ({
+      path,
+      expected: `the checksum ${ofBuild}`,
+      isOurs: (path: string) => isOurChecksum(path, basename(output)),
+    })),
+    { path: journal, expected: `the journal ${ofBuild} of this user`, isOurs: isOurJournal },
+    {
+      path: partial,
+      expected: `the partial output ${ofBuild} of this user`,
+      isWrittenInto: true,
+      isOurs: async () => (await isOwnFile(partial)) && isOurJournal(journal),
+    },
+    { path: `${output}.lock`, expected: `the lock ${ofBuild}`, isOurs: isOurLock },
+  ];
+}
+
+/** A delta, or an ISO with its report beside it, or about to get one when the build was killed. */
+async function isOurIso(path: string): Promise<boolean> {
+  const size = await sizeOf(path);
+  const { report, aside } = namesBeside(path);
+  for (const name of [report, aside.report]) {
+    if ((await readReport(name))?.isoSize === size) return true;
+  }
+  return (await hasIndex(path)) || (await isDelta(path));
+}
+
+const isOurReport = async (path: string): Promise<boolean> =>
+  (await readReport(path)) !== undefined;
+
+const PRODUCTS: readonly unknown[] = ['live-iso', 'installation-iso', 'upgrade-iso'];
+
+/** The report that stands beside an ISO; undefined for any other file. */
+export async function readReport(path: string): Promise<WrittenReport | undefined> {
+  const text = await readSmall(path);
+  if (text === undefined) return undefined;
+  try {
+    const report: unknown = JSON.parse(text);
+    return isObject(report) && PRODUCTS.includes(report['product']) ? report : undefined;
+  } catch {
+    return undefined; // not a report
+  }
+}
+
+/** Anybody may have written it. */
+type WrittenReport = {
+  readonly isoSize?: unknown;
+  readonly layout?: unknown;
+  readonly digest?: unknown;
+};
+
+/** The medium's own account of itself. */
+async function hasIndex(path: string): Promise<boolean> {
+  try {
+    const iso = await openIso(path);
+    try {
+      return (await iso.find(INDEX_PATH))?.kind === 'file';
+    } finally {
+      await iso.close();
+    }
+  } catch (error) {
+    if (error instanceof SealiftError || isErrno(error, 'EACCES', 'EPERM')) return false;
+    throw error;
+  }
+}
+
+async function isOurChecksum(path: string, name: string): Promise<boolean> {
+  const text = await readSmall(path);
+  return text !== undefined && /^[0-9a-f]{64}$/.test(text.replace(`  ${name}\n`, ''));
+}
+
+/** src/pour/start.ts; of any version. */
+const isOurJournal = async (path: string): Promise<boolean> =>
+  (await isOwnFile(path)) && matches(path, /^\{"format":\d+,"layout":"sha256:[0-9a-f]{64}"/);
+
+/** src/base/disk/lease.ts; where there are no links, a killed process may leave the first part of it. */
+const isOurLock = (path: string): Promise<boolean> => matches(path, /^\d+( \d*( [0-9a-f]*\n?)?)?$/);
+
+const matches = async (path: string, pattern: RegExp): Promise<boolean> =>
+  pattern.test((await readSmall(path)) ?? '');
+
+/** Bytes; a report with the costs of some thousand images has about one tenth. */
+const MAX_SMALL = 64 << 20;
+
+/** The text of a regular file, unless it is unreadable or larger than any that a build writes. */
+async function readSmall(path: string): Promise<string | undefined> {
+  try {
+    const found = await stat(path);
+    if (!found.isFile() || found.size > MAX_SMALL) return undefined;
+    return (await readRegularFile(path))?.toString('utf8');
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'EACCES', 'EPERM')) return undefined;
+    throw error;
+  }
+}
+
+/** Whether there is a regular file of one name that belongs to us. */
+async function isOwnFile(path: string): Promise<boolean> {
+  try {
+    const stats = await lstat(path);
+    return stats.isFile() && stats.nlink === 1 && (await isOwnUser(stats.uid, path));
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
+    throw error;
+  }
+}
+
+export type PublishedIso = {
+  /** Whether it is on a block device, which has no name to get and no file beside it but a report. */
+  readonly isDevice?: boolean;
+  /** Of the whole ISO; absent: no checksum stands beside it. */
+  readonly digest?: Digest;
+  /** Absent: none is written. */
+  readonly report?: Readonly<Record<string, Json | undefined>>;
+};
+
+/**
+ * Gives a poured ISO its name, with a checksum as `sha256sum -c` reads it and the report beside it. Both
+ * are written before the ISO has its name, and get theirs right after it: they are never of an ISO that
+ * is not there. The output is locked meanwhile.
+ */
+export async function publishIso(
+  output: string,
+  { report, isDevice = false, digest }: PublishedIso,
+): Promise<void> {
+  const { aside, ...names } = namesBeside(output);
+  try {
+    for (const path of Object.values(aside)) await sweepAside(path);
+    const hasChecksum = await writeChecksum(aside.checksum, output, isDevice ? undefined : digest);
+    if (report) await writeFileAtomic(aside.report, formatReadableJson(report), 0o644);
+    if (!hasChecksum) await rm(names.checksum, { force: true });
+    await publishPour(output, isDevice);
+    if (report) await rename(aside.report, names.report);
+    if (hasChecksum) await rename(aside.checksum, names.checksum);
+    await syncDirectory(dirname(output));
+  } catch (error) {
+    for (const path of Object.values(aside)) await rm(path, { force: true });
+    throw error;
+  }
+}
+
+async function writeChecksum(path: string, output: string, digest?: Digest): Promise<boolean> {
+  if (digest === undefined) return false;
+  await writeFileAtomic(path, formatChecksum(output, digest), 0o644);
+  return true;
+}
+
+/** Writes the checksum beside an ISO that has its name already. */
+export const publishChecksum = (path: string, digest: Digest): Promise<void> =>
+  writeFileAtomic(namesBeside(path).checksum, formatChecksum(path, digest), 0o644);
+
+const formatChecksum = (path: string, digest: Digest): string =>
+  `${hexOf(digest)}  ${basename(path)}\n`;
+
+/**
+ * Which ISOs this work directory finished, beside what their inodes said then. As long as an inode says the same, every
+ * byte of the ISO is taken for what its layout says, without reading it.
+ */
+export type IsoRecords = {
+  /** The digest of its layout; undefined where it is not known, or its inode has changed. */
+  readonly recall: (path: string) => Promise<Digest | undefined>;
+  /** Of an ISO that was just verified, synced and named. */
+  readonly remember: (path: string, layout: Digest) => Promise<void>;
+};
+
+/** @param isTrusted whether earlier records count; what is written counts for later runs in any case */
+export function createIsoRecords(workDir: string, isTrusted = true): IsoRecords {
+  const entryOf = (path: string): string =>
+    join(workDir, 'finished', `${hexOf(digestOf(path)).slice(0, 32)}.stamp.json`);
+  return {
+    async recall(path) {
+      const stamp = isTrusted ? await readStamp(path) : undefined;
+      const known = stamp && parse(await readFileIfPresent(entryOf(path)));
+      return known && isSameStamp(known.stamp, stamp) ? known.layout : undefined;
+    },
+    async remember(path, layout) {
+      const stamp = await readStamp(path);
+      await writeFileAtomic(entryOf(path), formatReadableJson({ path, layout, stamp }));
+    },
+  };
+}
+
+function parse(bytes: Uint8Array | undefined) {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes ?? []).toString('utf8'));
+    const { layout, stamp } = isObject(value) ? value : {};
+    const found = parseStamp(stamp);
+    return found && typeof layout === 'string' && isDigest(layout)
+      ? { stamp: found, layout }
+      : undefined;
+  } catch {
+    return undefined; // none, or damaged: the ISO is read
+  }
+}
+
+/** An ISO that an earlier build finished; its digest where that build computed it. */
+export type KnownIso = { readonly layout: Digest; readonly digest?: Digest };
+
+/** What the report beside an ISO says, where it is of the file that an earlier build gave this name. */
+export async function recallFinished(
+  output: string,
+  records: IsoRecords,
+): Promise<KnownIso | undefined> {
+  const names = namesBeside(output);
+  const layout = await records.recall(output);
+  const report = await readReport(names.report);
+  if (layout === undefined || report?.layout !== layout) return undefined;
+  const digest = report.digest as Digest | undefined; // of a layout that we finished
+  if (digest !== undefined && !(await hasFile(names.checksum))) return undefined;
+  return { layout, ...withoutUndefined({ digest }) };
+}

@@ -1,0 +1,277 @@
+import { type Digest, digestOf, isDigest, hexOf } from '../base/digest.ts';
+import { IntegrityError, UsageError } from '../base/errors.ts';
+import type { RandomAccess, RangeSource } from '../base/random-access.ts';
+import { createCachedAccess, createRangeReader } from '../base/ranges.ts';
+import { type S3Address, openS3Source, formatS3Address } from '../base/s3/object.ts';
+import type { S3 } from '../base/s3/s3.ts';
+import { digestCanonicalJson, formatReadableJson, type Json } from '../base/text/json.ts';
+import type { Layout, Places } from '../iso/extent.ts';
+import { openIso } from '../iso/read/open.ts';
+import {
+  placesOf,
+  readIndex,
+  type IndexExtent,
+  type MediaIndex,
+} from '../media/index/media-index.ts';
+import type { ExtentOpener } from '../pour/spans.ts';
+import { parseJsonObject } from '../shape/go-json.ts';
+import type { EarlierIso } from './object/parts.ts';
+import {
+  type StoredObject,
+  bareEtag,
+  openStoredObject,
+  type FoundObject,
+} from './object/stored.ts';
+
+/** The object that is there, as a build of ours left it. */
+export type EarlierObject = EarlierIso & { readonly etag: string; readonly access: RandomAccess };
+
+export type SendOptions = {
+  readonly layout: Layout;
+  /** Name of the layout, and what the object says of itself. */
+  readonly digest: Digest;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly open: (signal: AbortSignal) => StoredObject;
+  /** Address of the service. */
+  readonly endpoint: string;
+  /** File in the work directory. */
+  readonly record: string;
+  /** Of an object that is there: its ETag. */
+  readonly replaces?: string;
+  readonly earlier?: EarlierObject;
+  readonly openExtent: ExtentOpener;
+  readonly lanes: number;
+  /** Parts that every service takes; absent: 1000, as Swift does by default. */
+  readonly fewParts?: number;
+  readonly signal: AbortSignal;
+  /** The last step before the object is another one. */
+  readonly beforeComplete: () => Promise<void>;
+  readonly onProgress: (bytes: number) => void;
+  readonly warn: (message: string) => void;
+};
+
+export type SentCounters = {
+  /** From registries, and from this machine. */
+  fetched: number;
+  copied: number;
+  /** Parts that an earlier run sent. */
+  reused: number;
+  /** Bytes of parts that were sent. */
+  written: number;
+  /** Bytes that the service copied out of the earlier object. */
+  copiedByServer: number;
+};
+
+export type SentIso = SentCounters & {
+  /** Of the whole ISO; where it is absent, `noChecksum` says why. */
+  readonly digest?: Digest;
+  readonly noChecksum?: string;
+};
+
+/** What an object says of itself, in its metadata; its report says with which ETag it was finished. */
+export const OBJECT_KEYS = {
+  layout: 'sealift-layout',
+  extents: 'sealift-extents',
+  etag: 'sealift-etag',
+} as const;
+
+/**
+ * Names all extents with bytes: the rest of an ISO is zeros. Unlike the digest of a layout, it can be
+ * computed from what stands on the medium.
+ */
+export const nameExtents = ({ size, extents }: Pick<Layout, 'size' | 'extents'>): Digest =>
+  nameListed({
+    size,
+    extents: extents.filter(({ source }) => source.kind !== 'zero'),
+  });
+
+const nameListed = ({
+  size,
+  extents,
+}: {
+  readonly size: number;
+  readonly extents: readonly Pick<IndexExtent, 'offset' | 'size' | 'digest'>[];
+}): Digest =>
+  digestCanonicalJson([
+    size,
+    ...extents
+      .toSorted((a, b) => a.offset - b.offset)
+      .map((extent) => [extent.offset, extent.size, extent.digest ?? null]),
+  ]);
+
+/**
+ * The object that is there, where it has the ETag that a build of ours finished it with, when every byte had been
+ * verified, and what its index says is what its metadata says. Undefined for any other object.
+ */
+export async function openEarlierObject(
+  s3: S3,
+  found: FoundObject & { readonly address: S3Address },
+  signal: AbortSignal,
+): Promise<EarlierObject | undefined> {
+  const { address } = found;
+  const named = found.metadata[OBJECT_KEYS.extents];
+  if (named === undefined) return undefined;
+  const source = await openS3Source(s3, address, signal);
+  if (bareEtag(source.version ?? '') !== found.etag) return undefined; // another one by now
+  const access = await openAccess(s3, source, signal);
+  const index = await readOwnIndex(access);
+  if (!index) return undefined;
+  const { size } = access;
+  const extents = await Promise.all(
+    index.extents.map(async (extent) => ({
+      ...extent,
+      digest: extent.digest ?? digestOf(await access.read(extent.offset, extent.size)),
+    })),
+  );
+  if (nameListed({ size, extents }) !== named) return undefined;
+  return { size, extents, etag: found.etag, access };
+}
+
+async function openAccess(s3: S3, source: RangeSource, signal: AbortSignal): Promise<RandomAccess> {
+  const host = await s3.hostOf(signal);
+  const openBudget = (signal: AbortSignal) => s3.retries.open(host, signal);
+  const readRange = createRangeReader(source, { signal, host, openBudget });
+  return createCachedAccess(source, readRange, () => Promise.resolve());
+}
+
+/** Of an object that is not a medium, or a damaged one: none. */
+async function readOwnIndex(access: RandomAccess): Promise<MediaIndex | undefined> {
+  try {
+    return await readIndex(await openIso(access));
+  } catch (error) {
+    if (error instanceof IntegrityError) return undefined;
+    throw error;
+  }
+}
+
+/** Where the object that is replaced has its bytes. */
+export async function readObjectPlaces(
+  s3: S3,
+  address: S3Address,
+  signal: AbortSignal,
+): Promise<Places | undefined> {
+  const found = await openStoredObject(s3, address, signal).look();
+  if (found?.metadata[OBJECT_KEYS.extents] === undefined) return undefined;
+  const source = await openS3Source(s3, address, signal);
+  const index = await readOwnIndex(await openAccess(s3, source, signal));
+  return index && placesOf(index);
+}
+
+/** Opens an object of the same service. */
+export type OpenStored = (address: S3Address) => StoredObject;
+
+const besides = ({ bucket, key }: S3Address) => ({
+  report: { bucket, key: `${key}.report.json` },
+  checksum: { bucket, key: `${key}.sha256` },
+});
+
+const isOurs = ({ metadata }: FoundObject): boolean => metadata[OBJECT_KEYS.layout] !== undefined;
+
+/**
+ * Decides, before anything is fetched, whether an object and the two beside it may be written: nothing is
+ * there, or what a build of ours sent, or it is forced.
+ *
+ * @throws UsageError `output.exists`; what `StoredObject.look` throws
+ */
+export async function claimObject(
+  address: S3Address,
+  { open, force }: { readonly open: OpenStored; readonly force: boolean },
+): Promise<void> {
+  await open(address).listUploads(); // only this tells that there is no such bucket
+  for (const one of [address, ...Object.values(besides(address))]) {
+    const found = await open(one).look();
+    if (!found || isOurs(found) || force) continue;
+    throw new UsageError('output.exists', `${formatS3Address(one)} exists and would be replaced`, {
+      expected: 'nothing, or an object that a build sent',
+      found: `an object of ${found.size} bytes`,
+      hint: 'name another key, or replace this object with --force',
+    });
+  }
+}
+
+export type FinishedObject = {
+  /** Of the whole ISO, where it is known. */
+  readonly digest?: Digest;
+  /** Of the object, as the service gave it. */
+  readonly etag: string;
+  /** Whether the report is beside it: a build that is killed at its end leaves none. */
+  readonly isSealed: boolean;
+};
+
+/**
+ * Whether an object is what a build of ours left: it has the ETag that the service gave it then. Its metadata says
+ * nothing of its bytes, for who writes it again may keep that.
+ *
+ * @param noted what the work directory has of an upload that was not sealed
+ */
+export async function isAsSent(
+  { address, etag }: { readonly address: S3Address; readonly etag: string },
+  noted: string | undefined,
+  open: OpenStored,
+): Promise<boolean> {
+  if (etag === '') return false;
+  if (etag === noted) return true;
+  return (await open(besides(address).report).look())?.metadata[OBJECT_KEYS.etag] === etag;
+}
+
+/** Whether the object is of this layout already, and as a build of ours left it. */
+export async function findFinished(
+  address: S3Address,
+  wanted: {
+    readonly layout: Digest;
+    readonly size: number;
+    /** As in `isAsSent`. */
+    readonly noted: string | undefined;
+    readonly open: OpenStored;
+  },
+): Promise<FinishedObject | undefined> {
+  const { layout, size, noted, open } = wanted;
+  const found = await open(address).look();
+  if (found?.metadata[OBJECT_KEYS.layout] !== layout || found.size !== size) return undefined;
+  if (!(await isAsSent({ address, etag: found.etag }, noted, open))) return undefined;
+  return { etag: found.etag, ...(await readReport(open(besides(address).report), found)) };
+}
+
+/** A damaged report is none: it is written again. */
+async function readReport(
+  report: StoredObject,
+  { metadata, etag }: FoundObject,
+): Promise<Omit<FinishedObject, 'etag'>> {
+  const { metadata: told = {} } = (await report.look()) ?? {};
+  const isOfIt =
+    told[OBJECT_KEYS.layout] === metadata[OBJECT_KEYS.layout] && told[OBJECT_KEYS.etag] === etag;
+  const content = isOfIt && parseJsonObject(Buffer.from(await report.read()).toString('utf8'));
+  if (!content) return { isSealed: false };
+  const { digest } = content;
+  const isTold = typeof digest === 'string' && isDigest(digest);
+  return { isSealed: true, ...(isTold && { digest }) };
+}
+
+/** A checksum of other bytes must not stand beside an object: it goes before the object is complete. */
+export const removeChecksum = (address: S3Address, open: OpenStored): Promise<void> =>
+  open(besides(address).checksum).remove();
+
+/** Writes what tells of a finished ISO. */
+export async function sealObject(
+  address: S3Address,
+  made: {
+    readonly layout: Digest;
+    /** Of the object, as the service gave it. */
+    readonly etag?: string;
+    readonly digest?: Digest;
+    readonly report: Readonly<Record<string, Json | undefined>>;
+    readonly open: OpenStored;
+  },
+): Promise<void> {
+  const { layout, etag, digest, report, open } = made;
+  const names = besides(address);
+  const metadata = { [OBJECT_KEYS.layout]: layout };
+  if (digest !== undefined) {
+    const name = address.key.split('/').at(-1) ?? '';
+    const about = { type: 'text/plain', metadata };
+    await open(names.checksum).write(`${hexOf(digest)}  ${name}\n`, about);
+  }
+  const marked = { ...metadata, ...(etag !== undefined && { [OBJECT_KEYS.etag]: etag }) };
+  const about = { type: 'application/json', metadata: marked };
+  await open(names.report).write(formatReadableJson(report), about);
+}

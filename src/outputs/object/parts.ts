@@ -1,0 +1,262 @@
+import type { Digest } from '../../base/digest.ts';
+import { DiskError } from '../../base/errors.ts';
+import { maxOf, sumSizes } from '../../base/lists.ts';
+import type { Extent, Layout } from '../../iso/extent.ts';
+import type { IndexExtent } from '../../media/index/media-index.ts';
+
+/** What stands in an object that a build of ours finished: zeros wherever none of its extents are. */
+export type EarlierIso = { readonly size: number; readonly extents: readonly IndexExtent[] };
+
+/** A stretch of the new ISO. */
+export type Run = {
+  readonly offset: number;
+  readonly size: number;
+} & (
+  | { readonly kind: 'send' }
+  /** The earlier ISO has the same bytes at `from`. */
+  | { readonly kind: 'copy'; readonly from: number }
+);
+
+/**
+ * The stretches that an earlier ISO has, at the same offset or at another one, and those that it has not.
+ * They cover the new ISO in order.
+ */
+export function findRuns({ extents, size }: Layout, earlier?: EarlierIso): readonly Run[] {
+  if (!earlier) return [{ kind: 'send', offset: 0, size }];
+  const find = createFinder(earlier);
+  const runs: Run[] = [];
+  for (const extent of extents) {
+    const last = runs.at(-1);
+    const shift = last?.kind === 'copy' ? last.from - last.offset : undefined;
+    const from = find(extent, shift);
+    const { offset, size } = extent;
+    const continues = from === undefined ? last?.kind === 'send' : from - offset === shift;
+    if (last && continues) runs[runs.length - 1] = { ...last, size: last.size + size };
+    else if (from === undefined) runs.push({ kind: 'send', offset, size });
+    else runs.push({ kind: 'copy', offset, size, from });
+  }
+  return runs;
+}
+
+/** Where the earlier ISO has an extent: best where the run that is being made goes on. */
+function createFinder({ size, extents }: EarlierIso) {
+  const sorted = extents.toSorted((a, b) => a.offset - b.offset);
+  const byOffset = new Map(sorted.map((extent) => [extent.offset, extent]));
+  const byDigest = new Map<Digest, IndexExtent>();
+  for (const extent of sorted) {
+    if (extent.digest !== undefined) byDigest.set(extent.digest, extent);
+  }
+  const hasZeros = (start: number, end: number): boolean => {
+    if (start < 0 || end > size) return false;
+    const before = sorted[countBefore(sorted, end) - 1];
+    return !before || before.offset + before.size <= start;
+  };
+  const isAt = (extent: Extent, from: number): boolean => {
+    if (extent.source.kind === 'zero') return hasZeros(from, from + extent.size);
+    const found = byOffset.get(from);
+    return (
+      found?.digest !== undefined && found.digest === extent.digest && found.size === extent.size
+    );
+  };
+  return (extent: Extent, shift: number | undefined): number | undefined => {
+    if (shift !== undefined && isAt(extent, extent.offset + shift)) return extent.offset + shift;
+    if (isAt(extent, extent.offset)) return extent.offset;
+    const found = extent.digest && byDigest.get(extent.digest);
+    return found?.size === extent.size ? found.offset : undefined;
+  };
+}
+
+/** How many extents begin before a byte; sorted. */
+function countBefore(sorted: readonly IndexExtent[], position: number): number {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sorted[middle]?.offset ?? Infinity) < position) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+type Stretch = Run;
+type Copied = Extract<Run, { readonly kind: 'copy' }>;
+
+/** A run that parts can be cut from. */
+export type FilledRun = Copied | { readonly kind: 'send'; readonly stretches: readonly Stretch[] };
+
+/**
+ * Makes every run at least so long, but the last: short ones that could be copied are sent, and what a short
+ * one to send lacks is taken from the run behind it.
+ */
+export function fillRuns(runs: readonly Run[], least: number): readonly FilledRun[] {
+  const filled: FilledRun[] = [];
+  let open: Stretch[] = [];
+  let size = 0;
+  const send = (stretch: Stretch): void => {
+    open.push(stretch);
+    size += stretch.size;
+  };
+  const close = (): void => {
+    if (open.length > 0) filled.push({ kind: 'send', stretches: open });
+    open = [];
+    size = 0;
+  };
+  for (const run of runs) {
+    const missing = open.length > 0 ? Math.max(0, least - size) : 0;
+    if (run.kind === 'send' || run.size - missing < least) {
+      send(run);
+      continue;
+    }
+    if (missing > 0) send({ ...run, size: missing });
+    close();
+    filled.push({
+      ...run,
+      offset: run.offset + missing,
+      from: run.from + missing,
+      size: run.size - missing,
+    });
+  }
+  close();
+  return filled;
+}
+
+/** What S3 promises. Bytes, and a count. */
+export const S3_LIMITS = { minPart: 5 << 20, maxPart: 5 * 2 ** 30, maxParts: 10_000 } as const;
+
+/** Bytes of the ISO that are sent or copied by one request. */
+export type Part = {
+  /** From 1. */
+  readonly number: number;
+  readonly offset: number;
+  readonly size: number;
+};
+
+/** What bytes to send are made of: extents, each verified as a whole, or bytes of the earlier object that fill a part. */
+export type Piece = Extent | Filler;
+
+export type Filler = {
+  readonly offset: number;
+  readonly size: number;
+  /** In the earlier object. */
+  readonly from: number;
+};
+
+/** Parts that are made together, because whole spans are in them. */
+export type PartGroup =
+  | { readonly kind: 'copy'; readonly part: Part; readonly from: number }
+  | { readonly kind: 'send'; readonly parts: readonly Part[]; readonly pieces: readonly Piece[] };
+
+export const partsOf = (group: PartGroup): readonly Part[] =>
+  group.kind === 'copy' ? [group.part] : group.parts;
+
+export type PartPlan = {
+  readonly groups: readonly PartGroup[];
+  /** Bytes of the largest part that is sent: what a lane holds in memory. */
+  readonly partSize: number;
+  readonly sent: number;
+  readonly copied: number;
+};
+
+/** Two parts of at least the smallest size fit in. */
+const PART_SIZE = 2 * S3_LIMITS.minPart;
+const COPY_SIZE = 256 << 20;
+
+/**
+ * Cuts an ISO into the parts of an upload. Runs of bytes that the earlier object has are copied by the
+ * server; the rest is sent, in groups of whole spans, so that every span is verified before its group
+ * counts as done. Where few bytes changed between such runs, what a part lacks is filled from them.
+ *
+ * Parts are 5 to 10 MiB, larger ones only where there would be too many: a kill costs little, and a lane
+ * needs little memory. Pure: same layout and same earlier object, same parts.
+ *
+ * @param most parts that the service takes
+ * @throws DiskError `object-store.too-large`
+ */
+export function planParts(
+  layout: Layout,
+  earlier?: EarlierIso,
+  most: number = S3_LIMITS.maxParts,
+): PartPlan {
+  const runs = findRuns(layout, earlier);
+  for (let scale = 1; scale * PART_SIZE <= S3_LIMITS.maxPart; scale *= 2) {
+    const plan = planWith(scale, runs, layout);
+    if (countParts(plan) <= most) return plan;
+  }
+  throw new DiskError('object-store.too-large', `the ISO has ${layout.size} bytes`, {
+    expected: `at most ${most} parts of ${S3_LIMITS.maxPart} bytes`,
+    found: String(layout.size),
+  });
+}
+
+export const countParts = ({ groups }: PartPlan): number =>
+  groups.reduce((sum, group) => sum + partsOf(group).length, 0);
+
+function planWith(scale: number, runs: readonly Run[], layout: Layout): PartPlan {
+  const groups = cutRuns(fillRuns(runs, scale * S3_LIMITS.minPart), scale, layout);
+  const sent = groups.flatMap((group) => (group.kind === 'send' ? group.parts : []));
+  const sizes = sent.map(({ size }) => size);
+  const size = sumSizes(sent);
+  return { groups, partSize: maxOf(sizes, 0), sent: size, copied: layout.size - size };
+}
+
+function cutRuns(
+  runs: readonly FilledRun[],
+  scale: number,
+  { extents }: Layout,
+): readonly PartGroup[] {
+  const cut = createCutter();
+  let next = 0;
+  const piecesOf = (stretch: Run): readonly Piece[] => {
+    if (stretch.kind === 'copy') return [stretch];
+    while ((extents[next]?.offset ?? Infinity) < stretch.offset) next += 1;
+    const first = next;
+    while ((extents[next]?.offset ?? Infinity) < stretch.offset + stretch.size) next += 1;
+    return extents.slice(first, next);
+  };
+  return runs.flatMap((run): readonly PartGroup[] => {
+    if (run.kind === 'copy') {
+      return cut(run, Math.min(S3_LIMITS.maxPart, scale * COPY_SIZE)).map((part) => ({
+        kind: 'copy',
+        from: run.from + part.offset - run.offset,
+        part,
+      }));
+    }
+    const groups = groupPieces(run.stretches.flatMap(piecesOf), scale * S3_LIMITS.minPart);
+    return groups.map((pieces) => {
+      const range = { offset: pieces[0]?.offset ?? 0, size: sumSizes(pieces) };
+      return { kind: 'send', pieces, parts: cut(range, scale * PART_SIZE) };
+    });
+  });
+}
+
+/** Whole pieces of at least so many bytes together; what is left is with the last ones. */
+function groupPieces(pieces: readonly Piece[], least: number): readonly (readonly Piece[])[] {
+  const groups: Piece[][] = [];
+  let size = 0;
+  let left = sumSizes(pieces);
+  for (const piece of pieces) {
+    if (groups.length === 0 || (size >= least && left >= least)) {
+      groups.push([]);
+      size = 0;
+    }
+    groups.at(-1)?.push(piece);
+    size += piece.size;
+    left -= piece.size;
+  }
+  return groups;
+}
+
+type Range = Pick<Part, 'offset' | 'size'>;
+
+/** Cuts a range into as few parts as fit in so many bytes, all about the same size, and numbers them. */
+function createCutter(): (range: Range, most: number) => readonly Part[] {
+  let number = 0;
+  return ({ offset, size }, most) => {
+    const count = Math.ceil(size / most);
+    const edge = (index: number): number => offset + Math.floor((size * index) / count);
+    return Array.from({ length: count }, (_, index) => ({
+      number: (number += 1),
+      offset: edge(index),
+      size: edge(index + 1) - edge(index),
+    }));
+  };
+}
