@@ -1,7 +1,7 @@
 import { constants, copyFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { readIndex, type IndexExtent } from '../src/media/index/media-index.ts';
-import { useMedium } from '../src/media/open-medium.ts';
+import { readIndex, type IndexExtent } from '../src/media/media-index.ts';
+import { useMedium } from '../src/media/open.ts';
 import { prepare, type Site } from './build.ts';
 import { addFigures, type Figures } from './figures.ts';
 import { startDockerRegistry } from './reference.ts';

@@ -1,11 +1,12 @@
-import { rename, rm } from 'node:fs/promises';
 import { createReadStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { Digest } from '../base/digest.ts';
 import { nameAside } from '../base/disk/aside.ts';
 import { checkOutputPlace, claimOutput } from '../base/disk/claim-output.ts';
-import type { Digest } from '../base/digest.ts';
-import { IntegrityError, SealiftError } from '../base/errors.ts';
+import { explainDiskFailure } from '../base/disk/disk-errors.ts';
 import { digestFile, syncDirectory } from '../base/disk/files.ts';
+import { IntegrityError, SealiftError } from '../base/errors.ts';
 import { maxOf } from '../base/lists.ts';
 import { parseIgnition } from '../ignition/config.ts';
 import { readCoreosLive } from '../iso/coreos/live.ts';
@@ -22,7 +23,6 @@ import {
   writeInstallerMarkers,
   type InstallerRelease,
 } from '../openshift/installer/installer.ts';
-import { INDEX_PATH, REGISTRY_ROOT } from './index/media-paths.ts';
 import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts';
 import {
   getComponent,
@@ -32,15 +32,12 @@ import {
   RELEASE_METADATA_PATH,
   type Release,
 } from '../openshift/release/release.ts';
-import { explainDiskFailure } from '../base/disk/disk-errors.ts';
+import { isElsewhere } from '../outputs/read/open.ts';
 import { extractFile, readFiles } from '../registry/layers/read.ts';
 import { parseReference, type Reference } from '../registry/reference.ts';
-import { isoRegistryTree } from './tree/iso-registry-tree.ts';
-import { openMediumLayers } from './tree/medium-images.ts';
-import { readEmbeddedIgnition } from './read-ignition.ts';
-import { readIndex } from './index/media-index.ts';
-import { useMedium, type Medium } from './open-medium.ts';
-import { isElsewhere } from '../outputs/read/open.ts';
+import { INDEX_PATH, REGISTRY_ROOT, readIndex } from './media-index.ts';
+import { readEmbeddedIgnition, useMedium, type Medium } from './open.ts';
+import { isoRegistryTree, openMediumLayers } from './tree.ts';
 
 export type ExtractInstallerRequest = {
   /** A live ISO. */

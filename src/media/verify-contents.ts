@@ -1,13 +1,17 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import type { ImageProblem } from '../base/errors.ts';
-import { withoutUndefined } from '../base/lists.ts';
-import { findOverlaps, type IndexExtent, type MediaIndex } from './index/media-index.ts';
-import { withPristineDigests } from './customize/pristine-areas.ts';
-import { readImageContents } from './image-contents.ts';
-import type { IsoFiles } from './open-medium.ts';
-import { sampleExtents, type Sample, type SampleOptions } from './sample-extents.ts';
-import { verifyExtents, type DamagedExtent } from './verify-extents.ts';
-import { sumSizes } from '../base/lists.ts';
+import { withoutUndefined, sumSizes } from '../base/lists.ts';
+import { withPristineDigests } from './areas.ts';
+import { readImageContents } from './contents.ts';
+import { findOverlaps, type IndexExtent, type MediaIndex } from './media-index.ts';
+import type { IsoFiles } from './open.ts';
+import {
+  sampleExtents,
+  type Sample,
+  type SampleOptions,
+  verifyExtents,
+  type DamagedExtent,
+} from './verify-extents.ts';
 
 /** The directories and the index must tell the same: a wrong one of them shows here. */
 export async function compareTree(

@@ -17,9 +17,9 @@ import { isErrno, SealiftError } from '../base/errors.ts';
 import { isObject, withoutUndefined } from '../base/lists.ts';
 import { formatReadableJson, type Json } from '../base/text/json.ts';
 import { openIso } from '../iso/read/open.ts';
-import { isDelta } from '../media/delta/delta-file.ts';
-import { INDEX_PATH } from '../media/index/media-paths.ts';
-import type { IsoReuse } from '../media/seeds/open-seeds.ts';
+import { isDelta } from '../media/delta/file.ts';
+import { INDEX_PATH } from '../media/media-index.ts';
+import type { IsoReuse } from '../media/seeds.ts';
 import { publishPour } from '../pour/pour.ts';
 import { claimDevice } from './device.ts';
 

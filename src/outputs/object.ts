@@ -7,12 +7,7 @@ import type { S3 } from '../base/s3/s3.ts';
 import { digestCanonicalJson, formatReadableJson, type Json } from '../base/text/json.ts';
 import type { Layout, Places } from '../iso/extent.ts';
 import { openIso } from '../iso/read/open.ts';
-import {
-  placesOf,
-  readIndex,
-  type IndexExtent,
-  type MediaIndex,
-} from '../media/index/media-index.ts';
+import { placesOf, readIndex, type IndexExtent, type MediaIndex } from '../media/media-index.ts';
 import type { ExtentOpener } from '../pour/spans.ts';
 import { parseJsonObject } from '../shape/go-json.ts';
 import type { EarlierIso } from './object/parts.ts';

@@ -16,12 +16,7 @@ import type { EventListener } from '../engine/engine.ts';
 import { createStageStore } from '../engine/stage.ts';
 import type { Places } from '../iso/extent.ts';
 import { createIsoRecords, type IsoRecords } from '../outputs/file.ts';
-import {
-  openReusable,
-  type IsoReuse,
-  type Reusable,
-  type ReusableIso,
-} from '../media/seeds/open-seeds.ts';
+import { openReusable, type IsoReuse, type Reusable, type ReusableIso } from '../media/seeds.ts';
 import { createFileDigests, type FileDigests } from '../base/disk/file-digests.ts';
 import type { BlobSource } from '../base/store/blob-source.ts';
 import { createRegistryCache, type RegistryCache } from '../registry/cache/registry-cache.ts';

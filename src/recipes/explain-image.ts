@@ -1,4 +1,4 @@
-import { explainImages, type ExplainableImage, type Explanation } from '../media/explain-images.ts';
+import { explainImages, type ExplainableImage, type Explanation } from '../media/explain.ts';
 import type { MirrorPlan, PlannedImage } from '../openshift/mirror/plan.ts';
 import { formatReference } from '../registry/reference.ts';
 import type { BuildTools } from './build-tools.ts';

@@ -7,7 +7,7 @@ import { CONFIG_IMAGE_LABEL } from '../openshift/agent/live-system.ts';
 import { MANIFEST_PATH } from './compose/config-tree.ts';
 import type { RetainedIso } from './identity/retained/read-retained.ts';
 import type { JsonValue } from './compose/redact-reconfiguration.ts';
-import { useMedium } from '../media/open-medium.ts';
+import { useMedium } from '../media/open.ts';
 
 /** What a configuration ISO holds; the manifest with its secrets. */
 export type ConfigIso = {

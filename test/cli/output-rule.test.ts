@@ -67,8 +67,8 @@ const OTHERS = [
   ...['lock', 'lock upgrade-iso', 'lock installation-iso'], // test/recipes/lock.test.ts
   ...['delta', 'apply'], // test/e2e/delta.test.ts
   'customize', // test/e2e/customize.test.ts
-  'pull', // test/media/artifact/push-pull.test.ts
-  ...['extract pxe', 'extract rootfs', 'extract minimal-iso'], // test/media/customize/extract-coreos.test.ts
+  'pull', // test/media/push-pull.test.ts
+  ...['extract pxe', 'extract rootfs', 'extract minimal-iso'], // test/media/extract.test.ts
   'extract installer', // test/media/extract-installer.test.ts
   ...['plan', 'plan upgrade-iso', 'why'], // they only name the ISO
   'token keys', // test/service/token.test.ts

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { openIso } from '../../src/iso/read/open.ts';
-import { type MediaIndex, readIndex } from '../../src/media/index/media-index.ts';
+import { type MediaIndex, readIndex } from '../../src/media/media-index.ts';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { makeIso } from '../support/iso.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
 import { openIso } from '../../src/iso/read/open.ts';
-import { type MediaIndex, readIndex } from '../../src/media/index/media-index.ts';
+import { type MediaIndex, readIndex } from '../../src/media/media-index.ts';
 import { startSealift } from '../support/child.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { startPasswordRegistry } from '../support/password-registry.ts';

@@ -3,8 +3,8 @@ import { link, mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:f
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
-import { useMedium } from '../../src/media/open-medium.ts';
-import { readIndex } from '../../src/media/index/media-index.ts';
+import { useMedium } from '../../src/media/open.ts';
+import { readIndex } from '../../src/media/media-index.ts';
 import { freePort } from '../support/local-http.ts';
 import { startNginx } from '../support/nginx.ts';
 import { requireTool } from '../support/tools.ts';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { openIso } from '../../src/iso/read/open.ts';
 import type { ExtractedInstaller } from '../../src/media/extract-installer.ts';
-import { readIndex } from '../../src/media/index/media-index.ts';
+import { readIndex } from '../../src/media/media-index.ts';
 import {
   configImageMembers,
   IMAGE_SET_PATH,

@@ -7,7 +7,7 @@ import {
   formatMediaIndex,
   parseMediaIndex,
   type MediaIndex,
-} from '../../src/media/index/media-index.ts';
+} from '../../src/media/media-index.ts';
 import { requireTool } from '../support/tools.ts';
 
 const INDEX_PATH = '/sealift/index.json';

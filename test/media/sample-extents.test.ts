@@ -2,10 +2,10 @@ import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { IndexExtent } from '../../src/media/index/media-index.ts';
-import { sampleExtents, type Sample } from '../../src/media/sample-extents.ts';
+import type { IndexExtent } from '../../src/media/media-index.ts';
+import { sampleExtents, type Sample } from '../../src/media/verify-extents.ts';
 import type { Verification } from '../../src/media/verify-contents.ts';
-import { verifyIso } from '../../src/media/verify-iso.ts';
+import { verifyIso } from '../../src/media/verify.ts';
 import { makeMedium, type TestMedium } from '../support/medium.ts';
 
 /** 400 extents with sizes as blobs have them, each four times another. */

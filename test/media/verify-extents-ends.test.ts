@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
-import { useImage } from '../../src/media/open-medium.ts';
+import { useImage } from '../../src/media/open.ts';
 import { verifyExtents } from '../../src/media/verify-extents.ts';
 
 it('names each of 130,000 damaged extents in one piece of the file', async () => {

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
-import type { IndexExtent } from '../../src/media/index/media-index.ts';
-import { useImage, type Medium } from '../../src/media/open-medium.ts';
+import type { IndexExtent } from '../../src/media/media-index.ts';
+import { useImage, type Medium } from '../../src/media/open.ts';
 import { verifyExtents, type DamagedExtent } from '../../src/media/verify-extents.ts';
 
 const MIB = 1024 * 1024;

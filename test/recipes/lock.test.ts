@@ -2,8 +2,8 @@ import { cp, mkdir, open, readFile, rm, stat, symlink, writeFile } from 'node:fs
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestFile, hasFile } from '../../src/base/disk/files.ts';
-import type { MediaIndex } from '../../src/media/index/media-index.ts';
-import { INDEX_PATH } from '../../src/media/index/media-paths.ts';
+import type { MediaIndex } from '../../src/media/media-index.ts';
+import { INDEX_PATH } from '../../src/media/media-index.ts';
 import { readLock, type Lock } from '../../src/recipes/lock/lock-file.ts';
 import { startSealift } from '../support/child.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';

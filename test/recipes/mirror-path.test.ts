@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { hexOf, type Digest } from '../../src/base/digest.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { openIso } from '../../src/iso/read/open.ts';
-import { readIndex } from '../../src/media/index/media-index.ts';
+import { readIndex } from '../../src/media/media-index.ts';
 import { pathTo } from '../../src/registry/layout/distribution.ts';
 import { addCatalog, buildStandIn, makeOperator, topDigest } from '../support/catalog.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Explanation } from '../../src/media/explain-images.ts';
+import type { Explanation } from '../../src/media/explain.ts';
 import { addCatalog, makeOperator, type TestDocument } from '../support/catalog.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { requireTool } from '../support/tools.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { storeOverlay } from '../../src/media/serving/stored-overlay.ts';
+import { storeOverlay } from '../../src/media/serve/overlay.ts';
 import { labelOverlay, sweepOverlays } from '../../src/service/images/sweep-overlays.ts';
 import { openFileState } from '../../src/service/state/file-state.ts';
 

@@ -3,8 +3,8 @@ import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { createEmptyImage } from '../../src/iso/lay-out/empty-image.ts';
 import type { Extent, Layout, TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso } from '../../src/iso/lay-out/lay-out.ts';
-import { formatMediaIndex, type IndexImage } from '../../src/media/index/media-index.ts';
-import { INDEX_PATH } from '../../src/media/index/media-paths.ts';
+import { formatMediaIndex, type IndexImage } from '../../src/media/media-index.ts';
+import { INDEX_PATH } from '../../src/media/media-index.ts';
 import { planDistributionTree } from '../../src/registry/layout/distribution.ts';
 import { MEDIA_TYPE, parseManifest, type StoredManifest } from '../../src/registry/manifest.ts';
 

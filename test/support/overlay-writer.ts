@@ -1,4 +1,4 @@
-import { storeOverlay } from '../../src/media/serving/stored-overlay.ts';
+import { storeOverlay } from '../../src/media/serve/overlay.ts';
 
 /** `overlay-writer DIRECTORY TEXT`: stores an overlay with this text, and prints the digest of what is stored. */
 const [directory = '', text = ''] = process.argv.slice(2);

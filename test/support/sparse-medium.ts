@@ -3,9 +3,9 @@ import type { Digest } from '../../src/base/digest.ts';
 import type { TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso } from '../../src/iso/lay-out/lay-out.ts';
 import { scanBaseIso } from '../../src/iso/lay-out/scan.ts';
-import { listIndexExtents } from '../../src/media/index/describe-medium.ts';
-import { formatMediaIndex, type MediaIndex } from '../../src/media/index/media-index.ts';
-import { INDEX_PATH } from '../../src/media/index/media-paths.ts';
+import { listIndexExtents } from '../../src/media/describe.ts';
+import { formatMediaIndex, type MediaIndex } from '../../src/media/media-index.ts';
+import { INDEX_PATH } from '../../src/media/media-index.ts';
 import { blobPath } from './medium.ts';
 import { writeLayout } from './write-layout.ts';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
-import { CHUNK } from '../../media/serving/fill-parts.ts';
+import { CHUNK } from '../../media/serve/virtual.ts';
 import { digestOf, hexOf } from '../digest.ts';
 import { sweepDirectory } from '../disk/aside.ts';
 import { makeDirectory, sizeOf, writeFileAtomic } from '../disk/files.ts';

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
-import type { Explanation, ExplainedImage } from '../../media/explain-images.ts';
-import { explainMedium } from '../../media/explain-medium.ts';
+import type { Explanation, ExplainedImage } from '../../media/explain.ts';
+import { explainMedium } from '../../media/explain.ts';
 import { explainImage } from '../../recipes/explain-image.ts';
 import type { ConfigNames } from '../../config/load.ts';
 import { createConfigArgument } from '../common-options.ts';

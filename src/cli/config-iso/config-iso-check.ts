@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
 import { formatProblem } from '../../base/errors.ts';
-import { checkConfigImage, type ConfigImageCheck } from '../../media/check-config-image.ts';
+import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 

@@ -4,11 +4,11 @@ import type {
   ComparedIgnition,
   MediaComparison,
   NotCompared,
-} from '../../media/compare/compare-media.ts';
-import type { ComparedImage } from '../../media/compare/compare-images.ts';
-import type { ComparedOperator } from '../../media/compare/compare-operators.ts';
-import type { IgnitionPart } from '../../media/compare/ignition-parts.ts';
-import { countChanges, type Changes } from '../../media/compare/list-changes.ts';
+} from '../../media/compare.ts';
+import type { ComparedImage } from '../../media/compare-parts.ts';
+import type { ComparedOperator } from '../../media/compare-parts.ts';
+import type { IgnitionPart } from '../../media/compare-configs.ts';
+import { countChanges, type Changes } from '../../media/compare-parts.ts';
 import type { Phrase, Report, Table } from '../terminal/report.ts';
 
 /** What somebody reads first in the changelog of a nightly: five sentences, then one table a subject. */

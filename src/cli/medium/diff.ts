@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
-import { compareMedia } from '../../media/compare/compare-media.ts';
+import { compareMedia } from '../../media/compare.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { formatMarkdownReport, formatReport } from '../terminal/report.ts';

@@ -9,7 +9,7 @@ import {
   stemOf,
   type ExtractedFile,
   type ExtractOptions as CoreosOptions,
-} from '../../media/customize/extract-coreos.ts';
+} from '../../media/extract.ts';
 import { openIso, type IsoImage } from '../../iso/read/open.ts';
 import type { CliHost } from '../host.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';

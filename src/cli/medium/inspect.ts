@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { formatSize } from '../../base/text/words.ts';
-import { inspectIso, type Inspection } from '../../media/inspect-iso.ts';
+import { inspectIso, type Inspection } from '../../media/inspect.ts';
 import type { CliHost } from '../host.ts';
 import { ISO_ARGUMENT, useNamed } from './use-named.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';

@@ -12,7 +12,7 @@ import {
   writeContent,
 } from '../terminal/output.ts';
 import { waitFor } from '../../base/wait.ts';
-import { readBootstrapIgnition, readEmbeddedIgnition } from '../../media/read-ignition.ts';
+import { readBootstrapIgnition, readEmbeddedIgnition } from '../../media/open.ts';
 import { ISO_ARGUMENT, useIso } from './use-named.ts';
 
 type Entry = {

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { MOST_LAYERS, pushArtifact, type PushReport } from '../../outputs/artifact.ts';
-import { createMountsOf, readIsoToPush } from '../../media/artifact/push-iso.ts';
+import { createMountsOf, readIsoToPush } from '../../media/push.ts';
 import { formatReference, parseReference } from '../../registry/reference.ts';
 import { addAccessOptions, useAccess, type AccessOptions } from '../access-options.ts';
 import { addTo, parseWhole } from '../common-options.ts';

@@ -6,7 +6,7 @@ import { createRegistryServer, type RequestEntry } from '../../registry/server.t
 import type { KeyPair } from '../../base/http/server.ts';
 import type { RegistryTree } from '../../registry/layout/tree.ts';
 import { listRepositories, listTags } from '../../registry/layout/tree.ts';
-import { findRegistryRoot, isoRegistryTree } from '../../media/tree/iso-registry-tree.ts';
+import { findRegistryRoot, isoRegistryTree } from '../../media/tree.ts';
 import type { CliHost } from '../host.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { toPrintable } from '../../base/text/words.ts';

@@ -10,13 +10,13 @@ import {
   type RepairedRange,
   type RepairReport,
   type RepairSources,
-} from '../../media/repair/repair-iso.ts';
-import type { Medium } from '../../media/open-medium.ts';
-import { keepOpen, readRemoteIso, type RemoteIso } from '../../media/repair/remote-iso.ts';
+} from '../../media/repair/repair.ts';
+import type { Medium } from '../../media/open.ts';
+import { keepOpen, readRemoteIso, type RemoteIso } from '../../media/repair/target.ts';
 import { isElsewhere, openSource } from '../../outputs/read/open.ts';
 import { groupBy } from '../../base/lists.ts';
 import { placeInPlace } from './run-in-place.ts';
-import { openReusable } from '../../media/seeds/open-seeds.ts';
+import { openReusable } from '../../media/seeds.ts';
 import { openBuildTools, type BuildTools } from '../../recipes/build-tools.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import { addTo } from '../common-options.ts';

@@ -1,6 +1,6 @@
 import type { IsoImage } from '../../iso/read/open.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
-import { useMedium } from '../../media/open-medium.ts';
+import { useMedium } from '../../media/open.ts';
 import { isElsewhere, useSource } from '../../outputs/read/open.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import { createProgress } from '../terminal/progress.ts';

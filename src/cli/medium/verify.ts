@@ -4,10 +4,10 @@ import { DifferenceError } from '../../base/errors.ts';
 import { keepGarbageSmall } from '../../base/memory.ts';
 import { formatNames, formatProblem, type ImageProblem } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
-import type { Sample } from '../../media/sample-extents.ts';
+import type { Sample } from '../../media/verify-extents.ts';
 import type { Verification } from '../../media/verify-contents.ts';
 import { parseWhole } from '../common-options.ts';
-import { verifyIso } from '../../media/verify-iso.ts';
+import { verifyIso } from '../../media/verify.ts';
 import type { CliHost } from '../host.ts';
 import {
   createOutputOption,

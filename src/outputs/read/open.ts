@@ -13,7 +13,7 @@ import { parseS3Address, openS3Source } from '../../base/s3/object.ts';
 import { createS3 } from '../../base/s3/s3.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import { follow } from '../../base/wait.ts';
-import { refuseHalfCustomised } from '../../media/customize/half-customised.ts';
+import { refuseHalfCustomised } from '../../media/customize/write.ts';
 import { createRegistryClient } from '../../registry/client.ts';
 import { credentialsFromFiles } from '../../registry/client/credentials.ts';
 import { loadRegistriesConf } from '../../registry/client/mirror-files.ts';

@@ -2,7 +2,7 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { diskOf } from '../../outputs/output.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
-import { describeCatalogs } from '../../media/index/index-catalogs.ts';
+import { describeCatalogs } from '../../media/media-index.ts';
 import { layOutLiveIso } from '../../stages/lay-out/lay-out-live-iso.ts';
 import { scanBase } from '../../stages/system/scan-base.ts';
 import { takeBaseIso } from '../../stages/system/take-base-iso.ts';

@@ -3,7 +3,7 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
 import type { Layout } from '../../iso/extent.ts';
-import { placesOf } from '../../media/index/media-index.ts';
+import { placesOf } from '../../media/media-index.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
 import { describeRelease, type Release } from '../../openshift/release/release.ts';

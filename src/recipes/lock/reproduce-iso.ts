@@ -1,5 +1,5 @@
 import { append } from '../../base/lists.ts';
-import type { IsoPart, LayoutDifference } from '../../media/compare/compare-layout.ts';
+import type { IsoPart, LayoutDifference } from '../../media/compare-layout.ts';
 import { compareIso } from '../../stages/pour/compare-iso.ts';
 import type { IsoRequest, PrepareIso } from '../build-iso.ts';
 import type { BuildTools } from '../build-tools.ts';

@@ -5,7 +5,7 @@ import { digestOfPath, noteOfPath } from '../../openshift/release/upgrade-path.t
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import { formatReference } from '../../registry/reference.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
-import { describeCatalogs } from '../../media/index/index-catalogs.ts';
+import { describeCatalogs } from '../../media/media-index.ts';
 import { layOutUpgradeIso } from '../../stages/lay-out/lay-out-upgrade-iso.ts';
 import { planUpgradePath } from '../../stages/content/plan-upgrade-path.ts';
 import { buildIso } from '../build-iso.ts';

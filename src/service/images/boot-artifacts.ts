@@ -1,4 +1,4 @@
-import { serveRuns } from '../../media/serving/serve-runs.ts';
+import { serveRuns } from '../../media/serve/virtual.ts';
 import type { IsoFile } from '../../iso/read/node.ts';
 import type { IsoImage } from '../../iso/read/open.ts';
 import { toArchitecture } from '../architecture.ts';

@@ -2,18 +2,14 @@ import { join } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import { ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
 import { parseIgnition } from '../../ignition/config.ts';
-import { planCustomisation, renderArchive } from '../../media/customize/plan-customisation.ts';
+import { planCustomisation, renderArchive } from '../../media/customize/plan.ts';
 import type { IsoImage } from '../../iso/read/open.ts';
-import { decodeEmbedded, readLiveAreas } from '../../media/customize/live-areas.ts';
-import { readPristineArchive } from '../../media/customize/pristine-areas.ts';
-import type { PackedOverlay } from '../../media/serving/packed-overlay.ts';
+import { decodeEmbedded, readLiveAreas } from '../../media/areas.ts';
+import { readPristineArchive } from '../../media/areas.ts';
+import type { PackedOverlay } from '../../media/serve/overlay.ts';
 import type { Served } from '../../base/http/serve-bytes.ts';
-import {
-  openStoredOverlay,
-  removeStoredOverlay,
-  storeOverlay,
-} from '../../media/serving/stored-overlay.ts';
-import { createVirtualIso } from '../../media/serving/virtual-iso.ts';
+import { openStoredOverlay, removeStoredOverlay, storeOverlay } from '../../media/serve/overlay.ts';
+import { createVirtualIso } from '../../media/serve/virtual.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import { ApiFailure } from '../api-failure.ts';

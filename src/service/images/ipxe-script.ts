@@ -1,5 +1,5 @@
 import { editKargs } from '../../iso/coreos/kargs.ts';
-import { readLiveAreas } from '../../media/customize/live-areas.ts';
+import { readLiveAreas } from '../../media/areas.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type { Exchange, Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';

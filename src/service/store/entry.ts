@@ -1,8 +1,8 @@
 import { IntegrityError } from '../../base/errors.ts';
 import { untilAborted, withTimeLimit } from '../../base/wait.ts';
-import { readCustomisation } from '../../media/customize/read-customisation.ts';
-import { readIndex } from '../../media/index/media-index.ts';
-import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
+import { readCustomisation } from '../../media/customize/read.ts';
+import { readIndex } from '../../media/media-index.ts';
+import type { VirtualBase } from '../../media/serve/virtual.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import type { OpenBases } from './open-bases.ts';
 import { useRelease, type Release } from './release.ts';

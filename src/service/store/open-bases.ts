@@ -1,4 +1,4 @@
-import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
+import type { VirtualBase } from '../../media/serve/virtual.ts';
 
 /** ISOs that are open. */
 export type OpenBases = {

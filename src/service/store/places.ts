@@ -4,9 +4,9 @@ import { join, resolve } from 'node:path';
 import { digestFromHex } from '../../base/digest.ts';
 import { isErrno, SealiftError } from '../../base/errors.ts';
 import type { PartCache } from '../../base/store/part-cache.ts';
-import { openFromPartStore } from '../../media/serving/part-store.ts';
-import { openIsoBase } from '../../media/serving/virtual-base.ts';
-import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
+import { openFromPartStore } from '../../media/serve/parts.ts';
+import { openIsoBase } from '../../media/serve/base.ts';
+import type { VirtualBase } from '../../media/serve/virtual.ts';
 import { isElsewhere, type SourceHost } from '../../outputs/read/open.ts';
 import { OS_IMAGES, readOsImages, type OsImage } from './os-images.ts';
 

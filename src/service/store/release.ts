@@ -1,7 +1,7 @@
 import { hexOf } from '../../base/digest.ts';
 import type { IsoImage } from '../../iso/read/open.ts';
-import { useMedium } from '../../media/open-medium.ts';
-import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
+import { useMedium } from '../../media/open.ts';
+import type { VirtualBase } from '../../media/serve/virtual.ts';
 
 /** A release that the store has an ISO of. */
 export type Release = {

@@ -15,12 +15,12 @@ import type { Places } from '../../iso/extent.ts';
 import { openIso, type IsoImage } from '../../iso/read/open.ts';
 import type { FileDigests } from '../../base/disk/file-digests.ts';
 import { readUnchanged } from '../../base/disk/file-digests.ts';
-import { describeMedium } from '../../media/index/describe-medium.ts';
-import type { MediaIndex } from '../../media/index/media-index.ts';
-import { INDEX_PATH } from '../../media/index/media-paths.ts';
+import { describeMedium } from '../../media/describe.ts';
+import type { MediaIndex } from '../../media/media-index.ts';
+import { INDEX_PATH } from '../../media/media-index.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { Release } from '../../openshift/release/release.ts';
-import { planMediaRegistry, type MediaRegistry } from '../../media/tree/media-registry.ts';
+import { planMediaRegistry, type MediaRegistry } from '../../media/tree.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 
 /** The recipe of the minimal ISO describes the base image byte by byte: untrue of a grown one. */

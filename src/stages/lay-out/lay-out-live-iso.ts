@@ -3,8 +3,8 @@ import { IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Sealed, Stage } from '../../engine/stage.ts';
 import { encodeInitrd } from '../../ignition/initrd.ts';
-import { configureLayout, describeAreas } from '../../media/customize/configure-layout.ts';
-import { encodeEmbedded } from '../../media/customize/live-areas.ts';
+import { configureLayout, describeAreas } from '../../media/customize/copy.ts';
+import { encodeEmbedded } from '../../media/areas.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import { readCoreosLive } from '../../iso/coreos/live.ts';
 import { requireArchitecture } from '../../iso/coreos/live.ts';
@@ -15,16 +15,16 @@ import { planLiveGraft } from '../../iso/coreos/graft.ts';
 import { openIso } from '../../iso/read/open.ts';
 import { decodeBaseScan, type BaseScan } from '../../iso/lay-out/scan.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../../openshift/node/bootstrap.ts';
-import { describeMedium } from '../../media/index/describe-medium.ts';
-import type { IndexCatalog } from '../../media/index/index-catalogs.ts';
-import { formatBundleFile } from '../../media/index/bundle-file.ts';
-import { planLiveRegistry } from '../../media/tree/media-registry.ts';
+import { describeMedium } from '../../media/describe.ts';
+import type { IndexCatalog } from '../../media/media-index.ts';
+import { formatBundleFile } from '../../media/describe.ts';
+import { planLiveRegistry } from '../../media/tree.ts';
 import {
   BOOTSTRAP_IMAGE_PATH,
   BUNDLE_PATH,
   INDEX_PATH,
   PRISTINE_IGNITION_PATH,
-} from '../../media/index/media-paths.ts';
+} from '../../media/media-index.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
 import { type Release, describeRelease } from '../../openshift/release/release.ts';
 import type { FileDigests } from '../../base/disk/file-digests.ts';

@@ -1,6 +1,6 @@
 import type { Stage } from '../../engine/stage.ts';
 import type { Layout } from '../../iso/extent.ts';
-import { compareLayout, type LayoutComparison } from '../../media/compare/compare-layout.ts';
+import { compareLayout, type LayoutComparison } from '../../media/compare-layout.ts';
 
 export type CompareIsoInput = {
   readonly layout: Layout;

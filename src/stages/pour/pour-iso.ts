@@ -11,7 +11,7 @@ import type { BlobCache } from '../../base/store/store.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { isSameStamp, readStamp } from '../../base/disk/file-digests.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import type { ReusableIso } from '../../media/seeds/open-seeds.ts';
+import type { ReusableIso } from '../../media/seeds.ts';
 import { createExtentOpener } from '../../media/output/open-extents.ts';
 
 export type PourIsoInput = {

@@ -1,7 +1,7 @@
 import type { Stage } from '../../engine/stage.ts';
 import { parseTaggedAddress } from '../../outputs/output.ts';
 import { MOST_LAYERS, pushArtifact } from '../../outputs/artifact.ts';
-import { createMountsOf } from '../../media/artifact/push-iso.ts';
+import { createMountsOf } from '../../media/push.ts';
 import { openLayout } from '../../outputs/artifact/layout.ts';
 import { createExtentOpener } from '../../media/output/open-extents.ts';
 import type { WritingClient } from '../../registry/client.ts';

@@ -1,6 +1,6 @@
 import type { Sealed, Stage } from '../../engine/stage.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
-import { digestRegistryTree, planLiveRegistry } from '../../media/tree/media-registry.ts';
+import { digestRegistryTree, planLiveRegistry } from '../../media/tree.ts';
 import { sizeOfRegistry } from '../../openshift/mirror/costs.ts';
 import type { RegistryImageChoice } from '../../openshift/mirror/server.ts';
 import {

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import type { RandomAccess } from '../../../src/base/random-access.ts';
-import { formatMediaIndex } from '../../../src/media/index/media-index.ts';
-import { formatDelta, readDeltaHead, type DeltaHead } from '../../../src/media/delta/delta-file.ts';
-import { makePatches } from '../../../src/media/delta/make-patches.ts';
-import { openDelta, renderCarried } from '../../../src/media/delta/open-delta.ts';
-import type { Medium } from '../../../src/media/delta/read-medium.ts';
+import { formatMediaIndex } from '../../../src/media/media-index.ts';
+import { formatDelta, readDeltaHead, type DeltaHead } from '../../../src/media/delta/file.ts';
+import { makePatches } from '../../../src/media/delta/make.ts';
+import { openDelta, renderCarried } from '../../../src/media/delta/open.ts';
+import type { Medium } from '../../../src/media/delta/open.ts';
 import { fakeDigest } from '../../support/sparse-medium.ts';
 
 const MIB = 2 ** 20;

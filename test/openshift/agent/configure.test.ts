@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { withoutUndefined } from '../../../src/base/lists.ts';
-import { decodeEmbedded, encodeEmbedded } from '../../../src/media/customize/live-areas.ts';
+import { decodeEmbedded, encodeEmbedded } from '../../../src/media/areas.ts';
 import { decodeFileContent, parseIgnition } from '../../../src/ignition/config.ts';
 import { configure } from '../../../src/openshift/agent/configure.ts';
 import { renderKeyfiles } from '../../../src/nmstate/profiles.ts';

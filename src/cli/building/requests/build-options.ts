@@ -18,7 +18,7 @@ import { listNamedPaths } from '../../../config/load.ts';
 import { standInFor } from '../../../outputs/device.ts';
 import type { IsoPlace } from '../../../outputs/file.ts';
 import { listAuthFiles } from '../../../registry/client/credentials.ts';
-import type { IsoReuse } from '../../../media/seeds/open-seeds.ts';
+import type { IsoReuse } from '../../../media/seeds.ts';
 import { isElsewhere } from '../../../outputs/read/open.ts';
 import { readSavedPlan, type SavedPlan } from '../../../recipes/saved-plan.ts';
 

@@ -1,5 +1,5 @@
 import { formatSize } from '../../../base/text/words.ts';
-import type { Customisation } from '../../../media/customize/read-customisation.ts';
+import type { Customisation } from '../../../media/customize/read.ts';
 
 /** What came of a run. */
 export type Done = {

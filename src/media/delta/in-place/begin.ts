@@ -1,18 +1,162 @@
 import { randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { digestOf } from '../../../base/digest.ts';
+import { explainWriteError } from '../../../base/disk/disk-errors.ts';
 import { writeFileAtomic } from '../../../base/disk/files.ts';
+import { openOwnFile, readOwnFile } from '../../../base/disk/open-file.ts';
 import { IntegrityError } from '../../../base/errors.ts';
+import { sumSizes } from '../../../base/lists.ts';
 import { SECTOR_SIZE } from '../../../iso/extent.ts';
-import { useImage } from '../../open-medium.ts';
+import { parseJsonObject } from '../../../shape/go-json.ts';
+import type { IndexExtent } from '../../media-index.ts';
+import { useImage } from '../../open.ts';
 import { findGaps } from '../../verify-contents.ts';
-import { formatDelta, readDeltaHead, type DeltaExtent, type DeltaHead } from '../delta-file.ts';
-import { openDelta, renderCarried, type DeltaFiles } from '../open-delta.ts';
-import { readMedium, type Medium } from '../read-medium.ts';
-import { leaveOut, listMoves, type NewIso } from './list-moves.ts';
-import { planSteps, type Step } from './plan-steps.ts';
-import { hasExtent, requireCarried, requireVerified, toIndexExtent } from './verify-parts.ts';
-import { readStepJournal, type StepJournal } from './step-journal.ts';
+import { verifyExtents } from '../../verify-extents.ts';
+import { type DeltaExtent, formatDelta, readDeltaHead, type DeltaHead } from '../file.ts';
+import { openDelta, renderCarried, type DeltaFiles, readMedium, type Medium } from '../open.ts';
+import {
+  type NewIso,
+  LARGEST_MOVE,
+  type Step,
+  type OldIso,
+  leaveOut,
+  listMoves,
+  planSteps,
+} from './plan.ts';
+
+export const toIndexExtent = ({ offset, size, digest }: DeltaExtent): IndexExtent => ({
+  offset,
+  size,
+  digest,
+  paths: [],
+});
+
+type Watching = {
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytes: number, total?: number) => void;
+};
+
+/** @throws IntegrityError `delta.damaged` */
+export async function requireVerified(
+  path: string,
+  extents: readonly IndexExtent[],
+  { signal, onProgress }: Watching,
+): Promise<void> {
+  const total = sumSizes(extents);
+  const [first] = await useImage(path, (image) =>
+    verifyExtents(image, extents, {
+      signal,
+      onProgress: (bytes) => {
+        onProgress(bytes, total);
+      },
+    }),
+  );
+  if (!first) return;
+  const { extent, found = first.unreadable ?? '' } = first;
+  throw new IntegrityError(
+    'delta.damaged',
+    `${path} has other bytes at ${extent.offset} than it should have`,
+    {
+      expected: `${extent.digest ?? ''} for ${extent.size} bytes`,
+      found,
+      hint: 'repair it with "sealift repair", or copy it again',
+    },
+  );
+}
+
+/** Whether these bytes are there. */
+export const hasExtent = (
+  path: string,
+  extent: DeltaExtent,
+  signal: AbortSignal,
+): Promise<boolean> =>
+  useImage(path, async (image) => {
+    const options = { signal, onProgress: () => undefined };
+    return (await verifyExtents(image, [toIndexExtent(extent)], options)).length === 0;
+  });
+
+/**
+ * The carried bytes that steps read are in the delta, and in what its patches made.
+ *
+ * @throws IntegrityError `delta.damaged`; ConfigError `iso.unreadable`
+ */
+export async function requireCarried(
+  carried: NewIso['carried'],
+  steps: readonly Step[],
+  { signal, ...paths }: { readonly signal: AbortSignal } & Record<'delta' | 'patched', string>,
+): Promise<void> {
+  const read = new Set<string>();
+  for (const step of steps) {
+    if (step.kind !== 'write' || !('offset' in step.from)) continue;
+    read.add(`${step.from.kind} ${step.from.offset}`);
+  }
+  const isRead = ({ in: kind, offset, size }: NewIso['carried'][number]): boolean => {
+    for (let at = 0; at < size; at += LARGEST_MOVE)
+      if (read.has(`${kind} ${offset + at}`)) return true;
+    return false;
+  };
+  for (const kind of ['delta', 'patched'] as const) {
+    const extents = carried.filter((extent) => extent.in === kind && isRead(extent));
+    if (extents.length === 0) continue;
+    await requireVerified(paths[kind], extents.map(toIndexExtent), {
+      signal,
+      onProgress: () => undefined,
+    });
+  }
+}
+
+/**
+ * What changing an ISO in place has achieved.
+ *
+ *     {"delta":"sha256:...","now":{...},"old":{...},"run":"..."}    what is applied, what the ISO becomes, what it was
+ *     <n>                                               the first n steps are on the disk
+ *
+ * Both ISOs stand in it because the index that names their extents is overwritten soon. A torn last line is ignored.
+ */
+export type StepJournal = {
+  /** Names the delta, and with it both ISOs. */
+  readonly delta: string;
+  /** Stands on the medium, too: two media may be half-way by one delta. */
+  readonly run: string;
+  readonly old: OldIso;
+  readonly now: NewIso;
+  /** Steps that are on the disk. */
+  readonly done: number;
+};
+
+/** Undefined where there is none. */
+export async function readStepJournal(path: string): Promise<StepJournal | undefined> {
+  const text = (await readOwnFile(path))?.toString('utf8');
+  const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
+  if (!head?.startsWith('{')) return undefined;
+  const journal = parseJsonObject(head);
+  if (!journal) return undefined;
+  const { delta, now, old, run } = journal as unknown as StepJournal;
+  return { delta, now, old, run, done: Number(lines.at(-1) ?? 0) };
+}
+
+/** Writes the first line, and opens the journal to append; `note` returns when the line is on the disk. */
+export async function startStepJournal(
+  path: string,
+  { delta, now, old, run, done }: StepJournal,
+): Promise<{
+  readonly note: (done: number) => Promise<void>;
+  readonly close: () => Promise<void>;
+}> {
+  await writeFileAtomic(path, `${JSON.stringify({ delta, now, old, run })}\n${done}\n`);
+  const file: FileHandle = await openOwnFile(path, { create: false, append: true });
+  return {
+    async note(count) {
+      try {
+        await file.appendFile(`${count}\n`);
+        await file.datasync();
+      } catch (error) {
+        throw explainWriteError(error, path);
+      }
+    },
+    close: () => file.close(),
+  };
+}
 
 export type InPlaceOptions = {
   /** What the journal and what is saved aside are called, less their endings. */

@@ -1,0 +1,264 @@
+import { digestOf, type Digest } from '../base/digest.ts';
+import { IntegrityError } from '../base/errors.ts';
+import type { RandomAccess, ByteRange } from '../base/random-access.ts';
+import { parseIgnition } from '../ignition/config.ts';
+import { decodeInitrd, encodeInitrd } from '../ignition/initrd.ts';
+import { findEmbedArea, type EmbedArea, type ReadableIso } from '../iso/coreos/embed-area.ts';
+import {
+  readKargAreas,
+  type KargAreas,
+  encodeKargs,
+  type KargsFiller,
+  editKargs,
+  requireMenuWords,
+  locateKargAreas,
+} from '../iso/coreos/kargs.ts';
+import type { CustomValues, Keyfile } from '../openshift/agent/values.ts';
+import {
+  type IndexExtent,
+  type MediaIndex,
+  type MutableArea,
+  PRISTINE_IGNITION_PATH,
+} from './media-index.ts';
+import type { IsoFiles } from './open.ts';
+
+/** Bytes that replace those of an ISO: sorted, without overlap, sizes unchanged. */
+export type OverlayPart = { readonly offset: number; readonly bytes: Uint8Array };
+
+/** An image as it reads with other bytes in some places. Closing it closes the image. */
+export const overlayAccess = (
+  image: RandomAccess,
+  parts: readonly OverlayPart[],
+): RandomAccess => ({
+  ...image,
+  read: overlayRead(image.read, parts),
+});
+
+/** The same of a function that reads. */
+export const overlayRead =
+  (read: RandomAccess['read'], parts: readonly OverlayPart[]): RandomAccess['read'] =>
+  async (offset, size, buffer) => {
+    const bytes = await read(offset, size, buffer);
+    applyParts(bytes, offset, parts);
+    return bytes;
+  };
+
+/** Replaces what of `bytes`, which begin at `offset` of the image, belongs to a part. */
+export function applyParts(bytes: Uint8Array, offset: number, parts: readonly OverlayPart[]): void {
+  for (const part of parts) {
+    const from = Math.max(offset, part.offset);
+    const to = Math.min(offset + bytes.length, part.offset + part.bytes.length);
+    if (from >= to) continue;
+    bytes.set(part.bytes.subarray(from - part.offset, to - part.offset), from - offset);
+  }
+}
+
+export const sortParts = (parts: readonly OverlayPart[]): readonly OverlayPart[] =>
+  parts.toSorted((a, b) => a.offset - b.offset);
+
+/** The places of a live ISO of CoreOS that are there to be changed, and what is in them. */
+export type LiveAreas = {
+  readonly embed: EmbedArea & { readonly bytes: Uint8Array };
+  /** Absent on images from before there were any. */
+  readonly kargs?: KargAreas;
+};
+
+/** What the embed area holds. */
+export type Embedded = {
+  /** JSON text. */
+  readonly config?: string;
+  /** Network profiles that the initramfs takes over. */
+  readonly keyfiles: readonly Keyfile[];
+  /** Files that other tools put there, by their paths in the initramfs. */
+  readonly others?: ReadonlyMap<string, Uint8Array>;
+};
+
+const CONFIG = 'config.ign';
+const NETWORK = 'etc/coreos-firstboot-network';
+
+/** @throws IntegrityError `iso.no-embed-area`, `kargs.areas-differ` and the like */
+export async function readLiveAreas(iso: ReadableIso): Promise<LiveAreas> {
+  const area = await findEmbedArea(iso);
+  const embed = { ...area, bytes: await iso.readBytes(area.offset, area.size) };
+  try {
+    return { embed, kargs: await readKargAreas(iso) };
+  } catch (error) {
+    if (error instanceof IntegrityError && error.code === 'kargs.no-areas') return { embed };
+    throw error;
+  }
+}
+
+/** @throws IntegrityError where the bytes are no initrd */
+export async function decodeEmbedded(bytes: Uint8Array): Promise<Embedded> {
+  const keyfiles: Keyfile[] = [];
+  const others = new Map<string, Uint8Array>();
+  let config: string | undefined;
+  for (const [name, data] of await decodeInitrd(bytes)) {
+    const content = Buffer.from(data).toString('utf8');
+    if (name === CONFIG) config = content;
+    else if (name.startsWith(`${NETWORK}/`)) {
+      keyfiles.push({ name: name.slice(NETWORK.length + 1), content });
+    } else others.set(name, data);
+  }
+  return { keyfiles, others, ...(config !== undefined && { config }) };
+}
+
+/** The initrd for an embed area; empty where there is nothing to embed: CoreOS embeds no empty archive. */
+export function encodeEmbedded({ config, keyfiles, others = new Map() }: Embedded): Uint8Array {
+  const files = new Map<string, Uint8Array>([
+    ...others,
+    ...(config === undefined ? [] : [[CONFIG, Buffer.from(config)] as const]),
+    ...keyfiles.map(({ name, content }) => [`${NETWORK}/${name}`, Buffer.from(content)] as const),
+  ]);
+  // The kernel makes no directory that the archive does not name.
+  const paths = new Set([...files.keys()].toSorted().flatMap(listPaths));
+  const members = [...paths].map((name) => {
+    const data = files.get(name);
+    return { name, mode: data ? 0o100600 : 0o040755, data: data ?? new Uint8Array() };
+  });
+  return members.length === 0 ? new Uint8Array() : encodeInitrd(members);
+}
+
+/** `a`, `a/b` and `a/b/c` of `a/b/c`. */
+const listPaths = (path: string): readonly string[] =>
+  path.split('/').map((_, at, parts) => parts.slice(0, at + 1).join('/'));
+
+/** The whole area: the archive, and zeros behind it. */
+export function planEmbedPart({ offset, size }: ByteRange, archive: Uint8Array): OverlayPart {
+  if (archive.length > size) {
+    throw new IntegrityError(
+      'customize.too-large',
+      `compressed Ignition config takes ${archive.length} bytes, but its area has ${size}`,
+      {
+        expected: `at most ${size}`,
+        found: String(archive.length),
+        hint: 'embed less, or build the ISO with a larger area',
+      },
+    );
+  }
+  const bytes = new Uint8Array(size);
+  bytes.set(archive);
+  return { offset, bytes };
+}
+
+/** Where kernel arguments stand, and what ends them there. */
+export type KargPlaces = {
+  readonly size: number;
+  readonly areas: readonly (KargsFiller & {
+    readonly offset: number;
+    /** Of its file, where that is known. */
+    readonly path?: string | undefined;
+  })[];
+};
+
+/**
+ * The same arguments in every area.
+ *
+ * @throws UsageError `kargs.too-large`
+ */
+export const planKargParts = ({ areas, size }: KargPlaces, text: string): readonly OverlayPart[] =>
+  areas.map((area) => ({ offset: area.offset, bytes: encodeKargs(text, size, area) }));
+
+/**
+ * The default arguments without some and with others, in every area.
+ *
+ * @throws UsageError `kargs.special`, `kargs.too-large`
+ */
+export function planEditedKargs(
+  places: KargPlaces & { readonly default: string },
+  { append = [], remove = [] }: NonNullable<CustomValues['kargs']>,
+): readonly OverlayPart[] {
+  // Boot images of s390x have no menu.
+  const isMenu = ({ path = 'grub.cfg' }): boolean => /\.cfg$/i.test(path);
+  if (places.areas.some(isMenu)) requireMenuWords(append);
+  return planKargParts(places, editKargs(places.default, { append, remove }));
+}
+
+/** Far above any Ignition config that a machine boots with. */
+const LIMIT = 64 * 1024 * 1024;
+
+/** The config of a medium of ours as it is without values of a site, packed; undefined on other images. */
+export async function readPristineArchive(
+  iso: Pick<IsoFiles, 'find' | 'readFile'>,
+): Promise<Uint8Array | undefined> {
+  const node = await iso.find(PRISTINE_IGNITION_PATH);
+  return node?.kind === 'file' ? iso.readFile(node, LIMIT) : undefined;
+}
+
+/**
+ * The areas of a medium of ours as they are without values of a site, by what else is on the medium.
+ *
+ * @throws IntegrityError `customize.pristine` where that does not make what the index names
+ */
+export async function planPristine(
+  iso: Pick<IsoFiles, 'find' | 'readFile' | 'readBytes'>,
+  areas: readonly MutableArea[],
+): Promise<readonly OverlayPart[]> {
+  const archive = await readPristineArchive(iso);
+  const kargs = await locateKargAreas(iso);
+  const parts = sortParts([
+    ...areas
+      .filter(({ kind }) => kind === 'ignition')
+      .map((area) => planEmbedPart(area, archive ?? new Uint8Array())),
+    ...planKargParts(kargs, kargs.default),
+  ]);
+  for (const { offset, size, digest } of areas) {
+    const part = parts.find((each) => each.offset === offset && each.bytes.length === size);
+    const found = part && digestOf(part.bytes);
+    if (found === digest) continue;
+    throw new IntegrityError(
+      'customize.pristine',
+      `${PRISTINE_IGNITION_PATH} and coreos/kargs.json do not make the area at byte ${offset}`,
+      { expected: digest, found: found ?? 'nothing', hint: 'repair the ISO with "sealift repair"' },
+    );
+  }
+  return parts;
+}
+
+/** The extents of an index with the digests that they have without values of a site. */
+export const withPristineDigests = ({
+  extents,
+}: Pick<MediaIndex, 'extents'>): readonly IndexExtent[] =>
+  extents.map((extent) => {
+    const { offset, size, paths, pristine } = extent;
+    return pristine ? { offset, size, paths, digest: pristine } : extent;
+  });
+
+/** Whether an area has other bytes than these. */
+export async function isCustomised(
+  { readBytes }: Pick<IsoFiles, 'readBytes'>,
+  parts: readonly OverlayPart[],
+): Promise<boolean> {
+  for (const { offset, bytes } of parts) {
+    const found = await readBytes(offset, bytes.length);
+    if (!Buffer.from(found).equals(bytes)) return true;
+  }
+  return false;
+}
+
+/** What is wrong with an area for an Ignition config, whatever values it has; undefined where nothing is. */
+export async function explainArea(bytes: Uint8Array): Promise<string | undefined> {
+  try {
+    const { config } = await decodeEmbedded(bytes);
+    if (config === undefined) return 'has no Ignition config, which the medium had at first';
+    parseIgnition(config, 'the embedded Ignition config');
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof IntegrityError)) throw error;
+    return `has no Ignition config that can be read: ${error.message}`;
+  }
+}
+
+/**
+ * Names every byte of a medium of ours: its index, and what its areas have instead of what the index says. Undefined for
+ * media whose index has no digest.
+ */
+export async function identifyIso(
+  { digest, mutable = [] }: MediaIndex,
+  read: RandomAccess['read'],
+): Promise<Digest | undefined> {
+  const found: Digest[] = [];
+  for (const { offset, size } of mutable) found.push(digestOf(await read(offset, size)));
+  const isPristine = mutable.every((area, at) => area.digest === found[at]);
+  return digest === undefined || isPristine ? digest : digestOf([digest, ...found].join('\n'));
+}

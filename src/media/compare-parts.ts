@@ -1,0 +1,239 @@
+import { groupBy, withoutUndefined } from '../base/lists.ts';
+import { formatCanonicalJson } from '../base/text/json.ts';
+import {
+  type IndexImage,
+  type IndexCatalog,
+  type IndexPackage,
+  INDEX_PATH,
+  REGISTRY_ROOT,
+  UPGRADE_REGISTRY_ROOT,
+  type IndexExtent,
+} from './media-index.ts';
+
+/** What two lists do not have in common, each list sorted. */
+export type Changes<Item> = {
+  readonly added: readonly Item[];
+  readonly removed: readonly Item[];
+  readonly changed: readonly { readonly old: Item; readonly new: Item }[];
+  /** How many are the same in both. */
+  readonly unchanged: number;
+};
+
+/** A thing of a medium, and a text that is the same only where the thing is. */
+export type Compared<Item> = { readonly item: Item; readonly content: string };
+
+/** Compares things by their keys, in the order of the keys. */
+export function listChanges<Item>(
+  old: ReadonlyMap<string, Compared<Item>>,
+  now: ReadonlyMap<string, Compared<Item>>,
+): Changes<Item> {
+  const added: Item[] = [];
+  const removed: Item[] = [];
+  const changed: { readonly old: Item; readonly new: Item }[] = [];
+  for (const key of [...new Set([...old.keys(), ...now.keys()])].sort()) {
+    const [before, after] = [old.get(key), now.get(key)];
+    if (after === undefined && before) removed.push(before.item);
+    if (before === undefined && after) added.push(after.item);
+    if (before && after && before.content !== after.content) {
+      changed.push({ old: before.item, new: after.item });
+    }
+  }
+  return { added, removed, changed, unchanged: old.size - removed.length - changed.length };
+}
+
+/** How many things differ. */
+export const countChanges = ({ added, removed, changed }: Changes<unknown>): number =>
+  added.length + removed.length + changed.length;
+
+export type ComparedImage = {
+  /** The component, or the name that the configuration or the operator gives. */
+  readonly name: string;
+  readonly set: string;
+  /** Where it comes from, by digest. */
+  readonly source: string;
+  /** Of the manifest or list that its tags name. */
+  readonly digest: string;
+  /** How many manifests of it are carried. */
+  readonly manifests: number;
+};
+
+type Left = { readonly old: readonly IndexImage[]; readonly now: readonly IndexImage[] };
+type Pair = { readonly old: IndexImage; readonly new: IndexImage };
+
+const SEPARATOR = '\n';
+
+const byName = ({ set, name }: IndexImage): string => [set, name].join(SEPARATOR);
+
+const byContent = (image: IndexImage): string =>
+  [byName(image), ...image.manifests].join(SEPARATOR);
+
+/** The repository of a source without its tag and digest. */
+const bySource = ({ set, source }: IndexImage): string =>
+  [set, source.replace(/@.*$/, '').replace(/:[^/:]*$/, '')].join(SEPARATOR);
+
+/**
+ * Compares images by set and name. The image of a bundle has the bundle's version in its name: what has no
+ * image of its name on the other medium is compared with the only one of its source's repository.
+ */
+export function compareImages(
+  old: readonly IndexImage[],
+  now: readonly IndexImage[],
+): Changes<ComparedImage> {
+  const same = pairUp({ old, now }, byContent, (olds, news) => Math.min(olds, news));
+  const named = pairUp(same.left, byName, onlyOne);
+  const moved = pairUp(named.left, bySource, onlyOne);
+  return {
+    added: sort(moved.left.now).map(describe),
+    removed: sort(moved.left.old).map(describe),
+    changed: [...named.pairs, ...moved.pairs]
+      .sort((a, b) => compare(a.new, b.new))
+      .map((pair) => ({ old: describe(pair.old), new: describe(pair.new) })),
+    unchanged: same.pairs.length,
+  };
+}
+
+const onlyOne = (olds: number, news: number): number => (olds === 1 && news === 1 ? 1 : 0);
+
+/** Pairs of images with one key, as many as `countPairs` says for their numbers, and what is left. */
+function pairUp(
+  { old, now }: Left,
+  keyOf: (image: IndexImage) => string,
+  countPairs: (olds: number, news: number) => number,
+): { readonly pairs: readonly Pair[]; readonly left: Left } {
+  const [olds, news] = [groupBy(old, keyOf), groupBy(now, keyOf)];
+  const pairs = [...olds].flatMap(([key, group]): readonly Pair[] => {
+    const others = news.get(key) ?? [];
+    const count = countPairs(group.length, others.length);
+    return group.slice(0, count).flatMap((old, at) => {
+      const other = others[at];
+      return other === undefined ? [] : [{ old, new: other }];
+    });
+  });
+  const paired = new Set(pairs.flatMap((pair) => [pair.old, pair.new]));
+  const isLeft = (image: IndexImage): boolean => !paired.has(image);
+  return { pairs, left: { old: old.filter(isLeft), now: now.filter(isLeft) } };
+}
+
+const sort = (images: readonly IndexImage[]): readonly IndexImage[] => images.toSorted(compare);
+
+function compare(a: IndexImage, b: IndexImage): number {
+  const [first, second] = [byContent(a), byContent(b)];
+  if (first === second) return 0;
+  return first < second ? -1 : 1;
+}
+
+const describe = ({ name, set, source, manifests }: IndexImage): ComparedImage => ({
+  name,
+  set,
+  source,
+  digest: manifests[0] ?? '',
+  manifests: manifests.length,
+});
+
+/** A package of a catalog. */
+export type ComparedOperator = {
+  readonly catalog: string;
+  readonly package: string;
+  /** Of the head of the default channel, which OLM installs where nothing else is asked for. */
+  readonly version?: string;
+  readonly defaultChannel?: string;
+  readonly channels: readonly string[];
+  /** Of all bundles; a bundle without a version by its name. */
+  readonly versions: readonly string[];
+};
+
+type Catalogs = readonly IndexCatalog[];
+
+/** Compares packages by their names and the repository of their catalog, whatever its tag is. */
+export const compareOperators = (old: Catalogs, now: Catalogs): Changes<ComparedOperator> =>
+  listChanges(listOperators(old), listOperators(now));
+
+function listOperators(catalogs: Catalogs): ReadonlyMap<string, Compared<ComparedOperator>> {
+  const operators = new Map<string, Compared<ComparedOperator>>();
+  for (const { name: catalog, packages } of catalogs) {
+    const repository = catalog.replace(/@.*$/, '').replace(/:[^/:]*$/, '');
+    for (const one of packages) {
+      // A second catalog of the same repository is one of its own.
+      const key = [one.name, repository].join('\n');
+      operators.set(operators.has(key) ? [one.name, catalog].join('\n') : key, {
+        item: describeOfCompareOperators(catalog, one),
+        content: formatCanonicalJson(one),
+      });
+    }
+  }
+  return operators;
+}
+
+function describeOfCompareOperators(catalog: string, one: IndexPackage): ComparedOperator {
+  const { name, defaultChannel, channels, bundles } = one;
+  const nameVersion = (bundle: IndexPackage['bundles'][number]): string =>
+    bundle.version ?? bundle.name;
+  const head = channels.find((channel) => channel.name === defaultChannel)?.head;
+  const bundle = bundles.find((bundle) => bundle.name === head);
+  return {
+    catalog,
+    package: name,
+    ...withoutUndefined({ version: bundle && nameVersion(bundle), defaultChannel }),
+    channels: channels.map((channel) => channel.name),
+    versions: bundles.map(nameVersion),
+  };
+}
+
+/** Bytes of the extents that the indexes name. */
+export type ComparedBytes = {
+  /** Of the new medium that are anywhere on the old one. */
+  readonly shared: number;
+  /** Of the new medium that are at the same place on the old one. */
+  readonly inPlace: number;
+  /** Of the new medium that are not on the old one. */
+  readonly new: number;
+  /** Of the old medium that are not on the new one. */
+  readonly gone: number;
+};
+
+type Extents = readonly IndexExtent[];
+
+/** Compares bytes by digest. An index has no digest in itself; `isSameIndex` speaks for it. */
+export function compareBytes(old: Extents, now: Extents, isSameIndex: boolean): ComparedBytes {
+  const [oldDigests, digests] = [listDigests(old), listDigests(now)];
+  const isOn = (others: ReadonlySet<string>, { digest }: IndexExtent): boolean =>
+    digest === undefined ? isSameIndex : others.has(digest);
+  const places = new Map(old.map(({ offset, digest }) => [offset, digest]));
+  const bytes = { shared: 0, inPlace: 0, new: 0, gone: 0 };
+  for (const extent of now) {
+    const { size, offset, digest } = extent;
+    if (!isOn(oldDigests, extent)) {
+      bytes.new += size;
+      continue;
+    }
+    bytes.shared += size;
+    if (places.has(offset) && places.get(offset) === digest) bytes.inPlace += size;
+  }
+  for (const extent of old) if (!isOn(digests, extent)) bytes.gone += extent.size;
+  return bytes;
+}
+
+const listDigests = (extents: Extents): ReadonlySet<string> =>
+  new Set(extents.flatMap(({ digest }) => digest ?? []));
+
+/** Without a digest: a file may hold little more than a secret. */
+export type ComparedFile = { readonly path: string };
+
+/** Compares the files outside of the registry: the base with its kernel, and what was put beside it. */
+export const compareFiles = (old: Extents, now: Extents): Changes<ComparedFile> =>
+  listChanges(listFiles(old), listFiles(now));
+
+const REGISTRIES = [`${REGISTRY_ROOT}/`, `${UPGRADE_REGISTRY_ROOT}/`];
+
+/** A file has several extents where it is large, or where a part of it was patched. */
+function listFiles(extents: Extents): ReadonlyMap<string, Compared<ComparedFile>> {
+  const files = new Map<string, Compared<ComparedFile>>();
+  for (const { size, digest, paths } of extents) {
+    for (const path of paths) {
+      if (path === INDEX_PATH || REGISTRIES.some((root) => path.startsWith(root))) continue;
+      const content = `${files.get(path)?.content ?? ''}${size} ${digest ?? ''}\n`;
+      files.set(path, { item: { path }, content });
+    }
+  }
+  return files;
+}

@@ -1,0 +1,201 @@
+import { withoutUndefined } from '../base/lists.ts';
+import { digestCanonicalJson } from '../base/text/json.ts';
+import {
+  type IgnitionPart,
+  readCompared,
+  type ComparedConfig,
+  type ComparedMedium,
+} from './compare-configs.ts';
+import {
+  compareBytes,
+  compareFiles,
+  type ComparedBytes,
+  type ComparedFile,
+  compareImages,
+  type ComparedImage,
+  compareOperators,
+  type ComparedOperator,
+  listChanges,
+  type Changes,
+} from './compare-parts.ts';
+import { type MediaIndex, INDEX_PATH } from './media-index.ts';
+import type { Medium } from './open.ts';
+
+/** What a medium is. Absent members are unknown, or the medium has none. */
+type Identity = {
+  /** Bytes. */
+  readonly size: number;
+  readonly product?: string;
+  readonly release?: MediaIndex['release'];
+  readonly base?: string;
+  /** Versions of its releases whose signature was not verified. */
+  readonly unsigned?: readonly string[];
+  readonly indexDigest?: string;
+};
+
+export type ComparedIgnition = {
+  readonly config: 'embedded' | 'bootstrap';
+  /** `changed` without changes of parts: the same parts in another form or order. */
+  readonly state: 'added' | 'removed' | 'changed' | 'unchanged';
+  readonly parts: Changes<IgnitionPart>;
+};
+
+export type ComparedArguments = {
+  readonly old: string;
+  readonly new: string;
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+};
+
+/** What could not be compared, because one of the media does not tell. */
+export type NotCompared = {
+  readonly what: string;
+  readonly medium: 'old' | 'new';
+  readonly reason: string;
+};
+
+/** What two media do not have in common. Plain JSON without secrets; sizes are bytes. */
+export type MediaComparison = {
+  /** Whether no difference was found in what was compared. */
+  readonly same: boolean;
+  readonly old: Identity;
+  readonly new: Identity;
+  readonly operators?: Changes<ComparedOperator>;
+  readonly images?: Changes<ComparedImage>;
+  readonly bytes?: ComparedBytes;
+  readonly files?: Changes<ComparedFile>;
+  readonly kernelArguments?: ComparedArguments;
+  readonly ignition: readonly ComparedIgnition[];
+  readonly notCompared: readonly NotCompared[];
+};
+
+/**
+ * Compares two media by their indexes, kernel arguments and Ignition configs. No blob is read.
+ *
+ * @throws ConfigError `iso.unreadable`; IntegrityError where not even the directories can be read
+ */
+export async function compareMedia(old: Medium, now: Medium): Promise<MediaComparison> {
+  return compareRead(await readCompared(old), await readCompared(now));
+}
+
+function compareRead(old: ComparedMedium, now: ComparedMedium): MediaComparison {
+  const [oldIndex, index] = [old.index.value, now.index.value];
+  const isSameIndex = digestIndex(oldIndex) === digestIndex(index);
+  const parts = {
+    ...(oldIndex && index && compareIndexes(oldIndex, index, isSameIndex)),
+    ...compareArguments(old.kernelArguments.value, now.kernelArguments.value),
+    ignition: [
+      ...compareConfigs('embedded', old.embedded, now.embedded),
+      ...compareConfigs('bootstrap', old.bootstrap, now.bootstrap),
+    ],
+  };
+  const { kernelArguments, ignition } = parts;
+  return {
+    ...parts,
+    same:
+      isSameIndex &&
+      old.size === now.size &&
+      kernelArguments?.old === kernelArguments?.new &&
+      ignition.every(({ state }) => state === 'unchanged'),
+    old: identify(old),
+    new: identify(now),
+    notCompared: [...listUnknown('old', old), ...listUnknown('new', now)],
+  };
+}
+
+/** Media of the first versions have an index without a digest. */
+const digestIndex = (index: MediaIndex | undefined): string | undefined =>
+  index && (index.digest ?? digestCanonicalJson(index));
+
+function identify({ size, index }: ComparedMedium): Identity {
+  if (!index.value) return { size };
+  const { product, release, base, unsigned, digest } = index.value;
+  return {
+    size,
+    product,
+    release,
+    ...withoutUndefined({ base: base?.digest, unsigned, indexDigest: digest }),
+  };
+}
+
+const compareIndexes = (
+  old: MediaIndex,
+  now: MediaIndex,
+  isSameIndex: boolean,
+): Pick<MediaComparison, 'operators' | 'images' | 'bytes' | 'files'> => ({
+  ...(namesCatalogs(old) &&
+    namesCatalogs(now) && {
+      operators: compareOperators(old.catalogs ?? [], now.catalogs ?? []),
+    }),
+  images: compareImages(old.images, now.images),
+  bytes: compareBytes(old.extents, now.extents, isSameIndex),
+  files: compareFiles(old.extents, now.extents),
+});
+
+/** Whether an index without catalogs is one of a medium without operators. */
+const namesCatalogs = ({ format }: MediaIndex): boolean => format !== 1;
+
+function compareArguments(
+  old: string | undefined,
+  now: string | undefined,
+): Pick<MediaComparison, 'kernelArguments'> {
+  if (old === undefined || now === undefined) return {};
+  const [before, after] = [splitWords(old), splitWords(now)];
+  const added = without(after, before);
+  return { kernelArguments: { old, new: now, added, removed: without(before, after) } };
+}
+
+const splitWords = (text: string): readonly string[] => text.split(/\s+/).filter(Boolean);
+
+/** A list without the items of another, each as often as it is there: arguments may be repeated. */
+function without(items: readonly string[], others: readonly string[]): readonly string[] {
+  const counts = new Map<string, number>();
+  for (const other of others) counts.set(other, (counts.get(other) ?? 0) + 1);
+  return items.filter((item) => {
+    const count = counts.get(item) ?? 0;
+    counts.set(item, count - 1);
+    return count <= 0;
+  });
+}
+
+type ReadConfig = ComparedMedium['embedded'];
+
+/** One comparison, or none where neither medium has the config or one of them is damaged. */
+function compareConfigs(
+  config: ComparedIgnition['config'],
+  { value: old, problem }: ReadConfig,
+  { value: now, problem: newProblem }: ReadConfig,
+): readonly ComparedIgnition[] {
+  if (problem !== undefined || newProblem !== undefined || !(old ?? now)) return [];
+  const parts = listChanges(old?.parts ?? new Map(), now?.parts ?? new Map());
+  return [{ config, state: findState(old, now), parts }];
+}
+
+function findState(
+  old: ComparedConfig | undefined,
+  now: ComparedConfig | undefined,
+): ComparedIgnition['state'] {
+  if (!old) return 'added';
+  if (!now) return 'removed';
+  return old.text === now.text ? 'unchanged' : 'changed';
+}
+
+/** Media that do not boot have no kernel arguments and no Ignition config to compare. */
+function listUnknown(medium: 'old' | 'new', compared: ComparedMedium): readonly NotCompared[] {
+  const { index, kernelArguments, embedded, bootstrap } = compared;
+  const boots = index.value === undefined || index.value.base !== undefined;
+  const isOld = index.value !== undefined && !namesCatalogs(index.value);
+  const reasons: readonly (readonly [string, string | undefined])[] = [
+    [
+      'release, operators, images and bytes',
+      index.value ? undefined : (index.problem ?? `there is no ${INDEX_PATH}`),
+    ],
+    ['operators', isOld ? 'its index has format 1, which does not name catalogs' : undefined],
+    ['kernel arguments and Ignition configs', boots ? kernelArguments.problem : undefined],
+    ['Ignition config of the embed area', embedded.problem],
+    ['bootstrap Ignition config', bootstrap.problem],
+  ];
+  return reasons.flatMap(([what, reason]) =>
+    reason === undefined ? [] : [{ what, medium, reason }],
+  );
+}

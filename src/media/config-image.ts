@@ -1,0 +1,142 @@
+import { IntegrityError, type FileProblem } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { parseIgnition } from '../ignition/config.ts';
+import type { IsoImage } from '../iso/read/open.ts';
+import {
+  describeCluster,
+  findCautions,
+  type ConfiguredCluster,
+} from '../openshift/agent/cluster.ts';
+import {
+  CONFIG_ARCHIVE_PATH,
+  decodeConfigArchive,
+  MAX_ARCHIVE_SIZE,
+  type ConfigArchive,
+  describeLiveSystem,
+  findReleaseImage,
+  type LiveSystem,
+} from '../openshift/agent/live-system.ts';
+import {
+  findArchiveObstacles,
+  findLabelObstacle,
+  findMediumObstacles,
+  type Obstacle,
+} from '../openshift/agent/obstacles.ts';
+import { readIndex } from './media-index.ts';
+import { describeDamage, useMedium, readBootstrapIgnition, readEmbeddedIgnition } from './open.ts';
+
+type NamedFile = {
+  readonly path: string;
+  /** As the user named it. */
+  readonly shownAs: string;
+};
+
+/** Whether a medium takes a configuration image, and what the image configures. */
+export type ConfigImageCheck = {
+  readonly fits: boolean;
+  /** Why the medium does not take it; empty when it does. */
+  readonly obstacles: readonly FileProblem[];
+  /** What the medium takes and the installation may stop at. */
+  readonly cautions: readonly string[];
+  /** The release that the medium installs; absent where its Ignition config names none. */
+  readonly releaseImage?: string;
+  /** Absent where the image has no readable archive. */
+  readonly cluster?: ConfiguredCluster;
+};
+
+/**
+ * Checks the image that `openshift-install agent create config-image` made against a live ISO, by the
+ * rules of the loader in the live system (installer: `load-config-iso.sh`). No more than 16 MiB of the
+ * image are read, which unpack to 32 MiB at most.
+ *
+ * @throws ConfigError `iso.unreadable`; IntegrityError where either is not an ISO, or the medium not a
+ * live ISO
+ */
+export async function checkConfigImage(
+  image: NamedFile,
+  medium: NamedFile,
+): Promise<ConfigImageCheck> {
+  const { system, architecture } = await readMedium(medium.path);
+  const { label, archive, problem } = await readImage(image.path);
+  const cluster = archive && describeCluster(archive);
+  const releaseImage = system.clusterImageSet && findReleaseImage(system.clusterImageSet);
+  const ofImage = [
+    ...findLabelObstacle(label),
+    ...(problem ? [problem] : []),
+    ...(archive ? findArchiveObstacles(system, archive) : []),
+  ];
+  const obstacles = [
+    ...findMediumObstacles(system).map((obstacle) => describeObstacle(obstacle, medium)),
+    ...ofImage.map((obstacle) => describeObstacle(obstacle, image)),
+  ];
+  return {
+    fits: obstacles.length === 0,
+    obstacles,
+    cautions:
+      archive && cluster
+        ? findCautions(system, archive, { cluster, ...(architecture && { architecture }) })
+        : [],
+    ...withoutUndefined({ releaseImage, cluster }),
+  };
+}
+
+const describeObstacle = (obstacle: Obstacle, { shownAs }: NamedFile): FileProblem => ({
+  severity: 'error',
+  file: shownAs,
+  ...obstacle,
+});
+
+type Medium = { readonly system: LiveSystem; readonly architecture?: string };
+
+async function readMedium(path: string): Promise<Medium> {
+  return useMedium(path, async (iso) => {
+    const bootstrap = await readBootstrapIgnition(iso);
+    const embedded = await readEmbeddedIgnition(iso);
+    const index = await readIndex(iso);
+    const system = describeLiveSystem([
+      ...(bootstrap === undefined ? [] : [parseIgnition(bootstrap, 'bootstrap Ignition config')]),
+      ...(embedded === undefined ? [] : [parseIgnition(embedded, 'embedded Ignition config')]),
+    ]);
+    return { system, ...(index && { architecture: index.release.architecture }) };
+  });
+}
+
+type Image = {
+  readonly label: string;
+  readonly archive?: ConfigArchive;
+  /** Why there is none. */
+  readonly problem?: Obstacle;
+};
+
+async function readImage(path: string): Promise<Image> {
+  return useMedium(path, async (iso) => {
+    const label = iso.volume.volumeId;
+    return { label, ...(await readArchive(iso)) };
+  });
+}
+
+/** What is damaged in the image is a reason not to take it, as for the loader. */
+async function readArchive(iso: IsoImage): Promise<Omit<Image, 'label'>> {
+  try {
+    const node = await iso.find(CONFIG_ARCHIVE_PATH);
+    if (node?.kind === 'file') {
+      return { archive: await decodeConfigArchive(await iso.readFile(node, MAX_ARCHIVE_SIZE)) };
+    }
+    return { problem: describeAbsent(node === undefined ? 'no such file' : `a ${node.kind}`) };
+  } catch (error) {
+    const problem = describeDamage(error);
+    if (problem === undefined) throw error;
+    const code = error instanceof IntegrityError ? error.code : undefined;
+    const isLarge = code === 'iso.file-too-large';
+    const hint = isLarge ? 'leave large manifests out' : 'make or copy the image again';
+    return { problem: { code: 'image.archive', problem, hint } };
+  }
+}
+
+const describeAbsent = (found: string): Obstacle => ({
+  code: 'image.no-archive',
+  problem: `the ISO has no ${CONFIG_ARCHIVE_PATH}`,
+  expected: 'a file',
+  found,
+  hint: 'give the agentconfig.noarch.iso of "openshift-install agent create config-image"',
+});

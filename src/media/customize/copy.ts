@@ -1,0 +1,213 @@
+import { rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { digestOf } from '../../base/digest.ts';
+import { nameAside, sweepAside } from '../../base/disk/aside.ts';
+import { cloneFile } from '../../base/disk/copy.ts';
+import { explainWriteError } from '../../base/disk/disk-errors.ts';
+import { makeDirectory, syncDirectory, writeWhole } from '../../base/disk/files.ts';
+import { openOwnFile } from '../../base/disk/open-file.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import type { RandomAccess } from '../../base/random-access.ts';
+import { parseIgnition } from '../../ignition/config.ts';
+import type { LiveGraft } from '../../iso/coreos/graft.ts';
+import type { Extent, Layout } from '../../iso/extent.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
+import { configure } from '../../openshift/agent/configure.ts';
+import {
+  describeLiveSystem,
+  findReleaseImage,
+  findScalar,
+} from '../../openshift/agent/live-system.ts';
+import type { CustomValues } from '../../openshift/agent/values.ts';
+import { compareReleases, type KnownRelease } from '../../openshift/release/version.ts';
+import { namesBeside } from '../../outputs/file.ts';
+import {
+  overlayAccess,
+  type OverlayPart,
+  encodeEmbedded,
+  planEditedKargs,
+  planEmbedPart,
+  planKargParts,
+  applyParts,
+  sortParts,
+} from '../areas.ts';
+import { type MutableArea, readIndex } from '../media-index.ts';
+
+export type CopyOptions = {
+  readonly output: string;
+  /** Whether the image is a file of this machine, whose blocks a copy may share. */
+  readonly isLocal: boolean;
+  /** Permission bits. */
+  readonly mode: number;
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytes: number, total?: number) => void;
+};
+
+const PIECE = 4 * 2 ** 20;
+
+/**
+ * Writes a copy of an image with other bytes in some places. It gets its name when all is there. Where the file system
+ * can, the copy shares the blocks of the original.
+ *
+ * @throws DiskError of writing; the signal's reason
+ */
+export async function copyWithParts(
+  image: RandomAccess,
+  parts: readonly OverlayPart[],
+  options: CopyOptions,
+): Promise<{ readonly cloned: boolean }> {
+  const { output } = options;
+  await makeDirectory(dirname(output));
+  await sweepAside(output);
+  const aside = await nameAside(output);
+  try {
+    const cloned = options.isLocal && (await cloneFile(image.path, aside));
+    await fill(aside, { image, parts, cloned, ...options });
+    await rm(namesBeside(output).checksum, { force: true });
+    await rm(namesBeside(output).report, { force: true });
+    await rename(aside, output);
+    await syncDirectory(dirname(output));
+    return { cloned };
+  } catch (error) {
+    await rm(aside, { force: true });
+    throw explainWriteError(error, output);
+  }
+}
+
+type Filling = CopyOptions & {
+  readonly image: RandomAccess;
+  readonly parts: readonly OverlayPart[];
+  readonly cloned: boolean;
+};
+
+async function fill(path: string, filling: Filling): Promise<void> {
+  const { image, parts, cloned, mode, signal, onProgress } = filling;
+  const file = await openOwnFile(path, { mode });
+  try {
+    await file.chmod(mode);
+    await file.truncate(image.size);
+    if (cloned) for (const { offset, bytes } of parts) await writeWhole(file, bytes, offset);
+    const { read, size } = overlayAccess(image, parts);
+    for (let at = cloned ? size : 0; at < size; at += PIECE) {
+      signal.throwIfAborted();
+      const bytes = await read(at, Math.min(PIECE, size - at));
+      // What is left out of a new file reads as zeros.
+      if (bytes.some((byte) => byte !== 0)) await writeWhole(file, bytes, at);
+      onProgress(at + bytes.length, size);
+    }
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+type Areas = LiveGraft['areas'];
+
+/** What an index says of the areas of a medium that has no values of a site. */
+export function describeAreas(
+  areas: Areas,
+  extents: readonly Extent[],
+  archive: Uint8Array,
+): readonly MutableArea[] {
+  const { embed, kargs } = locate(areas, extents);
+  const ignition = planEmbedPart(embed, archive);
+  return [
+    describe('ignition', ignition),
+    ...planKargParts(kargs, kargs.default).map((part) => describe('kernel-arguments', part)),
+  ];
+}
+
+const describe = (kind: MutableArea['kind'], { offset, bytes }: OverlayPart): MutableArea => ({
+  kind,
+  offset,
+  size: bytes.length,
+  digest: digestOf(bytes),
+});
+
+/**
+ * The layout of a medium that is built with values, and the bytes that its embed area then holds. The ISO is that which
+ * the same values make of the medium that is built without.
+ *
+ * @param pristine JSON text of the Ignition config
+ * @throws what `configure`, `planEmbedPart` and `planEditedKargs` throw
+ */
+export function configureLayout(
+  layout: Layout,
+  areas: Areas,
+  { pristine, values }: { readonly pristine: string; readonly values: CustomValues },
+): { readonly layout: Layout; readonly used: number } {
+  const { embed, kargs } = locate(areas, layout.extents);
+  const config = configure(pristine, values);
+  const archive = encodeEmbedded({ config, keyfiles: [] });
+  const parts = sortParts([
+    planEmbedPart(embed, archive),
+    ...planEditedKargs(kargs, values.kargs ?? {}),
+  ]);
+  const extents = layout.extents.map((extent) => overlay(extent, parts));
+  return { layout: { ...layout, extents }, used: archive.length };
+}
+
+function overlay(extent: Extent, parts: readonly OverlayPart[]): Extent {
+  const { offset, size, source } = extent;
+  const own = parts.filter(
+    (part) => part.offset < offset + size && part.offset + part.bytes.length > offset,
+  );
+  if (own.length === 0) return extent;
+  if (source.kind !== 'bytes') throw new Error(`extent at ${offset} has no bytes to change`);
+  const bytes = Buffer.from(source.bytes);
+  applyParts(bytes, offset, own);
+  return { ...extent, digest: digestOf(bytes), source: { kind: 'bytes', bytes } };
+}
+
+/** Offsets from the start of the image. */
+function locate({ embed, kargs }: Areas, extents: readonly Extent[]) {
+  const startOf = (path: string | undefined): number =>
+    path === undefined ? 0 : (extents.find(({ paths }) => paths.includes(path))?.offset ?? 0);
+  return {
+    embed: { offset: startOf(embed.path) + embed.offset, size: embed.size },
+    kargs: {
+      ...kargs,
+      areas: kargs.areas.map((area) => ({ ...area, offset: startOf(area.path) + area.offset })),
+    },
+  };
+}
+
+/**
+ * Refuses a ClusterImageSet of another release, as the installer does; so would the nodes, after they have booted.
+ *
+ * @param config JSON text of the Ignition config of the medium
+ * @param warn told where neither digests nor tags tell
+ * @throws ConfigError `customize.other-release`
+ */
+export async function requireRelease(
+  iso: IsoImage,
+  { config, given }: { readonly config: string | undefined; readonly given: string },
+  warn?: (text: string) => void,
+): Promise<void> {
+  const known = config === undefined ? undefined : await readRelease(iso, config);
+  const answer = known ? compareReleases(given, known) : 'same';
+  if (!known || answer === 'same') return;
+  const found = Object.values(known).join(', ');
+  if (answer === 'unknown') {
+    warn?.(`the ClusterImageSet names ${given}, which cannot be compared with the ISO's ${found}`);
+    return;
+  }
+  throw new ConfigError('customize.other-release', 'the ClusterImageSet is of another release', {
+    expected: found,
+    found: given,
+    hint: 'correct spec.releaseImage, or give the ISO of that release',
+  });
+}
+
+/** undefined where no ClusterImageSet is on the medium. */
+async function readRelease(iso: IsoImage, config: string): Promise<KnownRelease | undefined> {
+  const live = describeLiveSystem([parseIgnition(config, 'the embedded Ignition config')]);
+  const set = live.clusterImageSet;
+  const image = set && findReleaseImage(set);
+  if (set === undefined || image === undefined) return undefined;
+  const { release } = (await readIndex(iso)) ?? {};
+  if (release) return { image, version: release.version, architecture: release.architecture };
+  const [, version] = /^openshift-(\d.*)$/.exec(findScalar(set, 'name') ?? '') ?? [];
+  return { image, ...withoutUndefined({ version }) };
+}

@@ -1,0 +1,235 @@
+import { IntegrityError, UsageError } from '../../base/errors.ts';
+import { parseIgnition } from '../../ignition/config.ts';
+import { findEmbedArea } from '../../iso/coreos/embed-area.ts';
+import { locateKargAreas } from '../../iso/coreos/kargs.ts';
+import { readCoreosFeatures } from '../../iso/coreos/live.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
+import { configure, isForAgents } from '../../openshift/agent/configure.ts';
+import { type CustomValues, type Keyfile, profilesOf } from '../../openshift/agent/values.ts';
+import {
+  planEmbedPart,
+  planKargParts,
+  sortParts,
+  type OverlayPart,
+  planPristine,
+  decodeEmbedded,
+  encodeEmbedded,
+  planEditedKargs,
+  readLiveAreas,
+  type Embedded,
+  type LiveAreas,
+  readPristineArchive,
+} from '../areas.ts';
+import { readIndex, INDEX_PATH } from '../media-index.ts';
+import { requireRelease } from './copy.ts';
+
+/**
+ * What restores an ISO as it was before it got values of a site. On ISOs of other makers that is an empty embed area and
+ * the arguments that the ISO was built with, as CoreOS's own tool restores them.
+ *
+ * @throws UsageError `customize.no-pristine` for media of ours that do not carry what they were; IntegrityError
+ * `customize.pristine`, `iso.no-embed-area` and the like
+ */
+export async function planReset(iso: IsoImage): Promise<readonly OverlayPart[]> {
+  const index = await readIndex(iso);
+  if (index?.mutable) return planPristine(iso, index.mutable);
+  if (index) throw noPristine(iso.path);
+  const area = await findEmbedArea(iso);
+  return sortParts([planEmbedPart(area, new Uint8Array()), ...(await planDefaults(iso))]);
+}
+
+/** None on images from before there were areas for arguments. */
+async function planDefaults(iso: IsoImage): Promise<readonly OverlayPart[]> {
+  try {
+    const kargs = await locateKargAreas(iso);
+    return planKargParts(kargs, kargs.default);
+  } catch (error) {
+    if (error instanceof IntegrityError && error.code === 'kargs.no-areas') return [];
+    throw error;
+  }
+}
+
+export const noPristine = (path: string): UsageError =>
+  new UsageError(
+    'customize.no-pristine',
+    `${path} was made by an earlier version: it does not carry the config that it had at first`,
+    { hint: 'build it again, with the values or without' },
+  );
+
+export type CustomisationOptions = {
+  /** Customise an ISO that carries values already: a medium of ours loses those that it had, any other keeps them. */
+  readonly force?: boolean;
+  /** Customise it, and keep those that it has; what is given again takes the place of what it had. */
+  readonly add?: boolean;
+  /** Told of what has no effect, or cannot be checked. */
+  readonly warn?: Warn;
+};
+
+type Warn = (text: string) => void;
+
+/**
+ * What replaces the areas of a live ISO of CoreOS so that it carries these values. Reads only the areas, and on media of
+ * ours the config that they had before. Same ISO, same values: same bytes.
+ *
+ * @throws UsageError `customize.already`, `customize.no-pristine`, `customize.no-kargs`, `customize.no-network`, `kargs.special`,
+ * `kargs.too-large`;
+ * IntegrityError `customize.too-large`, `iso.no-embed-area` and the like; what `configure` throws
+ */
+export async function planCustomisation(
+  iso: IsoImage,
+  values: CustomValues,
+  options: CustomisationOptions = {},
+): Promise<readonly OverlayPart[]> {
+  const areas = await readLiveAreas(iso);
+  const stored = await readPristineArchive(iso);
+  if (!stored && (await iso.find(INDEX_PATH)) !== undefined) throw noPristine(iso.path);
+  const { warn = ignore } = options;
+  const keep = await decideKept(areas, stored, options);
+  const pristine = stored ?? areas.embed.bytes;
+  const current = keep ? areas.embed.bytes : pristine;
+  const archive = await composeArchive({ iso, pristine, current, warn }, values);
+  return sortParts([
+    planEmbedPart(areas.embed, archive),
+    ...planKargs(areas, values, { keep, warn }),
+  ]);
+}
+
+const ignore = (): void => undefined;
+
+/** Whether the values that an ISO has stay: what media of other makers had at first, nobody knows. */
+async function decideKept(
+  areas: LiveAreas,
+  stored: Uint8Array | undefined,
+  { force = false, add = false }: CustomisationOptions,
+): Promise<boolean> {
+  if (!force && !add) await requirePristine(areas, stored);
+  return add || stored === undefined;
+}
+
+/**
+ * The archive of the embed area for an initrd that boots from the network, where no area bounds it.
+ *
+ * @throws as `planCustomisation`, but for what is too large, and for kernel arguments
+ */
+export async function renderArchive(iso: IsoImage, values: CustomValues): Promise<Uint8Array> {
+  const pristine = (await readPristineArchive(iso)) ?? (await readLiveAreas(iso)).embed.bytes;
+  return composeArchive({ iso, pristine, current: pristine, warn: ignore }, values);
+}
+
+type Composing = {
+  readonly iso: IsoImage;
+  /** The archive that the medium has without values of a site. */
+  readonly pristine: Uint8Array;
+  /** The archive that the values are added to. */
+  readonly current: Uint8Array;
+  readonly warn: Warn;
+};
+
+async function composeArchive(
+  { iso, pristine, current, warn }: Composing,
+  values: CustomValues,
+): Promise<Uint8Array> {
+  const before = await decodeEmbedded(pristine);
+  const embedded = current === pristine ? before : await decodeEmbedded(current);
+  const { config } = before;
+  const { releaseImage: given } = values;
+  if (given !== undefined) await requireRelease(iso, { config, given }, warn);
+  return encodeEmbedded(await embed(iso, embedded, { values, template: config }));
+}
+
+async function requirePristine(
+  { embed, kargs }: LiveAreas,
+  stored: Uint8Array | undefined,
+): Promise<void> {
+  const isAsBuilt =
+    stored !== undefined && Buffer.from(embed.bytes).equals(planEmbedPart(embed, stored).bytes);
+  const { config, keyfiles } = isAsBuilt ? NOTHING : await decodeEmbedded(embed.bytes);
+  const found = [
+    ...(config === undefined ? [] : ['an embedded Ignition config']),
+    ...(keyfiles.length === 0 ? [] : ['embedded network settings']),
+    ...(kargs === undefined || kargs.text === kargs.default ? [] : ['other kernel arguments']),
+  ];
+  if (found.length === 0) return;
+  throw new UsageError(
+    'customize.already',
+    `this ISO is already customised: it has ${found.join(' and ')}`,
+    { hint: 'restore it with --reset, or use --force to customise it all the same' },
+  );
+}
+
+const NOTHING: Embedded = { keyfiles: [] };
+
+type Filling = {
+  readonly values: CustomValues;
+  /** The config of the medium without values of a site. */
+  readonly template: string | undefined;
+};
+
+/** An ISO that installs with agents places the profiles itself; on any other, the initramfs takes them over. */
+async function embed(
+  iso: IsoImage,
+  current: Embedded,
+  { values, template }: Filling,
+): Promise<Embedded> {
+  const { config: text, ...kept } = current;
+  const agents =
+    text !== undefined && isForAgents(parseIgnition(text, 'the embedded Ignition config'));
+  if (agents) return { ...kept, config: configure(text, values, template) };
+  const { hosts = [], ...others } = values;
+  const config = configure(text, others);
+  // An empty config would keep the live system from logging in a person at its console.
+  const isEmpty = text === undefined && config === configure(undefined, {});
+  const keyfiles = await listKeyfiles(iso, hosts.flatMap(profilesOf));
+  return {
+    ...kept,
+    keyfiles: hosts.length > 0 ? keyfiles : kept.keyfiles,
+    ...(!isEmpty && { config }),
+  };
+}
+
+async function listKeyfiles(
+  iso: IsoImage,
+  keyfiles: readonly Keyfile[],
+): Promise<readonly Keyfile[]> {
+  if (keyfiles.length === 0) return [];
+  const { liveInitrdNetwork } = await readCoreosFeatures(iso);
+  if (!liveInitrdNetwork) {
+    throw new UsageError(
+      'customize.no-network',
+      'this ISO does not support customizing network settings',
+      { hint: 'give the network by kernel arguments' },
+    );
+  }
+  const names = keyfiles.map(({ name }) => name);
+  const repeated = names.find((name, index) => names.indexOf(name) !== index);
+  if (repeated === undefined) return keyfiles;
+  throw new UsageError(
+    'customize.keyfile',
+    `two network configurations have the profile ${repeated}`,
+    {
+      hint: 'give one configuration, or other names to its interfaces',
+    },
+  );
+}
+
+function planKargs(
+  { kargs }: LiveAreas,
+  { kargs: { append = [], remove = [] } = {} }: CustomValues,
+  { keep, warn }: { readonly keep: boolean; readonly warn: Warn },
+): readonly OverlayPart[] {
+  if (kargs) {
+    const text = keep ? kargs.text : kargs.default;
+    const absent = remove.filter((karg) => !` ${text} `.includes(` ${karg.trim()} `));
+    for (const karg of absent) warn(`kernel argument ${karg} is not on the ISO: nothing to delete`);
+    // One that is given again moves to the end, where it wins.
+    const earlier = text === kargs.default ? [] : append;
+    const edits = { append, remove: [...remove, ...earlier] };
+    return planEditedKargs({ ...kargs, default: text }, edits);
+  }
+  if (append.length === 0 && remove.length === 0) return [];
+  throw new UsageError(
+    'customize.no-kargs',
+    'this ISO does not support customizing kernel arguments: it has no areas for them',
+    { hint: 'give a newer live ISO' },
+  );
+}

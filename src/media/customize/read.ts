@@ -1,0 +1,211 @@
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { decodeFileContent, parseIgnition, type IgnitionConfig } from '../../ignition/config.ts';
+import type { ReadableIso } from '../../iso/coreos/embed-area.ts';
+import {
+  INFRA_ENV,
+  PULL_SECRET_MANIFEST,
+  CHRONY_CONFIG,
+  DOCKER_CONFIG,
+  EXTRA_MANIFESTS,
+  HOSTNAMES,
+  NETWORK_UNIT,
+  PROXY_CONFIG,
+  RENDEZVOUS,
+  TRUST_ANCHOR,
+} from '../../openshift/agent/configure.ts';
+import { HOST_NETWORKS } from '../../openshift/agent/values.ts';
+import { parse } from '../../shape/parse-text.ts';
+import { decodeEmbedded, planEmbedPart, readLiveAreas, readPristineArchive } from '../areas.ts';
+import { listIgnitionParts, type IgnitionPart } from '../compare-configs.ts';
+
+/** What an ISO has of a site's values. Of secrets, no more than that they are there. */
+export type Customisation = {
+  /** Whether an area has other bytes than without values. */
+  readonly customised: boolean;
+  readonly ignition: {
+    /** Bytes of the area. */
+    readonly size: number;
+    /** Up to the last byte that is not zero. */
+    readonly used: number;
+    readonly sshKeys: readonly string[];
+    readonly pullSecret: boolean;
+    readonly rendezvousIp?: string;
+    readonly proxy?: {
+      readonly httpProxy?: string;
+      readonly httpsProxy?: string;
+      readonly noProxy?: string;
+    };
+    readonly ntpSources: readonly string[];
+    readonly trustBundle: boolean;
+    readonly hostnames: Readonly<Record<string, string>>;
+    /** Network profiles: for hosts, or of the initramfs. */
+    readonly networkFiles: readonly string[];
+    /** Names of manifests for the cluster. */
+    readonly manifests: readonly string[];
+    /** Paths of files that the config of the medium does not have, or has otherwise. */
+    readonly files: readonly string[];
+    /** What an Ignition override set, or another tool: everything that the members above do not stand for. */
+    readonly others: readonly IgnitionPart[];
+  };
+  /** Absent where the ISO has no room for them. */
+  readonly kernelArguments?: { readonly now: string; readonly default: string };
+};
+
+/**
+ * Whether what the ISO has of a site is for those alone who may read its secrets: a password may be in manifests, in
+ * network profiles and in what an override sets.
+ */
+export const hasSecrets = ({ ignition }: Customisation): boolean =>
+  ignition.pullSecret ||
+  ignition.networkFiles.length + ignition.manifests.length + ignition.others.length > 0 ||
+  Object.values(ignition.proxy ?? {}).some((address) => address.includes(HIDDEN));
+
+const HIDDEN = '//[redacted]@';
+
+/** @throws IntegrityError where the areas cannot be read, or hold something else */
+export async function readCustomisation(iso: ReadableIso): Promise<Customisation> {
+  const { embed, kargs } = await readLiveAreas(iso);
+  const stored = await readPristineArchive(iso);
+  const pristine = planEmbedPart(embed, stored ?? new Uint8Array()).bytes;
+  const isEmbedded = !Buffer.from(embed.bytes).equals(pristine);
+  const { config, keyfiles } = await decodeEmbedded(embed.bytes);
+  const before = stored && (await decodeEmbedded(stored)).config;
+  const files = filesOf(config);
+  const own = [...files].filter(([path, text]) => filesOf(before).get(path) !== text);
+  const namesBelow = (folder: string): readonly string[] =>
+    own.flatMap(([path]) => (path.startsWith(folder) ? [path.slice(folder.length)] : []));
+  const isOther = kargs !== undefined && kargs.text !== kargs.default;
+  return {
+    customised: isEmbedded || isOther,
+    ignition: {
+      size: embed.size,
+      used: embed.bytes.findLastIndex((byte) => byte !== 0) + 1,
+      ...describe(parseOptional(config), new Map(own)),
+      networkFiles: [
+        ...namesBelow(HOST_NETWORKS).map((name) => `${HOST_NETWORKS}${name}`),
+        ...keyfiles.map(({ name }) => name),
+      ],
+      manifests: namesBelow(EXTRA_MANIFESTS),
+      files: own.map(([path]) => path),
+      others: listOthers(parseOptional(config), parseOptional(before)),
+    },
+    ...(kargs && { kernelArguments: { now: kargs.text, default: kargs.default } }),
+  };
+}
+
+const parseOptional = (config: string | undefined): IgnitionConfig | undefined =>
+  config === undefined ? undefined : parseIgnition(config, 'the embedded Ignition config');
+
+const filesOf = (config: string | undefined): ReadonlyMap<string, string> =>
+  new Map(
+    (parseOptional(config)?.storage?.files ?? []).map((file) => [
+      file.path,
+      decodeFileContent(file)?.toString('utf8') ?? JSON.stringify(file),
+    ]),
+  );
+
+/** Files that the members of a customisation stand for; the agent services read some of the values in an InfraEnv. */
+const STOOD_FOR = [
+  INFRA_ENV,
+  PULL_SECRET_MANIFEST,
+  DOCKER_CONFIG,
+  PROXY_CONFIG,
+  RENDEZVOUS,
+  TRUST_ANCHOR,
+  CHRONY_CONFIG,
+  HOST_NETWORKS,
+  HOSTNAMES,
+  EXTRA_MANIFESTS,
+];
+
+function listOthers(
+  config: IgnitionConfig | undefined,
+  before: IgnitionConfig | undefined,
+): readonly IgnitionPart[] {
+  const earlier = listParts(before);
+  const changed = [...listParts(config)].filter(
+    ([key, { content }]) => earlier.get(key)?.content !== content,
+  );
+  return changed
+    .map(([, { item }]) => item)
+    .filter(({ kind, name }) =>
+      kind === 'file' ? !STOOD_FOR.some((path) => isAt(name, path)) : name !== 'ignition.version',
+    );
+}
+
+const isAt = (name: string, path: string): boolean =>
+  path.endsWith('/') ? name.startsWith(path) : name === path;
+
+/** But for keys of core, and the unit that networks need. */
+function listParts(config: IgnitionConfig | undefined): ReturnType<typeof listIgnitionParts> {
+  if (!config) return new Map();
+  const { passwd = {}, systemd = {} } = config;
+  const users = (passwd.users ?? []).flatMap((user) => {
+    if (user.name !== 'core') return [user];
+    const others = Object.entries(user).filter(([member]) => member !== 'sshAuthorizedKeys');
+    return others.length === 1 ? [] : [{ ...Object.fromEntries(others), name: user.name }];
+  });
+  const units = (systemd.units ?? []).filter(({ name }) => name !== NETWORK_UNIT);
+  return listIgnitionParts({
+    ...config,
+    passwd: { ...passwd, users },
+    systemd: { ...systemd, units },
+  });
+}
+
+type Described = Pick<
+  Customisation['ignition'],
+  'sshKeys' | 'pullSecret' | 'rendezvousIp' | 'proxy' | 'ntpSources' | 'trustBundle' | 'hostnames'
+>;
+
+function describe(config: IgnitionConfig | undefined, own: ReadonlyMap<string, string>): Described {
+  const core = config?.passwd?.users?.find(({ name }) => name === 'core');
+  const spec = objectOrEmpty(objectOrEmpty(parse(own.get(INFRA_ENV) ?? '{}'))['spec']);
+  const address = /^NODE_ZERO_IP=(.*)$/m.exec(own.get(RENDEZVOUS) ?? '')?.[1];
+  const names = [...own].filter(([path]) => path.startsWith(HOSTNAMES));
+  return {
+    sshKeys: (core?.sshAuthorizedKeys ?? []).flatMap((text) => text.split('\n')),
+    pullSecret: own.has(DOCKER_CONFIG),
+    ...withoutUndefined({
+      rendezvousIp: address,
+      proxy: describeProxy(spec['proxy'], own),
+    }),
+    ntpSources: readServers(spec['additionalNTPSources'], own),
+    trustBundle: own.has(TRUST_ANCHOR),
+    hostnames: Object.fromEntries(
+      names.map(([path, name]) => [path.slice(HOSTNAMES.length), name]),
+    ),
+  };
+}
+
+type Files = ReadonlyMap<string, string>;
+
+const readServers = (sources: unknown, own: Files): readonly string[] =>
+  Array.isArray(sources) ? sources.map(String) : listServers(own);
+
+/** What chrony reads, on media without an InfraEnv. */
+const listServers = (own: Files): readonly string[] =>
+  [...(own.get(CHRONY_CONFIG) ?? '').matchAll(/^server (\S+)/gm)].flatMap(
+    ([, server]) => server ?? [],
+  );
+
+const PROXY_NAMES = { HTTP_PROXY: 'httpProxy', HTTPS_PROXY: 'httpsProxy', NO_PROXY: 'noProxy' };
+
+/** Without the password that an address may have. */
+function describeProxy(proxy: unknown, own: Files): Readonly<Record<string, string>> | undefined {
+  const members = Object.entries(objectOrEmpty(proxy ?? readProxy(own)));
+  if (members.length === 0) return undefined;
+  return Object.fromEntries(
+    members.map(([member, value]) => [member, String(value).replace(/\/\/[^/@]*@/, HIDDEN)]),
+  );
+}
+
+/** What systemd hands to services, on media without an InfraEnv. */
+function readProxy(own: Files): object {
+  const text = own.get(PROXY_CONFIG) ?? '';
+  const set = Object.entries(PROXY_NAMES).flatMap(([name, member]) => {
+    const [, value] = new RegExp(`^DefaultEnvironment=${name}="(.*)"$`, 'm').exec(text) ?? [];
+    return value === undefined ? [] : [[member, value] as const];
+  });
+  return Object.fromEntries(set);
+}

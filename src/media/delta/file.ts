@@ -1,0 +1,179 @@
+import { applyDelta, createDelta, getDeltaTargetSize } from 'fossil-delta';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { isDigest, type Digest } from '../../base/digest.ts';
+import { IntegrityError, isErrno } from '../../base/errors.ts';
+import { openRandomAccess, type ByteRange, type RandomAccess } from '../../base/random-access.ts';
+import { checkText, parseObject } from '../../shape/go-json.ts';
+
+/** A run of bytes of an ISO; between them are zeros. */
+export type DeltaExtent = ByteRange & { readonly digest: Digest };
+
+/** How a carried extent is made of bytes of the old ISO: by a patch of this size in the delta. */
+export type Patch = { readonly old: ByteRange; readonly size: number };
+
+/** What a delta says before what it carries. Offsets and sizes are bytes. */
+export type DeltaHead = {
+  /** Digest of the index of the ISO that the delta is for. */
+  readonly from: string;
+  /** Bytes of the new ISO. */
+  readonly size: number;
+  /** The index of the new ISO, which names all other extents. */
+  readonly index: DeltaExtent;
+  /** Areas whose digest the index of the new ISO does not tell, less those that the old ISO has there; absent: it has none. */
+  readonly mutable?: readonly Pick<DeltaExtent, 'offset' | 'digest'>[];
+  /** By number of the carried extent; all others are carried as they are. */
+  readonly patches: ReadonlyMap<number, Patch>;
+  /** Of what is behind the head. */
+  readonly bodySize: number;
+};
+
+/*
+ * sealift delta 3 <bytes of the JSON>\n      padded with spaces to 64 bytes; 2 where "mutable" is absent
+ * {"bodySize":...,"from":"sha256:...","index":[offset,size,digest],"mutable":[[offset,digest],...],"patches":[[number,oldOffset,oldSize,size],...],"size":...}
+ * what is carried, one behind another: the index, then, by offset, each other extent that the old ISO has not
+ */
+const HEAD_SIZE = 64;
+const KIND = 'sealift delta ';
+
+/** 200,000 patches. */
+const LARGEST_JSON = 16 * 1024 * 1024;
+const MOST_VALUES = 1_100_000;
+
+/** Bytes; an ISO has 2**32 sectors at most (ECMA-119 8.4.8). */
+const LARGEST_ISO = 2 ** 43;
+
+/** The first bytes of a delta, before those that it carries. */
+export function formatDelta({
+  bodySize,
+  from,
+  index,
+  mutable,
+  patches,
+  size,
+}: DeltaHead): Uint8Array {
+  const json = JSON.stringify({
+    bodySize,
+    from,
+    index: [index.offset, index.size, index.digest],
+    ...(mutable && { mutable: mutable.map(({ offset, digest }) => [offset, digest]) }),
+    patches: [...patches].map(([number, { old, size }]) => [number, old.offset, old.size, size]),
+    size,
+  });
+  const text = Buffer.from(json);
+  const version = mutable ? 3 : 2;
+  const head = Buffer.from(`${KIND}${version} ${text.length}\n`.padEnd(HEAD_SIZE));
+  return Buffer.concat([head, text]);
+}
+
+/**
+ * @returns with the offset of the first carried byte
+ * @throws IntegrityError `delta.malformed`
+ */
+export async function readDeltaHead(
+  file: RandomAccess,
+): Promise<DeltaHead & { readonly start: number }> {
+  const jsonSize = await readJsonSize(file);
+  const start = HEAD_SIZE + jsonSize;
+  const refuse = (problem = 'is not of the form we write'): IntegrityError =>
+    malformed(file.path, problem);
+  const text = checkText(await file.read(HEAD_SIZE, jsonSize), MOST_VALUES, refuse);
+  const { bodySize, from, index, mutable, patches, size } = parseObject(text, refuse);
+  if (typeof from !== 'string' || !isCount(size) || !isCount(bodySize)) throw refuse();
+  if (size > LARGEST_ISO) throw refuse(`makes an ISO of ${size} bytes`);
+  const place = parseExtent(index);
+  if (!place || !Array.isArray(patches)) throw refuse();
+  const all = patches.map((row) => parsePatch(row) ?? fail(refuse()));
+  if (start + bodySize !== file.size) {
+    throw refuse(`has ${file.size} bytes and should have ${start + bodySize}`);
+  }
+  const areas = parseAreas(mutable) ?? fail(refuse());
+  return { from, size, index: place, ...areas, patches: new Map(all), bodySize, start };
+}
+
+/** Whether a file begins as a delta of any version. */
+export async function isDelta(path: string): Promise<boolean> {
+  const file = await openRandomAccess(path);
+  try {
+    const start = await file.read(0, Math.min(KIND.length, file.size));
+    return start.toString('latin1') === KIND;
+  } finally {
+    await file.close();
+  }
+}
+
+async function readJsonSize(file: RandomAccess): Promise<number> {
+  if (file.size < HEAD_SIZE) throw malformed(file.path, 'is shorter than the head of one');
+  const head = (await file.read(0, HEAD_SIZE)).toString('latin1');
+  const [, size] = /^sealift delta [23] (\d{1,8})\n *$/.exec(head) ?? [];
+  if (size === undefined) throw malformed(file.path, 'does not begin as one');
+  if (Number(size) <= LARGEST_JSON && HEAD_SIZE + Number(size) <= file.size) return Number(size);
+  throw malformed(file.path, 'is cut off');
+}
+
+function parseExtent(row: unknown): DeltaExtent | undefined {
+  if (!Array.isArray(row)) return undefined;
+  const [offset, size, digest] = row as readonly unknown[];
+  if (!isCount(offset) || !isCount(size) || size === 0) return undefined;
+  return typeof digest === 'string' && isDigest(digest) ? { offset, size, digest } : undefined;
+}
+
+function parseAreas(rows: unknown): Pick<DeltaHead, 'mutable'> | undefined {
+  if (rows === undefined) return {};
+  if (!Array.isArray(rows)) return undefined;
+  const mutable = rows.flatMap((row: unknown) => {
+    const [offset, digest] = Array.isArray(row) ? (row as readonly unknown[]) : [];
+    const isRight = isCount(offset) && typeof digest === 'string' && isDigest(digest);
+    return isRight ? [{ offset, digest }] : [];
+  });
+  return mutable.length === rows.length ? { mutable } : undefined;
+}
+
+function parsePatch(row: unknown): readonly [number, Patch] | undefined {
+  if (!Array.isArray(row) || row.length !== 4 || !row.every(isCount)) return undefined;
+  const [number = 0, offset = 0, oldSize = 0, size = 0] = row;
+  return [number, { old: { offset, size: oldSize }, size }];
+}
+
+const isCount = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) < 2 ** 52;
+
+function fail(error: IntegrityError): never {
+  throw error;
+}
+
+/** The refusal of what is not, or not whole, a delta. */
+export const malformed = (path: string, problem: string): IntegrityError =>
+  new IntegrityError('delta.malformed', `${path} is not a whole delta: it ${problem}`, {
+    hint: 'copy it again from where it was made',
+  });
+
+/** Larger extents are files of the base and layers: they are compressed, and change all over. */
+export const LARGEST_PATCHED = 16 * 1024 * 1024;
+
+/** Bytes that the patches of one delta make, at most: whoever applies it has them in memory. */
+export const MOST_PATCHED = 512 * 1024 * 1024;
+
+/** Above this part of the new bytes, a patch is not worth its reading. */
+const WORTH = 0.9;
+
+/** What makes new bytes of old ones; undefined where it would hardly be smaller than the new ones. */
+export function makePatch(old: Uint8Array, now: Uint8Array): Uint8Array | undefined {
+  const patch = deflateRawSync(Buffer.from(createDelta(old, now)), { level: 9 });
+  return patch.length < now.length * WORTH ? patch : undefined;
+}
+
+/** Undefined where the patch is damaged, or makes other than `size` bytes. */
+export function usePatch(
+  old: Uint8Array,
+  { patch, size }: { readonly patch: Uint8Array; readonly size: number },
+): Uint8Array | undefined {
+  try {
+    const maxOutputLength = 2 * size + 1024; // Fossil's format at its worst
+    const delta = inflateRawSync(patch, { maxOutputLength });
+    if (getDeltaTargetSize(delta) !== size) return undefined;
+    return Uint8Array.from(applyDelta(old, delta, { verifyChecksum: false }));
+  } catch (error) {
+    if (error instanceof Error && !isErrno(error, 'ERR_OUT_OF_MEMORY')) return undefined;
+    throw error;
+  }
+}

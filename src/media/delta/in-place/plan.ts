@@ -1,0 +1,295 @@
+import type { Digest } from '../../../base/digest.ts';
+import type { ByteRange } from '../../../base/random-access.ts';
+import { SECTOR_SIZE } from '../../../iso/extent.ts';
+import type { DeltaExtent } from '../file.ts';
+
+/** Where bytes come from: a place in the old ISO, in the delta, in what its patches made, or nowhere. Offsets are bytes. */
+export type Origin =
+  | { readonly kind: 'old'; readonly offset: number }
+  | { readonly kind: 'delta' | 'patched'; readonly offset: number }
+  | { readonly kind: 'zeros' };
+
+/** A run of bytes of the new ISO that is not there yet. */
+export type Move = ByteRange & { readonly from: Origin };
+
+/**
+ * What is done to make the new ISO of the old one, in this order. Each step may be done again as long as no
+ * later one has overwritten what it reads; who does them sees to that by `isClobbered`.
+ */
+export type Step =
+  /** Copies bytes of the old ISO aside before they are overwritten. */
+  | { readonly kind: 'save'; readonly offset: number; readonly size: number; readonly slot: number }
+  | (ByteRange & { readonly kind: 'write'; readonly from: Origin | Slot })
+  /** Says in its first sector that it is not whole. */
+  | (ByteRange & { readonly kind: 'close' })
+  /** All is there but what boots. */
+  | { readonly kind: 'ready' };
+
+type Slot = { readonly kind: 'slot'; readonly offset: number };
+
+/** Bytes that are moved at once; what is saved takes as much room, whatever its size. */
+export const LARGEST_MOVE = 4 * 1024 * 1024;
+
+/** What a disk writes whole or not at all. The first one of a medium is written last: with it, the medium boots. */
+const BLOCK_SIZE = 512;
+
+/** Room aside is used in turn, so that few of the saved bytes must be on the disk at once. */
+const SLOTS = 8;
+
+type Task = Move & { blockers: number; slot?: number; isDone: boolean };
+
+/**
+ * Orders moves so that no source is overwritten before it is copied. Where sources and targets form a circle,
+ * and where a run overlaps its own target, bytes are saved aside first. What boots is written last, and is
+ * not there meanwhile.
+ *
+ * @param moves without overlaps of their targets
+ * @param boot from 0 on: what makes a medium boot
+ */
+export function planSteps(moves: readonly Move[], boot: ByteRange): readonly Step[] {
+  const tasks = moves.flatMap(cut);
+  const plan = createPlan(tasks);
+  const isLast = (task: Task): boolean => task.offset < boot.size;
+  const last = tasks.filter(isLast);
+  for (const task of [...last, ...plan.findReaders(boot)]) plan.save(task);
+  const first = Math.min(boot.size, SECTOR_SIZE);
+  plan.steps.push(
+    { kind: 'close', offset: 0, size: first },
+    { kind: 'write', offset: first, size: boot.size - first, from: { kind: 'zeros' } },
+  );
+  plan.writeAll(tasks.filter((task) => !isLast(task)));
+  plan.steps.push({ kind: 'ready' });
+  for (const task of last.toSorted((a, b) => b.offset - a.offset)) plan.write(task);
+  return plan.steps.flatMap((step, number) =>
+    number === plan.steps.length - 1 ? splitFirstBlock(step) : [step],
+  );
+}
+
+/** What is behind the first block, then that block. */
+function splitFirstBlock(step: Step): readonly Step[] {
+  if (step.kind !== 'write' || step.offset > 0 || step.size <= BLOCK_SIZE) return [step];
+  const { from } = step;
+  const rest = from.kind === 'zeros' ? from : { ...from, offset: from.offset + BLOCK_SIZE };
+  return [
+    { kind: 'write', offset: BLOCK_SIZE, size: step.size - BLOCK_SIZE, from: rest },
+    { ...step, size: BLOCK_SIZE },
+  ];
+}
+
+function cut({ offset, size, from }: Move): readonly Task[] {
+  return Array.from({ length: Math.ceil(size / LARGEST_MOVE) }, (_, number): Task => {
+    const at = number * LARGEST_MOVE;
+    const origin = from.kind === 'zeros' ? from : { ...from, offset: from.offset + at };
+    const piece = Math.min(LARGEST_MOVE, size - at);
+    return { offset: offset + at, size: piece, from: origin, blockers: 0, isDone: false };
+  });
+}
+
+type Reader = Task & { readonly from: Extract<Origin, { readonly kind: 'old' }> };
+
+const isReader = (task: Task): task is Reader => task.from.kind === 'old';
+
+type Plan = {
+  readonly steps: Step[];
+  /** Tasks that read these bytes of the old ISO and have not been done or saved. */
+  readonly findReaders: (range: ByteRange) => readonly Task[];
+  readonly save: (task: Task) => void;
+  readonly write: (task: Task) => void;
+  readonly writeAll: (tasks: readonly Task[]) => void;
+};
+
+function createPlan(tasks: readonly Task[]): Plan {
+  const steps: Step[] = [];
+  const findReaders = createReaderLookup(tasks);
+  const slots = createSlots();
+  const queue = createQueue();
+  const save: Plan['save'] = (task) => {
+    if (!isReader(task) || task.slot !== undefined) return;
+    task.slot = slots.take();
+    steps.push({ kind: 'save', offset: task.from.offset, size: task.size, slot: task.slot });
+    queue.release(task);
+  };
+  const write: Plan['write'] = (task) => {
+    const { offset, size, from } = task;
+    if (from.kind === 'old' && overlaps(task, { offset: from.offset, size })) save(task);
+    const { slot } = task;
+    const source = slot === undefined ? from : ({ kind: 'slot', offset: slot } as const);
+    steps.push({ kind: 'write', offset, size, from: source });
+    task.isDone = true;
+    if (slot !== undefined) slots.give(slot);
+    queue.release(task);
+  };
+  const findOthers = (task: Task): readonly Task[] =>
+    findReaders(task).filter((reader) => reader !== task);
+  return {
+    steps,
+    findReaders,
+    save,
+    write,
+    writeAll(all) {
+      for (const task of all) queue.add(task, findOthers(task));
+      queue.drain(write);
+      for (const task of all) {
+        if (task.isDone) continue;
+        for (const reader of findOthers(task)) save(reader); // a circle
+        queue.drain(write);
+      }
+    },
+  };
+}
+
+function createReaderLookup(tasks: readonly Task[]): Plan['findReaders'] {
+  const readers = tasks.filter(isReader).sort((a, b) => a.from.offset - b.from.offset);
+  return ({ offset, size }) => {
+    const found: Task[] = [];
+    for (let at = findFirst(readers, offset - LARGEST_MOVE); at < readers.length; at++) {
+      const task = readers[at];
+      if (!task || task.from.offset >= offset + size) break;
+      const isOpen = task.slot === undefined && !task.isDone;
+      if (isOpen && task.from.offset + task.size > offset) found.push(task);
+    }
+    return found;
+  };
+}
+
+/** Tasks that wait until others have read what they overwrite. */
+function createQueue(): {
+  readonly add: (task: Task, readers: readonly Task[]) => void;
+  readonly release: (reader: Task) => void;
+  readonly drain: (work: (task: Task) => void) => void;
+} {
+  const ready: Task[] = [];
+  const waiting = new Map<Task, Task[]>();
+  let next = 0;
+  return {
+    add(task, readers) {
+      task.blockers = readers.length;
+      for (const reader of readers) {
+        const list = waiting.get(reader) ?? [];
+        list.push(task);
+        waiting.set(reader, list);
+      }
+      if (readers.length === 0) ready.push(task);
+    },
+    release(reader) {
+      for (const task of waiting.get(reader) ?? []) {
+        task.blockers -= 1;
+        if (task.blockers === 0) ready.push(task);
+      }
+      waiting.delete(reader);
+    },
+    drain(work) {
+      for (; next < ready.length; next++) {
+        const task = ready[next];
+        if (task) work(task);
+      }
+    },
+  };
+}
+
+/** The first that begins behind an offset. */
+function findFirst(readers: readonly Reader[], offset: number): number {
+  let [low, high] = [0, readers.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((readers[middle]?.from.offset ?? Infinity) > offset) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function createSlots(): { readonly take: () => number; readonly give: (slot: number) => void } {
+  const free: number[] = [];
+  let count = 0;
+  return {
+    take() {
+      const slot = free.length >= SLOTS ? free.shift() : undefined;
+      return slot ?? count++ * LARGEST_MOVE;
+    },
+    give(slot) {
+      free.push(slot);
+    },
+  };
+}
+
+export const overlaps = (a: ByteRange, b: ByteRange): boolean =>
+  a.offset < b.offset + b.size && b.offset < a.offset + a.size;
+
+export type OldIso = {
+  /** Bytes. */
+  readonly size: number;
+  /** All but zeros, by offset. */
+  readonly extents: readonly DeltaExtent[];
+};
+
+/** What it becomes. */
+export type NewIso = OldIso & {
+  /** What the old one has not, and where that is. */
+  readonly carried: readonly (ByteRange & {
+    readonly digest: Digest;
+    /** What of it is made by patches is made before anything else. */
+    readonly in: 'delta' | 'patched';
+  })[];
+};
+
+/** Where every byte of the new ISO comes from, by offset and without a gap. */
+export function listMoves(old: OldIso, now: NewIso): readonly Move[] {
+  const places = new Map(old.extents.map(({ digest, offset }) => [digest, offset] as const));
+  const atPlace = new Map(old.extents.map(({ digest, offset }) => [offset, digest] as const));
+  const carried = new Map(now.carried.map((extent) => [extent.digest, extent] as const));
+  const moves: Move[] = [];
+  let end = 0;
+  const fill = (offset: number): void => {
+    if (offset > end) moves.push({ offset: end, size: offset - end, from: { kind: 'zeros' } });
+  };
+  for (const { offset, size, digest } of now.extents) {
+    fill(offset);
+    end = offset + size;
+    const place = atPlace.get(offset) === digest ? offset : places.get(digest);
+    const made = carried.get(digest);
+    if (place !== undefined) moves.push({ offset, size, from: { kind: 'old', offset: place } });
+    else if (made) moves.push({ offset, size, from: { kind: made.in, offset: made.offset } });
+    else throw new Error(`nobody knows where the extent at byte ${offset} is`);
+  }
+  fill(now.size);
+  return moves;
+}
+
+/** Without what is there already: bytes that stay, and zeros between the files of both. */
+export function leaveOut(moves: readonly Move[], old: OldIso, boot: ByteRange): readonly Move[] {
+  return moves.flatMap((move) => {
+    const { from, offset, size } = move;
+    if (from.kind === 'old' && from.offset === offset && offset >= boot.size) return [];
+    return from.kind === 'zeros' ? listUsed({ offset, size }, old) : [move];
+  });
+}
+
+/** What of a run is not known to be zeros on the old ISO. */
+function listUsed({ offset, size }: ByteRange, old: OldIso): readonly Move[] {
+  const end = offset + size;
+  const used: Move[] = [];
+  const add = (from: number, to: number): void => {
+    const start = Math.max(from, offset);
+    const stop = Math.min(to, end);
+    if (start < stop) used.push({ offset: start, size: stop - start, from: { kind: 'zeros' } });
+  };
+  for (let at = findBehind(old.extents, offset); at < old.extents.length; at++) {
+    const extent = old.extents[at];
+    if (!extent || extent.offset >= end) break;
+    add(extent.offset, extent.offset + extent.size);
+  }
+  add(old.size, end);
+  return used;
+}
+
+/** The first that ends behind an offset. */
+function findBehind(extents: readonly DeltaExtent[], offset: number): number {
+  let [low, high] = [0, extents.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const extent = extents[middle];
+    if (extent && extent.offset + extent.size > offset) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

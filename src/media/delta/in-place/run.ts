@@ -1,0 +1,138 @@
+import type { FileHandle } from 'node:fs/promises';
+import { explaining } from '../../../base/disk/disk-errors.ts';
+import { writeWhole } from '../../../base/disk/files.ts';
+import { IntegrityError } from '../../../base/errors.ts';
+import { maxOf } from '../../../base/lists.ts';
+import type { ByteRange } from '../../../base/random-access.ts';
+import { overlaps, type Step } from './plan.ts';
+
+export type StepFiles = {
+  /** Of the ISO. */
+  readonly path: string;
+  readonly iso: FileHandle;
+  readonly delta: FileHandle;
+  /** What was made by patches. */
+  readonly patched: FileHandle;
+  /** What is saved aside. */
+  readonly aside: FileHandle;
+};
+
+export type RunOptions = {
+  readonly steps: readonly Step[];
+  /** Those that are on the disk. */
+  readonly done: number;
+  /** The first bytes of an ISO that is half-way. */
+  readonly marker: Uint8Array;
+  readonly note: (done: number) => Promise<void>;
+  readonly signal: AbortSignal;
+  readonly onBytes: (size: number) => void;
+};
+
+type Place = ByteRange & { readonly file: FileHandle };
+
+/** Steps and bytes after which what is written goes to the disk in any case. */
+const MOST_STEPS = 512;
+const MOST_BYTES = 256 * 1024 * 1024;
+
+/**
+ * Does steps in their order. What a step reads is not overwritten before the step is on the disk and in the
+ * journal: after a kill or a loss of power, the steps behind the last one noted are done again. The first step
+ * that takes away what boots, and all before the last one, are on the disk before the next is begun.
+ *
+ * @throws DiskError of writing; the signal's reason
+ */
+export async function runSteps(files: StepFiles, options: RunOptions): Promise<void> {
+  const { steps, signal, marker } = options;
+  const log = createLog(files, options);
+  const buffer = Buffer.allocUnsafe(maxOf(steps.map(sizeOfStep), 0));
+  for (const [number, step] of steps.entries()) {
+    if (number < options.done) continue;
+    signal.throwIfAborted();
+    const target = targetOf(step, files);
+    if (!target) {
+      await log.flush(number + 1);
+      continue;
+    }
+    const isTurn = steps[number - 1]?.kind === 'close' || number === steps.length - 1;
+    if (isTurn || log.needsFlush(target)) await log.flush(number);
+    const source = sourceOf(step, files);
+    const piece = await readStep(step, buffer, { source, marker });
+    await explaining(files.path, () => writeWhole(target.file, piece, target.offset));
+    log.add(source, target.size);
+    options.onBytes(step.kind === 'write' ? target.size : 0);
+  }
+  await log.flush(steps.length);
+}
+
+/** What was done and is not noted yet. */
+function createLog(
+  { path, iso, aside }: StepFiles,
+  { note }: RunOptions,
+): {
+  /** Whether a write there would overwrite what a step read that may have to be done again. */
+  readonly needsFlush: (target: Place) => boolean;
+  readonly flush: (done: number) => Promise<void>;
+  readonly add: (source: Place | undefined, size: number) => void;
+} {
+  let sources: Place[] = [];
+  let bytes = 0;
+  return {
+    needsFlush: (target) =>
+      sources.length >= MOST_STEPS ||
+      bytes >= MOST_BYTES ||
+      sources.some((source) => source.file === target.file && overlaps(source, target)),
+    async flush(done) {
+      await explaining(path, () => iso.datasync());
+      await aside.datasync();
+      await note(done);
+      sources = [];
+      bytes = 0;
+    },
+    add(source, size) {
+      if (source) sources.push(source);
+      bytes += size;
+    },
+  };
+}
+
+function targetOf(step: Step, { iso, aside }: StepFiles): Place | undefined {
+  if (step.kind === 'ready') return undefined;
+  const { size } = step;
+  if (step.kind === 'save') return { file: aside, offset: step.slot, size };
+  return { file: iso, offset: step.offset, size };
+}
+
+function sourceOf(step: Step, { iso, aside, delta, patched }: StepFiles): Place | undefined {
+  if (step.kind === 'save') return { file: iso, offset: step.offset, size: step.size };
+  if (step.kind !== 'write' || step.from.kind === 'zeros') return undefined;
+  const { kind, offset } = step.from;
+  return { file: { old: iso, slot: aside, delta, patched }[kind], offset, size: step.size };
+}
+
+const sizeOfStep = (step: Step): number => (step.kind === 'ready' ? 0 : step.size);
+
+type StepSource = { readonly source: Place | undefined; readonly marker: Uint8Array };
+
+async function readStep(
+  step: Step,
+  buffer: Buffer,
+  { source, marker }: StepSource,
+): Promise<Buffer> {
+  const piece = buffer.subarray(0, sizeOfStep(step));
+  if (!source) {
+    piece.fill(0);
+    if (step.kind === 'close') piece.set(marker);
+    return piece;
+  }
+  for (let done = 0; done < piece.length;) {
+    const position = source.offset + done;
+    const { bytesRead } = await source.file.read(piece, done, piece.length - done, position);
+    if (bytesRead === 0) {
+      throw new IntegrityError('delta.shrunk', `a file became shorter while it was read`, {
+        hint: 'leave the ISO, the delta and what is beside the ISO as they are, and run the command again',
+      });
+    }
+    done += bytesRead;
+  }
+  return piece;
+}

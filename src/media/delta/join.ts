@@ -1,0 +1,255 @@
+import { createHash } from 'node:crypto';
+import { rename, rm, type FileHandle } from 'node:fs/promises';
+import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
+import { nameAside } from '../../base/disk/aside.ts';
+import { explaining, isBroken } from '../../base/disk/disk-errors.ts';
+import { writeWhole } from '../../base/disk/files.ts';
+import { createFile } from '../../base/disk/open-file.ts';
+import { ConfigError, IntegrityError } from '../../base/errors.ts';
+import { type RandomAccess, openRandomAccess } from '../../base/random-access.ts';
+import { isTextList, parseJsonObject } from '../../shape/go-json.ts';
+import { readMode } from './open.ts';
+
+/** What all parts of a delta say of it. Sizes are bytes. */
+export type PartList = {
+  /** Of the whole delta. */
+  readonly size: number;
+  /** Of every part but the last, which may be shorter, and of the parity. */
+  readonly partSize: number;
+  /** Of the parts in their order, without their heads. */
+  readonly parts: readonly Digest[];
+  /** Of the bytes of all parts, combined by exclusive or; the last one ends with zeros. */
+  readonly parity: Digest;
+};
+
+/** The number of the part with the parity; the others count from 1. */
+export const PARITY = 0;
+
+/*
+ * sealift delta part <number> <bytes of the JSON> sha256:<of the JSON>\n      padded with spaces to 128 bytes
+ * {"parity":"sha256:...","partSize":...,"parts":["sha256:...",...],"size":...}      the same in all parts
+ * the bytes of the part
+ */
+const LINE_SIZE = 128;
+const LINE = /^sealift delta part (\d{1,4}) (\d{1,6}) (sha256:[0-9a-f]{64})\n *$/;
+
+export const MOST_PARTS = 1000;
+
+export function formatPartHead(number: number, list: PartList): Uint8Array {
+  const { parity, partSize, parts, size } = list;
+  const text = Buffer.from(JSON.stringify({ parity, partSize, parts, size }));
+  const line = `sealift delta part ${number} ${text.length} ${digestOf(text)}\n`;
+  return Buffer.concat([Buffer.from(line.padEnd(LINE_SIZE)), text]);
+}
+
+export type PartHead = {
+  readonly number: number;
+  readonly list: PartList;
+  /** Names the delta; the same in all its parts. */
+  readonly id: string;
+  /** Of the part's bytes, in its file. */
+  readonly start: number;
+};
+
+/** Undefined for what is not a part, or has a damaged head. */
+export async function readPartHead(file: RandomAccess): Promise<PartHead | undefined> {
+  if (file.size < LINE_SIZE) return undefined;
+  const line = (await file.read(0, LINE_SIZE)).toString('latin1');
+  const [, number, size, id] = LINE.exec(line) ?? [];
+  if (id === undefined || LINE_SIZE + Number(size) > file.size) return undefined;
+  const text = await file.read(LINE_SIZE, Number(size));
+  if (digestOf(text) !== id) return undefined;
+  const list = parseList(text.toString('utf8'));
+  const isNumber = list && Number(number) <= list.parts.length;
+  return isNumber
+    ? { number: Number(number), list, id, start: LINE_SIZE + Number(size) }
+    : undefined;
+}
+
+/** The text has the digest that its line names: what it has is what somebody wrote. */
+function parseList(text: string): PartList | undefined {
+  const { size, partSize, parts, parity } = parseJsonObject(text) ?? {};
+  if (!isTextList(parts) || !parts.every(isDigest) || !isTextDigest(parity)) return undefined;
+  if (!isSize(size) || !isSize(partSize) || parts.length > MOST_PARTS) return undefined;
+  const isEnough = parts.length === Math.ceil(size / partSize);
+  return isEnough ? { size, partSize, parts, parity } : undefined;
+}
+
+const isTextDigest = (value: unknown): value is Digest =>
+  typeof value === 'string' && isDigest(value);
+
+const isSize = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) > 0;
+
+/** Bytes of a part without its head. */
+export const sizeOfPart = ({ size, partSize }: PartList, number: number): number =>
+  number === PARITY ? partSize : Math.min(partSize, size - (number - 1) * partSize);
+
+/** Combines bytes by exclusive or, into the first. */
+export function combine(into: Uint8Array, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; at++) into[at] = (into[at] ?? 0) ^ (bytes[at] ?? 0);
+}
+
+export type JoinOptions = {
+  readonly signal: AbortSignal;
+  /** Told of a part that was lost and made again. */
+  readonly warn?: (message: string) => void;
+};
+
+const PIECE = 1 << 20;
+
+type Part = PartHead & { readonly file: RandomAccess };
+
+/** Whether a file is a part of a delta; one with a damaged head is not known to be one. */
+export async function isPart(path: string): Promise<boolean> {
+  const file = await openRandomAccess(path);
+  return await readPartHead(file)
+    .then((head) => head !== undefined)
+    .finally(() => file.close());
+}
+
+/**
+ * Makes a delta of its parts, in any order. One that is damaged or missing is made of the others and their
+ * parity.
+ *
+ * @throws IntegrityError `delta.other-part`, `delta.parts-lost`; DiskError of the target
+ */
+export async function joinParts(
+  paths: readonly string[],
+  target: string,
+  { signal, warn }: JoinOptions,
+): Promise<void> {
+  const files: RandomAccess[] = [];
+  const aside = await nameAside(target);
+  try {
+    const absent: string[] = [];
+    for (const path of paths) {
+      const file = await unlessUnreadable(() => openRandomAccess(path));
+      if (file) files.push(file);
+      else absent.push(path);
+    }
+    const { parts, list, damaged } = await readParts(files, signal);
+    const numbers = [...list.parts.map((_, at) => at + 1), PARITY];
+    const lost = numbers.filter((number) => !parts.has(number));
+    const names = lost.map(nameOf).join(', ');
+    const unusable = [...damaged, ...absent];
+    const why = unusable.length > 0 ? `cannot be used: ${unusable.join(', ')}` : 'not given';
+    if (lost.length > 1) throw tooManyLost(names, why);
+    if (lost.length === 1)
+      warn?.(`${names} of the delta is lost (${why}): it is made of the others`);
+    const mode = await readMode(...files.map(({ path }) => path));
+    const file = await explaining(target, () => createFile(aside, mode));
+    try {
+      for (const number of numbers) {
+        if (number !== PARITY) await writePart({ file, target, number, list }, parts, signal);
+      }
+      await explaining(target, () => file.sync());
+    } finally {
+      await file.close();
+    }
+    await rename(aside, target);
+  } finally {
+    for (const file of files) await file.close();
+    await rm(aside, { force: true });
+  }
+}
+
+const nameOf = (number: number): string => (number === PARITY ? 'the parity' : `part ${number}`);
+
+type Parts = ReadonlyMap<number, Part>;
+
+async function readParts(
+  files: readonly RandomAccess[],
+  signal: AbortSignal,
+): Promise<{
+  readonly parts: Parts;
+  readonly list: PartList;
+  readonly damaged: readonly string[];
+}> {
+  const parts = new Map<number, Part>();
+  const damaged: string[] = [];
+  let first: PartHead | undefined;
+  for (const file of files) {
+    const head = await unlessUnreadable(() => readPartHead(file));
+    first ??= head;
+    if (head && first && head.id !== first.id) {
+      throw new IntegrityError('delta.other-part', `${file.path} is a part of another delta`, {
+        expected: first.id,
+        found: head.id,
+        hint: 'name the parts of one delta',
+      });
+    }
+    const part = head && { ...head, file };
+    if (part && (await unlessUnreadable(() => isWhole(part, signal))) === true)
+      parts.set(part.number, part);
+    else damaged.push(file.path);
+  }
+  if (!first) throw tooManyLost('every part', `cannot be used: ${damaged.join(', ')}`);
+  return { parts, list: first.list, damaged };
+}
+
+async function isWhole({ file, number, list, start }: Part, signal: AbortSignal): Promise<boolean> {
+  const size = sizeOfPart(list, number);
+  if (file.size !== start + size) return false;
+  const hash = createHash('sha256');
+  for (let at = 0; at < size; at += PIECE) {
+    signal.throwIfAborted();
+    hash.update(await file.read(start + at, Math.min(PIECE, size - at)));
+  }
+  const expected = number === PARITY ? list.parity : list.parts[number - 1];
+  return `sha256:${hash.digest('hex')}` === expected;
+}
+
+type Writing = {
+  readonly file: FileHandle;
+  readonly target: string;
+  readonly number: number;
+  readonly list: PartList;
+};
+
+async function writePart(
+  { file, target, number, list }: Writing,
+  parts: Parts,
+  signal: AbortSignal,
+): Promise<void> {
+  const part = parts.get(number);
+  const size = sizeOfPart(list, number);
+  for (let at = 0; at < size; at += PIECE) {
+    signal.throwIfAborted();
+    const range = { offset: at, size: Math.min(PIECE, size - at) };
+    const bytes = part
+      ? await part.file.read(part.start + at, range.size)
+      : await recombine(parts, range);
+    const position = (number - 1) * list.partSize + at;
+    await explaining(target, () => writeWhole(file, bytes, position));
+  }
+}
+
+/** What a lost part has there: what makes the parity right. */
+async function recombine(
+  parts: Parts,
+  { offset, size }: { readonly offset: number; readonly size: number },
+): Promise<Buffer> {
+  const bytes = Buffer.alloc(size);
+  for (const { file, start, list, number } of parts.values()) {
+    const rest = Math.min(size, sizeOfPart(list, number) - offset);
+    if (rest > 0) combine(bytes, await file.read(start + offset, rest));
+  }
+  return bytes;
+}
+
+/** Undefined where there is no such file, or its disk lost it. */
+async function unlessUnreadable<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof ConfigError || isBroken(error)) return undefined;
+    throw error;
+  }
+}
+
+const tooManyLost = (names: string, why: string): IntegrityError =>
+  new IntegrityError('delta.parts-lost', `${names} of the delta are lost (${why})`, {
+    expected: 'all parts and the parity, less one',
+    hint: 'copy them again from where the delta was made',
+  });

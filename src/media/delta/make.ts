@@ -1,0 +1,271 @@
+import { digestOf, type Digest } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { sumSizes, withoutUndefined } from '../../base/lists.ts';
+import { openRandomAccess, type ByteRange } from '../../base/random-access.ts';
+import type { FilePosition } from '../../base/store/blob-source.ts';
+import { type Extent, type Layout, bytesExtent, fillGaps } from '../../iso/extent.ts';
+import { requireSpace } from '../../openshift/mirror/costs.ts';
+import { publishIso } from '../../outputs/file.ts';
+import { pourIso, publishPour, type PourOptions, surveyPartial } from '../../pour/pour.ts';
+import {
+  type Patch,
+  LARGEST_PATCHED,
+  makePatch,
+  MOST_PATCHED,
+  formatDelta,
+  type DeltaExtent,
+} from './file.ts';
+import {
+  type Medium,
+  type MediumExtent,
+  readMedium,
+  readMode,
+  listCarried,
+  openDelta,
+  renderCarried,
+  type Delta,
+} from './open.ts';
+
+export type MadePatch = Patch & { readonly bytes: Uint8Array };
+
+/** Smaller ones are links and the like: a row in the head of the delta costs as much. */
+const SMALLEST_PATCHED = 256;
+
+/**
+ * Patches for those of the carried extents that the old ISO has with other content, by their number: files by
+ * their path, structures by their place. Layers have their digest in their path, and are never patched.
+ *
+ * @throws IntegrityError `extent.wrong-digest` where the new ISO is damaged
+ */
+export async function makePatches({
+  from,
+  to,
+  old,
+  carried,
+  most = MOST_PATCHED,
+}: {
+  readonly from: string;
+  readonly to: string;
+  readonly old: Medium;
+  readonly carried: readonly MediumExtent[];
+  /** Bytes that they make together. */
+  readonly most?: number;
+}): Promise<ReadonlyMap<number, MadePatch>> {
+  const [oldFile, file] = [await openRandomAccess(from), await openRandomAccess(to)];
+  const findEarlier = createLookup(old.extents);
+  const patches = new Map<number, MadePatch>();
+  let made = 0;
+  try {
+    for (const [number, extent] of carried.entries()) {
+      const earlier = canPatch(extent) ? findEarlier(extent) : undefined;
+      if (!earlier || !canPatch(earlier) || made + extent.size > most) continue;
+      const { offset, size, digest } = extent;
+      const bytes = await file.read(offset, size);
+      const found = digestOf(bytes);
+      if (found !== digest) throw wrong(to, { offset, digest, found });
+      const patch = makePatch(await oldFile.read(earlier.offset, earlier.size), bytes);
+      const range = { offset: earlier.offset, size: earlier.size };
+      if (!patch) continue;
+      patches.set(number, { old: range, size: patch.length, bytes: patch });
+      made += size;
+    }
+    return patches;
+  } finally {
+    await oldFile.close();
+    await file.close();
+  }
+}
+
+const canPatch = ({ size }: ByteRange): boolean =>
+  size >= SMALLEST_PATCHED && size <= LARGEST_PATCHED;
+
+type Lookup = (extent: MediumExtent) => MediumExtent | undefined;
+
+/** A structure may have moved a little. */
+function createLookup(extents: readonly MediumExtent[]): Lookup {
+  const byPath = new Map(extents.flatMap((extent) => extent.paths.map((path) => [path, extent])));
+  const structures = extents.filter(({ paths }) => paths.length === 0);
+  return ({ paths: [path], offset }) => {
+    if (path !== undefined) return byPath.get(path);
+    let best: MediumExtent | undefined;
+    const distanceOf = (extent: MediumExtent): number => Math.abs(extent.offset - offset);
+    for (const each of structures) if (!best || distanceOf(each) < distanceOf(best)) best = each;
+    return best;
+  };
+}
+
+const wrong = (
+  path: string,
+  { offset, digest, found }: { offset: number; digest: string; found: string },
+): IntegrityError =>
+  new IntegrityError(
+    'extent.wrong-digest',
+    `${path} has other bytes at ${offset} than its index says`,
+    {
+      expected: digest,
+      found,
+      hint: 'verify it, and build or copy it again',
+    },
+  );
+
+type PourSettings = Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>;
+
+/** Bytes. */
+export type DeltaReport = {
+  readonly digest: Digest;
+  /** Of the file that was written. */
+  readonly size: number;
+  /** Of the new ISO that the old one has. */
+  readonly shared: number;
+  /** Of the new ISO that the delta carries. */
+  readonly carried: number;
+};
+
+const LANES = 4;
+
+/**
+ * Writes what the new ISO has and the old one has not, verified; continues what was interrupted. Of extents
+ * that the old ISO has with other content, such as directories, it has a patch where that is smaller.
+ *
+ * @throws IntegrityError `delta.no-index`, `extent.wrong-digest` when the new ISO is damaged; what `pourIso`
+ * throws
+ */
+export async function makeDelta(
+  { from, to }: { readonly from: string; readonly to: string },
+  settings: PourSettings,
+): Promise<DeltaReport> {
+  const [old, now] = [await readMedium(from), await readMedium(to)];
+  const known = new Set(old.extents.map(({ digest }) => digest));
+  const carried = listCarried(now.extents, now.index, known);
+  const patches = await makePatches({ from, to, old, carried });
+  const mutable = listAreas(old, now);
+  const bodySize = sumSizes(carried.map((extent, number) => patches.get(number) ?? extent));
+  const { size, index } = now;
+  const head = formatDelta({
+    from: old.identity,
+    size,
+    index,
+    ...withoutUndefined({ mutable }),
+    patches,
+    bodySize,
+  });
+  const layout = layOutDelta(head, carried, patches);
+  const places = new Map(
+    carried.map(({ digest, offset }) => [digest, { path: to, position: offset }]),
+  );
+  const digest = await pour(layout, places, { ...settings, mode: await readMode(from, to) });
+  await publishPour(settings.output);
+  const bytes = sumSizes(carried);
+  return { digest, size: layout.size, carried: bytes, shared: sumSizes(now.extents) - bytes };
+}
+
+/** Areas of the new ISO that the old one has not, where there are any. */
+function listAreas(old: Medium, { extents }: Medium): readonly DeltaExtent[] | undefined {
+  const before = new Map(old.extents.map(({ offset, digest }) => [offset, digest]));
+  const areas = extents.filter(({ isMutable }) => isMutable);
+  if (areas.length === 0) return undefined;
+  return areas.filter(({ offset, digest }) => before.get(offset) !== digest);
+}
+
+/**
+ * Makes the new ISO of the old one and a delta, every byte verified; continues what was interrupted.
+ *
+ * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.no-index`, `delta.damaged`,
+ * `extent.wrong-digest`; what `pourIso` throws
+ */
+export async function applyDelta(
+  { from, delta: path }: { readonly from: string; readonly delta: string },
+  settings: PourSettings,
+): Promise<DeltaReport> {
+  const old = await readMedium(from);
+  const { size, extents, carried, rendered } = await readWhole({ from, path }, old);
+  const places = new Map<Digest, FilePosition>();
+  for (const { digest, offset } of old.extents)
+    places.set(digest, { path: from, position: offset });
+  for (const { digest, position } of carried) places.set(digest, { path, position });
+  const poured = extents.map((extent): Extent => {
+    const bytes = rendered.get(extent.digest);
+    return { ...extent, ...STORED, ...(bytes && { source: { kind: 'bytes', bytes } }) };
+  });
+  const layout = { size, extents: fillGaps(poured, size) };
+  const digest = await pour(layout, places, { ...settings, mode: await readMode(from, path) });
+  await publishIso(settings.output, { digest });
+  const bytes = sumSizes(carried);
+  return { digest, size, carried: bytes, shared: sumSizes(extents) - bytes };
+}
+
+/** A delta with what its patches make. */
+async function readWhole(
+  { from, path }: { readonly from: string; readonly path: string },
+  old: Medium,
+): Promise<Delta & { readonly rendered: ReadonlyMap<Digest, Uint8Array> }> {
+  const files = { delta: await openRandomAccess(path), iso: await openRandomAccess(from) };
+  try {
+    const delta = await openDelta(files, old);
+    const rendered = new Map<Digest, Uint8Array>();
+    for (const carried of delta.carried) {
+      if (carried.patch) rendered.set(carried.digest, await renderCarried(files, carried));
+    }
+    return { ...delta, rendered };
+  } finally {
+    await files.delta.close();
+    await files.iso.close();
+  }
+}
+
+const STORED = { source: { kind: 'blob' }, paths: [] } as const;
+
+/** Pours out of files of this machine; returns the digest of the whole. */
+async function pour(
+  layout: Layout,
+  places: ReadonlyMap<Digest, FilePosition>,
+  settings: PourSettings & Pick<PourOptions, 'mode'>,
+): Promise<Digest> {
+  const { output } = settings;
+  const { allocated } = await surveyPartial(layout, output);
+  await requireSpace({ output, allocated, isoSize: layout.size, cacheSize: 0 });
+  const paths = new Set([...places.values()].map(({ path }) => path));
+  const sources = new Map([...paths].map((name) => [name, { name, local: true }]));
+  const { digest } = await pourIso({
+    ...settings,
+    layout,
+    lanes: LANES,
+    openExtent(extent, { offset, rank, answers }) {
+      const place = extent.digest && places.get(extent.digest);
+      const source = place && sources.get(place.path);
+      if (!place || !source) throw lost(extent);
+      if (rank([source]).length === 0) throw answers[0]?.error ?? lost(extent);
+      const { path, position } = place;
+      return Promise.resolve({ kind: 'file', path, position: position + offset, source });
+    },
+  });
+  return digest;
+}
+
+/** A delta is poured as an ISO is; its size need not be whole sectors. */
+function layOutDelta(
+  head: Uint8Array,
+  carried: readonly DeltaExtent[],
+  patches: ReadonlyMap<number, MadePatch>,
+): Layout {
+  const extents: Extent[] = [bytesExtent(0, head)];
+  let offset = head.length;
+  for (const [number, { size, digest }] of carried.entries()) {
+    const patch = patches.get(number);
+    const extent = patch ? bytesExtent(offset, patch.bytes) : { offset, size, digest, ...STORED };
+    extents.push(extent);
+    offset += extent.size;
+  }
+  return { size: offset, extents };
+}
+
+const lost = ({ offset, digest }: Extent): IntegrityError =>
+  new IntegrityError(
+    'delta.malformed',
+    `neither the old ISO nor the delta has the extent at byte ${offset}`,
+    {
+      expected: digest ?? 'a digest',
+      found: 'nothing',
+      hint: 'copy the delta again from where it was made',
+    },
+  );

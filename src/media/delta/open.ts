@@ -1,0 +1,231 @@
+import { stat } from 'node:fs/promises';
+import { digestOf, type Digest } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { sumSizes } from '../../base/lists.ts';
+import type { RandomAccess } from '../../base/random-access.ts';
+import { roundUp, SECTOR_SIZE } from '../../iso/extent.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
+import { identifyIso } from '../areas.ts';
+import {
+  readIndex,
+  type MediaIndex,
+  INDEX_PATH,
+  LARGEST_INDEX,
+  parseMediaIndex,
+} from '../media-index.ts';
+import { useMedium } from '../open.ts';
+import {
+  type DeltaExtent,
+  malformed,
+  readDeltaHead,
+  type DeltaHead,
+  type Patch,
+  LARGEST_PATCHED,
+  MOST_PATCHED,
+  usePatch,
+} from './file.ts';
+
+/** An ISO of ours, as deltas see it. */
+export type Medium = {
+  /** As `identifyIso` names every byte. */
+  readonly identity: string;
+  /** Bytes. */
+  readonly size: number;
+  /** All but zeros, by offset; the index too. */
+  readonly extents: readonly MediumExtent[];
+  /** One of them. */
+  readonly index: MediumExtent;
+};
+
+/** With the files that consist of it. */
+export type MediumExtent = DeltaExtent & {
+  readonly paths: readonly string[];
+  /** Whether another copy of the ISO may have other bytes here. */
+  readonly isMutable?: boolean;
+};
+
+/** @throws IntegrityError `delta.no-index` */
+export function readMedium(path: string): Promise<Medium> {
+  return useMedium(path, async (iso) => {
+    const index = await readIndex(iso);
+    if (!index) throw noIndex(path);
+    const identity = await identifyIso(index, iso.readBytes);
+    if (identity === undefined) throw noIndex(path);
+    const extents = await listExtents(index, iso.readBytes);
+    const own = extents.find(({ paths }) => paths.includes(INDEX_PATH));
+    if (!own) throw noIndex(path);
+    const size = await sizeOfIso(path, iso, extents);
+    return { identity, size, extents, index: own };
+  });
+}
+
+async function listExtents(
+  { extents }: MediaIndex,
+  read: (offset: number, size: number) => Promise<Uint8Array>,
+): Promise<readonly MediumExtent[]> {
+  const all: MediumExtent[] = [];
+  for (const { offset, size, paths, pristine, ...extent } of extents) {
+    const digest = extent.digest ?? digestOf(await read(offset, size));
+    all.push({ offset, size, paths, digest, isMutable: pristine !== undefined });
+  }
+  return all.sort((a, b) => a.offset - b.offset);
+}
+
+/** The refusal of a delta. */
+export const otherIso = (
+  path: string,
+  { found, expected }: { readonly found: string; readonly expected: string },
+): IntegrityError =>
+  new IntegrityError('delta.other-iso', `the delta is for another ISO than ${path}`, {
+    expected,
+    found,
+    hint: 'apply it to the ISO that it was made from; one that was customised since is another: reset it first',
+  });
+
+/** A device is larger than the ISO on it. The backup of a GPT may be behind the volume. */
+async function sizeOfIso(
+  path: string,
+  { fileSize, volume }: IsoImage,
+  extents: readonly DeltaExtent[],
+): Promise<number> {
+  if ((await stat(path)).isFile()) return fileSize;
+  const last = extents.at(-1);
+  const end = last ? last.offset + last.size : 0;
+  return roundUp(Math.max(end, volume.volumeSpaceSize * SECTOR_SIZE), SECTOR_SIZE);
+}
+
+const noIndex = (path: string): IntegrityError =>
+  new IntegrityError('delta.no-index', `${path} has no index with a digest`, {
+    expected: 'an ISO of sealift',
+    hint: 'name an ISO that sealift made',
+  });
+
+/** Who may not read one of these may not read what is made of them: media can have secrets. */
+export async function readMode(...paths: readonly string[]): Promise<number> {
+  let mode = 0o644;
+  for (const path of paths) mode &= (await stat(path)).mode;
+  return mode | 0o600;
+}
+
+/** An extent that the old ISO has not, and where the delta has it, or its patch. */
+export type Carried = DeltaExtent & { readonly position: number; readonly patch?: Patch };
+
+/** A delta, once the old ISO is known. */
+export type Delta = {
+  /** Bytes of the new ISO. */
+  readonly size: number;
+  /** All of the new ISO but zeros, by offset. */
+  readonly extents: readonly DeltaExtent[];
+  readonly carried: readonly Carried[];
+};
+
+/**
+ * What is carried of a new ISO, the index first: makers and readers of deltas list the same.
+ *
+ * @param known digests of the old ISO
+ */
+export function listCarried<Extent extends DeltaExtent>(
+  extents: readonly Extent[],
+  index: Extent,
+  known: ReadonlySet<string>,
+): readonly Extent[] {
+  const isNew = ({ digest }: Extent): boolean => !known.has(digest);
+  const others = extents.filter(isNew).map((extent) => [extent.digest, extent] as const);
+  const all = new Map([...(isNew(index) ? [[index.digest, index] as const] : []), ...others]);
+  return [...all.values()];
+}
+
+/**
+ * Reads what a delta has for an ISO.
+ *
+ * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.damaged`
+ */
+export async function openDelta(
+  { delta: file, iso }: DeltaFiles,
+  old: Medium,
+): Promise<Delta & { readonly head: DeltaHead }> {
+  const head = await readDeltaHead(file);
+  const { from, size, index, mutable = [], patches } = head;
+  if (old.identity !== from) {
+    throw otherIso(iso.path, { found: old.identity, expected: from });
+  }
+  const known = new Map(old.extents.map((extent) => [extent.digest, extent]));
+  const areas = [...old.extents.filter(({ isMutable }) => isMutable), ...mutable];
+  const changing = new Map(areas.map(({ offset, digest }) => [offset, digest]));
+  const place = known.get(index.digest);
+  const bytes = place
+    ? await iso.read(place.offset, place.size)
+    : await renderCarried({ delta: file, iso }, placeCarried([index], head)[0] ?? fail(file.path));
+  const extents = parseMediaIndex(bytes)
+    .extents.map(({ offset, size, digest = changing.get(offset) ?? index.digest }) => ({
+      offset,
+      size,
+      digest,
+    }))
+    .sort((a, b) => a.offset - b.offset);
+  const last = extents.at(-1);
+  if (last && last.offset + last.size > size) return fail(file.path);
+  const carried = placeCarried(listCarried(extents, index, new Set(known.keys())), head);
+  const isWhole = sumSizes(carried.map(({ patch, size }) => patch ?? { size })) === head.bodySize;
+  const numbers = [...patches.keys()];
+  if (sumSizes(carried.filter(({ patch }) => patch)) > MOST_PATCHED) {
+    throw malformed(file.path, `has patches that make more than ${MOST_PATCHED} bytes`);
+  }
+  if (!isWhole || numbers.some((number) => number >= carried.length)) return fail(file.path);
+  return { size, extents, carried, head };
+}
+
+export type DeltaFiles = { readonly delta: RandomAccess; readonly iso: RandomAccess };
+
+function fail(path: string): never {
+  throw malformed(path, 'carries something else than it names');
+}
+
+function placeCarried(
+  extents: readonly DeltaExtent[],
+  { patches, start }: Pick<DeltaHead, 'patches'> & { readonly start: number },
+): readonly Carried[] {
+  let end = start;
+  return extents.map((extent, number): Carried => {
+    const patch = patches.get(number);
+    const position = end;
+    end += (patch ?? extent).size;
+    return { ...extent, position, ...(patch && { patch }) };
+  });
+}
+
+/**
+ * The bytes of a carried extent, verified. They are in memory: those with a patch are small, and so is an index.
+ *
+ * @throws IntegrityError `delta.damaged`
+ */
+export async function renderCarried(
+  { delta, iso }: DeltaFiles,
+  carried: Carried,
+): Promise<Uint8Array> {
+  if (isTooLarge(carried)) return fail(delta.path);
+  const { position, size, digest, patch, offset } = carried;
+  const stored = await delta.read(position, (patch ?? { size }).size);
+  const bytes = patch
+    ? usePatch(await iso.read(patch.old.offset, patch.old.size), { patch: stored, size })
+    : stored;
+  if (bytes && digestOf(bytes) === digest) return bytes;
+  throw damaged(delta.path, { offset, digest, found: bytes && digestOf(bytes) });
+}
+
+const isTooLarge = ({ size, patch }: Carried): boolean =>
+  patch ? Math.max(size, patch.old.size) > LARGEST_PATCHED : size > LARGEST_INDEX;
+
+const damaged = (
+  path: string,
+  { offset, digest, found }: { offset: number; digest: Digest; found: Digest | undefined },
+): IntegrityError =>
+  new IntegrityError(
+    'delta.damaged',
+    `${path} and the old ISO do not make the extent at byte ${offset}`,
+    {
+      expected: digest,
+      found: found ?? 'a patch that cannot be used',
+      hint: 'verify the old ISO, and copy the delta again',
+    },
+  );

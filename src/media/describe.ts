@@ -1,0 +1,245 @@
+import { IntegrityError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { formatReadableJson } from '../base/text/json.ts';
+import type { Areas } from '../iso/extent.ts';
+import type { IsoImage } from '../iso/read/open.ts';
+import type { MirrorPlan, PlannedImage } from '../openshift/mirror/plan.ts';
+import {
+  formatReleaseBundleTag,
+  RELEASE_BUNDLE_REPOSITORY,
+  RELEASE_DIGEST_ANNOTATION,
+} from '../openshift/release/bundle.ts';
+import { type Release, digestOfRelease } from '../openshift/release/release.ts';
+import { isUnsigned } from '../openshift/release/signature.ts';
+import { pathTo } from '../registry/layout/distribution.ts';
+import { type RegistryTree, readLink, readManifestBytes } from '../registry/layout/tree.ts';
+import { parseManifest } from '../registry/manifest.ts';
+import { formatReference } from '../registry/reference.ts';
+import { checkText, parseObject, isTexts, isTextList } from '../shape/go-json.ts';
+import {
+  formatMediaIndex,
+  type IndexExtent,
+  type IndexImage,
+  type MediaIndex,
+  BUNDLE_PATH,
+} from './media-index.ts';
+
+/** What an index describes. */
+type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalogs' | 'mutable'> & {
+  readonly plan: MirrorPlan;
+  /** All that it carries; those whose signature was not verified are named. */
+  readonly releases?: readonly Release[];
+  /** All of the layout; zeros between the files are not told. */
+  readonly extents: readonly (IndexExtent & { readonly source: { readonly kind: string } })[];
+  readonly areas: Areas;
+};
+
+/**
+ * The bytes of `/sealift/index.json`: what the medium holds, so that it can be verified, compared and
+ * reused without anything else. Extents have digests and paths, images digests and places. No secret,
+ * no clock, no host.
+ */
+export function describeMedium(medium: DescribedMedium): Uint8Array {
+  const { product, base, release, plan, catalogs, extents, areas } = medium;
+  const { images, registryImage } = plan;
+  const { mutable } = medium;
+  const unsigned = (medium.releases ?? []).filter(isUnsigned).map(({ version }) => version);
+  const text = formatMediaIndex({
+    format: 2,
+    product,
+    ...(base && { base: { digest: base.digest, size: base.size } }),
+    release,
+    ...(unsigned.length > 0 && { unsigned }),
+    images: [...images, ...(registryImage ? [registryImage] : [])].map(describeImage),
+    ...withoutUndefined({ catalogs, mutable }),
+    areas,
+    extents: listIndexExtents(extents),
+  });
+  return Buffer.from(text);
+}
+
+const describeImage = (image: PlannedImage): IndexImage => ({
+  name: image.name,
+  set: image.set,
+  source: formatReference(image.source),
+  repository: image.destination.repository,
+  tags: image.destination.tags,
+  manifests: image.manifests.map(({ digest }) => digest),
+});
+
+/** Those that an index names: all but padding. */
+export const listIndexExtents = (extents: DescribedMedium['extents']): readonly IndexExtent[] =>
+  extents.filter(({ source }) => source.kind !== 'zero').map(describeExtent);
+
+const describeExtent = ({ offset, size, digest, paths }: IndexExtent): IndexExtent => ({
+  offset,
+  size,
+  paths,
+  ...withoutUndefined({ digest }),
+});
+
+/**
+ * `/bundle.json`, and the file of that name in the release bundle: every image that the registry of the
+ * medium serves, by digest. openshift/enhancements pull request 1821 asks for the file and says no more
+ * of its form; this form is ours.
+ */
+export type BundleFile = {
+  readonly format: 1;
+  /** The tag of the release bundle, and the name of the release in an InternalReleaseImage. */
+  readonly name: string;
+  readonly version: string;
+  readonly architecture: string;
+  readonly release: { readonly image: string; readonly digest: string };
+  readonly images: readonly BundleImage[];
+};
+
+type BundleImage = {
+  /** The component, or the name that the configuration or the operator gives. */
+  readonly name: string;
+  readonly set: string;
+  /** Where it comes from, by digest. */
+  readonly image: string;
+  /** Where it is in the registry of the medium. */
+  readonly repository: string;
+  readonly tags: readonly string[];
+  /** Of what the tags name. */
+  readonly digest: string;
+  /** With those of the images for each architecture, where `digest` is a list; `digest` is the first. */
+  readonly manifests: readonly string[];
+};
+
+/** The bytes of `/bundle.json`. */
+export function formatBundleFile({
+  release,
+  plan,
+}: {
+  readonly release: Release;
+  readonly plan: Pick<MirrorPlan, 'images'>;
+}): Uint8Array {
+  const { version, arch, reference } = release;
+  const file: BundleFile = {
+    format: 1,
+    name: formatReleaseBundleTag(version, arch),
+    version,
+    architecture: arch,
+    release: { image: formatReference(reference), digest: digestOfRelease(release) },
+    images: plan.images.map(describeImageOfBundleFile),
+  };
+  return Buffer.from(formatReadableJson(file));
+}
+
+function describeImageOfBundleFile({
+  name,
+  set,
+  source,
+  destination,
+  manifests,
+}: PlannedImage): BundleImage {
+  const digests = manifests.map(({ digest }) => digest);
+  return {
+    name,
+    set,
+    image: formatReference(source),
+    ...destination,
+    digest: digests[0] ?? '',
+    manifests: digests,
+  };
+}
+
+/** @throws IntegrityError `bundle.malformed`, `bundle.format` */
+export function parseBundleFile(bytes: Uint8Array): BundleFile {
+  const document = parseObject(checkText(bytes, MOST_VALUES, malformed), malformed);
+  if (document['format'] !== 1) {
+    throw new IntegrityError('bundle.format', `${BUNDLE_PATH} has a format we do not know`, {
+      expected: '1',
+      found: JSON.stringify(document['format'] ?? null),
+      hint: 'use a newer sealift',
+    });
+  }
+  const { release, images } = document;
+  const isWhole =
+    isTexts(document, ['name', 'version', 'architecture']) &&
+    isTexts(release, ['image', 'digest']) &&
+    Array.isArray(images) &&
+    images.every(isImage);
+  if (!isWhole) throw malformed();
+  return document as unknown as BundleFile;
+}
+
+/** What a bundle file says otherwise than the index of its medium, in words. */
+export function compareBundleFile(
+  { version, release, images }: BundleFile,
+  index: MediaIndex,
+): readonly string[] {
+  const image = release.image.endsWith(`@${release.digest}`) ? release.image : release.digest;
+  // The image of the registry server is on the medium, but not in its registry.
+  const served = index.images.filter(({ set }) => set !== 'registry').map(describePlace);
+  const listed = images.map(describePlace);
+  const [isServed, isListed] = [new Set(served), new Set(listed)];
+  return [
+    ...compareText('version', version, index.release.version),
+    ...compareText('release', image, index.release.reference),
+    ...listed.filter((place) => !isServed.has(place)).map((place) => `lists ${place}`),
+    ...served.filter((place) => !isListed.has(place)).map((place) => `does not list ${place}`),
+  ].map((problem) => `${problem}, unlike the index`);
+}
+
+const compareText = (what: string, found: string, expected: string): readonly string[] =>
+  found === expected ? [] : [`has ${what} ${found} instead of ${expected}`];
+
+const describePlace = ({
+  repository,
+  manifests,
+}: Pick<BundleImage, 'repository' | 'manifests'>): string => `${repository}@${manifests.join('+')}`;
+
+type Document = Readonly<Record<string, unknown>>;
+
+/** 4,000 images have a tenth of these. */
+const MOST_VALUES = 500_000;
+
+function isImage(value: unknown): boolean {
+  if (!isTexts(value, ['name', 'set', 'image', 'repository', 'digest'])) return false;
+  const { tags, manifests } = value as Document;
+  return isTextList(tags) && isTextList(manifests);
+}
+
+const malformed = (problem = 'is not of the form we write', cause?: unknown): IntegrityError =>
+  new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`, { cause });
+
+const LIMIT = 16 * 1024 * 1024;
+
+/**
+ * The list of images of a medium; undefined on media that have none.
+ *
+ * @throws IntegrityError `bundle.malformed`, `bundle.format`
+ */
+export async function readBundleFile(
+  iso: Pick<IsoImage, 'find' | 'readFile'>,
+): Promise<BundleFile | undefined> {
+  const node = await iso.find(BUNDLE_PATH);
+  return node?.kind === 'file' ? parseBundleFile(await iso.readFile(node, LIMIT)) : undefined;
+}
+
+/**
+ * What the release bundle of a registry says otherwise than the list of images, in words.
+ *
+ * @throws what `readLink`, `readManifestBytes` and `parseManifest` throw
+ */
+export async function compareBundleImage(
+  tree: RegistryTree,
+  { name, release }: BundleFile,
+): Promise<readonly string[]> {
+  const repository = RELEASE_BUNDLE_REPOSITORY;
+  const digest = await readLink(tree, pathTo.tagLink(repository, name));
+  const bytes = digest && (await readManifestBytes(tree, digest));
+  if (bytes === undefined) return [`names release bundle ${name}, which is not in the registry`];
+  parseManifest(bytes);
+  const { annotations } = JSON.parse(Buffer.from(bytes).toString('utf8')) as {
+    readonly annotations?: Readonly<Record<string, unknown>>;
+  };
+  const found = annotations?.[RELEASE_DIGEST_ANNOTATION];
+  if (found === release.digest) return [];
+  return [
+    `names release ${release.digest}, but the release bundle names ${JSON.stringify(found ?? null)}`,
+  ];
+}

@@ -1,0 +1,245 @@
+import { createHash } from 'node:crypto';
+import { rename, rm, type FileHandle } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { decodeInThread } from '../base/decode/threads.ts';
+import { nameAside } from '../base/disk/aside.ts';
+import { claimOutput } from '../base/disk/claim-output.ts';
+import { explainWriteError } from '../base/disk/disk-errors.ts';
+import { makeDirectory, writeWhole } from '../base/disk/files.ts';
+import { openOwnFile } from '../base/disk/open-file.ts';
+import { IntegrityError, UsageError } from '../base/errors.ts';
+import { openRandomAccess } from '../base/random-access.ts';
+import { formatReadableJson } from '../base/text/json.ts';
+import { readKargAreas, editKargs } from '../iso/coreos/kargs.ts';
+import { malformed, parseMinimalRecipe, type MinimalRecipe } from '../iso/coreos/live.ts';
+import type { IsoNode } from '../iso/read/node.ts';
+import { openIso, type IsoImage } from '../iso/read/open.ts';
+import { parseJsonObjectOfCoreosJson } from '../shape/go-json.ts';
+import { planEditedKargs, readLiveAreas } from './areas.ts';
+import { INDEX_PATH } from './media-index.ts';
+
+export type ExtractOptions = {
+  readonly directory: string;
+  /** In front of the names of files. */
+  readonly stem: string;
+  readonly force: boolean;
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytes: number, total?: number) => void;
+};
+
+export type ExtractedFile = { readonly path: string; readonly size: number };
+
+const PXE = '/images/pxeboot';
+
+/**
+ * Kernel, initramfs and root file system, for machines that boot from the network.
+ *
+ * @throws UsageError `extract.own-medium`, `extract.not-coreos`, `output.exists`
+ */
+export async function extractPxe(
+  iso: IsoImage,
+  options: ExtractOptions,
+  wanted: (name: string) => boolean = () => true,
+): Promise<readonly ExtractedFile[]> {
+  await requireForeign(iso);
+  const folder = await iso.find(PXE);
+  const nodes = folder?.kind === 'directory' ? await iso.children(folder) : [];
+  const files = nodes.filter((node) => node.kind === 'file' && wanted(node.name));
+  if (files.length === 0) {
+    throw new UsageError('extract.not-coreos', `${iso.path} has no files in ${PXE}`, {
+      hint: 'give a live ISO of CoreOS',
+    });
+  }
+  const extracted: ExtractedFile[] = [];
+  for (const node of files) {
+    const path = join(options.directory, `${options.stem}-${node.name.toLowerCase()}`);
+    extracted.push(
+      await writeNew(path, options, (file) => copyNode(iso, node, { file, ...options })),
+    );
+  }
+  return extracted;
+}
+
+/** The registry of a medium of ours is read from the mounted ISO, which such files do not have. */
+async function requireForeign(iso: IsoImage): Promise<void> {
+  if ((await iso.find(INDEX_PATH)) === undefined) return;
+  throw new UsageError(
+    'extract.own-medium',
+    `${iso.path} serves its registry from the mounted ISO, and cannot boot without it`,
+    { expected: 'a live ISO of CoreOS', hint: 'boot the whole ISO, for instance as virtual media' },
+  );
+}
+
+type Target = Pick<ExtractOptions, 'signal' | 'onProgress'> & { readonly file: FileHandle };
+
+async function copyNode(
+  iso: IsoImage,
+  node: IsoNode,
+  { file, signal, onProgress }: Target,
+): Promise<number> {
+  let done = 0;
+  for await (const piece of iso.stream(node)) {
+    signal.throwIfAborted();
+    await writeWhole(file, piece as Uint8Array, done);
+    done += (piece as Uint8Array).length;
+    onProgress(done, node.kind === 'file' ? node.size : undefined);
+  }
+  return done;
+}
+
+/** Written aside; it gets its name when all is there. */
+async function writeNew(
+  path: string,
+  { directory, force }: ExtractOptions,
+  fill: (file: FileHandle, aside: string) => Promise<number>,
+): Promise<ExtractedFile> {
+  await claimOutput({ path }, { force, isReplaceable: () => Promise.resolve(false) });
+  await makeDirectory(directory);
+  const aside = await nameAside(path);
+  const file = await openOwnFile(aside, { mode: 0o644 });
+  try {
+    const size = await fill(file, aside);
+    await file.sync();
+    await rename(aside, path);
+    return { path, size };
+  } catch (error) {
+    await rm(aside, { force: true });
+    throw explainWriteError(error, path);
+  } finally {
+    await file.close();
+  }
+}
+
+const RECIPE_LIMIT = 1 << 20;
+
+/**
+ * The image without its root file system, which it fetches when it boots.
+ *
+ * @param rootfsUrl where from; absent: a kernel argument says it later
+ * @throws UsageError `extract.own-medium`, `extract.customised`, `extract.no-recipe`, `extract.rootfs-url`, `kargs.special`;
+ * IntegrityError `miniso.malformed`, `miniso.wrong-digest`
+ */
+export async function extractMinimal(
+  iso: IsoImage,
+  options: ExtractOptions,
+  rootfsUrl?: string,
+): Promise<ExtractedFile> {
+  await requireForeign(iso);
+  const node = await iso.find('/coreos/miniso.dat');
+  if (node?.kind !== 'file') {
+    throw new UsageError(
+      'extract.no-recipe',
+      'this ISO image does not support extracting a minimal ISO',
+    );
+  }
+  if (rootfsUrl !== undefined && /\s/.test(rootfsUrl)) {
+    throw new UsageError('extract.rootfs-url', `forbidden whitespace found in '${rootfsUrl}'`);
+  }
+  const { embed, kargs } = await readLiveAreas(iso);
+  if (embed.bytes.some((byte) => byte !== 0) || kargs?.text !== kargs?.default) {
+    throw new UsageError(
+      'extract.customised',
+      'cannot operate on ISO with embedded customizations',
+      {
+        hint: 'reset it with "sealift customize ISO --reset --in-place"',
+      },
+    );
+  }
+  const recipe = parseMinimalRecipe(await iso.readFile(node, RECIPE_LIMIT));
+  const path = join(options.directory, `${options.stem}-minimal.iso`);
+  return writeNew(path, options, async (file, aside) => {
+    const size = await unpack(iso, recipe, { file, ...options });
+    await changeArguments(file, aside, rootfsUrl);
+    return size;
+  });
+}
+
+/** Unpacked bytes up to each run, then the run out of the full image; the rest at the end. */
+async function unpack(
+  iso: IsoImage,
+  { runs, digest, packed }: MinimalRecipe,
+  { file, signal, onProgress }: Target,
+): Promise<number> {
+  const unpacked = await gather(packed, signal);
+  const hash = createHash('sha256');
+  let [end, taken] = [0, 0];
+  const put = async (bytes: Uint8Array): Promise<void> => {
+    hash.update(bytes);
+    await writeWhole(file, bytes, end);
+    end += bytes.length;
+    onProgress(end);
+  };
+  const putUnpacked = async (size: number): Promise<void> => {
+    if (size < 0 || taken + size > unpacked.length) throw malformed('has runs that overlap');
+    await put(unpacked.subarray(taken, (taken += size)));
+  };
+  for (const { minimal, full, size } of runs) {
+    await putUnpacked(minimal - end);
+    for (let done = 0; done < size; done += PIECE) {
+      signal.throwIfAborted();
+      await put(await iso.readBytes(full + done, Math.min(PIECE, size - done)));
+    }
+  }
+  await putUnpacked(unpacked.length - taken);
+  const found = hash.digest('hex');
+  if (found === digest) return end;
+  throw new IntegrityError(
+    'miniso.wrong-digest',
+    'the minimal ISO that was made is not the right one',
+    { expected: digest, found, hint: 'give the live ISO as its publisher has it' },
+  );
+}
+
+/** Far above the directories and boot images of any live ISO. */
+const LARGEST_REST = 256 * 1024 * 1024;
+
+async function gather(packed: Uint8Array, signal: AbortSignal): Promise<Buffer> {
+  const stream = Readable.from([packed], { objectMode: false });
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  for await (const piece of decodeInThread('xz', stream, { signal })) {
+    size += piece.length;
+    if (size > LARGEST_REST) throw malformed(`unpacks to more than ${LARGEST_REST} bytes`);
+    pieces.push(Buffer.from(piece));
+  }
+  return Buffer.concat(pieces);
+}
+
+const PIECE = 1 << 20;
+const LIVEISO = /(?:^| )(coreos\.liveiso=\S+)/;
+
+/** Without the volume to wait for, and with an address instead. The default arguments have neither. */
+async function changeArguments(
+  file: FileHandle,
+  path: string,
+  rootfsUrl: string | undefined,
+): Promise<void> {
+  const image = await openRandomAccess(path);
+  try {
+    const iso = await openIso(image);
+    const kargs = await readKargAreas(iso);
+    const [, liveiso] = LIVEISO.exec(kargs.text) ?? [];
+    if (liveiso === undefined) throw malformed('makes an ISO without coreos.liveiso=');
+    const text = editKargs(kargs.text, { remove: [liveiso], append: [] });
+    const append = rootfsUrl === undefined ? [] : [`coreos.live.rootfs_url=${rootfsUrl}`];
+    for (const { offset, bytes } of planEditedKargs({ ...kargs, default: text }, { append }))
+      await writeWhole(file, bytes, offset);
+    await writeDefault(iso, file, text);
+  } finally {
+    await image.close();
+  }
+}
+
+/** In the room of the old file, whose rest is blank. */
+async function writeDefault(iso: IsoImage, file: FileHandle, text: string): Promise<void> {
+  const node = await iso.find('/coreos/kargs.json');
+  if (node?.kind !== 'file') return;
+  const json = parseJsonObjectOfCoreosJson(await iso.readFile(node), 'coreos/kargs.json');
+  const listed = Buffer.from(formatReadableJson({ ...json, default: text }).padEnd(node.size));
+  if (listed.length > node.size) throw malformed('makes an ISO whose arguments do not fit');
+  await writeWhole(file, listed, node.extents[0]?.offset ?? 0);
+}
+
+/** `rhcos-live` of `/isos/rhcos-live.iso`. */
+export const stemOf = (path: string): string => basename(path).replace(/\.[^.]*$/, '');

@@ -1,0 +1,123 @@
+import type { Digest } from '../base/digest.ts';
+import { IntegrityError } from '../base/errors.ts';
+import { type BlobSource, readBlob } from '../base/store/blob-source.ts';
+import { type Extent, type Layout, fillGaps } from '../iso/extent.ts';
+import { requireSpace } from '../openshift/mirror/costs.ts';
+import { fetchArtifact } from '../outputs/artifact.ts';
+import type { IsoArtifact } from '../outputs/artifact/manifest.ts';
+import { publishIso } from '../outputs/file.ts';
+import { pourIso, type PourOptions, surveyPartial } from '../pour/pour.ts';
+import type { ExtentOpener } from '../pour/spans.ts';
+import type { RegistryClient } from '../registry/client.ts';
+import { formatReference, type Reference } from '../registry/reference.ts';
+import { readIndex } from './media-index.ts';
+import { describeDamage, useMedium } from './open.ts';
+
+export type PullOptions = Pick<PourOptions, 'output' | 'signal' | 'warn'> & {
+  readonly client: RegistryClient;
+  /** Asked before the registry; nothing in them is trusted. */
+  readonly seeds: readonly BlobSource[];
+  readonly onProgress: (bytes: number, total: number) => void;
+};
+
+/** Sizes are bytes. */
+export type PullReport = {
+  /** SHA-256 of the ISO. */
+  readonly digest: Digest;
+  readonly size: number;
+  /** Digest of the manifest or index that the reference names. */
+  readonly manifest: Digest;
+  /** Over the network in this run. */
+  readonly fetched: number;
+  /** Out of seeds. */
+  readonly copied: number;
+  /** Stood in the interrupted output already. */
+  readonly reused: number;
+};
+
+const LANES = 4;
+
+/**
+ * Pours the ISO of an artifact, every byte verified; continues what was interrupted.
+ *
+ * @throws IntegrityError `artifact.not-ours`, `artifact.malformed`, `artifact.wrong-digest`; RegistryError;
+ * what `pourIso` throws
+ */
+export async function pullIso(reference: Reference, options: PullOptions): Promise<PullReport> {
+  const { client, seeds, output, signal, warn, onProgress } = options;
+  const { artifact, manifest } = await fetchArtifact(reference, options);
+  const layout = layOut(artifact);
+  const { allocated } = await surveyPartial(layout, output);
+  await requireSpace({ output, allocated, isoSize: layout.size, cacheSize: 0 });
+  const { digest, fetched, copied, reused } = await pourIso({
+    output,
+    signal,
+    ...(warn && { warn }),
+    layout,
+    lanes: LANES,
+    mode: artifact.isPrivate ? 0o600 : 0o644,
+    openExtent: createOpener([...seeds, ...client.sourcesOf(reference)]),
+    onProgress(bytes) {
+      onProgress(bytes, layout.size);
+    },
+  });
+  if (artifact.digest !== undefined && artifact.digest !== digest) {
+    throw wrongDigest(reference, artifact.digest, digest);
+  }
+  await requireIndex(reference, artifact, output);
+  await publishIso(output, { digest });
+  return { digest, size: layout.size, manifest, fetched, copied, reused };
+}
+
+const STORED = { source: { kind: 'blob' }, paths: [] } as const;
+
+const layOut = ({ parts, size }: IsoArtifact): Layout => ({
+  size,
+  extents: fillGaps(
+    parts.map((part): Extent => ({ ...part, ...STORED })),
+    size,
+  ),
+});
+
+/** The sources are always the same objects: those that gave wrong bytes are known by identity. */
+const createOpener =
+  (sources: readonly BlobSource[]): ExtentOpener =>
+  async ({ digest, size, offset: at }, options) => {
+    if (digest === undefined) throw new Error(`the extent at byte ${at} has no digest`);
+    const blob = { mediaType: 'application/octet-stream', digest, size };
+    const ranked = options.rank(sources);
+    let tried = 0;
+    for (const source of ranked) {
+      if (!source.fileOf) break;
+      const found = await source.fileOf(blob);
+      if (found) {
+        const { path, position } = found;
+        return { kind: 'file', path, position: position + options.offset, source };
+      }
+      tried += 1;
+    }
+    return { kind: 'stream', chunks: readBlob(ranked.slice(tried), blob, options) };
+  };
+
+/** Layers that fit their manifest may be those of no ISO. */
+async function requireIndex(
+  reference: Reference,
+  { index: expected }: IsoArtifact,
+  output: string,
+): Promise<void> {
+  let found: string | undefined;
+  try {
+    found = (await useMedium(`${output}.partial`, readIndex))?.digest;
+  } catch (error) {
+    found = describeDamage(error);
+    if (found === undefined) throw error;
+  }
+  if (found !== expected) throw wrongDigest(reference, expected, found ?? 'no index');
+}
+
+const wrongDigest = (reference: Reference, expected: string, found: string): IntegrityError =>
+  new IntegrityError(
+    'artifact.wrong-digest',
+    `the layers of ${formatReference(reference)} make another ISO than was pushed`,
+    { expected, found, hint: 'push the ISO again' },
+  );

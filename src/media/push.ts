@@ -1,0 +1,153 @@
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { Digest } from '../base/digest.ts';
+import { openToRead } from '../base/disk/open-file.ts';
+import { ConfigError, IntegrityError } from '../base/errors.ts';
+import type { IsoImage } from '../iso/read/open.ts';
+import type { PushOptions } from '../outputs/artifact.ts';
+import type { IsoArtifact } from '../outputs/artifact/manifest.ts';
+import { measureParts, planParts, type Part, type PlannedPart } from '../outputs/artifact/parts.ts';
+import type { WritingClient } from '../registry/client.ts';
+import { formatReference, parseReference, type Reference } from '../registry/reference.ts';
+import { readImageContents } from './contents.ts';
+import { readIndex, type MediaIndex } from './media-index.ts';
+import { useMedium } from './open.ts';
+
+/** An ISO of ours, ready to be pushed. */
+export type ReadIso = {
+  readonly artifact: IsoArtifact;
+  /** Repositories that images came from which have a blob, as `registry/repository`. */
+  readonly sourcesOf: (blob: Digest) => readonly Reference[];
+  readonly open: (part: Part) => AsyncIterable<Uint8Array>;
+};
+
+/**
+ * Reads all of an ISO and verifies it.
+ *
+ * @throws IntegrityError `artifact.no-index`, `artifact.damaged`; what `openMedium` throws
+ */
+export async function readIsoToPush(
+  path: string,
+  {
+    signal,
+    onProgress,
+  }: {
+    readonly signal: AbortSignal;
+    readonly onProgress: (bytes: number, total: number) => void;
+  },
+): Promise<ReadIso> {
+  const { parts: planned, sources, ...about } = await readMedium(path);
+  const { mode, size } = await stat(path);
+  const { digest, parts } = await measureParts(path, planned, {
+    signal,
+    onProgress(bytes) {
+      onProgress(bytes, size);
+    },
+  });
+  const isPrivate = (mode & 0o004) === 0;
+  return {
+    artifact: { title: basename(path), ...about, size, digest, isPrivate, parts },
+    sourcesOf: (blob) => sources.get(blob) ?? [],
+    open: (part) => readPart(path, part),
+  };
+}
+
+type Medium = Pick<IsoArtifact, 'index' | 'version'> & {
+  readonly parts: readonly PlannedPart[];
+  readonly sources: ReadonlyMap<Digest, readonly Reference[]>;
+};
+
+function readMedium(path: string): Promise<Medium> {
+  return useMedium(path, async (iso) => {
+    const index = await readIndex(iso);
+    if (!index?.digest) {
+      throw new IntegrityError('artifact.no-index', `${path} has no index with a digest`, {
+        expected: 'an ISO of sealift',
+        hint: 'name an ISO that sealift made',
+      });
+    }
+    const extents = index.extents.toSorted((a, b) => a.offset - b.offset);
+    return {
+      index: index.digest,
+      version: index.release.version,
+      sources: await findSources(iso, index),
+      parts: planParts(extents),
+    };
+  });
+}
+
+async function findSources(iso: IsoImage, index: MediaIndex): Promise<Medium['sources']> {
+  const sources = new Map<Digest, Map<string, Reference>>();
+  for await (const { image, extents } of readImageContents(iso, index)) {
+    const source = repositoryOf(image.source);
+    if (!source) continue;
+    for (const { digest } of extents) {
+      if (digest === undefined) continue;
+      const known = sources.get(digest) ?? new Map<string, Reference>();
+      sources.set(digest, known.set(formatReference(source), source));
+    }
+  }
+  return new Map([...sources].map(([digest, known]) => [digest, [...known.values()]]));
+}
+
+/** undefined where an index was written by others and names no image here. */
+function repositoryOf(source: string): Reference | undefined {
+  try {
+    const { registry, repository } = parseReference(source);
+    return { registry, repository };
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
+}
+
+/** Bytes of a piece that is sent. */
+const PIECE = 1 << 20;
+
+/** The bytes of a part of a file, up to its end. */
+export async function* readPart(path: string, { offset, size }: Part): AsyncGenerator<Uint8Array> {
+  const file = await openToRead(path);
+  try {
+    for (let done = 0; done < size;) {
+      const { bytesRead, buffer } = await file.read({
+        buffer: Buffer.allocUnsafe(Math.min(PIECE, size - done)),
+        position: offset + done,
+      });
+      if (bytesRead === 0) return; // who sends it counts
+      done += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Where else in the registry of an artifact a layer may be: in the repositories that were named, then in
+ * those that the images came from, or in their mirrors there.
+ */
+export function createMountsOf(
+  { sourcesOf }: Pick<ReadIso, 'sourcesOf'>,
+  {
+    client,
+    registry,
+    mountFrom,
+  }: {
+    readonly client: Pick<WritingClient, 'placesOf'>;
+    readonly registry: string;
+    readonly mountFrom: readonly string[];
+  },
+): PushOptions['mountsOf'] {
+  const known = new Map<Reference, readonly string[]>();
+  const findHere = (source: Reference): readonly string[] => {
+    const found =
+      known.get(source) ??
+      client
+        .placesOf(source)
+        .filter((place) => place.registry === registry)
+        .map(({ repository }) => repository);
+    known.set(source, found);
+    return found;
+  };
+  return (layer) => [...new Set([...mountFrom, ...sourcesOf(layer).flatMap(findHere)])];
+}

@@ -1,0 +1,284 @@
+import { createHash } from 'node:crypto';
+import { type FileHandle, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf, type Digest, hexOf } from '../../base/digest.ts';
+import { explaining } from '../../base/disk/disk-errors.ts';
+import { writeWhole } from '../../base/disk/files.ts';
+import { openToRead, openOwnFile } from '../../base/disk/open-file.ts';
+import {
+  createResumableFile,
+  type ResumableFile,
+  fillFile,
+} from '../../base/download/fill-file.ts';
+import { isErrno, SealiftError } from '../../base/errors.ts';
+import { type FilePosition, type BlobSource, describeBlob } from '../../base/store/blob-source.ts';
+import type { RegistryClient } from '../../registry/client.ts';
+import type { Reference } from '../../registry/reference.ts';
+import { readImageContents } from '../contents.ts';
+import type { IndexExtent, IndexImage, MediaIndex } from '../media-index.ts';
+import type { DamagedExtent } from '../verify-extents.ts';
+
+export type Run = { readonly offset: number; readonly size: number; readonly digest: Digest };
+
+/** What is repaired. */
+export type OpenTarget = { readonly path: string; readonly file: FileHandle };
+
+/** A damaged extent, and what was done for it. */
+export type Repaired = {
+  readonly damage: DamagedExtent;
+  readonly source?: string;
+  readonly read: number;
+  readonly written: number;
+};
+
+/** Undefined where it has no bytes for the extent. */
+export type Repair = (damage: DamagedExtent) => Promise<Omit<Repaired, 'damage'> | undefined>;
+
+/** Bytes. */
+export type Copied = { readonly read: number; readonly written: number };
+
+/** What is compared, and written where it differs. */
+const PIECE_VERIFIED = 64 * 1024;
+
+/** Reads bytes of a run, counted from its start; false where they cannot be had. */
+export type RunReader = (piece: Buffer, at: number) => Promise<boolean>;
+
+/**
+ * Writes those pieces of a run that the target has not, out of a source that has the run. The whole of it is
+ * digested before a byte is written, and each piece again when it is read to be written: a source that
+ * changes meanwhile cannot make the target worse.
+ *
+ * @returns undefined where the source has other bytes than the digest says
+ * @throws DiskError of writing; what the reader throws
+ */
+export async function copyVerified(
+  target: OpenTarget,
+  run: Run,
+  { read: readSource, signal }: { readonly read: RunReader; readonly signal: AbortSignal },
+): Promise<Copied | undefined> {
+  const pieces = await digestPieces(readSource, run, signal);
+  if (!pieces) return undefined;
+  const buffer = Buffer.allocUnsafe(PIECE_VERIFIED);
+  let [read, written] = [run.size, 0];
+  for (const [number, digest] of pieces.entries()) {
+    signal.throwIfAborted();
+    const at = number * PIECE_VERIFIED;
+    const piece = buffer.subarray(0, Math.min(PIECE_VERIFIED, run.size - at));
+    if ((await readPiece(target.file, piece, run.offset + at)) && digestOf(piece) === digest) {
+      continue;
+    }
+    const isWhole = await readSource(piece, at);
+    read += piece.length;
+    if (!isWhole || digestOf(piece) !== digest) return undefined;
+    await writeAt(target, piece, run.offset + at);
+    written += piece.length;
+  }
+  return { read, written };
+}
+
+/** The same out of a file. @throws the system's errors of reading it, but EIO */
+export async function copyFromFile(
+  target: OpenTarget,
+  run: Run,
+  { from, signal }: { readonly from: FilePosition; readonly signal: AbortSignal },
+): Promise<Copied | undefined> {
+  const source = await openToRead(from.path);
+  try {
+    const read: RunReader = (piece, at) => readPiece(source, piece, from.position + at);
+    return await copyVerified(target, run, { read, signal });
+  } finally {
+    await source.close();
+  }
+}
+
+async function digestPieces(
+  read: RunReader,
+  { size, digest }: Run,
+  signal: AbortSignal,
+): Promise<readonly Digest[] | undefined> {
+  const hash = createHash('sha256');
+  const pieces: Digest[] = [];
+  const buffer = Buffer.allocUnsafe(PIECE_VERIFIED);
+  for (let at = 0; at < size; at += PIECE_VERIFIED) {
+    signal.throwIfAborted();
+    const piece = buffer.subarray(0, Math.min(PIECE_VERIFIED, size - at));
+    if (!(await read(piece, at))) return undefined;
+    hash.update(piece);
+    pieces.push(digestOf(piece));
+  }
+  return `sha256:${hash.digest('hex')}` === digest ? pieces : undefined;
+}
+
+/** False where the file ends before, or the device lost its bytes. */
+export async function readPiece(
+  file: FileHandle,
+  piece: Buffer,
+  position: number,
+): Promise<boolean> {
+  try {
+    for (let done = 0; done < piece.length;) {
+      const { bytesRead } = await file.read(piece, done, piece.length - done, position + done);
+      if (bytesRead === 0) return false;
+      done += bytesRead;
+    }
+    return true;
+  } catch (error) {
+    if (isErrno(error, 'EIO')) return false;
+    throw error;
+  }
+}
+
+/** @throws DiskError `output.full`, `output.unwritable`, `output.broken` */
+export const writeAt = (
+  { path, file }: OpenTarget,
+  bytes: Uint8Array,
+  position: number,
+): Promise<void> => explaining(path, () => writeWhole(file, bytes, position));
+
+export type RemoteOptions = {
+  readonly client: Pick<RegistryClient, 'fetchManifest' | 'sourcesOf'>;
+  /** Where an image may be: where it came from, or where somebody says. */
+  readonly referencesOf: (image: IndexImage) => readonly Reference[];
+  /** Where a blob stays until it is verified. */
+  readonly workDir: string;
+  /** Told why a source does not have an extent. */
+  readonly warn: (message: string) => void;
+  readonly index: MediaIndex;
+  readonly signal: AbortSignal;
+};
+
+/** Manifests first: they say which image a blob is of. */
+export const repairFromManifests =
+  (target: OpenTarget, { index, client, referencesOf, signal, warn }: RemoteOptions): Repair =>
+  async ({ extent: { digest, offset, size } }) => {
+    if (digest === undefined) return undefined;
+    const images = index.images.filter(({ manifests }) => manifests.includes(digest));
+    for (const { registry, repository } of images.flatMap(referencesOf)) {
+      const found = await unlessFailed(warn, () =>
+        client.fetchManifest({ registry, repository, digest }, { signal }),
+      );
+      if (found?.bytes.length !== size || digestOf(found.bytes) !== digest) continue;
+      await writeAt(target, found.bytes, offset);
+      return { source: registry, read: size, written: size };
+    }
+    return undefined;
+  };
+
+/** Fetches blobs of the images whose manifests name them. */
+export async function openBlobRepair(target: OpenTarget, options: RemoteOptions): Promise<Repair> {
+  const sources = await listSources(target, options);
+  const { signal, warn } = options;
+  return async ({ extent, unreadable }) => {
+    const { digest, offset, size } = extent;
+    const list = [...(sources.get(extent) ?? [])];
+    if (digest === undefined || list.length === 0) return undefined;
+    const path = join(options.workDir, `repair-${hexOf(digest)}`);
+    const run = { offset, size, digest };
+    const isCut = unreadable !== undefined;
+    const fetched = await unlessFailed(warn, () =>
+      stage({ target, run, path, signal, sources: list, isCut }),
+    );
+    if (fetched === undefined) return undefined;
+    const from = { path, position: 0 };
+    const copied = await copyFromFile(target, run, { from, signal });
+    await rm(path, { force: true });
+    if (!copied) return undefined;
+    return { source: list[0]?.name ?? '', read: fetched, written: copied.written };
+  };
+}
+
+async function listSources(
+  { file }: OpenTarget,
+  { index, client, referencesOf }: RemoteOptions,
+): Promise<ReadonlyMap<IndexExtent, ReadonlySet<BlobSource>>> {
+  const sources = new Map<IndexExtent, Set<BlobSource>>();
+  const known = new Map<string, readonly BlobSource[]>();
+  const readBytes = async (offset: number, size: number): Promise<Buffer> => {
+    const bytes = Buffer.alloc(size);
+    await readPiece(file, bytes, offset); // a manifest that is lost names nothing
+    return bytes;
+  };
+  for await (const { image, extents } of readImageContents({ readBytes }, index)) {
+    for (const reference of referencesOf(image)) {
+      const name = `${reference.registry}/${reference.repository}`;
+      const found = known.get(name) ?? client.sourcesOf(reference);
+      known.set(name, found);
+      for (const extent of extents) {
+        const all = sources.get(extent) ?? new Set();
+        for (const source of found) all.add(source);
+        sources.set(extent, all);
+      }
+    }
+  }
+  return sources;
+}
+
+type Staging = {
+  readonly target: OpenTarget;
+  readonly run: Run;
+  readonly path: string;
+  readonly signal: AbortSignal;
+  readonly sources: readonly BlobSource[];
+  /** Whether bytes are lost, and those in front of them may be right. */
+  readonly isCut: boolean;
+};
+
+/** Brings a blob into a file, verified; returns how many bytes were fetched for it. */
+async function stage({ target, run, path, signal, sources, isCut }: Staging): Promise<number> {
+  const { digest, size } = run;
+  const file = await openOwnFile(path);
+  try {
+    const staged = createResumableFile(file);
+    const earlier = (await file.stat()).size;
+    const isNew = earlier === 0 && isCut;
+    const prefix = isNew ? await copyFront(target, run, staged) : Math.min(earlier, size);
+    let [fetched, before] = [0, prefix];
+    await fillFile(staged, {
+      sources,
+      wanted: describeBlob({ digest, size, mediaType: 'application/octet-stream' }),
+      prefix,
+      cutsOff: true,
+      signal,
+      onProgress(bytes) {
+        fetched += Math.max(0, bytes - before);
+        before = bytes;
+      },
+    });
+    await file.sync();
+    return fetched;
+  } finally {
+    await file.close();
+  }
+}
+
+const PIECE = 1 << 20;
+
+/** What the ISO still has of a run that was cut off: only the rest is fetched, if that is right. */
+async function copyFront(
+  { file }: OpenTarget,
+  { offset, size }: Run,
+  staged: ResumableFile,
+): Promise<number> {
+  let at = 0;
+  for (; at + PIECE <= size; at += PIECE) {
+    const piece = Buffer.allocUnsafe(PIECE); // append takes it
+    if (!(await readPiece(file, piece, offset + at))) break;
+    await staged.append(piece);
+  }
+  await staged.flush();
+  return at;
+}
+
+/** What a source does not give now, another one may. */
+export async function unlessFailed<T>(
+  warn: (message: string) => void,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof SealiftError)) throw error;
+    warn(error.message);
+    return undefined;
+  }
+}

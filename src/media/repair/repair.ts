@@ -1,0 +1,286 @@
+import { explaining, explainWriteError } from '../../base/disk/disk-errors.ts';
+import { withLock } from '../../base/disk/lease.ts';
+import { openInPlace } from '../../base/disk/open-file.ts';
+import { SealiftError, type ImageProblem } from '../../base/errors.ts';
+import { withoutUndefined, sumSizes } from '../../base/lists.ts';
+import type { RandomAccess } from '../../base/random-access.ts';
+import type { BlobSource } from '../../base/store/blob-source.ts';
+import { SECTOR_SIZE } from '../../iso/extent.ts';
+import { decodeVolumeDescriptor, type VolumeDescriptor } from '../../iso/volume/descriptor.ts';
+import {
+  overlayAccess,
+  type OverlayPart,
+  explainArea,
+  planPristine,
+  withPristineDigests,
+} from '../areas.ts';
+import type { IndexExtent, MutableArea } from '../media-index.ts';
+import { describeDamage, openDamaged, useImage, type Medium } from '../open.ts';
+import { findGaps, type Verification, type VerifyOptions } from '../verify-contents.ts';
+import { verifyExtents, type DamagedExtent } from '../verify-extents.ts';
+import { verifyIso } from '../verify.ts';
+import {
+  copyFromFile,
+  readPiece,
+  writeAt,
+  type OpenTarget,
+  type Repair,
+  type Repaired,
+  openBlobRepair,
+  repairFromManifests,
+  type RemoteOptions,
+} from './fetch.ts';
+import {
+  repairFromRemote,
+  type RemoteIso,
+  repairFromSameBuild,
+  readTarget,
+  type Target,
+} from './target.ts';
+
+/** A run of bytes of the ISO that was damaged, by what it belongs to. */
+export type RepairedRange = {
+  readonly offset: number;
+  readonly size: number;
+  /** The first file that has it; absent for structures, and for zeros between files. */
+  readonly path?: string;
+  readonly problem: string;
+  /** Where its bytes came from; absent where no source has them. */
+  readonly source?: string;
+  /** Bytes of it that were written. */
+  readonly written: number;
+};
+
+export type RepairReport = {
+  readonly ok: boolean;
+  readonly damaged: readonly RepairedRange[];
+  /** What no source has. */
+  readonly unrepaired: readonly RepairedRange[];
+  /** What `sealift verify` says of the whole when all was done. */
+  readonly problems: readonly ImageProblem[];
+  readonly bytes: { readonly damaged: number; readonly read: number; readonly written: number };
+};
+
+export type RepairSources = {
+  /** ISOs of ours among the sources, which may say what the damaged one should be. */
+  readonly isos: readonly Medium[];
+  /** Asked first, for blobs and for every other extent by digest. */
+  readonly local: readonly BlobSource[];
+  /** Asked next. */
+  readonly elsewhere: readonly RemoteIso[];
+  readonly remote?: Omit<RemoteOptions, 'index' | 'signal' | 'warn'>;
+};
+
+export type RepairOptions = VerifyOptions & {
+  /** Path of the lock: that of builds for a file, in the work directory for a device. */
+  readonly lock: string;
+  /** Told why a source does not have what it should have. */
+  readonly warn: (message: string) => void;
+};
+
+/**
+ * Writes the bytes of an ISO that it lost, out of sources, in place. Only verified bytes are written, so it
+ * may be killed at any moment and run again. The whole is verified at the end.
+ *
+ * @throws DifferenceError `repair.no-index`; DiskError of the ISO; the signal's reason
+ */
+export async function repairIso(
+  path: string,
+  sources: RepairSources,
+  options: RepairOptions,
+): Promise<RepairReport> {
+  return withLock(options.lock, () => repairLocked(path, sources, options));
+}
+
+async function repairLocked(
+  path: string,
+  sources: RepairSources,
+  options: RepairOptions,
+): Promise<RepairReport> {
+  const file = await openInPlace(path).catch((error: unknown) => {
+    throw explainWriteError(error, path);
+  });
+  const target = { path, file };
+  try {
+    const known = await readTarget(path, sources.isos);
+    const { index, indexSource } = known;
+    const local = [...sources.local, ...(indexSource ? [indexSource] : [])];
+    const repair = async (found: Damage): Promise<readonly Repaired[]> => {
+      let all = found.damaged.map((damage): Repaired => ({ damage, read: 0, written: 0 }));
+      all = await improve(all, repairFromZeros(target, found.gaps));
+      all = await improve(all, repairFromLocal(target, local, options.signal));
+      all = await improve(all, repairFromRemote(target, sources.elsewhere, options));
+      if (!sources.remote || !all.some(isOpen)) return all;
+      const remote = { ...sources.remote, index, ...options };
+      all = await improve(all, repairFromManifests(target, remote));
+      return improve(all, await openBlobRepair(target, remote));
+    };
+    const stable = await repair(await findDamage(target, known, options));
+    // What they were is made of other files, which are whole by now.
+    const mutable = await repair(await findMutableDamage(target, known, options));
+    const isos = [...sources.isos, ...sources.elsewhere.map(({ access }) => access)];
+    const same = { index: index.digest, warn: options.warn };
+    const all = [...stable, ...(await improve(mutable, repairFromSameBuild(target, isos, same)))];
+    await completeSize(target);
+    await explaining(path, () => file.sync());
+    return describe(all, await verifyIso(path, options));
+  } finally {
+    await file.close();
+  }
+}
+
+const isOpen = ({ source }: Repaired): boolean => source === undefined;
+
+async function improve(all: readonly Repaired[], repair: Repair): Promise<Repaired[]> {
+  const improved: Repaired[] = [];
+  for (const each of all) {
+    const done = isOpen(each) ? await repair(each.damage) : undefined;
+    improved.push(done ? { ...each, ...done } : each);
+  }
+  return improved;
+}
+
+type Damage = {
+  readonly damaged: readonly DamagedExtent[];
+  readonly gaps: ReadonlySet<IndexExtent>;
+};
+
+/** Every extent that may not change, and every gap; what a worn disk does not give is damage as well. */
+async function findDamage(
+  { path }: OpenTarget,
+  { extents }: Target,
+  { signal, onProgress }: VerifyOptions,
+): Promise<Damage> {
+  const gaps = new Set(findGaps(extents));
+  const checked = [...extents.filter(({ digest }) => digest !== undefined), ...gaps];
+  const total = sumSizes(checked);
+  const damaged = await useImage(path, (image) =>
+    verifyExtents(image, checked, {
+      signal,
+      onProgress: (done) => {
+        onProgress(done, total);
+      },
+    }),
+  );
+  return { damaged, gaps };
+}
+
+/** The rest of what has an area that may change. Nothing where what the area was cannot be made. */
+async function findMutableDamage(
+  { path }: OpenTarget,
+  { extents, index: { mutable = [] } }: Target,
+  { signal }: VerifyOptions,
+): Promise<Damage> {
+  const checked = withPristineDigests({
+    extents: extents.filter(({ pristine }) => pristine !== undefined),
+  });
+  const damaged = await useImage(path, async (image) => {
+    const parts = await readPristine(image, mutable);
+    const options = { signal, onProgress: () => undefined };
+    if (!parts) return [];
+    const damaged = await verifyExtents(overlayAccess(image, parts), checked, options);
+    return [...damaged, ...(await findUnreadable(image, checked, mutable))];
+  });
+  return { damaged, gaps: new Set() };
+}
+
+/** An area holds what anybody put there, but that must be an Ignition config. */
+async function findUnreadable(
+  { read }: RandomAccess,
+  extents: readonly IndexExtent[],
+  areas: readonly MutableArea[],
+): Promise<readonly DamagedExtent[]> {
+  const found: DamagedExtent[] = [];
+  for (const { kind, offset, size } of areas) {
+    const extent = extents.find(
+      (each) => each.offset <= offset && offset < each.offset + each.size,
+    );
+    const unreadable =
+      kind === 'ignition' ? await explainArea(await read(offset, size)) : undefined;
+    if (extent && unreadable !== undefined) found.push({ extent, unreadable });
+  }
+  return found;
+}
+
+async function readPristine(
+  image: RandomAccess,
+  mutable: readonly MutableArea[],
+): Promise<readonly OverlayPart[] | undefined> {
+  if (mutable.length === 0) return undefined;
+  try {
+    return await planPristine(await openDamaged(image), mutable);
+  } catch (error) {
+    if (describeDamage(error) === undefined) throw error;
+    return undefined;
+  }
+}
+
+/** Between the files are zeros. */
+const repairFromZeros =
+  (target: OpenTarget, gaps: ReadonlySet<IndexExtent>): Repair =>
+  async ({ extent }) => {
+    if (!gaps.has(extent)) return undefined;
+    await writeAt(target, new Uint8Array(extent.size), extent.offset);
+    return { source: 'zeros', read: 0, written: extent.size };
+  };
+
+const repairFromLocal =
+  (target: OpenTarget, sources: readonly BlobSource[], signal: AbortSignal): Repair =>
+  async ({ extent: { offset, size, digest } }) => {
+    if (digest === undefined) return undefined;
+    for (const source of sources) {
+      const from = await source.fileOf?.({ digest, size, mediaType: '' });
+      const copied =
+        from && (await copyFromFile(target, { offset, size, digest }, { from, signal }));
+      if (copied) return { source: source.name, ...copied };
+    }
+    return undefined;
+  };
+
+/** ECMA-119 8.4: behind the System Area stands how many sectors there are. What is missing at the end are zeros. */
+async function completeSize({ path, file }: OpenTarget): Promise<void> {
+  const sector = Buffer.alloc(SECTOR_SIZE);
+  if (!(await readPiece(file, sector, 16 * SECTOR_SIZE))) return;
+  const stats = await file.stat();
+  const descriptor = readDescriptor(sector);
+  if (!stats.isFile() || descriptor?.kind !== 'primary') return;
+  const size = descriptor.volume.volumeSpaceSize * SECTOR_SIZE;
+  if (stats.size < size) await explaining(path, () => file.truncate(size));
+}
+
+function readDescriptor(sector: Uint8Array): VolumeDescriptor | undefined {
+  try {
+    return decodeVolumeDescriptor(sector);
+  } catch (error) {
+    if (error instanceof SealiftError) return undefined; // no source had it
+    throw error;
+  }
+}
+
+function describe(
+  all: readonly Repaired[],
+  { ok, problems }: Pick<Verification, 'ok' | 'problems'>,
+): RepairReport {
+  const damaged = all.map(describeRange);
+  const sum = (key: 'read' | 'written'): number =>
+    all.reduce((bytes, each) => bytes + each[key], 0);
+  return {
+    ok,
+    damaged,
+    unrepaired: damaged.filter(({ source }) => source === undefined),
+    problems,
+    bytes: { damaged: sumSizes(damaged), read: sum('read'), written: sum('written') },
+  };
+}
+
+const describeRange = ({ damage, source, written }: Repaired): RepairedRange => {
+  const { extent, unreadable = 'has other bytes than the index says' } = damage;
+  const { offset, size, paths } = extent;
+  return {
+    offset,
+    size,
+    written,
+    problem: unreadable,
+    ...withoutUndefined({ path: paths[0], source }),
+  };
+};

@@ -1,0 +1,210 @@
+import { digestOf, type Digest } from '../../base/digest.ts';
+import { DifferenceError, SealiftError } from '../../base/errors.ts';
+import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
+import { createLocalSource, type BlobSource } from '../../base/store/blob-source.ts';
+import { type Extent, fillGaps } from '../../iso/extent.ts';
+import { namesBeside, readReport } from '../../outputs/file.ts';
+import { digestLayout } from '../../pour/spans.ts';
+import { applyParts, planPristine } from '../areas.ts';
+import {
+  decodeMediaIndex,
+  readIndex,
+  type IndexExtent,
+  type MediaIndex,
+  INDEX_PATH,
+} from '../media-index.ts';
+import { describeDamage, openDamaged, useImage, useMedium, type Medium } from '../open.ts';
+import {
+  copyVerified,
+  type OpenTarget,
+  type Repair,
+  type RunReader,
+  unlessFailed,
+  writeAt,
+} from './fetch.ts';
+
+/** What an ISO should be, by its own index or by that of an ISO of the same layout. */
+export type Target = {
+  readonly index: MediaIndex;
+  /** Those of the index, and the index with its digest where the other ISO has it. */
+  readonly extents: readonly IndexExtent[];
+  /** Has the index, where the ISO's own is lost. */
+  readonly indexSource?: BlobSource;
+};
+
+type OtherIso = Target & {
+  readonly own: IndexExtent;
+  readonly layout: Digest;
+};
+
+/**
+ * Reads what the ISO should be. Where its own index cannot be believed, an ISO of the sources says it
+ * that has the same layout, as the rest of the own index or the report beside the ISO tells.
+ *
+ * @throws DifferenceError `repair.no-index`
+ */
+export async function readTarget(path: string, sources: readonly Medium[]): Promise<Target> {
+  const own = await unlessDamaged(() => readOwnIndex(path));
+  if (own) return { index: own, extents: own.extents };
+  const report = await readReport(namesBeside(path).report);
+  for (const source of sources) {
+    const other = await unlessDamaged(() => readOther(source));
+    const target = other && (await identify(path, other, report?.layout));
+    if (target) return target;
+  }
+  throw new DifferenceError('repair.no-index', `the index of ${path} is damaged`, {
+    expected: 'a source of the same layout',
+    found: `${sources.length} ISOs, and none is known to be of it`,
+    hint: 'name an ISO of the same build with --from, and put the report of the build beside the damaged one',
+  });
+}
+
+/** What the ISO should be, if the other one tells: by its own index, where only the way to it is lost, or as the other. */
+async function identify(
+  path: string,
+  other: OtherIso,
+  layout: unknown,
+): Promise<Target | undefined> {
+  const rest = await unlessDamaged(() => readRange(path, other.own));
+  const found = rest && (await unlessDamaged(() => Promise.resolve(decodeMediaIndex(rest))));
+  if (found && !found.damage && found.index.digest !== undefined) {
+    return { index: found.index, extents: found.index.extents };
+  }
+  return layout === other.layout || nameDigest(rest) === other.index.digest ? other : undefined;
+}
+
+/** Undefined where there is none that can be believed to the last byte. */
+const readOwnIndex = (path: string): Promise<MediaIndex | undefined> =>
+  useImage(path, async (image) => {
+    const index = await readIndex(await openDamaged(image));
+    return index?.digest === undefined ? undefined : index;
+  });
+
+const readOther = (medium: Medium): Promise<OtherIso | undefined> =>
+  useMedium(medium, async ({ find, readFile, readBytes, fileSize }) => {
+    const index = await readIndex({ find, readFile });
+    const own = index?.extents.find(({ paths }) => paths.includes(INDEX_PATH));
+    if (!index?.digest || !own) return undefined;
+    const digest = digestOf(await readBytes(own.offset, own.size));
+    const extents = index.extents
+      .map((extent) => (extent === own ? { ...extent, digest } : extent))
+      .sort((a, b) => a.offset - b.offset);
+    const stored: Extent[] = [];
+    for (const { offset, size, paths, ...extent } of extents) {
+      const digest = extent.digest ?? digestOf(await readBytes(offset, size));
+      stored.push({ offset, size, paths, digest, source: { kind: 'blob' } });
+    }
+    const path = typeof medium === 'string' ? medium : medium.path;
+    const place = { path, position: own.offset };
+    const indexSource = createLocalSource(path, (blob) =>
+      Promise.resolve(blob.digest === digest && typeof medium === 'string' ? place : undefined),
+    );
+    const layout = digestLayout({ size: fileSize, extents: fillGaps(stored, fileSize) });
+    return { index, extents, own, layout, indexSource };
+  });
+
+const readRange = (path: string, { offset, size }: IndexExtent): Promise<Uint8Array> =>
+  useImage(path, ({ read }) => read(offset, size));
+
+/** What an index says of its own digest, however damaged the rest is. */
+const nameDigest = (bytes: Uint8Array | undefined): string | undefined =>
+  /\n {2}"digest": "(sha256:[0-9a-f]{64})",\n/.exec(
+    Buffer.from(bytes ?? []).toString('latin1'),
+  )?.[1];
+
+async function unlessDamaged<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (describeDamage(error) === undefined && !(error instanceof SealiftError)) throw error;
+    return undefined;
+  }
+}
+
+/** An ISO of ours that is read by ranges, and where it has what. */
+export type RemoteIso = {
+  readonly access: RandomAccess;
+  readonly places: ReadonlyMap<Digest, ByteRange>;
+};
+
+/** The same bytes for who closes what it has read; they stay open. */
+export const keepOpen = (access: RandomAccess): RandomAccess => ({
+  ...access,
+  close: () => Promise.resolve(),
+});
+
+/** @throws what `openIso` and `readIndex` throw */
+export function readRemoteIso(access: RandomAccess): Promise<RemoteIso> {
+  return useMedium(keepOpen(access), async (iso) => {
+    const places = new Map<Digest, ByteRange>();
+    for (const { offset, size, ...extent } of (await readIndex(iso))?.extents ?? []) {
+      const digest = extent.digest ?? extent.pristine; // verified when it is read
+      places.set(digest ?? digestOf(await iso.readBytes(offset, size)), { offset, size });
+    }
+    return { access, places };
+  });
+}
+
+/** Reads an extent whole, because it has no other digest, and writes what differs. */
+export const repairFromRemote =
+  (
+    target: OpenTarget,
+    isos: readonly RemoteIso[],
+    { signal, warn }: { readonly signal: AbortSignal; readonly warn: (message: string) => void },
+  ): Repair =>
+  async ({ extent: { offset, size, digest } }) => {
+    if (digest === undefined) return undefined;
+    for (const { access, places } of isos) {
+      const place = places.get(digest);
+      if (place?.size !== size) continue;
+      const read: RunReader = async (piece, at) => {
+        await access.read(place.offset + at, piece.length, piece);
+        return true;
+      };
+      const copied = await unlessFailed(warn, () =>
+        copyVerified(target, { offset, size, digest }, { read, signal }),
+      );
+      if (copied) return { source: access.path, ...copied };
+    }
+    return undefined;
+  };
+
+/**
+ * What has an area that may change, out of an ISO of the same index, with the values that it has: nothing tells what the
+ * damaged ISO had there.
+ */
+export const repairFromSameBuild =
+  (
+    target: OpenTarget,
+    isos: readonly Medium[],
+    {
+      index,
+      warn,
+    }: { readonly index: string | undefined; readonly warn: (message: string) => void },
+  ): Repair =>
+  async ({ extent }) => {
+    const { offset, size } = extent;
+    for (const iso of isos) {
+      const bytes = await unlessFailed(warn, () => readSame(iso, index, extent));
+      if (!bytes) continue;
+      await writeAt(target, bytes, offset);
+      return { source: typeof iso === 'string' ? iso : iso.path, read: size, written: size };
+    }
+    return undefined;
+  };
+
+/** Undefined where the ISO is of another build, or has other bytes outside of its areas. */
+const readSame = (
+  iso: Medium,
+  expected: string | undefined,
+  { offset, size, digest }: IndexExtent,
+): Promise<Uint8Array | undefined> =>
+  useImage(typeof iso === 'string' ? iso : keepOpen(iso), async (image) => {
+    const files = await openDamaged(image);
+    const index = await readIndex(files);
+    if (expected === undefined || index?.digest !== expected) return undefined;
+    const bytes = await image.read(offset, size);
+    const pristine = Buffer.from(bytes);
+    applyParts(pristine, offset, await planPristine(files, index.mutable ?? []));
+    return digestOf(pristine) === digest ? bytes : undefined;
+  });

@@ -1,0 +1,220 @@
+import { lstat, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hexOf, type Digest } from '../base/digest.ts';
+import { isUnreadable } from '../base/disk/disk-errors.ts';
+import { isSameStamp, readStamp, type FileStamp } from '../base/disk/file-digests.ts';
+import { hasFile } from '../base/disk/files.ts';
+import { ConfigError, SealiftError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { openRandomAccess, type RandomAccess } from '../base/random-access.ts';
+import { createLocalSource, type BlobSource } from '../base/store/blob-source.ts';
+import type { Places } from '../iso/extent.ts';
+import { openIso } from '../iso/read/open.ts';
+import type { IsoRecords } from '../outputs/file.ts';
+import { isElsewhere, openSource, type SourceHost } from '../outputs/read/open.ts';
+import type { EarlierIso } from '../pour/start.ts';
+import { pathTo } from '../registry/layout/distribution.ts';
+import { openImageSeed } from './image-seed.ts';
+import { placesOf, readIndex, type MediaIndex } from './media-index.ts';
+
+/** What a build may take over from files of this machine. Absolute paths. */
+export type IsoReuse = {
+  /** What somebody named: an ISO of ours, the root of a registry, an OCI layout. */
+  readonly seeds: readonly string[];
+  /** The ISO that is replaced: no error where there is none, or none of ours that can be read. */
+  readonly replaced: string;
+  /** A folder of blobs that builds share; absent: none. */
+  readonly cache?: string;
+  readonly takesBlobs: boolean;
+  readonly keepsPlaces: boolean;
+  /** Whether what an earlier build wrote down of a file stands for its bytes while its inode says the same. */
+  readonly trustsRecords: boolean;
+};
+
+/** An ISO whose bytes may stay where they are. */
+export type ReusableIso = EarlierIso & { readonly stamp: FileStamp };
+
+export type Reusable = {
+  readonly isos: readonly ReusableIso[];
+  /** Nothing in them is trusted: who reads a blob verifies it. */
+  readonly seeds: readonly BlobSource[];
+  /** Where the ISO that is replaced has its bytes. */
+  readonly places?: Places;
+  /** Closes what is read while blobs are taken from it. */
+  readonly close: () => Promise<void>;
+};
+
+/** What opening seeds needs. */
+export type SeedTools = {
+  readonly records?: Pick<IsoRecords, 'recall'>;
+  /** Absent: seeds are on this machine. */
+  readonly host?: SourceHost;
+};
+
+/** @throws ConfigError `seed.unreadable`, `seed.unknown`; what `openIso` and `readIndex` throw of what was named */
+export async function openReusable(reuse: IsoReuse, tools: SeedTools = {}): Promise<Reusable> {
+  const images: RandomAccess[] = [];
+  const close = async (): Promise<void> => {
+    for (const image of images.splice(0)) await image.close();
+  };
+  try {
+    return { ...(await openAll(reuse, { ...tools, images })), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function openAll(
+  reuse: IsoReuse,
+  { records, host, images }: SeedTools & { readonly images: RandomAccess[] },
+): Promise<Omit<Reusable, 'close'>> {
+  const seeds: BlobSource[] = [];
+  const isos: ReusableIso[] = [];
+  const addIso = async (path: string, iso: OwnIso): Promise<void> => {
+    const earlier = {
+      path,
+      stamp: iso.stamp,
+      extents: listPlaces(iso),
+      isRecorded: (await records?.recall(path)) !== undefined,
+    };
+    isos.push(earlier);
+    seeds.push(sourceOfIso(earlier));
+  };
+  for (const path of reuse.seeds) {
+    const found = await openNamed(path, images, host);
+    if ('index' in found) await addIso(path, found);
+    else seeds.push(found);
+  }
+  const { replaced, takesBlobs, keepsPlaces } = reuse;
+  const iso = takesBlobs || keepsPlaces ? await readReplaced(replaced) : undefined;
+  if (iso && takesBlobs) await addIso(replaced, iso);
+  const places = iso && keepsPlaces ? placesOf(iso.index) : undefined;
+  return { seeds, isos, ...withoutUndefined({ places }) };
+}
+
+/** It saves work, and is never needed. */
+async function readReplaced(path: string): Promise<OwnIso | undefined> {
+  if (!(await hasFile(path))) return undefined;
+  try {
+    return await readOwnIso(path);
+  } catch (error) {
+    if (error instanceof SealiftError) return undefined;
+    throw error;
+  }
+}
+
+const openNamed = async (
+  name: string,
+  images: RandomAccess[],
+  host?: SourceHost,
+): Promise<BlobSource | OwnIso> =>
+  (isElsewhere(name) ? undefined : await openSeed(name)) ?? (await openImage(name, images, host));
+
+/** An ISO elsewhere, or one that we did not make. */
+async function openImage(
+  name: string,
+  images: RandomAccess[],
+  host?: SourceHost,
+): Promise<BlobSource> {
+  const image =
+    isElsewhere(name) && host ? await openSource(name, host) : await openRandomAccess(name);
+  images.push(image);
+  const seed = await openImageSeed(image);
+  if (!seed) throw unknown(image.path, 'it has neither an index of ours nor a registry');
+  return seed;
+}
+
+/** undefined: an ISO that we did not make. */
+async function openSeed(path: string): Promise<BlobSource | OwnIso | undefined> {
+  try {
+    const found = await stat(path);
+    if (found.isDirectory()) return await openFolder(path);
+    return await readOwnIso(path);
+  } catch (cause) {
+    if (!isUnreadable(cause)) throw cause;
+    throw new ConfigError('seed.unreadable', `seed ${path} cannot be read`, {
+      cause,
+      hint: 'correct --seed',
+    });
+  }
+}
+
+type OwnIso = {
+  readonly index: MediaIndex;
+  readonly stamp: FileStamp;
+};
+
+async function readOwnIso(path: string): Promise<OwnIso | undefined> {
+  const stamp = await readStamp(path);
+  const iso = await openIso(path);
+  try {
+    const index = await readIndex(iso);
+    return stamp && index && { index, stamp };
+  } finally {
+    await iso.close();
+  }
+}
+
+function listPlaces({ index, stamp }: OwnIso): EarlierIso['extents'] {
+  const places = new Map<Digest, { readonly offset: number; readonly size: number }>();
+  for (const { offset, size, ...extent } of index.extents) {
+    const digest = extent.digest ?? extent.pristine; // verified when it is read
+    if (digest !== undefined && offset + size <= stamp.size) places.set(digest, { offset, size });
+  }
+  return places;
+}
+
+const sourceOfIso = ({ path, stamp, extents, isRecorded }: ReusableIso): BlobSource =>
+  createLocalSource(path, async ({ digest, size }) => {
+    const place = extents.get(digest);
+    if (place?.size !== size) return undefined;
+    // The build may take hours: another file may have its name by now.
+    const now = await readStamp(path);
+    return now && isSameStamp(now, stamp)
+      ? { path, position: place.offset, isRecorded }
+      : undefined;
+  });
+
+/** Below the root of a registry, a mirror or a workspace of oc-mirror; and of an OCI layout. */
+const LAYOUTS: readonly { readonly folder: string; readonly pathOf: (digest: Digest) => string }[] =
+  [
+    ...['', 'registry', 'data', 'working-dir'].map((above) => ({
+      folder: join(above, 'docker/registry/v2/blobs/sha256'),
+      pathOf: (digest: Digest) => join(above, pathTo.blob(digest)),
+    })),
+    { folder: 'blobs/sha256', pathOf: (digest) => join('blobs/sha256', hexOf(digest)) },
+  ];
+
+async function openFolder(root: string): Promise<BlobSource> {
+  for (const { folder, pathOf } of LAYOUTS) {
+    if (!(await isDirectory(join(root, folder)))) continue;
+    return createLocalSource(root, async ({ digest, size }) => {
+      const path = join(root, pathOf(digest));
+      return (await isFile(path, size)) ? { path, position: 0 } : undefined;
+    });
+  }
+  throw unknown(
+    root,
+    `it has none of the folders ${LAYOUTS.map(({ folder }) => folder).join(', ')}`,
+  );
+}
+
+const isDirectory = async (path: string): Promise<boolean> =>
+  (await lstat(path).catch(orAbsent))?.isDirectory() ?? false;
+
+async function isFile(path: string, size: number): Promise<boolean> {
+  const found = await lstat(path).catch(orAbsent);
+  return found !== undefined && found.isFile() && found.size === size;
+}
+
+function orAbsent(error: unknown): undefined {
+  if (isUnreadable(error)) return undefined;
+  throw error;
+}
+
+const unknown = (path: string, reason: string): ConfigError =>
+  new ConfigError('seed.unknown', `${path} is not a seed: ${reason}`, {
+    expected: 'an ISO with a registry, the root of a registry, or an OCI layout',
+    hint: 'name another --seed, or none',
+  });

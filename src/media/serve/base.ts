@@ -1,0 +1,253 @@
+import { read, readSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
+import { openToRead } from '../../base/disk/open-file.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import {
+  openRandomAccess,
+  requireInside,
+  type ByteRange,
+  type RandomAccess,
+} from '../../base/random-access.ts';
+import { createCachedAccess } from '../../base/ranges.ts';
+import type { CachedPart, PartCache } from '../../base/store/part-cache.ts';
+import { planParts, type Part } from '../../outputs/artifact/parts.ts';
+import {
+  isElsewhere,
+  openElsewhere,
+  type OpenedElsewhere,
+  type SourceHost,
+} from '../../outputs/read/open.ts';
+import { identifyIso } from '../areas.ts';
+import { readIndex, type MediaIndex } from '../media-index.ts';
+import { useMedium } from '../open.ts';
+import { keepOpen } from '../repair/target.ts';
+import { CHUNK, fillChunks, fillParts, type VirtualBase } from './virtual.ts';
+
+/** A read that takes longer in place may have waited for a disk, or for other processes. */
+const LONG_MS = 4;
+/** Nothing else takes so long. */
+const LONGEST_MS = 50;
+/** So long all reads are left to other threads then. */
+const REST_MS = 250;
+
+/**
+ * Fills buffers from an open file. What is in memory is read in place: to hand 64 KiB to another thread and back
+ * takes several times as long. Where a read had to wait for the disk, those of the next quarter of a second
+ * are handed over, so that nobody else waits with it.
+ *
+ * @returns reads until the buffer is full or the file ends, and resolves to the bytes
+ */
+export function createFileReader(
+  file: Pick<FileHandle, 'fd'>,
+): (bytes: Buffer, offset: number) => number | Promise<number> {
+  let slowUntil = 0;
+  let blocks = process.resourceUsage().fsRead;
+  const hasWaited = (milliseconds: number): boolean => {
+    if (milliseconds < LONG_MS) return false;
+    const before = blocks;
+    blocks = process.resourceUsage().fsRead;
+    return blocks > before || milliseconds > LONGEST_MS;
+  };
+  return (bytes, offset) => {
+    const began = performance.now();
+    if (began < slowUntil) return readElsewhere(file.fd, bytes, offset);
+    let done = 0;
+    while (done < bytes.length) {
+      const count = readSync(file.fd, bytes, done, bytes.length - done, offset + done);
+      if (count === 0) break;
+      done += count;
+    }
+    const ended = performance.now();
+    if (hasWaited(ended - began)) slowUntil = ended + REST_MS;
+    return done;
+  };
+}
+
+async function readElsewhere(fd: number, bytes: Buffer, offset: number): Promise<number> {
+  let done = 0;
+  while (done < bytes.length) {
+    const count = await readOnce(fd, bytes.subarray(done), offset + done);
+    if (count === 0) break;
+    done += count;
+  }
+  return done;
+}
+
+/** With less around it than `FileHandle.read`. */
+const readOnce = (fd: number, bytes: Buffer, offset: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    read(fd, bytes, 0, bytes.length, offset, (error, count) => {
+      if (error) reject(error);
+      else resolve(count);
+    });
+  });
+
+export type BaseOptions = {
+  readonly host: SourceHost;
+  /** Where what is fetched from elsewhere stays. */
+  readonly cache: PartCache;
+};
+
+/**
+ * An ISO that is stored as a whole: a file, or an address with http(s)://, s3:// or oci://, which is read
+ * through the cache. Of an ISO of ours, blobs are cached by their digest: those that another release has,
+ * too, are not fetched again. A file must be replaced by renaming another to its name. Close it.
+ *
+ * @throws what `openSource` throws; IntegrityError where it has an index that is damaged
+ */
+export async function openIsoBase(text: string, options: BaseOptions): Promise<VirtualBase> {
+  const { host, cache } = options;
+  if (!isElsewhere(text)) return openFile(resolve(host.cwd, text));
+  const opened = await openElsewhere(text, host);
+  try {
+    return await openThroughCache(opened, cache);
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+async function openFile(path: string): Promise<VirtualBase> {
+  const named = await openRandomAccess(path); // says what is wrong with it
+  await named.close();
+  const file = await openToRead(path);
+  try {
+    const stats = await file.stat();
+    const size = stats.isFile() ? stats.size : named.size;
+    const fill = createFill(file);
+    // Of what is open: another file may have its name by now.
+    const own = await identify({
+      path,
+      size,
+      async read(offset, size, buffer = Buffer.allocUnsafe(size)) {
+        const bytes = buffer.subarray(0, size);
+        await fill(bytes, offset);
+        return bytes;
+      },
+      close: () => Promise.resolve(),
+    });
+    const digest = own ?? digestOf(`${size} ${stats.mtimeMs}`);
+    return { name: path, size, digest, fill, close: () => file.close() };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+function createFill(
+  file: FileHandle,
+): (bytes: Buffer, offset: number) => Promise<void> | undefined {
+  const read = createFileReader(file);
+  return (bytes, offset) => {
+    const check = (count: number): void => {
+      requireInside({ offset, size: bytes.length }, offset + count);
+    };
+    const count = read(bytes, offset);
+    if (typeof count === 'object') return count.then(check);
+    check(count);
+    return undefined;
+  };
+}
+
+const identify = (access: RandomAccess): Promise<Digest | undefined> =>
+  useMedium(access, async (iso) => {
+    const index = await readIndex(iso);
+    return index && identifyIso(index, iso.readBytes);
+  });
+
+/** undefined for what is not an ISO of ours. */
+const readIndexOf = (access: RandomAccess): Promise<MediaIndex | undefined> =>
+  useMedium(keepOpen(access), readIndex);
+
+async function openThroughCache(
+  { source, readRange, close }: OpenedElsewhere,
+  cache: PartCache,
+): Promise<VirtualBase> {
+  const { name, size, version } = source;
+  const reading = createCachedAccess(source, readRange, () => Promise.resolve());
+  const index = await readIndexOf(reading);
+  const own = index && (await identifyIso(index, reading.read));
+  const digest = own ?? digestOf(`${name} ${size} ${version ?? ''}`);
+  const parts = listParts(index, { size, digest });
+  let failure: { readonly error: unknown } | undefined;
+  const readAll = async (range: ByteRange, bytes: Buffer): Promise<void> => {
+    try {
+      await readRange(range, (piece, at) => {
+        bytes.set(piece, at);
+      });
+      failure = undefined;
+    } catch (error) {
+      failure = { error };
+      throw error;
+    }
+  };
+  const chunkOf = (part: KeyedPart, offset: number): CachedPart => {
+    const size = Math.min(CHUNK, part.size - offset);
+    const before = failure;
+    return {
+      name: `${part.key}-${offset / CHUNK}`,
+      size,
+      async fetch(bytes) {
+        // Others have asked the same server in vain while this one waited for its turn: it has waited enough.
+        if (failure && failure !== before) throw failure.error;
+        await readAll({ offset: part.offset + offset, size }, bytes);
+        if (size === part.size) requireDigest(name, part, bytes);
+      },
+    };
+  };
+  return {
+    name,
+    size,
+    digest,
+    async fill(bytes, offset, signal) {
+      requireInside({ offset, size: bytes.length }, size);
+      await fillParts(parts, { bytes, offset }, ({ part, target, at }) =>
+        fillChunks({ size: part.size, target, at }, async (chunk, wanted) => {
+          const next = chunk.offset + CHUNK;
+          // Who reads on will want it; of those who read anywhere, half do not come here.
+          if (wanted.at >= CHUNK / 2 && next < part.size) cache.expect(chunkOf(part, next));
+          await cache.fill(chunkOf(part, chunk.offset), wanted, signal);
+        }),
+      );
+    },
+    close,
+  };
+}
+
+type KeyedPart = Part & {
+  /** The same for the same bytes. */
+  readonly key: string;
+};
+
+/** Blobs and large files by their digest; what is small by its place in this ISO. */
+function listParts(
+  index: MediaIndex | undefined,
+  { size, digest }: Pick<VirtualBase, 'size' | 'digest'>,
+): readonly KeyedPart[] {
+  const own = hexOf(digest);
+  if (!index) return [{ offset: 0, size, key: own }];
+  const extents = index.extents.toSorted((a, b) => a.offset - b.offset);
+  return planParts(extents).map(({ offset, size, digest }) => ({
+    offset,
+    size,
+    ...(digest === undefined ? { key: `${own}-${offset}` } : { digest, key: hexOf(digest) }),
+  }));
+}
+
+/** What is larger than a chunk is checked by whoever has all of it. */
+function requireDigest(name: string, { digest, offset }: KeyedPart, bytes: Uint8Array): void {
+  if (digest === undefined) return;
+  const found = digestOf(bytes);
+  if (found === digest) return;
+  throw new IntegrityError(
+    'source.wrong-bytes',
+    `${name} has other bytes at ${offset} than its index says`,
+    {
+      expected: digest,
+      found,
+      hint: 'run "sealift verify" on it, and send it again',
+    },
+  );
+}

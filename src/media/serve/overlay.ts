@@ -1,0 +1,144 @@
+import { link, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf, type Digest, hexOf, openSealedBytes, sealBytes } from '../../base/digest.ts';
+import { nameAside } from '../../base/disk/aside.ts';
+import { explainWriteError } from '../../base/disk/disk-errors.ts';
+import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
+import { readOwnFile, writeNewFile } from '../../base/disk/open-file.ts';
+import { DiskError, isErrno } from '../../base/errors.ts';
+import type { OverlayPart } from '../areas.ts';
+
+/** An overlay as it is stored, and held in memory while it is served. */
+export type PackedOverlay = {
+  /** Of the packed bytes: the same overlay has the same digest. */
+  readonly digest: Digest;
+  /** Later ones stand over earlier ones. */
+  readonly parts: readonly PackedPart[];
+};
+
+export type PackedPart = {
+  readonly offset: number;
+  /** Bytes of the ISO that it covers. */
+  readonly size: number;
+  /** The first of them; the rest are zeros. */
+  readonly bytes: Uint8Array;
+};
+
+/**
+ * One text: a line of JSON, `[[offset, size, stored], ...]`, then the stored bytes of all parts. Zeros at the
+ * end of a part are not stored: an embed area of 1 MiB is mostly zeros.
+ */
+export function packOverlay(parts: readonly OverlayPart[]): Buffer {
+  const stored = parts.map(({ bytes }) => bytes.subarray(0, findEnd(bytes)));
+  const head = parts.map(({ offset, bytes }, index) => [
+    offset,
+    bytes.length,
+    stored[index]?.length,
+  ]);
+  return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...stored]);
+}
+
+/** The bytes are ours: they were encrypted by `storeOverlay`. */
+export function parsePackedOverlay(packed: Buffer): PackedOverlay {
+  const line = packed.indexOf('\n');
+  const head = JSON.parse(packed.toString('utf8', 0, line)) as [number, number, number][];
+  let at = line + 1;
+  const parts = head.map(([offset, size, stored]) => {
+    const bytes = packed.subarray(at, at + stored);
+    at += stored;
+    return { offset, size, bytes };
+  });
+  return { digest: digestOf(packed), parts };
+}
+
+const ZEROS = Buffer.alloc(4096);
+
+/** Behind the last byte that is not zero. */
+function findEnd(bytes: Uint8Array): number {
+  let end = bytes.length;
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  while (end >= ZEROS.length && buffer.subarray(end - ZEROS.length, end).equals(ZEROS)) {
+    end -= ZEROS.length;
+  }
+  while (end > 0 && bytes[end - 1] === 0) end -= 1;
+  return end;
+}
+
+export type OverlayPlace = {
+  /** Of all overlays; it is made when the first is stored. */
+  readonly directory: string;
+  /** What the overlay is of, such as the id and the revision of an InfraEnv, and the digest of the ISO. Any text. */
+  readonly name: string;
+  /** What its file is called before the digest of its name, for whoever tidies up. */
+  readonly label?: string;
+  /** 32 bytes. */
+  readonly key: Uint8Array;
+};
+
+/**
+ * Stores an overlay, encrypted, unless there is one of that name: what was served once is served again.
+ * It is on the disk when this resolves; a kill leaves all of it or nothing.
+ *
+ * @returns the overlay that is stored: that of whoever was first
+ * @throws DiskError `disk.full`, `disk.not-writable`, `disk.broken`, `overlay.unreadable`
+ */
+export async function storeOverlay(
+  place: OverlayPlace,
+  parts: readonly OverlayPart[],
+): Promise<PackedOverlay> {
+  const packed = packOverlay(parts);
+  try {
+    if (await createWhole(place, sealBytes(packed, place.key, place.name))) {
+      return parsePackedOverlay(packed);
+    }
+  } catch (error) {
+    throw explainWriteError(error, pathOf(place));
+  }
+  const first = await openStoredOverlay(place);
+  if (first) return first;
+  return storeOverlay(place, parts); // it was removed in between
+}
+
+/**
+ * What `storeOverlay` stored, or undefined.
+ *
+ * @throws DiskError `overlay.unreadable` for another key, another name, or changed bytes; `file.foreign`
+ */
+export async function openStoredOverlay(place: OverlayPlace): Promise<PackedOverlay | undefined> {
+  const path = pathOf(place);
+  const sealed = await readOwnFile(path);
+  if (!sealed) return undefined;
+  const packed = openSealedBytes(sealed, place.key, place.name);
+  if (packed) return parsePackedOverlay(packed);
+  throw new DiskError('overlay.unreadable', `the key does not open the overlay "${path}"`, {
+    hint: 'give the key that it was stored with',
+  });
+}
+
+/** Removes an overlay that is not served any more. */
+export async function removeStoredOverlay(place: Omit<OverlayPlace, 'key'>): Promise<void> {
+  await rm(pathOf(place), { force: true });
+}
+
+/** A name may have any characters, and secrets. */
+const pathOf = ({ directory, name, label = '' }: Omit<OverlayPlace, 'key'>): string =>
+  join(directory, `${label}${hexOf(digestOf(name))}`);
+
+/** A link appears with the whole content, and fails where the name is taken. */
+async function createWhole(place: OverlayPlace, sealed: Buffer): Promise<boolean> {
+  const { directory } = place;
+  await makeDirectory(directory, 0o700);
+  const path = pathOf(place);
+  const aside = await nameAside(path);
+  try {
+    await writeNewFile(aside, sealed);
+    await link(aside, path);
+  } catch (error) {
+    if (isErrno(error, 'EEXIST')) return false;
+    throw error;
+  } finally {
+    await rm(aside, { force: true });
+  }
+  await syncDirectory(directory);
+  return true;
+}

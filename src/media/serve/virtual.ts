@@ -1,0 +1,174 @@
+import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
+import type { Served } from '../../base/http/serve-bytes.ts';
+import { maxOf } from '../../base/lists.ts';
+import type { ByteRange } from '../../base/random-access.ts';
+import type { PackedOverlay, PackedPart } from './overlay.ts';
+
+/** The bytes of an ISO as it was built, wherever they are. */
+export type VirtualBase = {
+  /** Printable. */
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Changes with the bytes. */
+  readonly digest: Digest;
+  /**
+   * Fills the buffer with the bytes from `offset`. Nothing writes to the buffer any more when it settles.
+   *
+   * @throws the signal's reason; what the source throws
+   */
+  readonly fill: Served['fill'];
+  readonly close: () => Promise<void>;
+};
+
+/**
+ * An ISO that exists only while it is read: a base, and an overlay on top. Nothing is written. Its ETag is
+ * strong: it stands for the bytes of both.
+ *
+ * Memory: what the overlay stores.
+ */
+export function createVirtualIso(
+  base: Pick<VirtualBase, 'size' | 'digest' | 'fill'>,
+  overlay?: PackedOverlay,
+): Served {
+  const parts = overlay?.parts ?? [];
+  const size = maxOf([base.size, ...parts.map(({ offset, size }) => offset + size)]);
+  return {
+    size,
+    etag: `"${hexOf(overlay ? digestOf(`${base.digest}\n${overlay.digest}`) : base.digest)}"`,
+    fill(bytes, offset, signal) {
+      const inBase = Math.max(0, Math.min(bytes.length, base.size - offset));
+      const wanted = bytes.subarray(0, inBase);
+      const filling = inBase > 0 ? base.fill(wanted, offset, signal) : undefined;
+      const finish = (): void => {
+        if (inBase < bytes.length) bytes.fill(0, inBase);
+        for (const part of parts) lay(part, bytes, offset);
+      };
+      if (filling) return filling.then(finish);
+      finish();
+      return undefined;
+    },
+  };
+}
+
+/** Puts over the bytes from `offset` what a part has for them. */
+function lay(part: PackedPart, bytes: Buffer, offset: number): void {
+  const start = Math.max(part.offset, offset);
+  const end = Math.min(part.offset + part.size, offset + bytes.length);
+  if (start >= end) return;
+  const target = bytes.subarray(start - offset, end - offset);
+  const given = part.bytes.subarray(start - part.offset, end - part.offset);
+  target.set(given);
+  target.fill(0, given.length);
+}
+
+/** Bytes of a part that are brought at once. */
+export const CHUNK = 4 << 20;
+
+/** Bytes of one part that are wanted. */
+export type Wanted<Part> = {
+  readonly part: Part;
+  /** What they are put into. */
+  readonly target: Buffer;
+  /** The first of them in the part. */
+  readonly at: number;
+};
+
+/**
+ * Fills a buffer with the bytes of parts, one after the other; between parts are zeros.
+ *
+ * @param parts by offset, without overlaps
+ */
+export async function fillParts<Part extends ByteRange>(
+  parts: readonly Part[],
+  { bytes, offset }: { readonly bytes: Buffer; readonly offset: number },
+  fill: (wanted: Wanted<Part>) => Promise<void>,
+): Promise<void> {
+  const end = offset + bytes.length;
+  let done = offset;
+  for (let index = findFirst(parts, offset); index < parts.length; index += 1) {
+    const part = parts[index];
+    if (!part || part.offset >= end) break;
+    const from = Math.max(done, part.offset);
+    const to = Math.min(end, part.offset + part.size);
+    bytes.fill(0, done - offset, from - offset);
+    const target = bytes.subarray(from - offset, to - offset);
+    await fill({ part, target, at: from - part.offset });
+    done = to;
+  }
+  bytes.fill(0, done - offset);
+}
+
+/** The first part that does not end before the offset. */
+function findFirst(parts: readonly ByteRange[], offset: number): number {
+  let [low, high] = [0, parts.length];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const part = parts[middle];
+    if (part && part.offset + part.size <= offset) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Fills a buffer with bytes of a part that is brought in chunks. */
+export async function fillChunks(
+  { size, target, at }: { readonly size: number; readonly target: Buffer; readonly at: number },
+  fill: (
+    chunk: ByteRange,
+    wanted: { readonly target: Buffer; readonly at: number },
+  ) => Promise<void>,
+): Promise<void> {
+  for (let done = 0; done < target.length;) {
+    const offset = Math.floor((at + done) / CHUNK) * CHUNK;
+    const chunk = { offset, size: Math.min(CHUNK, size - offset) };
+    const from = at + done - offset;
+    const piece = target.subarray(done, done + chunk.size - from);
+    await fill(chunk, { target: piece, at: from });
+    done += piece.length;
+  }
+}
+
+/** Runs of an ISO, or bytes. */
+type Content = { readonly extents: readonly ByteRange[] } | Uint8Array;
+
+type Run = ByteRange & { readonly from: number | Uint8Array };
+
+/** Linux unpacks archives that are one behind the other where each begins at a multiple of it. */
+const ALIGNMENT = 4;
+
+/**
+ * Files of an ISO and archives, one behind the other; zeros in between. Nothing is written.
+ *
+ * @param base whose digest stands for the bytes of the files
+ */
+export function serveRuns(
+  base: Pick<VirtualBase, 'digest' | 'fill'>,
+  contents: readonly Content[],
+): Served {
+  const runs: Run[] = [];
+  let size = 0;
+  for (const content of contents) {
+    size = Math.ceil(size / ALIGNMENT) * ALIGNMENT;
+    const all =
+      'extents' in content ? content.extents : [{ offset: content, size: content.length }];
+    for (const { offset: from, size: length } of all) {
+      runs.push({ offset: size, size: length, from });
+      size += length;
+    }
+  }
+  const names = runs.map(({ from, offset, size }) => [
+    offset,
+    size,
+    typeof from === 'number' ? from : digestOf(from),
+  ]);
+  return {
+    size,
+    etag: `"${hexOf(digestOf(JSON.stringify([base.digest, ...names])))}"`,
+    fill: (bytes, offset, signal) =>
+      fillParts(runs, { bytes, offset }, async ({ part: { from }, target, at }) => {
+        if (typeof from === 'number') await base.fill(target, from + at, signal);
+        else target.set(from.subarray(at, at + target.length));
+      }),
+  };
+}

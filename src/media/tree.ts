@@ -1,0 +1,262 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { type Digest, digestOf, hexOf } from '../base/digest.ts';
+import { IntegrityError, ConfigError } from '../base/errors.ts';
+import type { BlobCache } from '../base/store/store.ts';
+import type { IsoFile } from '../iso/read/node.ts';
+import type { IsoImage } from '../iso/read/open.ts';
+import { readPlanned } from '../openshift/images.ts';
+import type { MirrorPlan, PlannedImage } from '../openshift/mirror/plan.ts';
+import { encodeReleaseBundle, type ReleaseBundle } from '../openshift/release/bundle.ts';
+import type { Release } from '../openshift/release/release.ts';
+import type { Layer } from '../registry/layers/read.ts';
+import {
+  pathTo,
+  planDirLayout,
+  planDistributionTree,
+  type PlacedImage,
+  type RegistryFile,
+} from '../registry/layout/distribution.ts';
+import { type RegistryTree, readManifestBytes } from '../registry/layout/tree.ts';
+import {
+  type Platform,
+  isForPlatform,
+  parseManifest,
+  type ImageManifest,
+  type StoredManifest,
+} from '../registry/manifest.ts';
+import { formatBundleFile } from './describe.ts';
+import { REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT } from './media-index.ts';
+
+/** A registry's small files: links of 71 bytes and manifests of 4 MiB at most. */
+const SMALL_FILE = 8 * 1024 * 1024;
+
+/** Bytes: hundreds of clients of a server may each be slow to take them. */
+const PIECE = 128 * 1024;
+
+/** Where a medium of any product has its registry; undefined where it has none. */
+export async function findRegistryRoot(iso: Pick<IsoImage, 'find'>): Promise<string | undefined> {
+  for (const root of REGISTRY_ROOTS) {
+    if ((await iso.find(`${root}/docker/registry/v2`))?.kind === 'directory') return root;
+  }
+  return undefined;
+}
+
+const REGISTRY_ROOTS = [REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT];
+
+/** The registry on a medium, read straight out of the ISO file. */
+export function isoRegistryTree(iso: IsoImage, root: string): RegistryTree {
+  const findFile = async (path: string): Promise<IsoFile | undefined> => {
+    const node = await iso.find(`${root}${path}`);
+    return node?.kind === 'file' ? node : undefined;
+  };
+  const requireFile = async (path: string): Promise<IsoFile> => {
+    const file = await findFile(path);
+    if (file) return file;
+    throw new IntegrityError('iso.no-file', `${root}${path} left the image`);
+  };
+  return {
+    begin: iso.structure.budget.reset,
+    async list(path) {
+      const node = await iso.find(`${root}${path}`);
+      if (node?.kind !== 'directory') return undefined;
+      // Two entries of one name would be listed as two directories of the same content.
+      return [...new Set((await iso.children(node)).map(({ name }) => name))];
+    },
+    size: async (path) => (await findFile(path))?.size,
+    async read(path) {
+      const file = await findFile(path);
+      return file && iso.readFile(file, SMALL_FILE);
+    },
+    stream: (path, range) =>
+      Readable.from(
+        (async function* () {
+          const wanted = range && { offset: range.start, size: range.end - range.start + 1 };
+          yield* iso.stream(await requireFile(path), wanted);
+        })(),
+        { objectMode: false, highWaterMark: 1 << 20 },
+      ),
+    async *pieces(path, range) {
+      const file = await requireFile(path);
+      const { start, end } = range ?? { start: 0, end: file.size - 1 };
+      const buffer = Buffer.allocUnsafeSlow(Math.min(PIECE, Math.max(0, end - start + 1)));
+      let before = 0; // bytes of the file in the extents before this one
+      for (const { offset, size } of file.extents) {
+        const last = Math.min(end + 1 - before, size);
+        for (let at = Math.max(0, start - before); at < last; at += PIECE) {
+          yield await iso.readBytes(offset + at, Math.min(PIECE, last - at), buffer);
+        }
+        before += size;
+      }
+    },
+  };
+}
+
+type Wanted = {
+  /** What an error calls the image. */
+  readonly name: string;
+  readonly digest: Digest;
+  readonly platform: Platform;
+};
+
+/**
+ * The layers of an image in the registry of a medium, bottom to top. A layer is digested whole before
+ * it is read.
+ *
+ * @throws IntegrityError `medium.no-image`, `medium.blob-damaged` and those of reading a manifest;
+ * ConfigError `image.no-platform`
+ */
+export async function openMediumLayers(
+  tree: RegistryTree,
+  wanted: Wanted,
+  signal: AbortSignal,
+): Promise<Layer[]> {
+  const { layers } = await readImage(tree, wanted);
+  const verified = new Set<Digest>();
+  return layers.map((descriptor) => ({
+    descriptor,
+    async open() {
+      const { digest } = descriptor;
+      if (!verified.has(digest)) await verifyBlob(tree, { ...wanted, digest }, signal);
+      verified.add(digest);
+      return tree.stream(pathTo.blob(digest));
+    },
+  }));
+}
+
+async function readImage(tree: RegistryTree, wanted: Wanted): Promise<ImageManifest> {
+  const manifest = await readManifest(tree, wanted);
+  if (manifest.kind === 'manifest') return manifest;
+  const child = manifest.manifests.find((entry) => isForPlatform(entry, wanted.platform));
+  const image = child && (await readManifest(tree, { ...wanted, digest: child.digest }));
+  if (image?.kind === 'manifest') return image;
+  const { os, architecture } = wanted.platform;
+  throw new ConfigError(
+    'image.no-platform',
+    `${wanted.name} on the medium has nothing for ${os}/${architecture}`,
+  );
+}
+
+async function readManifest(tree: RegistryTree, { name, digest }: Wanted) {
+  const bytes = await readManifestBytes(tree, digest);
+  if (bytes) return parseManifest(bytes);
+  throw new IntegrityError('medium.no-image', `the medium does not carry ${name}`, {
+    expected: digest,
+    found: 'no such manifest in its registry',
+    hint: 'give a live ISO that carries the whole release',
+  });
+}
+
+async function verifyBlob(
+  tree: RegistryTree,
+  { name, digest }: Wanted,
+  signal: AbortSignal,
+): Promise<void> {
+  const path = pathTo.blob(digest);
+  const hash = createHash('sha256');
+  if ((await tree.size(path)) !== undefined) {
+    for await (const piece of tree.stream(path) as AsyncIterable<Uint8Array>) {
+      signal.throwIfAborted();
+      hash.update(piece);
+    }
+  }
+  const found = `sha256:${hash.digest('hex')}`;
+  if (found === digest) return;
+  throw new IntegrityError('medium.blob-damaged', `a layer of ${name} on the medium is damaged`, {
+    expected: digest,
+    found,
+    hint: 'run "sealift verify" on the medium, and copy it again',
+  });
+}
+
+/** What the registry of a medium is made of. */
+export type MediaRegistry = {
+  readonly plan: MirrorPlan;
+  /** Has every manifest of the plan. */
+  readonly cache: Pick<BlobCache, 'read'>;
+  /** Images that no mirror plan has, because they were made here. */
+  readonly made?: readonly PlacedImage[];
+  /** Directory of the medium that has the storage; default: that of media that boot. */
+  readonly root?: string;
+};
+
+/** The registry's tree on the medium, and the image of the server that serves it. */
+export async function planMediaRegistry(registry: MediaRegistry): Promise<RegistryFile[]> {
+  const { plan, made = [], root = REGISTRY_ROOT } = registry;
+  const placed = await Promise.all(
+    plan.images.map(async (image) => {
+      const manifests = await readManifests(image, registry);
+      const places = [image.destination, ...(image.signedCopy ? [image.signedCopy] : [])];
+      return places.map((place) => ({ ...place, manifests }));
+    }),
+  );
+  const server = plan.registryImage
+    ? planDirLayout(await readManifests(plan.registryImage, registry))
+    : [];
+  return [
+    ...planDistributionTree([...placed.flat(), ...made]).map((file) => below(root, file)),
+    ...server.map((file) => below(`${root}/images/registry`, file)),
+  ];
+}
+
+const readManifests = (image: PlannedImage, { cache }: MediaRegistry): Promise<StoredManifest[]> =>
+  Promise.all(
+    image.manifests.map(async (descriptor) => {
+      const bytes = await readPlanned(cache, descriptor);
+      return { descriptor, bytes, manifest: parseManifest(bytes, descriptor.mediaType) };
+    }),
+  );
+
+const below = (root: string, { path, content }: RegistryFile): RegistryFile => ({
+  path: `${root}${path}`,
+  content,
+});
+
+/** What the registry of a live ISO is made of. */
+type LiveRegistry = Pick<MediaRegistry, 'plan' | 'cache'> & {
+  readonly release: Release;
+};
+
+/** The registry of a live ISO, with the release bundle, which is made here. */
+export async function planLiveRegistry(registry: LiveRegistry): Promise<RegistryFile[]> {
+  const { plan, release, cache } = registry;
+  const { version, arch, reference: image } = release;
+  const list = formatBundleFile({ release, plan });
+  const bundle = await encodeReleaseBundle({ version, arch, image }, list);
+  const made = {
+    repository: bundle.repository,
+    tags: [bundle.tag],
+    manifests: [toStored(bundle)],
+  };
+  const rendered = new Map(
+    [bundle.config, bundle.layer].map(({ descriptor, bytes }) => [descriptor.digest, bytes]),
+  );
+  const files = await planMediaRegistry({ plan, cache, made: [made] });
+  return files.map((file) => toRendered(file, rendered));
+}
+
+const toStored = ({ manifest: { descriptor, bytes } }: ReleaseBundle): StoredManifest => ({
+  descriptor,
+  bytes,
+  manifest: parseManifest(bytes, descriptor.mediaType),
+});
+
+function toRendered(
+  { path, content }: RegistryFile,
+  rendered: ReadonlyMap<Digest, Uint8Array>,
+): RegistryFile {
+  const bytes = content.kind === 'blob' ? rendered.get(content.digest) : undefined;
+  return { path, content: bytes ? { kind: 'bytes', bytes } : content };
+}
+
+/**
+ * One digest for all names and bytes of a registry's tree: SHA-256 of what sha256sum(1) prints for
+ * every file by its path below {@link REGISTRY_ROOT}, sorted by line.
+ */
+export function digestRegistryTree(files: readonly RegistryFile[]): Digest {
+  const lines = files.map(({ path, content }) => {
+    const digest = content.kind === 'blob' ? content.digest : digestOf(content.bytes);
+    return `${hexOf(digest)}  ${path.slice(REGISTRY_ROOT.length + 1)}\n`;
+  });
+  return digestOf(lines.sort().join(''));
+}
