@@ -9,9 +9,9 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { digestOf } from '../src/base/digest.ts';
-import { createKeySource, type KeySource } from '../src/sites/identity/keys/rsa-keys.ts';
+import { createKeySource, type KeySource } from '../src/sites/identity/keys.ts';
 import { buildConfigIsos } from '../src/recipes/config-iso/build-config-isos.ts';
-import { readConfigIso } from '../src/sites/read-config-iso.ts';
+import { readConfigIso } from '../src/sites/config-iso.ts';
 
 const KEYS = 60;
 

@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const WORKERS = [
   'src/base/decode/decode-worker.mjs',
   'src/pour/hash-worker.mjs',
-  'src/sites/identity/keys/crypto-worker.mjs',
+  'src/sites/identity/crypto-worker.mjs',
 ];
 
 /** What few commands need is a file of its own too: to read it takes as long as all else together. */

@@ -1,5 +1,5 @@
 import type { Shape } from '../src/shape/shape.ts';
-import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from '../src/sites/document/site-shapes.ts';
+import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from '../src/sites/documents.ts';
 
 /** The schema of both files of a site, from the shapes that the program reads them with. */
 export const renderSiteSchema = (): string =>

@@ -17,7 +17,7 @@ import { writeResult } from '../src/cli/terminal/output.ts';
 import { downloadFile } from '../src/base/download/fetch.ts';
 import { fetchText } from '../src/base/download/fetch.ts';
 import { resolveInGraph } from '../src/openshift/release/update-graph.ts';
-import { createKeySource } from '../src/sites/identity/keys/rsa-keys.ts';
+import { createKeySource } from '../src/sites/identity/keys.ts';
 import { findNmstate } from '../src/nmstate/tool.ts';
 import { createRegistryClient, type RegistryClient } from '../src/registry/client.ts';
 import { credentialsFromFiles } from '../src/registry/client/credentials.ts';

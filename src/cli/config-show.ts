@@ -12,7 +12,7 @@ import {
 } from '../config/effective.ts';
 import { checkConfig, nameConfig, readConfigFiles, type ConfigNames } from '../config/load.ts';
 import { IMAGE_POLICY_VARIABLE } from '../openshift/release/image-policy.ts';
-import { isInstallationConfig } from '../sites/installation/read-installation-config.ts';
+import { isInstallationConfig } from '../sites/installation.ts';
 import { createConfigArgument, createSetOption } from './common-options.ts';
 import type { CliHost } from './host.ts';
 import { writeResult } from './terminal/output.ts';

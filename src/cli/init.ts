@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path';
 import { Option, type Command } from 'commander';
 import { toPrintable } from '../base/text/words.ts';
-import { INSTALLATION_CONFIG_NAME } from '../sites/installation/read-installation-config.ts';
+import { INSTALLATION_CONFIG_NAME } from '../sites/installation.ts';
 import { INSTALLATION_TEMPLATE } from '../config/starter.ts';
 import { PLACEHOLDER } from '../config/secrets.ts';
 import { readSchemaText, SCHEMA } from '../shape/document.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { isInstallationConfig } from '../sites/installation/read-installation-config.ts';
+import { isInstallationConfig } from '../sites/installation.ts';
 import {
   checkConfig,
   nameConfig,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hexOf } from '../../src/base/digest.ts';
-import { readConfigIso, type ConfigIso } from '../../src/sites/read-config-iso.ts';
+import { readConfigIso, type ConfigIso } from '../../src/sites/config-iso.ts';
 import { mountInGuest } from '../support/config-iso-guest.ts';
 import {
   createConfigIsoWorld,

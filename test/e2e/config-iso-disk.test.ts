@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, readdir } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readConfigIso } from '../../src/sites/read-config-iso.ts';
+import { readConfigIso } from '../../src/sites/config-iso.ts';
 import {
   createConfigIsoWorld,
   inFolder,

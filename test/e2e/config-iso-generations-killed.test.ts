@@ -1,8 +1,8 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { hasFile } from '../../src/base/disk/files.ts';
-import { parseState } from '../../src/sites/identity/identity-state.ts';
-import { readConfigIso } from '../../src/sites/read-config-iso.ts';
+import { parseState } from '../../src/sites/identity/identity.ts';
+import { readConfigIso } from '../../src/sites/config-iso.ts';
 import { startSealift } from '../support/child.ts';
 import {
   createConfigIsoWorld,

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestFile, hasFile } from '../../src/base/disk/files.ts';
-import { readConfigIso } from '../../src/sites/read-config-iso.ts';
+import { readConfigIso } from '../../src/sites/config-iso.ts';
 import { startSealift, type Child } from '../support/child.ts';
 import {
   createConfigIsoWorld,

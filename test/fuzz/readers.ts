@@ -7,7 +7,7 @@ import { runProgram } from '../../src/cli/program.ts';
 import { decodeFileContent, parseIgnition } from '../../src/ignition/config.ts';
 import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts';
 import { decodeInitrd } from '../../src/ignition/initrd.ts';
-import { listSites } from '../../src/sites/sources/read-sites.ts';
+import { listSites } from '../../src/sites/sources/sites.ts';
 import { decodeConfigArchive } from '../../src/openshift/agent/live-system.ts';
 import { readCatalog } from '../../src/fbc/read/read-catalog.ts';
 import { parseBundleFile } from '../../src/media/describe.ts';

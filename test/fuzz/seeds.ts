@@ -6,7 +6,7 @@ import { formatIgnition, textFile, type IgnitionConfig } from '../../src/ignitio
 import { encodeCpio } from '../../src/ignition/cpio.ts';
 import { encodeInitrd } from '../../src/ignition/initrd.ts';
 import { encodeSmallIso } from '../../src/iso/lay-out/lay-out.ts';
-import { MANIFEST_PATH } from '../../src/sites/compose/config-tree.ts';
+import { MANIFEST_PATH } from '../../src/sites/compose/tree.ts';
 import { formatMediaIndex } from '../../src/media/media-index.ts';
 import { planDistributionTree } from '../../src/registry/layout/distribution.ts';
 import { encodeContinuation, encodeSystemUse } from '../../src/iso/directory/system-use.ts';

@@ -18,8 +18,8 @@ import { createFile, openOwnFile, writeNewFileSync } from '../../src/base/disk/o
 import { writeFileAtomic } from '../../src/base/disk/files.ts';
 import { lockOutput } from '../../src/base/disk/lease.ts';
 import type { PourResult } from '../../src/pour/pour.ts';
-import { createSiteWriter } from '../../src/sites/state/site-writer.ts';
-import { adoptOldState, makeStateDirectory } from '../../src/sites/state/state-directory.ts';
+import { createSiteWriter } from '../../src/sites/state/writer.ts';
+import { adoptOldState, makeStateDirectory } from '../../src/sites/state/directory.ts';
 import { isRoot } from '../support/as-user.ts';
 import { makeLayout, openFrom, pourAndPublish } from '../support/pour-layout.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { formatNetworkConfig } from '../../src/nmstate/tool.ts';
 import { FREE, record, type Plain } from '../../src/shape/shape.ts';
-import { readSiteDocument } from '../../src/sites/document/site-document.ts';
+import { readSiteDocument } from '../../src/sites/documents.ts';
 
 /** Reads as the files of sites are read. */
 function read(text: string): Plain {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { importImageSet } from '../../src/config/imageset/import.ts';
 import { checkConfig } from '../../src/config/load.ts';
 import { ConfigProblems, type DocumentProblem } from '../../src/base/errors.ts';
-import { checkInstallationConfig } from '../../src/sites/installation/read-installation-config.ts';
+import { checkInstallationConfig } from '../../src/sites/installation.ts';
 import { checkImageBased } from '../support/site-inputs.ts';
 import { inputOf } from '../support/config-input.ts';
 

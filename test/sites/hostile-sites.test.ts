@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/base/errors.ts';
-import { checkSite } from '../../src/sites/check-site.ts';
+import { checkSite } from '../../src/sites/check.ts';
 import {
   createSiteInput,
   TEST_EPOCH,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/base/errors.ts';
-import { checkSite, type SiteCheck } from '../../src/sites/check-site.ts';
+import { checkSite, type SiteCheck } from '../../src/sites/check.ts';
 import type { Plain } from '../../src/shape/shape.ts';
 import { formatNetworkConfig } from '../../src/nmstate/tool.ts';
 import { putAnything } from '../support/put-anything.ts';

@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { runProgram } from '../../src/cli/program.ts';
-import type { KeySource } from '../../src/sites/identity/keys/rsa-keys.ts';
+import type { KeySource } from '../../src/sites/identity/keys.ts';
 import type { Nmstate } from '../../src/nmstate/tool.ts';
 import {
   buildConfigIsos,

@@ -4,9 +4,9 @@ import {
   type RandomBytes,
   makeIdentity,
   type IdentityTools,
-} from '../../src/sites/identity/make-identity.ts';
-import { createKeySource, type KeySource } from '../../src/sites/identity/keys/rsa-keys.ts';
-import type { KeyPair, SiteIdentity } from '../../src/sites/identity/site-identity.ts';
+} from '../../src/sites/identity/make.ts';
+import { createKeySource, type KeySource } from '../../src/sites/identity/keys.ts';
+import type { KeyPair, SiteIdentity } from '../../src/sites/identity/identity.ts';
 
 /** 2026-01-02T03:04:05Z, in seconds. */
 export const MADE_AT = 1_767_323_045;

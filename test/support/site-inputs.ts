@@ -1,4 +1,4 @@
-import { checkSite, type SiteCheck } from '../../src/sites/check-site.ts';
+import { checkSite, type SiteCheck } from '../../src/sites/check.ts';
 import type { SiteFile, SiteInput } from '../../src/sites/site.ts';
 
 /** Sections of a file by their keys, in the order in which they are written. */

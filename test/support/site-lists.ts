@@ -1,4 +1,4 @@
-import type { SiteList } from '../../src/sites/sources/read-list.ts';
+import type { SiteList } from '../../src/sites/sources/list.ts';
 import type { Tree } from './site-archives.ts';
 
 /** Texts of all files of all sites; closes the list. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { formatSize } from '../../base/text/words.ts';
-import { INSTALLATION_CONFIG_NAME } from '../../sites/installation/read-installation-config.ts';
+import { INSTALLATION_CONFIG_NAME } from '../../sites/installation.ts';
 import { toPrintable } from '../../base/text/words.ts';
 import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Command, Option } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { readConfigText, type ConfigNames } from '../../config/load.ts';
-import { isInstallationConfig } from '../../sites/installation/read-installation-config.ts';
+import { isInstallationConfig } from '../../sites/installation.ts';
 import type { CliHost } from '../host.ts';
 import { addInstallationOptions, refuseOverlays } from './recipe-command.ts';
 

@@ -32,7 +32,7 @@ import type { ConfigNames } from '../../config/load.ts';
 import { UsageError } from '../../base/errors.ts';
 import { hasFile } from '../../base/disk/files.ts';
 import { findNearestName } from '../../base/text/words.ts';
-import { INSTALLATION_CONFIG_NAME } from '../../sites/installation/read-installation-config.ts';
+import { INSTALLATION_CONFIG_NAME } from '../../sites/installation.ts';
 
 /** Options of every command that plans or builds an ISO. */
 export type RecipeOptions = {

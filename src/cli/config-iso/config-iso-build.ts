@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
-import { createKeySource } from '../../sites/identity/keys/rsa-keys.ts';
+import { createKeySource } from '../../sites/identity/keys.ts';
 import {
   buildConfigIsos,
   type ConfigIsosReport,

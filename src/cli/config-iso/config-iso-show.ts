@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { formatReadableJson } from '../../base/text/json.ts';
 import { formatSize } from '../../base/text/words.ts';
-import type { ConfigIso } from '../../sites/read-config-iso.ts';
+import type { ConfigIso } from '../../sites/config-iso.ts';
 import {
   showConfigIso,
   diffConfigIsos,
@@ -17,7 +17,7 @@ import {
   listGenerations,
   type ListedGeneration,
 } from '../../recipes/config-iso/list-generations.ts';
-import { DROP_IN_NAME } from '../../sites/state/site-places.ts';
+import { DROP_IN_NAME } from '../../sites/state/generations.ts';
 import { resolveGiven } from './config-iso-request.ts';
 
 /** `sealift config-iso show ISO`. */

@@ -24,14 +24,14 @@ import {
   isListing,
   listFileOf,
 } from './site-list-file.ts';
-import { placesFor, stateDirectoryOf } from '../../sites/state/site-places.ts';
+import { placesFor, stateDirectoryOf } from '../../sites/state/generations.ts';
 import {
   adoptOldState,
   makeStateDirectory,
   isOurReadme,
   isStateFile,
   readmeOf,
-} from '../../sites/state/state-directory.ts';
+} from '../../sites/state/directory.ts';
 import { surveySites, type Survey } from './survey-sites.ts';
 import { checkOutputPlace, claimOutput } from '../../base/disk/claim-output.ts';
 import { readRegularFile } from '../../base/disk/open-file.ts';

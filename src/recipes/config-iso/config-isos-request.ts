@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs';
 import type { Digest } from '../../base/digest.ts';
 import { unlessAbsent } from '../../base/disk/files.ts';
-import type { FactKind } from '../../sites/site-facts.ts';
+import type { FactKind } from '../../sites/facts.ts';
 import type { EventListener } from '../../engine/engine.ts';
-import type { Keys } from '../../sites/identity/keys/rsa-keys.ts';
+import type { Keys } from '../../sites/identity/keys.ts';
 import type { Nmstate } from '../../nmstate/tool.ts';
 
 /** Where sites come from. */

@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { ConfigError } from '../../base/errors.ts';
 import { maxOf } from '../../base/lists.ts';
-import { fingerprintOf } from '../../sites/identity/fingerprint.ts';
-import { parseState } from '../../sites/identity/identity-state.ts';
+import { fingerprintOf } from '../../sites/identity/identity.ts';
+import { parseState } from '../../sites/identity/identity.ts';
 import {
   indexGenerations,
   readGenerations,
   type Generation,
 } from '../../sites/state/generations.ts';
-import { placesOf, stateDirectoryOf } from '../../sites/state/site-places.ts';
-import { listOldStates } from '../../sites/state/state-directory.ts';
+import { placesOf, stateDirectoryOf } from '../../sites/state/generations.ts';
+import { listOldStates } from '../../sites/state/directory.ts';
 
 /** One identity of a site, without its secrets. */
 export type ListedGeneration = {

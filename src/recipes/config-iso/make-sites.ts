@@ -1,10 +1,10 @@
 import { mapStage } from '../../engine/map-stage.ts';
-import { openRetained, type FindRetained } from '../../sites/state/open-retained.ts';
-import { beginRotation, endRotation, type Rotation } from '../../sites/state/rotation.ts';
-import { placesFor } from '../../sites/state/site-places.ts';
-import { openStates, takesPart } from '../../sites/state/site-state.ts';
-import { createSiteWriter, SITES_AT_ONCE } from '../../sites/state/site-writer.ts';
-import type { ListedIds } from '../../sites/state/take-back.ts';
+import { openRetained, type FindRetained } from '../../sites/state/retained.ts';
+import { beginRotation, endRotation, type Rotation } from '../../sites/state/generations.ts';
+import { placesFor } from '../../sites/state/generations.ts';
+import { openStates, takesPart } from '../../sites/state/provide.ts';
+import { createSiteWriter, SITES_AT_ONCE } from '../../sites/state/writer.ts';
+import type { ListedIds } from '../../sites/state/claim.ts';
 import { makeIsos, type SiteOutcome } from '../../stages/each-site/make-isos.ts';
 import { readProgramDigest } from '../../base/program.ts';
 import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from './config-isos-request.ts';

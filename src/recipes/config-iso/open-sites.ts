@@ -1,12 +1,12 @@
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { isError } from '../../base/errors.ts';
-import { nameBelow, type SiteList, type SiteProblem } from '../../sites/sources/read-list.ts';
-import { readFolder } from '../../sites/sources/read-folder.ts';
-import { listMembers } from '../../sites/sources/read-members.ts';
-import { listSites } from '../../sites/sources/read-sites.ts';
+import { nameBelow, type SiteList, type SiteProblem } from '../../sites/sources/list.ts';
+import { readFolder } from '../../sites/sources/folder.ts';
+import { listMembers } from '../../sites/sources/members.ts';
+import { listSites } from '../../sites/sources/sites.ts';
 import type { SitesRequest } from './config-isos-request.ts';
-import { DROP_IN_NAME, STATE_DIRECTORY } from '../../sites/state/site-places.ts';
+import { DROP_IN_NAME, STATE_DIRECTORY } from '../../sites/state/generations.ts';
 
 /** What lies beside the inputs after a build. */
 const MADE = ['auth', 'imagebasedconfig.iso'];

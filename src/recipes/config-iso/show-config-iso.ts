@@ -1,8 +1,5 @@
-import {
-  redactReconfiguration,
-  type JsonValue,
-} from '../../sites/compose/redact-reconfiguration.ts';
-import { readConfigIso, type ConfigIso } from '../../sites/read-config-iso.ts';
+import { redactReconfiguration, type JsonValue } from '../../sites/config-iso.ts';
+import { readConfigIso, type ConfigIso } from '../../sites/config-iso.ts';
 
 /** The same ISO as it may be shown. */
 export async function showConfigIso(path: string): Promise<ConfigIso> {

@@ -5,12 +5,12 @@ import { hexOf } from '../../base/digest.ts';
 import { hasFile, writeFileAtomic } from '../../base/disk/files.ts';
 import { readRegularFile } from '../../base/disk/open-file.ts';
 import type { ListedRequest, ListedSites } from './make-sites.ts';
-import { placesFor, placesOf, stateDirectoryOf } from '../../sites/state/site-places.ts';
+import { placesFor, placesOf, stateDirectoryOf } from '../../sites/state/generations.ts';
 import { isError, type FileProblem } from '../../base/errors.ts';
-import { warnOfFile } from '../../sites/site-finding.ts';
-import type { MadeIso } from '../../sites/compose/compose-site.ts';
+import { warnOfFile } from '../../sites/site.ts';
+import type { MadeIso } from '../../sites/compose/compose.ts';
 import type { SiteOutcome } from '../../stages/each-site/make-isos.ts';
-import type { ListedIds } from '../../sites/state/take-back.ts';
+import type { ListedIds } from '../../sites/state/claim.ts';
 import type { Survey, SurveyedSite } from './survey-sites.ts';
 
 /** A site whose ISO is there. */

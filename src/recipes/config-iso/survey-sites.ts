@@ -2,10 +2,10 @@ import type { Digest } from '../../base/digest.ts';
 import { append } from '../../base/lists.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { mapStage } from '../../engine/map-stage.ts';
-import { checkAcrossSites } from '../../sites/check-sites.ts';
+import { checkAcrossSites } from '../../sites/facts.ts';
 import { isError, type FileProblem } from '../../base/errors.ts';
-import { createSiteReader, type SiteReader } from '../../sites/site-reader.ts';
-import type { SiteList } from '../../sites/sources/read-list.ts';
+import { createSiteReader, type SiteReader } from '../../sites/reader.ts';
+import type { SiteList } from '../../sites/sources/list.ts';
 import { checkSites } from '../../stages/each-site/check-sites.ts';
 import type { SitesRequest, SiteTools } from './config-isos-request.ts';
 

@@ -1,6 +1,6 @@
 import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { InstallationConfig } from '../../sites/installation/installation-config.ts';
+import type { InstallationConfig } from '../../sites/installation-rules.ts';
 import { CONFIGURE_BY_OPTION, type RegistryImageChoice } from '../../openshift/mirror/server.ts';
 import { archNames, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { Release } from '../../openshift/release/release.ts';

@@ -1,4 +1,4 @@
-import type { InstallationConfig } from '../../sites/installation/installation-config.ts';
+import type { InstallationConfig } from '../../sites/installation-rules.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
 import type { RegistryImageChoice } from '../../openshift/mirror/server.ts';
 import type { IsoRequest } from '../build-iso.ts';

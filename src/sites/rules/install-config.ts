@@ -1,21 +1,90 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import type { Cidr } from '../../base/ip-address.ts';
-import type { Report } from '../../shape/report.ts';
-import { invalid, required, unsupported } from '../../shape/report.ts';
+import { checkNetworkConfig } from '../../nmstate/check.ts';
 import type { InstallationProxy } from '../../openshift/installation/mirrors.ts';
-import type { WrittenInstallConfig } from '../document/site-shapes.ts';
-import { checkCapabilities } from './capabilities.ts';
-import { explainPullSecret, HIDDEN } from './credential-rules.ts';
-import { checkImageSources, explainBoth } from './image-sources.ts';
-import { checkMachineNetwork } from '../network/machine-network.ts';
-import { checkMachinePools } from './machine-pools.ts';
-import { explainDomain, explainSubdomain } from './resource-names.ts';
+import { type Report, invalid, unsupported, required } from '../../shape/report.ts';
+import type { WrittenInstallConfig, WrittenImageBasedConfig } from '../documents.ts';
+import {
+  explainPullSecret,
+  HIDDEN,
+  checkProxy,
+  explainSshKeys,
+  readTrustBundle,
+} from './credentials.ts';
+import {
+  checkImageSources,
+  explainBoth,
+  explainDomain,
+  explainSubdomain,
+  isAddressOrDomain,
+} from './images.ts';
+import { checkMachinePools, checkPlatform } from './machine-pools.ts';
 import { checkNetworking } from './networking.ts';
-import type { NetworkEntry, SiteNetworks } from '../network/networks.ts';
-import { checkPlatform } from './platform.ts';
-import { checkProxy } from './proxy-rules.ts';
-import { explainSshKeys } from './ssh-key.ts';
-import { readTrustBundle } from './trust-bundle-rules.ts';
+import { checkMachineNetwork, type NetworkEntry, type SiteNetworks } from './networks.ts';
+import { checkPlausibility, type ClusterNetworks } from './plausibility.ts';
+
+/** The sets of config.openshift.io/v1; releases since 4.18 have added none. */
+const SETS = ['None', ...Array.from({ length: 8 }, (_, index) => `v4.${index + 11}`), 'vCurrent'];
+
+/** The capabilities of config.openshift.io/v1, of every release so far. */
+const CAPABILITIES = [
+  'Build',
+  'CSISnapshot',
+  'CloudControllerManager',
+  'CloudCredential',
+  'ClusterAPI',
+  'CompatibilityRequirements',
+  'Console',
+  'DeploymentConfig',
+  'ImageRegistry',
+  'Ingress',
+  'Insights',
+  'MachineAPI',
+  'NodeTuning',
+  'OperatorLifecycleManager',
+  'OperatorLifecycleManagerV1',
+  'Storage',
+  'baremetal',
+  'marketplace',
+  'openshift-samples',
+];
+
+/** The first set that has the capability Ingress, which no cluster can do without. */
+const FIRST_WITH_INGRESS = 'v4.16';
+
+/** Words that no release knows, and sets of capabilities that no cluster can have. */
+export function checkCapabilities(
+  report: Report,
+  { capabilities }: WrittenInstallConfig,
+): readonly DocumentProblem[] {
+  if (!capabilities) return [];
+  const { baselineCapabilitySet: set = '', additionalEnabledCapabilities: written = [] } =
+    capabilities;
+  const baseline = set === '' ? 'vCurrent' : set;
+  const more = written.map((name = '') => name);
+  const path = 'capabilities.additionalEnabledCapabilities';
+  return [
+    ...(SETS.includes(baseline)
+      ? explainLacking(baseline, more).map((why) => report(path, invalid(more.join(', '), why)))
+      : [report('capabilities.baselineCapabilitySet', unsupported(baseline, SETS))]),
+    ...more.flatMap((name, index) =>
+      CAPABILITIES.includes(name)
+        ? []
+        : [report(`${path}[${index}]`, unsupported(name, CAPABILITIES))],
+    ),
+  ];
+}
+
+function explainLacking(baseline: string, more: readonly string[]): readonly string[] {
+  const isAlone = baseline === 'None' && more.includes('marketplace');
+  const hasIngress = SETS.indexOf(baseline) >= SETS.indexOf(FIRST_WITH_INGRESS);
+  return [
+    ...(isAlone && !more.includes('OperatorLifecycleManager')
+      ? ['the marketplace capability requires the OperatorLifecycleManager capability']
+      : []),
+    ...(hasIngress || more.includes('Ingress') ? [] : ['the Ingress capability is required']),
+  ];
+}
 
 const VERSIONS = ['v1', 'v1beta3', 'v1beta4'];
 const LONGEST_NAME = 54;
@@ -117,3 +186,44 @@ const explainClusterName = (name: string): string | undefined =>
   name.length > LONGEST_NAME
     ? `must be no more than ${LONGEST_NAME} characters`
     : explainSubdomain(name);
+
+/** Of the kernel: longer names cannot be set. */
+const LONGEST_HOSTNAME = 64;
+
+/** The rules of image-based-config.yaml, and whether its network fits its cluster. */
+export function checkImageBasedConfig(
+  report: Report,
+  written: WrittenImageBasedConfig,
+  networks: ClusterNetworks,
+): readonly DocumentProblem[] {
+  const { additionalNTPSources = [], networkConfig } = written;
+  const form = checkNetworkConfig(report, networkConfig);
+  return [
+    ...additionalNTPSources.flatMap((source = '', index) =>
+      isAddressOrDomain(source) ? [] : [reportNtpSource(report, source, index)],
+    ),
+    ...checkHostname(report, written.hostname),
+    ...form,
+    // Invalid addresses cannot be checked.
+    ...(form.length === 0 ? checkPlausibility(report, networkConfig, networks) : []),
+  ];
+}
+
+function reportNtpSource(report: Report, source: string, index: number): DocumentProblem {
+  const why = 'NTP server is not a valid IP or domain name';
+  const shownPath = 'AdditionalNTPSources';
+  return report(`additionalNTPSources[${index}]`, invalid(source, why), { shownPath });
+}
+
+function checkHostname(report: Report, hostname = ''): readonly DocumentProblem[] {
+  if (hostname === '') return [];
+  if (/^localhost\.localdomain$/i.test(hostname)) {
+    const why = 'the node waits forever for another hostname';
+    return [report('hostname', invalid(hostname, why), { hint: 'give the node a name' })];
+  }
+  const why =
+    hostname.length > LONGEST_HOSTNAME
+      ? `must be no more than ${LONGEST_HOSTNAME} characters`
+      : explainSubdomain(hostname.toLowerCase());
+  return why === undefined ? [] : [report('hostname', invalid(hostname, why))];
+}

@@ -1,8 +1,7 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { formatNetwork, overlaps, widthOf, type Cidr, type Family } from '../../base/ip-address.ts';
-import type { Report } from '../../shape/report.ts';
-import { invalid, tooMany } from '../../shape/report.ts';
-import { listInternalNetworks, type NetworkEntry, type SiteNetworks } from '../network/networks.ts';
+import { type Report, invalid, tooMany } from '../../shape/report.ts';
+import { listInternalNetworks, type NetworkEntry, type SiteNetworks } from './networks.ts';
 
 const MOST_MACHINE_NETWORKS = 2;
 

@@ -1,7 +1,77 @@
+import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { unlessAbsent } from '../../base/disk/files.ts';
-import { parseState, type IdentityState } from '../identity/identity-state.ts';
-import { stateDirectoryOf, type SitePlaces } from './site-places.ts';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { unlessAbsent, writeFileAtomic } from '../../base/disk/files.ts';
+import { readOwnFile } from '../../base/disk/open-file.ts';
+import { ConfigError } from '../../base/errors.ts';
+import {
+  parseState,
+  type IdentityState,
+  fitsSite,
+  isSameSite,
+  type StateSite,
+  type RetainedIdentity,
+  type SiteIdentity,
+} from '../identity/identity.ts';
+
+/** Where what is made of one site goes. Absolute paths. */
+export type SitePlaces = {
+  readonly iso: string;
+  readonly kubeconfig: string;
+  readonly password: string;
+  /** Keys, ids and password: one file a generation, from 1, none of which is ever written again. */
+  readonly generation: (number: number) => string;
+  /** Numbers of generations as they were used, where that is not their own order. */
+  readonly order: string;
+  /** What was left of an identity that no generation has; numbered from 1, never written again. */
+  readonly remains: (number: number, file: 'iso' | 'kubeconfig' | 'password') => string;
+  /** What the files before were made from: written last. */
+  readonly record: string;
+};
+
+/** Where builds keep what later builds need; no DNS label, and so no site, is called so. */
+export const STATE_DIRECTORY = '_state';
+
+export const stateDirectoryOf = (directory: string): string => join(directory, STATE_DIRECTORY);
+
+/** Names of sites are DNS labels: none of these files can be another site's. */
+export const placesOf = (directory: string, name: string): SitePlaces => ({
+  iso: join(directory, `${name}.iso`),
+  kubeconfig: join(directory, name, 'auth', 'kubeconfig'),
+  password: join(directory, name, 'auth', 'kubeadmin-password'),
+  ...statePlacesOf(directory, name),
+});
+
+/** What the only site of a directory is called: its directory may be called anything. */
+export const DROP_IN_NAME = 'site';
+
+/** The names of openshift-install, for one site in a directory of its own. */
+const dropInPlaces = (directory: string): SitePlaces => ({
+  iso: join(directory, 'imagebasedconfig.iso'),
+  kubeconfig: join(directory, 'auth', 'kubeconfig'),
+  password: join(directory, 'auth', 'kubeadmin-password'),
+  ...statePlacesOf(directory, DROP_IN_NAME),
+});
+
+/** Where everything is written, and whether it is that of one site with the names of openshift-install. */
+export type OutputFolder = { readonly out: string; readonly dropIn: boolean };
+
+export const placesFor = ({ dropIn, out }: OutputFolder, name: string): SitePlaces =>
+  dropIn ? dropInPlaces(out) : placesOf(out, name);
+
+function statePlacesOf(
+  directory: string,
+  name: string,
+): Pick<SitePlaces, 'generation' | 'order' | 'remains' | 'record'> {
+  const inState = (file: string): string => join(stateDirectoryOf(directory), file);
+  return {
+    generation: (number) => inState(`${name}.${number}.json`),
+    remains: (number, file) => inState(`${name}.lost-${number}.${file}`),
+    order: inState(`${name}.order.json`),
+    record: inState(`${name}.made.json`),
+  };
+}
 
 /** One identity that a site has or had. */
 export type Generation = {
@@ -55,3 +125,143 @@ function readState(places: SitePlaces, number: number): IdentityState | undefine
   const text = unlessAbsent(() => readFileSync(places.generation(number), 'utf8'));
   return text === undefined ? undefined : parseState(text);
 }
+
+/** What an identity is wanted for. */
+export type GenerationWish = {
+  readonly name: string;
+  readonly site: StateSite;
+  readonly retained?: RetainedIdentity | undefined;
+  /** Number that the user asks for. */
+  readonly use?: number | undefined;
+  /** The rotation that the site takes part in. */
+  readonly rotation?: string | undefined;
+};
+
+export type WholeGeneration = Generation & { readonly state: IdentityState };
+
+/**
+ * The generation to be used again, or undefined for a new one: that of the same names and given ids,
+ * else one that fits them, of several the one used last.
+ *
+ * @param generations in the order of their use
+ * @throws ConfigError `config-iso.generation` when the one that is asked for cannot be used
+ */
+export function chooseGeneration(
+  generations: readonly Generation[],
+  wish: GenerationWish,
+): WholeGeneration | undefined {
+  if (wish.use !== undefined) return findWanted(generations, wish.use, wish);
+  const usable = generations.filter(
+    (one): one is WholeGeneration =>
+      one.state !== undefined &&
+      fitsSite(one.state, wish.site) &&
+      holds(one.state.identity, wish.retained),
+  );
+  if (wish.rotation !== undefined) {
+    const last = usable.at(-1);
+    return last?.state.rotation === wish.rotation ? last : undefined;
+  }
+  return usable.findLast(({ state }) => isSameSite(state.site, wish.site)) ?? usable.at(-1);
+}
+
+function findWanted(
+  generations: readonly Generation[],
+  number: number,
+  { name, site, retained }: GenerationWish,
+): WholeGeneration {
+  const found = generations.find((one) => one.number === number);
+  const hint = `list them with "sealift config-iso generations ${name}"`;
+  if (!found) {
+    throw new ConfigError('config-iso.generation', `${name} has no generation ${number}`, {
+      expected: generations.map((one) => one.number).join(', ') || 'none: it has no generation',
+      found: String(number),
+      hint,
+    });
+  }
+  const { state } = found;
+  if (!state) {
+    const message = `generation ${number} of ${name} is damaged`;
+    throw new ConfigError('config-iso.generation', message, { hint });
+  }
+  if (!fitsSite(state, site)) {
+    const message = `generation ${number} of ${name} is of another cluster than the inputs`;
+    throw new ConfigError('config-iso.generation', message, {
+      expected: describe(site),
+      found: describe({ ...state.site, ...idsOf(state.identity) }),
+      hint: 'give the inputs of that generation, or choose another',
+    });
+  }
+  if (holds(state.identity, retained)) return { number, state };
+  const message = `generation ${number} of ${name} is not what --retain-from has`;
+  throw new ConfigError('config-iso.generation', message, { hint: 'leave out one of the two' });
+}
+
+const idsOf = ({ clusterId, infraId }: SiteIdentity): Pick<StateSite, 'clusterId' | 'infraId'> => ({
+  clusterId,
+  infraId,
+});
+
+const describe = ({ clusterName, baseDomain, clusterId, infraId }: StateSite): string =>
+  [
+    `${clusterName}.${baseDomain}`,
+    ...(clusterId === undefined ? [] : [`cluster id ${clusterId}`]),
+    ...(infraId === undefined ? [] : [`infra id ${infraId}`]),
+  ].join(', ');
+
+/** Whether all that an earlier producer left is in the identity already. */
+function holds(identity: SiteIdentity, retained: RetainedIdentity | undefined): boolean {
+  if (!retained) return true;
+  const { signers, signerKeys, clusterId, infraId, password, ingressCommonName } = retained;
+  return (
+    (retained.whole === undefined || holdsWhole(identity, retained.whole)) &&
+    Object.entries(signers).every(
+      ([name, { certificate }]) =>
+        identity.signers[name as keyof typeof signers].certificate === certificate,
+    ) &&
+    Object.entries(signerKeys).every(
+      ([name, key]) => identity.signers[name as keyof typeof signers].privateKey === key,
+    ) &&
+    isUnsetOr(clusterId, identity.clusterId) &&
+    isUnsetOr(infraId, identity.infraId) &&
+    isUnsetOr(password?.bcrypt, identity.password.bcrypt) &&
+    isUnsetOr(ingressCommonName, identity.signers.ingress.commonName)
+  );
+}
+
+/** Whether an identity is another one, or more than that: a key or a password may be unknown there. */
+export function holdsWhole(identity: SiteIdentity, whole: SiteIdentity): boolean {
+  const names = Object.keys(whole.signers) as (keyof SiteIdentity['signers'])[];
+  return (
+    names.every((name) => {
+      const { certificate, privateKey } = whole.signers[name];
+      const found = identity.signers[name];
+      return found.certificate === certificate && isUnsetOr(privateKey, found.privateKey);
+    }) &&
+    identity.adminClient.certificate === whole.adminClient.certificate &&
+    (whole.password.text === '' || identity.password.text === whole.password.text)
+  );
+}
+
+const isUnsetOr = (wanted: string | undefined, found: string | undefined): boolean =>
+  wanted === undefined || wanted === found;
+
+/** Names of sites have no dot: no site's state is called so. */
+const markerOf = (out: string): string => join(stateDirectoryOf(out), 'rotation.marker');
+
+/** One replacement of all keys, which may take several runs of the program. */
+export type Rotation = { readonly id: string; readonly isContinued: boolean };
+
+/**
+ * Begins to replace all keys, or goes on where a rotation was killed or left sites behind: no key is
+ * replaced twice.
+ */
+export async function beginRotation(out: string): Promise<Rotation> {
+  const found = (await readOwnFile(markerOf(out)))?.toString('utf8').trim();
+  if (found !== undefined && /^[0-9a-f]{16}$/.test(found)) return { id: found, isContinued: true };
+  const id = randomBytes(8).toString('hex');
+  await writeFileAtomic(markerOf(out), `${id}\n`);
+  return { id, isContinued: false };
+}
+
+/** Call it when every site has its new keys, or none is wanted any more. */
+export const endRotation = (out: string): Promise<void> => rm(markerOf(out), { force: true });

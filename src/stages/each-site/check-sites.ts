@@ -2,9 +2,9 @@ import type { Digest } from '../../base/digest.ts';
 import type { MappedStage } from '../../engine/map-stage.ts';
 import type { Nmstate } from '../../nmstate/tool.ts';
 import type { FileProblem } from '../../base/errors.ts';
-import { findingOfError, isOfOneSite } from '../../sites/site-finding.ts';
-import type { SiteFacts } from '../../sites/site-facts.ts';
-import type { ReadSite, SiteReader } from '../../sites/site-reader.ts';
+import { findingOfError, isOfOneSite } from '../../sites/site.ts';
+import type { SiteFacts } from '../../sites/facts.ts';
+import type { ReadSite, SiteReader } from '../../sites/reader.ts';
 
 /** What is known of a site after it was checked by itself; small, for there may be ten thousand. */
 export type CheckedSite = {

@@ -7,20 +7,20 @@ import {
   hasOutputs,
   type MadeIso,
   type SiteOutputs,
-} from '../../sites/compose/compose-site.ts';
-import type { StateSite } from '../../sites/identity/identity-state.ts';
-import type { Keys } from '../../sites/identity/keys/rsa-keys.ts';
-import type { RetainedIdentity } from '../../sites/identity/retained/retain-identity.ts';
+} from '../../sites/compose/compose.ts';
+import type { StateSite } from '../../sites/identity/identity.ts';
+import type { Keys } from '../../sites/identity/keys.ts';
+import type { RetainedIdentity } from '../../sites/identity/identity.ts';
 import type { Site } from '../../sites/site.ts';
 import type { FileProblem } from '../../base/errors.ts';
-import { findingOfError, isOfOneSite, warnOfFile } from '../../sites/site-finding.ts';
-import type { SiteReader } from '../../sites/site-reader.ts';
-import { claimFiles } from '../../sites/state/claim-files.ts';
-import { provideIdentity } from '../../sites/state/provide-identity.ts';
-import type { FindRetained } from '../../sites/state/open-retained.ts';
-import type { SiteState } from '../../sites/state/site-state.ts';
-import { STATE_DIRECTORY, type SitePlaces } from '../../sites/state/site-places.ts';
-import type { SiteWriter } from '../../sites/state/site-writer.ts';
+import { findingOfError, isOfOneSite, warnOfFile } from '../../sites/site.ts';
+import type { SiteReader } from '../../sites/reader.ts';
+import { claimFiles } from '../../sites/state/claim.ts';
+import { provideIdentity } from '../../sites/state/provide.ts';
+import type { FindRetained } from '../../sites/state/retained.ts';
+import type { SiteState } from '../../sites/state/provide.ts';
+import { STATE_DIRECTORY, type SitePlaces } from '../../sites/state/generations.ts';
+import type { SiteWriter } from '../../sites/state/writer.ts';
 
 /** How it went with one site. */
 export type SiteOutcome =

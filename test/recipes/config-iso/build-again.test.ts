@@ -2,7 +2,7 @@ import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
-import { readConfigIso } from '../../../src/sites/read-config-iso.ts';
+import { readConfigIso } from '../../../src/sites/config-iso.ts';
 import {
   ALPHA,
   BAD,

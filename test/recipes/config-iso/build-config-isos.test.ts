@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
-import { readConfigIso } from '../../../src/sites/read-config-iso.ts';
+import { readConfigIso } from '../../../src/sites/config-iso.ts';
 import {
   ALPHA,
   BAD,

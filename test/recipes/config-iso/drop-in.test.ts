@@ -1,8 +1,8 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { parseState } from '../../../src/sites/identity/identity-state.ts';
-import type { SiteIdentity } from '../../../src/sites/identity/site-identity.ts';
-import { readConfigIso } from '../../../src/sites/read-config-iso.ts';
+import { parseState } from '../../../src/sites/identity/identity.ts';
+import type { SiteIdentity } from '../../../src/sites/identity/identity.ts';
+import { readConfigIso } from '../../../src/sites/config-iso.ts';
 import { useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
 import {
   inFolder,

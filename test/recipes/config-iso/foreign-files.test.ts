@@ -14,7 +14,7 @@ import {
 import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
-import { readConfigIso } from '../../../src/sites/read-config-iso.ts';
+import { readConfigIso } from '../../../src/sites/config-iso.ts';
 import { ALPHA, BETA, useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
 import { inFolder, manifestOf, type ConfigIsoWorld } from '../../support/config-iso-world.ts';
 import type { KeyRing } from '../../support/site-identity.ts';

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { readConfigIso } from '../../../src/sites/read-config-iso.ts';
+import { readConfigIso } from '../../../src/sites/config-iso.ts';
 import { TEST_CERTIFICATE } from '../../support/installation-iso.ts';
 import { useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
 import {

@@ -2,7 +2,7 @@ import { copyFile, readFile, rm, writeFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
-import { readConfigIso } from '../../../src/sites/read-config-iso.ts';
+import { readConfigIso } from '../../../src/sites/config-iso.ts';
 import { useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
 import { inFolder, siteTree, type ConfigIsoWorld } from '../../support/config-iso-world.ts';
 import {

@@ -1,7 +1,7 @@
 import { mkdir, truncate, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
-import type { ConfigIso } from '../../../src/sites/read-config-iso.ts';
+import type { ConfigIso } from '../../../src/sites/config-iso.ts';
 import type { ConfigIsoDifference } from '../../../src/recipes/config-iso/show-config-iso.ts';
 import {
   PASSWORD,

@@ -1,9 +1,9 @@
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readValidity } from '../../../src/sites/identity/certificates/certificate-validity.ts';
-import { issueSigner } from '../../../src/sites/identity/certificates/certificates.ts';
-import { createKeySource } from '../../../src/sites/identity/keys/rsa-keys.ts';
+import { readValidity } from '../../../src/sites/identity/certificates.ts';
+import { issueSigner } from '../../../src/sites/identity/certificates.ts';
+import { createKeySource } from '../../../src/sites/identity/keys.ts';
 
 /** 1970 to 2120, on both sides of 2050, where dates get years of four digits. */
 const SECONDS = fc.integer({ min: 0, max: 4_733_510_400 });

@@ -13,7 +13,7 @@ import {
   encodeText,
   encodeTime,
   encodeTrue,
-} from '../../../src/sites/identity/certificates/der.ts';
+} from '../../../src/sites/identity/certificates.ts';
 import { openssl } from '../../support/site-identity.ts';
 import { requireTool } from '../../support/tools.ts';
 

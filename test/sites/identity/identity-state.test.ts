@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, expect, it } from 'vitest';
-import { formatState, isSameSite, parseState } from '../../../src/sites/identity/identity-state.ts';
-import type { SiteIdentity } from '../../../src/sites/identity/site-identity.ts';
+import { formatState, isSameSite, parseState } from '../../../src/sites/identity/identity.ts';
+import type { SiteIdentity } from '../../../src/sites/identity/identity.ts';
 import { ALPHA, makeAlpha, makeKeyRing } from '../../support/site-identity.ts';
 
 let identity: SiteIdentity;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { makeInfraId } from '../../../src/sites/identity/make-identity.ts';
+import { makeInfraId } from '../../../src/sites/identity/make.ts';
 import { seedRandom } from '../../support/site-identity.ts';
 
 const nameOf = (clusterName: string): string =>

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { drawText, drawPassword } from '../../../src/sites/identity/make-identity.ts';
+import { drawText, drawPassword } from '../../../src/sites/identity/make.ts';
 import { seedRandom } from '../../support/site-identity.ts';
 
 const draw = seedRandom('passwords');

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseDocument } from 'yaml';
 import { runProcess } from '../../../src/base/process.ts';
-import { renderKubeconfig } from '../../../src/sites/identity/kubeconfig.ts';
-import type { SiteIdentity } from '../../../src/sites/identity/site-identity.ts';
+import { renderKubeconfig } from '../../../src/sites/identity/identity.ts';
+import type { SiteIdentity } from '../../../src/sites/identity/identity.ts';
 import { ALPHA, makeAlpha, makeKeyRing, openssl } from '../../support/site-identity.ts';
 import { requireTool } from '../../support/tools.ts';
 

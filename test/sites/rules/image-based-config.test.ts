@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkSite } from '../../../src/sites/check-site.ts';
+import { checkSite } from '../../../src/sites/check.ts';
 import {
   checkImageBased,
   createSiteInput,

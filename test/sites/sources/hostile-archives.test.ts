@@ -5,8 +5,8 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
-import type { SiteList } from '../../../src/sites/sources/read-list.ts';
-import { listSites } from '../../../src/sites/sources/read-sites.ts';
+import type { SiteList } from '../../../src/sites/sources/list.ts';
+import { listSites } from '../../../src/sites/sources/sites.ts';
 import {
   membersOf,
   packTar,

@@ -4,10 +4,7 @@ import { ConfigError, UsageError } from '../../../base/errors.ts';
 import { hasFile } from '../../../base/disk/files.ts';
 import { withoutUndefined } from '../../../base/lists.ts';
 import type { DocumentProblem } from '../../../base/errors.ts';
-import {
-  readPostScript,
-  readInstallationConfig,
-} from '../../../sites/installation/read-installation-config.ts';
+import { readPostScript, readInstallationConfig } from '../../../sites/installation.ts';
 import { readConfigFiles } from '../../../config/load.ts';
 import { findNmstate } from '../../../nmstate/tool.ts';
 import { checkInstallation } from '../../../recipes/installation-iso/installation-iso.ts';

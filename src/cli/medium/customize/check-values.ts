@@ -2,7 +2,7 @@ import { UsageError } from '../../../base/errors.ts';
 import { rememberSecret } from '../../../base/text/redact.ts';
 import { checkPullSecret, checkSshKey } from '../../../config/secrets.ts';
 import type { CustomValues, ProxyValues } from '../../../openshift/agent/values.ts';
-import { readTrustBundle } from '../../../sites/rules/trust-bundle-rules.ts';
+import { readTrustBundle } from '../../../sites/rules/credentials.ts';
 
 /**
  * Refuses values that no host can use.

@@ -1,0 +1,120 @@
+import { statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { digestOf, type Digest } from '../../base/digest.ts';
+import { digestFileSync, unlessAbsent } from '../../base/disk/files.ts';
+import { maxOf } from '../../base/lists.ts';
+import { encodeSmallIso } from '../../iso/lay-out/lay-out.ts';
+import { readValidity } from '../identity/certificates.ts';
+import { formatState, renderKubeconfig, type RetainedIdentity } from '../identity/identity.ts';
+import type { Site } from '../site.ts';
+import type { SitePlaces } from '../state/generations.ts';
+import type { ProvidedIdentity } from '../state/provide.ts';
+import type { NewFiles } from '../state/writer.ts';
+import { CONFIG_VOLUME_ID, planConfigTree } from './tree.ts';
+
+/** What a configuration ISO is, besides its bytes. */
+export type MadeIso = {
+  readonly digest: Digest;
+  /** Bytes. */
+  readonly size: number;
+  readonly clusterId: string;
+  readonly infraId: string;
+  /** Number of the generation of keys that is on it. */
+  readonly generation: number;
+  /** When every certificate is valid: ISO 8601. */
+  readonly validity: { readonly notBefore: string; readonly notAfter: string };
+};
+
+/** The state is the generation that was used. */
+export type SiteOutputs = Readonly<Record<'iso' | 'kubeconfig' | 'password' | 'state', Digest>>;
+
+type ComposeSite = {
+  readonly places: SitePlaces;
+  readonly provided: ProvidedIdentity;
+  readonly retained?: RetainedIdentity | undefined;
+};
+
+/** The state appears first: whatever is killed, the same keys are used again. */
+export type ComposedSite = NewFiles & {
+  readonly made: MadeIso;
+  readonly outputs: SiteOutputs;
+  /** Whether the same files are there already, byte by byte. */
+  readonly isThere: boolean;
+};
+
+/**
+ * The ISO and the files beside it, not written yet. Same inputs and same state, same bytes.
+ *
+ * @throws ConfigError `layout.name-too-long`
+ */
+export function composeSite(site: Site, options: ComposeSite): ComposedSite {
+  const { places, provided, retained } = options;
+  const { identity } = provided.state;
+  const kubeconfig = renderKubeconfig(site.install, identity);
+  const tree = planConfigTree(site, identity, retained);
+  const iso = encodeSmallIso({
+    volumeId: CONFIG_VOLUME_ID,
+    epoch: identity.madeAt,
+    ...tree,
+  });
+  const { text: password } = identity.password;
+  const outputs = {
+    state: digestOf(formatState(provided.state)),
+    kubeconfig: digestOf(kubeconfig),
+    password: digestOf(password),
+    iso: digestOf(iso),
+  };
+  const made = describeMade(provided, { digest: outputs.iso, size: iso.length });
+  const isThere = hasVisible(places, outputs);
+  const files = [
+    { path: places.kubeconfig, data: kubeconfig },
+    { path: places.password, data: password },
+    { path: places.iso, data: iso },
+  ];
+  return {
+    shownAs: places.iso,
+    directories: listDirectories(places),
+    state: provided.files,
+    files: isThere ? [] : files,
+    made,
+    outputs,
+    isThere,
+  };
+}
+
+/** Whether the outputs of a site are there, byte by byte, with its generation of this number. */
+export const hasOutputs = (places: SitePlaces, outputs: SiteOutputs, generation: number): boolean =>
+  isThere(places.generation(generation), outputs.state) && hasVisible(places, outputs);
+
+const hasVisible = (places: SitePlaces, outputs: SiteOutputs): boolean =>
+  (['iso', 'kubeconfig', 'password'] as const).every((name) =>
+    isThere(places[name], outputs[name]),
+  );
+
+/** A pipe of that name is not opened: nobody may ever write to it. */
+const isThere = (path: string, wanted: Digest): boolean =>
+  unlessAbsent(() => (statSync(path).isFile() ? digestFileSync(path) : undefined)) === wanted;
+
+/** Between the folder of all sites and the files of one. */
+function listDirectories({ iso, kubeconfig }: SitePlaces): readonly string[] {
+  const listed: string[] = [];
+  for (let path = dirname(kubeconfig); path !== dirname(iso); path = dirname(path)) {
+    listed.unshift(path);
+  }
+  return listed;
+}
+
+function describeMade(
+  { number, state: { identity } }: ProvidedIdentity,
+  iso: { readonly digest: Digest; readonly size: number },
+): MadeIso {
+  const { clusterId, infraId, signers, adminClient } = identity;
+  const all = [...Object.values(signers), adminClient].map(({ certificate }) =>
+    readValidity(certificate),
+  );
+  const validity = {
+    notBefore: new Date(maxOf(all.map(({ notBefore }) => notBefore))).toISOString(),
+    notAfter: new Date(-maxOf(all.map(({ notAfter }) => -notAfter))).toISOString(),
+  };
+  return { ...iso, clusterId, infraId, generation: number, validity };
+}

@@ -1,0 +1,242 @@
+import type { DocumentProblem } from '../base/errors.ts';
+import { rememberSecret } from '../base/text/redact.ts';
+import { readSecretSource, type SecretReading } from '../config/secrets.ts';
+import { readAlongShape, type ConfigDocument } from '../shape/document.ts';
+import {
+  FLAG,
+  FREE,
+  INTEGER,
+  list,
+  map,
+  record,
+  TEXT,
+  type ValueOf,
+  type Shape,
+} from '../shape/shape.ts';
+import type { SiteFile } from './site.ts';
+
+/** Kubernetes' type and object metadata: accepted and, but for the name, not looked at. */
+const OBJECT = {
+  apiVersion: TEXT,
+  kind: TEXT,
+  metadata: record({
+    name: TEXT,
+    generateName: TEXT,
+    namespace: TEXT,
+    selfLink: TEXT,
+    uid: TEXT,
+    resourceVersion: TEXT,
+    generation: INTEGER,
+    creationTimestamp: TEXT,
+    deletionTimestamp: TEXT,
+    deletionGracePeriodSeconds: INTEGER,
+    labels: map(TEXT),
+    annotations: map(TEXT),
+    ownerReferences: FREE,
+    finalizers: list(TEXT),
+    managedFields: FREE,
+  }),
+};
+
+const MACHINE_POOL = record({
+  name: TEXT,
+  replicas: INTEGER,
+  architecture: TEXT,
+  hyperthreading: TEXT,
+  platform: FREE,
+  fencing: FREE,
+  diskSetup: FREE,
+  management: FREE,
+  osImageStream: TEXT,
+});
+
+const CLUSTER_NETWORKS = list(
+  record({ cidr: TEXT, hostPrefix: INTEGER, hostSubnetLength: INTEGER }),
+);
+
+const IMAGE_SOURCES = list(record({ source: TEXT, mirrors: list(TEXT), sourcePolicy: TEXT }));
+
+/** Only that one of the others is there matters; their members do not. */
+const PLATFORM = record({
+  aws: FREE,
+  azure: FREE,
+  baremetal: FREE,
+  external: FREE,
+  gcp: FREE,
+  ibmcloud: FREE,
+  none: record({}),
+  nutanix: FREE,
+  openstack: FREE,
+  powervc: FREE,
+  powervs: FREE,
+  vsphere: FREE,
+});
+
+/** install-config.yaml, with the deprecated networking keys that are still converted. */
+export const INSTALL_CONFIG = record({
+  ...OBJECT,
+  additionalTrustBundle: TEXT,
+  additionalTrustBundlePolicy: TEXT,
+  sshKey: TEXT,
+  baseDomain: TEXT,
+  networking: record({
+    networkType: TEXT,
+    machineNetwork: list(record({ cidr: TEXT })),
+    clusterNetwork: CLUSTER_NETWORKS,
+    serviceNetwork: list(TEXT),
+    clusterNetworkMTU: INTEGER,
+    ovnKubernetesConfig: FREE,
+    machineCIDR: TEXT,
+    type: TEXT,
+    serviceCIDR: TEXT,
+    clusterNetworks: CLUSTER_NETWORKS,
+  }),
+  controlPlane: MACHINE_POOL,
+  arbiter: MACHINE_POOL,
+  compute: list(MACHINE_POOL),
+  platform: PLATFORM,
+  pullSecret: TEXT,
+  proxy: record({ httpProxy: TEXT, httpsProxy: TEXT, noProxy: TEXT }),
+  imageContentSources: list(record({ source: TEXT, mirrors: list(TEXT) })),
+  imageDigestSources: IMAGE_SOURCES,
+  publish: TEXT,
+  operatorPublishingStrategy: FREE,
+  fips: FLAG,
+  cpuPartitioningMode: TEXT,
+  credentialsMode: TEXT,
+  bootstrapInPlace: record({ installationDisk: TEXT }),
+  capabilities: record({
+    baselineCapabilitySet: TEXT,
+    additionalEnabledCapabilities: list(TEXT),
+  }),
+  featureSet: TEXT,
+  featureGates: list(TEXT),
+  osImageStream: TEXT,
+});
+
+/** Names of platforms, in the order of the alphabet. */
+export const PLATFORMS: readonly string[] = Object.keys(PLATFORM.members);
+
+/** install-config.yaml as the user wrote it, without any default. */
+export type WrittenInstallConfig = ValueOf<typeof INSTALL_CONFIG>;
+
+/** image-based-config.yaml. Two of its keys are written with underscores. */
+export const IMAGE_BASED_CONFIG = record({
+  ...OBJECT,
+  additionalNTPSources: list(TEXT),
+  hostname: TEXT,
+  networkConfig: FREE,
+  releaseRegistry: TEXT,
+  cluster_id: TEXT,
+  infra_id: TEXT,
+  nodeLabels: map(TEXT),
+});
+
+export type WrittenImageBasedConfig = ValueOf<typeof IMAGE_BASED_CONFIG>;
+
+/** A file of a site, read along its shape. */
+export type SiteDocument<S> = ConfigDocument<ValueOf<S>>;
+
+/** Strictly: unknown and duplicate keys are problems. */
+export const readSiteDocument = <S extends Shape>(
+  { bytes, shownAs }: SiteFile,
+  shape: S,
+): SiteDocument<S> =>
+  readAlongShape({ text: bytes, file: shownAs, publicKeys: PUBLIC_KEYS }, shape);
+
+/** Keys of the network configuration whose values may be shown beside a problem. */
+const NETWORK_KEYS = [
+  'interfaces name type state mtu mac-address identifier ipv4 ipv6 address ip prefix-length enabled',
+  'dhcp autoconf routes config destination next-hop-address next-hop-interface metric table-id',
+  'dns-resolver server search link-aggregation mode options port ports vlan base-iface id bridge',
+  'controller cidr hostprefix none route-rules ip-from ip-to route-table priority fwmark fwmask family',
+  'action iif source weight cwnd route-type auto-dns auto-gateway auto-routes auto-route-table-id',
+  'auto-route-metric profile-name min-mtu max-mtu wait-ip copy-mac-from accept-all-mac-addresses lldp',
+  'ethernet speed duplex auto-negotiation veth peer protocol vrf route-table-id vxlan remote local',
+  'destination-port mac-vlan mac-vtap promiscuous infiniband miimon primary running hostname',
+]
+  .join(' ')
+  .split(' ');
+
+/** In lower case: what may be shown. A key that is not among them may be a misspelt secret. */
+export const PUBLIC_KEYS: ReadonlySet<string> = new Set([
+  ...listNames(INSTALL_CONFIG),
+  ...listNames(IMAGE_BASED_CONFIG),
+  ...NETWORK_KEYS,
+]);
+
+function listNames(shape: Shape): readonly string[] {
+  if (shape.kind === 'list' || shape.kind === 'map') return listNames(shape.of);
+  if (shape.kind !== 'record') return [];
+  return Object.entries(shape.members).flatMap(([name, child]) => [
+    name.toLowerCase(),
+    ...listNames(child),
+  ]);
+}
+
+/** Where `file:` and `env:` look. */
+export type ReferenceSource = {
+  /**
+   * Where relative paths begin, for tables at the template. An archive has no folder on this machine, and
+   * its author may be somebody else: it cannot name files.
+   */
+  readonly directory?: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+};
+
+/** What references came to, by key: part of what is made from a document. Secrets are among them. */
+export type References = ReadonlyMap<string, string>;
+
+/** Keys whose value may stand in a file or a variable. */
+const KEYS = ['pullSecret', 'sshKey', 'additionalTrustBundle', 'ignitionConfigOverride'];
+
+/**
+ * Replaces `file:PATH` and `env:NAME` in a document by what they name. What is written in the document
+ * itself stays as it is. No problem shows a value.
+ */
+export function resolveReferences<Value>(
+  document: ConfigDocument<Value>,
+  { directory, env }: ReferenceSource,
+): { readonly document: ConfigDocument<Value>; readonly references: References } {
+  const references = new Map<string, string>();
+  const problems: DocumentProblem[] = [];
+  const members = new Map<string, unknown>(Object.entries(document.value ?? {}));
+  for (const key of KEYS) {
+    const text = members.get(key);
+    if (typeof text !== 'string') continue;
+    noteSecret(key, text);
+    if (!/^(?:file|env):/.test(text)) continue;
+    const reading = readReference(text, { directory, env });
+    if (reading.kind === 'value') {
+      references.set(key, reading.value);
+      noteSecret(key, reading.value);
+    } else {
+      const hint = reading.kind === 'absent' ? reading.hint : undefined;
+      problems.push(document.report(key, reading.problem, { hint }));
+    }
+  }
+  return {
+    references,
+    document: {
+      ...document,
+      value: { ...document.value, ...Object.fromEntries(references) },
+      problems: [...document.problems, ...problems],
+    },
+  };
+}
+
+function readReference(text: string, { directory, env }: ReferenceSource): SecretReading {
+  return directory === undefined && text.startsWith('file:')
+    ? IN_ARCHIVE
+    : readSecretSource(text, { directory: directory ?? '', env });
+}
+
+const IN_ARCHIVE = {
+  kind: 'absent',
+  problem: 'a file: reference cannot be used inside an archive',
+  hint: 'write env:NAME, or unpack the archive',
+} as const;
+
+const noteSecret = (key: string, value: string): void => {
+  if (key === 'pullSecret') rememberSecret(value);
+};

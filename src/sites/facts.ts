@@ -1,0 +1,151 @@
+import type { FilePlace, Problem } from '../base/errors.ts';
+import { contains, formatAddress, type Cidr } from '../base/ip-address.ts';
+import { toPrintable } from '../base/text/words.ts';
+import { readInterfaces } from '../nmstate/rules.ts';
+import type { SiteDocument, IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './documents.ts';
+
+/** What may occur in one site only. */
+export type FactKind = 'cluster' | 'hostname' | 'address' | 'mac' | 'cluster id';
+
+/** Something that no two sites may share, and where the site says it. */
+export type SiteFact = {
+  readonly kind: FactKind;
+  /** In its canonical form. */
+  readonly value: string;
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+};
+
+/** What is kept of a site to compare it with others: some hundred bytes. */
+export type SiteFacts = { readonly name: string; readonly facts: readonly SiteFact[] };
+
+type Install = SiteDocument<typeof INSTALL_CONFIG>;
+type ImageBased = SiteDocument<typeof IMAGE_BASED_CONFIG>;
+
+/** @param machine empty where no machine network is written */
+export function listFacts(
+  install: Install,
+  imageBased: ImageBased,
+  machine: readonly Cidr[],
+): readonly SiteFact[] {
+  const name = install.value.metadata?.name ?? '';
+  const domain = (install.value.baseDomain ?? '').replace(/\.$/, '');
+  const { hostname = '', cluster_id: clusterId = '' } = imageBased.value;
+  const ofInstall = createWriter(install);
+  const ofImageBased = createWriter(imageBased);
+  return [
+    ...ofInstall('cluster', name === '' ? '' : `${name}.${domain}`, 'metadata.name'),
+    ...ofImageBased('hostname', hostname, 'hostname'),
+    ...ofImageBased('cluster id', clusterId, 'cluster_id'),
+    ...listNetworkFacts(ofImageBased, imageBased.value.networkConfig, machine),
+  ];
+}
+
+/** Longer values are no facts of a site that passes. */
+const LONGEST_FACT = 1000;
+
+type Writer = (kind: FactKind, value: string, path: string) => readonly SiteFact[];
+
+const createWriter =
+  ({ file, lineOf }: Pick<Install, 'file' | 'lineOf'>): Writer =>
+  (kind, value, path) =>
+    value === ''
+      ? []
+      : [
+          {
+            kind,
+            value: toPrintable(value.toLowerCase().slice(0, LONGEST_FACT)),
+            file,
+            line: lineOf(path),
+          },
+        ];
+
+function listNetworkFacts(
+  write: Writer,
+  network: ImageBased['value']['networkConfig'],
+  machine: readonly Cidr[],
+): readonly SiteFact[] {
+  const interfaces = readInterfaces(network).filter(({ isUp }) => isUp);
+  // A VLAN or a bond may have the address of the interface below it.
+  const macs = new Map(interfaces.map(({ mac = '', path }) => [mac, path]));
+  const addresses = interfaces
+    .flatMap((each) => each.addresses)
+    // Other addresses than the node's may well be the same on every site.
+    .filter(({ subnet }) => machine.length === 0 || machine.some((cidr) => contains(cidr, subnet)));
+  return [
+    ...[...macs]
+      .filter(([mac]) => !isPlaceholder(mac))
+      .flatMap(([mac, path]) => write('mac', mac, `${path}.mac-address`)),
+    ...addresses.flatMap(({ subnet, path }) => write('address', formatAddress(subnet), path)),
+  ];
+}
+
+/** Templates hold the zero address in place of one. */
+const isPlaceholder = (mac: string): boolean => /^(?:00:)*0*$/.test(mac);
+
+/** Something that a site shares with another and may not. It names the other site, its file and its line. */
+export type AcrossFinding = Problem<FilePlace> & {
+  /** The site that it is told of; the other one gets a finding of its own. */
+  readonly name: string;
+};
+
+type Holder = { readonly name: string; readonly fact: SiteFact };
+
+const WORDS: Readonly<Record<FactKind, string>> = {
+  'cluster': 'cluster name and domain',
+  'hostname': 'hostname',
+  'address': 'node address',
+  'mac': 'MAC address',
+  'cluster id': 'cluster id',
+};
+
+/**
+ * What occurs in more than one site: names and domains of clusters, hostnames, addresses of nodes, MAC
+ * addresses, cluster ids. Takes time and memory in proportion to the facts. What sites may share is
+ * warned of: behind address translation, say, every site may have the same addresses.
+ */
+export function checkAcrossSites(
+  sites: Iterable<SiteFacts>,
+  shared: ReadonlySet<FactKind> = new Set(),
+): readonly AcrossFinding[] {
+  const holders = new Map<string, Holder[]>();
+  for (const { name, facts } of sites) {
+    for (const fact of facts) {
+      const key = `${fact.kind} ${fact.value}`;
+      const known = holders.get(key);
+      if (!known) holders.set(key, [{ name, fact }]);
+      else if (known.at(-1)?.name !== name) known.push({ name, fact });
+    }
+  }
+  return [...holders.values()]
+    .filter((all) => all.length > 1)
+    .flatMap(tell)
+    .map(({ kind, ...finding }) =>
+      shared.has(kind)
+        ? { ...finding, severity: 'warning' }
+        : { ...finding, severity: 'error', ...hintAt(kind) },
+    );
+}
+
+const hintAt = (kind: FactKind): { readonly hint?: string } =>
+  kind === 'address' || kind === 'hostname'
+    ? { hint: `where that is meant, add --allow-shared ${kind}` }
+    : {};
+
+type Told = Omit<AcrossFinding, 'severity'> & { readonly kind: FactKind };
+
+/** The first is told of the second, and every other of the first: one line for each, however many. */
+const tell = (holders: readonly Holder[]): readonly Told[] =>
+  holders.flatMap((holder, index) => {
+    const other = holders[index === 0 ? 1 : 0];
+    return other ? [createFinding(holder, other, holders.length)] : [];
+  });
+
+function createFinding({ name, fact }: Holder, other: Holder, count: number): Told {
+  const { kind, value, file, line } = fact;
+  const more = count > 2 ? `, and ${count - 2} more` : '';
+  const where = `${other.name} (${other.fact.file}:${other.fact.line}${more})`;
+  const problem = `${WORDS[kind]} ${value} of ${name} is that of ${where} too`;
+  return { name, kind, code: 'sites.shared', file, line, problem };
+}

@@ -1,0 +1,271 @@
+import { createHash, createPublicKey, sign, type KeyObject } from 'node:crypto';
+import { promisify } from 'node:util';
+
+/** The part of ASN.1's Distinguished Encoding Rules (X.690) that certificates need, and no parser. */
+const TAG = {
+  boolean: 0x01,
+  integer: 0x02,
+  bitString: 0x03,
+  octetString: 0x04,
+  null: 0x05,
+  objectIdentifier: 0x06,
+  utf8String: 0x0c,
+  printableString: 0x13,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
+  sequence: 0x30,
+  set: 0x31,
+} as const;
+
+/** X.680 41.4: what a PrintableString may hold. */
+const PRINTABLE = /^[A-Za-z0-9 '()+,\-./:=?]*$/;
+
+/** RFC 5280 4.1.2.5: from 2050 on dates have years of four digits. */
+const FIRST_GENERALIZED_YEAR = 2050;
+
+export const encodeSequence = (...parts: readonly Uint8Array[]): Buffer =>
+  encodeElement(TAG.sequence, parts);
+
+export const encodeSet = (...parts: readonly Uint8Array[]): Buffer => encodeElement(TAG.set, parts);
+
+export const encodeOctets = (bytes: Uint8Array): Buffer => encodeElement(TAG.octetString, [bytes]);
+
+export const encodeNull = (): Buffer => encodeElement(TAG.null, []);
+
+/** The value `true`: `false` is a default everywhere in certificates, and defaults are left out. */
+export const encodeTrue = (): Buffer => encodeElement(TAG.boolean, [Uint8Array.of(0xff)]);
+
+/** `[number]` around a whole element. */
+export const encodeExplicit = (number: number, part: Uint8Array): Buffer =>
+  encodeElement(0xa0 | number, [part]);
+
+/** `[number]` in place of a primitive element's own tag. */
+export const encodeImplicit = (number: number, bytes: Uint8Array): Buffer =>
+  encodeElement(0x80 | number, [bytes]);
+
+/** Bits, the first of which is the highest of the first byte; `unused` ones at the end are padding. */
+export const encodeBits = (bytes: Uint8Array, unused = 0): Buffer =>
+  encodeElement(TAG.bitString, [Uint8Array.of(unused), bytes]);
+
+/** A number that is not negative. */
+export function encodeInteger(value: bigint): Buffer {
+  const digits = value.toString(16);
+  const bytes = Buffer.from(digits.length % 2 === 0 ? digits : `0${digits}`, 'hex');
+  const isHigh = (bytes[0] ?? 0) >= 0x80;
+  return encodeElement(TAG.integer, isHigh ? [Uint8Array.of(0), bytes] : [bytes]);
+}
+
+/** An object identifier in its usual dotted form. */
+export function encodeOid(dotted: string): Buffer {
+  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number);
+  const bytes = [first * 40 + second, ...rest].flatMap((arc) => {
+    const groups = [arc & 0x7f];
+    for (let left = arc >>> 7; left > 0; left >>>= 7) groups.unshift((left & 0x7f) | 0x80);
+    return groups;
+  });
+  return encodeElement(TAG.objectIdentifier, [Uint8Array.from(bytes)]);
+}
+
+/** A PrintableString where that can hold the text, else a UTF8String: what Go's encoder chooses. */
+export const encodeText = (text: string): Buffer =>
+  encodeElement(PRINTABLE.test(text) ? TAG.printableString : TAG.utf8String, [Buffer.from(text)]);
+
+/** Seconds since 1970. */
+export function encodeTime(seconds: number): Buffer {
+  const date = new Date(seconds * 1000);
+  const digits = `${date.toISOString().slice(0, 19).replaceAll(/[-:T]/g, '')}Z`;
+  return date.getUTCFullYear() < FIRST_GENERALIZED_YEAR
+    ? encodeElement(TAG.utcTime, [Buffer.from(digits.slice(2))])
+    : encodeElement(TAG.generalizedTime, [Buffer.from(digits)]);
+}
+
+function encodeElement(tag: number, parts: readonly Uint8Array[]): Buffer {
+  const size = parts.reduce((sum, part) => sum + part.length, 0);
+  return Buffer.concat([Uint8Array.of(tag, ...encodeSize(size)), ...parts]);
+}
+
+/** X.690 8.1.3: itself when below 128, else how many bytes it takes, and those. */
+function encodeSize(size: number): readonly number[] {
+  if (size < 0x80) return [size];
+  const bytes: number[] = [];
+  for (let left = size; left > 0; left >>>= 8) bytes.unshift(left & 0xff);
+  return [0x80 | bytes.length, ...bytes];
+}
+
+/** A subject; its organization or unit stands before its common name. */
+export type Subject = {
+  readonly commonName: string;
+  readonly organization?: string;
+  readonly organizationalUnit?: string;
+};
+
+/** What every certificate says of itself. */
+export type CertificateTerms = {
+  readonly subject: Subject;
+  readonly publicKey: KeyObject;
+  /** Of 8 random bytes, which decide the serial number. */
+  readonly serial: Uint8Array;
+  /** Seconds since 1970. */
+  readonly notBefore: number;
+  /** Seconds since 1970; the certificate is valid in this second too. */
+  readonly notAfter: number;
+};
+
+/** Who signs: the subject and key of a signer. */
+export type Issuer = { readonly subject: Subject; readonly privateKey: KeyObject };
+
+const OID = {
+  organization: encodeOid('2.5.4.10'),
+  organizationalUnit: encodeOid('2.5.4.11'),
+  commonName: encodeOid('2.5.4.3'),
+  rsaEncryption: encodeOid('1.2.840.113549.1.1.1'),
+  sha256WithRsa: encodeOid('1.2.840.113549.1.1.11'),
+  subjectKeyId: encodeOid('2.5.29.14'),
+  keyUsage: encodeOid('2.5.29.15'),
+  basicConstraints: encodeOid('2.5.29.19'),
+  authorityKeyId: encodeOid('2.5.29.35'),
+  extendedKeyUsage: encodeOid('2.5.29.37'),
+  serverAuth: encodeOid('1.3.6.1.5.5.7.3.1'),
+  clientAuth: encodeOid('1.3.6.1.5.5.7.3.2'),
+};
+
+/** In Node's thread pool: six signatures of a site cost five times what the rest of it costs. */
+const signAside = promisify(sign);
+
+/** RFC 5280 4.1.2.1. */
+const X509_V3 = 2n;
+
+/** Serial numbers are below 2^63 - 1, and RFC 5280 4.1.2.2 wants them above 0. */
+const SERIAL_RANGE = 2n ** 63n - 2n;
+
+/** RFC 5280 4.2.1.3: bit 0 is digitalSignature, 2 keyEncipherment, 5 keyCertSign. */
+const SIGNER_USAGE = encodeBits(Uint8Array.of(0b1010_0100), 2);
+const CLIENT_USAGE = encodeBits(Uint8Array.of(0b1010_0000), 5);
+
+const RSA = encodeSequence(OID.rsaEncryption, encodeNull());
+const RSA_SHA256 = encodeSequence(OID.sha256WithRsa, encodeNull());
+
+/**
+ * A CA that signs itself, X.509 PEM: key usages digitalSignature, keyEncipherment and keyCertSign,
+ * no path length, subject key id by SHA-1 of the PKCS#1 key. The same terms give the same bytes.
+ */
+export function issueSigner(terms: CertificateTerms, privateKey: KeyObject): Promise<string> {
+  const { subject, publicKey } = terms;
+  return signCertificate(terms, { subject, privateKey }, [
+    encodeCritical(OID.keyUsage, SIGNER_USAGE),
+    encodeCritical(OID.basicConstraints, encodeSequence(encodeTrue())),
+    encodeExtension(OID.subjectKeyId, encodeOctets(identifyKey(publicKey))),
+  ]);
+}
+
+/** A certificate of a client, X.509 PEM: no CA, for clientAuth and, as ever, serverAuth. */
+export function issueClient(terms: CertificateTerms, issuer: Issuer): Promise<string> {
+  const authority = encodeImplicit(0, identifyKey(createPublicKey(issuer.privateKey)));
+  return signCertificate(terms, issuer, [
+    encodeCritical(OID.keyUsage, CLIENT_USAGE),
+    encodeExtension(OID.extendedKeyUsage, encodeSequence(OID.serverAuth, OID.clientAuth)),
+    encodeCritical(OID.basicConstraints, encodeSequence()),
+    encodeExtension(OID.subjectKeyId, encodeOctets(identifyKey(terms.publicKey))),
+    encodeExtension(OID.authorityKeyId, encodeSequence(authority)),
+  ]);
+}
+
+async function signCertificate(
+  terms: CertificateTerms,
+  issuer: Issuer,
+  extensions: readonly Uint8Array[],
+): Promise<string> {
+  const body = encodeSequence(
+    encodeExplicit(0, encodeInteger(X509_V3)),
+    encodeInteger(chooseSerial(terms.serial)),
+    RSA_SHA256,
+    encodeName(issuer.subject),
+    encodeSequence(encodeTime(terms.notBefore), encodeTime(terms.notAfter)),
+    encodeName(terms.subject),
+    encodeSequence(RSA, encodeBits(exportKey(terms.publicKey))),
+    encodeExplicit(3, encodeSequence(...extensions)),
+  );
+  const signature = encodeBits(await signAside('sha256', body, issuer.privateKey));
+  return formatPem(encodeSequence(body, RSA_SHA256, signature));
+}
+
+function chooseSerial(random: Uint8Array): bigint {
+  const value = BigInt(`0x${Buffer.from(random).toString('hex')}`);
+  return (value % SERIAL_RANGE) + 1n;
+}
+
+function encodeName({ organization, organizationalUnit, commonName }: Subject): Buffer {
+  const names: readonly (readonly [Uint8Array, string | undefined])[] = [
+    [OID.organization, organization],
+    [OID.organizationalUnit, organizationalUnit],
+    [OID.commonName, commonName],
+  ];
+  const given = names.flatMap(([type, text]) =>
+    text === undefined ? [] : [encodeSet(encodeSequence(type, encodeText(text)))],
+  );
+  return encodeSequence(...given);
+}
+
+const encodeExtension = (type: Uint8Array, value: Uint8Array): Buffer =>
+  encodeSequence(type, encodeOctets(value));
+
+const encodeCritical = (type: Uint8Array, value: Uint8Array): Buffer =>
+  encodeSequence(type, encodeTrue(), encodeOctets(value));
+
+/** RFC 5280 4.2.1.2 (1): SHA-1 of the key's own bits, which for RSA are its PKCS#1 form. */
+const identifyKey = (key: KeyObject): Buffer => createHash('sha1').update(exportKey(key)).digest();
+
+/** PKCS#1; Node's export of the form around it takes 60 times as long. */
+const exportKey = (key: KeyObject): Buffer => key.export({ type: 'pkcs1', format: 'der' });
+
+/** RFC 7468: lines of 64 characters. */
+function formatPem(der: Uint8Array): string {
+  const lines =
+    Buffer.from(der)
+      .toString('base64')
+      .match(/.{1,64}/g) ?? [];
+  return `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`;
+}
+
+/** Milliseconds since 1970. */
+export type Validity = { readonly notBefore: number; readonly notAfter: number };
+
+const UTC_TIME = 0x17;
+const CONTEXT_0 = 0xa0;
+
+/**
+ * RFC 5280 4.1.2.5, of a certificate in PEM that is known to be one: takes a hundredth of what
+ * parsing all of it would.
+ */
+export function readValidity(pem: string): Validity {
+  const der = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64');
+  const certificate = readElement(der, 0);
+  const body = readElement(der, certificate.start);
+  let at = readElement(der, body.start);
+  if (at.tag === CONTEXT_0) at = readElement(der, at.end); // version
+  for (let behind = 0; behind < 3; behind++) at = readElement(der, at.end); // serial number, signature, issuer
+  const notBefore = readElement(der, at.start);
+  const notAfter = readElement(der, notBefore.end);
+  return { notBefore: readTime(der, notBefore), notAfter: readTime(der, notAfter) };
+}
+
+type Element = { readonly tag: number; readonly start: number; readonly end: number };
+
+/** X.690 8.1: tag, length in one byte or in as many as the first one says, content. */
+function readElement(der: Buffer, offset: number): Element {
+  const first = der.readUInt8(offset + 1);
+  const more = first < 0x80 ? 0 : first & 0x7f;
+  const start = offset + 2 + more;
+  const size = more === 0 ? first : der.readUIntBE(offset + 2, more);
+  return { tag: der.readUInt8(offset), start, end: start + size };
+}
+
+/** `YYMMDDhhmmssZ` of 1950 to 2049, `YYYYMMDDhhmmssZ` of later years. */
+function readTime(der: Buffer, { tag, start, end }: Element): number {
+  const text = der.toString('latin1', start, end);
+  const century = tag !== UTC_TIME ? '' : Number(text.slice(0, 2)) < 50 ? '20' : '19';
+  const digits = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)Z$/.exec(`${century}${text}`);
+  if (!digits) throw new RangeError(`a certificate has the time ${text}`);
+  const [year = 0, month = 0, day, hour, minute, second] = digits.slice(1).map(Number);
+  return Date.UTC(year, month - 1, day, hour, minute, second);
+}

@@ -1,0 +1,225 @@
+import { X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
+import { ConfigError } from '../../../base/errors.ts';
+import { isObject } from '../../../base/lists.ts';
+import type { ShownFile } from '../../../shape/go-json.ts';
+import { parse, findYamlExcess } from '../../../shape/parse-text.ts';
+import {
+  type KeyPair,
+  findServer,
+  INGRESS_PREFIX,
+  SIGNERS,
+  type CertifiedKey,
+  type SiteIdentity,
+} from '../identity.ts';
+import type { RetainedManifest } from './documents.ts';
+import {
+  isSameKey,
+  parseRetainedCertificate,
+  parseRetainedKey,
+  mismatch,
+  incomplete,
+  proveRetainedPassword,
+  readSignerName,
+} from './files.ts';
+
+/** What a kubeconfig of an administrator says of a cluster's identity. */
+export type RetainedKubeconfig = {
+  readonly shownAs: string;
+  readonly server: string;
+  /** Whose certificates its reader trusts. */
+  readonly authorities: readonly X509Certificate[];
+  readonly client: KeyPair;
+};
+
+type Value = Readonly<Record<string, unknown>>;
+
+/**
+ * Reads the cluster and the user of the current context, certificates and key inside the file.
+ *
+ * @param shownAs the file, for errors, which never quote what is in it
+ * @throws ConfigError `retained.kubeconfig`, `retained.not-pem`, `retained.not-rsa`,
+ * `retained.mismatch`
+ */
+export function parseRetainedKubeconfig(text: string, shownAs: string): RetainedKubeconfig {
+  const config = parseYaml(text, shownAs);
+  const context = config['current-context'];
+  const { cluster: clusterName, user: userName } = findNamed(config, 'contexts', context);
+  const cluster = findNamed(config, 'clusters', clusterName);
+  const user = findNamed(config, 'users', userName);
+  const read = (value: Value, key: string): string => {
+    const member = value[key];
+    if (typeof member === 'string') return member;
+    throw unusable(shownAs, `the current context has no ${key}`);
+  };
+  const decode = (value: Value, key: string): string =>
+    Buffer.from(read(value, key), 'base64').toString('latin1');
+  const privateKey = parseRetainedKey(decode(user, 'client-key-data'), `${shownAs}: client key`);
+  const certificate = parseRetainedCertificate(
+    decode(user, 'client-certificate-data'),
+    `${shownAs}: client certificate`,
+  );
+  if (!isSameKey(privateKey, certificate)) {
+    throw mismatch(`${shownAs} has a client certificate that is not of its client key`);
+  }
+  const bundle = decode(cluster, 'certificate-authority-data');
+  return {
+    shownAs,
+    server: read(cluster, 'server'),
+    authorities: splitBundle(bundle).map((pem) =>
+      parseRetainedCertificate(pem, `${shownAs}: certificate authority`),
+    ),
+    client: { privateKey, certificate: certificate.toString() },
+  };
+}
+
+/** The parser's own message would quote the text, keys and all. */
+function parseYaml(text: string, shownAs: string): Value {
+  const excess = findYamlExcess(text);
+  if (excess) throw unusable(shownAs, excess.message);
+  let value: unknown;
+  try {
+    value = parse(text);
+  } catch {
+    throw unusable(shownAs, 'it is not YAML');
+  }
+  if (isObject(value)) return value;
+  throw unusable(shownAs, 'it is not a YAML mapping');
+}
+
+/** What `list` has by that name: the member that is called like the list, in the singular. */
+function findNamed(config: Value, list: string, name: unknown): Value {
+  const entries: unknown = config[list];
+  const found: unknown = Array.isArray(entries)
+    ? entries.find((entry: unknown) => isObject(entry) && entry['name'] === name)
+    : undefined;
+  const member = isObject(found) ? found[list.slice(0, -1)] : undefined;
+  return isObject(member) ? member : {};
+}
+
+const splitBundle = (text: string): readonly string[] =>
+  text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g) ?? [];
+
+const unusable = (shownAs: string, problem: string): ConfigError =>
+  new ConfigError(
+    'retained.kubeconfig',
+    `${shownAs} is not a kubeconfig that can be used: ${problem}`,
+    {
+      hint: "give the administrator's kubeconfig as it was made, with its certificates inside",
+    },
+  );
+
+/** Where the parts of an identity are that was made before. */
+export type IdentityParts = {
+  readonly manifest: RetainedManifest;
+  readonly kubeconfig: RetainedKubeconfig;
+  /** Of the manifest's hash; the text is empty where it is unknown. */
+  readonly password?: (ShownFile & { readonly text: string }) | undefined;
+  /** PEM key of the administrator's signer, where that is known. */
+  readonly adminKey?: (ShownFile & { readonly text: string }) | undefined;
+  /** Seconds since 1970; that of the ingress signer unless told. */
+  readonly madeAt?: number | undefined;
+};
+
+/** A file as it is named in errors. */
+export const nameOf = ({ directory, path }: ShownFile): string => join(directory, path);
+
+type ServingName = keyof RetainedManifest['keys'];
+
+/**
+ * The whole identity of a cluster out of its manifest, which has the keys, and its kubeconfig, which
+ * has their certificates. Every part is proven to be of the others: certificates of keys, the
+ * client's of the administrator's signer, password of hash, server of name and domain.
+ *
+ * @throws ConfigError `retained.incomplete`, `retained.mismatch`, `retained.not-pem`,
+ * `retained.not-rsa`, `retained.password`
+ */
+export async function joinIdentity(parts: IdentityParts): Promise<SiteIdentity> {
+  const { manifest, kubeconfig } = parts;
+  refuseNameless(manifest);
+  refuseOtherServer(manifest, kubeconfig);
+  const adminKubeconfig = joinAdmin(parts);
+  const ingress = joinSigner('ingress', parts);
+  const { commonName } = ingress;
+  if (commonName !== manifest.ingressCommonName) {
+    throw new ConfigError('retained.mismatch', `${manifest.shownAs} names another ingress signer`, {
+      expected: commonName,
+      found: manifest.ingressCommonName,
+    });
+  }
+  return {
+    clusterId: manifest.clusterId,
+    infraId: manifest.infraId,
+    signers: {
+      loadBalancer: joinSigner('loadBalancer', parts).pair,
+      localhost: joinSigner('localhost', parts).pair,
+      serviceNetwork: joinSigner('serviceNetwork', parts).pair,
+      ingress: { ...ingress.pair, commonName },
+      adminKubeconfig,
+    },
+    adminClient: kubeconfig.client,
+    password: await provePassword(parts),
+    madeAt: parts.madeAt ?? Number(commonName.slice(INGRESS_PREFIX.length)),
+  };
+}
+
+/** @throws ConfigError `retained.incomplete` */
+export function refuseNameless(manifest: RetainedManifest): void {
+  const { clusterId, infraId, clusterName, baseDomain, shownAs } = manifest;
+  const known = { cluster_id: clusterId, infra_id: infraId, cluster_name: clusterName };
+  for (const [key, text] of Object.entries({ ...known, base_domain: baseDomain })) {
+    if (text === '') throw incomplete(`${shownAs} has no ${key}`);
+  }
+}
+
+function refuseOtherServer(manifest: RetainedManifest, kubeconfig: RetainedKubeconfig): void {
+  const expected = findServer(manifest);
+  const { server: found, shownAs } = kubeconfig;
+  if (found === expected) return;
+  const message = `${shownAs} is of another cluster than ${manifest.shownAs}`;
+  throw new ConfigError('retained.mismatch', message, { expected, found });
+}
+
+function joinSigner(
+  name: ServingName,
+  { manifest, kubeconfig }: IdentityParts,
+): { readonly pair: KeyPair; readonly commonName: string } {
+  const { file } = SIGNERS[name];
+  const text = manifest.keys[name];
+  if (text === '') throw incomplete(`${manifest.shownAs} has no private key of ${file}`);
+  const privateKey = parseRetainedKey(text, `${manifest.shownAs}: key of ${file}`);
+  const certificate = kubeconfig.authorities.find((one) => isSameKey(privateKey, one));
+  if (!certificate) {
+    throw mismatch(
+      `${kubeconfig.shownAs} has no certificate of the key of ${file} in ${manifest.shownAs}`,
+    );
+  }
+  const commonName = readSignerName(certificate, name, kubeconfig.shownAs);
+  return { pair: { privateKey, certificate: certificate.toString() }, commonName };
+}
+
+/** The node trusts the certificate of the manifest: it must be the one that signed the client's. */
+function joinAdmin({ manifest, kubeconfig, adminKey }: IdentityParts): CertifiedKey {
+  const shownAs = `${manifest.shownAs}: admin_ca_certificate`;
+  const signer = parseRetainedCertificate(manifest.adminCertificate, shownAs);
+  readSignerName(signer, 'adminKubeconfig', shownAs);
+  const client = new X509Certificate(kubeconfig.client.certificate);
+  if (!client.checkIssued(signer) || !client.verify(signer.publicKey)) {
+    throw mismatch(`${shownAs} did not sign the client certificate of ${kubeconfig.shownAs}`);
+  }
+  const certificate = signer.toString();
+  if (!adminKey) return { certificate };
+  const privateKey = parseRetainedKey(adminKey.text, nameOf(adminKey));
+  if (isSameKey(privateKey, signer)) return { certificate, privateKey };
+  throw mismatch(`${shownAs} is not the certificate of the key in ${nameOf(adminKey)}`);
+}
+
+async function provePassword({
+  manifest,
+  password,
+}: IdentityParts): Promise<SiteIdentity['password']> {
+  const { passwordHash: bcrypt, shownAs: hash } = manifest;
+  const text = password?.text ?? '';
+  await proveRetainedPassword({ bcrypt, text }, { hash, text: password ? nameOf(password) : '' });
+  return { text, bcrypt };
+}

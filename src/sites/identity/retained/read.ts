@@ -1,0 +1,296 @@
+import { basename, dirname } from 'node:path';
+import { ConfigError } from '../../../base/errors.ts';
+import { formatCanonicalJson } from '../../../base/text/json.ts';
+import type { ShownFile } from '../../../shape/go-json.ts';
+import {
+  SIGNER_NAMES,
+  SIGNERS,
+  type SignerName,
+  type SiteIdentity,
+  type RetainedIdentity,
+} from '../identity.ts';
+import {
+  INSTALL_STATE_FILE,
+  parseInstallState,
+  type InstallState,
+  parseRetainedManifest,
+  parseRetainedSources,
+  type RetainedManifest,
+} from './documents.ts';
+import {
+  incomplete,
+  mismatch,
+  readRetainedText,
+  isSameKey,
+  parseRetainedCertificate,
+  parseRetainedKey,
+  HASH_FILE,
+  readSigners,
+  readTlsPassword,
+  refuseMissing,
+  type RetainedSigners,
+} from './files.ts';
+import {
+  joinIdentity,
+  nameOf,
+  refuseNameless,
+  parseRetainedKubeconfig,
+  type RetainedKubeconfig,
+} from './join.ts';
+
+const MANIFEST_FILE = 'cluster-configuration/manifest.json';
+const MIRRORS_FILE = 'cluster-configuration/manifests/image-digest-mirror-set.json';
+const KUBECONFIG_FILE = 'auth/kubeconfig';
+const PASSWORD_FILE = 'auth/kubeadmin-password';
+
+/** What of a configuration ISO an identity is read from. */
+export type RetainedIso = {
+  /** manifest.json */
+  readonly manifest: string;
+  /** Seconds since 1970, where the volume has a time. */
+  readonly madeAt?: number;
+};
+
+/** Where an earlier producer left an identity. */
+export type RetainedPlace = {
+  /** Directory of openshift-install, or one that was filled like it. */
+  readonly directory?: string;
+  /** Configuration ISO. */
+  readonly iso?: string;
+  /** Kubeconfig to be used in place of that of the directory. */
+  readonly kubeconfig?: string;
+  readonly readIso: (path: string) => Promise<RetainedIso>;
+};
+
+type FoundText = ShownFile & { readonly text: string };
+
+type Found = {
+  readonly shownAs: string;
+  readonly manifest: RetainedManifest | undefined;
+  readonly kubeconfig: RetainedKubeconfig | undefined;
+  readonly signers: RetainedSigners;
+  readonly tlsPassword: SiteIdentity['password'] | undefined;
+  readonly password: FoundText | undefined;
+  readonly adminKey: FoundText | undefined;
+  readonly madeAt: number | undefined;
+  readonly sources: RetainedIdentity['imageDigestSources'];
+};
+
+/**
+ * What an earlier producer left. With a manifest (in the directory, on an ISO, or in the state of
+ * openshift-install) and a kubeconfig, that is the whole identity. With a manifest and the
+ * administrator's signer in `tls/`, or with signers and password in `tls/` alone, what is missing is
+ * drawn. Of a manifest only name, domain, ids, keys and password hash are taken. Costs no key, and the
+ * proof of a password where there is one.
+ *
+ * @throws ConfigError `retained.unreadable`, `retained.empty`, `retained.incomplete`,
+ * `retained.not-pem`, `retained.not-rsa`, `retained.mismatch`, `retained.password`,
+ * `retained.manifest`, `retained.kubeconfig`; what `readIso` throws
+ */
+export async function readRetained(place: RetainedPlace): Promise<RetainedIdentity> {
+  const found = await findAll(place);
+  const { manifest, kubeconfig, signers, tlsPassword, sources } = found;
+  const retained = {
+    ...describeSigners(signers),
+    ...(tlsPassword && { password: tlsPassword }),
+    ...(sources && { imageDigestSources: sources }),
+  };
+  if (manifest && kubeconfig) {
+    const identity = { ...retained, ...joinManifest(manifest, found) };
+    return { ...identity, whole: await joinIdentity({ ...found, manifest, kubeconfig }) };
+  }
+  const count = Object.keys(signers).length;
+  if (manifest) {
+    if (count === 0) throw withoutAdmin(manifest);
+    refuseMissing(found.shownAs, signers, ['adminKubeconfig']);
+    return { ...retained, ...joinManifest(manifest, found) };
+  }
+  if (count > 0) refuseMissing(found.shownAs, signers, SIGNER_NAMES);
+  else if (!sources && !tlsPassword) throw nothing(found.shownAs);
+  return { ...retained, signerKeys: {} };
+}
+
+const withoutAdmin = ({ shownAs }: RetainedManifest): ConfigError =>
+  incomplete(
+    `${shownAs} has no private key of ${SIGNERS.adminKubeconfig.file}, and no kubeconfig is with it`,
+    `give auth/kubeconfig or --kubeconfig, or tls/${SIGNERS.adminKubeconfig.file}.key and .crt`,
+  );
+
+const nothing = (shownAs: string): ConfigError =>
+  new ConfigError(
+    'retained.empty',
+    `${shownAs} has neither tls/ nor ${MANIFEST_FILE} nor imagebasedconfig.iso nor ${INSTALL_STATE_FILE}`,
+    { hint: 'give the directory in which openshift-install ran, or an ISO and --kubeconfig' },
+  );
+
+async function findAll(place: RetainedPlace): Promise<Found> {
+  const { directory, iso } = place;
+  const given = await readGiven(place.kubeconfig);
+  const found = directory === undefined ? NOTHING : await readDirectory(directory);
+  const { manifests, kubeconfigs, passwords, ...others } = found;
+  const onIso = iso === undefined ? undefined : await place.readIso(iso);
+  const isoManifest = onIso && { text: onIso.manifest, directory: iso ?? '', path: MANIFEST_FILE };
+  return {
+    shownAs: directory ?? iso ?? '',
+    manifest: pickManifest([...manifests, isoManifest]),
+    kubeconfig: pickKubeconfig(given.kubeconfig ? [given.kubeconfig] : kubeconfigs),
+    password: [...passwords, given.password].find((password) => password && password.text !== ''),
+    ...others,
+    madeAt: onIso?.madeAt,
+  };
+}
+
+type InDirectory = Pick<Found, 'signers' | 'tlsPassword' | 'adminKey' | 'sources'> &
+  Readonly<Record<'manifests' | 'kubeconfigs' | 'passwords', readonly (FoundText | undefined)[]>>;
+
+const NOTHING: InDirectory = {
+  signers: {},
+  tlsPassword: undefined,
+  adminKey: undefined,
+  sources: undefined,
+  manifests: [],
+  kubeconfigs: [],
+  passwords: [],
+};
+
+async function readDirectory(directory: string): Promise<InDirectory> {
+  const read = (path: string): Promise<FoundText | undefined> => readFound(directory, path);
+  const stateFile = await read(INSTALL_STATE_FILE);
+  const state = stateFile ? parseInstallState(stateFile.text, stateFile) : {};
+  const inState = (member: keyof InstallState): FoundText | undefined => {
+    const text = state[member];
+    return stateFile && text !== undefined ? { ...stateFile, text } : undefined;
+  };
+  const signers = await readSigners(directory);
+  const mirrors = await read(MIRRORS_FILE);
+  return {
+    signers,
+    tlsPassword: await readTlsPassword(directory),
+    manifests: [await read(MANIFEST_FILE), inState('manifest')],
+    kubeconfigs: [await read(KUBECONFIG_FILE), inState('kubeconfig')],
+    passwords: [await read(PASSWORD_FILE), inState('password')],
+    adminKey: pickAdminKey(directory, signers) ?? inState('adminSignerKey'),
+    sources: mirrors && parseRetainedSources(mirrors.text, mirrors),
+  };
+}
+
+async function readFound(directory: string, path: string): Promise<FoundText | undefined> {
+  const text = await readRetainedText(directory, path);
+  return text === undefined ? undefined : { text, directory, path };
+}
+
+/** The kubeconfig, and the password that openshift-install puts beside it. */
+async function readGiven(path: string | undefined): Promise<{
+  readonly kubeconfig?: FoundText;
+  readonly password?: FoundText | undefined;
+}> {
+  if (path === undefined) return {};
+  const kubeconfig = await readFound(dirname(path), basename(path));
+  if (!kubeconfig) {
+    throw new ConfigError('retained.unreadable', `there is no kubeconfig ${path}`, {
+      hint: 'check what --kubeconfig names',
+    });
+  }
+  return { kubeconfig, password: await readFound(dirname(path), basename(PASSWORD_FILE)) };
+}
+
+/** All that are there must have the same identity. */
+function pickManifest(found: readonly (FoundText | undefined)[]): RetainedManifest | undefined {
+  const [first, ...others] = found.flatMap((file) =>
+    file ? [parseRetainedManifest(file.text, file)] : [],
+  );
+  for (const other of others) if (first) refuseOther(first, other);
+  return first;
+}
+
+function refuseOther(first: RetainedManifest, other: RetainedManifest): void {
+  const [a, b] = [first, other].map((one) => formatCanonicalJson({ ...one, shownAs: '' }));
+  if (a !== b) throw mismatch(`${first.shownAs} and ${other.shownAs} are of two identities`);
+}
+
+function pickKubeconfig(found: readonly (FoundText | undefined)[]): RetainedKubeconfig | undefined {
+  const [first, other] = found.flatMap((file) =>
+    file ? [parseRetainedKubeconfig(file.text, nameOf(file))] : [],
+  );
+  if (!first || !other || first.client.certificate === other.client.certificate) return first;
+  throw mismatch(`${first.shownAs} and ${other.shownAs} are of two administrators`);
+}
+
+function pickAdminKey(directory: string, signers: RetainedSigners): FoundText | undefined {
+  const path = `tls/${SIGNERS.adminKubeconfig.file}.key`;
+  const text = signers.adminKubeconfig?.privateKey;
+  return text === undefined ? undefined : { text, directory, path };
+}
+
+function describeSigners(signers: RetainedSigners): Pick<RetainedIdentity, 'signers'> & {
+  readonly ingressCommonName?: string;
+} {
+  const pairs = Object.entries(signers).map(
+    ([name, { privateKey, certificate }]) => [name, { privateKey, certificate }] as const,
+  );
+  return {
+    signers: Object.fromEntries(pairs),
+    ...(signers.ingress && { ingressCommonName: signers.ingress.commonName }),
+  };
+}
+
+/** What stands in `tls/` must say the same as the manifest. */
+function joinManifest(
+  manifest: RetainedManifest,
+  found: Found,
+): Omit<RetainedIdentity, 'signers' | 'whole'> {
+  const { clusterName, baseDomain, clusterId, infraId, passwordHash, ingressCommonName } = manifest;
+  refuseNameless(manifest);
+  refuseOtherAdmin(manifest, found);
+  refuseOtherName(manifest, found);
+  const { tlsPassword } = found;
+  if (tlsPassword && tlsPassword.bcrypt !== passwordHash) {
+    throw mismatch(`${manifest.shownAs} has another hash than ${HASH_FILE}`);
+  }
+  return {
+    clusterName,
+    baseDomain,
+    clusterId,
+    infraId,
+    ingressCommonName,
+    signerKeys: readKeys(manifest, found),
+    password: tlsPassword ?? { text: '', bcrypt: passwordHash },
+  };
+}
+
+/** Those that `tls/` has no certificate for. */
+function readKeys({ keys, shownAs }: RetainedManifest, { signers }: Found): Record<string, string> {
+  const found = Object.entries(keys).map(([name, text]): [SignerName, string] => {
+    const { file } = SIGNERS[name as SignerName];
+    if (text === '') throw incomplete(`${shownAs} has no private key of ${file}`);
+    return [name as SignerName, parseRetainedKey(text, `${shownAs}: key of ${file}`)];
+  });
+  for (const [name, key] of found) {
+    const signer = signers[name];
+    if (signer && !isSameKey(key, signer.privateKey)) {
+      throw mismatch(`${shownAs} has another key than tls/${SIGNERS[name].file}.key`);
+    }
+  }
+  return Object.fromEntries(found.filter(([name]) => !signers[name]));
+}
+
+/** The node trusts the one of the manifest, and the one of `tls/` signs the kubeconfig. */
+function refuseOtherAdmin(manifest: RetainedManifest, { signers }: Found): void {
+  const shownAs = `${manifest.shownAs}: admin_ca_certificate`;
+  const found = parseRetainedCertificate(manifest.adminCertificate, shownAs).toString();
+  const { adminKubeconfig } = signers;
+  if (!adminKubeconfig || found === adminKubeconfig.certificate) return;
+  throw mismatch(`${shownAs} is another than tls/${SIGNERS.adminKubeconfig.file}.crt`);
+}
+
+function refuseOtherName(
+  { ingressCommonName, shownAs }: RetainedManifest,
+  { signers }: Found,
+): void {
+  if (ingressCommonName === '') throw incomplete(`${shownAs} has no ingress_certificate_cn`);
+  if (!signers.ingress || signers.ingress.commonName === ingressCommonName) return;
+  throw new ConfigError('retained.mismatch', `${shownAs} and tls/ name two ingress signers`, {
+    expected: signers.ingress.commonName,
+    found: ingressCommonName,
+  });
+}

@@ -1,0 +1,155 @@
+import type { DocumentProblem } from '../base/errors.ts';
+import type { Secret } from '../base/secret.ts';
+import type {
+  InstallationSettings,
+  DigestSource,
+  InstallationProxy,
+} from '../openshift/installation/mirrors.ts';
+import { type Report, invalid, required } from '../shape/report.ts';
+import {
+  checkProxy,
+  explainPullSecret,
+  explainSshKeys,
+  readTrustBundle,
+} from './rules/credentials.ts';
+import { explainRepository } from './rules/images.ts';
+
+/** image-based-installation-config.yaml, complete: what the user left out has its default. */
+export type InstallationConfig = InstallationSettings & {
+  readonly architecture: 'amd64' | 'arm64';
+  /** Ignition JSON, which may hold passwords. */
+  readonly ignitionConfigOverride?: Secret;
+  readonly pullSecret: Secret;
+};
+
+/** Stands for a value that is nobody's business, or may hold what does not belong there. */
+const HIDDEN = 'Invalid value: "[redacted]"';
+
+const FLAGS = ['--append-karg', '--delete-karg', '--save-partlabel', '--save-partindex'];
+
+/** Also what ASCII has from + to =. */
+const ARGUMENT = /^[A-Za-z0-9@!#$%*()_";':{}[\]+-=]+$/;
+
+/**
+ * The rules of image-based-installation-config.yaml, on a configuration that has its defaults. Texts
+ * are those of the field errors that users of openshift-install know; values that are secrets are left
+ * out. What install-config.yaml has too is checked by the rules of sites.
+ */
+export function checkInstallationRules(
+  config: InstallationConfig,
+  report: Report,
+): readonly DocumentProblem[] {
+  return [
+    ...checkPullSecret(report, config.pullSecret.reveal()),
+    ...checkSshKey(report, config.sshKey),
+    ...checkRequired(report, config),
+    ...checkPartitionStart(report, config.extraPartitionStart),
+    ...checkTrustBundle(report, config.additionalTrustBundle),
+    ...checkDigestSources(report, config.imageDigestSources),
+    ...checkProxy(report, config.proxy && withoutBlanks(config.proxy)),
+    ...checkInstallerArguments(report, config.coreosInstallerArgs),
+    ...checkArchitecture(report, config.architecture),
+  ];
+}
+
+function checkPullSecret(report: Report, text: string): readonly DocumentProblem[] {
+  const faults =
+    text === '' ? [required('you must specify a pullSecret')] : explainPullSecret(text);
+  return faults.map((problem) => report('pullSecret', problem));
+}
+
+/** Of several lines the first that is a key counts. */
+function checkSshKey(report: Report, text: string): readonly DocumentProblem[] {
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  if (text === '' || lines.some((line) => explainSshKeys(line, false) === undefined)) return [];
+  // A private key may stand there.
+  return [report('sshKey', `${HIDDEN}: ssh: no key found`, { hideValue: true })];
+}
+
+function checkRequired(report: Report, config: InstallationConfig): readonly DocumentProblem[] {
+  const articles = { seedImage: 'a', seedVersion: 'a', installationDisk: 'an' } as const;
+  return (['seedImage', 'seedVersion', 'installationDisk'] as const)
+    .filter((name) => config[name] === '')
+    .map((name) => report(name, required(`you must specify ${articles[name]} ${name}`)));
+}
+
+function checkPartitionStart(report: Report, text: string): readonly DocumentProblem[] {
+  if (text === '0' || /^[+-]?\d+[KMGTP]$/.test(text)) return [];
+  const problem =
+    text === ''
+      ? required('partition start sector cannot be empty')
+      : invalid(text, "partition start must be '0' or match pattern [+-]?<number>[KMGTP]");
+  return [report('extraPartitionStart', problem, { shownPath: 'ExtraPartitionStart' })];
+}
+
+function checkTrustBundle(report: Report, text: string): readonly DocumentProblem[] {
+  const { problem } = readTrustBundle(text);
+  return problem === undefined ? [] : [report('additionalTrustBundle', `${HIDDEN}: ${problem}`)];
+}
+
+/** What a source's policy says is nobody's concern here: only one word of it means something. */
+function checkDigestSources(
+  report: Report,
+  sources: readonly DigestSource[],
+): readonly DocumentProblem[] {
+  return sources.flatMap(({ source, mirrors }, index) =>
+    [
+      [`imageDigestSources[${index}].source`, source] as const,
+      ...mirrors.map(
+        (mirror, at) => [`imageDigestSources[${index}].mirrors[${at}]`, mirror] as const,
+      ),
+    ].flatMap(([path, text]) => {
+      const why = explainRepository(text);
+      return why === undefined ? [] : [report(path, invalid(text, why))];
+    }),
+  );
+}
+
+/** Blanks around the elements of noProxy mean nothing here; install-config.yaml may not have them. */
+function withoutBlanks({ noProxy, ...urls }: InstallationProxy): InstallationProxy {
+  if (noProxy === undefined) return urls;
+  const elements = noProxy.split(',').map((element) => element.trim());
+  return { ...urls, noProxy: elements.join(',') };
+}
+
+function checkInstallerArguments(
+  report: Report,
+  list: readonly string[],
+): readonly DocumentProblem[] {
+  return list.flatMap((text, index) => {
+    const why = explainArgument(text);
+    if (why === undefined) return [];
+    const shownPath = 'CoreosInstallerArgs';
+    return [report(`coreosInstallerArgs[${index}]`, required(why), { shownPath })];
+  });
+}
+
+function explainArgument(text: string): string | undefined {
+  if (!text.startsWith('-')) {
+    if (ARGUMENT.test(text)) return undefined;
+    return `found unexpected chars in value ${text} for installer`;
+  }
+  if (FLAGS.includes(text)) return undefined;
+  return (
+    `found unexpected flag ${text} for coreosInstallerArgs - ` +
+    `allowed flags are [${FLAGS.join(' ')}]`
+  );
+}
+
+function checkArchitecture(report: Report, text: string): readonly DocumentProblem[] {
+  if (text === 'amd64' || text === 'arm64') return [];
+  return [report('architecture', invalid(text, 'architecture must be one of [amd64 arm64]'))];
+}
+
+/** What is allowed in image-based-installation-config.yaml and yet seldom meant. */
+export function warnOfInstallation(
+  { installationDisk }: InstallationConfig,
+  report: Report,
+): readonly DocumentProblem[] {
+  if (!/^\/dev\/sd[a-z]+$/.test(installationDisk)) return [];
+  const problem =
+    `${installationDisk} is named in the order in which disks are found: ` +
+    'it may be another disk at the next boot';
+  const hint = 'name it by /dev/disk/by-id/wwn-0x... or another path in /dev/disk/by-id';
+  return [report('installationDisk', problem, { hint })];
+}

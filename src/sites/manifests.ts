@@ -1,0 +1,251 @@
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Document,
+  type Node,
+  type YAMLMap,
+} from 'yaml';
+import { digestOf } from '../base/digest.ts';
+import type { DocumentProblem } from '../base/errors.ts';
+import { append, withoutUndefined } from '../base/lists.ts';
+import { parseDocument, findYamlExcess, explainYaml } from '../shape/parse-text.ts';
+import type { Site, SiteFile } from './site.ts';
+
+/** What keeps the node from applying a manifest. */
+type ManifestFault = Pick<DocumentProblem, 'line' | 'column' | 'problem' | 'hint'>;
+
+/** Sites of a fleet share their manifests: as many results are cached. */
+const CACHED = 1000;
+const cached = new Map<string, readonly ManifestFault[]>();
+
+/**
+ * What is wrong with each document of a manifest, by the rules of lifecycle-agent
+ * (`lca-cli/postpivot/postpivot.go`, `applyManifests`), which stops at the first document that is not
+ * an object with apiVersion, kind and name, or a list of such objects in `items`.
+ */
+export function findManifestFaults(bytes: Uint8Array): readonly ManifestFault[] {
+  const key = digestOf(bytes);
+  const known = cached.get(key);
+  if (known) return known;
+  const faults = listFaults(new TextDecoder().decode(bytes));
+  if (cached.size >= CACHED) cached.clear();
+  cached.set(key, faults);
+  return faults;
+}
+
+/** More than anybody fixes before the next try. */
+const MOST_FAULTS = 20;
+
+function listFaults(text: string): readonly ManifestFault[] {
+  const faults: ManifestFault[] = [];
+  for (const piece of splitDocuments(text)) {
+    append(faults, checkDocument(piece));
+    if (faults.length >= MOST_FAULTS) break;
+  }
+  return faults.slice(0, MOST_FAULTS);
+}
+
+/** Kubernetes takes blanks and comments behind a separator, nothing else. */
+const SEPARATOR = /^---[ \t]*[^\s#]/;
+const SEPARATOR_HINT = 'write "---" on a line of its own';
+
+/** A document as the node cuts it out of the file. */
+type Piece = {
+  /** From 1. */
+  readonly number: number;
+  /** Of its first line in the file, from 1. */
+  readonly line: number;
+  readonly text: string;
+};
+
+/**
+ * As Kubernetes' YAMLReader does it: before every line that begins with `---`. Unlike in YAML, what
+ * stands before the first such line is a document, even if it is only a comment.
+ */
+function splitDocuments(text: string): readonly Piece[] {
+  if (text.trim() === '') return [];
+  const pieces: Piece[] = [];
+  let start = 0;
+  let lines: string[] = [];
+  const finish = (): void => {
+    if (lines.length === 0) return;
+    pieces.push({ number: pieces.length + 1, line: start + 1, text: lines.join('') });
+    lines = [];
+  };
+  for (const [index, line] of (text.match(/[^\n]*\n|[^\n]+$/g) ?? []).entries()) {
+    if (line.startsWith('---') && lines.length > 0) {
+      finish();
+      if (!SEPARATOR.test(line)) continue;
+    }
+    if (lines.length === 0) start = index;
+    lines.push(line);
+  }
+  finish();
+  return pieces;
+}
+
+function checkDocument({ number, line, text }: Piece): readonly ManifestFault[] {
+  const lines = new LineCounter();
+  const name = `document ${number}`;
+  const at = (offset: number, problem: string, hint?: string): ManifestFault => {
+    const place = lines.linePos(offset);
+    return {
+      line: line - 1 + Math.max(1, place.line),
+      column: Math.max(1, place.col),
+      problem: `${name} ${problem}`,
+      ...withoutUndefined({ hint }),
+    };
+  };
+  const excess = findYamlExcess(text);
+  if (excess) return [at(0, `cannot be read: ${excess.message}`)];
+  const separator = SEPARATOR.exec(text);
+  if (separator) return [at(0, 'begins with more than "---" on its line', SEPARATOR_HINT)];
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: false,
+    version: '1.1' as const,
+    logLevel: 'silent' as const,
+  });
+  const [error] = document.errors;
+  if (error) return [at(error.pos[0], `cannot be read: ${explainYaml(error.code)}`)];
+  return isBlank(document) ? [at(0, explainBlank(text), BLANK_HINT)] : checkObject(document, at);
+}
+
+type At = (offset: number, problem: string, hint?: string) => ManifestFault;
+
+const isBlank = ({ contents }: Document.Parsed): boolean =>
+  contents === null || (isScalar(contents) && contents.value === null);
+
+const explainBlank = (text: string): string =>
+  text.includes('#') ? 'holds only comments' : 'is empty';
+
+const BLANK_HINT = 'remove the "---" that separates it';
+
+function checkObject(document: Document.Parsed, at: At): readonly ManifestFault[] {
+  const { contents } = document;
+  if (!isMap(contents)) return [at(offsetOf(contents), 'is not an object')];
+  const read = (map: YAMLMap, key: string): Node | undefined => readMember(document, map, key);
+  const items = read(contents, 'items');
+  if (items) return checkItems(document, items, at);
+  const faults = checkIdentity(contents, read);
+  const offset = offsetOf(contents);
+  if (textOf(read(contents, 'kind')) === 'List') {
+    return [at(offset, 'is a List without items', 'write its objects below "items"')];
+  }
+  return faults.length === 0 ? [] : [at(offset, `has no ${faults.join(' and no ')}`)];
+}
+
+/** The node takes every object of `items` as it stands, whatever the kind of the list is. */
+function checkItems(document: Document.Parsed, items: Node, at: At): readonly ManifestFault[] {
+  if (!isSeq(items)) return [at(offsetOf(items), 'has "items" that are not a list')];
+  return items.items.flatMap((item, index) => {
+    const target = follow(document, item as Node | null);
+    const offset = target?.range?.[0] ?? items.range?.[0] ?? 0;
+    if (!isMap(target)) return [at(offset, `has an item ${index + 1} that is not an object`)];
+    const faults = checkIdentity(target, (map, key) => readMember(document, map, key));
+    return faults.length === 0
+      ? []
+      : [at(offset, `has an item ${index + 1} without ${faults.join(' and ')}`)];
+  });
+}
+
+const offsetOf = (node: Node | null): number => node?.range?.[0] ?? 0;
+
+type Read = (map: YAMLMap, key: string) => Node | undefined;
+
+/** The names of those members without which no object can be applied. */
+function checkIdentity(map: YAMLMap, read: Read): readonly string[] {
+  const metadata = read(map, 'metadata');
+  const name = isMap(metadata) ? read(metadata, 'name') : undefined;
+  return [
+    ...(textOf(read(map, 'apiVersion')) === '' ? ['apiVersion'] : []),
+    ...(textOf(read(map, 'kind')) === '' ? ['kind'] : []),
+    ...(textOf(name) === '' ? ['metadata.name'] : []),
+  ];
+}
+
+/** Also out of a mapping that is merged in with `<<` (YAML 1.1). */
+function readMember(document: Document.Parsed, map: YAMLMap, key: string): Node | undefined {
+  const find = (name: string): Node | undefined => {
+    const pair = map.items.find((each) => isScalar(each.key) && each.key.source === name);
+    return follow(document, (pair?.value ?? null) as Node | null);
+  };
+  const own = find(key);
+  if (own) return own;
+  const merged = find('<<');
+  const maps = isSeq(merged) ? merged.items : [merged];
+  return maps
+    .map((each) => follow(document, (each ?? null) as Node | null))
+    .filter((each) => isMap(each))
+    .map((each) => readMember(document, each, key))
+    .find((each) => each !== undefined);
+}
+
+const follow = (document: Document.Parsed, node: Node | null): Node | undefined =>
+  (isAlias(node) ? node.resolve(document) : node) ?? undefined;
+
+const textOf = (node: Node | undefined): string =>
+  isScalar(node) && typeof node.value === 'string' ? node.value : '';
+
+const FOLDER = 'extra-manifests/';
+const EXTENSION = /\.(?:yaml|yml|json)$/;
+/** The node applies files one by one; what other files a kustomization names, it does not ask. */
+const KUSTOMIZATION = /^kustomization\.ya?ml$/i;
+/** Longer names are not safe with every reader of the media. */
+const LONGEST_NAME = 30;
+/** Manifests above this size are not parsed. */
+const MAX_PARSED = 1 << 20;
+
+/** Files that lie flat in extra-manifests and have an extension of manifests, sorted by their bytes. */
+export const listExtraManifests = (files: readonly SiteFile[]): Site['extraManifests'] =>
+  files
+    .filter(isManifest)
+    .map(({ path, bytes }) => ({ name: path.slice(FOLDER.length), bytes }))
+    .toSorted((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)));
+
+const isManifest = ({ path }: SiteFile): boolean =>
+  path.startsWith(FOLDER) && !path.slice(FOLDER.length).includes('/') && EXTENSION.test(path);
+
+/** Manifests go on the ISO as they are, and a node that cannot apply one of them never finishes. */
+export const checkExtraManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
+  files.filter(isManifest).flatMap((file) => {
+    if (KUSTOMIZATION.test(file.path.slice(FOLDER.length))) {
+      const problem = 'the node cannot apply a kustomization';
+      return [createProblem(file, { ...START, problem, hint: 'put what it renders here instead' })];
+    }
+    if (file.bytes.length > MAX_PARSED) return [];
+    return findManifestFaults(file.bytes).map((fault) =>
+      createProblem(file, { ...fault, problem: `the node cannot apply it: ${fault.problem}` }),
+    );
+  });
+
+/** What is left out, and names that some readers cut. */
+export const warnOfExtraManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
+  files
+    .filter(({ path }) => path.startsWith(FOLDER))
+    .flatMap((file) => {
+      if (!isManifest(file)) {
+        const problem = 'is ignored: extra manifests are *.yaml, *.yml and *.json without folders';
+        return [createProblem(file, { ...START, problem })];
+      }
+      const { length } = file.path.slice(FOLDER.length);
+      const problem = `the name has ${length} characters, more than ${LONGEST_NAME}`;
+      return length > LONGEST_NAME ? [createProblem(file, { ...START, problem })] : [];
+    });
+
+const START = { line: 1, column: 1 };
+
+type Finding = Pick<DocumentProblem, 'line' | 'column' | 'problem' | 'hint'>;
+
+const createProblem = ({ shownAs }: SiteFile, finding: Finding): DocumentProblem => ({
+  severity: 'error',
+  code: 'sites.manifest',
+  file: shownAs,
+  path: '',
+  lineText: '',
+  ...finding,
+});

@@ -1,0 +1,133 @@
+import type { DocumentProblem } from '../../base/errors.ts';
+import { parseAddress, parseCidr } from '../../base/ip-address.ts';
+import { type Report, invalid } from '../../shape/report.ts';
+
+const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
+
+/** What is wrong with a DNS-1123 subdomain in the words of Kubernetes, or undefined. */
+export function explainSubdomain(text: string): string | undefined {
+  if (text.length > 253) return 'must be no more than 253 characters';
+  return SUBDOMAIN.test(text)
+    ? undefined
+    : "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', " +
+        'and must start and end with an alphanumeric character';
+}
+
+/** A domain name may end in a dot. */
+export const explainDomain = (text: string): string | undefined =>
+  explainSubdomain(text.replace(/\.$/, ''));
+
+export const isAddressOrDomain = (text: string): boolean =>
+  parseAddress(text) !== undefined || explainDomain(text) === undefined;
+
+/** An element of noProxy: one dot may lead and one may trail a domain. */
+export const isNoProxyElement = (text: string): boolean =>
+  parseAddress(text) !== undefined ||
+  parseCidr(text) !== undefined ||
+  explainSubdomain(text.replace(/^\./, '').replace(/\.$/, '')) === undefined;
+
+type Source = {
+  readonly source?: string;
+  readonly mirrors?: readonly (string | undefined)[];
+  readonly sourcePolicy?: string;
+};
+
+const POLICIES = ['NeverContactSource', 'AllowContactingSource'];
+
+/** `imageDigestSources`, and `imageContentSources`, which has the same form. */
+export function checkImageSources(
+  report: Report,
+  list: string,
+  sources: readonly (Source | undefined)[] | undefined,
+): readonly DocumentProblem[] {
+  return (sources ?? []).flatMap((source, index) => {
+    const path = `${list}[${index}]`;
+    const { mirrors = [], sourcePolicy = '' } = source ?? {};
+    return [
+      ...checkRepository(report, `${path}.source`, source?.source),
+      ...mirrors.flatMap((mirror, at) => checkRepository(report, `${path}.mirrors[${at}]`, mirror)),
+      ...(sourcePolicy === '' ? [] : explainPolicy(sourcePolicy, mirrors.length)).map((problem) =>
+        report(`${path}.sourcePolicy`, problem),
+      ),
+    ];
+  });
+}
+
+function explainPolicy(policy: string, mirrors: number): readonly string[] {
+  const names = POLICIES.map((name) => `"${name}"`).join(' and ');
+  return [
+    ...(POLICIES.includes(policy) ? [] : [invalid(policy, `supported values are ${names}`)]),
+    ...(mirrors === 0
+      ? [invalid(policy, 'sourcePolicy cannot be configured without a mirror')]
+      : []),
+  ];
+}
+
+function checkRepository(report: Report, path: string, text = ''): readonly DocumentProblem[] {
+  const why = explainRepository(text);
+  return why === undefined ? [] : [report(path, invalid(text, why))];
+}
+
+const DOMAIN =
+  /^(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?$/;
+const PATH = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$/;
+const SUFFIX =
+  /(?::[\w][\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$/;
+
+/** Longer names are not valid (distribution's reference grammar). */
+const LONGEST_NAME = 255;
+
+/** What is wrong with a repository `registry/path`, or with a whole registry `registry[:port]`. */
+export function explainRepository(text: string): string | undefined {
+  const { domain, rest } = splitDomain(text);
+  const untagged = rest.split(/[:@]/, 1)[0] ?? '';
+  if (untagged !== untagged.toLowerCase()) {
+    return 'failed to parse: invalid reference format: repository name must be lowercase';
+  }
+  const suffix = SUFFIX.exec(rest)?.[0] ?? '';
+  const path = rest.slice(0, rest.length - suffix.length);
+  if (!isPath(path) || !isDomain(domain)) return 'failed to parse: invalid reference format';
+  // Docker's short names mean another repository than they say.
+  if (domain === undefined || domain === 'index.docker.io') return explainRegistry(text);
+  return suffix === '' ? undefined : 'must be repository--not reference';
+}
+
+/** What stands before the first slash is a registry only if it looks like one. */
+function splitDomain(text: string): { readonly domain?: string; readonly rest: string } {
+  const slash = text.indexOf('/');
+  const head = text.slice(0, Math.max(slash, 0));
+  const isDomain = /[.:A-Z]/.test(head) || head === 'localhost';
+  return isDomain ? { domain: head, rest: text.slice(slash + 1) } : { rest: text };
+}
+
+const isPath = (path: string): boolean => path.length <= LONGEST_NAME && PATH.test(path);
+
+const isDomain = (domain: string | undefined): boolean =>
+  domain === undefined || (domain.length <= LONGEST_NAME && DOMAIN.test(domain));
+
+function explainRegistry(text: string): string | undefined {
+  const host = text.replace(/:\d*$/, '');
+  if (parseAddress(host)) return undefined;
+  const why = explainSubdomain(host);
+  return why === undefined ? undefined : `the repository provided is invalid: ${why}`;
+}
+
+/** Mirrors for whose registry the pull secret has no entry: the nodes may be refused there. */
+export function warnOfMirrors(
+  report: Report,
+  sources: readonly (Source | undefined)[] | undefined,
+  hosts: ReadonlySet<string>,
+): readonly DocumentProblem[] {
+  return (sources ?? []).flatMap((source, index) =>
+    (source?.mirrors ?? []).flatMap((mirror = '', at) => {
+      const host = mirror.split('/', 1)[0] ?? '';
+      if (hosts.has(host) || hosts.has(mirror)) return [];
+      const path = `imageDigestSources[${index}].mirrors[${at}]`;
+      return [report(path, `the pull secret has no entry for the mirror's registry "${host}"`)];
+    }),
+  );
+}
+
+/** Both keys at once contradict each other. */
+export const explainBoth = (count: number): string =>
+  invalid(String(count), 'cannot set imageContentSources and imageDigestSources at the same time');

@@ -1,0 +1,168 @@
+import semver from 'semver';
+import type { DocumentProblem } from '../../base/errors.ts';
+import { parseCidr, type Cidr } from '../../base/ip-address.ts';
+import { mapOf, textOf } from '../../nmstate/values.ts';
+import { type Report, required } from '../../shape/report.ts';
+import type { WrittenInstallConfig } from '../documents.ts';
+
+/** A network of install-config.yaml, and where it stands. */
+export type NetworkEntry = {
+  readonly path: string;
+  readonly text: string;
+  /** Absent where the text is not a valid CIDR. */
+  readonly cidr?: Cidr;
+  /** Only of cluster networks: length of a node's prefix. */
+  readonly hostPrefix?: number;
+};
+
+/** The networks that are checked: as written, or the defaults where nothing is. */
+export type SiteNetworks = {
+  readonly networkType: string;
+  /** Where that is written, or would be. */
+  readonly networkTypePath: string;
+  readonly machine: readonly NetworkEntry[];
+  readonly service: readonly NetworkEntry[];
+  readonly cluster: readonly NetworkEntry[];
+  /** Where the user moved the join network of OVN-Kubernetes to. */
+  readonly join?: NetworkEntry;
+};
+
+type Written = NonNullable<WrittenInstallConfig['networking']>;
+
+/** Networks that OVN-Kubernetes keeps for itself; the first can be moved. */
+const INTERNAL = [
+  '100.64.0.0/16',
+  '100.88.0.0/16',
+  '169.254.0.0/17',
+  'fd98::/64',
+  'fd97::/64',
+  'fd69::/112',
+];
+
+/** Fills in what the installer takes for networks that are not written, deprecated keys included. */
+export function resolveNetworks(written: Written = {}): SiteNetworks {
+  const machine = listMachineNetworks(written);
+  const join = readJoinNetwork(written);
+  const { networkType = '', type = '' } = written;
+  const [key, kind] =
+    networkType === '' && type !== '' ? ['type', type] : ['networkType', networkType];
+  return {
+    networkType: kind === '' ? 'OVNKubernetes' : kind,
+    networkTypePath: `networking.${key}`,
+    machine:
+      machine.length > 0 ? machine : [createEntry('networking.machineNetwork', '10.0.0.0/16')],
+    service: listServiceNetworks(written),
+    cluster: listClusterNetworks(written),
+    ...(join && { join }),
+  };
+}
+
+/** Only what is written: an absent list stays absent on the ISO. */
+export function listMachineNetworks(written: Written = {}): readonly NetworkEntry[] {
+  const { machineNetwork = [], machineCIDR = '' } = written;
+  if (machineNetwork.length > 0) {
+    return machineNetwork.map((entry, at) =>
+      createEntry(`networking.machineNetwork[${at}].cidr`, entry?.cidr ?? ''),
+    );
+  }
+  return machineCIDR === '' ? [] : [createEntry('networking.machineCIDR', machineCIDR)];
+}
+
+function listServiceNetworks(written: Written): readonly NetworkEntry[] {
+  const { serviceNetwork = [], serviceCIDR = '' } = written;
+  if (serviceNetwork.length > 0) {
+    return serviceNetwork.map((text = '', at) =>
+      createEntry(`networking.serviceNetwork[${at}]`, text),
+    );
+  }
+  if (serviceCIDR !== '') return [createEntry('networking.serviceCIDR', serviceCIDR)];
+  return [createEntry('networking.serviceNetwork', '172.30.0.0/16')];
+}
+
+function listClusterNetworks(written: Written): readonly NetworkEntry[] {
+  const { clusterNetwork = [], clusterNetworks = [] } = written;
+  const [list, name] =
+    clusterNetwork.length > 0
+      ? [clusterNetwork, 'clusterNetwork']
+      : [clusterNetworks, 'clusterNetworks'];
+  if (list.length === 0) {
+    return [{ ...createEntry('networking.clusterNetwork', '10.128.0.0/14'), hostPrefix: 23 }];
+  }
+  return list.map((entry, at) => {
+    const network = createEntry(`networking.${name}[${at}].cidr`, entry?.cidr ?? '');
+    const width = network.cidr?.family === 6 ? 128 : 32;
+    const { hostPrefix = 0, hostSubnetLength = 0 } = entry ?? {};
+    const isOld = hostPrefix === 0 && hostSubnetLength !== 0;
+    return { ...network, hostPrefix: isOld ? width - hostSubnetLength : hostPrefix };
+  });
+}
+
+function createEntry(path: string, text: string): NetworkEntry {
+  const cidr = parseCidr(text);
+  return { path, text, ...(cidr && { cidr }) };
+}
+
+/** What OVN-Kubernetes keeps for itself, with its join network where the user moved it to. */
+export function listInternalNetworks({ join }: SiteNetworks): readonly Cidr[] {
+  const texts = join ? [join.text, ...INTERNAL.slice(1)] : INTERNAL;
+  return texts.map(parseCidr).filter((cidr) => cidr !== undefined);
+}
+
+function readJoinNetwork({ ovnKubernetesConfig }: Written): NetworkEntry | undefined {
+  const ipv4 = mapOf(mapOf(ovnKubernetesConfig)['ipv4']);
+  const text = textOf(ipv4['internalJoinSubnet']) ?? '';
+  const path = 'networking.ovnKubernetesConfig.ipv4.internalJoinSubnet';
+  return text === '' ? undefined : createEntry(path, text);
+}
+
+/** The first seed whose node compares its machine networks with those of the seed. */
+const FIRST_COMPARED = '4.20.0-0';
+
+type Seed = {
+  /** `X.Y` or `X.Y.Z`; absent where nobody said it. */
+  readonly seedVersion?: string;
+};
+
+/**
+ * A machine network is what the node chooses its addresses by. It stops without one when it has a
+ * proxy, for which it computes noProxy, and from 4.20 on always (lifecycle-agent, post-pivot).
+ */
+export function checkMachineNetwork(
+  report: Report,
+  written: WrittenInstallConfig,
+  seed: Seed,
+): readonly DocumentProblem[] {
+  const why = explainNeed(written, seed);
+  return why === undefined ? [] : [reportMissing(report, required(why))];
+}
+
+/** Older nodes take the first address that they find. */
+export function warnOfMachineNetwork(
+  report: Report,
+  written: WrittenInstallConfig,
+  seed: Seed,
+): readonly DocumentProblem[] {
+  if (hasNetworks(written) || explainNeed(written, seed) !== undefined) return [];
+  const problem =
+    'no machineNetwork is written: the node cannot tell which of its addresses to use, ' +
+    'and stops if its seed is 4.20 or later';
+  return [reportMissing(report, problem)];
+}
+
+function explainNeed(written: WrittenInstallConfig, { seedVersion }: Seed): string | undefined {
+  if (hasNetworks(written)) return undefined;
+  if (written.proxy) return 'with a proxy the node stops without machineNetwork';
+  const seed = semver.coerce(seedVersion ?? '');
+  return seed && semver.gte(seed, FIRST_COMPARED)
+    ? `nodes of a seed ${seedVersion ?? ''} stop without machineNetwork`
+    : undefined;
+}
+
+const hasNetworks = ({ networking }: WrittenInstallConfig): boolean =>
+  listMachineNetworks(networking).length > 0;
+
+const reportMissing = (report: Report, problem: string): DocumentProblem =>
+  report('networking', problem, {
+    shownPath: 'networking.machineNetwork',
+    hint: 'write the networks that the node has its addresses in',
+  });

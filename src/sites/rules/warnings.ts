@@ -1,0 +1,137 @@
+import type { DocumentProblem } from '../../base/errors.ts';
+import { warnOfNetworkConfig } from '../../nmstate/check.ts';
+import type { Report } from '../../shape/report.ts';
+import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../documents.ts';
+import { listPullSecretHosts, readTrustBundle } from './credentials.ts';
+import { warnOfMirrors } from './images.ts';
+import { warnOfMachinePools } from './machine-pools.ts';
+import { warnOfMachineNetwork } from './networks.ts';
+
+const DAY = 24 * 3600 * 1000;
+/** A certificate with less time left is worth a word. */
+const SOON = 30 * DAY;
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** What is allowed in install-config.yaml and yet seldom meant. */
+export function warnOfInstallConfig(
+  report: Report,
+  written: WrittenInstallConfig,
+  options: {
+    /** Seconds since 1970. */
+    readonly epoch: number;
+    readonly seedVersion?: string;
+  },
+): readonly DocumentProblem[] {
+  const { pullSecret = '', imageDigestSources } = written;
+  return [
+    ...warnOfMachineNetwork(report, written, options),
+    ...warnOfDomain(report, written.baseDomain),
+    ...warnOfPolicy(report, written.additionalTrustBundlePolicy),
+    ...warnOfMachinePools(report, written),
+    ...warnOfMirrors(report, imageDigestSources, listPullSecretHosts(pullSecret)),
+    ...warnOfCertificates(report, written.additionalTrustBundle, options.epoch * 1000),
+    ...warnOfIgnored(report, written),
+  ];
+}
+
+function warnOfDomain(report: Report, domain = ''): readonly DocumentProblem[] {
+  if (!domain.endsWith('.')) return [];
+  const problem = `"${domain}" ends in a dot, and so will the names that the node makes of it`;
+  return [report('baseDomain', problem, { hint: `write "${domain.slice(0, -1)}"` })];
+}
+
+function warnOfPolicy(report: Report, policy = ''): readonly DocumentProblem[] {
+  if (policy === '' || policy === 'Proxyonly') return [];
+  const problem = `${policy} is said to be ignored, but the cluster will trust the bundle everywhere`;
+  return [
+    report('additionalTrustBundlePolicy', problem, { shownPath: 'AdditionalTrustBundlePolicy' }),
+  ];
+}
+
+function warnOfCertificates(report: Report, bundle = '', now: number): readonly DocumentProblem[] {
+  return readTrustBundle(bundle).certificates.flatMap(({ subject, notBefore, notAfter }, index) => {
+    const at = (time: number): string => new Date(time).toISOString();
+    const who = `certificate ${index + 1} (${subject})`;
+    const why =
+      (notAfter < now && `expired at ${at(notAfter)}`) ||
+      (notAfter < now + SOON && `expires soon, at ${at(notAfter)}`) ||
+      (notBefore > now && `is not valid before ${at(notBefore)}`);
+    return why === false ? [] : [report('additionalTrustBundle', `${who} ${why}`)];
+  });
+}
+
+/** Keys whose values a seed has already decided. */
+function warnOfIgnored(
+  report: Report,
+  {
+    fips,
+    cpuPartitioningMode = 'None',
+    imageContentSources = [],
+    capabilities,
+  }: WrittenInstallConfig,
+): readonly DocumentProblem[] {
+  const seed = 'is ignored: the seed image has decided it';
+  return [
+    ...(fips === true ? [report('fips', seed)] : []),
+    ...(cpuPartitioningMode === 'None' ? [] : [report('cpuPartitioningMode', seed)]),
+    ...(capabilities ? [report('capabilities', seed)] : []),
+    ...(imageContentSources.length === 0
+      ? []
+      : [
+          report('imageContentSources', 'does not reach the node', {
+            hint: 'write imageDigestSources instead',
+          }),
+        ]),
+  ];
+}
+
+/** What is allowed in image-based-config.yaml and yet seldom meant. */
+export function warnOfImageBasedConfig(
+  report: Report,
+  written: WrittenImageBasedConfig,
+): readonly DocumentProblem[] {
+  const { hostname = '', additionalNTPSources = [], cluster_id: id = '' } = written;
+  return [
+    ...warnOfHostname(report, hostname),
+    ...(additionalNTPSources.length > 0
+      ? []
+      : [
+          report('additionalNTPSources', 'no NTP source is given; the public pool alone is asked', {
+            hint: 'certificates are not valid yet on a node whose clock is behind',
+          }),
+        ]),
+    ...(id === '' || UUID.test(id) ? [] : [report('cluster_id', 'not a valid UUID')]),
+    ...warnOfLabels(report, written.nodeLabels),
+    ...warnOfNetworkConfig(report, written.networkConfig),
+  ];
+}
+
+function warnOfHostname(report: Report, hostname: string): readonly DocumentProblem[] {
+  if (hostname === '') return [report('hostname', 'no hostname is given: the node keeps its own')];
+  if (/^localhost(?:\.|$)/i.test(hostname)) {
+    const problem = `"${hostname}" counts as no hostname: the node keeps its own, newer nodes stop`;
+    return [report('hostname', problem)];
+  }
+  return hostname === hostname.toLowerCase()
+    ? []
+    : [report('hostname', `the node will be called "${hostname.toLowerCase()}"`)];
+}
+
+const LABEL_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
+const LABEL_PREFIX = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+
+function warnOfLabels(
+  report: Report,
+  labels: Readonly<Record<string, string>> = {},
+): readonly DocumentProblem[] {
+  return Object.entries(labels).flatMap(([key, value]) => {
+    const slash = key.indexOf('/');
+    const prefix = key.slice(0, Math.max(slash, 0));
+    const isKey = LABEL_NAME.test(key.slice(slash + 1)) && (slash < 0 || LABEL_PREFIX.test(prefix));
+    const isValue = value === '' || LABEL_NAME.test(value);
+    if (isKey && isValue) return [];
+    const what = isKey ? `value ${JSON.stringify(value)}` : `key ${JSON.stringify(key)}`;
+    return [report('nodeLabels', `Kubernetes will refuse the label with ${what}`)];
+  });
+}

@@ -1,0 +1,284 @@
+import { readFile, stat } from 'node:fs/promises';
+import { ConfigError, isError } from '../../base/errors.ts';
+import { append } from '../../base/lists.ts';
+import { formatSize } from '../../base/text/words.ts';
+import { readTemplateFolder, type TemplateFile, type TemplateFolder } from './folder.ts';
+import { findContextFault, normalizeValue } from './holes.ts';
+import {
+  MAX_FILE,
+  MAX_TABLE,
+  REFUSED,
+  type MemberSource,
+  type SiteList,
+  type SiteMember,
+  type SiteProblem,
+  type TableProblem,
+  type TableRow,
+  type Table,
+  findLabelFault,
+  foldName,
+  groupByFold,
+  printable,
+} from './list.ts';
+import { listMembers } from './members.ts';
+import { readCsvTable, readYamlTable } from './tables.ts';
+import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './template.ts';
+
+export type FillOptions = { readonly template: string; readonly signal: AbortSignal };
+
+type Filling = {
+  readonly path: string;
+  readonly folder: TemplateFolder;
+  /** Columns that the template has a hole for, with the first hole. */
+  readonly wanted: ReadonlyMap<string, { readonly shownAs: string; readonly line: number }>;
+  /** All holes in texts, with their files. */
+  readonly holes: readonly { readonly file: string; readonly hole: Hole }[];
+  readonly problems: SiteProblem[];
+};
+
+/**
+ * The sites of a table, each made of the template folder and one row. A hole without a column and a
+ * column without a hole stop all; a row without what others have stops only itself. The column `name`
+ * names the site and needs no hole.
+ *
+ * @throws ConfigError `sites.unreadable`, `sites.too-large`, `sites.not-utf8`
+ */
+export async function readFilled(
+  path: string,
+  { template, signal }: FillOptions,
+): Promise<SiteList> {
+  const folder = await readTemplateFolder(template, signal);
+  const { rows, rowProblems, tableProblems, headerLine } = await readTable(path, signal);
+  const filling: Filling = {
+    path,
+    folder,
+    wanted: findWanted(folder),
+    holes: folder.files.flatMap(({ shownAs, content }) =>
+      holesOf(content).map((hole) => ({ file: shownAs.slice(shownAs.lastIndexOf('/') + 1), hole })),
+    ),
+    problems: [...folder.problems],
+  };
+  for (const problem of tableProblems) report(filling, problem, '');
+  for (const problem of rowProblems) report(filling, problem, labelOf(problem.line));
+  const isUsable = tableProblems.length === 0 && !folder.problems.some(isError);
+  const common =
+    isUsable && rows.length > 0 && checkColumns(filling, rows, headerLine ?? rows[0]?.line);
+  const usable = common ? checkRows(filling, rows, common) : new Map<string, TableRow>();
+  return toList(filling, usable);
+}
+
+/** A row without a usable name is counted by its line. */
+const labelOf = (line: number): string => `line ${line}`;
+
+function report({ path, problems }: Filling, { line, problem }: TableProblem, name: string): void {
+  problems.push({ ...REFUSED, name, file: path, line, problem });
+}
+
+function findWanted({ files }: TemplateFolder): Filling['wanted'] {
+  const wanted = new Map<string, { shownAs: string; line: number }>();
+  for (const { name, content, shownAs } of files) {
+    for (const { column, line } of [...holesOf(name), ...holesOf(content)]) {
+      if (!wanted.has(column)) wanted.set(column, { shownAs, line });
+    }
+  }
+  return wanted;
+}
+
+/** The columns that every row has, or nothing where the table does not fit the template. */
+function checkColumns(
+  filling: Filling,
+  rows: readonly TableRow[],
+  line = 1,
+): ReadonlySet<string> | undefined {
+  const all = new Set(rows.flatMap(({ cells }) => [...cells.keys()]));
+  const common = new Set([...all].filter((column) => rows.every(({ cells }) => cells.has(column))));
+  const before = filling.problems.length;
+  for (const [column, { shownAs, line }] of filling.wanted) {
+    if (all.has(column)) continue;
+    const problem = `hole "${column}" has no column${suggest(column, all)}`;
+    filling.problems.push({ ...REFUSED, name: '', file: shownAs, line, problem });
+  }
+  for (const column of common)
+    if (!isUsed(filling, column))
+      report(filling, { line, problem: unusedText(filling, column) }, '');
+  if (!all.has('name'))
+    report(
+      filling,
+      { line, problem: `there is no column "name", which names the site${suggest('name', all)}` },
+      '',
+    );
+  return filling.problems.length === before ? common : undefined;
+}
+
+const isUsed = ({ wanted }: Filling, column: string): boolean =>
+  column === 'name' || wanted.has(column);
+
+const unusedText = ({ wanted }: Filling, column: string): string =>
+  `column "${column}" has no hole in the template${suggest(column, wanted.keys())}`;
+
+function checkRows(
+  filling: Filling,
+  rows: readonly TableRow[],
+  common: ReadonlySet<string>,
+): Map<string, TableRow> {
+  const twins = groupByFold(rows, ({ cells }) => cells.get('name') ?? '');
+  const labels = labelRows(twins);
+  const usable = new Map<string, TableRow>();
+  for (const row of rows) {
+    const name = row.cells.get('name') ?? '';
+    const faults = [...findNameFaults(row, twins), ...findCellFaults(filling, row, common)];
+    const label = labels.get(row) ?? printable(name);
+    for (const problem of faults) report(filling, { line: row.line, problem }, label);
+    if (faults.length > 0) continue;
+    const { names, problems } = listMembers(fill(filling, row));
+    append(filling.problems, problems);
+    if (names.length > 0) usable.set(name, row);
+  }
+  return usable;
+}
+
+/** Of rows with one name the first has it, and the others their lines: each is counted. */
+function labelRows(twins: ReadonlyMap<string, readonly TableRow[]>): ReadonlyMap<TableRow, string> {
+  const labels = new Map<TableRow, string>();
+  for (const [folded, [, ...others]] of twins) {
+    for (const row of folded === '' ? (twins.get(folded) ?? []) : others) {
+      const name = printable(row.cells.get('name') ?? '');
+      labels.set(row, name === '' ? labelOf(row.line) : `${name} (${labelOf(row.line)})`);
+    }
+  }
+  return labels;
+}
+
+function findNameFaults(
+  { line, cells }: TableRow,
+  twins: ReadonlyMap<string, readonly TableRow[]>,
+): string[] {
+  const name = cells.get('name');
+  if (name === undefined) return ['has no "name"'];
+  const fault = findLabelFault(name);
+  if (fault !== undefined) return [`site name "${printable(name)}" ${fault}`];
+  const twin = twins.get(foldName(name))?.find((other) => other.line !== line);
+  if (!twin) return [];
+  const sameness = twin.cells.get('name') === name ? '' : ', but for case';
+  return [`site name "${name}" is also in line ${twin.line}${sameness}`];
+}
+
+function findCellFaults(
+  filling: Filling,
+  { cells }: TableRow,
+  common: ReadonlySet<string>,
+): string[] {
+  const faults: string[] = [];
+  for (const [column, text] of cells) {
+    const fault = findValueFault(text) ?? findHoleFault(filling, column, text);
+    if (fault !== undefined) faults.push(`value of "${column}" ${fault}`);
+    if (!common.has(column) && !isUsed(filling, column)) faults.push(unusedText(filling, column));
+  }
+  for (const column of filling.wanted.keys()) {
+    if (!cells.has(column)) faults.push(`has no "${column}", which the template needs`);
+  }
+  return faults;
+}
+
+/** The value itself is not told: it may be a password. */
+function findHoleFault({ holes }: Filling, column: string, text: string): string | undefined {
+  const value = normalizeValue(text);
+  for (const { file, hole } of holes) {
+    if (hole.column !== column || !hole.context) continue;
+    const fault = findContextFault(value, hole.context, hole.indent);
+    if (fault !== undefined)
+      return `${fault}: put the hole in line ${hole.line} of ${file} in double quotes`;
+  }
+  return undefined;
+}
+
+function fill({ path, folder }: Filling, row: TableRow): MemberSource {
+  const shownAs = `${path}:${row.line}`;
+  return {
+    shownAs,
+    rootName: row.cells.get('name') ?? '',
+    members: folder.files.map((file) => fillFile(file, row, shownAs)),
+    close: () => Promise.resolve(),
+  };
+}
+
+function fillFile(
+  { name, content, size, directory }: TemplateFile,
+  { cells }: TableRow,
+  shownAs: string,
+): SiteMember {
+  const path = fillTemplate(name, cells);
+  const isOneName = holesOf(name).every(({ column }) => !cells.get(column)?.includes('/'));
+  return {
+    path,
+    kind: isOneName ? 'file' : { other: 'has a "/" in what is put into its name' },
+    size,
+    directory,
+    read: () => Promise.resolve(fillContent(content, cells, `${shownAs}/${printable(path)}`)),
+  };
+}
+
+function fillContent(
+  content: TemplateFile['content'],
+  cells: ReadonlyMap<string, string>,
+  shownAs: string,
+): Uint8Array {
+  const bytes = new TextEncoder().encode(fillTemplate(content, cells));
+  if (bytes.length <= MAX_FILE) return bytes;
+  const sizes = `${shownAs} has ${formatSize(bytes.length)}, and a file may have ${formatSize(MAX_FILE)}`;
+  throw new ConfigError('sites.too-large', sizes);
+}
+
+/** Problems of the template come first, those of the table in the order of its lines. */
+function sortRows({ path, problems }: Filling): readonly SiteProblem[] {
+  const isRow = ({ file }: SiteProblem): boolean => file === path;
+  const rows = problems.filter(isRow).toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
+  return [...problems.filter((problem) => !isRow(problem)), ...rows];
+}
+
+function toList(filling: Filling, usable: ReadonlyMap<string, TableRow>): SiteList {
+  return {
+    names: [...usable.keys()],
+    problems: sortRows(filling),
+    async open(name) {
+      const row = usable.get(name);
+      if (!row)
+        throw new ConfigError('sites.unknown-name', `there is no site "${printable(name)}"`);
+      return listMembers(fill(filling, row)).open(name);
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/**
+ * Reads a table of sites: comma-separated values (RFC 4180; also with `;` or tabs) with a header row,
+ * or YAML, a list of mappings or a mapping from name to mapping.
+ *
+ * @throws ConfigError `sites.unreadable`, `sites.too-large`, `sites.not-utf8`
+ */
+async function readTable(path: string, signal: AbortSignal): Promise<Table> {
+  const text = decodeTable(path, await readBytes(path, signal));
+  if (/\.tsv$/i.test(path)) return readCsvTable(text, '\t');
+  return /\.csv$/i.test(path) ? readCsvTable(text) : readYamlTable(text);
+}
+
+async function readBytes(path: string, signal: AbortSignal): Promise<Buffer> {
+  const { size } = await stat(path);
+  if (size > MAX_TABLE) {
+    const sizes = `${path} has ${formatSize(size)}, and a table may have ${formatSize(MAX_TABLE)}`;
+    throw new ConfigError('sites.too-large', sizes, { hint: 'split the table' });
+  }
+  return readFile(path, { signal });
+}
+
+/** A byte order mark is dropped by the decoder. */
+function decodeTable(path: string, bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new ConfigError('sites.not-utf8', `table ${path} is not UTF-8`, {
+      cause,
+      hint: 'save it as "CSV UTF-8"',
+    });
+  }
+}

@@ -1,0 +1,267 @@
+import { ConfigError, isError } from '../../base/errors.ts';
+import { append, withoutUndefined } from '../../base/lists.ts';
+import { formatSize } from '../../base/text/words.ts';
+import type { SiteFile, SiteInput } from '../site.ts';
+import {
+  MAX_FILE,
+  MAX_SITE,
+  refuseTotal,
+  REFUSED,
+  UNUSED,
+  type MemberSource,
+  type SiteList,
+  type SiteMember,
+  type SiteProblem,
+  findLabelFault,
+  foldName,
+  groupByFold,
+  isIgnored,
+  parseMemberPath,
+  printable,
+} from './list.ts';
+
+export const CONFIG_FILES = ['install-config.yaml', 'image-based-config.yaml'] as const;
+const MANIFESTS = 'extra-manifests';
+/** ISO writers of installers cut longer names. */
+const MAX_MANIFEST_NAME = 30;
+
+/** A member inside its site: the path starts below the site's folder. */
+type Placed = { readonly path: string; readonly shownAs: string; readonly member: SiteMember };
+
+type Found = {
+  readonly name: string;
+  readonly shownAs: string;
+  /** By folded path, to find what appears twice; folders are not in it. */
+  readonly seen: Map<string, string>;
+  readonly files: Placed[];
+  readonly unused: Set<string>;
+  readonly problems: SiteProblem[];
+};
+
+type Parsed = {
+  readonly components: readonly string[];
+  readonly refusal?: string;
+  readonly member: SiteMember;
+};
+
+/**
+ * Sorts what is in a folder or an archive into sites. A site stands at the root (then the source is
+ * that one site), or in a folder of its own; in archives these may stand in one common top folder.
+ *
+ * @throws ConfigError `sites.too-large`
+ */
+export function listMembers(source: MemberSource): SiteList {
+  const problems: SiteProblem[] = [];
+  const found = new Map<string, Found>();
+  const parsed = source.members.flatMap(parseMember);
+  const place = createPlacing(source, parsed);
+  for (const entry of parsed) {
+    const { name, path } = place(entry.components);
+    const shownAs = `${source.shownAs}/${printable(entry.member.path)}`;
+    const refusal = findMemberFault(entry);
+    const isStray = name === '' || (path === '' && entry.member.kind === 'file');
+    if (isStray) append(problems, judgeStray(shownAs, refusal, entry.member));
+    else
+      addMember(
+        findOrCreate(found, name, source),
+        { path, shownAs, member: entry.member },
+        refusal,
+      );
+  }
+  for (const site of found.values()) finishSite(site);
+  refuseCollisions([...found.values()]);
+  return toList(source, [...found.values()], problems);
+}
+
+/** Of what is passed over, the folder remains in which it stands: an archive may not name it itself. */
+function parseMember(member: SiteMember): Parsed[] {
+  const { components, refusal } = parseMemberPath(member.path);
+  if (refusal !== undefined) return [{ components, refusal, member }];
+  const hidden = components.findIndex(isIgnored);
+  if (hidden === -1) return components.length === 0 ? [] : [{ components, member }];
+  const visible = components.slice(0, hidden);
+  return hidden === 0 ? [] : [{ components: visible, member: { ...member, kind: 'folder' } }];
+}
+
+type Place = (components: readonly string[]) => { readonly name: string; readonly path: string };
+
+function createPlacing(source: MemberSource, parsed: readonly Parsed[]): Place {
+  const good = parsed.filter(({ refusal }) => refusal === undefined);
+  const isConfig = ({ components }: Parsed, depth: number): boolean =>
+    components.length === depth &&
+    (CONFIG_FILES as readonly string[]).includes(components.at(-1) ?? '');
+  if (good.some((entry) => isConfig(entry, 1))) {
+    return (components) => ({ name: source.rootName, path: components.join('/') });
+  }
+  const tops = new Set(good.map(({ components }) => components[0]));
+  const hasTop =
+    tops.size === 1 &&
+    !good.some((entry) => isConfig(entry, 2)) &&
+    good.some((entry) => isConfig(entry, 3));
+  const skipped = hasTop ? 1 : 0;
+  return (components) => {
+    const [name = '', ...rest] = components.slice(skipped);
+    return name === '..' ? { name: '', path: '' } : { name, path: rest.join('/') };
+  };
+}
+
+function findMemberFault({ refusal, member }: Parsed): string | undefined {
+  if (refusal !== undefined) return refusal;
+  return typeof member.kind === 'object' ? member.kind.other : undefined;
+}
+
+/** Something beside the folders of the sites. */
+function judgeStray(
+  shownAs: string,
+  refusal: string | undefined,
+  member: SiteMember,
+): SiteProblem[] {
+  if (refusal !== undefined) return [{ ...REFUSED, name: '', file: shownAs, problem: refusal }];
+  if (member.kind === 'folder') return []; // the common top folder itself
+  return [{ ...UNUSED, name: '', file: shownAs, problem: 'belongs to no site' }];
+}
+
+function findOrCreate(found: Map<string, Found>, name: string, source: MemberSource): Found {
+  const known = found.get(name);
+  if (known) return known;
+  const shownAs =
+    name === source.rootName ? source.shownAs : `${source.shownAs}/${printable(name)}`;
+  const created = {
+    name,
+    shownAs,
+    seen: new Map<string, string>(),
+    files: [],
+    unused: new Set<string>(),
+    problems: [],
+  };
+  found.set(name, created);
+  return created;
+}
+
+function addMember(site: Found, placed: Placed, refusal: string | undefined): void {
+  const { path, shownAs, member } = placed;
+  const fault = refusal ?? (member.kind === 'folder' ? undefined : findTwin(site, path));
+  if (fault !== undefined) {
+    site.problems.push({ ...REFUSED, name: site.name, file: shownAs, problem: fault });
+  } else if (member.kind === 'folder') {
+    if (path !== '' && path !== MANIFESTS) site.unused.add(findUnusedTop(path));
+  } else if (isInput(path)) {
+    addFile(site, placed);
+  } else {
+    site.unused.add(findUnusedTop(path));
+  }
+}
+
+/** One warning for a folder, not one for each file in it. */
+function findUnusedTop(path: string): string {
+  const components = path.split('/');
+  return components.slice(0, components[0] === MANIFESTS ? 2 : 1).join('/');
+}
+
+function findTwin({ seen }: Found, path: string): string | undefined {
+  const twin = seen.get(foldName(path));
+  seen.set(foldName(path), path);
+  if (twin === undefined) return undefined;
+  return twin === path ? 'appears twice' : `appears twice: also as ${printable(twin)}`;
+}
+
+function addFile(site: Found, placed: Placed): void {
+  const { path, shownAs, member } = placed;
+  site.files.push(placed);
+  const report = (severity: SiteProblem['severity'], problem: string): number =>
+    site.problems.push({ ...REFUSED, severity, name: site.name, file: shownAs, problem });
+  if (member.size > MAX_FILE) {
+    report('error', `has ${formatSize(member.size)}, and a file may have ${formatSize(MAX_FILE)}`);
+  }
+  const { length } = path.slice(path.lastIndexOf('/') + 1);
+  if (length > MAX_MANIFEST_NAME) {
+    report(
+      'warning',
+      `has a name of ${length} characters: some readers cut it after ${MAX_MANIFEST_NAME}`,
+    );
+  }
+}
+
+/** What openshift-install would read; it does not look below `extra-manifests/`. */
+export const isInput = (path: string): boolean =>
+  (CONFIG_FILES as readonly string[]).includes(path) ||
+  /^extra-manifests\/[^/]+\.(yaml|yml|json)$/.test(path);
+
+function finishSite(site: Found): void {
+  const { name, shownAs, files, problems } = site;
+  const report = (problem: string): number =>
+    problems.push({ ...REFUSED, name, file: shownAs, problem });
+  const fault = findLabelFault(name);
+  if (fault !== undefined) report(`site name "${printable(name)}" ${fault}`);
+  const missing = CONFIG_FILES.filter((file) => !files.some(({ path }) => path === file));
+  if (missing.length > 0) report(`has no ${missing.join(' and no ')}`);
+  const size = sizeOf(site);
+  if (size > MAX_SITE)
+    report(`has ${formatSize(size)} of files, and a site may have ${formatSize(MAX_SITE)}`);
+  warnUnused(site);
+  files.sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+const sizeOf = ({ files }: Found): number =>
+  files.reduce((sum, { member }) => sum + member.size, 0);
+
+function warnUnused({ name, shownAs, unused, problems }: Found): void {
+  for (const path of unused) {
+    problems.push({
+      ...UNUSED,
+      name,
+      file: `${shownAs}/${printable(path)}`,
+      problem:
+        'is not used: inputs are install-config.yaml, image-based-config.yaml and *.yaml, *.yml, *.json in extra-manifests',
+    });
+  }
+}
+
+/** Neither of two is taken: nobody can tell which was meant. */
+function refuseCollisions(sites: readonly Found[]): void {
+  const byFold = groupByFold(sites, ({ name }) => name);
+  for (const group of byFold.values()) {
+    if (group.length < 2) continue;
+    const names = group.map(({ name }) => printable(name)).join(', ');
+    for (const { name, shownAs, problems } of group) {
+      problems.push({
+        ...REFUSED,
+        name,
+        file: shownAs,
+        problem: `site names differ only in case: ${names}`,
+      });
+    }
+  }
+}
+
+function toList(
+  source: MemberSource,
+  sites: readonly Found[],
+  strays: readonly SiteProblem[],
+): SiteList {
+  const sorted = [...sites].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const problems = [...strays, ...sorted.flatMap((site) => site.problems)];
+  const good = sorted.filter((site) => !site.problems.some(isError));
+  refuseTotal(
+    good.reduce((sum, site) => sum + sizeOf(site), 0),
+    source.shownAs,
+  );
+  const files = new Map(good.map((site) => [site.name, site.files]));
+  return {
+    names: [...files.keys()],
+    problems,
+    open: (name) => openSite(name, files.get(name)),
+    close: source.close,
+  };
+}
+
+async function openSite(name: string, placed: readonly Placed[] | undefined): Promise<SiteInput> {
+  if (!placed) throw new ConfigError('sites.unknown-name', `there is no site "${printable(name)}"`);
+  const files: SiteFile[] = [];
+  for (const { path, shownAs, member } of placed) {
+    const { directory } = member;
+    const bytes = await member.read();
+    files.push({ path, shownAs, bytes, ...withoutUndefined({ directory }) });
+  }
+  return { name, files };
+}

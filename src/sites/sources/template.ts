@@ -1,0 +1,153 @@
+import { LineCounter } from 'yaml';
+import { formatSize, appendSuggestion } from '../../base/text/words.ts';
+import { parseAllDocuments, findYamlExcess } from '../../shape/parse-text.ts';
+import {
+  findContexts,
+  type HoleContext,
+  indentLines,
+  normalizeValue,
+  writeValue,
+} from './holes.ts';
+import { MAX_FILE, printable } from './list.ts';
+
+/** A text with holes: `{{ column }}`, and `{{ '{{' }}` for two braces as they are. */
+export type Template = {
+  readonly parts: readonly (string | Hole)[];
+  /** Braces that are not a placeholder. Lines from 1. */
+  readonly faults: readonly { readonly line: number; readonly problem: string }[];
+};
+
+export type Hole = {
+  readonly column: string;
+  readonly line: number;
+  /** White space that its line begins with. */
+  readonly indent: string;
+  /** Where it stands in YAML; without it, values are put in as they are. */
+  readonly context?: HoleContext;
+};
+
+export const isColumnName = (text: string): boolean => /^[A-Za-z_][A-Za-z0-9_.-]*$/.test(text);
+
+const HOLE = /\{\{[ \t]*(?:('\{\{')|([^{}\r\n]*?))[ \t]*\}\}|\{\{/g;
+
+export function parseTemplate(text: string): Template {
+  const parts: (string | Hole)[] = [];
+  const faults: { line: number; problem: string }[] = [];
+  const position = { line: 1, at: 0 };
+  let end = 0;
+  for (const match of text.matchAll(HOLE)) {
+    const [whole, braces, column] = match;
+    const line = countLines(text, position, match.index);
+    parts.push(text.slice(end, match.index));
+    end = match.index + whole.length;
+    if (braces !== undefined) parts.push('{{');
+    else if (column !== undefined && isColumnName(column)) {
+      parts.push({ column, line, indent: indentAt(text, match.index) });
+    } else {
+      const problem = `"${printable(whole)}" is not a placeholder: write {{ column }}, or {{ '{{' }} for braces that are meant`;
+      faults.push({ line, problem });
+    }
+  }
+  parts.push(text.slice(end));
+  return { parts, faults };
+}
+
+/** Counts on from where it stopped the last time. */
+function countLines(text: string, position: { line: number; at: number }, index: number): number {
+  for (; position.at < index; position.at++) {
+    if (text.charCodeAt(position.at) === 10) position.line++;
+  }
+  return position.line;
+}
+
+function indentAt(text: string, index: number): string {
+  const start = text.lastIndexOf('\n', index - 1) + 1;
+  return /^[ \t]*/.exec(text.slice(start, index))?.[0] ?? '';
+}
+
+export const holesOf = ({ parts }: Template): readonly Hole[] =>
+  parts.filter((part) => typeof part === 'object');
+
+const PLACEHOLDER = 'hole';
+
+/** The same template, with what YAML makes of the places of its holes. JSON is YAML, too. */
+export function placeHoles(template: Template): Template {
+  const { parts, faults } = template;
+  const holes = holesOf(template);
+  if (holes.length === 0 || faults.length > 0) return template;
+  const words = parts.map((part) => (typeof part === 'string' ? part : PLACEHOLDER));
+  const text = words.join('');
+  const broken = findSyntaxFault(text);
+  if (broken) return { parts, faults: [broken] };
+  let at = 0;
+  const places = words.map((word) => ({ start: at, end: (at += word.length) }));
+  const contexts = findContexts(
+    text,
+    places.filter((_, index) => typeof parts[index] === 'object'),
+  );
+  const placed = new Map(holes.map((hole, index) => [hole, contexts[index]]));
+  return {
+    parts: parts.map((part) => {
+      const context = typeof part === 'string' ? undefined : placed.get(part);
+      return typeof part === 'object' && context ? { ...part, context } : part;
+    }),
+    faults: holes
+      .filter((hole) => !placed.get(hole))
+      .map(({ column, line }) => ({ line, problem: `hole "${column}" is in no text of the YAML` })),
+  };
+}
+
+function findSyntaxFault(text: string): Template['faults'][number] | undefined {
+  const lineCounter = new LineCounter();
+  const excess = findYamlExcess(text, lineCounter);
+  if (excess) {
+    const { line } = lineCounter.linePos(excess.offset);
+    return { line, problem: `is not YAML: ${excess.message}` };
+  }
+  const documents = parseAllDocuments(text, {
+    uniqueKeys: false,
+    prettyErrors: false,
+    lineCounter,
+    logLevel: 'silent',
+  });
+  const [error] = 'empty' in documents ? [] : documents.flatMap(({ errors }) => errors);
+  if (!error) return undefined;
+  const reason = error.code.toLowerCase().replaceAll('_', ' ');
+  return {
+    line: lineCounter.linePos(error.pos[0]).line,
+    problem: `is not YAML with a word in place of each hole: ${reason}`,
+  };
+}
+
+/**
+ * Puts the texts of one row into the holes, so that each stays the text that it is: escaped in
+ * quotes, and in a `|` or on a line of its own with the indentation of the hole's line before every
+ * line. Line breaks at its end are dropped. What was put in is not searched for holes.
+ */
+export function fillTemplate({ parts }: Template, cells: ReadonlyMap<string, string>): string {
+  return parts
+    .map((part) => (typeof part === 'string' ? part : fillHole(part, cells.get(part.column) ?? '')))
+    .join('');
+}
+
+function fillHole({ context, indent }: Hole, text: string): string {
+  const value = normalizeValue(text);
+  return context ? writeValue(value, context, indent) : indentLines(value, indent);
+}
+
+/** What must not be put into YAML (1.2.2, 5.1), or undefined. Tabs and line breaks may. */
+export function findValueFault(text: string): string | undefined {
+  // eslint-disable-next-line no-control-regex -- they are what is looked for
+  if (/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]/.test(text)) return 'has control characters';
+  if (/\p{Surrogate}/u.test(text)) return 'has half a surrogate pair';
+  if (text.length > MAX_FILE) return `is too long: a file may have ${formatSize(MAX_FILE)}`;
+  return undefined;
+}
+
+/** `: did you mean "x"?`, or nothing. */
+export const suggest = (word: string, candidates: Iterable<string>): string =>
+  appendSuggestion(
+    word,
+    [...candidates].filter((candidate) => candidate !== word),
+    ': ',
+  );

@@ -1,0 +1,196 @@
+import type { FileHandle } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { promisify } from 'node:util';
+import { crc32, inflateRaw } from 'node:zlib';
+import {
+  Entry,
+  fromRandomAccessReaderPromise,
+  getFileNameLowLevel,
+  RandomAccessReader,
+  type ZipFile,
+} from 'yauzl';
+import { openToRead } from '../../base/disk/open-file.ts';
+import { ConfigError, SealiftError } from '../../base/errors.ts';
+import {
+  type MemberSource,
+  type SiteMember,
+  MAX_FILE,
+  refuseManyMembers,
+  printable,
+} from './list.ts';
+
+/** What is kept of a member: an Entry as yauzl makes it holds three buffers of a kilobyte. */
+type Kept = Pick<
+  Entry,
+  | 'compressedSize'
+  | 'uncompressedSize'
+  | 'compressionMethod'
+  | 'crc32'
+  | 'relativeOffsetOfLocalHeader'
+>;
+
+type Archive = { readonly path: string; readonly file: FileHandle; readonly zip: ZipFile };
+
+const inflate = promisify(inflateRaw);
+
+/**
+ * The members of a .zip (APPNOTE 6.3.10, with zip64), stored or deflated. Only the central directory
+ * is read; contents are when they are asked for.
+ *
+ * @throws ConfigError `sites.damaged`, `sites.too-large`
+ */
+export async function readZip(path: string, signal: AbortSignal): Promise<MemberSource> {
+  const file = await openToRead(path);
+  try {
+    const members = await readDirectory({ path, file, zip: await openZip(path, file) }, signal);
+    return {
+      shownAs: path,
+      rootName: basename(path).replace(/\.zip$/i, ''),
+      members,
+      close: () => file.close(),
+    };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** Names are decoded here, not by yauzl, which gives up the whole archive for one that is bad. */
+async function openZip(path: string, file: FileHandle): Promise<ZipFile> {
+  const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
+  try {
+    const { size } = await file.stat();
+    return await fromRandomAccessReaderPromise(new FileReader(file), size, options);
+  } catch (cause) {
+    throw damagedError(path, cause);
+  }
+}
+
+/** That of yauzl throws outside of every promise where an archive names a place above 2^53. */
+class FileReader extends RandomAccessReader {
+  readonly #file: FileHandle;
+
+  constructor(file: FileHandle) {
+    super();
+    this.#file = file;
+  }
+
+  // eslint-disable-next-line max-params -- as yauzl calls it
+  override read(
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+    callback: (error: Error | null, bytesRead?: number) => void,
+  ): void {
+    this.#file.read(buffer, offset, length, position).then(({ bytesRead }) => {
+      callback(null, bytesRead);
+    }, callback);
+  }
+}
+
+async function readDirectory(archive: Archive, signal: AbortSignal): Promise<SiteMember[]> {
+  const { path, file, zip } = archive;
+  refuseManyMembers(zip.entryCount, path);
+  const members: SiteMember[] = [];
+  let packed = 0;
+  try {
+    for await (const entry of zip.eachEntry()) {
+      signal.throwIfAborted();
+      members.push(toMember(archive, entry));
+      packed += entry.compressedSize;
+    }
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw damagedError(path, cause);
+  }
+  if (packed > (await file.stat()).size) throw overlapError(path);
+  return members;
+}
+
+function toMember(archive: Archive, entry: Entry): SiteMember {
+  const path = getFileNameLowLevel(
+    entry.generalPurposeBitFlag,
+    entry.fileNameRaw,
+    entry.extraFields,
+    true,
+  );
+  const { compressedSize, uncompressedSize, compressionMethod, relativeOffsetOfLocalHeader } =
+    entry;
+  const kept = {
+    compressedSize,
+    uncompressedSize,
+    compressionMethod,
+    crc32: entry.crc32,
+    relativeOffsetOfLocalHeader,
+  };
+  return {
+    path,
+    kind: kindOf(entry, path),
+    size: uncompressedSize,
+    read: () => readContent(archive, kept, path),
+  };
+}
+
+/** APPNOTE 4.4.15: the upper half of the attributes is a Unix mode where one packed it. */
+function kindOf(entry: Entry, path: string): SiteMember['kind'] {
+  const type = (entry.externalFileAttributes >>> 16) & 0o170000;
+  if (type === 0o120000) return { other: 'is a symbolic link' };
+  if (![0, 0o100000, 0o040000].includes(type)) return { other: 'is a device, a pipe or a socket' };
+  if (path.endsWith('/') || type === 0o040000) return 'folder';
+  if (entry.isEncrypted()) return { other: 'is encrypted' };
+  if (entry.compressionMethod === 0 || entry.compressionMethod === 8) return 'file';
+  return { other: `is compressed by method ${entry.compressionMethod}, and only deflate is read` };
+}
+
+async function readContent(archive: Archive, kept: Kept, path: string): Promise<Uint8Array> {
+  const shownAs = `${archive.path}/${printable(path)}`;
+  // Deflate adds at most 5 bytes to 16 KiB (RFC 1951 3.2.4), so this is never an honest file.
+  if (kept.compressedSize > 2 * MAX_FILE)
+    throw damagedMember(shownAs, 'it is larger packed than unpacked');
+  try {
+    const packed = await readPacked(archive, kept, shownAs);
+    const bytes = kept.compressionMethod === 0 ? packed : await unpack(packed, kept);
+    if (bytes.length !== kept.uncompressedSize) {
+      throw damagedMember(
+        shownAs,
+        `it should have ${kept.uncompressedSize} bytes, but has ${bytes.length}`,
+      );
+    }
+    if (crc32(bytes) !== kept.crc32) throw damagedMember(shownAs, 'its checksum is wrong');
+    return bytes;
+  } catch (cause) {
+    if (cause instanceof SealiftError) throw cause;
+    throw damagedMember(shownAs, (cause as Error).message, cause);
+  }
+}
+
+/** Stops where the declared size is passed. */
+const unpack = (packed: Uint8Array, { uncompressedSize }: Kept): Promise<Buffer> =>
+  inflate(packed, { maxOutputLength: Math.max(1, uncompressedSize) });
+
+async function readPacked({ zip, file }: Archive, kept: Kept, shownAs: string): Promise<Buffer> {
+  const entry = Object.assign(new Entry(), kept);
+  const { fileDataStart } = await zip.readLocalFileHeaderPromise(entry, { minimal: true });
+  const packed = Buffer.alloc(kept.compressedSize);
+  const { bytesRead } = await file.read(packed, 0, packed.length, fileDataStart);
+  if (bytesRead !== packed.length) throw damagedMember(shownAs, 'the archive ends inside it');
+  return packed;
+}
+
+const damagedMember = (shownAs: string, reason: string, cause?: unknown): ConfigError =>
+  new ConfigError('sites.damaged', `${shownAs} cannot be unpacked: ${reason}`, {
+    cause,
+    hint: 'make the archive again',
+  });
+
+const damagedError = (path: string, cause: unknown): ConfigError =>
+  new ConfigError('sites.damaged', `${path} is not a complete .zip: ${(cause as Error).message}`, {
+    cause,
+    hint: 'make the archive again',
+  });
+
+const overlapError = (path: string): ConfigError =>
+  new ConfigError('sites.too-large', `${path} has members that share the same bytes`, {
+    hint: 'do not use this archive: it is made to unfold without end',
+  });

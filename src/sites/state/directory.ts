@@ -1,0 +1,159 @@
+import { linkSync, readdirSync, readFileSync } from 'node:fs';
+import { readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  makeDirectory,
+  readFileIfPresent,
+  syncDirectory,
+  unlessAbsent,
+  writeFileAtomic,
+} from '../../base/disk/files.ts';
+import { withLock } from '../../base/disk/lease.ts';
+import { openOwnDirectory, readOwnFile } from '../../base/disk/open-file.ts';
+import { isErrno } from '../../base/errors.ts';
+import { maxOf } from '../../base/lists.ts';
+import { indexGenerations, placesOf, stateDirectoryOf, type SitePlaces } from './generations.ts';
+
+const README = `This folder is the state of "sealift config-iso build": it has the private keys, ids and passwords
+of every cluster whose configuration ISO is in the folder above.
+
+Keep it. A site's keys are its cluster's identity: without them, an ISO that is made again no longer
+fits a cluster that is deployed, and its kubeconfig opens nothing.
+Keep it private. Never publish it, never commit it, and copy it only where the ISOs may go as well.
+
+  NAME.1.json, NAME.2.json   generations of a site's identity; a file is never changed or removed
+  NAME.order.json            in which order they were used, where that is not their own order
+  NAME.made.json             what the files of the site were made from, by digest
+  NAME.lost-1.*              what was left of an identity that no generation has, before it was replaced
+
+"sealift config-iso generations NAME --out FOLDER" lists the generations of a site.
+`;
+
+export const readmeOf = (state: string): string => join(state, 'README');
+
+/** Of any version; absent counts too. */
+export const isOurReadme = async (state: string): Promise<boolean> =>
+  (await readOwnFile(readmeOf(state)))
+    ?.toString('utf8')
+    .startsWith('This folder is the state of "sealift config-iso build"') ?? true;
+
+const STATE_FILE =
+  /^(?:[a-z0-9-]+\.(?:(?:[1-9]\d*|order|made)\.json|lost-\d+\.)|rotation\.marker|build\.lock|README\.)/;
+
+/** Whether a build gives a file such a name, while it writes it or when it is complete. */
+export const isStateFile = (name: string): boolean => STATE_FILE.test(name);
+
+/** Only their owner may look into a directory of keys. */
+const MODE = 0o700;
+
+/** Makes the state directory, for its owner alone, with a file that says what it is. */
+export async function makeStateDirectory(out: string): Promise<string> {
+  const state = stateDirectoryOf(out);
+  await makeDirectory(state, MODE);
+  await (await openOwnDirectory(state, MODE)).close();
+  const path = readmeOf(state);
+  const found = await readOwnFile(path);
+  if (found?.toString('utf8') !== README) await writeFileAtomic(path, README);
+  await syncDirectory(out);
+  return state;
+}
+
+/** Where earlier versions kept the state; live ISOs keep their work in a folder of the same name. */
+const oldDirectoryOf = (out: string): string => join(out, '.sealift');
+
+const OLD_FILE = /^([a-z0-9-]+?)(\.before|\.made)?\.json$/;
+
+/**
+ * Moves the state that an earlier version left. A state appears in its new place before it goes from
+ * its old one: killed at any moment, the next call does the rest. Only who has the lock of the new
+ * state may call it; the old lock is taken as well.
+ *
+ * @throws DiskError `output.locked`, `file.foreign`, `file.not-regular`, `file.not-directory`
+ */
+export async function adoptOldState(out: string): Promise<void> {
+  const old = oldDirectoryOf(out);
+  const names = listOldSites(old);
+  if (names.length === 0 && !isLockAlone(old)) return;
+  // Who writes there chooses the keys of clusters.
+  await (await openOwnDirectory(old)).close();
+  const files = await readdir(old);
+  for (const file of files.filter((name) => OLD_FILE.test(name)))
+    await readOwnFile(join(old, file));
+  await withLock(join(old, 'build.lock'), async () => {
+    const numbersOf = indexGenerations(out);
+    for (const name of names) {
+      const places = placesOf(out, name);
+      await addGenerations(join(old, name), places, numbersOf(name, places));
+    }
+    await syncDirectory(stateDirectoryOf(out));
+    for (const name of names) await removeOld(join(old, name), placesOf(out, name));
+    await moveMarker(old, stateDirectoryOf(out));
+    await syncDirectory(stateDirectoryOf(out));
+  });
+  if ((await readdir(old)).length === 0) await rmdir(old);
+}
+
+/** All that is left where a move was killed at its end. */
+function isLockAlone(old: string): boolean {
+  const files = unlessAbsent(() => readdirSync(old)) ?? [];
+  return files.length > 0 && files.every((file) => file.startsWith('build.lock'));
+}
+
+/** The file in which a generation of an earlier version is, if it was not moved yet. */
+export function listOldStates(out: string, name: string): readonly string[] {
+  const old = join(oldDirectoryOf(out), name);
+  return [`${old}.before.json`, `${old}.json`].filter(
+    (path) => unlessAbsent(() => readFileSync(path)) !== undefined,
+  );
+}
+
+const listOldSites = (old: string): readonly string[] => [
+  ...new Set(
+    (unlessAbsent(() => readdirSync(old)) ?? []).flatMap((file) => {
+      const [, name] = OLD_FILE.exec(file) ?? [];
+      return name === undefined ? [] : [name];
+    }),
+  ),
+];
+
+/** The one that was put aside first: it is the older. */
+async function addGenerations(
+  old: string,
+  places: SitePlaces,
+  numbers: readonly number[],
+): Promise<void> {
+  const known = numbers.map((number) => readFileSync(places.generation(number), 'utf8'));
+  let next = maxOf(numbers, 0) + 1;
+  for (const path of [`${old}.before.json`, `${old}.json`]) {
+    const text = unlessAbsent(() => readFileSync(path, 'utf8'));
+    if (text === undefined || known.includes(text)) continue;
+    await moveNew(path, places.generation(next++));
+  }
+}
+
+/** Where there are no links, or the old directory is on another disk, it is copied aside. */
+async function moveNew(from: string, to: string): Promise<void> {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    if (!isErrno(error, 'EXDEV', 'EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS', 'EMLINK')) throw error;
+    await writeFileAtomic(to, readFileSync(from));
+  }
+}
+
+async function removeOld(old: string, { record }: SitePlaces): Promise<void> {
+  if (!(await readFileIfPresent(record))) await moveIfPresent(`${old}.made.json`, record);
+  for (const end of ['.before.json', '.json', '.made.json'])
+    await rm(`${old}${end}`, { force: true });
+}
+
+const moveMarker = (old: string, state: string): Promise<void> =>
+  moveIfPresent(join(old, 'rotation.marker'), join(state, 'rotation.marker'));
+
+async function moveIfPresent(from: string, to: string): Promise<void> {
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT')) throw error;
+  }
+}

@@ -1,0 +1,140 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hasFile } from '../../base/disk/files.ts';
+import { ConfigError, isErrno } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { readRetainedIso } from '../config-iso.ts';
+import type { RetainedIdentity } from '../identity/identity.ts';
+import { INSTALL_STATE_FILE } from '../identity/retained/documents.ts';
+import { readRetained, type RetainedPlace } from '../identity/retained/read.ts';
+
+/** Gives what an earlier producer left of a site, if anything. */
+export type FindRetained = (name: string) => Promise<RetainedIdentity | undefined>;
+
+type OpenedRetained = {
+  readonly find: FindRetained;
+  /** Folders of something that is kept, but of no site. */
+  readonly strangers: readonly string[];
+};
+
+const NOTHING: OpenedRetained = { find: () => Promise.resolve(undefined), strangers: [] };
+
+/** What the user names: a file is an ISO, a directory that of one site or one with a folder each. */
+export type GivenRetained = {
+  readonly retainFrom?: string;
+  readonly kubeconfig?: string;
+  /** Sites that must not have one, as they get new identities. */
+  readonly newIdentities?: ReadonlySet<string>;
+};
+
+/** Any of these makes a directory that of one site. */
+const SIGNS = ['tls', 'cluster-configuration', INSTALL_STATE_FILE, 'imagebasedconfig.iso'];
+
+/**
+ * An ISO, or a directory that openshift-install left or could have, is of the only site; any other
+ * directory has a folder, or an ISO, for each site that something is kept of.
+ *
+ * @throws ConfigError `retained.ambiguous`, `retained.empty`; the function `config-iso.new-identity`, those
+ * of `readRetained` and those of reading an ISO
+ */
+export async function openRetained(
+  { retainFrom, kubeconfig, newIdentities }: GivenRetained,
+  names: readonly string[],
+): Promise<OpenedRetained> {
+  if (retainFrom === undefined) return NOTHING;
+  const { find, strangers } = await openFrom(retainFrom, kubeconfig, names);
+  return {
+    strangers,
+    async find(name) {
+      const retained = await find(name);
+      if (retained && newIdentities?.has(name)) throw notNew(name);
+      return retained;
+    },
+  };
+}
+
+async function openFrom(
+  from: string,
+  kubeconfig: string | undefined,
+  names: readonly string[],
+): Promise<OpenedRetained> {
+  const only = await placeOf(from);
+  if (only || kubeconfig !== undefined) {
+    if (names.length > 1) throw ambiguous(only ? from : (kubeconfig ?? from), names.length);
+    const place = only ?? { directory: from };
+    return {
+      find: () => read({ ...place, ...withoutUndefined({ kubeconfig }) }),
+      strangers: [],
+    };
+  }
+  const places = new Map<string, Place>();
+  for (const name of names) {
+    const place = await placeOfSite(from, name);
+    if (place) places.set(name, place);
+  }
+  if (places.size === 0) throw nothing(from);
+  const find: FindRetained = async (name) => {
+    const place = places.get(name);
+    return place && read(place);
+  };
+  return { find, strangers: await listStrangers(from, new Set(places.keys())) };
+}
+
+const notNew = (name: string): ConfigError =>
+  new ConfigError('config-iso.new-identity', `${name} has an identity in --retain-from`, {
+    hint: `leave out --new-identity ${name}, or take it out of --retain-from`,
+  });
+
+const ambiguous = (shownAs: string, count: number): ConfigError =>
+  new ConfigError('retained.ambiguous', `${shownAs} is of one site, and there are more`, {
+    found: `${count} sites`,
+    hint: 'give a folder that has a folder for each site',
+  });
+
+const nothing = (from: string): ConfigError =>
+  new ConfigError('retained.empty', `${from} has no state of any site`, {
+    expected: `${SIGNS.join(', ')} in it, or in folders named like the sites`,
+    hint: 'check what --retain-from names',
+  });
+
+type Place = Pick<RetainedPlace, 'directory' | 'iso'>;
+
+/** Where what is kept of one site is, or undefined when it is not one site's. */
+async function placeOf(path: string): Promise<Place | undefined> {
+  if (await isRegularFile(path)) return { iso: path };
+  const found = await Promise.all(SIGNS.map((sign) => hasFile(join(path, sign))));
+  if (!found.includes(true)) return undefined;
+  const iso = join(path, 'imagebasedconfig.iso');
+  return { directory: path, ...((await isRegularFile(iso)) && { iso }) };
+}
+
+/** A folder in any form, or an ISO with `auth/` in the folder beside it, as builds leave them. */
+async function placeOfSite(from: string, name: string): Promise<Place | undefined> {
+  const directory = join(from, name);
+  const place = await placeOf(directory);
+  if (place) return place.directory === undefined ? undefined : place;
+  const iso = join(from, `${name}.iso`);
+  return (await isRegularFile(iso)) ? { directory, iso } : undefined;
+}
+
+async function isRegularFile(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isFile();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
+    throw error;
+  }
+}
+
+/** A folder whose name is misspelt would let its site have new keys. */
+async function listStrangers(dir: string, known: ReadonlySet<string>): Promise<string[]> {
+  const strangers: string[] = [];
+  for (const name of (await readdir(dir)).sort()) {
+    const place = known.has(name) ? undefined : await placeOf(join(dir, name));
+    if (place?.directory !== undefined) strangers.push(name);
+  }
+  return strangers;
+}
+
+const read = (place: Omit<RetainedPlace, 'readIso'>): Promise<RetainedIdentity> =>
+  readRetained({ ...place, readIso: readRetainedIso });

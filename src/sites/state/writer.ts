@@ -1,0 +1,209 @@
+import { closeSync, existsSync, fdatasync, linkSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { promisify } from 'node:util';
+import { nameAside, sweepDirectory } from '../../base/disk/aside.ts';
+import { explainOutputError } from '../../base/disk/disk-errors.ts';
+import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
+import { createFileSync, fillFileSync, openOwnDirectory } from '../../base/disk/open-file.ts';
+import { ConfigError, isErrno } from '../../base/errors.ts';
+
+export type NewFile = { readonly path: string; readonly data: string | Uint8Array };
+
+/** A file of the state directory; a new one never replaces another. */
+export type NewStateFile = NewFile & { readonly isNew: boolean };
+
+/** What is written of one site. */
+export type NewFiles = {
+  /** What it is called in errors. */
+  readonly shownAs: string;
+  /** Of the files, from the outermost. Made if they are not there; the others are there. */
+  readonly directories: readonly string[];
+  /** On the disk with their names before the first of the others appears. */
+  readonly state: readonly NewStateFile[];
+  /** In the order in which they are to appear. */
+  readonly files: readonly NewFile[];
+};
+
+/** Writes the files of sites with mode 0600; nobody sees a part of one. */
+export type SiteWriter = {
+  /**
+   * Resolves when all are in their places, and the data of all is on the disk. The state has its names
+   * there too before another file appears; who needs those of the others to outlive a loss of power
+   * syncs their directories.
+   *
+   * @throws ConfigError `config-iso.in-the-way`; DiskError
+   */
+  readonly write: (site: NewFiles) => Promise<void>;
+};
+
+/**
+ * So many sites are synced together: the disk then takes two thirds of the time. Each has four open
+ * files meanwhile.
+ */
+export const SITES_AT_ONCE = 32;
+
+type Job = NewFiles & {
+  readonly resolve: () => void;
+  readonly reject: (reason: unknown) => void;
+};
+
+/** A file that is written aside. */
+type Aside = {
+  readonly path: string;
+  readonly aside: string;
+  readonly file: number;
+  readonly isNew: boolean;
+};
+
+/** A site whose files are all written aside. */
+type Opened = {
+  readonly job: Job;
+  readonly state: readonly Aside[];
+  readonly files: readonly Aside[];
+  /** What went wrong with it; nothing more is done then. */
+  failure?: { readonly reason: unknown };
+};
+
+const syncData = promisify(fdatasync);
+
+/** Those that come while others are synced make up the next group: nobody waits for a group to fill. */
+export function createSiteWriter(): SiteWriter {
+  const waiting: Job[] = [];
+  let isWriting = false;
+  const writeAll = async (): Promise<void> => {
+    isWriting = true;
+    while (waiting.length > 0) await writeGroup(waiting.splice(0, SITES_AT_ONCE));
+    isWriting = false;
+  };
+  return {
+    write: (site) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ ...site, resolve, reject });
+        if (!isWriting) void writeAll();
+      }),
+  };
+}
+
+/** Never rejects: each site's own promise does. */
+async function writeGroup(jobs: readonly Job[]): Promise<void> {
+  const opened: Opened[] = [];
+  for (const job of jobs) {
+    const site = await openAll(job);
+    if (site) opened.push(site);
+  }
+  await Promise.all(opened.map(syncAndClose));
+  for (const site of opened) {
+    attempt(site, () => {
+      for (const aside of site.state) showState(aside);
+    });
+  }
+  await syncStates(opened);
+  for (const site of opened) finish(site);
+}
+
+/** Undefined when it did not go well, and the job was told. */
+async function openAll(job: Job): Promise<Opened | undefined> {
+  const asides: Aside[] = [];
+  try {
+    for (const directory of job.directories) {
+      const isNew = !existsSync(directory);
+      if (isNew) await makeDirectory(directory);
+      await (await openOwnDirectory(directory)).close();
+      if (!isNew) await sweepDirectory(directory, { alone: true });
+    }
+    for (const file of [...job.state, ...job.files]) await openAside(file, asides);
+    const count = job.state.length;
+    return { job, state: asides.slice(0, count), files: asides.slice(count) };
+  } catch (error) {
+    closeAll(asides);
+    removeAll(asides);
+    job.reject(explainObstacle(error, job));
+    return undefined;
+  }
+}
+
+async function openAside(given: NewFile | NewStateFile, asides: Aside[]): Promise<void> {
+  const { path, data } = given;
+  const aside = await nameAside(path);
+  const file = createFileSync(aside);
+  asides.push({ path, aside, file, isNew: 'isNew' in given && given.isNew });
+  fillFileSync(file, data);
+}
+
+/** None is closed while another is synced. */
+async function syncAndClose(site: Opened): Promise<void> {
+  const asides = [...site.state, ...site.files];
+  const results = await Promise.allSettled(asides.map(({ file }) => syncData(file)));
+  closeAll(asides);
+  const failed = results.find((result) => result.status === 'rejected');
+  if (failed) site.failure = { reason: failed.reason };
+}
+
+/** A link appears whole and replaces nothing; where there are no links, nobody else writes either. */
+function showState({ aside, path, isNew }: Aside): void {
+  if (!isNew) {
+    renameSync(aside, path);
+    return;
+  }
+  try {
+    linkSync(aside, path);
+    rmSync(aside);
+  } catch (error) {
+    if (!isErrno(error, 'EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS', 'EMLINK')) throw error;
+    if (existsSync(path)) throw error;
+    renameSync(aside, path);
+  }
+}
+
+/** Names of generations reach the disk before an ISO that uses them appears. */
+async function syncStates(opened: readonly Opened[]): Promise<void> {
+  const directories = new Set(
+    opened.flatMap(({ state }) => state.map(({ path }) => dirname(path))),
+  );
+  try {
+    for (const directory of directories) await syncDirectory(directory);
+  } catch (reason) {
+    for (const site of opened) site.failure ??= { reason };
+  }
+}
+
+function finish(site: Opened): void {
+  const { job, files } = site;
+  attempt(site, () => {
+    for (const { aside, path } of files) renameSync(aside, path);
+  });
+  if (!site.failure) {
+    job.resolve();
+    return;
+  }
+  removeAll([...site.state, ...files]);
+  job.reject(explainObstacle(site.failure.reason, job));
+}
+
+/** Does the next step of a site unless an earlier one failed. */
+function attempt(site: Opened, step: () => void): void {
+  if (site.failure) return;
+  try {
+    step();
+  } catch (reason) {
+    site.failure = { reason };
+  }
+}
+
+const closeAll = (asides: readonly Aside[]): void => {
+  for (const { file } of asides) closeSync(file);
+};
+
+const removeAll = (asides: readonly Aside[]): void => {
+  for (const { aside } of asides) rmSync(aside, { force: true });
+};
+
+/** Something else of the same name concerns this site only. */
+function explainObstacle(error: unknown, { shownAs }: Job): unknown {
+  if (!isErrno(error, 'EEXIST', 'ENOTDIR', 'EISDIR')) return explainOutputError(error, shownAs);
+  const { dest = shownAs } = error as { readonly dest?: string }; // where a rename leads
+  return new ConfigError('config-iso.in-the-way', `something else is in the way of ${dest}`, {
+    cause: error,
+    hint: 'choose another folder with --out, or move it away',
+  });
+}

@@ -1,0 +1,45 @@
+import { hashSync } from 'bcryptjs';
+import { expect, it } from 'vitest';
+import { proveRetainedPassword } from '../../../../src/sites/identity/retained/files.ts';
+
+const FILES = { hash: 'tls/kubeadmin-password.hash', text: 'tls/kubeadmin-password' };
+const TEXT = 'AbCdE-fGhIj-23456-kmnop';
+const HASH = hashSync(TEXT, 4);
+
+const prove = (bcrypt: string, text?: string): Promise<void> =>
+  proveRetainedPassword({ bcrypt, text }, FILES);
+
+it('a password that was left must be the one of the hash', async () => {
+  await expect(prove(HASH, TEXT)).resolves.toBeUndefined();
+  await expect(prove(HASH.replace('$2b$', '$2y$'), TEXT)).resolves.toBeUndefined();
+  await expect(prove(HASH, `${TEXT}x`)).rejects.toMatchObject({
+    code: 'retained.mismatch',
+    message: 'tls/kubeadmin-password is not the password of tls/kubeadmin-password.hash',
+  });
+});
+
+it('a hash alone is enough, and an empty password counts as absent', async () => {
+  await expect(prove(HASH)).resolves.toBeUndefined();
+  await expect(prove(HASH, '')).resolves.toBeUndefined();
+});
+
+it('an empty hash, by which the node forgets its password, goes with no password', async () => {
+  await expect(prove('')).resolves.toBeUndefined();
+  await expect(prove('', TEXT)).rejects.toMatchObject({ code: 'retained.mismatch' });
+});
+
+it('a hash that would take hours to prove is taken as it is', async () => {
+  await expect(prove(HASH.replace('$04$', '$31$'), TEXT)).resolves.toBeUndefined();
+});
+
+it('what is wrong is told without the password and its hash', async () => {
+  for (const [hash, text] of [
+    [`${HASH}\n`, TEXT],
+    [HASH, `${TEXT}\n`],
+    [HASH, 'secret'],
+  ] as const) {
+    const failure = await prove(hash, text).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(Error);
+    expect(JSON.stringify(failure) + String(failure)).not.toMatch(/AbCdE|secret|\$04/);
+  }
+});

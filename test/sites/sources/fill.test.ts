@@ -1,0 +1,289 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { SiteList } from '../../../src/sites/sources/list.ts';
+import { listSites } from '../../../src/sites/sources/sites.ts';
+import { fillTemplate, parseTemplate } from '../../../src/sites/sources/template.ts';
+import { writeTree, type Tree } from '../../support/site-archives.ts';
+import { readAllSites, showProblems } from '../../support/site-lists.ts';
+
+let root = '';
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'sites-'));
+  writeTree(join(root, 'template'), TEMPLATE);
+});
+afterEach(() => {
+  rmSync(root, { recursive: true });
+});
+
+const TEMPLATE: Tree = {
+  'install-config.yaml': 'metadata: {name: "{{ name }}"}\nbaseDomain: {{ domain }}\n',
+  'image-based-config.yaml': 'hostname: {{ name }}\n',
+};
+
+const { signal } = new AbortController();
+
+function open(table: string, text: string): Promise<SiteList> {
+  writeFileSync(join(root, table), text);
+  return listSites(join(root, table), { template: join(root, 'template'), signal });
+}
+
+async function problemsOf(table: string, text: string): Promise<string[]> {
+  return showProblems(await open(table, text), root);
+}
+
+const ROWS = [
+  ['alpha', 'edge.example'],
+  ['beta', '4.20'],
+] as const;
+const CSV = 'name,domain\nalpha,edge.example\nbeta,4.20\n';
+const FORMS: Tree = {
+  'comma.csv': CSV,
+  'semicolon.csv': CSV.replaceAll(',', ';'),
+  'tab.csv': CSV.replaceAll(',', '\t'),
+  'excel.csv': `\ufeffsep=;\r\n${CSV.replaceAll(',', ';').replaceAll('\n', '\r\n')}`,
+  'windows.csv': `\ufeff${CSV.replaceAll('\n', '\r\n')}`,
+  'quoted.csv': '"name","domain",\n"alpha","edge.example",\n\n"beta","4.20",',
+  'list.yaml': '- name: alpha\n  domain: edge.example\n- {name: beta, domain: 4.20}\n',
+  'map.yaml': '# sites\nalpha:\n  domain: edge.example\nbeta:\n  domain: 4.20\n  name: beta\n',
+  'map.yml': '---\nalpha: {domain: edge.example}\n# more\nbeta: {domain: 4.20}\n',
+};
+
+describe('a table fills a template', () => {
+  it.each(Object.entries(FORMS))('written as %s', async (table, text) => {
+    const sites = await open(table, text);
+    expect(showProblems(sites, root)).toEqual([]);
+    expect(sites.names).toEqual(['alpha', 'beta']);
+    expect(await readAllSites(sites)).toEqual(
+      Object.fromEntries(
+        ROWS.map(([name, domain]) => [
+          name,
+          {
+            'image-based-config.yaml': `hostname: ${name}\n`,
+            'install-config.yaml': `metadata: {name: "${name}"}\nbaseDomain: ${domain}\n`,
+          },
+        ]),
+      ),
+    );
+  });
+
+  it('and shows a file by its row', async () => {
+    const { files } = await (await open('a.csv', CSV)).open('beta');
+    expect(files.map(({ shownAs }) => shownAs.replace(`${root}/`, ''))).toEqual([
+      'a.csv:3/image-based-config.yaml',
+      'a.csv:3/install-config.yaml',
+    ]);
+  });
+
+  it('with holes in names of files, too, but not with a folder in them', async () => {
+    writeTree(join(root, 'template'), { 'extra-manifests/{{ domain }}.yaml': '{{domain}}' });
+    const sites = await open('a.csv', 'name,domain\nalpha,a\nbeta,../b\n');
+    expect(await readAllSites(sites)).toMatchObject({ alpha: { 'extra-manifests/a.yaml': 'a' } });
+    expect(sites.names).toEqual(['alpha']);
+    expect(showProblems(sites, root).join()).toContain('a.csv:3/extra-manifests/../b.yaml');
+  });
+
+  it('with texts of several lines, which keep the indentation of their hole', async () => {
+    writeTree(join(root, 'template'), {
+      'install-config.yaml': 'bundle: |\n  {{ domain }}\nx: 1\n',
+    });
+    const sites = await open('a.csv', 'name,domain\na,"one\ntwo\n\n  three\n"\n');
+    const { a } = await readAllSites(sites);
+    expect(a?.['install-config.yaml']).toBe('bundle: |\n  one\n  two\n\n    three\nx: 1\n');
+  });
+
+  it('of ten thousand rows in a moment', async () => {
+    const rows = Array.from({ length: 10_000 }, (_, index) => `s${index},d${index}`);
+    const sites = await open('a.csv', `name,domain\n${rows.join('\n')}\n`);
+    expect(sites.names).toHaveLength(10_000);
+    expect((await sites.open('s9999')).files).toHaveLength(2);
+  });
+});
+
+it('what is put in is not searched for holes, and braces can be written', () => {
+  const template = parseTemplate("{{a}}{{ '{{' }} x }} {{ b }}");
+  const cells = new Map([
+    ['a', '{{ b }}'],
+    ['b', '$&'],
+  ]);
+  expect(template.faults).toEqual([]);
+  expect(fillTemplate(template, cells)).toBe('{{ b }}{{ x }} $&');
+});
+
+it('a text without holes stays as it is', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'binary' }).filter((text) => !text.includes('{{')),
+      (text) => {
+        expect(fillTemplate(parseTemplate(text), new Map())).toBe(text);
+      },
+    ),
+  );
+});
+
+describe('a table that does not fit stops all', () => {
+  it('when a hole has no column', async () => {
+    expect(await problemsOf('a.csv', 'name,domian\nalpha,x\n')).toEqual([
+      'error template/install-config.yaml:2: hole "domain" has no column: did you mean "domian"?',
+      'error a.csv:1: column "domian" has no hole in the template: did you mean "domain"?',
+    ]);
+  });
+
+  it('when a column has no hole', async () => {
+    const problems = await problemsOf('a.csv', 'name,domain,note\nalpha,x,y\n');
+    expect(problems).toEqual(['error a.csv:1: column "note" has no hole in the template']);
+  });
+
+  it('when it does not name sites', async () => {
+    writeTree(join(root, 'template'), { 'install-config.yaml': '', 'image-based-config.yaml': '' });
+    expect(await problemsOf('a.csv', 'Name\nalpha\n')).toContain(
+      'error a.csv:1: there is no column "name", which names the site: did you mean "Name"?',
+    );
+  });
+
+  it.each([
+    ['a column twice', 'name,domain,name\na,b,c\n', 'column "name" appears twice'],
+    ['a column without a name', 'name,,domain\na,b,c\n', 'column 2 has no name'],
+    ['a strange column', 'name,do main\na,b\n', 'column "do main" may have letters'],
+    ['no header', '\n\n', 'has no header row'],
+  ])('when it has %s', async (_, text, problem) => {
+    const sites = await open('a.csv', text);
+    expect(sites.names).toEqual([]);
+    expect(showProblems(sites, root).join()).toContain(problem);
+  });
+
+  it('when it is not a block of YAML, or several documents', async () => {
+    for (const text of [
+      '[a, b]\n',
+      '{a: b}\n',
+      '- name: a\n---\n- name: b\n',
+      '%YAML 1.1\n---\n',
+    ]) {
+      const sites = await open('a.yaml', text);
+      expect(sites.names).toEqual([]);
+      expect(sites.problems.length).toBeGreaterThan(0);
+    }
+  });
+
+  it('when its template has braces that are not a placeholder, or lacks a file', async () => {
+    writeTree(join(root, 'template'), { 'install-config.yaml': 'a: 1\nb: {{ two words }}\n' });
+    rmSync(join(root, 'template/image-based-config.yaml'));
+    expect(await problemsOf('a.csv', CSV)).toEqual([
+      expect.stringContaining(
+        'template/install-config.yaml:2: "{{ two words }}" is not a placeholder',
+      ),
+      'error template: has no image-based-config.yaml',
+    ]);
+  });
+
+  it('when it is not UTF-8', async () => {
+    writeFileSync(join(root, 'a.csv'), Buffer.from([0x6e, 0xff]));
+    const opening = listSites(join(root, 'a.csv'), { template: join(root, 'template'), signal });
+    await expect(opening).rejects.toMatchObject({ code: 'sites.not-utf8' });
+  });
+});
+
+describe('a bad row does not stop the others', () => {
+  it.each([
+    ['short', 'name,domain\nalpha,a\nsecret\n', 'a.csv:3: has 1 cells, but the header names 2'],
+    ['long', 'name,domain\nalpha,a\nb,c,secret\n', 'a.csv:3: has 3 cells, but the header names 2'],
+    ['open', 'name,domain\nalpha,a\nb,"secret\n', 'a.csv:3: has a quote that is never closed'],
+    ['torn', 'name,domain\nalpha,a\nb,"secret"x\n', 'a.csv:3: has text after a closing quote'],
+    ['twin', 'name,domain\nb,a\nalpha,a\nb,c\n', 'a.csv:4: site name "b" is also in line 2'],
+    ['capital', 'name,domain\nalpha,a\nBeta,c\n', 'a.csv:3: site name "Beta" is not a DNS label'],
+    ['without a name', 'name,domain\nalpha,a\n,c\n', 'a.csv:3: site name "" is empty'],
+    ['with an escape', 'name,domain\nalpha,a\nb,\u001b[2J\n', '"domain" has control characters'],
+  ])('of a CSV: %s', async (_, text, problem) => {
+    const sites = await open('a.csv', text);
+    expect(sites.names).toEqual(['alpha']);
+    expect(showProblems(sites, root).join('\n')).toContain(problem);
+    expect(JSON.stringify(sites.problems)).not.toContain('secret');
+  });
+
+  it.each([
+    ['broken', '- {name: b, domain: "secret}\n', 'is not YAML'],
+    ['no mapping', '- secret\n', 'is not a mapping from columns to values'],
+    ['a list in it', '- name: b\n  domain: [secret]\n', 'is a list or a mapping'],
+    ['a tag', '- name: b\n  domain: !!binary c2VjcmV0\n', 'has a tag'],
+    ['a key twice', '- name: b\n  domain: secret\n  domain: x\n', 'key "domain" appears twice'],
+    ['a missing value', '- name: b\n', 'has no "domain", which the template needs'],
+    ['one key more', '- name: b\n  domain: x\n  note: secret\n', 'column "note" has no hole'],
+  ])('of YAML: %s', async (_, text, problem) => {
+    const sites = await open('a.yaml', `- name: alpha\n  domain: a\n${text}`);
+    expect(sites.names).toEqual(['alpha']);
+    expect(showProblems(sites, root).join('\n')).toContain(problem);
+    expect(showProblems(sites, root).join('\n')).toMatch(/error a\.yaml:[345]/);
+    expect(JSON.stringify(sites.problems)).not.toContain('secret');
+  });
+});
+
+it('a value that no file could hold is refused before it is put in', async () => {
+  const sites = await open('a.csv', `name,domain\na,${'x'.repeat(2 << 20)}\nb,x\n`);
+  expect(sites.names).toEqual(['b']);
+  expect(showProblems(sites, root)).toEqual([
+    'error a.csv:2: value of "domain" is too long: a file may have 1.0 MiB',
+  ]);
+});
+
+describe('no value becomes a key of the file that it is put into', () => {
+  const INJECTION = 'x\nreleaseRegistry: evil.example';
+
+  it('in double quotes it arrives as it is', async () => {
+    writeTree(join(root, 'template'), {
+      'install-config.yaml': 'baseDomain: "{{ domain }}"\n',
+      'image-based-config.yaml': "hostname: '{{ name }}'\n",
+    });
+    const sites = await open('a.csv', `name,domain\na,"${INJECTION}"\nb,"C:\\new ""x"" #1"\n`);
+    const { a, b } = await readAllSites(sites);
+    expect(a?.['install-config.yaml']).toBe('baseDomain: "x\\nreleaseRegistry: evil.example"\n');
+    expect(b?.['install-config.yaml']).toBe('baseDomain: "C:\\\\new \\"x\\" #1"\n');
+  });
+
+  it('elsewhere its row is refused, and the value is not told', async () => {
+    const sites = await open('a.csv', `name,domain\na,"${INJECTION}"\nb,x\n`);
+    expect(sites.names).toEqual(['b']);
+    expect(showProblems(sites, root)).toEqual([
+      'error a.csv:2: value of "domain" is not a plain text: put the hole in line 2 of ' +
+        'install-config.yaml in double quotes',
+    ]);
+  });
+});
+
+describe('a table of 60 rows', () => {
+  const HEADER = 'name,a';
+  const row = (index: number): string => {
+    if (index === 20) return 'site-3, x'; // a name that already exists
+    if (index === 10) return 'site-10'; // short
+    if (index === 30) return ', x'; // without a name
+    return `  site-${index} ,\tx ${index} `;
+  };
+  const rows = Array.from({ length: 60 }, (_, index) => row(index));
+
+  it('accounts for 60: each is a site or a failure of its line, in the order of lines', async () => {
+    writeTree(root, { 'a.csv': `${[HEADER, ...rows].join('\n')}\n` });
+    const files = { 'install-config.yaml': 'a: "{{ a }}"\n', 'image-based-config.yaml': '\n' };
+    writeTree(join(root, 'template'), files);
+    const options = { template: join(root, 'template'), signal };
+    const { names, problems } = await listSites(join(root, 'a.csv'), options);
+    const failed = new Set(problems.map(({ name }) => name));
+    expect(names.length + failed.size).toBe(60);
+    expect(failed).toEqual(new Set(['site-3', 'line 12', 'site-3 (line 22)', 'line 32']));
+    const lines = problems.map(({ line = 0 }) => line);
+    expect(lines).toEqual(lines.toSorted((a, b) => a - b));
+  });
+
+  it.each(['xlsx', 'ods'])(
+    'that is still an .%s is refused with the way to export it',
+    async (kind) => {
+      writeTree(root, { [`a.${kind}`]: 'PK\u0003\u0004' });
+      for (const options of [{ signal }, { template: join(root, 'template'), signal }]) {
+        await expect(listSites(join(root, `a.${kind}`), options)).rejects.toMatchObject({
+          code: 'sites.spreadsheet',
+          hint: expect.stringContaining('CSV UTF-8') as string,
+        });
+      }
+    },
+  );
+});
