@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { digestOf } from '../src/base/digest.ts';
 import { createKeySource, type KeySource } from '../src/sites/identity/keys.ts';
-import { buildConfigIsos } from '../src/recipes/config-iso/build-config-isos.ts';
+import { buildConfigIsos } from '../src/stages/config-isos.ts';
 import { readConfigIso } from '../src/sites/config-iso.ts';
 
 const KEYS = 60;

@@ -3,7 +3,7 @@ import { UsageError } from '../base/errors.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { loadConfig, readConfigFiles } from '../config/load.ts';
 import type { EventListener } from '../engine/engine.ts';
-import { openRegistryAccess, type RegistryAccessOptions } from '../recipes/registry-access.ts';
+import { openRegistryAccess, type RegistryAccessOptions } from '../stages/tools.ts';
 import type { WritingClient } from '../registry/client.ts';
 import { addTo, createRetryOption, createSetOption } from './common-options.ts';
 import { placesOf, type CliHost } from './host.ts';

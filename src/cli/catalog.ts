@@ -6,14 +6,14 @@ import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { parseCatalogSource, type CatalogSource, type CatalogSelection } from '../fbc/source.ts';
 import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts';
-import { openBuildTools, type BuildTools } from '../recipes/build-tools.ts';
+import { openBuildTools, type BuildTools } from '../stages/tools.ts';
 import {
   listCatalog,
   showCatalog,
   type CatalogList,
   type CatalogRequest,
   type CatalogView,
-} from '../recipes/show-catalog.ts';
+} from '../stages/show.ts';
 import { placesOf, type CliHost } from './host.ts';
 import { addTo } from './common-options.ts';
 import { addAccessOptions, readAccess, readConfig, type AccessOptions } from './access-options.ts';

@@ -8,7 +8,7 @@ import {
   type ConfigNames,
 } from '../config/load.ts';
 import { ConfigProblems, formatProblem, type DocumentProblem } from '../base/errors.ts';
-import { LIVE_ISO_RULES } from '../recipes/live-iso/live-iso-rules.ts';
+import { LIVE_ISO_RULES } from '../stages/rules.ts';
 import { createConfigArgument, createSetOption } from './common-options.ts';
 import { refuseOverlays } from './building/recipe-command.ts';
 import { readInstallation } from './building/requests/installation-request.ts';

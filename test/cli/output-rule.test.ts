@@ -64,7 +64,7 @@ const rows = (directory: string): readonly Row[] => [
 const OTHERS = [
   ...['build', 'build installation-iso'], // test/e2e/iso-output.test.ts
   'build upgrade-iso', // test/e2e/upgrade-iso.test.ts
-  ...['lock', 'lock upgrade-iso', 'lock installation-iso'], // test/recipes/lock.test.ts
+  ...['lock', 'lock upgrade-iso', 'lock installation-iso'], // test/stages/lock.test.ts
   ...['delta', 'apply'], // test/e2e/delta.test.ts
   'customize', // test/e2e/customize.test.ts
   'pull', // test/media/push-pull.test.ts
@@ -72,7 +72,7 @@ const OTHERS = [
   'extract installer', // test/media/extract-installer.test.ts
   ...['plan', 'plan upgrade-iso', 'why'], // they only name the ISO
   'token keys', // test/service/token.test.ts
-  'config-iso build', // test/recipes/config-iso/foreign-files.test.ts
+  'config-iso build', // test/stages/config-isos/foreign-files.test.ts
 ];
 
 const titles = rows('').map(({ command, args }) => [

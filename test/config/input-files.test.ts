@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readInputFile } from '../../src/base/disk/files.ts';
 import { importImageSet } from '../../src/config/imageset/import.ts';
 import { checkConfig, readConfigText } from '../../src/config/load.ts';
-import { LIVE_ISO_RULES } from '../../src/recipes/live-iso/live-iso-rules.ts';
-import { readSavedPlan } from '../../src/recipes/saved-plan.ts';
+import { LIVE_ISO_RULES } from '../../src/stages/rules.ts';
+import { readSavedPlan } from '../../src/stages/resolved/use.ts';
 import { loadRegistriesConf } from '../../src/registry/client/mirror-files.ts';
 import { inputOf } from '../support/config-input.ts';
 

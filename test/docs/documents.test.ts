@@ -140,7 +140,7 @@ describe('ARCHITECTURE.md', () => {
   it('draws every stage of the live ISO', () => {
     const recipes = [
       ...['', '-images', '-ignition'].map((part) => `src/recipes/live-iso/live-iso${part}.ts`),
-      ...['src/recipes/select-payload.ts', 'src/recipes/select-payload.ts'],
+      ...['src/stages/2-select/select-payload.ts', 'src/stages/2-select/select-payload.ts'],
     ];
     const files = recipes.flatMap((path) =>
       [...read(path).matchAll(/from '\.\.\/(?:\.\.\/)?(stages\/[\w/-]+\.ts)'/g)].map(first),

@@ -2,7 +2,7 @@ import { readdir, stat, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
 import type { KeySource } from '../../src/sites/identity/keys.ts';
-import type { ConfigIsosReport } from '../../src/recipes/config-iso/build-config-isos.ts';
+import type { ConfigIsosReport } from '../../src/stages/config-isos.ts';
 import { readConfigIso } from '../../src/sites/config-iso.ts';
 import {
   addressOf,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestFile, hasFile } from '../../src/base/disk/files.ts';
-import type { InstallationIsoReport } from '../../src/recipes/installation-iso/installation-iso-summary.ts';
+import type { InstallationIsoReport } from '../../src/stages/report/installation-iso.ts';
 import { startSealift } from '../support/child.ts';
 import { writeInstallationConfig } from '../support/installation-iso.ts';
 import { makeIso } from '../support/iso.ts';

@@ -4,7 +4,7 @@ import { mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestFile, hasFile } from '../../src/base/disk/files.ts';
-import type { InstallationIsoReport } from '../../src/recipes/installation-iso/installation-iso-summary.ts';
+import type { InstallationIsoReport } from '../../src/stages/report/installation-iso.ts';
 import { startSealift, type Child } from '../support/child.ts';
 import {
   fileText,

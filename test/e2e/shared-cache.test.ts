@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { LiveIsoReport } from '../../src/recipes/live-iso/live-iso-summary.ts';
+import type { LiveIsoReport } from '../../src/stages/report/live-iso.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 
 let world: LiveWorld;

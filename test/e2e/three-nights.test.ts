@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
 import type { PushReport } from '../../src/outputs/artifact.ts';
-import type { LiveIsoReport } from '../../src/recipes/live-iso/live-iso-summary.ts';
+import type { LiveIsoReport } from '../../src/stages/report/live-iso.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { startPlainRegistry, type PlainRegistry } from '../support/plain-registry.ts';
 import { buildLayeredImage } from '../support/release.ts';

@@ -9,7 +9,7 @@ import { runProcess } from '../../src/base/process.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { parseMediaIndex } from '../../src/media/media-index.ts';
 import { INDEX_PATH } from '../../src/media/media-index.ts';
-import type { UpgradeIsoReport } from '../../src/recipes/upgrade-iso/upgrade-iso-summary.ts';
+import type { UpgradeIsoReport } from '../../src/stages/report/upgrade-iso.ts';
 import { addCatalog, makeOperator } from '../support/catalog.ts';
 import { startSealift } from '../support/child.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';

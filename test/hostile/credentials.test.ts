@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { mayName, type Lookup } from '../../src/base/http/address.ts';
 import { createHttp, type Http } from '../../src/base/http/http.ts';
 import { parseNoProxy } from '../../src/base/http/address.ts';
-import { openBuildTools } from '../../src/recipes/build-tools.ts';
+import { openBuildTools } from '../../src/stages/tools.ts';
 import { createTokens } from '../../src/registry/client/auth.ts';
 import { createTransport } from '../../src/registry/client/transport.ts';
 import { credentialsFromFiles, type Credential } from '../../src/registry/client/credentials.ts';

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { ConfigError } from '../../src/base/errors.ts';
-import { formatLock, readLock, type Lock } from '../../src/recipes/lock/lock-file.ts';
-import { readLockSecrets, type LockSecrets } from '../../src/recipes/lock/lock-secrets.ts';
-import { sealSecrets, unsealSecrets } from '../../src/recipes/lock/sealed-secrets.ts';
+import { formatLock, readLock, type Lock } from '../../src/stages/resolved/record.ts';
+import { readLockSecrets, type LockSecrets } from '../../src/stages/resolved/record.ts';
+import { sealSecrets, unsealSecrets } from '../../src/stages/resolved/sealed.ts';
 import { Secret } from '../../src/base/secret.ts';
 
 const digest = digestOf('x');

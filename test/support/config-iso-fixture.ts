@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
-import type { ConfigIsosReport } from '../../src/recipes/config-iso/build-config-isos.ts';
+import type { ConfigIsosReport } from '../../src/stages/config-isos.ts';
 import {
   createConfigIsoWorld,
   manifestOf,

@@ -7,11 +7,8 @@ import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import type { KeySource } from '../../src/sites/identity/keys.ts';
 import type { Nmstate } from '../../src/nmstate/tool.ts';
-import {
-  buildConfigIsos,
-  type ConfigIsosReport,
-} from '../../src/recipes/config-iso/build-config-isos.ts';
-import type { SiteListing } from '../../src/recipes/config-iso/site-list-file.ts';
+import { buildConfigIsos, type ConfigIsosReport } from '../../src/stages/config-isos.ts';
+import type { SiteListing } from '../../src/stages/report/sites.ts';
 import { writeTree, type Tree } from './site-archives.ts';
 
 export type Outcome = {

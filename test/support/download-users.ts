@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Http } from '../../src/base/http/http.ts';
 import type { ExtentChunk, ExtentOpener } from '../../src/pour/spans.ts';
 import { pourIso } from '../../src/pour/pour.ts';
-import { createExtentOpener } from '../../src/media/output/open-extents.ts';
+import { createExtentOpener } from '../../src/stages/5-pour/open-extents.ts';
 import { downloadFile } from '../../src/base/download/fetch.ts';
 import { createFileDigests } from '../../src/base/disk/file-digests.ts';
 import { createBlobCache } from '../../src/base/store/store.ts';

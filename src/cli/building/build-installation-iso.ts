@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { formatSize } from '../../base/text/words.ts';
 import { INSTALLATION_CONFIG_NAME } from '../../sites/installation.ts';
 import { toPrintable } from '../../base/text/words.ts';
-import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
-import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';
+import { buildInstallationIso } from '../../stages/installation-iso.ts';
+import type { InstallationIsoReport } from '../../stages/report/installation-iso.ts';
 import type { CliHost } from '../host.ts';
 import { createConcurrencyOption, addReuseOptions, createRetryOption } from '../common-options.ts';
 import {

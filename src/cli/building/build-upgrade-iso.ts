@@ -2,12 +2,12 @@ import { basename, relative } from 'node:path';
 import type { Command } from 'commander';
 import { formatSize } from '../../base/text/words.ts';
 import { toPrintable } from '../../base/text/words.ts';
-import { buildUpgradeIso, prepareUpgradeIso } from '../../recipes/upgrade-iso/upgrade-iso.ts';
+import { buildUpgradeIso, prepareUpgradeIso } from '../../stages/upgrade-iso.ts';
 import {
   summarizeUpgradePlan,
   type UpgradeIsoPlan,
   type UpgradeIsoReport,
-} from '../../recipes/upgrade-iso/upgrade-iso-summary.ts';
+} from '../../stages/report/upgrade-iso.ts';
 import type { ConfigNames } from '../../config/load.ts';
 import type { CliHost } from '../host.ts';
 import {
@@ -28,8 +28,8 @@ import {
   formatShellPath,
   formatPath,
 } from '../terminal/output.ts';
-import type { BuildTools } from '../../recipes/build-tools.ts';
-import type { UpgradeIsoRequest } from '../../recipes/upgrade-iso/upgrade-iso-request.ts';
+import type { BuildTools } from '../../stages/tools.ts';
+import type { UpgradeIsoRequest } from '../../stages/request.ts';
 import {
   createConcurrencyOption,
   addReuseOptions,

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { formatSize } from '../../base/text/words.ts';
-import { buildLiveIso } from '../../recipes/live-iso/live-iso.ts';
-import type { LiveIsoReport } from '../../recipes/live-iso/live-iso-summary.ts';
+import { buildLiveIso } from '../../stages/live-iso.ts';
+import type { LiveIsoReport } from '../../stages/report/live-iso.ts';
 import { registerInstallationIso } from './build-installation-iso.ts';
 import { registerUpgradeIso } from './build-upgrade-iso.ts';
 import type { CliHost } from '../host.ts';

@@ -2,13 +2,13 @@ import type { Command } from 'commander';
 import { formatSize } from '../../base/text/words.ts';
 import { maxOf } from '../../base/lists.ts';
 import type { ConfigNames } from '../../config/load.ts';
-import { prepareInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
+import { prepareInstallationIso } from '../../stages/installation-iso.ts';
 import {
   summarizeInstallationPlan,
   type InstallationIsoPlan,
-} from '../../recipes/installation-iso/installation-iso-summary.ts';
-import { prepareLiveIso } from '../../recipes/live-iso/live-iso.ts';
-import { summarizePlan, type LiveIsoPlan } from '../../recipes/live-iso/live-iso-summary.ts';
+} from '../../stages/report/installation-iso.ts';
+import { prepareLiveIso } from '../../stages/live-iso.ts';
+import { summarizePlan, type LiveIsoPlan } from '../../stages/report/live-iso.ts';
 import type { CliHost } from '../host.ts';
 import { addOtherProducts, isInstallationNamed } from './other-products.ts';
 import {

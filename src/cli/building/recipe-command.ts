@@ -1,16 +1,16 @@
 import { Option, type Command } from 'commander';
 import { withoutUndefined } from '../../base/lists.ts';
 import { resolve } from 'node:path';
-import { openBuildTools, type BuildTools, type ToolsOptions } from '../../recipes/build-tools.ts';
-import type { SavedPlan } from '../../recipes/saved-plan.ts';
-import { claimOutputObject } from '../../recipes/send-and-seal.ts';
+import { openBuildTools, type BuildTools, type ToolsOptions } from '../../stages/tools.ts';
+import type { SavedPlan } from '../../stages/resolved/use.ts';
+import { claimOutputObject } from '../../stages/5-pour/pour.ts';
 import { isArtifactOutput, isObjectOutput } from '../../outputs/output.ts';
-import { drawnFor, pinsOf, type LockUse } from '../../recipes/lock/use-lock.ts';
+import { drawnFor, pinsOf, type LockUse } from '../../stages/resolved/use.ts';
 import { checkIsoPlace, claimIso, type IsoPlace } from '../../outputs/file.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import { type OutputFormat, createOutputOption } from '../terminal/output.ts';
 import { createProgress, type LogFormat, createLogFormatOption } from '../terminal/progress.ts';
-import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
+import type { LiveIsoRequest } from '../../stages/request.ts';
 import { pruneCache } from '../../base/store/keep.ts';
 import {
   createConcurrencyOption,
@@ -23,7 +23,7 @@ import {
 } from '../common-options.ts';
 import { readLiveIsoRequest, type LiveIsoOptions } from './requests/live-request.ts';
 import { addSignatureOptions } from './requests/build-options.ts';
-import type { InstallationIsoRequest } from '../../recipes/installation-iso/installation-iso-request.ts';
+import type { InstallationIsoRequest } from '../../stages/request.ts';
 import {
   readInstallationRequest,
   type InstallationRequestOptions,

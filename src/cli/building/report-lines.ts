@@ -1,11 +1,11 @@
-import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
-import type { DescribedSignature } from '../../recipes/verified-release.ts';
+import type { ImagePolicyCheck } from '../../stages/2-select/check-image-policy.ts';
+import type { DescribedSignature } from '../../stages/1-resolve/verify-release.ts';
 import type { CliHost } from '../host.ts';
 import { formatPath } from '../terminal/output.ts';
 import { isObjectOutput } from '../../outputs/output.ts';
 import { formatNames } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
-import type { PourReport } from '../../stages/pour/pour-iso.ts';
+import type { PourReport } from '../../stages/5-pour/pour.ts';
 import type { DescribedOutput } from '../../outputs/file.ts';
 import type { Verified } from '../medium/verify.ts';
 import { groupBy } from '../../base/lists.ts';

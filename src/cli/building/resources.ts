@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { formatReadableJson } from '../../base/text/json.ts';
-import { listResources } from '../../recipes/list-resources.ts';
+import { listResources } from '../../stages/show.ts';
 import type { ConfigNames } from '../../config/load.ts';
 import { createConfigArgument } from '../common-options.ts';
 import type { CliHost } from '../host.ts';

@@ -3,7 +3,7 @@ import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import type { Explanation, ExplainedImage } from '../../media/explain.ts';
 import { explainMedium } from '../../media/explain.ts';
-import { explainImage } from '../../recipes/explain-image.ts';
+import { explainImage } from '../../stages/show.ts';
 import type { ConfigNames } from '../../config/load.ts';
 import { createConfigArgument } from '../common-options.ts';
 import type { CliHost } from '../host.ts';

@@ -4,11 +4,8 @@ import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { createKeySource } from '../../sites/identity/keys.ts';
-import {
-  buildConfigIsos,
-  type ConfigIsosReport,
-} from '../../recipes/config-iso/build-config-isos.ts';
-import { ONLY_SITE, type ConfigIsosRequest } from '../../recipes/config-iso/config-isos-request.ts';
+import { buildConfigIsos, type ConfigIsosReport } from '../../stages/config-isos.ts';
+import { ONLY_SITE, type ConfigIsosRequest } from '../../stages/request.ts';
 import { findNmstate } from '../../nmstate/tool.ts';
 import { refuseFailed, writeFindings } from './config-iso-validate.ts';
 import {

@@ -3,7 +3,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { SitesRequest } from '../../recipes/config-iso/config-isos-request.ts';
+import type { SitesRequest } from '../../stages/request.ts';
 import type { CliHost } from '../host.ts';
 import { readEpoch } from '../environment.ts';
 import { createOutputOption, type OutputFormat } from '../terminal/output.ts';

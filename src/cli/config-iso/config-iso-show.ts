@@ -7,16 +7,13 @@ import {
   showConfigIso,
   diffConfigIsos,
   type ConfigIsoDifference,
-} from '../../recipes/config-iso/show-config-iso.ts';
+} from '../../stages/report/sites.ts';
 import type { CliHost } from '../host.ts';
 import { toPrintable, toPrintableLines } from '../../base/text/words.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { digestOf } from '../../base/digest.ts';
 import { DifferenceError } from '../../base/errors.ts';
-import {
-  listGenerations,
-  type ListedGeneration,
-} from '../../recipes/config-iso/list-generations.ts';
+import { listGenerations, type ListedGeneration } from '../../stages/report/sites.ts';
 import { DROP_IN_NAME } from '../../sites/state/generations.ts';
 import { resolveGiven } from './config-iso-request.ts';
 

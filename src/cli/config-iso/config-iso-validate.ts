@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { ConfigError } from '../../base/errors.ts';
 import { findNmstate } from '../../nmstate/tool.ts';
 import { isError, formatProblem, type FileProblem } from '../../base/errors.ts';
-import { validateSites, type SitesVerdict } from '../../recipes/config-iso/validate-sites.ts';
+import { validateSites, type SitesVerdict } from '../../stages/config-isos.ts';
 import { addSitesOptions, readSitesRequest, type SitesOptions } from './config-iso-request.ts';
 import type { CliHost } from '../host.ts';
 import { showEvent, showMessage, writeFormatted } from '../terminal/output.ts';

@@ -17,7 +17,7 @@ import { isElsewhere, openSource } from '../../outputs/read/open.ts';
 import { groupBy } from '../../base/lists.ts';
 import { placeInPlace } from './run-in-place.ts';
 import { openReusable } from '../../media/seeds.ts';
-import { openBuildTools, type BuildTools } from '../../recipes/build-tools.ts';
+import { openBuildTools, type BuildTools } from '../../stages/tools.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import { addTo } from '../common-options.ts';
 import { placesOf, type CliHost } from '../host.ts';

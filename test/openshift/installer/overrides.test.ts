@@ -9,7 +9,7 @@ import {
   checkInfraEnv,
   chooseNodeRegistriesConf,
 } from '../../../src/openshift/installer/overrides.ts';
-import { LIVE_ISO_RULES } from '../../../src/recipes/live-iso/live-iso-rules.ts';
+import { LIVE_ISO_RULES } from '../../../src/stages/rules.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 import { inputOf } from '../../support/config-input.ts';
 

@@ -3,7 +3,7 @@ import { digestFromHex } from '../../../src/base/digest.ts';
 import type { PlannedImage } from '../../../src/openshift/mirror/plan.ts';
 import { mergeMirrorPlan, type MirrorPlan } from '../../../src/openshift/mirror/plan.ts';
 import { findOmissions, planCosts } from '../../../src/openshift/mirror/costs.ts';
-import { explain } from '../../../src/recipes/explain-image.ts';
+import { explain } from '../../../src/stages/show.ts';
 
 const digestOf = (letter: string) => digestFromHex(letter.repeat(64));
 const blob = (letter: string, size: number) => ({

@@ -11,7 +11,7 @@ import { parseRepositoryAddress, parseTaggedAddress } from '../../../outputs/out
 import { formatReference } from '../../../registry/reference.ts';
 import { isArtifactOutput, isObjectOutput } from '../../../outputs/output.ts';
 import type { BuildSettings } from '../../../config/appliance-config.ts';
-import type { SignatureGate } from '../../../stages/content/verify-release.ts';
+import type { SignatureGate } from '../../../stages/1-resolve/verify-release.ts';
 import type { CliHost } from '../../host.ts';
 import type { ConfigInput } from '../../../config/load.ts';
 import { listNamedPaths } from '../../../config/load.ts';
@@ -20,7 +20,7 @@ import type { IsoPlace } from '../../../outputs/file.ts';
 import { listAuthFiles } from '../../../registry/client/credentials.ts';
 import type { IsoReuse } from '../../../media/seeds.ts';
 import { isElsewhere } from '../../../outputs/read/open.ts';
-import { readSavedPlan, type SavedPlan } from '../../../recipes/saved-plan.ts';
+import { readSavedPlan, type SavedPlan } from '../../../stages/resolved/use.ts';
 
 type SignatureOptions = {
   readonly signatures?: string;

@@ -6,11 +6,11 @@ import { rememberSecret } from '../../../base/text/redact.ts';
 import type { ConfigInput } from '../../../config/load.ts';
 import { Secret } from '../../../base/secret.ts';
 import { isReference, readSecretSource } from '../../../config/secrets.ts';
-import { LOCK_NAME, readLock, type Lock } from '../../../recipes/lock/lock-file.ts';
-import { readLockSecrets } from '../../../recipes/lock/lock-secrets.ts';
-import { unsealSecrets } from '../../../recipes/lock/sealed-secrets.ts';
-import { toSavedPlan, type LockUse } from '../../../recipes/lock/use-lock.ts';
-import type { SavedPlan } from '../../../recipes/saved-plan.ts';
+import { LOCK_NAME, readLock, type Lock } from '../../../stages/resolved/record.ts';
+import { readLockSecrets } from '../../../stages/resolved/record.ts';
+import { unsealSecrets } from '../../../stages/resolved/sealed.ts';
+import { toSavedPlan, type LockUse } from '../../../stages/resolved/use.ts';
+import type { SavedPlan } from '../../../stages/resolved/use.ts';
 import type { CliHost } from '../../host.ts';
 
 /** Of commands that use or write a lock. */

@@ -2,11 +2,8 @@ import { dirname } from 'node:path';
 import { isObjectOutput } from '../../../outputs/output.ts';
 import { loadConfig, readConfigFiles, type ConfigNames } from '../../../config/load.ts';
 import { isVersion } from '../../../openshift/release/version.ts';
-import {
-  type UpgradeIsoRequest,
-  UPGRADE_ISO_RULES,
-} from '../../../recipes/upgrade-iso/upgrade-iso-request.ts';
-import { heldBy } from '../../../recipes/lock/use-lock.ts';
+import { type UpgradeIsoRequest, UPGRADE_ISO_RULES } from '../../../stages/request.ts';
+import { heldBy } from '../../../stages/resolved/use.ts';
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';
 import {

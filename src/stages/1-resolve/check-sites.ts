@@ -1,0 +1,160 @@
+import type { Digest } from '../../base/digest.ts';
+import { type FileProblem, isError, UsageError } from '../../base/errors.ts';
+import { append, withoutUndefined } from '../../base/lists.ts';
+import { type MappedStage, mapStage } from '../../engine/map-stage.ts';
+import type { Nmstate } from '../../nmstate/tool.ts';
+import { type SiteFacts, checkAcrossSites } from '../../sites/facts.ts';
+import { type ReadSite, type SiteReader, createSiteReader } from '../../sites/reader.ts';
+import { findingOfError, isOfOneSite } from '../../sites/site.ts';
+import { readFolder } from '../../sites/sources/folder.ts';
+import { type SiteList, nameBelow, type SiteProblem } from '../../sites/sources/list.ts';
+import { listMembers } from '../../sites/sources/members.ts';
+import { listSites } from '../../sites/sources/sites.ts';
+import { DROP_IN_NAME, STATE_DIRECTORY } from '../../sites/state/generations.ts';
+import type { SitesRequest, SiteTools } from '../request.ts';
+
+/** What is known of a site after it was checked by itself; small, for there may be ten thousand. */
+export type CheckedSite = {
+  /** Of its inputs; absent where they could not be read. */
+  readonly inputs?: Digest;
+  readonly facts?: SiteFacts;
+  readonly findings: readonly FileProblem[];
+  /** Whether nmstate is not there to see its network configuration. */
+  readonly isUnseen?: boolean;
+};
+
+type SiteItem = { readonly name: string };
+
+type CheckTools = { readonly reader: SiteReader; readonly nmstate?: Nmstate | undefined };
+
+/** Reads a site and applies every rule of its own. */
+export const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools, SiteItem> = {
+  name: 'check sites',
+  items: 'sites',
+  bind: ({ name }) => ({ name }),
+  async run({ name }, { reader, nmstate }, signal) {
+    const { site, files, findings, ...seen } = await reader.read(name);
+    const network = site?.imageBased.networkConfig;
+    if (network === undefined) return { ...seen, findings };
+    const problem = await nmstate?.ask(network, signal);
+    const refused = problem === undefined ? [] : [describeRefused(problem, files)];
+    return { ...seen, findings: [...findings, ...refused], isUnseen: !nmstate };
+  },
+  recover(name, error) {
+    if (!isOfOneSite(error)) throw error;
+    return { findings: [findingOfError(name, error)] };
+  },
+};
+
+const REFUSED = { severity: 'error', code: 'sites.nmstate' } as const;
+
+function describeRefused(problem: string, files: ReadSite['files']): FileProblem {
+  const file = files.find(({ path }) => path === 'image-based-config.yaml');
+  return { ...REFUSED, file: file?.shownAs ?? '', path: 'networkConfig', problem };
+}
+
+/** What is known of a site after it was looked at; small, for there may be ten thousand. */
+export type SurveyedSite = {
+  readonly name: string;
+  /** Of its inputs; absent where they could not be read. */
+  readonly inputs?: Digest;
+  readonly findings: readonly FileProblem[];
+};
+
+export type Survey = {
+  /** In the order of the source; what could not be listed comes last. */
+  readonly sites: readonly SurveyedSite[];
+  /** What belongs to no site. */
+  readonly findings: readonly FileProblem[];
+  readonly reader: SiteReader;
+};
+
+/** Files of sites are read a few ahead; checking them is what takes long. */
+const AT_ONCE = 4;
+
+const UNSEEN =
+  'nmstatectl is not installed: network configurations were checked, but nmstate did not see them';
+
+/**
+ * Reads and checks every site of a list, each for itself and then against each other. Sites that
+ * collide are refused together: nobody can tell which of them is right.
+ */
+export async function surveySites(
+  list: SiteList,
+  { shared, ...options }: SitesRequest,
+  tools: SiteTools,
+): Promise<Survey> {
+  const reader = createSiteReader(list, options);
+  const items = list.names.map((name) => ({ name }));
+  const { nmstate } = tools;
+  const checked = await mapStage(checkSites, items, {
+    ...tools,
+    tools: { reader, nmstate },
+    atOnce: AT_ONCE,
+  });
+  const all = [...checked.values()];
+  if (all.some(({ isUnseen }) => isUnseen)) tools.emit({ type: 'warning', message: UNSEEN });
+  const facts = all.flatMap((site) => site.facts ?? []);
+  const found = new Map<string, FileProblem[]>(list.names.map((name) => [name, []]));
+  const add = (name: string, findings: Iterable<FileProblem>): void => {
+    const known = found.get(name) ?? [];
+    append(known, findings);
+    found.set(name, known);
+  };
+  for (const { name, ...problem } of list.problems) add(name, [problem]);
+  for (const [name, { findings }] of checked) add(name, findings);
+  for (const { name, ...finding } of checkAcrossSites(facts, shared)) add(name, [finding]);
+  const ofNone = found.get(OF_NONE) ?? [];
+  found.delete(OF_NONE);
+  const sites = [...found].map(([name, findings]) => {
+    const { inputs } = checked.get(name) ?? {};
+    return { name, findings, ...withoutUndefined({ inputs }) };
+  });
+  return { sites, findings: ofNone, reader };
+}
+
+/** The name of what belongs to no site. */
+const OF_NONE = '';
+
+/** Whether nothing speaks against making it. */
+export const isGood = (site: SurveyedSite): site is SurveyedSite & { readonly inputs: Digest } =>
+  site.inputs !== undefined && !site.findings.some(isError);
+
+/** What lies beside the inputs after a build. */
+const MADE = ['auth', 'imagebasedconfig.iso'];
+/** Read when the directory is told to hold them, too. */
+const RETAINED = ['cluster-configuration', 'tls'];
+
+/**
+ * The sites of a source; must be closed.
+ *
+ * @throws ConfigError as `listSites`; UsageError `usage.drop-in`
+ */
+export async function openSites(request: SitesRequest, signal: AbortSignal): Promise<SiteList> {
+  const { sites, template, dropIn, cwd } = request;
+  if (dropIn) return nameBelow(await openDropIn(request, signal), cwd);
+  const options = { signal, ...withoutUndefined({ template }) };
+  return nameBelow(await listSites(sites, options), cwd);
+}
+
+async function openDropIn(
+  { sites, retainFrom }: SitesRequest,
+  signal: AbortSignal,
+): Promise<SiteList> {
+  const source = await readFolder(sites, signal);
+  const members = source.members.filter(({ path }) => path.split('/')[0] !== STATE_DIRECTORY);
+  const list = listMembers({ ...source, members, rootName: DROP_IN_NAME });
+  const known = [...MADE, ...(retainFrom === undefined ? [] : RETAINED)];
+  const strangers = [...list.names, ...list.problems.map(({ name }) => name)].filter(
+    (name) => ![DROP_IN_NAME, '', ...MADE, ...RETAINED].includes(name),
+  );
+  if (strangers.length > 0) {
+    throw new UsageError('usage.drop-in', `${sites} is not the directory of one site`, {
+      expected: 'install-config.yaml and image-based-config.yaml in it',
+      hint: 'leave out --drop-in for a folder of sites',
+    });
+  }
+  const isWanted = (problem: SiteProblem): boolean =>
+    isError(problem) || !known.includes(problem.file.slice(problem.file.lastIndexOf('/') + 1));
+  return { ...list, problems: list.problems.filter(isWanted) };
+}

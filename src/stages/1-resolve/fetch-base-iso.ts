@@ -1,0 +1,173 @@
+import { join } from 'node:path';
+import { hexOf } from '../../base/digest.ts';
+import { isUnreadable } from '../../base/disk/disk-errors.ts';
+import { isCached, type FileInput, type FileDigests } from '../../base/disk/file-digests.ts';
+import { readInputFile } from '../../base/disk/files.ts';
+import { lockOutput } from '../../base/disk/lease.ts';
+import { DiskError, ConfigError, IntegrityError } from '../../base/errors.ts';
+import type { Http } from '../../base/http/http.ts';
+import type { TlsOptions } from '../../base/http/proxy.ts';
+import { sleep } from '../../base/wait.ts';
+import type { Stage, StageContext } from '../../engine/stage.ts';
+import { readCoreosLive } from '../../iso/coreos/live.ts';
+import { encodeBaseScan, scanBaseIso, type BaseScan } from '../../iso/lay-out/scan.ts';
+import { openIso } from '../../iso/read/open.ts';
+import { type ImageTools, extractComponentFile } from '../../openshift/images.ts';
+import {
+  type BaseIso,
+  takeGivenIso,
+  type FetchGivenTools,
+  type GivenBaseIso,
+  fetchStreamIso,
+  findStreamIso,
+  type StreamIso,
+} from '../../openshift/release/base-iso.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
+import { getComponent, type Release } from '../../openshift/release/release.ts';
+import { isAtLeast } from '../../openshift/release/version.ts';
+import { formatReference } from '../../registry/reference.ts';
+
+export type FetchBaseIsoInput = { readonly release: Release };
+
+export type FetchBaseIsoTools = Pick<ImageTools, 'client' | 'cache'> & { readonly workDir: string };
+
+/**
+ * The CoreOS live ISO that the medium is built on, out of the release's `machine-os-images`.
+ *
+ * @throws IntegrityError `release.component-missing`, `layer.file-missing`
+ */
+export const fetchBaseIso: Stage<FetchBaseIsoInput, BaseIso, FetchBaseIsoTools> = {
+  name: 'fetch base ISO',
+  reuse: { kind: 'same-program', isUsable: isCached },
+  async run({ release }, { client, cache, workDir }, { signal, onProgress }) {
+    const { arch } = release;
+    const reference = getComponent(release, 'machine-os-images');
+    const path = baseIsoPath(release.version, arch);
+    const directory = join(workDir, 'cache', 'base');
+    const file = await extractComponentFile(
+      { reference, arch, path, directory, suffix: '.iso' },
+      { client, cache, signal, onProgress },
+    );
+    return { ...file, from: `${path} of ${formatReference(reference)}` };
+  },
+};
+
+/** Where the live ISO is in `machine-os-images`; from 5.0 on there are two, and this is the one. */
+function baseIsoPath(version: string, arch: RpmArchitecture): string {
+  const name = isAtLeast(version, '5.0.0') ? 'coreos10' : 'coreos';
+  return `coreos/${name}-${arch}.iso`;
+}
+
+export type TakeBaseIsoTools = Pick<FetchGivenTools, 'http' | 'digests' | 'tls'> & {
+  readonly workDir: string;
+};
+
+/**
+ * A live ISO that the user names. A file may have changed since, so it is looked at each time; what was
+ * downloaded or unpacked is found by digest.
+ *
+ * @throws what `takeGivenIso` throws
+ */
+export const takeBaseIso: Stage<{ readonly given: GivenBaseIso }, BaseIso, TakeBaseIsoTools> = {
+  name: 'take base ISO',
+  async run({ given }, { workDir, ...parts }, context) {
+    const directory = join(workDir, 'cache', 'base');
+    const tools = { ...parts, ...context };
+    if ('file' in given || given.sha256 === undefined) return takeGivenIso(given, directory, tools);
+    const unlock = await waitForLock(join(directory, `${hexOf(given.sha256)}.lock`), context);
+    try {
+      return await takeGivenIso(given, directory, tools);
+    } finally {
+      await unlock();
+    }
+  },
+};
+
+const PAUSE_MS = 500;
+
+/** Two builds of one work directory would write the same partial download: the other's is waited for. */
+async function waitForLock(
+  path: string,
+  { signal, onProgress }: StageContext,
+): Promise<() => Promise<void>> {
+  for (;;) {
+    try {
+      return await lockOutput(path);
+    } catch (error) {
+      if (!(error instanceof DiskError) || error.code !== 'output.locked') throw error;
+      onProgress(0, undefined, 'another build fetches it');
+      await sleep(PAUSE_MS, signal);
+    }
+  }
+}
+
+/** Where the metadata of a CoreOS stream is. It vouches for the ISO, so its address is https. */
+export type CoreosStream = { readonly streamFile: string } | { readonly streamUrl: string };
+
+export type ReadCoreosStreamInput = {
+  readonly stream: CoreosStream;
+  readonly arch: RpmArchitecture;
+};
+
+export type ReadCoreosStreamTools = {
+  readonly http: Http;
+  readonly tls?: TlsOptions;
+};
+
+/**
+ * Address and digest of the live ISO that a CoreOS stream has for an architecture. It changes with the next
+ * build of CoreOS, so it is read each time.
+ *
+ * @throws ConfigError `coreos-stream.missing`, `coreos-stream.malformed`, `coreos-stream.no-iso`; what
+ * `fetchText` throws
+ */
+export const readCoreosStream: Stage<ReadCoreosStreamInput, StreamIso, ReadCoreosStreamTools> = {
+  name: 'read CoreOS stream',
+  async run({ stream, arch }, { http, tls }, { signal }) {
+    if ('streamFile' in stream) {
+      const { streamFile } = stream;
+      return findStreamIso(readStreamFile(streamFile), arch, `"${streamFile}"`);
+    }
+    return fetchStreamIso(stream.streamUrl, arch, { http, signal, ...(tls && { tls }) });
+  },
+};
+
+function readStreamFile(path: string): string {
+  try {
+    return readInputFile(path, { domain: 'coreos-stream' }).toString('utf8');
+  } catch (cause) {
+    if (!isUnreadable(cause)) throw cause;
+    throw new ConfigError('coreos-stream.missing', `CoreOS stream "${path}" cannot be read`, {
+      cause,
+      hint: 'check the name of the file',
+    });
+  }
+}
+
+export type ScanBaseTools = { readonly digests: FileDigests };
+
+/**
+ * Reads the base ISO once and refuses what is not a live ISO of CoreOS, before anything large is fetched.
+ *
+ * @throws IntegrityError `base-iso.not-coreos`, `base-iso.changed`, `iso.truncated` and the like
+ */
+export const scanBase: Stage<{ readonly base: FileInput }, BaseScan, ScanBaseTools> = {
+  name: 'scan base ISO',
+  reuse: { kind: 'same-program', isUsable: () => true },
+  async run({ base }, { digests }) {
+    const iso = await openIso(base.path);
+    try {
+      await readCoreosLive(iso);
+    } finally {
+      await iso.close();
+    }
+    const scan = encodeBaseScan(await scanBaseIso(base.path));
+    if (scan.digest === base.digest) return scan;
+    await digests.forget(base.path);
+    throw new IntegrityError('base-iso.changed', `"${base.path}" changed while it was read`, {
+      expected: base.digest,
+      found: scan.digest,
+      hint: 'run the same command again when nothing writes to the file',
+    });
+  },
+};

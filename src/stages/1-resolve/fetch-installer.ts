@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { type FileInput, isCached, type FileDigests } from '../../base/disk/file-digests.ts';
+import { ConfigError } from '../../base/errors.ts';
+import type { Stage } from '../../engine/stage.ts';
+import { extractComponentFile, type ImageTools } from '../../openshift/images.ts';
+import {
+  describeForInstaller,
+  INSTALLER_PATH,
+  installerComponent,
+  writeInstallerMarkers,
+} from '../../openshift/installer/installer.ts';
+import { getComponent, type Release } from '../../openshift/release/release.ts';
+
+export type FetchInstallerInput = {
+  readonly release: Release;
+  /** The installer that is linked against the host's validated cryptography; it needs RHEL. */
+  readonly fips: boolean;
+};
+
+export type FetchInstallerTools = Pick<ImageTools, 'client' | 'cache'> & {
+  readonly workDir: string;
+};
+
+/**
+ * `openshift-install` of exactly this release, executable, told which release it is of as `oc adm
+ * release extract` would. It runs on hosts of the release's architecture.
+ *
+ * @throws IntegrityError `release.component-missing`, `layer.file-missing`,
+ * `installer.value-too-long`
+ */
+export const fetchInstaller: Stage<FetchInstallerInput, FileInput, FetchInstallerTools> = {
+  name: 'fetch installer',
+  reuse: { kind: 'same-program', isUsable: isCached },
+  run({ release, fips }, { client, cache, workDir }, { signal, onProgress }) {
+    const told = describeForInstaller(release);
+    return extractComponentFile(
+      {
+        reference: getComponent(release, installerComponent(fips)),
+        arch: release.arch,
+        path: INSTALLER_PATH,
+        directory: join(workDir, 'cache', 'installer'),
+        suffix: '',
+        finishKey: `${told.image} ${told.version} ${told.architecture}`,
+        finish: async (path) => {
+          await writeInstallerMarkers(path, told);
+        },
+      },
+      { client, cache, signal, onProgress },
+    );
+  },
+};
+
+export type IdentifyInstallerTools = { readonly digests: FileDigests };
+
+/**
+ * The installer that the user names, by digest: the file may have been replaced since.
+ *
+ * @throws ConfigError `installer.missing`
+ */
+export const identifyInstaller: Stage<
+  { readonly path: string },
+  FileInput,
+  IdentifyInstallerTools
+> = {
+  name: 'identify installer',
+  async run({ path }, { digests }) {
+    const file = await digests.identify(path);
+    if (file) return file;
+    throw new ConfigError(
+      'installer.missing',
+      `installer "${path}" does not exist, or is not a file`,
+      {
+        hint: 'correct build.installer, or leave it out to use the installer of the release',
+      },
+    );
+  },
+};

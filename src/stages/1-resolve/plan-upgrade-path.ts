@@ -1,0 +1,28 @@
+import type { Http } from '../../base/http/http.ts';
+import type { TlsOptions } from '../../base/http/proxy.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import type { Stage } from '../../engine/stage.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
+import type { Release } from '../../openshift/release/release.ts';
+import { resolveUpgradePath, type UpgradePath } from '../../openshift/release/upgrade-path.ts';
+
+export type PlanUpgradePathInput = {
+  /** The version that the cluster has. */
+  readonly from: string;
+  /** The one it is upgraded to. */
+  readonly release: Release;
+  /** Without a minor version. */
+  readonly channel: string;
+  readonly arch: RpmArchitecture;
+  /** UPDATE_URL_OVERRIDE, where it is set. */
+  readonly graphUrl?: string;
+};
+
+type Tools = { readonly http: Http; readonly tls?: TlsOptions };
+
+/** The releases that a cluster passes on its way. @throws what `resolveUpgradePath` throws */
+export const planUpgradePath: Stage<PlanUpgradePathInput, UpgradePath, Tools> = {
+  name: 'plan upgrade path',
+  run: ({ arch, graphUrl: url, ...wanted }, { http, tls }, { signal }) =>
+    resolveUpgradePath(wanted, { http, arch, signal, ...withoutUndefined({ url, tls }) }),
+};

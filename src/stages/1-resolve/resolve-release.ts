@@ -1,0 +1,277 @@
+import { restate } from '../../base/download/fill-file.ts';
+import { ConfigError, IntegrityError, SealiftError } from '../../base/errors.ts';
+import type { Http } from '../../base/http/http.ts';
+import type { TlsOptions } from '../../base/http/proxy.ts';
+import { sumSizes } from '../../base/lists.ts';
+import type { Stage, StageContext } from '../../engine/stage.ts';
+import {
+  openImage,
+  openLayers,
+  readBlob,
+  type ImageTools,
+  type OpenImage,
+} from '../../openshift/images.ts';
+import { archNames, platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
+import { IMAGE_POLICY, readImagePolicies } from '../../openshift/release/image-policy.ts';
+import {
+  isManifestPath,
+  readManifests,
+  DEFINITION,
+  readDefinitions,
+} from '../../openshift/release/manifests.ts';
+import {
+  parseReleaseConfig,
+  IMAGE_REFERENCES_PATH,
+  parseImageReferences,
+  parseReleaseMetadata,
+  RELEASE_METADATA_PATH,
+  type ImageReferences,
+  type Release,
+} from '../../openshift/release/release.ts';
+import { resolveInGraph } from '../../openshift/release/update-graph.ts';
+import { isWantedVersion, stripBuild } from '../../openshift/release/version.ts';
+import { readFiles, type Layer } from '../../registry/layers/read.ts';
+import type { Descriptor } from '../../registry/manifest.ts';
+import { formatReference, parseReference, type Reference } from '../../registry/reference.ts';
+
+export type ResolveReleaseInput = {
+  /** A pullspec, by tag or digest; then channel and graph are not consulted. */
+  readonly url?: string;
+  readonly version: string;
+  readonly channel: string;
+  /** Absent: that of the payload at `url`; of several, x86_64. */
+  readonly arch?: RpmArchitecture;
+  /** UPDATE_URL_OVERRIDE, where it is set. */
+  readonly graphUrl?: string;
+  /** What is said where it cannot be resolved, when nobody asked for this release by name. */
+  readonly otherwise?: { readonly message: string; readonly hint: string };
+};
+
+export type ResolveReleaseTools = Pick<ImageTools, 'client' | 'cache'> & {
+  readonly http: Http;
+  readonly tls?: TlsOptions;
+};
+
+/**
+ * Finds the release and reads what its payload says of itself. Only the layer with the release
+ * manifests is fetched.
+ *
+ * @throws ConfigError `release.not-found`, `release.version-mismatch`, `release.arch-mismatch`;
+ * IntegrityError `release.malformed`, `release.too-large`, `release.version-conflict`,
+ * `release.manifest-unreadable`,
+ * `release.no-definitions`; and what the graph and the
+ * registry client throw.
+ */
+export const resolveRelease: Stage<ResolveReleaseInput, Release, ResolveReleaseTools> = {
+  name: 'resolve release',
+  async run(input, tools, context) {
+    try {
+      return await resolve(input, { ...tools, ...context });
+    } catch (error) {
+      const { otherwise } = input;
+      if (otherwise === undefined || !(error instanceof SealiftError)) throw error;
+      throw restate(error, `${otherwise.message}: ${error.message}`, otherwise.hint);
+    }
+  },
+};
+
+type Tools = ResolveReleaseTools & StageContext;
+
+async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Release> {
+  const named = await findPayload(input, tools);
+  const opened = await openPayload(input, tools, named.payload);
+  const { reference, image } = opened;
+  const config = parseReleaseConfig(await readBlob(tools, reference, image.config));
+  const arch = input.arch ?? archNames.toRpm(config.architecture);
+  if (config.architecture !== archNames.toGo(arch)) {
+    throw archMismatch(arch, config.architecture, reference);
+  }
+  const { references, metadata, ...manifests } = await readPayload(tools, opened);
+  const { version } = metadata;
+  checkSame(version, references.version, 'its image-references');
+  checkSame(version, config.version ?? version, 'its label io.openshift.release');
+  checkWanted(named, version, reference);
+  return {
+    version,
+    reference,
+    arch,
+    created: formatCreated(references.created ?? config.created, reference),
+    components: references.components,
+    metadata,
+    ...manifests,
+  };
+}
+
+/** A payload of one architecture is opened as that one. */
+async function openPayload(
+  { arch = DEFAULT_ARCH }: ResolveReleaseInput,
+  tools: Tools,
+  payload: Reference,
+): Promise<OpenImage> {
+  try {
+    return await openImage(tools, payload, platformOf(arch));
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.code !== 'image.no-platform') throw error;
+    throw restate(error, error.message, 'set ocpRelease.cpuArchitecture to one that it has');
+  }
+}
+
+const DEFAULT_ARCH = 'x86_64';
+
+type NamedPayload = {
+  readonly version: string;
+  readonly payload: Reference;
+  /** Whether the version stands beside a pullspec; else it is the very version of the update graph. */
+  readonly isByUrl: boolean;
+};
+
+async function findPayload(
+  { url, version, channel, arch = DEFAULT_ARCH, graphUrl }: ResolveReleaseInput,
+  tools: Tools,
+): Promise<NamedPayload> {
+  if (url !== undefined && url !== '') {
+    return { version, payload: parseReference(url), isByUrl: true };
+  }
+  const { http, signal, tls } = tools;
+  const found = await resolveInGraph({
+    http,
+    channel,
+    arch,
+    version,
+    signal,
+    ...(graphUrl !== undefined && graphUrl !== '' && { url: graphUrl }),
+    ...(tls && { tls }),
+  });
+  return { ...found, isByUrl: false };
+}
+
+/** The last layer has the release manifests; all are read only where it has not, and they are small. */
+async function readPayload(
+  tools: ImageTools,
+  { reference, image }: OpenImage,
+): Promise<
+  { readonly references: ImageReferences } & Pick<
+    Release,
+    'metadata' | 'definitions' | 'imagePolicies'
+  >
+> {
+  const read = (descriptors: readonly Descriptor[]): Promise<Map<string, Uint8Array>> =>
+    readWanted(openLayers(tools, reference, descriptors), tools.signal);
+  const last = image.layers.slice(-1);
+  refuseLarge(last, reference);
+  const files = await read(last);
+  const isWhole = NAMED_FILES.every((path) => files.has(path)) || isLarge(image.layers);
+  const whole = isWhole ? files : await read(image.layers);
+  const text = (path: string): string => {
+    const bytes = whole.get(path);
+    if (bytes) return Buffer.from(bytes).toString('utf8');
+    throw new IntegrityError(
+      'release.malformed',
+      `image ${formatReference(reference)} is not a release payload: it has no ${path}`,
+      {
+        hint: 'name a release image, such as quay.io/openshift-release-dev/ocp-release:4.20.0-x86_64',
+      },
+    );
+  };
+  return {
+    references: parseImageReferences(text(IMAGE_REFERENCES_PATH)),
+    metadata: parseReleaseMetadata(text(RELEASE_METADATA_PATH)),
+    ...readRelevant(whole, reference),
+  };
+}
+
+/** Bytes of layers that are fetched before the signature is verified; real release manifests take 3 MiB. */
+const MAX_FETCHED = 64 << 20;
+
+const isLarge = (layers: readonly Descriptor[]): boolean => sumSizes(layers) > MAX_FETCHED;
+
+function refuseLarge(last: readonly Descriptor[], reference: Reference): void {
+  if (!isLarge(last)) return;
+  const [found] = last.map(({ size }) => String(size));
+  throw new IntegrityError(
+    'release.too-large',
+    `the last layer of payload ${formatReference(reference)} should have at most ${MAX_FETCHED} bytes, but has ${found}`,
+    {
+      expected: `at most ${MAX_FETCHED}`,
+      found: found ?? '',
+      hint: 'name a release image that "oc adm release new" made',
+    },
+  );
+}
+
+const NAMED_FILES: readonly string[] = [IMAGE_REFERENCES_PATH, RELEASE_METADATA_PATH];
+
+const readWanted = (
+  layers: readonly Layer[],
+  signal: AbortSignal,
+): Promise<Map<string, Uint8Array>> =>
+  readFiles(layers, (path) => NAMED_FILES.includes(path) || isManifestPath(path), { signal });
+
+/** Every release defines kinds; one that seems not to would get a medium without a single manifest. */
+function readRelevant(
+  files: ReadonlyMap<string, Uint8Array>,
+  reference: Reference,
+): Pick<Release, 'definitions' | 'imagePolicies'> {
+  const manifests = readManifests(files, [DEFINITION, IMAGE_POLICY]);
+  const definitions = readDefinitions(manifests);
+  if (definitions.length > 0) return { definitions, imagePolicies: readImagePolicies(manifests) };
+  throw new IntegrityError(
+    'release.no-definitions',
+    `payload ${formatReference(reference)} has no CustomResourceDefinition for self-managed clusters in its release-manifests`,
+    {
+      expected: 'at least one CustomResourceDefinition',
+      found: `none in ${files.size} files`,
+      hint: 'take the release from where it was published, or mirror it again',
+    },
+  );
+}
+
+function checkSame(version: string, other: string, where: string): void {
+  if (stripBuild(version) === stripBuild(other)) return;
+  throw new IntegrityError(
+    'release.version-conflict',
+    `payload is release ${version} by its metadata, but ${other} by ${where}`,
+    { expected: version, found: other },
+  );
+}
+
+function checkWanted(
+  { version: wanted, isByUrl }: NamedPayload,
+  found: string,
+  reference: Reference,
+): void {
+  const isWanted = isByUrl
+    ? isWantedVersion(wanted, found)
+    : stripBuild(wanted) === stripBuild(found);
+  if (isWanted) return;
+  throw new ConfigError(
+    'release.version-mismatch',
+    `payload ${formatReference(reference)} is release ${found}, but the configuration asks for ${wanted}`,
+    {
+      expected: wanted,
+      found,
+      hint: `set ocpRelease.version to "${found}", or correct ocpRelease.url`,
+    },
+  );
+}
+
+const archMismatch = (wanted: string, found: string, reference: Reference): ConfigError =>
+  new ConfigError(
+    'release.arch-mismatch',
+    `payload ${formatReference(reference)} is for ${found}, but the configuration asks for ${wanted}`,
+    {
+      expected: wanted,
+      found,
+      hint: 'correct ocpRelease.cpuArchitecture or ocpRelease.url',
+    },
+  );
+
+function formatCreated(created: string | undefined, reference: Reference): string {
+  const time = new Date(created ?? '');
+  if (!Number.isNaN(time.getTime())) return time.toISOString().replace(/\.\d+Z$/, 'Z');
+  throw new IntegrityError(
+    'release.malformed',
+    `payload ${formatReference(reference)} says "${created ?? ''}" where it should say when it was made`,
+    { expected: 'a time of RFC 3339', found: created ?? 'nothing' },
+  );
+}

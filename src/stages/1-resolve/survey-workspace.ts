@@ -1,0 +1,158 @@
+import { isDigest, type Digest } from '../../base/digest.ts';
+import type { Stage } from '../../engine/stage.ts';
+import type { PlannedMirror } from '../../openshift/mirror/mirrors.ts';
+import type { Manifest } from '../../openshift/node/manifests.ts';
+import {
+  hasPath,
+  nameSource,
+  readReference,
+  splitMirror,
+  type SurveyedWorkspace,
+  type WorkspaceImage,
+} from '../../openshift/workspace/set.ts';
+import {
+  IMAGE_MEMBER,
+  readWorkspace,
+  type WorkspaceCatalog,
+  type WorkspaceMirror,
+} from '../../openshift/workspace/workspace.ts';
+import { pathTo } from '../../registry/layout/distribution.ts';
+import { readStored, readTag } from '../../registry/layout/tree-client.ts';
+import {
+  enclosedTree,
+  type RegistryTree,
+  hasLink,
+  listRepositories,
+  listTags,
+} from '../../registry/layout/tree.ts';
+import type { Reference } from '../../registry/reference.ts';
+import { parseDocument } from '../../shape/parse-text.ts';
+
+export type SurveyWorkspaceInput = {
+  /** An oc-mirror workspace: `mirrorPath` of the configuration. */
+  readonly directory: string;
+  /** The node's, host and port: what mirrors and catalogs get in place of the mirrored registry. */
+  readonly registry: string;
+};
+
+/**
+ * Lists the images of an oc-mirror workspace, with every manifest checked against its digest, and puts
+ * the name of the node's registry into its resources. Uploads that were never finished are not looked at.
+ * A mirror or catalog whose repository is not in the tree stays as it is, with a warning.
+ *
+ * @throws what `readWorkspace`, `enclosedTree` and `readTag` throw
+ */
+export const surveyWorkspace: Stage<SurveyWorkspaceInput, SurveyedWorkspace, unknown> = {
+  name: 'survey mirror',
+  async run({ directory, registry }, _tools, { signal, warn, onProgress }) {
+    const workspace = readWorkspace(directory);
+    const tree = enclosedTree(workspace.root);
+    const repositories = (await listRepositories(tree)).sort();
+    for (const warning of workspace.warnings) warn(warning);
+    const mirrors = workspace.mirrors.map((mirror) => placeMirror(mirror, repositories, warn));
+    const catalogs = workspace.catalogs.map((catalog) =>
+      placeCatalog(catalog, { repositories, registry, warn }),
+    );
+    const images: WorkspaceImage[][] = [];
+    for (const [index, repository] of repositories.entries()) {
+      signal.throwIfAborted();
+      const source = nameSource(repository, { mirrors, registry });
+      images.push(await listImages({ tree, root: workspace.root, repository }, source));
+      onProgress(0, undefined, `${index + 1} of ${repositories.length} repositories`);
+    }
+    return {
+      images: images.flat(),
+      mirrors,
+      signatures: workspace.signatures,
+      resources: catalogs.map(({ manifest }) => manifest),
+      catalogImages: catalogs.flatMap(({ place }) => (place === undefined ? [] : [place])),
+    };
+  },
+};
+
+type Warn = (message: string) => void;
+
+function placeMirror(
+  { source, mirrors, set, by }: WorkspaceMirror,
+  repositories: readonly string[],
+  warn: Warn,
+): PlannedMirror {
+  const isHere = (mirror: string): boolean => hasPath(repositories, splitMirror(mirror).path);
+  const elsewhere = mirrors.filter((mirror) => !isHere(mirror));
+  for (const mirror of elsewhere) {
+    warn(`mirror ${mirror} of ${source} is not in the mirror's data: it stays as it is`);
+  }
+  return {
+    source,
+    set,
+    by,
+    mirrors: mirrors.filter(isHere).map((mirror) => splitMirror(mirror).path),
+    ...(elsewhere.length > 0 && { elsewhere }),
+  };
+}
+
+type Placing = {
+  readonly repositories: readonly string[];
+  readonly registry: string;
+  readonly warn: Warn;
+};
+
+function placeCatalog(
+  { name, file, text, image }: WorkspaceCatalog,
+  { repositories, registry, warn }: Placing,
+): { readonly manifest: Manifest; readonly place?: string } {
+  const reference = image === undefined ? undefined : readReference(image);
+  if (!reference || !repositories.includes(reference.repository)) {
+    warn(
+      `image ${image ?? 'without name'} of ${file} is not in the mirror's data: it stays as it is`,
+    );
+    return { manifest: { name, text } };
+  }
+  const document = parseDocument(text, { version: '1.1' });
+  const kind = document.get('kind') === 'CatalogSource' ? 'CatalogSource' : 'ClusterCatalog';
+  const place = (image ?? '').slice(reference.registry.length + 1);
+  document.setIn(IMAGE_MEMBER[kind], `${registry}/${place}`);
+  return {
+    manifest: { name, text: document.toString({ lineWidth: 0, directives: false }) },
+    place,
+  };
+}
+
+type Place = { readonly tree: RegistryTree; readonly root: string; readonly repository: string };
+
+async function listImages(place: Place, source: Reference): Promise<WorkspaceImage[]> {
+  const { tree, repository } = place;
+  const tags = new Map<Digest, string[]>();
+  for (const tag of (await listTags(tree, repository)).sort()) {
+    const digest = await readTag(tree, { repository, tag });
+    if (digest !== undefined) tags.set(digest, [...(tags.get(digest) ?? []), tag]);
+  }
+  const revisions = await listRevisions(place);
+  const children = new Set<Digest>();
+  for (const digest of revisions) {
+    const { manifest } = await readStored(tree, { ...place, digest });
+    if (manifest.kind === 'index')
+      for (const child of manifest.manifests) children.add(child.digest);
+  }
+  return revisions
+    .filter((digest) => tags.has(digest) || !children.has(digest))
+    .map((digest) => ({
+      repository,
+      digest,
+      tags: tags.get(digest) ?? [],
+      source: { ...source, digest },
+    }));
+}
+
+/** Without the directories of manifests that were deleted, which have no link. */
+async function listRevisions({ tree, repository }: Place): Promise<Digest[]> {
+  const names = (await tree.list(pathTo.revisions(repository))) ?? [];
+  const revisions: Digest[] = [];
+  for (const name of names.toSorted()) {
+    const digest = `sha256:${name}`;
+    if (!isDigest(digest)) continue;
+    if (await hasLink(tree, pathTo.revisionLink(repository, digest), digest))
+      revisions.push(digest);
+  }
+  return revisions;
+}

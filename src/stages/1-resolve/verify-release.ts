@@ -1,0 +1,309 @@
+import { hexOf, type Digest } from '../../base/digest.ts';
+import { readInputFile, readListed } from '../../base/disk/files.ts';
+import { fetchPublic, readLimited } from '../../base/download/fetch.ts';
+import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
+import type { Http, HttpResponse } from '../../base/http/http.ts';
+import type { TlsOptions } from '../../base/http/proxy.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { redactUrl } from '../../base/text/redact.ts';
+import { withTimeLimit } from '../../base/wait.ts';
+import type { Stage, StageContext } from '../../engine/stage.ts';
+import { parseKeys, type SigningKey } from '../../openpgp/keys.ts';
+import {
+  digestOfRelease,
+  type Release,
+  type ReleaseSignature,
+} from '../../openshift/release/release.ts';
+import {
+  RED_HAT_KEYS,
+  MAX_SIGNATURE_SIZE,
+  type StoredSignature,
+  MAX_SIGNATURES,
+  readSignatureFiles,
+} from '../../openshift/release/signature-store.ts';
+import { verifyReleaseMessage } from '../../openshift/release/signature.ts';
+import { isSignedVersion, stripBuild } from '../../openshift/release/version.ts';
+import type { SurveyedWorkspace } from '../../openshift/workspace/set.ts';
+import type { BuildTools } from '../tools.ts';
+import { resolveRelease, type ResolveReleaseInput } from './resolve-release.ts';
+
+/** Where signatures of releases and the keys to them are, and what a release without one means. */
+export type SignatureGate = {
+  /** Path of a folder `sha256=HEX/signature-N`, or of a file with ConfigMaps. */
+  readonly files?: string;
+  /** Address of a signature store; asked before the public ones. */
+  readonly store?: string;
+  /** Path of a file with public keys; default: those of Red Hat. */
+  readonly keys?: string;
+  /** Whether releases that nobody signs, nightlies and CI builds, are accepted. */
+  readonly allowUnsigned: boolean;
+};
+
+export type VerifyReleaseInput = SignatureGate & {
+  readonly release: Release;
+  /** Signatures of an oc-mirror workspace. */
+  readonly workspace?: readonly StoredSignature[];
+  /** Addresses of the stores that everybody may ask; default: Red Hat's. */
+  readonly publicStores?: readonly string[];
+};
+
+export type VerifyReleaseTools = { readonly http: Http; readonly tls?: TlsOptions };
+
+type Tools = VerifyReleaseTools & StageContext;
+
+/** Both have the signatures of all releases of Red Hat. */
+const PUBLIC_STORES = [
+  'https://mirror.openshift.com/pub/openshift-v4/signatures/openshift/release/',
+  'https://storage.googleapis.com/openshift-release/official/signatures/openshift/release/',
+];
+
+const TIMEOUT_MS = 30_000;
+
+/**
+ * The release with what is known of its signature. Sources are asked by digest, whatever registry the
+ * release is read from, until one has a signature that holds: the named files, the workspace, the named
+ * store, then the public stores. Of nightlies and CI builds the public stores have none, and are not asked.
+ *
+ * @throws IntegrityError `signature.missing`, `signature.unsigned`, and the codes of `verifySignedMessage`
+ * and `verifyReleaseMessage`; RegistryError `signature.store-failed`; ConfigError `signature.unreadable`, ...
+ */
+export const verifyRelease: Stage<VerifyReleaseInput, Release, VerifyReleaseTools> = {
+  name: 'verify release',
+  async run(input, tools, context) {
+    const { release } = input;
+    const known = { digest: digestOfRelease(release), ...readKeys(input) };
+    const answers: Answer[] = [];
+    for (const sources of listSources(input, known.digest)) {
+      const asked = await Promise.all(
+        sources.map((source) => ask(source, { ...tools, ...context })),
+      );
+      for (const answer of asked) {
+        const { accepted, refused } = judge(answer, known);
+        answers.push({ ...answer, refused });
+        if (!accepted) continue;
+        for (const { message } of refused) {
+          context.warn(
+            `a signature of release ${release.version} in ${answer.from} is refused: ${message}`,
+          );
+        }
+        return { ...release, signature: accepted };
+      }
+    }
+    const error = explain(release, answers);
+    if (!input.allowUnsigned || !isNightly(release)) throw error;
+    return { ...release, signature: { status: 'unsigned', problem: error.message } };
+  },
+};
+
+const isNightly = ({ version }: Release): boolean => !isSignedVersion(stripBuild(version));
+
+type Known = {
+  readonly digest: Digest;
+  readonly keys: readonly SigningKey[];
+  readonly now: number;
+};
+
+function readKeys({ keys: path }: SignatureGate): Pick<Known, 'keys' | 'now'> {
+  const now = Date.now() / 1000;
+  if (path === undefined) return { now, keys: parseKeys(Buffer.from(RED_HAT_KEYS), now) };
+  const rules = { domain: 'signature', limit: 1 << 20 };
+  const bytes = readListed(path, rules, () => readInputFile(path, rules));
+  return { now, keys: parseKeys(bytes, now) };
+}
+
+/** A place that may have signatures: read here, or a store that is asked for them by number. */
+type Source = { readonly from: string } & (
+  { readonly read: () => readonly Buffer[] } | { readonly store: (number: number) => URL }
+);
+
+/** In the order of asking; those of one list at the same time. */
+function listSources(input: VerifyReleaseInput, digest: Digest): readonly (readonly Source[])[] {
+  const { files, workspace, store, release } = input;
+  const toStore = (address: string): Source => {
+    const base = new URL(address);
+    if (!base.pathname.endsWith('/')) base.pathname += '/';
+    const folder = `${base.pathname}sha256=${hexOf(digest)}`;
+    const store = (number: number): URL =>
+      Object.assign(new URL(base), { pathname: `${folder}/signature-${number}` });
+    return { from: redactUrl(base), store };
+  };
+  const own = workspace?.filter((one) => one.digest === digest);
+  const messages = own?.map(({ signature }) => Buffer.from(signature, 'base64'));
+  return [
+    ...(files === undefined
+      ? []
+      : [[{ from: files, read: () => readSignatureFiles(files, digest) }]]),
+    ...(messages ? [[{ from: "the mirror's cluster resources", read: () => messages }]] : []),
+    ...(store === undefined ? [] : [[toStore(store)]]),
+    ...(isNightly(release) ? [] : [(input.publicStores ?? PUBLIC_STORES).map(toStore)]),
+  ];
+}
+
+type Answer = {
+  readonly from: string;
+  readonly messages: readonly Buffer[];
+  /** Files and workspaces say nothing of what the stores have. */
+  readonly isStore: boolean;
+  /** Of a store that did not answer. */
+  readonly failure?: string;
+  readonly refused?: readonly SealiftError[];
+};
+
+async function ask(source: Source, tools: Tools): Promise<Answer> {
+  const { from } = source;
+  if ('read' in source) return { from, isStore: false, messages: source.read() };
+  const messages: Buffer[] = [];
+  try {
+    for (let number = 1; number <= MAX_SIGNATURES; number++) {
+      const bytes = await fetchSignature(source.store(number), tools);
+      if (bytes === undefined) break;
+      messages.push(bytes);
+    }
+  } catch (error) {
+    tools.signal.throwIfAborted();
+    if (!(error instanceof SealiftError) && !isTimeout(error)) throw error;
+    return { from, isStore: true, messages, failure: (error as Error).message };
+  }
+  return { from, isStore: true, messages };
+}
+
+/** What of an answer holds, and why the rest does not. */
+function judge(
+  { from, messages }: Pick<Answer, 'from' | 'messages'>,
+  known: Known,
+): { readonly accepted?: ReleaseSignature; readonly refused: readonly SealiftError[] } {
+  const refused: SealiftError[] = [];
+  const verified: { message: Buffer; key: string; identity: string }[] = [];
+  for (const message of messages) {
+    try {
+      verified.push({ message, ...verifyReleaseMessage(message, known.digest, known) });
+    } catch (error) {
+      if (!(error instanceof SealiftError)) throw error;
+      refused.push(error);
+    }
+  }
+  const [first] = verified;
+  if (!first) return { refused };
+  const { key, identity } = first;
+  const accepted = {
+    ...({ status: 'verified', key, identity, from } as const),
+    messages: verified.map(({ message }) => message.toString('base64')),
+  };
+  return { refused, accepted };
+}
+
+/** A signature that does not hold says more than one that is not there; both more than silence. */
+function explain(release: Release, answers: readonly Answer[]): SealiftError {
+  const { version } = release;
+  for (const { from, refused: [first] = [] } of answers) {
+    if (!first) continue;
+    const { code, expected, found } = first;
+    return new IntegrityError(
+      code,
+      `the signature of release ${version} in ${from} is refused: ${first.message}`,
+      {
+        ...withoutUndefined({ expected, found }),
+        hint: HINTS[code] ?? first.hint ?? 'take the signature again from where it was published',
+      },
+    );
+  }
+  return explainAbsence(release, answers);
+}
+
+function explainAbsence(release: Release, answers: readonly Answer[]): SealiftError {
+  const { version } = release;
+  const told = answers.map(({ from, failure }) => `${from}: ${failure ?? 'none'}`).join('; ');
+  if (isNightly(release)) {
+    return new IntegrityError(
+      'signature.unsigned',
+      `release ${version} is a nightly or CI build without a signature${told && ` (${told})`}`,
+      { hint: 'if you trust where it is from, build with --allow-unsigned or build.allowUnsigned' },
+    );
+  }
+  const message = `no signature of release ${version} (${digestOfRelease(release)}) was found: ${told}`;
+  const stores = answers.filter(({ isStore }) => isStore);
+  return stores.length > 0 && stores.every(({ failure }) => failure !== undefined)
+    ? new RegistryError('signature.store-failed', message, { hint: HOW_TO_SUPPLY })
+    : new IntegrityError('signature.missing', message, { hint: HOW_TO_SUPPLY });
+}
+
+const HOW_TO_SUPPLY =
+  'name a folder with sha256=HEX/signature-1, or a file with signature ConfigMaps, with --signatures or ' +
+  'build.signatures; or a copy of the store with --signature-url';
+
+const HINTS: Readonly<Record<string, string>> = {
+  'signature.untrusted-key':
+    'to trust this key, name a file with it with --signature-keys or build.signatureKeys',
+  'signature.expired': 'take a newer signature from where it was published',
+  'signature.key-expired': 'name a file with the renewed key with --signature-keys',
+  'signature.key-refused': 'name a file with another key with --signature-keys',
+  'signature.other-digest': 'take the signature of this release from where it was published',
+};
+
+/** Undefined when the store has none of this number. */
+function fetchSignature(url: URL, tools: Tools): Promise<Buffer | undefined> {
+  return withTimeLimit(TIMEOUT_MS, tools.signal, (signal) =>
+    tools.http.retries.run({ host: url.host, signal }, () =>
+      askForSignature(url, { ...tools, signal }),
+    ),
+  );
+}
+
+async function askForSignature(
+  url: URL,
+  { http, tls, signal }: Tools,
+): Promise<Buffer | undefined> {
+  const response = await fetchPublic(http, { url, signal, ...(tls && { tls }) });
+  if (response.status === 200) return readBounded(response, url);
+  response.body.destroy();
+  if (response.status === 404) return undefined;
+  throw new RegistryError('http.refused', `${redactUrl(url)} answers ${response.status}`, {
+    expected: '200 or 404',
+    found: String(response.status),
+  });
+}
+
+async function readBounded(response: HttpResponse, url: URL): Promise<Buffer> {
+  const bytes = await readLimited(response, url, MAX_SIGNATURE_SIZE);
+  if (bytes) return bytes;
+  const message = `${redactUrl(url)} has more than ${MAX_SIGNATURE_SIZE} bytes`;
+  throw new RegistryError('http.too-long', message);
+}
+
+const isTimeout = (error: unknown): boolean =>
+  error instanceof DOMException && error.name === 'TimeoutError';
+
+/**
+ * A release as it was found, with its signature verified: what is large, and what is executed, is fetched
+ * of this one only.
+ *
+ * @param wanted values, or promises of them
+ */
+export function resolveVerified(
+  wanted: Omit<ResolveReleaseInput, 'url'> & { readonly url?: string | Promise<string> },
+  { engine }: BuildTools,
+  given: { readonly signatures: SignatureGate; readonly workspace?: Promise<SurveyedWorkspace> },
+): Promise<Release> {
+  const { signatures, workspace } = given;
+  return engine.run(verifyRelease, {
+    ...signatures,
+    release: engine.run(resolveRelease, wanted),
+    ...(workspace && { workspace: workspace.then((found) => found.signatures) }),
+  });
+}
+
+/** What plan and report say of the signature of a release. */
+export type DescribedSignature = { readonly version: string } & (
+  | Omit<Extract<ReleaseSignature, { status: 'verified' }>, 'messages'>
+  | Extract<ReleaseSignature, { status: 'unsigned' }>
+);
+
+export const describeSignatures = (
+  releases: readonly Pick<Release, 'version' | 'signature'>[],
+): readonly DescribedSignature[] =>
+  releases.flatMap(({ version, signature }): DescribedSignature[] => {
+    if (!signature) return [];
+    if (signature.status === 'unsigned') return [{ version, ...signature }];
+    const { status, key, identity, from } = signature;
+    return [{ version, status, key, identity, from }];
+  });

@@ -1,0 +1,227 @@
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import pLimit from 'p-limit';
+import { hexOf, type Digest } from '../../base/digest.ts';
+import { SealiftError, type PulledProblem } from '../../base/errors.ts';
+import type { Stage, StageContext } from '../../engine/stage.ts';
+import { readBlob, readManifest, type ImageTools } from '../../openshift/images.ts';
+import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/plan.ts';
+import {
+  createPolicyFinder,
+  disablesImagePolicy,
+  type ImagePolicy,
+} from '../../openshift/release/image-policy.ts';
+import { findInternalReleaseImage, isInDefaultSet } from '../../openshift/release/manifests.ts';
+import type { Release } from '../../openshift/release/release.ts';
+import {
+  BUNDLE_PREFIX,
+  isBundleFor,
+  findSignatureProblem,
+  SIGNATURE_ANNOTATION,
+  SIMPLE_SIGNING,
+  type Signed,
+} from '../../openshift/release/signature.ts';
+import type { RegistryClient } from '../../registry/client.ts';
+import { type Descriptor, MEDIA_TYPE } from '../../registry/manifest.ts';
+import { formatReference, type Reference } from '../../registry/reference.ts';
+
+export type CheckImagePolicyInput = {
+  /** Whose nodes pull the images. */
+  readonly release: Release;
+  readonly plan: MirrorPlan;
+  /** Absent: as media decide themselves; see `disablesImagePolicy`. */
+  readonly disableImagePolicy?: boolean;
+};
+
+/** What nodes will say to the images of OpenShift on a medium. Plain JSON. */
+export type ImagePolicyCheck = {
+  /** Names of the policies of the release that ask for a key. */
+  readonly policies: readonly string[];
+  /** Names of those that ask for something else, and were not checked. */
+  readonly unchecked: readonly string[];
+  /** Whether the medium switches them off. */
+  readonly isDisabled: boolean;
+  /** How many images they are for. */
+  readonly images: number;
+  /** Those that a node does not pull. */
+  readonly refused: readonly PulledProblem[];
+};
+
+export type CheckImagePolicyTools = Pick<ImageTools, 'cache'> & {
+  readonly client: ImageTools['client'] & Pick<RegistryClient, 'fetchReferrers'>;
+};
+
+type Tools = CheckImagePolicyTools & StageContext;
+
+/**
+ * Which images a node of a release refuses to pull, because no signature on the medium is by the key that
+ * a ClusterImagePolicy of the payload names. Nodes read signatures only under the tag `sha256-HEX.sig`, of
+ * the manifest of their own platform; a bundle of cosign 3 is looked for where there is none.
+ *
+ * @throws what fetching signatures throws
+ */
+export const checkImagePolicy: Stage<
+  CheckImagePolicyInput,
+  ImagePolicyCheck,
+  CheckImagePolicyTools
+> = {
+  name: 'check image policy',
+  async run({ release, plan, disableImagePolicy }, tools, context) {
+    const policies = release.imagePolicies.filter((policy) => isApplied(policy, release));
+    const isDisabled = disablesImagePolicy(release.version, disableImagePolicy);
+    const candidates = isDisabled ? [] : listCandidates(policies, plan);
+    const limit = pLimit(CONCURRENCY);
+    const findings = await Promise.all(
+      candidates.map((one) => limit(() => findProblem(one, plan, { ...tools, ...context }))),
+    );
+    return {
+      policies: policies.filter(({ key }) => key !== undefined).map(({ name }) => name),
+      unchecked: policies.filter(({ key }) => key === undefined).map(({ name }) => name),
+      isDisabled,
+      images: new Set(candidates.map(({ image }) => image)).size,
+      refused: findings.flat(),
+    };
+  },
+};
+
+const CONCURRENCY = 8;
+
+/** Where the media of a release need a preview, its clusters have the policies of the preview, too. */
+const isApplied = (policy: ImagePolicy, { definitions }: Release): boolean =>
+  isInDefaultSet(policy) ||
+  (findInternalReleaseImage(definitions)?.isPreview === true &&
+    policy.featureSets?.includes('TechPreviewNoUpgrade') === true);
+
+/** A manifest that a node pulls and a policy is for. */
+type Candidate = {
+  readonly image: PlannedImage;
+  readonly digest: Digest;
+  readonly signed: Signed;
+};
+
+function listCandidates(policies: readonly ImagePolicy[], plan: MirrorPlan): Candidate[] {
+  const findPolicies = createPolicyFinder(policies);
+  const keyOf = createKeyReader();
+  return plan.images
+    .filter(({ kind }) => kind !== 'signature')
+    .flatMap((image) => findPolicies(image.origin).map((policy) => ({ image, policy })))
+    .flatMap(({ image, policy: { key: pem, identity } }) => {
+      if (pem === undefined) return [];
+      const key = keyOf(pem);
+      return image.manifests
+        .filter(({ mediaType }) => !INDEXES.includes(mediaType))
+        .map(({ digest }) => ({
+          image,
+          digest,
+          signed: { digest, image: image.origin, key, identity },
+        }));
+    });
+}
+
+/** Each key is parsed once. */
+function createKeyReader(): (pem: string) => KeyObject {
+  const keys = new Map<string, KeyObject>();
+  return (pem) => {
+    const key = keys.get(pem) ?? createPublicKey(pem);
+    keys.set(pem, key);
+    return key;
+  };
+}
+
+/** Nodes ask for the signature of what they run, not of the list that it is in. */
+const INDEXES: readonly string[] = [MEDIA_TYPE.ociIndex, MEDIA_TYPE.dockerList];
+
+async function findProblem(
+  { image, digest, signed }: Candidate,
+  plan: MirrorPlan,
+  tools: Tools,
+): Promise<readonly PulledProblem[]> {
+  const attached = findAttached(plan, image, digest);
+  const problem = attached
+    ? await findAttachedProblem(attached, signed, tools)
+    : await explainAbsent(image, signed, tools);
+  if (problem === undefined) return [];
+  const { registry, repository } = image.origin;
+  const reference = formatReference({ registry, repository, digest });
+  return [{ ...REFUSED, name: image.name, image: reference, problem }];
+}
+
+/** The medium is built all the same: nodes may be told to accept it. */
+const REFUSED = { severity: 'warning', code: 'signature.image-refused' } as const;
+
+/** The image that cosign attaches to another, where nodes look for it. */
+function findAttached(
+  plan: MirrorPlan,
+  { destination, signedCopy = destination }: PlannedImage,
+  digest: Digest,
+): PlannedImage | undefined {
+  const tag = `sha256-${hexOf(digest)}.sig`;
+  return plan.images.find(
+    ({ destination: { repository, tags } }) =>
+      repository === signedCopy.repository && tags.includes(tag),
+  );
+}
+
+/** Undefined where one of its signatures is accepted, else why the first is not. */
+async function findAttachedProblem(
+  { source }: PlannedImage,
+  signed: Signed,
+  tools: Tools,
+): Promise<string | undefined> {
+  const { manifest } = await readManifest(tools, source);
+  const layers = manifest.kind === 'manifest' ? manifest.layers.filter(isSignature) : [];
+  if (manifest.mediaType !== MEDIA_TYPE.ociManifest || layers.length === 0) {
+    return 'what is attached as its signature has none';
+  }
+  let first: string | undefined;
+  for (const layer of layers.slice(0, MOST_SIGNATURES)) {
+    const problem = findSignatureProblem(
+      {
+        payload: await readBlob(tools, source, layer),
+        signature: layer.annotations?.[SIGNATURE_ANNOTATION] ?? '',
+      },
+      signed,
+    );
+    if (problem === undefined) return undefined;
+    first ??= problem;
+  }
+  return `its signature is refused: ${first ?? ''}`;
+}
+
+/** An image that is signed again and again keeps all of them; the last may be the one that counts. */
+const MOST_SIGNATURES = 128;
+const MOST_BUNDLES = 16;
+const LARGEST_PAYLOAD = 64 << 10;
+
+const isSignature = ({ mediaType, size }: Descriptor): boolean =>
+  mediaType === SIMPLE_SIGNING && size <= LARGEST_PAYLOAD;
+
+/** A registry that cannot say what is attached has no signature where nodes look for it, either. */
+async function explainAbsent(image: PlannedImage, signed: Signed, tools: Tools): Promise<string> {
+  try {
+    return (await hasBundle(image, signed, tools))
+      ? 'its signature is a bundle of cosign 3, which nodes do not read'
+      : 'it has no signature';
+  } catch (error) {
+    tools.signal.throwIfAborted();
+    if (!(error instanceof SealiftError)) throw error;
+    return `it has no signature, and what is attached to it is not known: ${error.message}`;
+  }
+}
+
+async function hasBundle(image: PlannedImage, signed: Signed, tools: Tools): Promise<boolean> {
+  const { registry, repository } = image.origin;
+  const at = (digest: Digest): Reference => ({ registry, repository, digest });
+  const referrers = await tools.client.fetchReferrers(at(signed.digest), tools);
+  const bundles = referrers.filter(({ artifactType = BUNDLE_PREFIX }) =>
+    artifactType.startsWith(BUNDLE_PREFIX),
+  );
+  for (const { digest } of bundles.slice(0, MOST_BUNDLES)) {
+    const { manifest } = await readManifest(tools, at(digest));
+    const layers = manifest.kind === 'manifest' ? manifest.layers : [];
+    const bundle = layers.find(
+      ({ mediaType, size }) => mediaType.startsWith(BUNDLE_PREFIX) && size <= LARGEST_PAYLOAD,
+    );
+    if (bundle && isBundleFor(await readBlob(tools, at(digest), bundle), signed)) return true;
+  }
+  return false;
+}

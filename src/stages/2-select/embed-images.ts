@@ -1,0 +1,98 @@
+import { ConfigError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { CONFIGURE_BY_OPTION, type RegistryImageChoice } from '../../openshift/mirror/server.ts';
+import { archNames, type RpmArchitecture } from '../../openshift/release/bundle.ts';
+import type { Release } from '../../openshift/release/release.ts';
+import { diskOf } from '../../outputs/output.ts';
+import { parseReference } from '../../registry/reference.ts';
+import type { InstallationConfig } from '../../sites/installation-rules.ts';
+import { inspectRegistryImage } from '../1-resolve/inspect-registry-image.ts';
+import { resolveVerified } from '../1-resolve/verify-release.ts';
+import type { EmbeddedImages, InstallationIsoRequest } from '../request.ts';
+import type { BuildTools } from '../tools.ts';
+import { checkSpace } from './check-space.ts';
+import { planMirror, readPrecacheList } from './plan-mirror.ts';
+import { selectRegistryImage } from './select-payload.ts';
+
+export const architectureOf = ({ architecture }: InstallationConfig): RpmArchitecture =>
+  archNames.toRpm(architecture);
+
+/** `X.Y` asks the update graph only, and that is not consulted for a pullspec. */
+const ANY_VERSION = '4.0';
+
+/** The release payload that the request names, verified. */
+export function resolveNamedRelease(
+  { release: url, config, signatures }: InstallationIsoRequest,
+  tools: BuildTools,
+): Promise<Release> | undefined {
+  if (url === undefined) return undefined;
+  const arch = architectureOf(config);
+  const wanted = { url, arch, version: ANY_VERSION, channel: '' };
+  return resolveVerified(wanted, tools, { signatures });
+}
+
+/** The seed, the release and what else is carried, by digest, when there is room for it. */
+export async function planEmbedded(
+  request: InstallationIsoRequest,
+  tools: BuildTools,
+  named: Promise<Release> | undefined,
+): Promise<EmbeddedImages | undefined> {
+  const { config, embed } = request;
+  const isWanted = embed.seed || embed.release || embed.precached || embed.images.length > 0;
+  if (!isWanted) return undefined;
+  const release = await named;
+  const server = await chooseServer(request, tools, release);
+  const { engine } = tools;
+  const arch = architectureOf(config);
+  const wanted = [
+    ...(embed.seed ? [config.seedImage] : []),
+    ...(embed.precached
+      ? await engine.run(readPrecacheList, { seedImage: config.seedImage, arch })
+      : []),
+    ...embed.images,
+  ];
+  const plan = engine.run(planMirror, {
+    ...EVERYTHING,
+    additionalImages: [...new Set(wanted)].map((name) => ({ name })),
+    arch,
+    registryImage: server.reference,
+    ...(embed.release && release && { release }),
+  });
+  await engine.run(checkSpace, {
+    plan,
+    ...diskOf(request),
+    ...withoutUndefined({ device: request.device, isThere: request.isThere }),
+  });
+  return { plan: await plan, server };
+}
+
+const EVERYTHING = {
+  catalogs: [],
+  blockedImages: [],
+  allArchitectures: false,
+  includeSignatures: true,
+} as const;
+
+async function chooseServer(
+  { config, embed: { registryImage }, graphUrl, saved, signatures }: InstallationIsoRequest,
+  tools: BuildTools,
+  release: Release | undefined,
+): Promise<RegistryImageChoice> {
+  if (registryImage !== undefined) {
+    return tools.engine.run(inspectRegistryImage, {
+      reference: parseReference(registryImage),
+      isComponent: false,
+      arch: architectureOf(config),
+      version: config.seedVersion,
+    });
+  }
+  if (release) {
+    const options = { release, saved, signatures, configure: CONFIGURE_BY_OPTION };
+    return selectRegistryImage({ ...options, ...withoutUndefined({ graphUrl }) }, tools);
+  }
+  throw new ConfigError(
+    'installation.no-registry-image',
+    'images are to be carried on the ISO, and nothing on it could serve them',
+    { hint: 'name a release with --release, or a registry server with --registry-image' },
+  );
+}

@@ -1,0 +1,105 @@
+import type { BlobCache } from '../../base/store/store.ts';
+import type { Sealed, Stage } from '../../engine/stage.ts';
+import { formatValidIgnition } from '../../ignition/check.ts';
+import { digestRegistryTree, planLiveRegistry } from '../../media/tree.ts';
+import { sizeOfRegistry } from '../../openshift/mirror/costs.ts';
+import type { RegistryImageChoice } from '../../openshift/mirror/server.ts';
+import {
+  planClusterManifests,
+  renderBootstrapIgnition,
+  type BootstrapInput,
+} from '../../openshift/node/bootstrap.ts';
+import {
+  describeCluster,
+  type CarriedForCluster,
+  type ClusterSettings,
+} from '../../openshift/node/cluster.ts';
+import { hashCorePassword, type RegistryTree, drawSalt } from '../../openshift/node/install.ts';
+import type { Manifest } from '../../openshift/node/manifests.ts';
+import { disablesImagePolicy } from '../../openshift/release/image-policy.ts';
+import { formatReference } from '../../registry/reference.ts';
+
+export type RenderBootstrapInput = CarriedForCluster &
+  ClusterSettings & {
+    readonly registryImage: RegistryImageChoice;
+    readonly stopLocalRegistry: boolean;
+    readonly skipLocalRegistry: boolean;
+    readonly registryData: 'copy' | 'medium';
+    readonly manifests: { readonly extra: readonly Manifest[]; readonly crs: readonly Manifest[] };
+    /** Of the nodes. */
+    readonly registriesConf: string;
+    /** Absent: for releases that nobody signs. */
+    readonly disableImagePolicy?: boolean;
+    /** Of the user core. */
+    readonly password?: { readonly text: Sealed; readonly salt: string };
+  };
+
+export type RenderedBootstrap = {
+  /** JSON text. */
+  readonly ignition: string;
+  /** Of what a cluster of this release cannot take as it is, or does otherwise than others. */
+  readonly warnings: readonly string[];
+};
+
+/**
+ * The system configuration of the medium. Holds the hash of core's password when there is one, and no
+ * other secret.
+ *
+ * @throws IntegrityError `ignition.invalid` when what we rendered breaks a rule of the format
+ */
+export const renderBootstrap: Stage<
+  RenderBootstrapInput,
+  RenderedBootstrap,
+  { readonly cache: BlobCache }
+> = {
+  name: 'render bootstrap',
+  run: async (input, { cache }, { warn }) => {
+    const described = describe(input, await describeTree(input, cache));
+    const warnings = listWarnings(described);
+    for (const warning of warnings) warn(warning);
+    const config = renderBootstrapIgnition(described);
+    const ignition = formatValidIgnition(config, 'bootstrap configuration');
+    return { ignition, warnings };
+  },
+};
+
+function listWarnings(input: BootstrapInput): readonly string[] {
+  const unsigned = `release ${input.release.version}: its cluster accepts images of OpenShift without a signature`;
+  return [...planClusterManifests(input).warnings, ...(input.disableImagePolicy ? [unsigned] : [])];
+}
+
+/** The registry's tree as hosts have it when they have copied it. */
+async function describeTree(
+  { plan, release }: RenderBootstrapInput,
+  cache: BlobCache,
+): Promise<RegistryTree> {
+  const files = await planLiveRegistry({ plan, release, cache });
+  return { size: sizeOfRegistry(plan), digest: digestRegistryTree(files) };
+}
+
+function describe(input: RenderBootstrapInput, registryTree: RegistryTree): BootstrapInput {
+  const { plan, registryImage, manifests, password, ...settings } = input;
+  return {
+    ...settings,
+    ...describeCluster(input, input),
+    registryImage: {
+      reference: formatReference(plan.registryImage?.source ?? registryImage.reference),
+      useDistributionEntrypoint: registryImage.useDistributionEntrypoint,
+    },
+    disableImagePolicy: disablesImagePolicy(input.release.version, input.disableImagePolicy),
+    registryTree,
+    extraManifests: manifests.extra,
+    crs: manifests.crs,
+    ...(password && { corePasswordHash: hashCorePassword(password.text.reveal(), password.salt) }),
+  };
+}
+
+/**
+ * The salt of core's password: random, so that nobody hashes a dictionary for all media of a release, and
+ * stored with the password that it belongs to, so that the same password gives the same medium.
+ */
+export const drawPasswordSalt: Stage<{ readonly password: Sealed }, string, unknown> = {
+  name: 'draw password salt',
+  reuse: { kind: 'drawn' },
+  run: () => Promise.resolve(drawSalt()),
+};

@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import type { Stage } from '../../engine/stage.ts';
+import { formatValidIgnition } from '../../ignition/check.ts';
+import {
+  parseIgnition,
+  textFile,
+  type File,
+  type IgnitionConfig,
+  decodeFileContent,
+} from '../../ignition/config.ts';
+import { adaptUnconfigured, renderEmbeddedUnconfigured } from '../../openshift/node/bootstrap.ts';
+import type { NodeRelease } from '../../openshift/node/cluster.ts';
+
+export type RenderUnconfiguredInput = {
+  readonly release: NodeRelease;
+  readonly interactive: boolean;
+  readonly registriesConf: string;
+  /** What the installer wrote; absent where the embedded templates take its place. */
+  readonly installed?: string | undefined;
+};
+
+/**
+ * The user's configuration without values of a site, as JSON text: what the installer wrote, fitted to the medium, or
+ * the embedded templates.
+ *
+ * @throws IntegrityError `ignition.malformed`, `ignition.invalid`
+ */
+export const renderUnconfigured: Stage<RenderUnconfiguredInput, string, unknown> = {
+  name: 'render unconfigured',
+  run: (input) => Promise.resolve(formatValidIgnition(render(input), 'unconfigured configuration')),
+};
+
+function render({ installed, ...input }: RenderUnconfiguredInput): IgnitionConfig {
+  if (installed === undefined) return renderEmbeddedUnconfigured(input);
+  const config = adaptUnconfigured(parseIgnition(installed, 'unconfigured-agent.ign'), input);
+  return settleInfraEnvId(config, input.release.digestReference);
+}
+
+const SERVICE_ENVIRONMENT = '/usr/local/share/assisted-service/assisted-service.env';
+
+/**
+ * The installer draws a random id for the infrastructure environment. Ours comes from the release's
+ * digest: the same inputs give the same medium, and a resumed build finds the layout it began with.
+ */
+function settleInfraEnvId(config: IgnitionConfig, seed: string): IgnitionConfig {
+  const files = config.storage?.files ?? [];
+  return {
+    ...config,
+    storage: { ...config.storage, files: files.map((file) => settleFile(file, seed)) },
+  };
+}
+
+function settleFile(file: File, seed: string): File {
+  const text = file.path === SERVICE_ENVIRONMENT ? decodeFileContent(file) : undefined;
+  if (text === undefined) return file;
+  const settled = text
+    .toString('utf8')
+    .replace(/^INFRA_ENV_ID=.*$/m, `INFRA_ENV_ID=${formatUuid(seed)}`);
+  const { contents } = textFile(file.path, settled, file.mode ?? 0o600);
+  return contents === undefined ? file : { ...file, contents };
+}
+
+/** RFC 9562 5.8, version 8: bits of a SHA-256. */
+function formatUuid(seed: string): string {
+  const bytes = createHash('sha256').update(`infra-env ${seed}`).digest().subarray(0, 16);
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  const hex = bytes.toString('hex');
+  return [8, 12, 16, 20, 32].map((end, i) => hex.slice([0, 8, 12, 16, 20][i], end)).join('-');
+}

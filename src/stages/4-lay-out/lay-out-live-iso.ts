@@ -1,0 +1,150 @@
+import { type FileInput, type FileDigests, readUnchanged } from '../../base/disk/file-digests.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import type { BlobCache } from '../../base/store/store.ts';
+import type { Sealed, Stage } from '../../engine/stage.ts';
+import { encodeInitrd } from '../../ignition/initrd.ts';
+import { planLiveGraft } from '../../iso/coreos/graft.ts';
+import { readCoreosLive, requireArchitecture } from '../../iso/coreos/live.ts';
+import type { Layout, TreeFile, Places } from '../../iso/extent.ts';
+import { layOutIso } from '../../iso/lay-out/lay-out.ts';
+import { decodeBaseScan, type BaseScan } from '../../iso/lay-out/scan.ts';
+import { openIso } from '../../iso/read/open.ts';
+import { encodeEmbedded } from '../../media/areas.ts';
+import { configureLayout, describeAreas } from '../../media/customize/copy.ts';
+import { describeMedium, formatBundleFile } from '../../media/describe.ts';
+import {
+  type IndexCatalog,
+  BOOTSTRAP_IMAGE_PATH,
+  BUNDLE_PATH,
+  INDEX_PATH,
+  PRISTINE_IGNITION_PATH,
+} from '../../media/media-index.ts';
+import { planLiveRegistry } from '../../media/tree.ts';
+import type { CustomValues } from '../../openshift/agent/values.ts';
+import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
+import { BOOTSTRAP_IGNITION_PATH } from '../../openshift/node/bootstrap.ts';
+import { type Release, describeRelease } from '../../openshift/release/release.ts';
+
+const OTHER_BASE = 'give a live ISO of the architecture of the release, or none';
+
+/** Bytes of the embed area: a config with the values of any site should fit, and no build knows which. */
+const AREA_SIZE = 2 ** 20;
+
+/** The recipe of the minimal ISO describes the base image byte by byte: untrue of ours. */
+const MINIMAL_RECIPE = '/coreos/miniso.dat';
+
+export type LiveIsoParts = {
+  readonly base: FileInput;
+  readonly scan: BaseScan;
+  readonly release: Release;
+  readonly plan: MirrorPlan;
+  /** What its index says that the catalogs offer. */
+  readonly catalogs: readonly IndexCatalog[];
+  /** Ignition configs, as JSON text; neither has values of a site. */
+  readonly bootstrap: string;
+  readonly unconfigured: string;
+  /** Of the medium; those of a site are among its values. */
+  readonly appendKargs: readonly string[];
+  /** Of a site: the JSON text of a `CustomValues`. */
+  readonly values?: Sealed;
+  /** Bytes of the embed area, for the config with the values of any site; default: 1 MiB. */
+  readonly ignitionArea?: number;
+  /** Of the ISO that this one replaces. */
+  readonly places?: Places;
+  /** Seconds since 1970, for everything new on the medium; default: the release's creation. */
+  readonly epoch?: number;
+};
+
+/** A layout with an embed area. Bytes: the area has as many whatever is in it, and the archive takes so many. */
+export type LiveLayout = Layout & {
+  readonly ignitionArea: { readonly size: number; readonly used: number };
+};
+
+type LayoutTools = { readonly cache: BlobCache; readonly digests: FileDigests };
+
+/**
+ * The whole live ISO, before a byte of it is written: the base, the registry, both configurations and
+ * the index. Fetches nothing.
+ *
+ * @throws ConfigError `base-iso.architecture`; IntegrityError `base-iso.fixed-embed-area`; and what {@link planLiveGraft} and {@link layOutIso} throw
+ */
+export const layOutLiveIso: Stage<LiveIsoParts, LiveLayout, LayoutTools> = {
+  name: 'lay out ISO',
+  run: (parts, { cache, digests }) =>
+    readUnchanged(parts.base, digests, () => layOut(parts, cache)),
+};
+
+async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout> {
+  const { plan, release, epoch = Math.floor(Date.parse(release.created) / 1000) } = parts;
+  const base = await decodeBaseScan(parts.base.path, parts.scan);
+  const iso = await openIso(base.path);
+  try {
+    await requireArchitecture(iso, release.arch, OTHER_BASE);
+    const live = await readCoreosLive(iso);
+    const pristine = encodeEmbedded({ config: parts.unconfigured, keyfiles: [] });
+    const graft = await planLiveGraft(iso, live, {
+      initrd: { path: BOOTSTRAP_IMAGE_PATH, bytes: encodeBootstrap(parts.bootstrap) },
+      embed: { archive: pristine, size: parts.ignitionArea ?? AREA_SIZE },
+      appendKargs: parts.appendKargs,
+    });
+    const { size } = graft.areas.embed;
+    requireArea(size, parts.ignitionArea);
+    const layout = layOutIso({
+      base,
+      files: [
+        ...graft.files,
+        describeImages(parts),
+        { path: PRISTINE_IGNITION_PATH, content: { kind: 'bytes', bytes: pristine }, mode: 0o600 },
+        ...(await planLiveRegistry({ plan, release, cache })),
+      ],
+      remove: [MINIMAL_RECIPE],
+      patches: graft.patches,
+      epoch,
+      ...withoutUndefined({ places: parts.places }),
+      index: {
+        path: INDEX_PATH,
+        render: (extents, areas) =>
+          describeMedium({
+            product: 'live-iso',
+            base,
+            plan,
+            extents,
+            areas,
+            releases: [release],
+            catalogs: parts.catalogs,
+            release: describeRelease(release),
+            mutable: describeAreas(graft.areas, extents, pristine),
+          }),
+      },
+    });
+    const values = readValues(parts);
+    const made = values
+      ? configureLayout(layout, graft.areas, { pristine: parts.unconfigured, values })
+      : { layout, used: pristine.length };
+    return { ...made.layout, ignitionArea: { size, used: made.used } };
+  } finally {
+    await iso.close();
+  }
+}
+
+/** An area that is a part of a file keeps its size. The default asks for nothing. */
+function requireArea(size: number, wanted = AREA_SIZE): void {
+  if (size >= wanted || wanted === AREA_SIZE) return;
+  throw new IntegrityError(
+    'base-iso.fixed-embed-area',
+    `the base ISO has an Ignition area of ${size} bytes, which cannot be made larger`,
+    { expected: `${wanted} bytes`, found: `${size} bytes`, hint: 'leave build.ignitionArea out' },
+  );
+}
+
+const encodeBootstrap = (text: string): Uint8Array =>
+  encodeInitrd([{ name: BOOTSTRAP_IGNITION_PATH, mode: 0o100644, data: Buffer.from(text) }]);
+
+const readValues = ({ values }: LiveIsoParts): CustomValues | undefined =>
+  values && (JSON.parse(values.reveal()) as CustomValues);
+
+const describeImages = (parts: LiveIsoParts): TreeFile => ({
+  path: BUNDLE_PATH,
+  content: { kind: 'bytes', bytes: formatBundleFile(parts) },
+});

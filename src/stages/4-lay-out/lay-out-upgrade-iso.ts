@@ -1,0 +1,123 @@
+import { hexOf } from '../../base/digest.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import type { BlobCache } from '../../base/store/store.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
+import type { Stage } from '../../engine/stage.ts';
+import type { Layout, Places } from '../../iso/extent.ts';
+import { createEmptyImage } from '../../iso/lay-out/empty-image.ts';
+import { layOutIso } from '../../iso/lay-out/lay-out.ts';
+import { describeMedium } from '../../media/describe.ts';
+import { type IndexCatalog, INDEX_PATH, UPGRADE_REGISTRY_ROOT } from '../../media/media-index.ts';
+import { planMediaRegistry } from '../../media/tree.ts';
+import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
+import { digestOfRelease, type Release, describeRelease } from '../../openshift/release/release.ts';
+import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
+import type { RegistryFile } from '../../registry/layout/distribution.ts';
+import { formatReference } from '../../registry/reference.ts';
+
+const LABEL_PREFIX = 'upgrade_';
+/** ECMA-119 8.4.6. */
+const MAX_LABEL = 32;
+/** Hex digits of the release's digest in a label that has no room for the whole version. */
+const HASH_SIZE = 8;
+
+/**
+ * The volume label by which hosts know an upgrade ISO, `upgrade_<version>`. A version that does not
+ * fit, as that of a nightly build, is cut at its first hyphen and followed by a part of the digest.
+ */
+export function formatUpgradeLabel(release: Pick<Release, 'version' | 'reference'>): string {
+  const label = `${LABEL_PREFIX}${release.version}`;
+  if (Buffer.byteLength(label) <= MAX_LABEL) return label;
+  const hash = hexOf(digestOfRelease(release)).slice(0, HASH_SIZE);
+  const [core = ''] = release.version.split(/[-+]/);
+  return `${`${LABEL_PREFIX}${core}`.slice(0, MAX_LABEL - HASH_SIZE - 1)}_${hash}`;
+}
+
+export const isUpgradeLabel = (label: string): boolean => label.startsWith(LABEL_PREFIX);
+
+/**
+ * The small root of an upgrade ISO: `release.env`, which upgrade scripts of any maker read, and
+ * `release.json`, which says what the ISO is for.
+ */
+export function renderUpgradeRoot(medium: {
+  readonly release: Release;
+  readonly path: UpgradePath;
+  readonly plan: MirrorPlan;
+}): readonly (RegistryFile & { readonly mode?: number })[] {
+  const { release, path, plan } = medium;
+  const image = formatReference(release.reference);
+  const environment = `RELEASE_IMAGE=${image}\nRELEASE_VERSION=${release.version}\n`;
+  const { from } = path;
+  const description = formatReadableJson({
+    format: 1,
+    version: release.version,
+    architecture: release.arch,
+    image,
+    created: release.created,
+    payloadSize: plan.blobSize + plan.manifestSize,
+    previous: release.metadata.previous,
+    ...withoutUndefined({ from }),
+    path: path.hops.map(({ version, image }) => ({ version, image })),
+  });
+  return [
+    { path: '/release.env', mode: 0o600, content: toContent(environment) },
+    { path: '/release.json', content: toContent(description) },
+  ];
+}
+
+const toContent = (text: string): RegistryFile['content'] => ({
+  kind: 'bytes',
+  bytes: Buffer.from(text),
+});
+
+export type UpgradeIsoParts = {
+  readonly release: Release;
+  /** Those that are passed on the way. */
+  readonly passed?: readonly Release[];
+  readonly path: UpgradePath;
+  readonly plan: MirrorPlan;
+  /** What its index says that the catalogs offer. */
+  readonly catalogs: readonly IndexCatalog[];
+  /** Of the ISO that this one replaces. */
+  readonly places?: Places;
+  /** Seconds since 1970, for everything on the medium; default: the release's creation. */
+  readonly epoch?: number;
+};
+
+/**
+ * The whole upgrade ISO, before a byte of it is written: a small root, the registry and the index. It
+ * does not boot. Fetches nothing.
+ */
+export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: BlobCache }> = {
+  name: 'lay out ISO',
+  async run(parts, { cache }) {
+    const { release, plan, epoch = Math.floor(Date.parse(release.created) / 1000) } = parts;
+    const registry = await planMediaRegistry({
+      plan,
+      root: UPGRADE_REGISTRY_ROOT,
+      cache,
+    });
+    const volumeId = formatUpgradeLabel(release);
+    return layOutIso({
+      base: createEmptyImage({ volumeId, directories: [], epoch }),
+      files: [...renderUpgradeRoot(parts), ...registry],
+      remove: [],
+      patches: [],
+      epoch,
+      ...withoutUndefined({ places: parts.places }),
+      index: {
+        path: INDEX_PATH,
+        render: (extents, areas) =>
+          describeMedium({
+            product: 'upgrade-iso',
+            plan,
+            extents,
+            areas,
+            releases: [...(parts.passed ?? []), release],
+            catalogs: parts.catalogs,
+            release: describeRelease(release),
+          }),
+      },
+    });
+  },
+};

@@ -1,0 +1,213 @@
+import { basename, join } from 'node:path';
+import type { Digest } from '../../base/digest.ts';
+import type { FileProblem } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { readProgramDigest } from '../../base/program.ts';
+import { type MappedStage, mapStage } from '../../engine/map-stage.ts';
+import {
+  composeSite,
+  hasOutputs,
+  type MadeIso,
+  type SiteOutputs,
+} from '../../sites/compose/compose.ts';
+import type { StateSite, RetainedIdentity } from '../../sites/identity/identity.ts';
+import type { Keys } from '../../sites/identity/keys.ts';
+import type { SiteReader } from '../../sites/reader.ts';
+import { type Site, findingOfError, isOfOneSite, warnOfFile } from '../../sites/site.ts';
+import { claimFiles, type ListedIds } from '../../sites/state/claim.ts';
+import {
+  STATE_DIRECTORY,
+  type SitePlaces,
+  beginRotation,
+  endRotation,
+  type Rotation,
+  placesFor,
+} from '../../sites/state/generations.ts';
+import {
+  provideIdentity,
+  type SiteState,
+  openStates,
+  takesPart,
+} from '../../sites/state/provide.ts';
+import { type FindRetained, openRetained } from '../../sites/state/retained.ts';
+import { type SiteWriter, createSiteWriter, SITES_AT_ONCE } from '../../sites/state/writer.ts';
+import { isGood, type Survey } from '../1-resolve/check-sites.ts';
+import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from '../request.ts';
+
+/** How it went with one site. */
+export type SiteOutcome =
+  | {
+      readonly kind: 'made' | 'reused';
+      readonly made: MadeIso;
+      readonly outputs: SiteOutputs;
+      /** The rotation that its keys were made in, if any. */
+      readonly rotation?: string;
+      /** Warnings of what happened while it was made. */
+      readonly findings: readonly FileProblem[];
+    }
+  | { readonly kind: 'failed'; readonly finding: FileProblem };
+
+/** What an ISO is made from; the identity that is on it as well is state. */
+type SiteInputs = {
+  readonly name: string;
+  /** Of the inputs of the site, which `reader` has. */
+  readonly digest: Digest;
+  /** What an earlier producer left. */
+  readonly retained?: RetainedIdentity;
+};
+
+type MakeTools = {
+  readonly reader: SiteReader;
+  readonly keys: Keys;
+  readonly writer: SiteWriter;
+  readonly stateOf: (name: string) => SiteState;
+  readonly findRetained: FindRetained;
+};
+
+/** The ISO of a site, and the files beside it. What goes wrong with one site only is its outcome. */
+export const makeIsos: MappedStage<
+  SiteInputs,
+  SiteOutcome,
+  MakeTools,
+  Omit<SiteInputs, 'retained'>
+> = {
+  name: 'make ISOs',
+  items: 'sites',
+  bind: async ({ name, digest }, { findRetained }) => ({
+    name,
+    digest,
+    ...withoutUndefined({ retained: await findRetained(name) }),
+  }),
+  async run({ name, digest, retained }, { reader, keys, writer, stateOf }, signal) {
+    const site = await reader.recall(name, digest);
+    const state = stateOf(name);
+    const { places, rotation } = state;
+    const wish = { ...state, name, site: stateSiteOf(site), retained, keys, signal };
+    const provided = await provideIdentity(wish);
+    const composed = composeSite(site, { places, provided, retained });
+    const { isThere, made, outputs } = composed;
+    const remains = isThere ? [] : await claimFiles({ ...state, provided });
+    await writer.write(composed);
+    const isHashOnly = retained !== undefined && provided.state.identity.password.text === '';
+    const findings = [
+      ...provided.findings,
+      ...tellRemains(places, remains),
+      ...(isHashOnly ? [tellNoPassword(places)] : []),
+    ];
+    const kind = isThere ? 'reused' : 'made';
+    return { kind, made, outputs, findings, ...withoutUndefined({ rotation }) };
+  },
+  reuse(earlier, { name }, { stateOf }) {
+    const { places, numbers, use, rotation } = stateOf(name);
+    const inUse = numbers.at(-1);
+    if (earlier.kind === 'failed' || inUse === undefined || (use ?? inUse) !== inUse) {
+      return undefined;
+    }
+    if (rotation !== undefined && earlier.rotation !== rotation) return undefined;
+    if (!hasOutputs(places, earlier.outputs, inUse)) return undefined;
+    const made = { ...earlier.made, generation: inUse };
+    return { ...earlier, kind: 'reused', made, findings: [] };
+  },
+  recover(name, error) {
+    if (!isOfOneSite(error)) throw error;
+    return { kind: 'failed', finding: findingOfError(name, error) };
+  },
+};
+
+const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
+  clusterName: install.clusterName,
+  baseDomain: install.baseDomain,
+  ...withoutUndefined({ clusterId: imageBased.clusterId, infraId: imageBased.infraId }),
+});
+
+function tellRemains({ iso }: SitePlaces, names: readonly string[]): readonly FileProblem[] {
+  if (names.length === 0) return [];
+  const moved = names.map((name) => join(STATE_DIRECTORY, name)).join(', ');
+  const problem = `was of an identity that ${STATE_DIRECTORY} does not have: what was left of it is now ${moved}`;
+  return [warnOfFile(basename(iso), problem)];
+}
+
+const tellNoPassword = ({ iso, password }: SitePlaces): FileProblem =>
+  warnOfFile(
+    basename(iso),
+    `has a password of which only the hash is known: ${basename(password)} is empty`,
+  );
+
+/** What the list of an earlier run says of sites, by their names. */
+export type ListedSites = ReadonlyMap<string, ListedIds>;
+
+export type ListedRequest = ConfigIsosRequest & { readonly listed: ListedSites };
+
+/** Files of as many sites are synced together while as many more are composed. */
+const AT_ONCE = 2 * SITES_AT_ONCE;
+
+/**
+ * Makes the ISOs of all sites that nothing speaks against, but for those that are there already.
+ *
+ * @throws DiskError; ConfigError `retained.ambiguous`, `retained.empty`
+ */
+export async function makeSites(
+  { sites, reader }: Survey,
+  request: ListedRequest,
+  tools: ConfigIsosTools,
+): Promise<ReadonlyMap<string, SiteOutcome>> {
+  const names = sites.map(({ name }) => name);
+  const findRetained = await openRetainedOf(names, request, tools);
+  const rotation = await decideRotation(request, tools);
+  const good = sites.filter(isGood);
+  const outcomes = await mapStage(
+    makeIsos,
+    good.map(({ name, inputs: digest }) => ({
+      name,
+      digest,
+      record: placesFor(request, name).record,
+    })),
+    {
+      ...tools,
+      tools: {
+        reader,
+        findRetained,
+        keys: tools.keys,
+        writer: createSiteWriter(),
+        stateOf: openStates({ ...request, rotation, inputs: listInputs(request) }),
+      },
+      atOnce: request.jobs + AT_ONCE,
+      program: tools.program ?? (await readProgramDigest()),
+    },
+  );
+  const isDone = (name: string): boolean => (outcomes.get(name)?.kind ?? 'failed') !== 'failed';
+  const rotated = names.filter((name) => takesPart(request, name));
+  if (rotated.every(isDone)) await endRotation(request.out);
+  return outcomes;
+}
+
+async function openRetainedOf(
+  names: readonly string[],
+  request: ConfigIsosRequest,
+  { emit }: ConfigIsosTools,
+): Promise<FindRetained> {
+  const { find, strangers } = await openRetained(request, names);
+  if (strangers.length > 0) {
+    const message = `${request.retainFrom ?? ''} has retained files for ${JSON.stringify(strangers)}, which are not sites in these inputs`;
+    emit({ type: 'warning', message });
+  }
+  return find;
+}
+
+/** A run that is not to rotate puts an end to what an earlier one began. */
+async function decideRotation(
+  { rotate, newIdentities, out }: ConfigIsosRequest,
+  { emit }: ConfigIsosTools,
+): Promise<Rotation | undefined> {
+  if (!rotate && newIdentities === undefined) {
+    await endRotation(out);
+    return undefined;
+  }
+  const rotation = await beginRotation(out);
+  if (rotation.isContinued) {
+    const message =
+      'an earlier rotation did not reach all sites: it goes on with those that are left';
+    emit({ type: 'warning', message });
+  }
+  return rotation;
+}

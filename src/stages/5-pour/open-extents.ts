@@ -1,0 +1,67 @@
+import { type FileInput, type FileDigests, baseChanged } from '../../base/disk/file-digests.ts';
+import { type BlobSource, readBlob } from '../../base/store/blob-source.ts';
+import type { BlobCache } from '../../base/store/store.ts';
+import type { Extent } from '../../iso/extent.ts';
+import type { PlannedBlob } from '../../openshift/mirror/plan.ts';
+import type { ExtentOpener, OpenExtent, OpenExtentOptions } from '../../pour/spans.ts';
+import type { RegistryClient } from '../../registry/client.ts';
+import { parseReference } from '../../registry/reference.ts';
+
+export type ExtentSources = {
+  readonly base?: FileInput | undefined;
+  readonly digests: FileDigests;
+  readonly blobs: readonly PlannedBlob[];
+  readonly cache: BlobCache;
+  readonly client: Pick<RegistryClient, 'sourcesOf'>;
+};
+
+const BASE = { name: 'base ISO', local: true };
+
+/**
+ * Finds each extent's bytes: the base in its file, blobs in the cache, then in the seeds, then in every
+ * repository that has them, each with its mirrors in order.
+ */
+export function createExtentOpener(sources: ExtentSources): ExtentOpener {
+  const { cache, client } = sources;
+  const blobs = new Map(sources.blobs.map((blob) => [blob.digest, blob]));
+  const known = new Map<PlannedBlob, readonly BlobSource[]>();
+  /** Always the same objects: those that gave wrong bytes are known by identity. */
+  const sourcesOf = (blob: PlannedBlob): readonly BlobSource[] => {
+    const found = known.get(blob) ?? [
+      ...new Set([cache.source, ...remoteSources(blob, client)]), // a seed is one of every repository
+    ];
+    known.set(blob, found);
+    return found;
+  };
+  return async (extent, options) => {
+    if (extent.source.kind === 'base') return openBase(sources, extent, options);
+    const blob = extent.digest && blobs.get(extent.digest);
+    if (!blob) throw new Error(`nobody knows where the extent at byte ${extent.offset} is`);
+    const ranked = options.rank(sourcesOf(blob));
+    let tried = 0;
+    for (const source of ranked) {
+      if (!source.fileOf) break;
+      const found = await source.fileOf(blob, options.onFetched);
+      if (found) {
+        const position = found.position + options.offset;
+        return { kind: 'file', ...found, position, source };
+      }
+      tried += 1;
+    }
+    return { kind: 'stream', chunks: readBlob(ranked.slice(tried), blob, options) };
+  };
+}
+
+async function openBase(
+  { base, digests }: ExtentSources,
+  extent: Extent,
+  { offset, rank }: OpenExtentOptions,
+): Promise<OpenExtent> {
+  if (!base) throw new Error(`the extent at byte ${extent.offset} is of a base that is not there`);
+  const [source] = rank([BASE]);
+  if (!source) throw await baseChanged(base, digests);
+  return { kind: 'file', path: base.path, position: extent.offset + offset, source };
+}
+
+const remoteSources = (blob: PlannedBlob, client: ExtentSources['client']): BlobSource[] =>
+  blob.from.flatMap((repository) => client.sourcesOf(parseReference(repository)));

@@ -1,0 +1,537 @@
+import type { Digest } from '../../base/digest.ts';
+import {
+  type FileInput,
+  type FileDigests,
+  isSameStamp,
+  readStamp,
+} from '../../base/disk/file-digests.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { parseS3Address, type S3Address } from '../../base/s3/object.ts';
+import type { S3 } from '../../base/s3/s3.ts';
+import type { BlobCache } from '../../base/store/store.ts';
+import type { Json } from '../../base/text/json.ts';
+import type { StageTime } from '../../engine/engine.ts';
+import type { Stage, StageContext } from '../../engine/stage.ts';
+import type { Layout } from '../../iso/extent.ts';
+import { compareLayout, type LayoutComparison } from '../../media/compare-layout.ts';
+import { createMountsOf } from '../../media/push.ts';
+import type { ReusableIso } from '../../media/seeds.ts';
+import type { PlannedBlob } from '../../openshift/mirror/plan.ts';
+import { MOST_LAYERS, pushArtifact } from '../../outputs/artifact.ts';
+import { openLayout } from '../../outputs/artifact/layout.ts';
+import {
+  recallFinished,
+  type KnownIso,
+  type IsoRecords,
+  claimIso,
+  type IsoPlace,
+  publishIso,
+  type PublishedIso,
+  placeOf,
+} from '../../outputs/file.ts';
+import {
+  claimObject as claim,
+  findFinished,
+  type FinishedObject,
+  sealObject as seal,
+  nameExtents,
+  OBJECT_KEYS,
+  openEarlierObject,
+  isAsSent,
+  removeChecksum,
+  type EarlierObject,
+} from '../../outputs/object.ts';
+import { sendIso as send } from '../../outputs/object/send.ts';
+import { openStoredObject, type FoundObject } from '../../outputs/object/stored.ts';
+import { readUploadRecord, removeUploadRecord } from '../../outputs/object/upload.ts';
+import {
+  recordPathOf,
+  parseTaggedAddress,
+  isArtifactOutput,
+  isObjectOutput,
+} from '../../outputs/output.ts';
+import type { PouredDevice } from '../../pour/device.ts';
+import { pourIso as pourExtents } from '../../pour/pour.ts';
+import { digestLayout } from '../../pour/spans.ts';
+import type { RegistryClient, WritingClient } from '../../registry/client.ts';
+import { parseReference } from '../../registry/reference.ts';
+import { fillCache } from '../gone/registry-cache.ts';
+import type { BuildTools } from '../tools.ts';
+import { createExtentOpener } from './open-extents.ts';
+
+export type PourIsoInput = {
+  readonly layout: Layout;
+  /** Absent where the layout has no bytes of a base. */
+  readonly base?: FileInput;
+  readonly blobs: readonly PlannedBlob[];
+  /** Absolute path of the ISO. */
+  readonly output: string;
+  /** The block device that takes its bytes; its files are beside `output`. */
+  readonly device?: PouredDevice;
+  /** Permission bits of the output. */
+  readonly mode: number;
+  /** Whether the digest of the whole is computed in any case. */
+  readonly checksum?: boolean;
+  /** Extents poured at a time. */
+  readonly lanes: number;
+};
+
+export type PourIsoTools = {
+  readonly client: RegistryClient;
+  readonly cache: BlobCache;
+  readonly digests: FileDigests;
+  readonly isos: readonly ReusableIso[];
+};
+
+/** What the pour adds to the report. */
+export type PourReport = {
+  /** Of the whole ISO; absent where nobody has seen every byte, as `noChecksum` says. */
+  readonly digest?: Digest;
+  readonly noChecksum?: string;
+  /** Of the artifact, where the ISO was pushed. */
+  readonly manifest?: Digest;
+  readonly bytes: {
+    /** Over the network while pouring. */
+    readonly fetched: number;
+    /** From the cache and the base ISO. */
+    readonly copied: number;
+    /** Stood in the interrupted output already. */
+    readonly reused: number;
+    readonly written: number;
+    /** Read again from the output for its digest. */
+    readonly readBack: number;
+    /** By an object store, out of the object that was there. */
+    readonly copiedByServer?: number;
+  };
+  readonly hosts: readonly {
+    readonly host: string;
+    readonly requests: number;
+    readonly retries: number;
+    readonly bytes: number;
+  }[];
+};
+
+/** Brings every byte to its place in the partial output, verified and synced. `sealIso` names it. */
+export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
+  name: 'pour ISO',
+  async run(
+    { layout, base, blobs, output, device, mode, lanes, checksum = false },
+    { client, cache, digests, isos },
+    { signal, onProgress, warn },
+  ) {
+    const earlier = device ? undefined : chooseEarlier(layout, isos);
+    const { digest, fetched, copied, reused, written, readBack } = await pourExtents({
+      layout,
+      output,
+      mode,
+      lanes,
+      checksum,
+      signal,
+      ...withoutUndefined({ device, earlier }),
+      openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
+      onProgress: (bytes) => {
+        onProgress(bytes, device ? 2 * layout.size : layout.size);
+      },
+      warn,
+    });
+    await requireSame(isos);
+    return {
+      ...(digest === undefined ? { noChecksum: CLONED } : { digest }),
+      bytes: { fetched, copied, reused, written, readBack },
+      hosts: client.statistics(),
+    };
+  },
+};
+
+const CLONED = 'most of it was cloned and not read; --checksum reads it';
+
+/** The ISO that has most of the bytes where this one is to have them. */
+function chooseEarlier({ extents }: Layout, isos: readonly ReusableIso[]): ReusableIso | undefined {
+  const countInPlace = (iso: ReusableIso): number =>
+    extents
+      .filter(({ digest, offset }) => digest && iso.extents.get(digest)?.offset === offset)
+      .reduce((sum, { size }) => sum + size, 0);
+  const counted = isos.map((iso) => ({ iso, bytes: countInPlace(iso) }));
+  return counted.sort((a, b) => b.bytes - a.bytes)[0]?.iso;
+}
+
+/**
+ * Whose bytes were taken by their record must be the same file still.
+ *
+ * @throws IntegrityError `seed.changed`
+ */
+async function requireSame(isos: readonly ReusableIso[]): Promise<void> {
+  for (const { path, stamp, isRecorded } of isos) {
+    const now = isRecorded ? await readStamp(path) : stamp;
+    if (now && isSameStamp(now, stamp)) continue;
+    throw new IntegrityError('seed.changed', `"${path}" changed while its bytes were taken over`, {
+      hint: 'run the same command again with --rehash',
+    });
+  }
+}
+
+export type ClaimObjectInput = { readonly output: string; readonly force: boolean };
+
+/** Refuses an object that no build sent, before anything is fetched. */
+export const claimObject: Stage<ClaimObjectInput, undefined, { readonly s3: S3 }> = {
+  name: 'claim object',
+  async run({ output, force }, { s3 }, { signal }) {
+    const open = (address: Parameters<typeof openStoredObject>[1]) =>
+      openStoredObject(s3, address, signal);
+    await claim(parseS3Address(output), { open, force });
+    return undefined;
+  },
+};
+
+export type CompareIsoInput = {
+  readonly layout: Layout;
+  /** Absolute path of the ISO. */
+  readonly output: string;
+};
+
+/** Compares an ISO that is there with what would be poured. */
+export const compareIso: Stage<CompareIsoInput, LayoutComparison, object> = {
+  name: 'compare ISO',
+  run: ({ layout, output }, _, watched) => compareLayout(output, layout, watched),
+};
+
+export type FinishedIsoInput = {
+  /** Names every byte of what is to be built. */
+  readonly layout: Digest;
+  /** Absolute path of the ISO. */
+  readonly output: string;
+  /** Whether the digest of the whole must be known. */
+  readonly checksum?: boolean;
+};
+
+/**
+ * The output where an earlier build has finished it and nothing has touched it since, as its inode says; else
+ * undefined. Reads no byte of it.
+ */
+export const findFinishedIso: Stage<
+  FinishedIsoInput,
+  KnownIso | undefined,
+  { readonly records: IsoRecords }
+> = {
+  name: 'find finished ISO',
+  async run({ layout, output, checksum = false }, { records }) {
+    const known = await recallFinished(output, records);
+    if (checksum && known?.digest === undefined) return undefined;
+    return known?.layout === layout ? known : undefined;
+  },
+};
+
+export type FinishedObjectInput = {
+  /** Names every byte of what is to be built. */
+  readonly layout: Digest;
+  /** Bytes of it. */
+  readonly size: number;
+  readonly output: string;
+};
+
+/** What is known of the object where it has these bytes already; else undefined. */
+export const findFinishedObject: Stage<
+  FinishedObjectInput,
+  FinishedObject | undefined,
+  { readonly s3: S3; readonly workDir: string }
+> = {
+  name: 'find finished object',
+  async run({ layout, size, output }, { s3, workDir }, { signal }) {
+    const record = await readUploadRecord(recordPathOf({ output, workDir }));
+    const found = await findFinished(parseS3Address(output), {
+      layout,
+      size,
+      noted: record?.etag,
+      open: (address) => openStoredObject(s3, address, signal),
+    });
+    if (found?.isSealed !== false) return found;
+    const digest = record?.layout === layout ? record.digest : undefined;
+    return { ...found, ...withoutUndefined({ digest }) };
+  },
+};
+
+export type SealIsoInput = {
+  readonly place: IsoPlace;
+  /** Absent where it is not known. */
+  readonly digest?: NonNullable<PublishedIso['digest']>;
+  readonly layout: Digest;
+  /** Names hosts and times, which the ISO itself never does; it has no secret. */
+  readonly report: NonNullable<PublishedIso['report']>;
+};
+
+/**
+ * Gives a poured ISO its name, checksum and report. Killed before that, the pour finds all of it in place
+ * and this stage runs again.
+ */
+export const sealIso: Stage<
+  SealIsoInput,
+  undefined,
+  { readonly digests: FileDigests; readonly records: IsoRecords }
+> = {
+  name: 'seal ISO',
+  async run({ place, digest, layout, report }, { digests, records }) {
+    const isDevice = place.device !== undefined;
+    // The pour may have taken hours. A device is written by now, and a desktop may have mounted it.
+    if (!isDevice) await claimIso(place);
+    await publishIso(place.output, { report, isDevice, ...withoutUndefined({ digest }) });
+    if (isDevice) return undefined;
+    await records.remember(place.output, layout);
+    if (digest !== undefined) await digests.remember(place.output, digest);
+    return undefined;
+  },
+};
+
+export type SealObjectInput = {
+  readonly output: string;
+  readonly layout: Digest;
+  /** Of the object, where an earlier run sent it. */
+  readonly etag?: string;
+  /** Absent where nobody has seen every byte. */
+  readonly digest?: Digest;
+  readonly report: Readonly<Record<string, Json | undefined>>;
+};
+
+/** Writes checksum and report beside a finished object. Killed before that, the next build does it. */
+export const sealObject: Stage<
+  SealObjectInput,
+  undefined,
+  { readonly s3: S3; readonly workDir: string }
+> = {
+  name: 'seal object',
+  async run({ output, ...made }, { s3, workDir }, { signal }) {
+    const record = recordPathOf({ output, workDir });
+    const etag = made.etag ?? (await readUploadRecord(record))?.etag;
+    await seal(parseS3Address(output), {
+      ...made,
+      ...withoutUndefined({ etag }),
+      open: (address) => openStoredObject(s3, address, signal),
+    });
+    await removeUploadRecord(record);
+    return undefined;
+  },
+};
+
+export type SendIsoInput = Omit<PourIsoInput, 'mode'>;
+
+export type SendIsoTools = PourIsoTools & { readonly s3: S3; readonly workDir: string };
+
+/** Brings every byte into the object, verified. `sealObject` tells of it. */
+export const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
+  name: 'send ISO',
+  async run({ layout, base, blobs, output, lanes }, tools, { signal, onProgress, warn }) {
+    const { s3, client, workDir, cache, digests } = tools;
+    const address = parseS3Address(output);
+    const open = (signal: AbortSignal) => openStoredObject(s3, address, signal);
+    const found = await open(signal).look();
+    const earlier = found && (await openEarlier({ output, ...found }, tools, { signal, warn }));
+    const digest = digestLayout(layout);
+    const {
+      digest: sha256,
+      noChecksum,
+      ...bytes
+    } = await send({
+      layout,
+      digest,
+      metadata: { [OBJECT_KEYS.layout]: digest, [OBJECT_KEYS.extents]: nameExtents(layout) },
+      endpoint: s3.endpoint ?? '',
+      record: recordPathOf({ output, workDir }),
+      open,
+      ...withoutUndefined({ replaces: found?.etag, earlier }),
+      openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
+      lanes,
+      signal,
+      onProgress: (bytes) => {
+        onProgress(bytes, layout.size);
+      },
+      warn,
+      beforeComplete: () =>
+        removeChecksum(address, (address) => openStoredObject(s3, address, signal)),
+    });
+    return {
+      ...withoutUndefined({ digest: sha256, noChecksum }),
+      bytes: { ...bytes, readBack: 0 },
+      hosts: client.statistics(),
+    };
+  },
+};
+
+/** The object that is replaced, where its bytes may be copied. */
+async function openEarlier(
+  found: FoundObject & { readonly output: string },
+  { s3, workDir }: SendIsoTools,
+  { signal, warn }: Pick<StageContext, 'signal' | 'warn'>,
+): Promise<EarlierObject | undefined> {
+  const { output, etag } = found;
+  const address = parseS3Address(output);
+  const noted = (await readUploadRecord(recordPathOf({ output, workDir })))?.etag;
+  const open = (address: S3Address) => openStoredObject(s3, address, signal);
+  if (await isAsSent({ address, etag }, noted, open)) {
+    return openEarlierObject(s3, { ...found, address }, signal);
+  }
+  if (found.metadata[OBJECT_KEYS.layout] !== undefined) {
+    warn(`nothing shows that ${output} is as a build left it: every byte is sent again`);
+  }
+  return undefined;
+}
+
+type PushIsoTools = PourIsoTools & {
+  readonly registry: Pick<WritingClient, 'writerOf' | 'placesOf'>;
+};
+
+/** Brings every layer that the registry does not have into it, verified, then the manifest and the tag. */
+export const pushIso: Stage<PourIsoInput, PourReport, PushIsoTools> = {
+  name: 'push ISO',
+  async run({ layout, base, blobs, output, lanes, mode }, tools, { signal, onProgress }) {
+    const { client, registry, cache, digests } = tools;
+    const reference = parseTaggedAddress(output);
+    const sources = new Map(blobs.map(({ digest, from }) => [digest, from]));
+    const { artifact, open, counters } = await openLayout({
+      layout,
+      title: `${reference.repository.split('/').at(-1) ?? ''}-${reference.tag}.iso`,
+      isPrivate: (mode & 0o004) === 0,
+      openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
+      lanes,
+      signal,
+    });
+    const sourcesOf = (digest: (typeof blobs)[number]['digest']) =>
+      (sources.get(digest) ?? []).map(parseReference);
+    const { digest, sent, mounted, present } = await pushArtifact(artifact, {
+      client: registry,
+      reference,
+      mountsOf: createMountsOf(
+        { sourcesOf },
+        { client: registry, registry: reference.registry, mountFrom: [] },
+      ),
+      open,
+      mostLayers: MOST_LAYERS,
+      signal,
+      onProgress,
+    });
+    return {
+      noChecksum: 'nobody had all of its bytes here; a pull computes it',
+      manifest: digest,
+      bytes: { ...counters, reused: mounted + present, written: sent, readBack: 0 },
+      hosts: client.statistics(),
+    };
+  },
+};
+
+/** What the report of an ISO says of the run that made it. */
+export type MadeIso = PourReport & {
+  readonly stages: readonly StageTime[];
+  /** Names every byte of the ISO. */
+  readonly layout: Digest;
+  /** Whether an earlier build had finished the ISO, and nothing was written. */
+  readonly isUpToDate: boolean;
+};
+
+/** What is reported of an ISO of this size that was there: no byte of it was moved. */
+export const describeUntouched = (
+  size: number,
+  { client }: Pick<BuildTools, 'client'>,
+): Pick<PourReport, 'bytes' | 'hosts'> => ({
+  bytes: { fetched: 0, copied: 0, reused: size, written: 0, readBack: 0 },
+  hosts: client.statistics(),
+});
+
+/** Refuses a place that must not be written; files are refused before the tools are open. */
+export async function claimOutputObject(
+  { output, force }: Pick<IsoPlace, 'output' | 'force'>,
+  { engine }: BuildTools,
+): Promise<void> {
+  if (isObjectOutput(output) && !isArtifactOutput(output))
+    await engine.run(claimObject, { output, force });
+}
+
+/** The last stage of an ISO that becomes an artifact: the registry is asked for every layer, so nothing else remembers. */
+export async function pushBuilt<Report extends Readonly<Record<string, Json | undefined>>>(
+  layout: Digest,
+  { engine }: BuildTools,
+  { report, ...input }: PourIsoInput & { readonly report: Report },
+): Promise<Report & MadeIso> {
+  const pushed = await engine.run(pushIso, input);
+  const isUpToDate = pushed.bytes.written === 0;
+  return { ...report, ...pushed, stages: [...engine.times()], layout, isUpToDate };
+}
+
+/** The last stages of an ISO that becomes an object; only the first of them where it is there already. */
+export async function sendAndSeal<Report extends Readonly<Record<string, Json | undefined>>>(
+  layout: Digest,
+  { engine, client }: BuildTools,
+  { report, ...input }: SendIsoInput & { readonly report: Report },
+): Promise<Report & MadeIso> {
+  const { output } = input;
+  const { size } = input.layout;
+  const finished = await engine.run(findFinishedObject, { layout, size, output });
+  const sent = finished ? undefined : await engine.run(sendIso, input);
+  const made = {
+    ...report,
+    ...(sent ?? {
+      ...describeUntouched(size, { client }),
+      ...(finished?.digest === undefined
+        ? { noChecksum: 'an earlier run sent it' }
+        : { digest: finished.digest }),
+    }),
+    stages: [...engine.times()],
+    layout,
+    isUpToDate: sent === undefined,
+  };
+  if (finished?.isSealed === true) return made;
+  const known = withoutUndefined({ digest: made.digest, etag: finished?.etag });
+  await engine.run(sealObject, { output, layout, report: made, ...known });
+  return made;
+}
+
+/** The last stages of every ISO; only the first of them where it is there already. @param pour with what is known of the ISO before it is poured */
+export async function pourAndSeal<Report extends Readonly<Record<string, Json | undefined>>>(
+  request: IsoPlace,
+  tools: BuildTools,
+  { report, ...pour }: Omit<PourIsoInput, 'output'> & { readonly report: Report },
+): Promise<Report & MadeIso> {
+  const place = placeOf(request);
+  const { output } = place;
+  const layout = digestLayout(pour.layout);
+  if (isArtifactOutput(output)) {
+    const common = await fillCommon(request, pour, tools);
+    return pushBuilt(layout, tools, { ...pour, output, report: { ...report, ...common } });
+  }
+  if (isObjectOutput(output)) return sendAndSeal(layout, tools, { ...pour, output, report });
+  const { engine } = tools;
+  const { checksum = false } = request;
+  const finished = await engine.run(findFinishedIso, { layout, output, checksum });
+  if (finished !== undefined) {
+    const untouched = describeUntouched(pour.layout.size, tools);
+    const stages = [...engine.times()];
+    return { ...report, ...finished, ...untouched, stages, isUpToDate: true };
+  }
+  const { device } = place;
+  const common = await fillCommon(request, pour, tools);
+  const poured = await engine.run(pourIso, {
+    ...pour,
+    output,
+    checksum,
+    ...withoutUndefined({ device }),
+  });
+  const made = {
+    ...report,
+    ...common,
+    ...poured,
+    stages: [...engine.times()],
+    layout,
+    isUpToDate: false,
+  };
+  const { digest } = poured;
+  await engine.run(sealIso, { place, layout, report: made, ...withoutUndefined({ digest }) });
+  return made;
+}
+
+/** Where jobs share a repository: what this one brought there, and what it found. */
+async function fillCommon(
+  { reuses, output }: IsoPlace,
+  { blobs }: Pick<PourIsoInput, 'blobs'>,
+  { engine }: BuildTools,
+) {
+  if (!isArtifactOutput(reuses?.cache ?? '')) return {};
+  return withoutUndefined({ commonCache: await engine.run(fillCache, { blobs, output }) });
+}

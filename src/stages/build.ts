@@ -1,0 +1,142 @@
+import { withLock } from '../base/disk/lease.ts';
+import { append } from '../base/lists.ts';
+import type { Json } from '../base/text/json.ts';
+import type { Layout } from '../iso/extent.ts';
+import type { IsoPart, LayoutDifference } from '../media/compare-layout.ts';
+import type { IsoPlace } from '../outputs/file.ts';
+import { lockPathOf } from '../outputs/output.ts';
+import { type PourIsoInput, type MadeIso, pourAndSeal, compareIso } from './5-pour/pour.ts';
+import { describeAsked, findUnchanged, rememberFinished } from './resolved/finished.ts';
+import type { Lock } from './resolved/record.ts';
+import type { TagDigests } from './resolved/tags.ts';
+import { claimLock, writeLock, type LockUse, type SavedPlan } from './resolved/use.ts';
+import type { BuildTools } from './tools.ts';
+
+/** What every ISO is asked for with. */
+export type IsoRequest = IsoPlace & {
+  /** Path of the configuration: the digests of its tags are stored under it. */
+  readonly configuration: string;
+  /** Whose images are taken, even if tags have moved. */
+  readonly saved?: SavedPlan;
+  readonly lock?: LockUse;
+  /** UPDATE_URL_OVERRIDE. */
+  readonly graphUrl?: string;
+  /** Address of the CoreOS stream that names the live ISO. */
+  readonly streamUrl?: string;
+  /** Paths that the configuration names and that mean those of another machine. */
+  readonly elsewhere?: readonly string[];
+  /** Whether the output is only compared: it needs no room. */
+  readonly isThere?: boolean;
+};
+
+/** Every byte of an ISO, and what it was resolved from. */
+type Decided = { readonly layout: Layout; readonly tags: TagDigests; readonly lock: Lock };
+
+/** From a configuration to every byte of an ISO. */
+export type PrepareIso<Request, Prepared = Decided> = (
+  request: Request,
+  tools: BuildTools,
+) => Promise<Prepared>;
+
+/** A product: how its bytes are decided, and what is said of it before it is poured. */
+export type IsoRecipe<Request, Prepared, Report> = {
+  readonly prepare: PrepareIso<Request, Prepared>;
+  readonly describe: (request: Request, prepared: Prepared) => Report;
+  readonly pour: (
+    request: Request,
+    prepared: Prepared,
+  ) => Promise<Omit<PourIsoInput, 'output' | 'layout'>>;
+  /** Files that are written beside the ISO. */
+  readonly beside?: {
+    /** Refuses, before anything is poured, what must not be replaced. */
+    readonly claim: (request: Request, prepared: Prepared) => Promise<void>;
+    /** Their paths. */
+    readonly write: (request: Request, prepared: Prepared) => Promise<readonly string[]>;
+  };
+};
+
+/**
+ * From a configuration to a sealed ISO, its lock and the files beside it. Two builds of one output exclude
+ * each other.
+ */
+export async function buildIso<
+  Request extends IsoRequest,
+  Prepared extends Decided,
+  Report extends Readonly<Record<string, Json | undefined>>,
+>(
+  request: Request,
+  tools: BuildTools,
+  { prepare, describe, pour, beside }: IsoRecipe<Request, Prepared, Report>,
+): Promise<Report & MadeIso> {
+  return withLock(lockPathOf(request), async () => {
+    await claimLock(request);
+    const asked = await describeAsked(request, tools);
+    const unchanged = await findUnchanged<Report & MadeIso>({ asked, request }, tools);
+    if (unchanged) return unchanged;
+    const prepared = await prepare(request, tools);
+    await beside?.claim(request, prepared);
+    const { layout, tags, lock } = prepared;
+    const made = await pourAndSeal(request, tools, {
+      layout,
+      report: describe(request, prepared),
+      ...(await pour(request, prepared)),
+    });
+    const written = (await beside?.write(request, prepared)) ?? [];
+    await writeLock(request, lock, tools);
+    await rememberFinished({ asked, request, tags, beside: written }, tools);
+    return made;
+  });
+}
+
+/** From a configuration to a lock, without an ISO. */
+export async function lockIso<Request extends IsoRequest>(
+  request: Request,
+  tools: BuildTools,
+  prepare: PrepareIso<Request>,
+): Promise<Lock> {
+  await claimLock(request);
+  const { lock } = await prepare(request, tools);
+  await writeLock(request, lock, tools);
+  return lock;
+}
+
+export type Reproduction = {
+  /**
+   * `equal`: each byte is what a build makes now. `equal-as-compared`: so is all but rendered parts that
+   * have values drawn at random, which are not known here.
+   */
+  readonly result: 'equal' | 'equal-as-compared' | 'different';
+  readonly size: { readonly found: number; readonly expected: number };
+  readonly differences: readonly LayoutDifference[];
+  /** What differs, and may depend on what was drawn: rendered files, and directories that have their sizes. */
+  readonly notCompared: readonly LayoutDifference[];
+};
+
+/** What values drawn at random have no part in; directories have the sizes of files that have them. */
+const ALWAYS_EQUAL: ReadonlySet<IsoPart> = new Set(['base', 'blobs', 'structures', 'padding']);
+
+/**
+ * Decides every byte of the ISO again, from the configuration and the lock, and compares them with the ISO
+ * that is the output of the request. No second ISO is written, and no blob fetched for it.
+ */
+export async function reproduceIso<Request extends IsoRequest>(
+  request: Request,
+  tools: BuildTools,
+  prepare: PrepareIso<Request>,
+): Promise<Reproduction> {
+  const { output } = request;
+  const { layout } = await prepare({ ...request, isThere: true }, tools);
+  const { size, differences, files } = await tools.engine.run(compareIso, { layout, output });
+  const isDrawn = drewAgain(request, tools);
+  const isUnknown = ({ part }: LayoutDifference): boolean => isDrawn && !ALWAYS_EQUAL.has(part);
+  const notCompared = differences.filter(isUnknown);
+  const known = differences.filter((one) => !isUnknown(one));
+  if (isDrawn) append(known, files);
+  const isDifferent = known.length > 0 || size.found !== size.expected;
+  const equal = notCompared.length > 0 ? 'equal-as-compared' : 'equal';
+  return { result: isDifferent ? 'different' : equal, size, differences: known, notCompared };
+}
+
+/** Whether something was drawn that is not what was drawn for the ISO, as far as the lock tells. */
+const drewAgain = ({ lock }: IsoRequest, { drawn }: BuildTools): boolean =>
+  (lock?.isLocked !== true || lock.drawsAgain === true) && Object.keys(drawn.list()).length > 0;

@@ -1,0 +1,254 @@
+import { lstatSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { sweepDirectory } from '../base/disk/aside.ts';
+import { checkOutputPlace, claimOutput } from '../base/disk/claim-output.ts';
+import { explainOutputError } from '../base/disk/disk-errors.ts';
+import { syncDirectory, unlessAbsent } from '../base/disk/files.ts';
+import { withLock } from '../base/disk/lease.ts';
+import { readRegularFile } from '../base/disk/open-file.ts';
+import { ConfigError, DiskError, UsageError, isErrno, type FileProblem } from '../base/errors.ts';
+import {
+  adoptOldState,
+  makeStateDirectory,
+  isOurReadme,
+  isStateFile,
+  readmeOf,
+} from '../sites/state/directory.ts';
+import { placesFor, stateDirectoryOf } from '../sites/state/generations.ts';
+import { openSites, surveySites, type Survey, isGood } from './1-resolve/check-sites.ts';
+import { makeSites, type SiteOutcome } from './5-pour/make-config-isos.ts';
+import {
+  listOutcomes,
+  readListed,
+  removeListing,
+  writeListing,
+  type SiteListing,
+  isListing,
+  listFileOf,
+} from './report/sites.ts';
+import {
+  ONLY_SITE,
+  type ConfigIsosRequest,
+  type ConfigIsosTools,
+  listInputs,
+  type SitesRequest,
+  type SiteTools,
+} from './request.ts';
+
+export type ConfigIsosReport = SiteListing & {
+  readonly out: string;
+  /** ISOs that this run made. */
+  readonly made: number;
+  /** ISOs that were there already, of the same inputs. */
+  readonly reused: number;
+};
+
+/**
+ * Makes a configuration ISO of each site, with kubeconfig and password beside it, and a list of all.
+ * A bad site never stops the others: it is among `failed`. Killed at any moment, the same request
+ * makes what is missing, with the same keys. Two builds of one output directory exclude each other.
+ *
+ * @throws ConfigError `config-iso.no-sites`, those of `listSites` and `openRetained`; DiskError;
+ * UsageError `usage.drop-in`, `usage.use-generation`, those of `claimFolder`
+ */
+export async function buildConfigIsos(
+  request: ConfigIsosRequest,
+  tools: ConfigIsosTools,
+): Promise<ConfigIsosReport> {
+  const { out } = request;
+  try {
+    await claimFolder(request);
+    const state = await makeStateDirectory(out);
+    return await withLock(join(state, 'build.lock'), async () => {
+      await sweepDirectory(out, { alone: true });
+      await sweepDirectory(state, { alone: true });
+      await adoptOldState(out);
+      return buildLocked(request, tools);
+    });
+  } catch (error) {
+    throw explainObstacle(error, out);
+  }
+}
+
+/** What is wrong with one site's place was told of that site; this is of all. */
+function explainObstacle(cause: unknown, out: string): unknown {
+  if (!isErrno(cause, 'EEXIST', 'ENOTDIR', 'EISDIR', 'ERR_FS_EISDIR')) {
+    return explainOutputError(cause, out);
+  }
+  return new DiskError('output.in-the-way', `something else is in the way of files in ${out}`, {
+    cause,
+    hint: 'choose another folder with --out, or move it away',
+  });
+}
+
+async function buildLocked(
+  request: ConfigIsosRequest,
+  tools: ConfigIsosTools,
+): Promise<ConfigIsosReport> {
+  const { out, dropIn } = request;
+  const list = await openSites(request, tools.signal);
+  try {
+    const survey = await surveySites(list, request, tools);
+    refuseNothing(survey, request.sites);
+    const named = nameGenerations(survey, request);
+    refuseStrangers(survey, named);
+    const listed = dropIn ? new Map<never, never>() : await readListed(out);
+    // A table that cannot be read as sites says nothing of the ISOs that are there.
+    const isListed = !dropIn && (survey.sites.length > 0 || listed.size === 0);
+    if (isListed) await removeListing(out);
+    const outcomes = await makeSites(survey, { ...named, listed }, tools);
+    await syncNames(survey, outcomes, request);
+    const listing = await listOutcomes(survey, outcomes, { ...named, listed });
+    if (isListed) await writeListing(out, listing);
+    const count = (wanted: string): number =>
+      [...outcomes.values()].filter(({ kind }) => kind === wanted).length;
+    return { out, ...listing, made: count('made'), reused: count('reused') };
+  } finally {
+    await list.close();
+  }
+}
+
+/** Files were synced as they were made; of the directories each is synced once, for all its names. */
+async function syncNames(
+  { sites }: Survey,
+  outcomes: ReadonlyMap<string, SiteOutcome>,
+  request: ConfigIsosRequest,
+): Promise<void> {
+  const made = sites.filter(({ name }) => outcomes.get(name)?.kind === 'made');
+  const directories = made.map(({ name }) => dirname(placesFor(request, name).kubeconfig));
+  const { out } = request;
+  for (const path of [...directories, out, stateDirectoryOf(out)]) await syncDirectory(path);
+}
+
+/** A number without a name is that of the only site. */
+function nameGenerations({ sites }: Survey, request: ConfigIsosRequest): ConfigIsosRequest {
+  const { useGenerations } = request;
+  const number = useGenerations?.get(ONLY_SITE);
+  if (number === undefined) return request;
+  const [only, ...others] = sites;
+  if (only && others.length === 0) {
+    return { ...request, useGenerations: new Map([[only.name, number]]) };
+  }
+  throw new UsageError(
+    'usage.use-generation',
+    `--use-generation ${number} does not name its site`,
+    {
+      found: `${sites.length} sites`,
+      hint: `write --use-generation NAME=${number}`,
+    },
+  );
+}
+
+/** @throws ConfigError `config-iso.unknown-site` where a site is named that is not there */
+function refuseStrangers(
+  { sites }: Survey,
+  { newIdentities, useGenerations }: ConfigIsosRequest,
+): void {
+  const names = new Set(sites.map(({ name }) => name));
+  const options = {
+    '--new-identity': newIdentities ?? [],
+    '--use-generation': useGenerations?.keys() ?? [],
+  };
+  for (const [option, named] of Object.entries(options)) {
+    const unknown = [...named].find((name) => !names.has(name));
+    if (unknown === undefined) continue;
+    throw new ConfigError('config-iso.unknown-site', `${option} names a site that is not there`, {
+      expected: 'the name of a site of these inputs',
+      found: unknown,
+    });
+  }
+}
+
+/** @throws ConfigError `config-iso.no-sites` */
+export function refuseNothing({ sites, findings }: Survey, shownAs: string): void {
+  if (sites.length > 0 || findings.some(({ severity }) => severity === 'error')) return;
+  throw new ConfigError('config-iso.no-sites', `${shownAs} has no site`, {
+    hint: 'give a folder with install-config.yaml and image-based-config.yaml, or a folder of such',
+  });
+}
+
+/**
+ * Decides, before anything is made, whether the list of all sites and the state may be written: each
+ * may be absent, empty, or what a build made; anything else only with `force`.
+ *
+ * @throws what `claimOutput` throws
+ */
+async function claimFolder(request: ConfigIsosRequest): Promise<void> {
+  const { out, dropIn, force = false } = request;
+  const inputs = listInputs(request);
+  const state = stateDirectoryOf(out);
+  if (unlessAbsent(() => lstatSync(state))?.isSymbolicLink()) {
+    await checkOutputPlace({ path: state });
+  }
+  await claimOutput(
+    { path: readmeOf(state), inputs },
+    {
+      force,
+      expected: 'that of an earlier build',
+      isReplaceable: () => isOurReadme(state),
+    },
+  );
+  if (!force) await refuseForeignState(state);
+  if (dropIn) return;
+  const path = listFileOf(out);
+  await claimOutput(
+    { path, inputs },
+    { force, expected: 'the list of an earlier build', isReplaceable: () => isListing(path) },
+  );
+}
+
+/** A state whose README was lost is known by the names of its files. */
+async function refuseForeignState(state: string): Promise<void> {
+  if ((await readRegularFile(readmeOf(state))) !== undefined) return;
+  const names = unlessAbsent(() => lstatSync(state)) ? await readdir(state) : [];
+  const foreign = names.find((name) => !isStateFile(name));
+  if (foreign === undefined) return;
+  throw new UsageError('output.exists', `"${state}" exists and is not the state of a build`, {
+    expected: 'nothing, an empty folder, or the state of an earlier build',
+    found: join(state, foreign),
+    hint: 'name another folder with --out, or use this one with --force: what is in it stays',
+  });
+}
+
+/** What is to be said of the inputs of sites. */
+export type SitesVerdict = {
+  /** Number of sites that an ISO could be made of. */
+  readonly good: number;
+  /** Those of which no ISO could be made. */
+  readonly failed: readonly string[];
+  /** Only sites that there is something to say of. */
+  readonly sites: readonly {
+    readonly name: string;
+    readonly findings: readonly FileProblem[];
+  }[];
+  /** What belongs to no site. */
+  readonly findings: readonly FileProblem[];
+};
+
+/**
+ * Everything that a build would say of the inputs, without making or writing anything.
+ *
+ * @throws ConfigError `config-iso.no-sites`, those of `listSites`; UsageError `usage.drop-in`
+ */
+export async function validateSites(
+  request: SitesRequest,
+  tools: SiteTools,
+): Promise<SitesVerdict> {
+  const list = await openSites(request, tools.signal);
+  try {
+    const survey = await surveySites(list, request, tools);
+    refuseNothing(survey, request.sites);
+    const failed = survey.sites.filter((site) => !isGood(site));
+    return {
+      good: survey.sites.length - failed.length,
+      failed: failed.map(({ name }) => name),
+      sites: survey.sites
+        .filter(({ findings }) => findings.length > 0)
+        .map(({ name, findings }) => ({ name, findings })),
+      findings: survey.findings,
+    };
+  } finally {
+    await list.close();
+  }
+}

@@ -1,0 +1,217 @@
+import type { Digest } from '../base/digest.ts';
+import { fileOf } from '../base/disk/file-digests.ts';
+import { ConfigError, IntegrityError } from '../base/errors.ts';
+import { readUserInfo } from '../base/http/address.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { Secret } from '../base/secret.ts';
+import { formatValidIgnition } from '../ignition/check.ts';
+import { renderInstallationIgnition } from '../openshift/installation/ignition.ts';
+import {
+  describeServer,
+  planLocalMirrors,
+  type LocalRegistry,
+} from '../openshift/installation/mirrors.ts';
+import { mergeMirrorPlan } from '../openshift/mirror/plan.ts';
+import type { BaseIso, GivenBaseIso, StreamIso } from '../openshift/release/base-iso.ts';
+import type { Release } from '../openshift/release/release.ts';
+import { noteOfStream } from '../openshift/release/upgrade-path.ts';
+import { diskOf } from '../outputs/output.ts';
+import {
+  scanBase,
+  fetchBaseIso,
+  readCoreosStream,
+  type CoreosStream,
+  takeBaseIso,
+} from './1-resolve/fetch-base-iso.ts';
+import { describeSignatures } from './1-resolve/verify-release.ts';
+import { architectureOf, planEmbedded, resolveNamedRelease } from './2-select/embed-images.ts';
+import { checkSize } from './4-lay-out/check-size.ts';
+import { layOutInstallationIso } from './4-lay-out/lay-out-installation-iso.ts';
+import { buildIso } from './build.ts';
+import {
+  describeInstallationIso,
+  type InstallationIsoReport,
+  type PreparedInstallationIso,
+} from './report/installation-iso.ts';
+import type { EmbeddedImages, InstallationIsoRequest } from './request.ts';
+import type { LockedBase } from './resolved/record.ts';
+import {
+  flatten,
+  makeLock,
+  requireSame,
+  findPlaces,
+  heldBy,
+  requireLocked,
+  requireLockedInputs,
+  reportMovedTags,
+  digestContents,
+  requirePlanned,
+} from './resolved/use.ts';
+import type { BuildTools } from './tools.ts';
+
+/** From a configuration to a sealed ISO. */
+export const buildInstallationIso = (
+  request: InstallationIsoRequest,
+  tools: BuildTools,
+): Promise<InstallationIsoReport> =>
+  buildIso(request, tools, {
+    prepare: prepareInstallationIso,
+    describe: describeInstallationIso,
+    pour: async ({ lanes }, { base, embedded }) => ({
+      lanes,
+      base: await fileOf(base),
+      blobs: (embedded?.plan ?? NO_IMAGES).blobs,
+      mode: 0o600, // the pull secret is on it
+    }),
+  });
+
+/** From a configuration to every byte of the ISO: what feeds what. */
+export async function prepareInstallationIso(
+  request: InstallationIsoRequest,
+  tools: BuildTools,
+): Promise<PreparedInstallationIso> {
+  const { config, epoch, device, saved, isThere } = request;
+  const { engine } = tools;
+  checkInstallation(request); // before anything is fetched
+  const seed = describeSeed(config);
+  requireLockedInputs(request, tools, Object.fromEntries(flatten(seed, 'seed')));
+  const places = await findPlaces(request, tools);
+  const release = resolveNamedRelease(request, tools);
+  const releases = Promise.all(release ? [release] : []);
+  releases.catch(() => undefined); // what waits for the release tells
+  const embedded = await planEmbedded(request, tools, release);
+  const { base, url } = findBase(request, tools, release);
+  const made = engine.run(layOutInstallationIso, {
+    base: fileOf(base),
+    scan: engine.run(scanBase, { base: fileOf(base) }),
+    architecture: seed.architecture,
+    ignition: new Secret(renderIgnition(request, embedded)),
+    ...withoutUndefined({ epoch, places }),
+    ...(embedded && {
+      embedded: { plan: embedded.plan, release: seed, releases: await releases },
+    }),
+  });
+  const layout = made.then(({ layout }) => layout);
+  const plan = embedded?.plan ?? NO_IMAGES;
+  const space = await engine.run(checkSize, {
+    layout,
+    plan,
+    ...diskOf(request),
+    ...withoutUndefined({ device, isThere }),
+  });
+  const { registriesConf } = tools;
+  const contents = digestContents({ plan, catalogs: [], base: await base });
+  const tags = tools.tags.list();
+  await reportMovedTags(tags, { ...request, workDir: tools.workDir, emit: tools.emit });
+  const found = { releases: await releases, plan, catalogs: [], tags, contents };
+  const { digest } = await base;
+  const locked = { ...found, seed, base: { digest, ...withoutUndefined({ url: await url }) } };
+  const lock = makeLock({ product: 'installation-iso', layout: await layout, ...locked }, tools);
+  requireLocked(request.lock, lock);
+  if (saved) requirePlanned(saved, { contents, base: await base });
+  const signatures = describeSignatures(await releases);
+  const prepared = { base: await base, ...(await made), tags, contents, registriesConf };
+  return { ...prepared, signatures, space, lock, ...(embedded && { embedded }) };
+}
+
+/** What the index of the medium says that it installs. */
+const describeSeed = (config: InstallationIsoRequest['config']) => ({
+  version: config.seedVersion,
+  reference: config.seedImage,
+  architecture: architectureOf(config),
+});
+
+const NO_IMAGES = mergeMirrorPlan({ images: [], blocked: [] });
+
+type Configured = Pick<InstallationIsoRequest, 'config' | 'postScript'>;
+
+/**
+ * Whether the live system takes what the configuration says.
+ *
+ * @throws ConfigError `installation.override`
+ */
+export function checkInstallation(configured: Configured): void {
+  renderIgnition(configured);
+}
+
+/** It holds the pull secret: no stage keeps it, no fingerprint shows it. */
+function renderIgnition({ config, postScript }: Configured, embedded?: EmbeddedImages): string {
+  const override = config.ignitionConfigOverride?.reveal();
+  const localRegistry = embedded && describeRegistry(embedded, config.releaseRegistry);
+  const ignition = renderInstallationIgnition({
+    settings: config,
+    pullSecret: config.pullSecret.reveal(),
+    ...withoutUndefined({ ignitionConfigOverride: override, postScript, localRegistry }),
+  });
+  try {
+    return formatValidIgnition(ignition, 'Ignition config of the installation ISO');
+  } catch (cause) {
+    if (!(cause instanceof IntegrityError) || override === undefined) throw cause;
+    throw new ConfigError(
+      'installation.override',
+      'ignitionConfigOverride does not go with what installs',
+      { cause, hint: 'leave out what it has at the paths of the ISO and above them' },
+    );
+  }
+}
+
+const describeRegistry = (
+  { plan, server }: EmbeddedImages,
+  releaseRegistry: string,
+): LocalRegistry => ({
+  image: describeServer(
+    plan.registryImage ?? { source: server.reference },
+    server.useDistributionEntrypoint,
+  ),
+  mirrors: planLocalMirrors(plan.images, releaseRegistry),
+});
+
+/** The live ISO to build on: the one that is named, or that of the release. `url` is what a stream named. */
+type FoundBase = { readonly base: Promise<BaseIso>; readonly url?: Promise<string | undefined> };
+
+function findBase(
+  { base, config, lock }: InstallationIsoRequest,
+  { engine, tags }: BuildTools,
+  release: Promise<Release> | undefined,
+): FoundBase {
+  const held = heldBy(lock)?.base;
+  if (base !== undefined && isStream(base)) {
+    const arch = architectureOf(config);
+    const asked =
+      findLockedStream(base, held) ?? engine.run(readCoreosStream, { stream: base, arch });
+    const given = asked.then((given) => requireLockedBase(held, given));
+    const url = given.then(({ url, sha256 }) => {
+      if ('streamUrl' in base) tags.note(noteOfStream(base.streamUrl), sha256);
+      return readUserInfo(new URL(url)) ? undefined : url; // a lock has no secret
+    });
+    url.catch(() => undefined); // the stage tells
+    return { base: engine.run(takeBaseIso, { given }), url };
+  }
+  if (base !== undefined) {
+    return { base: engine.run(takeBaseIso, { given: requireLockedBase(held, base) }) };
+  }
+  if (release === undefined) throw new Error('a request names a live ISO or a release');
+  return { base: engine.run(fetchBaseIso, { release }) };
+}
+
+/** A stream at an address is not asked where a lock has what it named. */
+function findLockedStream(
+  stream: CoreosStream,
+  held: LockedBase | undefined,
+): Promise<StreamIso> | undefined {
+  if (held?.url === undefined || !('streamUrl' in stream)) return undefined;
+  return Promise.resolve({ url: held.url, sha256: held.digest as Digest });
+}
+
+/** Before it is fetched. @throws ConfigError `lock.mismatch` */
+function requireLockedBase<Given extends GivenBaseIso>(
+  held: LockedBase | undefined,
+  given: Given,
+): Given {
+  const found = 'sha256' in given ? given.sha256 : undefined;
+  if (held && found !== undefined) requireSame('base.digest', held.digest, found);
+  return given;
+}
+
+const isStream = (base: GivenBaseIso | CoreosStream): base is CoreosStream =>
+  'streamFile' in base || 'streamUrl' in base;

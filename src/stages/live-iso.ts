@@ -1,0 +1,143 @@
+import { fileOf } from '../base/disk/file-digests.ts';
+import { objectOrEmpty, withoutUndefined } from '../base/lists.ts';
+import { Secret } from '../base/secret.ts';
+import { describeCatalogs } from '../media/media-index.ts';
+import type { CustomValues, HostNetwork } from '../openshift/agent/values.ts';
+import { diskOf } from '../outputs/output.ts';
+import { parse } from '../shape/parse-text.ts';
+import { fetchBaseIso, scanBase, takeBaseIso } from './1-resolve/fetch-base-iso.ts';
+import { selectImages, type LiveIsoImages } from './2-select/select-payload.ts';
+import { renderIgnition } from './3-render/render-ignition.ts';
+import { checkSize } from './4-lay-out/check-size.ts';
+import { layOutLiveIso } from './4-lay-out/lay-out-live-iso.ts';
+import { buildIso } from './build.ts';
+import { describeLiveIso, type LiveIsoReport } from './report/live-iso.ts';
+import type { LiveIsoRequest, PreparedLiveIso } from './request.ts';
+import { nameField } from './resolved/record.ts';
+import {
+  makeLock,
+  findPlaces,
+  requireLocked,
+  requireLockedInputs,
+  settleTags,
+  digestContents,
+  requirePlanned,
+} from './resolved/use.ts';
+import type { BuildTools } from './tools.ts';
+
+/** What of the request belongs to a site: the same bytes are on the medium when they are added later. */
+export function sealValues(request: LiveIsoRequest): Secret | undefined {
+  const values = listValues(request);
+  return Object.keys(values).length === 0 ? undefined : new Secret(JSON.stringify(values));
+}
+
+function listValues({ config, ignition, hosts, overrides }: LiveIsoRequest): CustomValues {
+  const { kernelArguments, embed } = config.build;
+  const forAgents = ignition === 'installer' ? readForAgents(hosts, overrides.infraEnv) : {};
+  const { sshKey } = config;
+  return {
+    ...withoutUndefined({
+      sshKeys: sshKey === undefined ? undefined : [sshKey],
+      pullSecret: embed.pullSecret?.reveal(),
+      kargs: kernelArguments.length === 0 ? undefined : { append: kernelArguments },
+    }),
+    ...forAgents,
+  };
+}
+
+/** What only the agent-based installer has a place for. */
+function readForAgents(hosts: readonly HostNetwork[] = [], infraEnv?: string): CustomValues {
+  const { metadata, spec } = infraEnv === undefined ? {} : objectOrEmpty(parse(infraEnv));
+  const { sshAuthorizedKey, proxy } = objectOrEmpty(spec);
+  return {
+    ...(hosts.length > 0 && { hosts }),
+    ...(typeof sshAuthorizedKey === 'string' && { sshKeys: [sshAuthorizedKey] }),
+    ...(proxy !== undefined && { proxy: objectOrEmpty(proxy) }),
+    ...(infraEnv !== undefined && {
+      infraEnv: { metadata: objectOrEmpty(metadata), spec: objectOrEmpty(spec) },
+    }),
+  };
+}
+
+/** From a configuration to every byte of the ISO: what feeds what. */
+export async function prepareLiveIso(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+): Promise<PreparedLiveIso> {
+  requireLockedInputs(request, tools, {
+    [nameField('release', 'channel')]: request.config.ocpRelease.channel,
+  });
+  const { engine } = tools;
+  const { config, device, epoch, isThere } = request;
+  const { ignitionArea, maxSize } = config.build;
+  const values = sealValues(request); // before a stage starts, since it may refuse
+  const places = await findPlaces(request, tools);
+  const images = selectImages(request, tools);
+  const { release, catalogs, plan, imagePolicy } = images;
+  const base = findBase(request, tools, images);
+  const { bootstrap, unconfigured, installer } = renderIgnition(request, tools, images);
+  const layout = engine.run(layOutLiveIso, {
+    base: fileOf(base),
+    scan: engine.run(scanBase, { base: fileOf(base) }),
+    release,
+    plan,
+    catalogs: catalogs.then(describeCatalogs),
+    bootstrap: bootstrap.then(({ ignition }) => ignition),
+    unconfigured,
+    appendKargs: config.enableFips ? ['fips=1'] : [],
+    ...withoutUndefined({ epoch, places, values, ignitionArea }),
+  });
+  const space = engine.run(checkSize, {
+    layout,
+    plan,
+    ...diskOf(request),
+    isLocal: config.mirrorPath !== undefined,
+    ...withoutUndefined({ maxSize, isThere, device }),
+  });
+  const { registriesConf } = tools;
+  const made = { plan: await plan, catalogs: await catalogs, base: await base, registriesConf };
+  const contents = digestContents(made);
+  const { warnings } = await bootstrap;
+  const prepared = { ...made, contents, warnings, release: await release, layout: await layout };
+  const settled = { ...prepared, tags: await settleTags(request, tools, release) };
+  const lock = makeLock(
+    {
+      product: 'live-iso',
+      channel: config.ocpRelease.channel,
+      releases: [prepared.release],
+      ...settled,
+      ...(installer && { installer: await installer }),
+    },
+    tools,
+  );
+  requireLocked(request.lock, lock);
+  if (request.saved) requirePlanned(request.saved, prepared);
+  return { ...settled, space: await space, imagePolicy: await imagePolicy, lock };
+}
+
+/** The live ISO to build on. */
+const findBase = (
+  { baseIso }: LiveIsoRequest,
+  { engine }: BuildTools,
+  { release, reserved }: LiveIsoImages,
+) =>
+  baseIso === undefined
+    ? engine.run(fetchBaseIso, { release }, reserved)
+    : engine.run(takeBaseIso, { given: baseIso }, reserved);
+
+/** From a configuration to a sealed ISO. */
+export const buildLiveIso = (request: LiveIsoRequest, tools: BuildTools): Promise<LiveIsoReport> =>
+  buildIso(request, tools, {
+    prepare: prepareLiveIso,
+    describe: describeLiveIso,
+    pour: async (request, { base, plan }) => ({
+      blobs: plan.blobs,
+      base: await fileOf(base),
+      mode: isConfidential(request) ? 0o600 : 0o644,
+      lanes: request.config.build.concurrency ?? 8,
+    }),
+  });
+
+/** Whether the ISO holds what other users of this machine must not read. */
+const isConfidential = ({ config }: LiveIsoRequest): boolean =>
+  config.userCorePass !== undefined || config.build.embed.pullSecret !== undefined;

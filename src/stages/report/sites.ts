@@ -1,0 +1,312 @@
+import { readdir, rm, stat, readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { hexOf } from '../../base/digest.ts';
+import { hasFile, writeFileAtomic } from '../../base/disk/files.ts';
+import { readRegularFile } from '../../base/disk/open-file.ts';
+import { isError, type FileProblem, ConfigError } from '../../base/errors.ts';
+import { maxOf } from '../../base/lists.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
+import type { MadeIso } from '../../sites/compose/compose.ts';
+import {
+  redactReconfiguration,
+  type JsonValue,
+  readConfigIso,
+  type ConfigIso,
+} from '../../sites/config-iso.ts';
+import { fingerprintOf, parseState } from '../../sites/identity/identity.ts';
+import { warnOfFile } from '../../sites/site.ts';
+import type { ListedIds } from '../../sites/state/claim.ts';
+import { listOldStates } from '../../sites/state/directory.ts';
+import {
+  placesFor,
+  placesOf,
+  stateDirectoryOf,
+  indexGenerations,
+  readGenerations,
+  type Generation,
+} from '../../sites/state/generations.ts';
+import type { Survey, SurveyedSite } from '../1-resolve/check-sites.ts';
+import type { ListedRequest, ListedSites, SiteOutcome } from '../5-pour/make-config-isos.ts';
+
+/** A site whose ISO is there. */
+export type BuiltSite = Omit<MadeIso, 'digest'> & {
+  readonly name: string;
+  /** File below the output directory. */
+  readonly iso: string;
+  /** 64 hex digits, as `sha256sum` prints them. */
+  readonly sha256: string;
+  /** Warnings. */
+  readonly findings: readonly FileProblem[];
+};
+
+export type FailedSite = {
+  readonly name: string;
+  readonly findings: readonly FileProblem[];
+  /** What an earlier run wrote of it, if one made it. */
+  readonly before?: ListedIds;
+};
+
+/** Every site of a run. Same inputs and same state, same list. */
+export type SiteListing = {
+  readonly sites: readonly BuiltSite[];
+  readonly failed: readonly FailedSite[];
+  /** What belongs to no site. */
+  readonly findings: readonly FileProblem[];
+};
+
+/** Raised when a reader of an older list would misunderstand a newer one. */
+const VERSION = 1;
+const MODE = 0o644; // it has no secret
+
+/** Sites and what became of them, in the order of the source. */
+export async function listOutcomes(
+  survey: Survey,
+  outcomes: ReadonlyMap<string, SiteOutcome>,
+  request: ListedRequest,
+): Promise<SiteListing> {
+  const sites: BuiltSite[] = [];
+  const failed: FailedSite[] = [];
+  for (const site of survey.sites) {
+    const outcome = outcomes.get(site.name);
+    const { iso } = placesFor(request, site.name);
+    if (outcome !== undefined && outcome.kind !== 'failed') {
+      const { digest, ...made } = outcome.made;
+      const over = findOver(made.validity.notAfter, { iso, epoch: request.epoch });
+      const findings = [...site.findings, ...outcome.findings, ...over];
+      const { name } = site;
+      sites.push({ name, iso: basename(iso), sha256: hexOf(digest), ...made, findings });
+    } else {
+      const before = request.listed.get(site.name);
+      const described = await describeFailed(site, outcome?.finding, iso);
+      failed.push({ ...described, ...(before && { before }) });
+    }
+  }
+  const left = request.dropIn ? [] : await listLeft(survey, request.out);
+  return { sites, failed, findings: [...survey.findings, ...left] };
+}
+
+const RECORD = '.made.json';
+
+/**
+ * ISOs of sites that are among the inputs no more: someone would ship them all the same. Nothing is
+ * said where the inputs could not be listed as a whole.
+ */
+async function listLeft({ sites, findings }: Survey, out: string): Promise<FileProblem[]> {
+  if (findings.some(isError)) return [];
+  const known = new Set(sites.map(({ name }) => name));
+  const left: FileProblem[] = [];
+  for (const file of (await readdir(stateDirectoryOf(out))).sort()) {
+    const name = file.slice(0, -RECORD.length);
+    if (!file.endsWith(RECORD) || known.has(name)) continue;
+    const { iso } = placesOf(out, name);
+    const problem = 'is of an earlier run and of no site of these inputs: it was left as it is';
+    if (await hasFile(iso)) left.push(warnOfFile(basename(iso), problem));
+  }
+  return left;
+}
+
+/** Kept keys are used for ever, but their certificates are not valid for ever. */
+function findOver(
+  notAfter: string,
+  { iso, epoch }: { readonly iso: string; readonly epoch: number },
+): readonly FileProblem[] {
+  if (Date.parse(notAfter) > epoch * 1000) return [];
+  const problem = `has a certificate that was valid until ${notAfter}`;
+  const hint = 'make new keys with --rotate: kubeconfig and password become new, too';
+  return [warnOfFile(basename(iso), problem, hint)];
+}
+
+/** Nothing is removed: an ISO that a former run made may be all that someone has. */
+async function describeFailed(
+  { name, findings }: SurveyedSite,
+  finding: FileProblem | undefined,
+  iso: string,
+): Promise<FailedSite> {
+  const isStale = /^[a-z0-9-]+$/.test(name) && (await hasFile(iso));
+  const stale = warnOfFile(
+    basename(iso),
+    'is of an earlier run and was left as it is: do not use it for the inputs of this one',
+  );
+  return {
+    name,
+    findings: [...findings, ...(finding ? [finding] : []), ...(isStale ? [stale] : [])],
+  };
+}
+
+/** Named by a build that has ended, and by no other. */
+export const listFileOf = (out: string): string => join(out, 'sites.json');
+
+/** The ids that the list of an earlier run has; a list that cannot be read has none. */
+export async function readListed(out: string): Promise<ListedSites> {
+  const text = (await readRegularFile(listFileOf(out)))?.toString('utf8') ?? '';
+  const { sites = [], failed = [] } = parseListing(text);
+  const listed = new Map<string, ListedIds>();
+  for (const { name, before } of failed) if (before) listed.set(name, before);
+  for (const { name, clusterId, infraId } of sites) listed.set(name, { clusterId, infraId });
+  return listed;
+}
+
+function parseListing(text: string): Partial<SiteListing> {
+  try {
+    const listing: unknown = JSON.parse(text);
+    return typeof listing === 'object' && listing !== null ? listing : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Bytes; a list of ten thousand sites has a twentieth. */
+const MAX_LIST = 256 << 20;
+
+/** Whether a file is a list of an earlier run, of any version. */
+export async function isListing(path: string): Promise<boolean> {
+  if ((await stat(path)).size > MAX_LIST) return false;
+  const listing = parseListing((await readRegularFile(path))?.toString('utf8') ?? '');
+  const { sites, version } = listing as { readonly sites?: unknown; readonly version?: unknown };
+  return Array.isArray(sites) && typeof version === 'number';
+}
+
+/** What an earlier run said of the ISOs is about to become untrue. */
+export const removeListing = (out: string): Promise<void> => rm(listFileOf(out), { force: true });
+
+export const writeListing = (out: string, listing: SiteListing): Promise<void> =>
+  writeFileAtomic(listFileOf(out), formatReadableJson({ ...listing, version: VERSION }), MODE);
+
+/** One identity of a site, without its secrets. */
+export type ListedGeneration = {
+  readonly number: number;
+  /** Whether the next build uses it, if it fits the inputs. */
+  readonly isInUse: boolean;
+  /** Undefined where the file is damaged. */
+  readonly identity?: {
+    /** ISO 8601. */
+    readonly madeAt: string;
+    readonly clusterName: string;
+    readonly baseDomain: string;
+    readonly clusterId: string;
+    readonly infraId: string;
+    /** SHA-256 of the public keys of all signers, and of each. */
+    readonly fingerprint: string;
+    readonly signers: Readonly<Record<string, string>>;
+  };
+};
+
+/**
+ * All generations of a site's identity below an output directory, in the order of their numbers; a
+ * state that an earlier version left has the numbers that the next build gives it.
+ *
+ * @throws ConfigError `config-iso.generation` where there is none
+ */
+export async function listGenerations(
+  out: string,
+  name: string,
+): Promise<readonly ListedGeneration[]> {
+  const places = placesOf(out, name);
+  const numbers = indexGenerations(out)(name, places);
+  const generations = [...readGenerations(places, numbers)];
+  for (const path of listOldStates(out, name)) {
+    const state = parseState(await readFile(path, 'utf8'));
+    const number =
+      maxOf(
+        generations.map((one) => one.number),
+        0,
+      ) + 1;
+    generations.push({ number, state });
+  }
+  const inUse = generations.at(-1)?.number;
+  if (inUse === undefined) {
+    const message = `${name} has no generation in ${stateDirectoryOf(out)}`;
+    throw new ConfigError('config-iso.generation', message, {
+      hint: 'check the name of the site and what --out names',
+    });
+  }
+  return generations
+    .sort((a, b) => a.number - b.number)
+    .map((generation) => describe(generation, generation.number === inUse));
+}
+
+function describe({ number, state }: Generation, isInUse: boolean): ListedGeneration {
+  if (!state) return { number, isInUse };
+  const { identity, site } = state;
+  const { clusterId, infraId, madeAt } = identity;
+  const { all, signers } = fingerprintOf(identity);
+  return {
+    number,
+    isInUse,
+    identity: {
+      madeAt: new Date(madeAt * 1000).toISOString(),
+      clusterName: site.clusterName,
+      baseDomain: site.baseDomain,
+      clusterId,
+      infraId,
+      fingerprint: all,
+      signers,
+    },
+  };
+}
+
+/** The same ISO as it may be shown. */
+export async function showConfigIso(path: string): Promise<ConfigIso> {
+  const iso = await readConfigIso(path);
+  return { ...iso, manifest: redactReconfiguration(iso.manifest) };
+}
+
+/** One thing that two configuration ISOs do not have in common; secrets are masked. */
+export type ConfigIsoDifference = {
+  /** `file` paths are those on the ISO, `manifest` paths join keys with dots. */
+  readonly kind: 'volume' | 'file' | 'manifest';
+  readonly path: string;
+  /** Undefined where it is not there. */
+  readonly a: string | undefined;
+  readonly b: string | undefined;
+};
+
+/** What differs between two configuration ISOs, the manifest member by member. */
+export async function diffConfigIsos(a: string, b: string): Promise<ConfigIsoDifference[]> {
+  const [left, right] = [await readConfigIso(a), await readConfigIso(b)];
+  const labels = { a: left.volumeId, b: right.volumeId };
+  return [
+    ...(labels.a === labels.b ? [] : [{ kind: 'volume' as const, path: 'label', ...labels }]),
+    ...compare('file', describeFiles(left), describeFiles(right)),
+    ...compare('manifest', flatten(left.manifest), flatten(right.manifest)),
+  ];
+}
+
+/** What is compared, and what of it is shown. */
+type Compared = ReadonlyMap<string, { readonly value: string; readonly shown: string }>;
+
+/** The manifest's own bytes are told member by member. */
+const describeFiles = ({ entries }: ConfigIso): Compared =>
+  new Map(
+    entries.map(({ path, digest, size }) => {
+      const shown = digest === undefined ? 'directory' : `${size} bytes, ${digest}`;
+      const value = path.endsWith('/manifest.json') ? 'manifest' : shown;
+      return [path, { value, shown }];
+    }),
+  );
+
+function flatten(manifest: JsonValue): Compared {
+  const shown = leavesOf(redactReconfiguration(manifest));
+  const leaves = [...leavesOf(manifest)];
+  return new Map(leaves.map(([path, value]) => [path, { value, shown: shown.get(path) ?? '' }]));
+}
+
+function leavesOf(value: JsonValue, path = ''): Map<string, string> {
+  if (typeof value !== 'object' || value === null) return new Map([[path, String(value)]]);
+  const members = Object.entries(value as Readonly<Record<string, JsonValue>>);
+  if (members.length === 0) return new Map([[path, Array.isArray(value) ? '[]' : '{}']]);
+  return new Map(
+    members.flatMap(([key, member]) => [...leavesOf(member, path === '' ? key : `${path}.${key}`)]),
+  );
+}
+
+function compare(
+  kind: ConfigIsoDifference['kind'],
+  left: Compared,
+  right: Compared,
+): ConfigIsoDifference[] {
+  const paths = [...new Set([...left.keys(), ...right.keys()])].sort();
+  return paths
+    .filter((path) => left.get(path)?.value !== right.get(path)?.value)
+    .map((path) => ({ kind, path, a: left.get(path)?.shown, b: right.get(path)?.shown }));
+}

@@ -1,0 +1,219 @@
+import { stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { digestOf } from '../../base/digest.ts';
+import { claimOutput } from '../../base/disk/claim-output.ts';
+import { writeFileAtomic } from '../../base/disk/files.ts';
+import { readRegularFile } from '../../base/disk/open-file.ts';
+import { UsageError, ConfigError } from '../../base/errors.ts';
+import { describeCatalogs } from '../../openshift/node/cluster.ts';
+import {
+  renderUpgradeHostMachineConfigs,
+  renderUpgradeMachineConfig,
+  renderUpgradeResources,
+} from '../../openshift/node/upgrade.ts';
+import { digestOfRelease } from '../../openshift/release/release.ts';
+import { signaturesOf } from '../../openshift/release/signature.ts';
+import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
+import { type IsoPlace, describeOutput, type DescribedOutput } from '../../outputs/file.ts';
+import { describeSignatures } from '../1-resolve/verify-release.ts';
+import { formatUpgradeLabel } from '../4-lay-out/lay-out-upgrade-iso.ts';
+import type { MadeIso } from '../5-pour/pour.ts';
+import type { SideFile, SideFiles, PreparedUpgradeIso, UpgradeIsoRequest } from '../request.ts';
+import { summarizePayload, type PayloadSummary } from './live-iso.ts';
+
+const SEAL = /^# Made by sealift\. Without this line the file is (sha256:[0-9a-f]{64})\.\n/;
+
+/** A text that says by itself whether anybody has changed it since it was made. */
+export const sealSideFile = (text: string): string =>
+  `# Made by sealift. Without this line the file is ${digestOf(Buffer.from(text))}.\n${text}`;
+
+export const listSideFiles = ({ resources, machineConfig, hosts }: SideFiles): SideFile[] =>
+  [resources, machineConfig, hosts].filter((file) => file !== undefined);
+
+/**
+ * Decides, before anything is poured, whether the files beside an ISO may be written. There may be
+ * nothing yet, or what an earlier build made and nobody changed; anything else only with `force`.
+ *
+ * @throws UsageError `output.reserved` where the ISO has the name of one; what `claimOutput` throws
+ */
+export async function claimSideFiles(
+  files: SideFiles,
+  { output, inputs, workDir, force }: IsoPlace,
+): Promise<void> {
+  for (const { path } of listSideFiles(files)) {
+    if (path === output) throw takesOutput(path);
+    await claimOutput(
+      { path, inputs, workDirs: [workDir] },
+      {
+        force,
+        expected: 'an unchanged file of an earlier build',
+        isReplaceable: () => isUnchanged(path),
+      },
+    );
+  }
+}
+
+const takesOutput = (path: string): UsageError =>
+  new UsageError('output.reserved', `"${path}" is the name of a file beside the ISO`, {
+    expected: 'another name for the ISO',
+    found: basename(path),
+    hint: 'name the ISO with the ending .iso',
+  });
+
+/**
+ * Pouring takes hours, in which somebody may have put a file there: the places are claimed again.
+ *
+ * @returns their paths
+ * @throws DiskError `disk.full`, ...; what `claimSideFiles` throws
+ */
+export async function writeSideFiles(
+  files: SideFiles,
+  place: IsoPlace,
+): Promise<readonly string[]> {
+  await claimSideFiles(files, place);
+  const all = listSideFiles(files);
+  for (const { path, text } of all) await writeFileAtomic(path, text, 0o644);
+  return all.map(({ path }) => path);
+}
+
+/** Bytes; many times what the resources of a cluster have. */
+const MAX_SIZE = 64 << 20;
+
+/** Regular, as `claimOutput` has seen. */
+async function isUnchanged(path: string): Promise<boolean> {
+  if ((await stat(path)).size > MAX_SIZE) return false;
+  const text = (await readRegularFile(path))?.toString('utf8') ?? '';
+  const digest = SEAL.exec(text)?.[1];
+  return digest !== undefined && digestOf(Buffer.from(text.replace(SEAL, ''))) === digest;
+}
+
+type Carried = Pick<PreparedUpgradeIso, 'release' | 'path' | 'plan' | 'catalogs' | 'releases'>;
+
+/**
+ * What a cluster is given: `upgrade-VERSION.yaml` for `oc apply`, and where they are wanted
+ * `upgrade-machine-config-VERSION.yaml` and `upgrade-hosts.yaml`, all in the folder of the request.
+ *
+ * @throws ConfigError `upgrade.no-previous`, `catalog.bad-name`, `catalog.same-name`
+ */
+export function renderSideFiles(request: UpgradeIsoRequest, carried: Carried): SideFiles {
+  const { folder, machineConfig, prepareHosts } = request;
+  const { version, arch } = carried.release;
+  const resources = renderResources(request, carried);
+  const beside = (name: string, text: string): SideFile => ({
+    path: join(folder, name),
+    text: sealSideFile(text),
+  });
+  return {
+    resources: beside(`upgrade-${version}.yaml`, resources),
+    ...(machineConfig && {
+      machineConfig: beside(
+        `upgrade-machine-config-${version}.yaml`,
+        renderUpgradeMachineConfig({ hops: listHops(carried), arch, resources }),
+      ),
+    }),
+    ...(prepareHosts && {
+      hosts: beside('upgrade-hosts.yaml', renderUpgradeHostMachineConfigs()),
+    }),
+  };
+}
+
+const renderResources = (
+  { config }: UpgradeIsoRequest,
+  { release, plan, catalogs, releases }: Carried,
+): string =>
+  renderUpgradeResources({
+    version: release.version,
+    releases: releases.map((release) => ({
+      version: release.version,
+      digest: digestOfRelease(release),
+      signatures: signaturesOf(release).map((base64) => Buffer.from(base64, 'base64')),
+    })),
+    mirrors: plan.mirrors,
+    catalogs: describeCatalogs(catalogs),
+    useDefaultSourceNames: config.useDefaultSourceNames,
+  });
+
+function listHops({ release, path, releases }: Carried) {
+  return path.hops.map(({ version, image }, index) => ({
+    version,
+    releaseImage: image,
+    fromVersions: listBefore({ release, path }, index),
+    isSigned: releases[index]?.signature?.status === 'verified',
+  }));
+}
+
+/** The versions that may be updated by a hop: the one before it on the path, else all the payload names. */
+function listBefore(
+  { release, path }: Pick<Carried, 'release' | 'path'>,
+  index: number,
+): readonly string[] {
+  const before = index === 0 ? path.from : path.hops[index - 1]?.version;
+  if (before !== undefined) return [before];
+  const { previous } = release.metadata;
+  if (previous.length > 0) return previous;
+  throw new ConfigError(
+    'upgrade.no-previous',
+    `release ${release.version} does not say which releases may be updated to it`,
+    {
+      hint: 'name the version of the cluster with --from, or leave --machine-config out',
+    },
+  );
+}
+
+/** What `sealift plan upgrade-iso` tells. Sizes are bytes. */
+export type UpgradeIsoPlan = PayloadSummary & {
+  readonly product: 'upgrade-iso';
+  readonly volumeId: string;
+  readonly path: UpgradePath;
+  /** Paths of the files beside the ISO. */
+  readonly files: readonly string[];
+  /** What a person runs before, so that hosts can take the ISO. */
+  readonly preparation: readonly string[];
+  /** What a person runs when every host has the ISO, in order. */
+  readonly commands: readonly string[];
+};
+
+/** What is known of an upgrade ISO before it is poured. */
+type Announced = UpgradeIsoPlan &
+  DescribedOutput & {
+    readonly unverifiedTls: readonly string[];
+    /** What stays on disk for the next build. */
+    readonly cache: string;
+  };
+
+export type UpgradeIsoReport = Announced & MadeIso;
+
+export const summarizeUpgradePlan = (prepared: PreparedUpgradeIso): UpgradeIsoPlan => ({
+  ...summarizePayload(prepared),
+  product: 'upgrade-iso',
+  path: prepared.path,
+  signatures: describeSignatures(prepared.releases),
+  volumeId: formatUpgradeLabel(prepared.release),
+  files: listSideFiles(prepared.sideFiles).map(({ path }) => path),
+  preparation: [prepared.sideFiles.hosts].flatMap((file) => (file ? [formatApply(file)] : [])),
+  commands: listCommands(prepared),
+});
+
+export const describeUpgradeIso = (
+  request: UpgradeIsoRequest,
+  prepared: PreparedUpgradeIso,
+): Announced => ({
+  ...summarizeUpgradePlan(prepared),
+  ...describeOutput(request),
+  unverifiedTls: request.config.build.insecureRegistries,
+  cache: request.workDir,
+});
+
+/** A MachineConfig holds the resources and requests each update by itself. */
+function listCommands({
+  path,
+  sideFiles: { resources, machineConfig },
+}: PreparedUpgradeIso): readonly string[] {
+  if (machineConfig) return [formatApply(machineConfig)];
+  return [
+    formatApply(resources),
+    ...path.hops.map(({ image }) => `oc adm upgrade --allow-explicit-upgrade --to-image ${image}`),
+  ];
+}
+
+const formatApply = ({ path }: SideFile): string => `oc apply -f ${basename(path)}`;

@@ -1,0 +1,270 @@
+import { statSync } from 'node:fs';
+import type { Digest } from '../base/digest.ts';
+import { unlessAbsent } from '../base/disk/files.ts';
+import type { ApplianceConfig } from '../config/appliance-config.ts';
+import type { ConfigRule } from '../config/load.ts';
+import type { EventListener } from '../engine/engine.ts';
+import type { Layout } from '../iso/extent.ts';
+import type { Nmstate } from '../nmstate/tool.ts';
+import type { HostNetwork } from '../openshift/agent/values.ts';
+import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
+import type { Overrides } from '../openshift/installer/overrides.ts';
+import type { MirrorPlan } from '../openshift/mirror/plan.ts';
+import type { RegistryImageChoice } from '../openshift/mirror/server.ts';
+import type { UserManifests } from '../openshift/node/manifests.ts';
+import type { BaseIso, GivenBaseIso } from '../openshift/release/base-iso.ts';
+import type { Release } from '../openshift/release/release.ts';
+import type { UpgradePath } from '../openshift/release/upgrade-path.ts';
+import type { View } from '../shape/document.ts';
+import type { FactKind } from '../sites/facts.ts';
+import type { Keys } from '../sites/identity/keys.ts';
+import type { InstallationConfig } from '../sites/installation-rules.ts';
+import type { CoreosStream } from './1-resolve/fetch-base-iso.ts';
+import type { SignatureGate } from './1-resolve/verify-release.ts';
+import type { ImagePolicyCheck } from './2-select/check-image-policy.ts';
+import type { Space } from './4-lay-out/check-size.ts';
+import type { LiveLayout } from './4-lay-out/lay-out-live-iso.ts';
+import type { IsoRequest } from './build.ts';
+import type { Lock } from './resolved/record.ts';
+import type { TagDigests } from './resolved/tags.ts';
+import { LIVE_ISO_RULES } from './rules.ts';
+
+/** Everything a live ISO is made from. */
+export type LiveIsoRequest = IsoRequest & {
+  readonly config: ApplianceConfig;
+  readonly manifests: UserManifests;
+  /** Of the folder of the configuration. */
+  readonly overrides: Overrides;
+  /** Networks of hosts. */
+  readonly hosts?: readonly HostNetwork[];
+  readonly ignition: 'installer' | 'embedded';
+  readonly baseIso?: GivenBaseIso;
+  /** Whether the cluster accepts images of OpenShift without a signature; absent: as its release needs. */
+  readonly disableImagePolicy?: boolean;
+  /** What it takes for the release to be trusted. */
+  readonly signatures: SignatureGate;
+  /** SOURCE_DATE_EPOCH, seconds; default: the release's creation. */
+  readonly epoch?: number;
+};
+
+/** Everything that is decided before the first payload byte moves. */
+export type PreparedIso = {
+  readonly release: Release;
+  readonly plan: MirrorPlan;
+  readonly imagePolicy: ImagePolicyCheck;
+  readonly catalogs: readonly SelectedCatalog[];
+  /** What tags named. */
+  readonly tags: TagDigests;
+  /** Of all that is carried. */
+  readonly contents: Digest;
+  readonly layout: Layout;
+  readonly space: Space;
+  /** The files with mirrors that were read, in order: a later one replaces entries. */
+  readonly registriesConf: readonly string[];
+  readonly lock: Lock;
+};
+
+export type PreparedLiveIso = PreparedIso & {
+  readonly layout: LiveLayout;
+  readonly base: BaseIso;
+  /** Of manifests that the cluster cannot take as they are. */
+  readonly warnings: readonly string[];
+};
+
+/** Everything an installation ISO is made from. */
+export type InstallationIsoRequest = IsoRequest & {
+  readonly config: InstallationConfig;
+  /** What could not be checked of it. */
+  readonly notes: readonly string[];
+  /** post.sh beside the configuration. */
+  readonly postScript?: Uint8Array;
+  /** The live ISO to build on, or the CoreOS stream that names it; default: that of the release. */
+  readonly base?: GivenBaseIso | CoreosStream;
+  /** Pullspec of a release payload, which has a live ISO, a registry server and the release images. */
+  readonly release?: string;
+  /** What it takes for the release to be trusted. */
+  readonly signatures: SignatureGate;
+  readonly embed: EmbedRequest;
+  /** How registries are reached. */
+  readonly build: {
+    readonly caBundle?: string;
+    readonly registriesConf?: string;
+    readonly insecureRegistries: readonly string[];
+    /** Milliseconds without a byte after which a host is given up. */
+    readonly retryFor?: number;
+  };
+  /** Extents poured at a time. */
+  readonly lanes: number;
+  /** SOURCE_DATE_EPOCH, seconds; default: the base ISO's creation. */
+  readonly epoch?: number;
+};
+
+/** What the medium carries besides its configuration. */
+export type EmbedRequest = {
+  readonly seed: boolean;
+  /** The images of the release, for precaching. */
+  readonly release: boolean;
+  /** The images that the seed names for precaching. */
+  readonly precached: boolean;
+  /** Further images, by tag or digest. */
+  readonly images: readonly string[];
+  /** The registry server; default: that of the release. */
+  readonly registryImage?: string;
+};
+
+/** Images that the medium carries, and the server that is to serve them there. */
+export type EmbeddedImages = { readonly plan: MirrorPlan; readonly server: RegistryImageChoice };
+
+/** Everything an upgrade ISO is made from: what of an appliance's configuration it can carry. */
+export type UpgradeIsoRequest = IsoRequest &
+  Pick<LiveIsoRequest, 'config' | 'signatures' | 'epoch'> & {
+    /** Where the other files are written: beside the ISO, or of a device or an object in the working directory. */
+    readonly folder: string;
+    /** The version of the cluster; absent: the release alone is carried. */
+    readonly from?: string;
+    /** Whether a MachineConfig is written that upgrades the cluster by itself. */
+    readonly machineConfig: boolean;
+    /** Whether MachineConfigs are written that bring hosts what they need to take the ISO. */
+    readonly prepareHosts: boolean;
+  };
+
+/** A file that is written beside the ISO. */
+export type SideFile = {
+  /** Absolute. */
+  readonly path: string;
+  readonly text: string;
+};
+
+/** The files that are written beside the ISO. */
+export type SideFiles = {
+  /** `upgrade-VERSION.yaml` */
+  readonly resources: SideFile;
+  /** `upgrade-machine-config-VERSION.yaml` */
+  readonly machineConfig?: SideFile;
+  /** `upgrade-hosts.yaml` */
+  readonly hosts?: SideFile;
+};
+
+export type PreparedUpgradeIso = PreparedIso & {
+  readonly path: UpgradePath;
+  readonly sideFiles: SideFiles;
+  /** All on the medium, in the order of the path. */
+  readonly releases: readonly Release[];
+};
+
+/** What makes hosts that no upgrade ISO can reach, and why. */
+const REFUSED = [
+  {
+    path: 'enableInteractiveFlow',
+    problem: 'clusters of interactive media cannot be upgraded from an upgrade ISO',
+    reason: 'their hosts know no registry but localhost:22625; use a mirror registry of the site',
+  },
+  {
+    path: 'skipLocalRegistry',
+    problem: 'hosts without the local registry cannot be upgraded from an upgrade ISO',
+    reason: 'they have neither the registry image nor the name of the registry',
+  },
+  {
+    path: 'stopLocalRegistry',
+    problem: 'hosts that stop the local registry cannot be upgraded from an upgrade ISO',
+    reason: 'their clusters have no mirrors that lead to it any more',
+  },
+] as const;
+
+/** Everything that the stages of an upgrade ISO would refuse without having asked the network. */
+export const UPGRADE_ISO_RULES: readonly ConfigRule[] = [
+  ...LIVE_ISO_RULES,
+  refuseUnreachable,
+  refuseMirrorPath,
+];
+
+function refuseUnreachable(view: View): ReturnType<ConfigRule> {
+  const problems = REFUSED.filter(({ path }) => view.flag(path) === true).map(
+    ({ path, problem, reason }) => view.report(path, problem, { hint: reason }),
+  );
+  return { problems, notes: [] };
+}
+
+function refuseMirrorPath({ text, report }: View): ReturnType<ConfigRule> {
+  if (text('mirrorPath') === undefined) return { problems: [], notes: [] };
+  const problem = 'an upgrade ISO cannot be built from an existing mirror yet';
+  const hint = 'remove "mirrorPath"; images are fetched from their registries';
+  return { problems: [report('mirrorPath', problem, { hint })], notes: [] };
+}
+
+/** Where sites come from. */
+export type SitesRequest = {
+  /** Folder, archive or table; absolute. */
+  readonly sites: string;
+  /** What is below it is named without it. */
+  readonly cwd: string;
+  /** Folder that a table fills; absolute. */
+  readonly template?: string;
+  /** Whether the folder is one site, whatever it is called. */
+  readonly dropIn: boolean;
+  /** Seconds since 1970: what is overdue by then is warned of. */
+  readonly epoch: number;
+  /** Whether unknown keys of install-config.yaml are only warned of. */
+  readonly isLenient?: boolean;
+  /** Version of the seed that the sites are installed from, where it is known. */
+  readonly seedVersion?: string;
+  /** Where `env:NAME` in inputs looks. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** What several sites may have in common; it is warned of. */
+  readonly shared?: ReadonlySet<FactKind>;
+  /** What an earlier producer left: of the only site, or with a folder for each site. */
+  readonly retainFrom?: string;
+  /** Kubeconfig of the only site, which the earlier producer made. */
+  readonly kubeconfig?: string;
+};
+
+/** Stands for the name of a site where there is one only. */
+export const ONLY_SITE = '';
+
+export type ConfigIsosRequest = SitesRequest & {
+  /** Directory of everything that is written; absolute. */
+  readonly out: string;
+  /** Threads that make keys. */
+  readonly jobs: number;
+  /** Whether every site gets a new generation of keys, ids and password. */
+  readonly rotate: boolean;
+  /** Whether files that no build made are replaced; inputs never are. */
+  readonly force?: boolean;
+  /** Names of sites that get one, even where the one of before is lost. */
+  readonly newIdentities?: ReadonlySet<string>;
+  /** Numbers of generations to be used again, by the names of sites or `ONLY_SITE`. */
+  readonly useGenerations?: ReadonlyMap<string, number>;
+};
+
+/**
+ * What is read and never written. Not the folder of the only site, which is the output folder as well,
+ * nor a folder of earlier outputs: the files in it may be replaced when their identity is in the state.
+ */
+export const listInputs = ({
+  sites,
+  template,
+  kubeconfig,
+  retainFrom,
+  dropIn,
+}: ConfigIsosRequest): readonly string[] =>
+  [dropIn ? undefined : sites, template, kubeconfig, ifFile(retainFrom)].filter(
+    (path) => path !== undefined,
+  );
+
+const ifFile = (path: string | undefined): string | undefined =>
+  path !== undefined && unlessAbsent(() => statSync(path))?.isFile() ? path : undefined;
+
+export type SiteTools = {
+  readonly emit: EventListener;
+  /** Milliseconds, for durations. */
+  readonly now: () => number;
+  readonly signal: AbortSignal;
+  /** Sees every network configuration; without it, a warning says that it did not. */
+  readonly nmstate?: Nmstate | undefined;
+};
+
+export type ConfigIsosTools = SiteTools & {
+  readonly keys: Keys;
+  /** Which program this is; default: what it was built as. */
+  readonly program?: Digest;
+};

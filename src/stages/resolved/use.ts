@@ -1,0 +1,490 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf, isDigest, type Digest, hexOf } from '../../base/digest.ts';
+import { claimOutput } from '../../base/disk/claim-output.ts';
+import { isUnreadable } from '../../base/disk/disk-errors.ts';
+import type { FileInput } from '../../base/disk/file-digests.ts';
+import { readInputFile, writeFileAtomic, readFileIfPresent } from '../../base/disk/files.ts';
+import { ConfigError, SealiftError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import type { Secret } from '../../base/secret.ts';
+import { formatCanonicalJson, type Json, formatReadableJson } from '../../base/text/json.ts';
+import type { ApplianceConfig } from '../../config/appliance-config.ts';
+import type { EventListener } from '../../engine/engine.ts';
+import type { Layout, Places } from '../../iso/extent.ts';
+import { placesOf } from '../../media/media-index.ts';
+import type { SelectedCatalog } from '../../openshift/catalog/selected.ts';
+import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
+import { describeRelease, type Release, digestOfRelease } from '../../openshift/release/release.ts';
+import { type UpgradePath, noteOfRelease } from '../../openshift/release/upgrade-path.ts';
+import type { IsoPlace } from '../../outputs/file.ts';
+import { formatReference } from '../../registry/reference.ts';
+import type { BuildTools } from '../tools.ts';
+import {
+  digestOfDrawn,
+  type Lock,
+  type LockedBase,
+  type LockedSeed,
+  mismatch,
+  nameField,
+  type DrawnSource,
+  formatLock,
+  readLock,
+  formatLockSecrets,
+  readLockSecrets,
+  secretsPathOf,
+  type LockSecrets,
+} from './record.ts';
+import { sealSecrets } from './sealed.ts';
+import type { TagDigests, Pinned } from './tags.ts';
+
+/** What a plan, or the report of a build, says for another build to take exactly. */
+export type SavedPlan = {
+  readonly release?: { readonly version: string; readonly reference: string };
+  /** The registry server, by digest. */
+  readonly registryImage?: string;
+  /** Absent on media that do not boot. */
+  readonly base?: { readonly digest: string };
+  readonly tags: TagDigests;
+  /** Whether it stands in a lock. */
+  readonly isLock?: boolean;
+  /** Of every image with its place, every catalog, and the base ISO. */
+  readonly contents: string;
+};
+
+/** A digest of all that is carried, by digest. */
+export const digestContents = (carried: {
+  readonly plan: MirrorPlan;
+  readonly catalogs: readonly SelectedCatalog[];
+  readonly base?: { readonly digest: Digest };
+}): Digest => {
+  const { images, registryImage } = carried.plan;
+  const all = registryImage ? [...images, registryImage] : images;
+  return digestOf(
+    formatCanonicalJson({
+      ...(carried.base && { base: carried.base.digest }),
+      images: all.map(({ source, destination, manifests }) => ({ source, destination, manifests })),
+      catalogs: carried.catalogs.map(({ name, digest, bundles }) => ({ name, digest, bundles })),
+    }),
+  );
+};
+
+/**
+ * @param path of what `sealift plan -o json` printed, or of the report beside an ISO
+ * @throws ConfigError `plan.unreadable`, `plan.too-large`, `plan.malformed`
+ */
+export function readSavedPlan(path: string, product: string): SavedPlan {
+  const value = parse(readPlanText(path));
+  if (isSavedPlan(value) && value.product === product) return value;
+  throw new ConfigError('plan.malformed', `"${path}" is not a plan of the product ${product}`, {
+    expected: `JSON with product "${product}", tags and contents`,
+    found: describe(value),
+    hint: 'name the file that "sealift plan -o json" was saved to, or the report beside an ISO',
+  });
+}
+
+function readPlanText(path: string): string {
+  try {
+    return readInputFile(path, { domain: 'plan' }).toString('utf8');
+  } catch (cause) {
+    if (!isUnreadable(cause)) throw cause;
+    throw new ConfigError('plan.unreadable', `plan "${path}" cannot be read`, {
+      cause,
+      hint: 'name the file that "sealift plan -o json" was saved to',
+    });
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isSavedPlan(value: unknown): value is SavedPlan & { readonly product: string } {
+  if (typeof value !== 'object' || value === null) return false;
+  const { product, tags, contents, base } = value as Partial<Record<string, unknown>>;
+  if (typeof product !== 'string' || typeof contents !== 'string') return false;
+  if (base !== undefined && !isObject(base, 'digest')) return false;
+  return (
+    isObject(tags) && Object.values(tags).every((tag) => typeof tag === 'string' && isDigest(tag))
+  );
+}
+
+const isObject = (value: unknown, ...keys: readonly string[]): value is object =>
+  typeof value === 'object' && value !== null && keys.every((key) => key in value);
+
+function describe(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return 'no JSON object';
+  const { product } = value as { readonly product?: unknown };
+  return typeof product === 'string' ? `a ${product}` : 'another document';
+}
+
+/**
+ * Nothing is poured that the plan did not say.
+ *
+ * @throws ConfigError `plan.differs`
+ */
+export function requirePlanned(
+  { base, contents }: SavedPlan,
+  found: { readonly base?: { readonly digest: string }; readonly contents: string },
+): void {
+  if (contents === found.contents) return;
+  if (base?.digest !== found.base?.digest) {
+    throw new ConfigError('plan.differs', 'the base ISO is another than the one that was planned', {
+      expected: base?.digest ?? 'none',
+      found: found.base?.digest ?? 'none',
+      hint: 'restore the base ISO, or plan again',
+    });
+  }
+  throw new ConfigError(
+    'plan.differs',
+    'configuration and options ask for other images than were planned',
+    {
+      expected: contents,
+      found: found.contents,
+      hint: 'give the configuration and options (such as --from) as they were planned, or plan again',
+    },
+  );
+}
+
+/** What a product resolved, as far as it has it. */
+export type LockedContents = {
+  readonly product: string;
+  readonly channel?: string;
+  /** All that it carries; the last is the one that it is for. */
+  readonly releases: readonly Release[];
+  readonly path?: UpgradePath;
+  readonly seed?: LockedSeed;
+  readonly base?: LockedBase;
+  readonly installer?: FileInput;
+  readonly plan: MirrorPlan;
+  readonly catalogs: readonly SelectedCatalog[];
+  readonly tags: TagDigests;
+  readonly contents: Digest;
+  readonly layout: Layout;
+};
+
+/** The lock of what was prepared. */
+export function makeLock(made: LockedContents, { program, drawn }: BuildTools): Lock {
+  const { product, channel, releases, installer, plan, tags, contents, layout } = made;
+  const release = releases.at(-1);
+  const { path, seed, base } = made;
+  const places = placesOf(layout);
+  const { registryImage } = plan;
+  return {
+    kind: 'SealiftLock',
+    format: 1,
+    product,
+    program,
+    ...(release && { release: { ...describeRelease(release), ...withoutUndefined({ channel }) } }),
+    ...withoutUndefined({ path, seed }),
+    signatures: Object.fromEntries(releases.flatMap(describeSignature)),
+    ...(base && { base: { digest: base.digest, ...withoutUndefined({ url: base.url }) } }),
+    ...(installer && { installer: { digest: installer.digest } }),
+    ...(registryImage && { registryImage: formatReference(registryImage.source) }),
+    catalogs: Object.fromEntries(made.catalogs.map(({ name, digest }) => [name, digest])),
+    images: [...new Set(plan.images.map(({ source }) => formatReference(source)))].sort(),
+    tags,
+    drawn: Object.fromEntries(
+      Object.entries(drawn.list()).map(([stage, { value }]) => [stage, digestOfDrawn(value)]),
+    ),
+    contents,
+    ...withoutUndefined({ places }),
+  };
+}
+
+function describeSignature({
+  version,
+  signature,
+}: Release): readonly (readonly [string, Lock['signatures'][string]])[] {
+  if (signature?.status !== 'verified') return [];
+  const { key, messages } = signature;
+  return [[version, { key, digest: digestOf(formatCanonicalJson(messages)) }]];
+}
+
+/** @throws ConfigError `lock.mismatch` */
+export function requireSame(field: string, expected: string, found: string): void {
+  if (expected !== found) throw mismatch(field, { expected, found });
+}
+
+/** What must fit, in the order in which it explains the rest. Tags are asked of the lock itself. */
+export function listFields(lock: Lock): readonly (readonly [string, string])[] {
+  const { product, release, path, seed, signatures, base, installer, registryImage } = lock;
+  const { catalogs, images, drawn, contents } = lock;
+  const fields = {
+    product,
+    release,
+    path,
+    seed,
+    signatures,
+    base,
+    installer,
+    registryImage,
+    catalogs,
+    images: Object.fromEntries(images.map((image) => [image, image])),
+    drawn,
+    contents,
+  };
+  return Object.entries(fields).flatMap(([name, value]) => flatten(value, name));
+}
+
+/** Each text of a value, by the name of its place. */
+export function flatten(
+  value: Json | undefined,
+  path: string,
+): readonly (readonly [string, string])[] {
+  if (value === undefined) return [];
+  if (typeof value === 'string') return [[path, value]];
+  const members = Object.entries((value ?? {}) as Readonly<Record<string, Json | undefined>>);
+  return members.flatMap(([name, member]) => flatten(member, nameField(path, name)));
+}
+
+/** The lock of a run. */
+export type LockUse = {
+  readonly path: string;
+  /** What is there. */
+  readonly held?: Lock;
+  readonly secrets?: LockSecrets;
+  /** Whether nothing else is taken than what it has; else it is written. */
+  readonly isLocked: boolean;
+  /** Whether what was drawn at random for the lock is drawn again, where its secrets are not there. */
+  readonly drawsAgain?: boolean;
+  /** What the secrets in the lock are encrypted with; absent: they are in a file beside it. */
+  readonly key?: Secret;
+};
+
+/** What a lock says as a saved plan does. */
+export const toSavedPlan = ({ release, registryImage, base, tags, contents }: Lock): SavedPlan => ({
+  tags,
+  contents,
+  isLock: true,
+  ...withoutUndefined({ release, registryImage, base }),
+});
+
+/** The lock of a build that takes nothing else. */
+export const heldBy = (use: LockUse | undefined): Lock | undefined =>
+  use?.isLocked === true ? use.held : undefined;
+
+/** What is resolved already, for the tools of a run. */
+export function pinsOf(saved: SavedPlan, use: LockUse | undefined): Pinned {
+  const held = heldBy(use);
+  if (!held) return { tags: saved.tags };
+  const findField = (digest: Digest): string | undefined =>
+    [...listFields(held), ...flatten(held.tags, 'tags')].find(([, value]) =>
+      value.endsWith(digest),
+    )?.[0];
+  return { tags: held.tags, findField };
+}
+
+/** What was drawn already, for the tools of a run. */
+export const drawnFor = ({ held, secrets, isLocked, drawsAgain }: LockUse): DrawnSource => ({
+  ...(secrets && { secrets }),
+  ...(isLocked && drawsAgain !== true && held && { locked: held.drawn }),
+});
+
+type LockedRequest = IsoPlace & { readonly lock?: LockUse };
+
+/** Where the lock has its bytes, or else the ISO that is replaced; a locked build asks the lock alone. */
+export async function findPlaces(
+  { lock, reuses }: LockedRequest,
+  { takeOver }: BuildTools,
+): Promise<Places | undefined> {
+  const places = await takeOver();
+  return reuses?.keepsPlaces === true ? (lock?.held?.places ?? places) : undefined;
+}
+
+/**
+ * What is known at once, before anything is fetched.
+ *
+ * @param given fields of the lock, and what the request says of them
+ * @throws ConfigError `lock.mismatch`
+ */
+export function requireLockedInputs(
+  { lock }: LockedRequest,
+  { program }: BuildTools,
+  given: Readonly<Record<string, string | undefined>>,
+): void {
+  const locked = heldBy(lock);
+  if (!locked) return;
+  requireSame('program', locked.program, program);
+  const held = new Map(listFields(locked));
+  for (const [field, found = 'none'] of Object.entries(given)) {
+    requireSame(field, held.get(field) ?? 'none', found);
+  }
+}
+
+/**
+ * Nothing is poured that the lock does not have.
+ *
+ * @throws ConfigError `lock.mismatch`
+ */
+export function requireLocked(lock: LockUse | undefined, found: Lock): void {
+  const held = heldBy(lock);
+  if (!held) return;
+  const fieldsOf = ({ drawn, ...others }: Lock): ReturnType<typeof listFields> =>
+    listFields({ ...others, drawn: lock?.drawsAgain === true ? {} : drawn });
+  const now = new Map(fieldsOf(found));
+  for (const [field, expected] of fieldsOf(held)) {
+    requireSame(field, expected, now.get(field) ?? 'none');
+    now.delete(field);
+  }
+  for (const [field, value] of now) requireSame(field, 'none', value);
+  if (lock?.drawsAgain !== true) requirePlaces(held.places, found.places);
+}
+
+const listOffsets = ({ areas, offsets }: Places): readonly (readonly [string, number])[] => [
+  ...Object.entries(areas).map(([name, at]) => [`places.areas.${name}`, at] as const),
+  ...offsets.map(([digest, at]) => [nameField('places.offsets', digest), at] as const),
+];
+
+/** A layout has the places of the lock and no other, unless somebody edited the lock. */
+function requirePlaces(held: Places | undefined, found: Places | undefined): void {
+  const now = new Map(found && listOffsets(found));
+  for (const [field, offset] of held ? listOffsets(held) : []) {
+    requireSame(field, String(offset), String(now.get(field) ?? 'none'));
+    now.delete(field);
+  }
+  for (const [field, offset] of now) requireSame(field, 'none', String(offset));
+}
+
+/**
+ * Refuses, before anything is fetched, what is in the place of the lock and is not one, and to put plain text in
+ * the place of what is encrypted.
+ *
+ * @throws ConfigError `lock.key-missing`; what `claimOutput` throws
+ */
+export async function claimLock({ lock, inputs, workDir }: LockedRequest): Promise<void> {
+  if (!lock || lock.isLocked) return;
+  const { path, held, key } = lock;
+  if (held?.secrets !== undefined && !key) throw noKey(path);
+  const files = [
+    { path, expected: 'a lock', read: () => readLock(path) },
+    {
+      path: secretsPathOf(path),
+      expected: 'the secrets of one',
+      read: () => readLockSecrets(path),
+    },
+  ];
+  for (const { path, expected, read } of files) {
+    await claimOutput(
+      { path, inputs, workDirs: [workDir] },
+      { force: false, expected, isReplaceable: () => Promise.resolve(canRead(read)) },
+    );
+  }
+}
+
+const noKey = (path: string): ConfigError =>
+  new ConfigError(
+    'lock.key-missing',
+    `"${path}" has encrypted secrets, and would be written without`,
+    {
+      expected: '--lock-key',
+      found: 'no key',
+      hint: 'give the key with --lock-key, or name another lock with --lock-file',
+    },
+  );
+
+function canRead(read: () => unknown): boolean {
+  try {
+    return read() !== undefined;
+  } catch (error) {
+    if (error instanceof SealiftError) return false;
+    throw error;
+  }
+}
+
+/** What was drawn goes first: a lock without it cannot be built elsewhere. @throws what `claimLock` throws */
+export async function writeLock(
+  request: LockedRequest,
+  lock: Lock,
+  { drawn, sealKey }: BuildTools,
+): Promise<void> {
+  if (!request.lock || request.lock.isLocked) return;
+  await claimLock(request);
+  const { path, key, held } = request.lock;
+  const values = drawn.list();
+  if (Object.keys(values).length === 0) {
+    await writeFileAtomic(path, formatLock(lock), 0o644);
+    return;
+  }
+  const secrets: LockSecrets = {
+    kind: 'SealiftLockSecrets',
+    format: 1,
+    key: Buffer.from(sealKey).toString('base64'),
+    drawn: values,
+  };
+  if (key) {
+    const sealed = sealSecrets(secrets, key, held?.secrets);
+    await writeFileAtomic(path, formatLock({ ...lock, secrets: sealed }), 0o644);
+    await rm(secretsPathOf(path), { force: true }); // they were there in plain text before
+    return;
+  }
+  await writeFileAtomic(secretsPathOf(path), formatLockSecrets(secrets), 0o600);
+  await writeFileAtomic(path, formatLock(lock), 0o644);
+}
+
+/** What tags named, the release of the update graph among them; warns of those that moved. */
+export async function settleTags(
+  request: {
+    readonly config: Pick<ApplianceConfig, 'ocpRelease'>;
+    readonly configuration: string;
+    readonly saved?: SavedPlan;
+  },
+  { tags, workDir, emit }: BuildTools,
+  release: Promise<Release>,
+): Promise<TagDigests> {
+  const { config, ...place } = request;
+  const { url = '', version, channel } = config.ocpRelease;
+  if (url === '') tags.note(noteOfRelease(version, channel), digestOfRelease(await release));
+  await reportMovedTags(tags.list(), { ...place, workDir, emit });
+  return tags.list();
+}
+
+/**
+ * Warns of tags that name another image than when this configuration was last planned or built out of
+ * this work directory, and keeps what they name now. A build of a saved plan takes what the plan says:
+ * what tags name now is not asked, so nothing is reported and nothing stored.
+ */
+export async function reportMovedTags(
+  tags: TagDigests,
+  {
+    workDir,
+    configuration,
+    saved,
+    emit,
+  }: {
+    readonly workDir: string;
+    readonly configuration: string;
+    readonly saved?: SavedPlan | undefined;
+    readonly emit: EventListener;
+  },
+): Promise<void> {
+  if (saved) return;
+  const name = hexOf(digestOf(configuration)).slice(0, 32);
+  const path = join(workDir, 'tags', `${name}.json`);
+  const before = parseOfMovedTags(await readFileIfPresent(path));
+  for (const [tag, digest] of Object.entries(tags)) {
+    const earlier = before[tag];
+    if (earlier === undefined || earlier === digest) continue;
+    const message = `${tag} has moved since the last plan or build: it was ${earlier} and is ${digest}`;
+    emit({ type: 'warning', message });
+  }
+  await writeFileAtomic(path, formatReadableJson({ configuration, tags }));
+}
+
+function parseOfMovedTags(
+  bytes: Uint8Array | undefined,
+): Readonly<Record<string, string | undefined>> {
+  if (bytes === undefined) return {};
+  try {
+    const value = JSON.parse(Buffer.from(bytes).toString('utf8')) as {
+      readonly tags?: Readonly<Record<string, string>>;
+    } | null;
+    return value?.tags ?? {};
+  } catch {
+    return {}; // damaged: nothing is known of before
+  }
+}

@@ -1,0 +1,185 @@
+import { resolve } from 'node:path';
+import { readInputFile } from '../base/disk/files.ts';
+import { SealiftError, type DocumentProblem } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import type { CpuArchitecture } from '../config/appliance-config.ts';
+import type { ConfigRule } from '../config/load.ts';
+import { parseReleaseVersion } from '../config/rules.ts';
+import { completeVersion } from '../fbc/constraint.ts';
+import { parseLocalCatalog, parseCatalogSource } from '../fbc/source.ts';
+import {
+  checkInfraEnv,
+  checkPullSecret,
+  OVERRIDE_PATHS,
+  readOverrides,
+  type Overrides,
+} from '../openshift/installer/overrides.ts';
+import { CONFIGURE, needsNewerRelease, noRegistryOffline } from '../openshift/mirror/server.ts';
+import { readWorkspace } from '../openshift/workspace/workspace.ts';
+import { listUnusableEntries } from '../registry/client/credentials.ts';
+import { parseRegistriesConf } from '../registry/client/mirrors.ts';
+import { parseReference } from '../registry/reference.ts';
+import { readTexts, type View } from '../shape/document.ts';
+
+/**
+ * Everything that the stages of a live ISO would refuse without having asked the network. `validate`
+ * and every command that builds or plans run this one list.
+ */
+export const LIVE_ISO_RULES: readonly ConfigRule[] = [
+  checkReferences,
+  checkRegistriesConf,
+  checkWorkspace,
+  checkRanges,
+  checkPullSecrets,
+  checkOverrides,
+];
+
+const refuse = (problems: readonly DocumentProblem[]): ReturnType<ConfigRule> => ({
+  problems,
+  notes: [],
+});
+
+/** By the functions that the stages read them with. */
+function checkReferences(view: View) {
+  const single = ['ocpRelease.url', 'imageRegistry.uri'].flatMap((path) => {
+    const text = view.text(path);
+    return text === undefined ? [] : [{ path, text }];
+  });
+  return refuse([
+    ...[...single, ...readTexts(view, 'additionalImages', '.name')].flatMap(({ path, text }) =>
+      attempt(view, path, () => parseReference(text)),
+    ),
+    ...readTexts(view, 'operators', '.catalog').flatMap(({ path, text }) =>
+      attempt(view, path, () => parseCatalogSource(text, view.directoryOf(path))),
+    ),
+  ]);
+}
+
+function checkRegistriesConf(view: View) {
+  const path = 'build.registriesConf';
+  const text = view.text(path);
+  if (text === undefined) return refuse([]);
+  const file = resolve(view.directoryOf(path), text);
+  return refuse(
+    attempt(view, path, () => {
+      const bytes = readInputFile(file, { domain: 'registries-conf' });
+      return parseRegistriesConf(bytes.toString('utf8'), file);
+    }),
+  );
+}
+
+/** What is beside the images of a mirror; they themselves are looked at by the plan. */
+function checkWorkspace(view: View) {
+  const text = view.text('mirrorPath');
+  if (text === undefined) return refuse([]);
+  const local = readTexts(view, 'operators', '.catalog').filter(
+    ({ path, text }) => parseLocalCatalog(text, view.directoryOf(path)) !== undefined,
+  );
+  const version = view.text('ocpRelease.version') ?? '';
+  const isOld = parseReleaseVersion(version) !== undefined && needsNewerRelease(version);
+  const lacksServer = isOld && view.text('imageRegistry.uri') === undefined;
+  return refuse([
+    ...(lacksServer
+      ? attempt(view, 'ocpRelease.version', () => {
+          throw noRegistryOffline(version, CONFIGURE);
+        })
+      : []),
+    ...attempt(view, 'mirrorPath', () =>
+      readWorkspace(resolve(view.directoryOf('mirrorPath'), text)),
+    ),
+    ...local.map(({ path, text }) => {
+      const problem = `"${text}" is not in the mirror: with mirrorPath, all images are from there`;
+      return view.report(path, problem, { hint: 'name the catalog by its reference' });
+    }),
+  ]);
+}
+
+/** Versions of packages and channels. */
+function checkRanges(view: View): ReturnType<ConfigRule> {
+  const packages = view.items('operators').flatMap((path) => view.items(`${path}.packages`));
+  const channels = packages.flatMap((path) => view.items(`${path}.channels`));
+  return refuse(
+    [...packages, ...channels].flatMap((item) =>
+      ['minVersion', 'maxVersion'].flatMap((name) => {
+        const path = `${item}.${name}`;
+        const text = view.text(path);
+        if (text === undefined || completeVersion(text) !== undefined) return [];
+        return [view.report(path, `"${text}" is not a version`)];
+      }),
+    ),
+  );
+}
+
+/** Files of the folder that take the place of what is rendered: what can be said without the payload. */
+function checkOverrides(view: View, { directory, secrets }: Parameters<ConfigRule>[1]) {
+  const at = 'apiVersion';
+  let overrides: Overrides = {};
+  const unreadable = attempt(view, at, () => (overrides = readOverrides(directory)));
+  const { registriesConf, infraEnv, pullSecret } = overrides;
+  const embedded = secrets.get('build.embed.pullSecret');
+  const checks: readonly (readonly [string | undefined, (text: string) => void])[] = [
+    [registriesConf, (text) => void parseRegistriesConf(text, OVERRIDE_PATHS.registriesConf)],
+    [
+      infraEnv,
+      (text) => {
+        checkInfraEnv(text, wantedInfraEnv(view, secrets.get('sshKey')));
+      },
+    ],
+    [
+      pullSecret,
+      (text) => {
+        checkPullSecret(text, embedded);
+      },
+    ],
+  ];
+  return refuse([
+    ...unreadable,
+    ...checks.flatMap(([text, check]) =>
+      text === undefined
+        ? []
+        : attempt(view, at, () => {
+            check(text);
+          }),
+    ),
+  ]);
+}
+
+function wantedInfraEnv(view: View, sshKey?: string): Parameters<typeof checkInfraEnv>[1] {
+  const isGiven = (view.text('ocpRelease.url') ?? view.text('mirrorPath') ?? '') !== '';
+  const text = view.text('ocpRelease.cpuArchitecture') ?? (isGiven ? undefined : 'x86_64');
+  return {
+    arch: text as CpuArchitecture | undefined,
+    isRead: view.text('build.ignition') !== 'embedded',
+    ...withoutUndefined({ sshKey }),
+  };
+}
+
+/** Which of its registries will ask for a password nobody knows before they are asked. */
+function checkPullSecrets(
+  view: View,
+  { secrets }: Parameters<ConfigRule>[1],
+): ReturnType<ConfigRule> {
+  const notes = (['pullSecret', 'build.embed.pullSecret'] as const).flatMap((path) =>
+    listUnusableEntries(secrets.get(path) ?? '').map(({ key, reason }) => {
+      const problem = `entry ${JSON.stringify(key)} cannot be used: ${reason}`;
+      const hint = 'a build stops if this registry asks for a password';
+      return view.report(path, problem, { hint });
+    }),
+  );
+  return { problems: [], notes };
+}
+
+/** What a reader refuses, at the place that it read. */
+function attempt(view: View, path: string, read: () => unknown): readonly DocumentProblem[] {
+  try {
+    read();
+    return [];
+  } catch (error) {
+    if (error instanceof SealiftError) {
+      return [view.report(path, error.message, { hint: error.hint })];
+    }
+    // A file that cannot be read is a problem of its own rule.
+    if (error instanceof Error && 'code' in error) return [];
+    throw error;
+  }
+}

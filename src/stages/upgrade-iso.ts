@@ -1,0 +1,146 @@
+import { withoutUndefined } from '../base/lists.ts';
+import { describeCatalogs } from '../media/media-index.ts';
+import type { Release } from '../openshift/release/release.ts';
+import { digestOfPath, noteOfPath, type UpgradePath } from '../openshift/release/upgrade-path.ts';
+import { diskOf } from '../outputs/output.ts';
+import { formatReference } from '../registry/reference.ts';
+import { planUpgradePath } from './1-resolve/plan-upgrade-path.ts';
+import { resolveVerified } from './1-resolve/verify-release.ts';
+import { findRelease, selectPayload } from './2-select/select-payload.ts';
+import { checkSize } from './4-lay-out/check-size.ts';
+import { layOutUpgradeIso } from './4-lay-out/lay-out-upgrade-iso.ts';
+import { buildIso } from './build.ts';
+import {
+  claimSideFiles,
+  writeSideFiles,
+  renderSideFiles,
+  describeUpgradeIso,
+  type UpgradeIsoReport,
+} from './report/upgrade-iso.ts';
+import type { PreparedUpgradeIso, UpgradeIsoRequest } from './request.ts';
+import { nameField } from './resolved/record.ts';
+import {
+  makeLock,
+  findPlaces,
+  heldBy,
+  requireLocked,
+  requireLockedInputs,
+  settleTags,
+  digestContents,
+  requirePlanned,
+} from './resolved/use.ts';
+import type { BuildTools } from './tools.ts';
+
+/** From a configuration to every byte of the ISO and of the files beside it. */
+export async function prepareUpgradeIso(
+  request: UpgradeIsoRequest,
+  tools: BuildTools,
+): Promise<PreparedUpgradeIso> {
+  const { engine, registriesConf } = tools;
+  const { config, epoch, saved, isThere, device } = request;
+  const { channel } = config.ocpRelease;
+  requireLockedInputs(request, tools, {
+    [nameField('release', 'channel')]: channel,
+    'path.from': request.from,
+  });
+  const { maxSize } = config.build;
+  const places = await findPlaces(request, tools);
+  const release = findRelease(request, tools);
+  const path = findPath(request, tools, release);
+  const passed = resolvePassed(request, tools, { release, path });
+  const { catalogs, plan, imagePolicy } = selectPayload(config, tools, { release, passed });
+  passed.catch(() => undefined); // the stages that wait tell
+  const layout = engine.run(layOutUpgradeIso, {
+    release,
+    passed,
+    path,
+    plan,
+    catalogs: catalogs.then(describeCatalogs),
+    ...withoutUndefined({ epoch, places }),
+  });
+  const space = engine.run(checkSize, {
+    layout,
+    plan,
+    ...diskOf(request),
+    ...withoutUndefined({ maxSize, isThere, device }),
+  });
+  const made = { plan: await plan, catalogs: await catalogs, registriesConf };
+  const contents = digestContents(made);
+  const releases = [...(await passed), await release];
+  const prepared = { ...made, contents, release: await release, path: await path, releases };
+  const tags = await settleTags(request, tools, release);
+  const settled = { ...prepared, layout: await layout, tags };
+  const lock = makeLock({ product: 'upgrade-iso', channel, ...settled }, tools);
+  requireLocked(request.lock, lock);
+  if (saved) requirePlanned(saved, { contents });
+  return {
+    ...settled,
+    lock,
+    imagePolicy: await imagePolicy,
+    space: await space,
+    sideFiles: renderSideFiles(request, prepared),
+  };
+}
+
+/** From where the cluster is, as far as that is known, to the release of the medium. */
+async function findPath(
+  { from, config, graphUrl, lock }: UpgradeIsoRequest,
+  { engine, tags }: BuildTools,
+  release: Promise<Release>,
+): Promise<UpgradePath> {
+  const held = heldBy(lock)?.path;
+  if (held || from === undefined) {
+    const { version, reference } = await release;
+    const target = { version, image: formatReference(reference) };
+    const { hops, ...start } = held ?? { hops: [] };
+    return { ...start, hops: [...hops.slice(0, -1), { risks: [], ...hops.at(-1), ...target }] };
+  }
+  const { channel } = config.ocpRelease;
+  const path = await engine.run(planUpgradePath, {
+    from,
+    release,
+    channel,
+    arch: release.then(({ arch }) => arch),
+    ...withoutUndefined({ graphUrl }),
+  });
+  tags.note(noteOfPath(from, (await release).version, channel), digestOfPath(path));
+  return path;
+}
+
+/** The releases between, each by the digest that the graph names. */
+async function resolvePassed(
+  { config, signatures }: UpgradeIsoRequest,
+  tools: BuildTools,
+  { release, path }: { readonly release: Promise<Release>; readonly path: Promise<UpgradePath> },
+): Promise<readonly Release[]> {
+  const { channel } = config.ocpRelease;
+  const { arch } = await release;
+  const { hops } = await path;
+  return Promise.all(
+    hops
+      .slice(0, -1)
+      .map(({ version, image }) =>
+        resolveVerified({ url: image, version, channel, arch }, tools, { signatures }),
+      ),
+  );
+}
+
+/** From a configuration to the sealed ISO, and then the files beside it. */
+export const buildUpgradeIso = (
+  request: UpgradeIsoRequest,
+  tools: BuildTools,
+): Promise<UpgradeIsoReport> =>
+  buildIso(request, tools, {
+    prepare: prepareUpgradeIso,
+    describe: describeUpgradeIso,
+    pour: ({ config }, { plan }) =>
+      Promise.resolve({
+        blobs: plan.blobs,
+        mode: 0o644,
+        lanes: config.build.concurrency ?? 8,
+      }),
+    beside: {
+      claim: (request, { sideFiles }) => claimSideFiles(sideFiles, request),
+      write: (request, { sideFiles }) => writeSideFiles(sideFiles, request),
+    },
+  });

@@ -1,0 +1,62 @@
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readLiveIsoRequest } from '../../src/cli/building/requests/live-request.ts';
+import type { CliHost } from '../../src/cli/host.ts';
+import { Secret } from '../../src/base/secret.ts';
+import type { BuildTools } from '../../src/stages/tools.ts';
+import { describeAsked } from '../../src/stages/resolved/finished.ts';
+import { fakeDigest } from '../support/sparse-medium.ts';
+
+const tools = {
+  ...{ program: fakeDigest('program'), sealKey: Buffer.alloc(32), registriesConf: [] },
+} as unknown as BuildTools;
+
+describe('what an ISO is asked for with', () => {
+  let home: string;
+  beforeEach(async () => {
+    home = await mkdtemp(join(tmpdir(), 'sealift-asked-'));
+  });
+  afterEach(() => rm(home, { recursive: true }));
+  const requestOf = (inputs: readonly string[], key?: string) => ({
+    ...{ output: join(home, 'x.iso'), workDir: join(home, 'work'), force: false, inputs },
+    lock: { path: join(home, 'lock'), isLocked: false, ...(key && { key: new Secret(key) }) },
+  });
+
+  it('is another with another key of the lock, which is then encrypted with that', async () => {
+    const keys = [undefined, 'first', 'second', 'first'];
+    const asked = await Promise.all(keys.map((key) => describeAsked(requestOf([], key), tools)));
+    expect(new Set(asked).size).toBe(3);
+    expect(asked[3]).toBe(asked[1]);
+  });
+
+  it('is not known where a folder has a link to another folder', async () => {
+    const folder = join(home, 'mirror');
+    await mkdir(folder);
+    await writeFile(join(home, 'file'), 'x');
+    await symlink('../file', join(folder, 'link'));
+    await symlink('nowhere', join(folder, 'broken'));
+    expect(await describeAsked(requestOf([folder]), tools)).toMatch(/^sha256:/);
+    await mkdir(join(home, 'elsewhere'));
+    await symlink('../elsewhere', join(folder, 'folder'));
+    expect(await describeAsked(requestOf([folder]), tools)).toBe(undefined);
+  });
+
+  it('has the bytes of the keys that the environment names', async () => {
+    const path = join(home, 'appliance-config.yaml');
+    await writeFile(
+      path,
+      [
+        'apiVersion: v1beta1',
+        'kind: ApplianceConfig',
+        'ocpRelease: {version: 4.21.3, channel: stable}',
+        `pullSecret: '{"auths":{"quay.io":{"auth":"dTpw"}}}'`,
+      ].join('\n'),
+    );
+    const host = { cwd: home, env: { OCP_SIGNATURE_VERIFICATION_PK: 'keys.gpg' } };
+    const request = await readLiveIsoRequest([path], {}, host as unknown as CliHost);
+    expect(request.signatures.keys).toBe(join(home, 'keys.gpg'));
+    expect(request.inputs).toContain(join(home, 'keys.gpg'));
+  });
+});
