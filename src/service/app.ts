@@ -1,17 +1,25 @@
+import { getRequestListener } from '@hono/node-server';
 import { Hono } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { routePath } from 'hono/route';
+import { createServer, STATUS_CODES, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
+import type { Socket } from 'node:net';
 import { RegistryError } from '../base/errors.ts';
-import { addClusterRoutes } from './clusters.ts';
-import { BASE_PATH, type App, type Environment, type Service } from './context.ts';
-import { ApiFailure, formatFailure } from './api-failure.ts';
+import {
+  answerInTurn,
+  prepareDrain,
+  type Drain,
+  type KeyPair,
+  boundConnections,
+} from '../base/http/server.ts';
+import { addClusterRoutes, addVersionRoutes } from './clusters.ts';
+import { BASE_PATH, type App, type Environment, type Service, checkAsker } from './context.ts';
 import { addDownloadRoutes } from './images/downloads.ts';
-import { addImageRoutes } from './images/image-routes.ts';
+import { addImageRoutes } from './images/routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
-import { addVersionRoutes } from './openshift-versions.ts';
-import { addPage } from './page.ts';
-import { checkAsker } from './who-asks.ts';
-import { addProbes, type CountedRequest, type Metrics } from './probes.ts';
+import { ApiFailure, formatFailure } from './openapi.ts';
+import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
 
 /** A request that was answered. It has no query: that may have a token. */
 export type AnsweredRequest = CountedRequest & {
@@ -86,4 +94,95 @@ const placeOf = ({ code }: RegistryError): string =>
 const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { 'WWW-Authenticate': 'Bearer' },
   503: { 'Retry-After': '5' },
+};
+
+export type Limits = {
+  readonly connections: number;
+  /** Milliseconds for the head of a request, and for a TLS handshake. */
+  readonly head: number;
+  /** For a whole request with its body. */
+  readonly request: number;
+  /** Between two requests. */
+  readonly idle: number;
+  /** For a client that takes no byte of its answer. */
+  readonly stalled: number;
+  /** For one that does so, or sends its body slowly, when there are too many connections. */
+  readonly slow: number;
+};
+
+const LIMITS: Limits = {
+  connections: 2048,
+  head: 30_000,
+  request: 60_000,
+  idle: 15_000,
+  stalled: 120_000,
+  slow: 10_000,
+};
+
+type ServiceServer = Drain & {
+  readonly server: Server | TlsServer;
+  /** New connections get this certificate; those that are open go on. */
+  readonly renew: (pair: KeyPair) => void;
+};
+
+/** The server of the service, not listening yet. */
+export function createServiceServer(
+  app: App,
+  { tls, limits = LIMITS }: { readonly tls?: KeyPair; readonly limits?: Limits },
+): ServiceServer {
+  const answer = getRequestListener(app.fetch, {
+    overrideGlobalObjects: false,
+    hostname: 'localhost', // HTTP/1.0 asks without one
+    errorHandler: () => answerFailure(new ApiFailure(400, 'the request is not valid')),
+  });
+  const listener = answerInTurn((request, response) => void answer(request, response));
+  const connectionsCheckingInterval = Math.min(1000, limits.head);
+  const server =
+    tls === undefined
+      ? createServer({ connectionsCheckingInterval }, listener)
+      : createTlsServer(
+          { ...tls, ...TLS, connectionsCheckingInterval, handshakeTimeout: limits.head },
+          listener,
+        );
+  // A client must not wait for its answer for ever, nor hold the memory of one that it does not take.
+  server.headersTimeout = limits.head;
+  server.requestTimeout = limits.request;
+  server.keepAliveTimeout = limits.idle;
+  server.setTimeout(limits.stalled);
+  boundConnections(server, limits);
+  server.on('clientError', refuse);
+  return {
+    server,
+    renew(pair) {
+      if ('setSecureContext' in server) server.setSecureContext({ ...pair, ...TLS });
+    },
+    ...prepareDrain(server),
+  };
+}
+
+const TLS = { minVersion: 'TLSv1.2' } as const;
+
+/** As Node.js's own answer looks at it. */
+type Answering = Socket & { readonly _httpMessage?: ServerResponse | null };
+
+/** Answers what is not HTTP in the service's own shape. No answer goes into another one, nor onto a line without TLS. */
+function refuse(error: NodeJS.ErrnoException, socket: Answering): void {
+  const isBroken = /^(?:ECONNRESET$|ERR_(?:SSL|TLS)_)/.test(error.code ?? '');
+  if (isBroken || !socket.writable || socket._httpMessage?.headersSent) {
+    socket.destroy();
+    return;
+  }
+  const status = STATUSES[error.code ?? ''] ?? 400;
+  const reason = STATUS_CODES[status] ?? '';
+  const body = JSON.stringify(formatFailure(new ApiFailure(status, reason.toLowerCase())));
+  socket.end(
+    `HTTP/1.1 ${status} ${reason}\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}
+
+const STATUSES: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
 };

@@ -1,7 +1,25 @@
-import { readFileSync } from 'node:fs';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import { readFileSync } from 'node:fs';
 import { PACKAGE_ROOT } from '../base/program.ts';
-import { ApiFailure } from './api-failure.ts';
+
+/** What the service answers instead of what was asked: a status, and a reason that the client may read. */
+export class ApiFailure extends Error {
+  readonly status: number;
+
+  constructor(status: number, reason: string, cause?: unknown) {
+    super(reason, cause === undefined ? undefined : { cause });
+    this.status = status;
+  }
+}
+
+/** The body of assisted-service's errors; those of authentication have another one. */
+export const formatFailure = ({ status, message }: ApiFailure): object =>
+  status === 401 || status === 403
+    ? { code: status, message }
+    : { kind: 'Error', id: status, href: '', code: String(status), reason: message };
+
+export const notFound = (what: string, id: string): ApiFailure =>
+  new ApiFailure(404, `${what} ${id} not found`);
 
 /** The names of the schemas that bodies are checked against. */
 export type BodySchema =
@@ -47,4 +65,13 @@ function explain(error: ErrorObject | undefined): string {
     return `${[path, missingProperty].filter((part) => part !== '').join('.')} in body is required`;
   }
   return `${path === '' ? 'the body' : `${path} in body`} ${error?.message ?? 'is not valid'}`;
+}
+
+/** As RPM says them, which assisted-service does as well. */
+export const ARCHITECTURES = ['x86_64', 'aarch64', 'ppc64le', 's390x'] as const;
+
+/** assisted-service takes Go's word for one of them, too. */
+export function toArchitecture(text: unknown): string | undefined {
+  const name = text === 'arm64' ? 'aarch64' : text;
+  return ARCHITECTURES.find((each) => each === name);
 }

@@ -1,21 +1,19 @@
 import { join } from 'node:path';
 import { withoutUndefined } from '../base/lists.ts';
+import type { Secret } from '../base/secret.ts';
 import { openPartCache } from '../base/store/part-cache.ts';
 import type { SourceHost } from '../outputs/read/open.ts';
-import type { Secret } from '../base/secret.ts';
 import { createApp, type AnsweredRequest } from './app.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
-import { createUrlTokens } from './auth/url-token.ts';
+import { createUrlTokens } from './auth/tokens.ts';
 import type { App } from './context.ts';
-import { createImages, overlaysBelow } from './images/customised-images.ts';
-import { keepSwept } from './images/sweep-overlays.ts';
+import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
 import { readOpenApi } from './openapi.ts';
-import { createMetrics } from './probes.ts';
+import { createMetrics } from './page.ts';
+import { openFileState } from './state/files.ts';
+import { openPostgresState } from './state/postgres.ts';
+import { checkServiceKey, readServiceKey, type ServiceKey, type State } from './state/state.ts';
 import { openReleases } from './store/releases.ts';
-import { checkServiceKey, readServiceKey, type ServiceKey } from './service-key.ts';
-import { openFileState } from './state/file-state.ts';
-import { openPostgresState } from './state/postgres-state.ts';
-import type { State } from './state/state.ts';
 
 export type ServiceSettings = {
   readonly data: string;

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Secret } from '../../src/base/secret.ts';
-import { createIssuerKeys, issueToken } from '../../src/service/auth/issue-token.ts';
+import { createIssuerKeys, issueToken } from '../../src/service/auth/tokens.ts';
 
 /** Whose records those of a customer are. */
 export type Tenant = {

@@ -6,7 +6,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { Secret } from '../../src/base/secret.ts';
 import { withoutUndefined } from '../../src/base/lists.ts';
 import type { AnsweredRequest } from '../../src/service/app.ts';
-import { createServiceServer, type Limits } from '../../src/service/server.ts';
+import { createServiceServer, type Limits } from '../../src/service/app.ts';
 import { openService, type ServiceSettings } from '../../src/service/service.ts';
 
 export type Answer = {

@@ -138,7 +138,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   const log = createLog(host, options);
   // What it needs is read for this command alone.
   const { openService } = await import('../../service/service.ts');
-  const { createServiceServer } = await import('../../service/server.ts');
+  const { createServiceServer } = await import('../../service/app.ts');
   const { database, publicUrl, urlLifetime } = options;
   warnOfSecrets(options, host, log.warn);
   const closing = new AbortController(); // behind the last download

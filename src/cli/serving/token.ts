@@ -50,7 +50,7 @@ function registerKeys(token: Command, host: CliHost): void {
         '\nExample:\n  $ sealift token keys --out .',
     )
     .action(async ({ out, force, ...options }: KeysOptions) => {
-      const { createIssuerKeys } = await import('../../service/auth/issue-token.ts');
+      const { createIssuerKeys } = await import('../../service/auth/tokens.ts');
       const { privateKey, publicKey } = createIssuerKeys();
       const [key = '', pub = ''] = await writeTexts(
         host,
@@ -102,7 +102,7 @@ function registerIssue(token: Command, host: CliHost): void {
         '\nExample:\n  $ sealift token issue --private-key file:issuer.key --user alice --lifetime 8h > alice.token',
     )
     .action(async ({ privateKey, lifetime, outputFormat, ...claims }: IssueOptions) => {
-      const { issueToken } = await import('../../service/auth/issue-token.ts');
+      const { issueToken } = await import('../../service/auth/tokens.ts');
       const issued = host.now();
       const expires = issued + lifetime;
       const key = new Secret(readSecret('--private-key', privateKey, host));

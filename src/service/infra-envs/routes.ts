@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
 import type { Identity } from '../auth/identity.ts';
-import { toArchitecture } from '../architecture.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
 import {
   BASE_PATH,
@@ -14,9 +13,8 @@ import {
   type Exchange,
   type Service,
 } from '../context.ts';
-import { ApiFailure, notFound } from '../api-failure.ts';
-import { NO_EXPIRY, signImageUrl } from '../images/image-url.ts';
-import { requireUuid } from '../openapi.ts';
+import { NO_EXPIRY, signImageUrl } from '../images/urls.ts';
+import { toArchitecture, ApiFailure, notFound, requireUuid } from '../openapi.ts';
 import {
   isBoundTo,
   toInfraEnv,
@@ -24,10 +22,9 @@ import {
   type InfraEnv,
   type InfraEnvParams,
   type InfraEnvSettings,
+  sortNetworks,
 } from './infra-env.ts';
-import { checkNetworks } from './check-networks.ts';
-import { checkSettings, checkSize, IMAGE_TYPE } from './infra-env-rules.ts';
-import { sortNetworks } from './static-networks.ts';
+import { checkNetworks, checkSettings, checkSize, IMAGE_TYPE } from './rules.ts';
 
 /** `RegisterInfraEnv`, `ListInfraEnvs`, `GetInfraEnv`, `UpdateInfraEnv`, `DeregisterInfraEnv`, `v2RegisterHost`. */
 export function addInfraEnvRoutes(app: App, service: Service): void {

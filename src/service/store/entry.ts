@@ -1,12 +1,98 @@
+import { hexOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { untilAborted, withTimeLimit } from '../../base/wait.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import { readCustomisation } from '../../media/customize/read.ts';
 import { readIndex } from '../../media/media-index.ts';
+import { useMedium } from '../../media/open.ts';
 import type { VirtualBase } from '../../media/serve/virtual.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
-import type { OpenBases } from './open-bases.ts';
-import { useRelease, type Release } from './release.ts';
 import { explainPlace, type Candidate } from './places.ts';
+
+/** ISOs that are open. */
+export type OpenBases = {
+  /** @returns the same, whose reads are noted */
+  readonly add: (base: VirtualBase, onFailure: () => void) => VirtualBase;
+  /** It is closed when nobody has read from it for a while: downloads of it go on. */
+  readonly retire: (base: VirtualBase) => void;
+  readonly close: () => Promise<void>;
+};
+
+/** Milliseconds; a client that takes no byte for so long has lost its connection before. */
+const IDLE = 300_000;
+
+export function createOpenBases(idle = IDLE): OpenBases {
+  const open = new Set<VirtualBase>();
+  const usedAt = new Map<VirtualBase, number>();
+  const retired = new Set<VirtualBase>();
+  const closeIdle = (): void => {
+    for (const base of retired) {
+      if (performance.now() - (usedAt.get(base) ?? 0) < idle) continue;
+      retired.delete(base);
+      usedAt.delete(base);
+      open.delete(base);
+      base.close().catch(() => undefined); // nobody reads from it
+    }
+  };
+  return {
+    add(base, onFailure) {
+      const noted: VirtualBase = {
+        ...base,
+        fill(bytes, offset, signal) {
+          usedAt.set(noted, performance.now());
+          const filling = base.fill(bytes, offset, signal);
+          filling?.catch(() => {
+            if (!signal.aborted) onFailure();
+          });
+          return filling;
+        },
+      };
+      open.add(noted);
+      closeIdle();
+      return noted;
+    },
+    retire(base) {
+      usedAt.set(base, performance.now());
+      retired.add(base);
+      closeIdle();
+    },
+    async close() {
+      for (const base of open) await base.close();
+    },
+  };
+}
+
+/** A release that the store has an ISO of. */
+export type Release = {
+  readonly version: string;
+  /** As RPM says it, which assisted-service does as well. */
+  readonly architecture: string;
+  readonly base: VirtualBase;
+  /** Whether it is an ISO of sealift, whose registry is on it; else a live ISO of CoreOS. */
+  readonly isOwn: boolean;
+};
+
+/** Does something with the files of an ISO, which stays open. */
+export const useRelease = <Result>(
+  { base }: Pick<Release, 'base'>,
+  work: (iso: IsoImage) => Promise<Result>,
+): Promise<Result> =>
+  useMedium(
+    {
+      path: base.name,
+      size: base.size,
+      async read(offset, size, buffer = Buffer.allocUnsafe(size)) {
+        const bytes = buffer.subarray(0, size);
+        await base.fill(bytes, offset, new AbortController().signal);
+        return bytes;
+      },
+      close: () => Promise.resolve(),
+    },
+    work,
+  );
+
+/** What names the bytes of a release in URLs. */
+export const shortDigest = ({ base }: Release): string => hexOf(base.digest).slice(0, 12);
 
 /** An ISO that is open, or that could not be opened. */
 export type Entry = {

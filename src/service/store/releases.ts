@@ -1,10 +1,16 @@
+import pLimit from 'p-limit';
 import type { PartCache } from '../../base/store/part-cache.ts';
 import type { SourceHost } from '../../outputs/read/open.ts';
-import pLimit from 'p-limit';
-import { beginOpening, createEntry, isAway, type Entry } from './entry.ts';
-import { createOpenBases } from './open-bases.ts';
+import {
+  beginOpening,
+  createEntry,
+  isAway,
+  type Entry,
+  createOpenBases,
+  shortDigest,
+  type Release,
+} from './entry.ts';
 import { explainPlace, listCandidates, type Candidate } from './places.ts';
-import { shortDigest, type Release } from './release.ts';
 
 /** The releases that are served: each matches its version exactly. */
 export type Releases = {

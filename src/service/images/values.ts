@@ -1,9 +1,8 @@
 import { withoutUndefined } from '../../base/lists.ts';
-import { parseIgnition } from '../../ignition/config.ts';
-import { mergeConfigs } from '../../ignition/config.ts';
+import { parseIgnition, mergeConfigs } from '../../ignition/config.ts';
 import type { CustomValues, HostNetwork, ProxyValues } from '../../openshift/agent/values.ts';
 import type { InfraEnv, StaticNetwork } from '../infra-envs/infra-env.ts';
-import { listNtpSources } from '../infra-envs/infra-env-rules.ts';
+import { listNtpSources } from '../infra-envs/rules.ts';
 
 /** Tells the agent services that a person at the web interface configures the cluster: on every medium of here. */
 const SENTINEL = {

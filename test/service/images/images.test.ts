@@ -2,9 +2,9 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { storeOverlay } from '../../src/media/serve/overlay.ts';
-import { labelOverlay, sweepOverlays } from '../../src/service/images/sweep-overlays.ts';
-import { openFileState } from '../../src/service/state/file-state.ts';
+import { storeOverlay } from '../../../src/media/serve/overlay.ts';
+import { labelOverlay, sweepOverlays } from '../../../src/service/images/images.ts';
+import { openFileState } from '../../../src/service/state/files.ts';
 
 const PRESENT = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 const GONE = '6ba7b811-9dad-11d1-80b4-00c04fd430c9';
