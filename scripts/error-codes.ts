@@ -92,7 +92,7 @@ function listFamilies(
   });
 }
 
-/** What `src/cli/terminal/print-error.ts` makes of commander's codes. */
+/** What `src/cli/terminal/errors.ts` makes of commander's codes. */
 function listUsageCodes(): readonly string[] {
   const folder = join(dirname(createRequire(import.meta.url).resolve('commander')), 'lib');
   const text = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'));

@@ -1,14 +1,14 @@
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { resolve } from 'node:path';
 import { DifferenceError } from '../base/errors.ts';
 import { sumSizes } from '../base/lists.ts';
-import { formatSize } from '../base/text/words.ts';
 import { listCache, pruneCache, verifyCache } from '../base/store/keep.ts';
-import { parseCacheSize } from './common-options.ts';
+import { formatSize } from '../base/text/words.ts';
 import type { CliHost } from './host.ts';
+import { parseCacheSize } from './options.ts';
+import { runWithProgress } from './run.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from './terminal/progress.ts';
-import { runWithProgress } from './terminal/run-with-progress.ts';
 
 type ListOptions = { readonly outputFormat: OutputFormat };
 type PruneOptions = ListOptions & { readonly maxSize: number };

@@ -1,12 +1,11 @@
-import { resolve } from 'node:path';
 import { Option, type Command } from 'commander';
-import { UsageError } from '../base/errors.ts';
+import { resolve } from 'node:path';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
+import { UsageError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { parseCatalogSource, type CatalogSource, type CatalogSelection } from '../fbc/source.ts';
 import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts';
-import { openBuildTools, type BuildTools } from '../stages/tools.ts';
 import {
   listCatalog,
   showCatalog,
@@ -14,9 +13,9 @@ import {
   type CatalogRequest,
   type CatalogView,
 } from '../stages/show.ts';
+import { openBuildTools, type BuildTools } from '../stages/tools.ts';
 import { placesOf, type CliHost } from './host.ts';
-import { addTo } from './common-options.ts';
-import { addAccessOptions, readAccess, readConfig, type AccessOptions } from './access-options.ts';
+import { addTo, addAccessOptions, readAccess, readConfig, type AccessOptions } from './options.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from './terminal/progress.ts';
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-import './serving/keep-memory-small.ts';
 import { DiskError, InterruptedError } from '../base/errors.ts';
 import { startTimer } from '../base/wait.ts';
+import { listenForSignals } from './host.ts';
+import './keep-memory-small.ts';
 import { runProgram, wantsJson } from './program.ts';
-import { printError } from './terminal/print-error.ts';
-import { listenForSignals } from './terminal/signals.ts';
+import { printError } from './terminal/errors.ts';
 
 const args = process.argv.slice(2);
 

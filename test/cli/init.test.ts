@@ -5,7 +5,7 @@ import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { registerInit } from '../../src/cli/init.ts';
-import { registerValidate } from '../../src/cli/validate.ts';
+import { registerValidate } from '../../src/cli/config.ts';
 import { runCommand } from '../support/run-command.ts';
 
 let directory: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { formatNextSteps } from '../../src/cli/building/next-steps.ts';
+import { formatNextSteps } from '../../src/cli/build.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { PassThrough } from 'node:stream';
 

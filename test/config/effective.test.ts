@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { loadConfig, readConfigFiles } from '../../src/config/load.ts';
 import { readSchema } from '../../src/shape/document.ts';
-import { DEFAULT_CONCURRENCY } from '../../src/cli/common-options.ts';
+import { DEFAULT_CONCURRENCY } from '../../src/cli/options.ts';
 import { runLine } from '../support/run-line.ts';
 
 const SECRET = '{"auths":{"quay.io":{"auth":"ZWZmZWN0aXZlOnNlY3JldA=="}}}';

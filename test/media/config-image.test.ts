@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { registerConfigIso } from '../../src/cli/config-iso/config-iso.ts';
+import { registerConfigIso } from '../../src/cli/config-iso/build.ts';
 import { encodeCpio } from '../../src/ignition/cpio.ts';
 import { textFile } from '../../src/ignition/config.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../src/media/config-image.ts';

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readLiveIsoRequest } from '../../src/cli/building/requests/live-request.ts';
+import { readLiveIsoRequest } from '../../src/cli/request.ts';
 import type { CliHost } from '../../src/cli/host.ts';
 import { Secret } from '../../src/base/secret.ts';
 import type { BuildTools } from '../../src/stages/tools.ts';

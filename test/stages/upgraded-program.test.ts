@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
-import { readLiveIsoRequest } from '../../src/cli/building/requests/live-request.ts';
+import { readLiveIsoRequest } from '../../src/cli/request.ts';
 import type { BuildEvent } from '../../src/engine/engine.ts';
 import { openBuildTools } from '../../src/stages/tools.ts';
 import { buildLiveIso } from '../../src/stages/live-iso.ts';

@@ -3,8 +3,8 @@ import { Command } from 'commander';
 import type { CliHost } from '../../src/cli/host.ts';
 import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
 import { addLogOptions } from '../../src/cli/program.ts';
-import { describeError } from '../../src/cli/terminal/print-error.ts';
-import { createRunLog } from '../../src/cli/terminal/run-log.ts';
+import { describeError } from '../../src/cli/terminal/errors.ts';
+import { createRunLog } from '../../src/cli/terminal/log.ts';
 import { requireEvents } from './events.ts';
 
 export type CommandRun = {

@@ -1,24 +1,23 @@
-import { dirname, join, relative, resolve } from 'node:path';
-import { stat } from 'node:fs/promises';
 import { Option, type Command } from 'commander';
+import { stat } from 'node:fs/promises';
+import { dirname, join, relative, resolve } from 'node:path';
+import { withLock } from '../../base/disk/lease.ts';
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { withLock } from '../../base/disk/lease.ts';
-import type { IsoImage } from '../../iso/read/open.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
-import { copyWithParts } from '../../media/customize/copy.ts';
+import { formatSize } from '../../base/text/words.ts';
+import { type IsoImage, openIso } from '../../iso/read/open.ts';
 import { overlayRead, type OverlayPart } from '../../media/areas.ts';
-import { planCustomisation } from '../../media/customize/plan.ts';
-import { planReset } from '../../media/customize/plan.ts';
-import { asideOf } from '../../media/customize/write.ts';
-import { hasSecrets, readCustomisation } from '../../media/customize/read.ts';
-import { writeAreas, type PlannedParts } from '../../media/customize/write.ts';
+import { copyWithParts } from '../../media/customize/copy.ts';
+import { planCustomisation, planReset } from '../../media/customize/plan.ts';
+import { type Customisation, hasSecrets, readCustomisation } from '../../media/customize/read.ts';
+import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
+import { addProfiles } from '../../nmstate/tool.ts';
+import type { CustomValues } from '../../openshift/agent/values.ts';
 import { claimIso } from '../../outputs/file.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
-import { openIso } from '../../iso/read/open.ts';
-import type { CustomValues } from '../../openshift/agent/values.ts';
-import { addProfiles } from '../../nmstate/tool.ts';
 import type { CliHost } from '../host.ts';
+import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
 import {
   createOutputOption,
   writeFormatted,
@@ -26,11 +25,68 @@ import {
   type OutputFormat,
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import { runWithProgress } from '../terminal/run-with-progress.ts';
 import { addValueOptions, listGiven, readValues, type ValueOptions } from './customize-values.ts';
-import { formatCustomisation, formatDone, type Done } from './customize/format-customisation.ts';
-import { placeInPlace } from './run-in-place.ts';
-import { ISO_ARGUMENT, useIso, useWatched } from './use-named.ts';
+import { placeInPlace } from './delta.ts';
+
+/** What came of a run. */
+export type Done = {
+  readonly output: string;
+  readonly action: 'customised' | 'reset' | 'unchanged';
+  /** Bytes of the areas that are other than before. */
+  readonly changed: number;
+  /** Whether an earlier run that was killed was undone first. */
+  readonly undone: boolean;
+};
+
+export const formatDone = ({ output, action, changed, undone }: Done): string =>
+  [
+    ...(undone ? [`${output} had been left half-way: that was undone first`] : []),
+    action === 'unchanged'
+      ? `${output} is as it was: what was asked for changes nothing`
+      : `${output} is ${action === 'reset' ? 'restored' : 'customised'}: ${formatSize(changed)} of areas written`,
+    '',
+  ].join('\n');
+
+/** Everything that is set, secrets only by their names. */
+export function formatCustomisation(
+  iso: string,
+  { customised, ignition, kernelArguments }: Customisation,
+): string {
+  const rows = [...listIgnition(ignition), ...listArguments(kernelArguments)];
+  return [
+    `${iso} is ${customised ? 'customised' : 'not customised'}`,
+    ...rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(15)}${value}`])),
+    '',
+  ].join('\n');
+}
+
+type Row = readonly [name: string, value: string | undefined];
+
+const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
+  ['room', `${formatSize(ignition.used)} of ${formatSize(ignition.size)} used`],
+  ...ignition.sshKeys.map((key): Row => ['ssh key', key]),
+  ['pull secret', ignition.pullSecret ? 'set, not shown' : undefined],
+  ['rendezvous ip', ignition.rendezvousIp],
+  ...Object.entries(ignition.proxy ?? {}),
+  ['time servers', ignition.ntpSources.join(', ') || undefined],
+  ['trust bundle', ignition.trustBundle ? 'set' : undefined],
+  ...Object.entries(ignition.hostnames).map(([mac, name]): Row => ['host name', `${mac} ${name}`]),
+  ...ignition.networkFiles.map((name): Row => ['network', name]),
+  ...ignition.manifests.map((name): Row => ['manifest', name]),
+  ...ignition.others.map(({ kind, name }): Row => ['override', `${kind} ${name}`]),
+  ...ignition.files.flatMap((path): readonly Row[] =>
+    path.startsWith('/etc/assisted/manifests/') ? [['agents read', path]] : [],
+  ),
+];
+
+function listArguments(kargs: Customisation['kernelArguments']): readonly Row[] {
+  if (!kargs) return [];
+  const isDefault = kargs.now === kargs.default;
+  return [
+    ['kernel args', kargs.now],
+    ['  default', isDefault ? undefined : kargs.default],
+  ];
+}
 
 type Options = ValueOptions & {
   readonly output?: string;

@@ -1,7 +1,8 @@
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { formatSize } from '../../base/text/words.ts';
+import { resolve } from 'node:path';
 import { withoutUndefined } from '../../base/lists.ts';
+import { formatSize } from '../../base/text/words.ts';
+import { openIso, type IsoImage } from '../../iso/read/open.ts';
 import { extractInstaller, type ExtractedInstaller } from '../../media/extract-installer.ts';
 import {
   extractMinimal,
@@ -10,11 +11,8 @@ import {
   type ExtractedFile,
   type ExtractOptions as CoreosOptions,
 } from '../../media/extract.ts';
-import { openIso, type IsoImage } from '../../iso/read/open.ts';
 import type { CliHost } from '../host.ts';
-import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import { runWithProgress } from '../terminal/run-with-progress.ts';
-import { ISO_ARGUMENT, useNamed, useWatched } from './use-named.ts';
+import { runWithProgress, ISO_ARGUMENT, useNamed, useWatched } from '../run.ts';
 import {
   createForceOption,
   createOutputOption,
@@ -22,6 +20,7 @@ import {
   type OutputFormat,
   formatPath,
 } from '../terminal/output.ts';
+import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 
 type ExtractOptions = {
   readonly out: string;

@@ -1,9 +1,21 @@
 import type { Command } from 'commander';
-import { formatSize } from '../../base/text/words.ts';
+import { UsageError, isErrno, IntegrityError } from '../../base/errors.ts';
+import { formatSize, toPrintable } from '../../base/text/words.ts';
+import { waitFor } from '../../base/wait.ts';
+import type { IsoNode } from '../../iso/read/node.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import { inspectIso, type Inspection } from '../../media/inspect.ts';
+import { readBootstrapIgnition, readEmbeddedIgnition } from '../../media/open.ts';
 import type { CliHost } from '../host.ts';
-import { ISO_ARGUMENT, useNamed } from './use-named.ts';
-import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
+import { ISO_ARGUMENT, useNamed, useIso } from '../run.ts';
+import {
+  createOutputOption,
+  writeFormatted,
+  type OutputFormat,
+  writeList,
+  writePiece,
+  writeContent,
+} from '../terminal/output.ts';
 
 /** `sealift inspect ISO`. */
 export function registerInspect(program: Command, host: CliHost): void {
@@ -88,3 +100,173 @@ function formatMedia({ media, mediaProblem }: Inspection): readonly string[] {
     `index          ${media.indexDigest ?? 'has no digest of its own'}`,
   ];
 }
+
+type Entry = {
+  readonly path: string;
+  readonly kind: IsoNode['kind'];
+  /** Octal, as chmod takes it. */
+  readonly mode: string;
+  readonly size?: number;
+  readonly modifiedAt?: string;
+  readonly target?: string;
+};
+
+type LsOptions = {
+  readonly outputFormat: OutputFormat;
+  readonly long?: boolean;
+  readonly recursive?: boolean;
+};
+
+/** `sealift ls ISO [PATH]`. */
+export function registerLs(program: Command, host: CliHost): void {
+  program
+    .command('ls')
+    .description('list files of an ISO')
+    .argument('<iso>', `${ISO_ARGUMENT}, of any maker`)
+    .argument('[path]', 'directory or file in it', '/')
+    .option('-l, --long', 'mode, size and time too')
+    .option('-R, --recursive', 'everything below, too')
+    .addOption(createOutputOption())
+    .addHelpText('after', '\nExample:\n  $ sealift ls appliance.iso /registry -R')
+    .action(async (path: string, inside: string, options: LsOptions) => {
+      return useIso(path, host, async (iso) => {
+        const entries = listEntries(iso, inside, options.recursive === true);
+        const format = options.long ? formatLong : formatShort;
+        await writeList({ host, ...options }, entries, format);
+      });
+    });
+}
+
+async function* listEntries(
+  iso: IsoImage,
+  inside: string,
+  recursive: boolean,
+): AsyncGenerator<Entry> {
+  const path = `/${inside}`.replace(/\/+/g, '/').replace(/(.)\/$/, '$1');
+  const node = await requireNode(iso, path);
+  const prefix = path === '/' ? '/' : `${path}/`;
+  if (node.kind !== 'directory') yield describe(path, node);
+  else if (recursive) {
+    for await (const { path, node } of iso.walk()) {
+      if (path.startsWith(prefix) && path !== '/') yield describe(path, node);
+    }
+  } else {
+    for (const child of await iso.children(node)) yield describe(`${prefix}${child.name}`, child);
+  }
+}
+
+/** @throws UsageError `iso.no-such-path` */
+async function requireNode(iso: IsoImage, path: string): Promise<IsoNode> {
+  const node = await iso.find(path);
+  if (node) return node;
+  throw new UsageError('iso.no-such-path', `${iso.path} has no ${path}`, {
+    hint: 'list what there is with sealift ls',
+  });
+}
+
+function describe(path: string, node: IsoNode): Entry {
+  return {
+    path,
+    kind: node.kind,
+    mode: (node.mode & 0o7777).toString(8).padStart(4, '0'),
+    ...(node.kind === 'file' && { size: node.size }),
+    ...(node.kind === 'symlink' && { target: node.target }),
+    ...(node.modifiedAt && { modifiedAt: node.modifiedAt.toISOString() }),
+  };
+}
+
+const formatShort = ({ path, kind }: Entry): string =>
+  `${toPrintable(path)}${kind === 'directory' ? '/' : ''}\n`;
+
+function formatLong(entry: Entry): string {
+  const size = String(entry.size ?? '').padStart(14);
+  const time = (entry.modifiedAt ?? '').slice(0, 19).padEnd(19);
+  const target = entry.target === undefined ? '' : ` -> ${toPrintable(entry.target)}`;
+  return `${entry.mode} ${size} ${time} ${formatShort(entry).trimEnd()}${target}\n`;
+}
+
+/** `sealift cat ISO PATH`. */
+export function registerCat(program: Command, host: CliHost): void {
+  program
+    .command('cat')
+    .description('write a file of an ISO to standard output')
+    .argument('<iso>', `${ISO_ARGUMENT}, of any maker`)
+    .argument('<path>', 'file in it')
+    .addHelpText('after', '\nExample:\n  $ sealift cat appliance.iso /coreos/kargs.json')
+    .action(async (path: string, inside: string) => {
+      return useIso(path, host, async (iso) => {
+        const node = await requireNode(iso, inside);
+        if (node.kind !== 'file') {
+          throw new UsageError('iso.not-a-file', `${inside} is a ${node.kind}, not a file`);
+        }
+        await writeStream(iso.stream(node), host);
+      });
+    });
+}
+
+/** Until the reader has taken what was written, or has gone. */
+async function drained({ stdout, signal }: CliHost): Promise<void> {
+  const events = ['drain', 'close', 'error'];
+  let settle = (): void => undefined;
+  try {
+    await waitFor<undefined>(signal, (resolve) => {
+      settle = () => {
+        resolve(undefined);
+      };
+      for (const event of events) stdout.on(event, settle);
+    });
+  } finally {
+    for (const event of events) stdout.off(event, settle);
+  }
+}
+
+/** A reader that has seen enough (`head`) closes the pipe: no failure. */
+async function writeStream(pieces: AsyncIterable<unknown>, host: CliHost): Promise<void> {
+  const state = { isClosed: false };
+  const onError = (error: unknown): void => {
+    if (!isErrno(error, 'EPIPE')) throw error;
+    state.isClosed = true;
+  };
+  host.stdout.on('error', onError);
+  try {
+    for await (const piece of pieces) {
+      host.signal.throwIfAborted();
+      if (state.isClosed) return;
+      if (writePiece(host, piece as Uint8Array)) continue;
+      await drained(host);
+    }
+  } finally {
+    host.stdout.off('error', onError);
+  }
+}
+
+/** `sealift ignition show ISO`. */
+export function registerIgnition(program: Command, host: CliHost): void {
+  program
+    .command('ignition')
+    .description('the Ignition configs of a live ISO')
+    .addHelpText('after', '\nExample:\n  $ sealift ignition show appliance.iso | jq .storage')
+    .command('show')
+    .description('print the config in the embed area')
+    .argument('<iso>', `CoreOS live ${ISO_ARGUMENT}, of any maker`)
+    .option('--bootstrap', 'print the bootstrap config instead, which media of ours carry')
+    .addHelpText(
+      'after',
+      '\nPrints all of it, secrets included.\n' +
+        '\nExample:\n  $ sealift ignition show appliance.iso | jq -r ".storage.files[].path"',
+    )
+    .action(async (path: string, { bootstrap }: { bootstrap?: boolean }) => {
+      return useIso(path, host, async (iso, name) => {
+        const read = bootstrap === true ? readBootstrapIgnition : readEmbeddedIgnition;
+        const text = await read(iso);
+        if (text === undefined) throw noConfig(name, bootstrap === true);
+        await writeContent(host, text.endsWith('\n') ? text : `${text}\n`);
+      });
+    });
+}
+
+const noConfig = (path: string, bootstrap: boolean): IntegrityError =>
+  new IntegrityError(
+    'ignition.none',
+    `${path} has no ${bootstrap ? 'bootstrap' : 'embedded'} Ignition config`,
+  );

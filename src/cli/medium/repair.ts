@@ -1,29 +1,28 @@
+import type { Command } from 'commander';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
-import { DifferenceError } from '../../base/errors.ts';
-import { formatProblem } from '../../base/errors.ts';
+import { DifferenceError, formatProblem } from '../../base/errors.ts';
+import { groupBy } from '../../base/lists.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { loadConfig, readConfigFiles } from '../../config/load.ts';
+import type { Medium } from '../../media/open.ts';
 import {
   repairIso,
   type RepairedRange,
   type RepairReport,
   type RepairSources,
 } from '../../media/repair/repair.ts';
-import type { Medium } from '../../media/open.ts';
 import { keepOpen, readRemoteIso, type RemoteIso } from '../../media/repair/target.ts';
-import { isElsewhere, openSource } from '../../outputs/read/open.ts';
-import { groupBy } from '../../base/lists.ts';
-import { placeInPlace } from './run-in-place.ts';
 import { openReusable } from '../../media/seeds.ts';
-import { openBuildTools, type BuildTools } from '../../stages/tools.ts';
+import { isElsewhere, openSource } from '../../outputs/read/open.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
-import { addTo } from '../common-options.ts';
+import { openBuildTools, type BuildTools } from '../../stages/tools.ts';
 import { placesOf, type CliHost } from '../host.ts';
+import { addTo } from '../options.ts';
+import { runWithProgress, type Watched } from '../run.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import { runWithProgress, type Watched } from '../terminal/run-with-progress.ts';
+import { placeInPlace } from './delta.ts';
 
 type Options = {
   readonly from: readonly string[];

@@ -1,24 +1,26 @@
-import { randomBytes } from 'node:crypto';
 import { Option, type Command } from 'commander';
-import { DifferenceError } from '../../base/errors.ts';
-import { keepGarbageSmall } from '../../base/memory.ts';
-import { formatNames, formatProblem, type ImageProblem } from '../../base/errors.ts';
+import { randomBytes } from 'node:crypto';
+import {
+  DifferenceError,
+  formatNames,
+  formatProblem,
+  type ImageProblem,
+} from '../../base/errors.ts';
+import { groupBy } from '../../base/lists.ts';
 import { formatSize } from '../../base/text/words.ts';
-import type { Sample } from '../../media/verify-extents.ts';
 import type { Verification } from '../../media/verify-contents.ts';
-import { parseWhole } from '../common-options.ts';
+import type { Sample } from '../../media/verify-extents.ts';
 import { verifyIso } from '../../media/verify.ts';
-import type { CliHost } from '../host.ts';
+import { keepGarbageSmall, type CliHost } from '../host.ts';
+import { parseWhole } from '../options.ts';
+import { ISO_ARGUMENT, useWatched, runWithProgress } from '../run.ts';
 import {
   createOutputOption,
   writeFormatted,
   writeMessage,
   type OutputFormat,
 } from '../terminal/output.ts';
-import { ISO_ARGUMENT, useWatched } from './use-named.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import { runWithProgress } from '../terminal/run-with-progress.ts';
-import { groupBy } from '../../base/lists.ts';
 
 type VerifyCliOptions = {
   readonly outputFormat: OutputFormat;

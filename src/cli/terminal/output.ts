@@ -1,10 +1,10 @@
-import { relative } from 'node:path';
 import { Option } from 'commander';
-import { formatReadableJson, type Json } from '../../base/text/json.ts';
-import { toPrintable, toPrintableLines } from '../../base/text/words.ts';
-import { redact, redactValues } from '../../base/text/redact.ts';
-import { waitFor } from '../../base/wait.ts';
+import { relative } from 'node:path';
 import { nameHeld } from '../../base/disk/work-directory.ts';
+import { formatReadableJson, type Json } from '../../base/text/json.ts';
+import { redact, redactValues } from '../../base/text/redact.ts';
+import { toPrintable, toPrintableLines } from '../../base/text/words.ts';
+import { waitFor } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';
 
 export type OutputFormat = 'text' | 'json';

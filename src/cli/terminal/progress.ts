@@ -1,5 +1,5 @@
-import { WriteStream } from 'node:tty';
 import { Option } from 'commander';
+import { WriteStream } from 'node:tty';
 import { formatDuration } from '../../base/text/words.ts';
 import type { BuildEvent, EventListener, StageReason } from '../../engine/engine.ts';
 import type { CliHost } from '../host.ts';
@@ -10,8 +10,8 @@ import {
   formatWaiting,
   type Rate,
   type RateMeter,
-} from './progress-text.ts';
-import { drawTasks } from './progress-tasks.ts';
+  drawTasks,
+} from './tasks.ts';
 
 export type LogFormat = 'auto' | 'plain' | 'json';
 

@@ -7,7 +7,7 @@ import { Command } from 'commander';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { registerImportImageset } from '../../../src/cli/import-imageset.ts';
+import { registerImportImageset } from '../../../src/cli/init.ts';
 import { importImageSet, renderImportedConfig } from '../../../src/config/imageset/import.ts';
 import { checkConfig } from '../../../src/config/load.ts';
 import { ConfigProblems } from '../../../src/base/errors.ts';

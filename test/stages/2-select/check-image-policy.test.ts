@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeDefinitions } from '../../../demo/definitions.ts';
 import type { Digest } from '../../../src/base/digest.ts';
-import { formatImagePolicy } from '../../../src/cli/building/report-lines.ts';
+import { formatImagePolicy } from '../../../src/cli/report-lines.ts';
 import { createPolicyFinder } from '../../../src/openshift/release/image-policy.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 import {

@@ -1,0 +1,199 @@
+import type { Command, Option } from 'commander';
+import { resolve } from 'node:path';
+import { UsageError } from '../base/errors.ts';
+import { formatSize, toPrintable } from '../base/text/words.ts';
+import { readConfigText, type ConfigNames } from '../config/load.ts';
+import { INSTALLATION_CONFIG_NAME, isInstallationConfig } from '../sites/installation.ts';
+import { buildInstallationIso } from '../stages/installation-iso.ts';
+import type { InstallationIsoReport } from '../stages/report/installation-iso.ts';
+import type { CliHost } from './host.ts';
+import { createVerifyOption, verifyBuilt, type Verified } from './medium/verify.ts';
+import {
+  createConcurrencyOption,
+  addReuseOptions,
+  createRetryOption,
+  addLockOptions,
+} from './options.ts';
+import {
+  formatSignatures,
+  formatBytes,
+  formatFiles,
+  formatChecksum,
+  formatOutput,
+  formatVerified,
+  warnOfTls,
+} from './report-lines.ts';
+import { INSTALLATION_OUTPUT } from './request-installation.ts';
+import { addSignatureOptions } from './request.ts';
+import {
+  addInstallationOptions,
+  runInstallation,
+  type InstallationCommandOptions,
+  refuseOverlays,
+} from './run.ts';
+import {
+  createForceOption,
+  createOutputOption,
+  writeFormatted,
+  formatShellPath,
+} from './terminal/output.ts';
+import { createLogFormatOption } from './terminal/progress.ts';
+
+/** `sealift build installation-iso [CONFIG]`. */
+export function registerInstallationIso(build: Command, host: CliHost): void {
+  addLockOptions(addInstallationIsoOptions(build.command('installation-iso')))
+    .description('the ISO that installs a seed image on a disk, the same for any number of sites')
+    .addOption(createVerifyOption())
+    .addOption(createForceOption())
+    .option(
+      '--plan <file>',
+      'take exactly the images of this report of an earlier build, even if tags have moved',
+    )
+    .addHelpText(
+      'after',
+      '\nOPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE names a live ISO where no option does.\n' +
+        'A script post.sh beside the configuration is carried along. The ISO holds the pull secret.\n' +
+        'With --embed-seed and --embed-precached it installs where no registry can be reached.\n' +
+        '\nExamples:\n  $ sealift build installation-iso --base-iso rhcos-live.x86_64.iso\n' +
+        '  $ openshift-install coreos print-stream-json > stream.json\n' +
+        '  $ sealift build installation-iso --coreos-stream stream.json\n' +
+        '  $ sealift build installation-iso --release quay.io/ocp/release@sha256:... --embed-seed --embed-precached',
+    )
+    .action(async (config: string, options: InstallationCommandOptions) => {
+      const report = await runInstallation(
+        { config: [config], options, host, isBuild: true },
+        buildInstallationIso,
+      );
+      const told = { ...report, ...(await verifyBuilt(report.output, options, host)) };
+      await writeFormatted({ host, ...options }, told, () => formatReport(told, host));
+    });
+}
+
+/** What all commands that have a name for the product have in common. */
+export const addInstallationIsoOptions = (command: Command): Command =>
+  addInstallationOptions(
+    addReuseOptions(addSignatureOptions(command))
+      .argument('[config]', 'configuration file', INSTALLATION_CONFIG_NAME)
+      .option(
+        '--output <file>',
+        'a file, a block device, s3://BUCKET/KEY, or oci://REGISTRY/REPOSITORY:TAG',
+        INSTALLATION_OUTPUT,
+      )
+      .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+      .option(
+        '--base-iso <file|url>',
+        'CoreOS live ISO: a file, or https://...?sha256=HEX; may be .gz or .xz',
+      )
+      .addOption(createConcurrencyOption())
+      .addOption(createRetryOption()),
+  )
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
+
+/** Values of the configuration may hold anything, but give the terminal no orders. */
+function formatReport(report: InstallationIsoReport & Verified, host: CliHost): string {
+  const { base, bytes, embedded } = report;
+  const output = formatOutput(report.output, host);
+  return [
+    '',
+    `${output} is ${report.isUpToDate ? 'up to date' : 'complete'}: ${formatSize(report.isoSize)}, ${report.architecture}`,
+    '',
+    formatChecksum(report),
+    `  base      ${base.from}`,
+    `  seed      ${toPrintable(report.seedImage)}, version ${toPrintable(report.seedVersion)}`,
+    `  disk      ${toPrintable(report.installationDisk)}`,
+    `  config    ${formatRoom(report.embedArea)}`,
+    ...(embedded
+      ? [
+          `  carries   ${embedded.images.length} images, ${embedded.blobs} blobs, ` +
+            `${formatSize(embedded.payloadSize)}; served on the ISO by ${embedded.registryImage}`,
+        ]
+      : []),
+    formatBytes(bytes),
+    ...formatVerified(report),
+    `  secrets   ${report.secretsOnMedia.join(', ')}`,
+    ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
+    ...formatSignatures(report.signatures, '  release   '),
+    ...warnOfTls(report.unverifiedTls, '  warning   '),
+    ...report.notes.map((note) => `  note      ${toPrintable(note)}`),
+    ...(report.manifest === undefined
+      ? formatFiles(report, output)
+      : [`  digest    ${report.manifest}`]),
+    '',
+    // Only a medium that carries images has an index to verify it by.
+    `next: sealift ${embedded ? 'verify' : 'ignition show'} ${formatShellPath(output)}`,
+    '',
+  ].join('\n');
+}
+
+export const formatRoom = ({ used, size, grownTo }: InstallationIsoReport['embedArea']): string =>
+  grownTo === undefined
+    ? `${formatSize(used)} of the ${formatSize(size)} that the base has for it`
+    : `${formatSize(used)}, more than the ${formatSize(size)} that the base has for it: ` +
+      `the ISO has ${formatSize(grownTo)} instead`;
+
+/** How messages call what makes each product. */
+const MAKERS = {
+  'live-iso': 'an appliance',
+  'upgrade-iso': 'an upgrade ISO',
+  'installation-iso': 'an installation ISO',
+} as const;
+
+type Product = keyof typeof MAKERS;
+
+/** Options of live ISOs that the other products do not have. */
+const OF_LIVE_ISOS: Readonly<Record<string, readonly Product[]>> = {
+  '--ignition': ['live-iso'],
+  '--ignition-area': ['live-iso'],
+  '--base-iso': ['live-iso', 'installation-iso'],
+  '--set': ['live-iso', 'upgrade-iso'],
+};
+
+/**
+ * Adds the options of other products to those of live ISOs, for commands that see in what they are given
+ * which product is meant. What is returned refuses, once that is known, the options of the others.
+ *
+ * @param addUpgrade adds those of upgrade ISOs alone; absent: the command does not take them
+ */
+export function addOtherProducts(
+  command: Command,
+  addUpgrade?: (command: Command) => Command,
+): (product: Product) => void {
+  const owners = new Map<Option, readonly Product[]>(
+    command.options.flatMap((option) => {
+      const products = OF_LIVE_ISOS[option.long ?? ''];
+      return products ? [[option, products] as const] : [];
+    }),
+  );
+  const addGroup = (product: Product, add: (command: Command) => Command): void => {
+    const before = new Set(command.options);
+    add(command.optionsGroup(`Options for ${product.replace('-iso', '')} ISOs:`));
+    for (const option of command.options) if (!before.has(option)) owners.set(option, [product]);
+  };
+  addGroup('installation-iso', addInstallationOptions);
+  if (addUpgrade) addGroup('upgrade-iso', addUpgrade);
+  return (product) => {
+    for (const [option, products] of owners) {
+      const isGiven = command.getOptionValue(option.attributeName()) !== undefined;
+      if (isGiven && !products.includes(product)) throw otherProduct(option, products, product);
+    }
+  };
+}
+
+function otherProduct(option: Option, [owner]: readonly Product[], product: Product): UsageError {
+  const [expected, found] = [MAKERS[owner ?? 'live-iso'], MAKERS[product]];
+  const name = option.long ?? option.flags;
+  return new UsageError('usage.other-product', `${name} is for the configuration of ${expected}`, {
+    expected: `the configuration of ${expected}`,
+    found: `that of ${found}`,
+    hint: `leave ${name} out`,
+  });
+}
+
+/** Whether the configuration is that of an installation ISO; those have no overlays. @throws UsageError `usage.overlays` */
+export function isInstallationNamed(config: ConfigNames, { cwd }: Pick<CliHost, 'cwd'>): boolean {
+  const path = resolve(cwd, config[0]);
+  const isInstallation = isInstallationConfig(path, readConfigText(path));
+  if (isInstallation) refuseOverlays(config);
+  return isInstallation;
+}

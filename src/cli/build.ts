@@ -1,0 +1,157 @@
+import type { Command } from 'commander';
+import { dirname, join } from 'node:path';
+import { formatSize } from '../base/text/words.ts';
+import { buildLiveIso } from '../stages/live-iso.ts';
+import type { LiveIsoReport } from '../stages/report/live-iso.ts';
+import { registerInstallationIso } from './build-installation-iso.ts';
+import { registerUpgradeIso } from './build-upgrade-iso.ts';
+import type { CliHost } from './host.ts';
+import { createVerifyOption, verifyBuilt, type Verified } from './medium/verify.ts';
+import { addLockOptions, refuseLockInFront } from './options.ts';
+import { formatInternalRelease } from './plan.ts';
+import {
+  formatImagePolicy,
+  formatSignatures,
+  formatBytes,
+  formatFiles,
+  formatChecksum,
+  formatOutput,
+  formatVerified,
+  warnOfTls,
+} from './report-lines.ts';
+import {
+  findConfigArgument,
+  LIVE_ARGUMENTS,
+  addLiveOptions,
+  runLive,
+  type LiveCommandOptions,
+} from './run.ts';
+import { formatShellPath, createForceOption, writeFormatted } from './terminal/output.ts';
+
+/** What the way from a live ISO to a cluster depends on. */
+export type BuiltMedium = {
+  /** As a person in the working directory names it. */
+  readonly output: string;
+  readonly interactive: boolean;
+  readonly fips: boolean;
+  /** Embedded templates have no assisted installer: nothing installs a cluster. */
+  readonly ignition: 'installer' | 'embedded';
+};
+
+/**
+ * The steps from a finished live ISO to a cluster, as lines. A medium that is not interactive waits on
+ * its console for a configuration image, which only its own release's installer can make.
+ */
+export function formatNextSteps(medium: BuiltMedium): readonly string[] {
+  const { output, interactive, ignition } = medium;
+  if (output.startsWith('oci://')) {
+    return [
+      `next: sealift pull ${formatShellPath(output)} --output appliance.iso, where the ISO is needed`,
+    ];
+  }
+  const verify = `sealift verify ${formatShellPath(output)}`;
+  if (ignition === 'embedded') return [`next: ${verify}`];
+  const steps = interactive ? listInteractive(medium) : listWithImage(medium);
+  return [
+    'next:',
+    ...[verify, ...steps].map((step, index) => `  ${index + 1}. ${step}`),
+    '  docs/install.md has the boot order, when the medium may be detached, and how to add hosts.',
+  ];
+}
+
+const listInteractive = ({ output }: BuiltMedium): readonly string[] => [
+  `attach ${output} to every host; boot order: installation disk first, then the medium`,
+  'boot; on the console of one host, choose it as the rendezvous host, and enter its IP on the others',
+  'open http://<rendezvous IP>:3001 and configure the cluster',
+];
+
+function listWithImage({ output, fips }: BuiltMedium): readonly string[] {
+  const name = fips ? 'openshift-install-fips' : 'openshift-install';
+  const directory = /^(?:s3:\/|\/dev)\//.test(output) ? '.' : dirname(output);
+  const program = formatShellPath(directory === '.' ? `./${name}` : join(directory, name));
+  const iso = formatShellPath(output);
+  return [
+    `sealift extract installer ${iso} --out ${formatShellPath(directory)}`,
+    'write install-config.yaml and agent-config.yaml to site/, and keep copies: the next step deletes them',
+    `${program} agent create config-image --dir site`,
+    `sealift config-iso check site/agentconfig.noarch.iso --medium ${iso}`,
+    `attach ${output} and site/agentconfig.noarch.iso to every host, and boot; boot order: installation disk first`,
+    `${program} agent wait-for install-complete --dir site`,
+  ];
+}
+
+/** `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
+export function registerBuild(program: Command, host: CliHost): void {
+  // Options behind the name of another product belong to that product, and both levels must know it.
+  const build = addLockOptions(addLiveOptions(program.enablePositionalOptions().command('build')))
+    .enablePositionalOptions()
+    .option(
+      '--plan <file>',
+      'take exactly the images of this plan (sealift plan -o json), even if tags have moved',
+    )
+    .helpCommand(false)
+    .description('build a medium; run again after an interruption, it continues')
+    .usage('[options] [product] [config...]')
+    .addOption(createVerifyOption())
+    .addOption(createForceOption())
+    .argument(...LIVE_ARGUMENTS)
+    .addHelpText(
+      'after',
+      '\nProducts: live-iso (default), and those listed as commands.\n' +
+        '\nA block device is overwritten with --force, unless it is in use, and read again at the end.\n' +
+        '\nSOURCE_DATE_EPOCH, in seconds since 1970, is the time of the ISO and of all files on it; without\n' +
+        'it, they have the time at which the release was made.\n' +
+        '\nExamples:\n  $ sealift build live-iso appliance-config.yaml --output ove.iso\n' +
+        '  $ sealift build live-iso appliance-config.yaml --output s3://media/nightly.iso\n' +
+        '  $ sealift build live-iso appliance-config.yaml --output oci://registry.example.com/media/ove:nightly\n' +
+        '  $ sealift lock && sealift build --locked',
+    )
+    .action(async (args: readonly string[], options: LiveCommandOptions) => {
+      const report = await runLive(
+        {
+          config: await findConfigArgument(args, ['live-iso'], host),
+          options,
+          host,
+          isBuild: true,
+        },
+        buildLiveIso,
+      );
+      const told = { ...report, ...(await verifyBuilt(report.output, options, host)) };
+      await writeFormatted({ host, ...options }, told, () => formatReport(told, host));
+    });
+  build.hook('preSubcommand', refuseLockInFront);
+  registerInstallationIso(build, host);
+  registerUpgradeIso(build, host);
+}
+
+function formatReport(report: LiveIsoReport & Verified, host: CliHost): string {
+  const { bytes, release } = report;
+  const output = formatOutput(report.output, host);
+  const seconds = report.stages.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / 1000;
+  const retries = report.hosts.reduce((sum, host) => sum + host.retries, 0);
+  return [
+    '',
+    `${output} is ${report.isUpToDate ? 'up to date' : 'complete'}: ${formatSize(report.isoSize)}, OpenShift ${release.version} ${release.architecture}`,
+    '',
+    formatChecksum(report),
+    `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
+      `sharing saved ${formatSize(report.dedupeSaved)}`,
+    formatBytes(bytes),
+    ...formatVerified(report),
+    `  work      ${seconds.toFixed(1)} s in stages, ${retries} retries`,
+    `  ignition  ${report.ignition === 'installer' ? "the release's own installer" : 'embedded templates: no assisted installer'}`,
+    `  secrets   ${report.secretsOnMedia.join(', ') || 'none on the media'}`,
+    ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
+    `  cluster   ${formatInternalRelease(report)}`,
+    ...formatSignatures(report.signatures, '  release   '),
+    ...formatImagePolicy(report.imagePolicy, '  policy    '),
+    ...report.warnings.map((warning) => `  warning   ${warning}`),
+    ...warnOfTls(report.unverifiedTls, '  warning   '),
+    ...(report.manifest === undefined
+      ? formatFiles(report, output)
+      : [`  digest    ${report.manifest}`]),
+    '',
+    ...formatNextSteps({ ...report, output }),
+    '',
+  ].join('\n');
+}

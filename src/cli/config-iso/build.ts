@@ -1,0 +1,224 @@
+import type { Command } from 'commander';
+import { availableParallelism } from 'node:os';
+import { join, relative } from 'node:path';
+import { UsageError } from '../../base/errors.ts';
+import { formatSize, toPrintable } from '../../base/text/words.ts';
+import { findNmstate } from '../../nmstate/tool.ts';
+import { createKeySource } from '../../sites/identity/keys.ts';
+import { buildConfigIsos, type ConfigIsosReport } from '../../stages/config-isos.ts';
+import { ONLY_SITE, type ConfigIsosRequest } from '../../stages/request.ts';
+import type { CliHost } from '../host.ts';
+import { addTo, parseWhole, refuseOption } from '../options.ts';
+import { createForceOption, writeFormatted, formatShellPath } from '../terminal/output.ts';
+import { createProgress } from '../terminal/progress.ts';
+import {
+  addSitesOptions,
+  readOut,
+  readSitesRequest,
+  resolveGiven,
+  type SitesOptions,
+} from './request.ts';
+import {
+  registerConfigIsoDiff,
+  registerConfigIsoShow,
+  registerConfigIsoGenerations,
+} from './show.ts';
+import {
+  refuseFailed,
+  writeFindings,
+  registerConfigIsoCheck,
+  registerConfigIsoValidate,
+} from './validate.ts';
+
+type BuildOptions = SitesOptions & {
+  readonly out?: string;
+  readonly jobs?: number;
+  readonly rotate: boolean;
+  readonly force: boolean;
+  readonly newIdentity?: readonly string[];
+  readonly useGeneration?: readonly (readonly [name: string, number: number])[];
+  readonly retainFrom?: string;
+  readonly kubeconfig?: string;
+};
+
+/** `sealift config-iso build SITES`: exit code 3 when a site was not built. */
+export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
+  addSitesOptions(parent.command('build'))
+    .description('make an ISO of each site; run again after an interruption, it continues')
+    .option('--out <dir>', 'where to write (default: "config-isos"; with --drop-in SITES)')
+    .option('--jobs <n>', 'threads that make keys (default: one a core)', parseJobs)
+    .option(
+      '--rotate',
+      'make new keys, ids and passwords for all sites; those of before stay',
+      false,
+    )
+    .option(
+      '--new-identity <site>',
+      'make new ones for this site, even where those of before are lost; may be repeated',
+      addTo,
+    )
+    .option(
+      '--use-generation <[site=]n>',
+      'use this generation of keys again ("config-iso generations" lists them); may be repeated',
+      addGeneration,
+    )
+    .option(
+      '--retain-from <path>',
+      'use keys and ids of openshift-install: its directory, a folder of them by site name, or an ISO',
+    )
+    .option('--kubeconfig <file>', 'kubeconfig that belongs to what --retain-from names')
+    .addOption(createForceOption())
+    .addHelpText(
+      'after',
+      '\nWrites NAME.iso, NAME/auth/kubeconfig and NAME/auth/kubeadmin-password for each site, and\n' +
+        'sites.json of all. ISOs hold pull secrets and private keys. State for later runs is in\n' +
+        '_state: keep that folder, and keep it private. A site keeps its keys and ids; every generation of\n' +
+        'them stays. A bad site does not stop the others. Inputs are never changed. SOURCE_DATE_EPOCH is\n' +
+        'the time of new keys, in seconds.\n' +
+        '\nExamples:\n  $ sealift config-iso build sites.csv --template ./template --out ./isos\n' +
+        '  $ sealift config-iso build ./workdir --drop-in\n' +
+        '  $ sealift config-iso build ./alpha --retain-from old.iso --kubeconfig old-kubeconfig',
+    )
+    .action(async (sites: string, options: BuildOptions) => {
+      const report = await run(readRequest(sites, options, host), options, host);
+      const { findings, failed } = report;
+      writeFindings(host, options.logFormat, [{ name: '', findings }, ...report.sites, ...failed]);
+      await writeFormatted({ host, ...options }, report, () => formatReport(report, options, host));
+      refuseFailed(report, { of: report.sites.length, what: 'were not built', hint: AGAIN });
+    });
+}
+
+function readRequest(sites: string, options: BuildOptions, host: CliHost): ConfigIsosRequest {
+  refuseContradictions(options);
+  const request = readSitesRequest(sites, options, host);
+  const { retainFrom, kubeconfig, rotate, force, newIdentity, useGeneration } = options;
+  return {
+    ...request,
+    out: readOut(options.out, request, host),
+    rotate,
+    force,
+    ...(newIdentity && { newIdentities: new Set(newIdentity) }),
+    ...(useGeneration && { useGenerations: new Map(useGeneration) }),
+    ...(retainFrom !== undefined && {
+      retainFrom: resolveGiven(host.cwd, retainFrom, '--retain-from'),
+    }),
+    ...(kubeconfig !== undefined && {
+      kubeconfig: resolveGiven(host.cwd, kubeconfig, '--kubeconfig'),
+    }),
+    // More threads than cores make nothing faster, and each takes 10 MiB.
+    jobs: Math.min(options.jobs ?? Infinity, availableParallelism()),
+  };
+}
+
+/** @throws UsageError `usage.rotate`, `usage.kubeconfig` */
+function refuseContradictions(options: BuildOptions): void {
+  const { rotate, retainFrom, kubeconfig } = options;
+  const others: Readonly<Record<string, boolean>> = {
+    '--rotate and --retain-from': rotate && retainFrom !== undefined,
+    '--rotate and --use-generation': rotate && options.useGeneration !== undefined,
+    '--new-identity and --use-generation': isBothOfOneSite(options),
+  };
+  const clash = Object.keys(others).find((both) => others[both]);
+  if (clash !== undefined) {
+    throw new UsageError('usage.rotate', `${clash} ask for the opposite`, {
+      hint: 'leave out one of them',
+    });
+  }
+  if (kubeconfig === undefined || retainFrom !== undefined) return;
+  throw new UsageError('usage.kubeconfig', '--kubeconfig belongs to an ISO or a directory', {
+    hint: 'name it with --retain-from',
+  });
+}
+
+const isBothOfOneSite = ({ newIdentity = [], useGeneration = [] }: BuildOptions): boolean =>
+  newIdentity.length > 0 &&
+  useGeneration.some(([name]) => name === ONLY_SITE || newIdentity.includes(name));
+
+/** @throws UsageError `usage.use-generation` */
+function addGeneration(
+  text: string,
+  before: NonNullable<BuildOptions['useGeneration']> = [],
+): NonNullable<BuildOptions['useGeneration']> {
+  const [, name = ONLY_SITE, number] = /^(?:([^=]+)=)?([1-9]\d{0,8})$/.exec(text) ?? [];
+  if (number !== undefined) return [...before, [name, Number(number)]];
+  const expected = 'the number of a generation, or NAME=NUMBER';
+  throw refuseOption('usage.use-generation', text, { expected });
+}
+
+const parseJobs = parseWhole('usage.jobs', [1, 256]);
+
+async function run(
+  request: ConfigIsosRequest,
+  { logFormat }: BuildOptions,
+  host: CliHost,
+): Promise<ConfigIsosReport> {
+  const { signal, now } = host;
+  const nmstate = await findNmstate(host);
+  const progress = createProgress(host, logFormat);
+  const doubt = doubtEpoch(request.epoch, now());
+  if (doubt !== undefined) progress.listener({ type: 'warning', message: doubt });
+  const keys = createKeySource({ jobs: request.jobs });
+  try {
+    return await buildConfigIsos(request, { keys, signal, now, emit: progress.listener, nmstate });
+  } finally {
+    progress.close();
+    await keys.close();
+  }
+}
+
+/** Of all certificates of a cluster, that of the ingress is valid for the shortest time. */
+const VALID_MS = 730 * 86_400_000;
+const TOLERATED_MS = 86_400_000;
+
+/** Reproducible builds are given any time; nodes use the real one. */
+function doubtEpoch(epoch: number, now: number): string | undefined {
+  const age = now - epoch * 1000;
+  const date = `SOURCE_DATE_EPOCH is ${new Date(epoch * 1000).toISOString().slice(0, 10)}`;
+  if (age > VALID_MS) return `${date}: new certificates would already be expired`;
+  return age < -TOLERATED_MS
+    ? `${date}: new certificates would not be valid before then`
+    : undefined;
+}
+
+const AGAIN =
+  'fix what is listed above and run the same command again: only what is missing is made';
+
+/** As many of the sites that failed as fit in a line or two. */
+const NAMED = 10;
+
+function formatReport(report: ConfigIsosReport, options: BuildOptions, host: CliHost): string {
+  const { sites, failed, made, reused } = report;
+  const out = relative(host.cwd, report.out) || '.';
+  const size = sites.reduce((sum, site) => sum + site.size, 0);
+  const names = failed.slice(0, NAMED).map(({ name }) => toPrintable(name));
+  const more = failed.length > NAMED ? ` and ${failed.length - NAMED} more` : '';
+  const first = sites[0] && join(out, sites[0].iso);
+  return [
+    '',
+    `${sites.length} of ${sites.length + failed.length} configuration ISOs are in ${out}: ` +
+      `${made} made, ${reused} reused, ${formatSize(size)}`,
+    '',
+    ...(failed.length === 0 ? [] : [`  failed    ${names.join(', ')}${more}`]),
+    ...(options.dropIn ? [] : [`  list      ${join(out, 'sites.json')}`]),
+    '  secrets   pull secret and private keys on each ISO; kubeconfig and password in auth/',
+    ...(first === undefined ? [] : ['', `next: sealift config-iso show ${formatShellPath(first)}`]),
+    '',
+  ].join('\n');
+}
+
+/** `sealift config-iso build|validate|generations|show|diff|check`. */
+export function registerConfigIso(program: Command, host: CliHost): void {
+  const command = program
+    .command('config-iso')
+    .description('the ISOs that make installed seed images the clusters of their sites')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ sealift config-iso validate ./sites && sealift config-iso build ./sites --out ./isos',
+    );
+  registerConfigIsoBuild(command, host);
+  registerConfigIsoValidate(command, host);
+  registerConfigIsoGenerations(command, host);
+  registerConfigIsoShow(command, host);
+  registerConfigIsoDiff(command, host);
+  registerConfigIsoCheck(command, host);
+}

@@ -1,0 +1,127 @@
+import type { Command } from 'commander';
+import { existsSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { UsageError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import type { SitesRequest } from '../../stages/request.ts';
+import type { CliHost } from '../host.ts';
+import { refuseOption } from '../options.ts';
+import { readEpoch } from '../request.ts';
+import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
+import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+
+/** What `build` and `validate` are both told. */
+export type SitesOptions = {
+  readonly template?: string;
+  readonly dropIn: boolean;
+  readonly allowShared?: readonly SharedFact[];
+  readonly seedVersion?: string;
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+};
+
+type SharedFact = (typeof SHARED)[number];
+
+/** Never what tells clusters or hosts apart for good: names of clusters, their ids, MAC addresses. */
+const SHARED = ['address', 'hostname'] as const;
+
+const SITES =
+  'folder of site folders, one site folder, .zip, .tar or .tar.gz of either, or .csv or .yaml table';
+
+export const addSitesOptions = (command: Command): Command =>
+  command
+    .argument('<sites>', SITES)
+    .option('--template <dir>', 'site folder with {{ column }} holes that a table fills')
+    .option(
+      '--drop-in',
+      'SITES is the directory of one site, with the names of openshift-install',
+      false,
+    )
+    .option(
+      '--allow-shared <what>',
+      'only warn where sites have the same "address" or "hostname"; may be repeated',
+      addShared,
+    )
+    .option(
+      '--seed-version <x.y.z>',
+      'version of the seed image: what its nodes need is checked too',
+      parseSeedVersion,
+    )
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
+
+/** @throws UsageError `usage.seed-version` */
+function parseSeedVersion(text: string): string {
+  if (/^\d+\.\d+(?:\.\d+\S*)?$/.test(text)) return text;
+  throw refuseOption('usage.seed-version', text, { expected: 'X.Y or X.Y.Z' });
+}
+
+/** @throws UsageError `usage.allow-shared` */
+function addShared(text: string, before: readonly SharedFact[] = []): readonly SharedFact[] {
+  const fact = SHARED.find((name) => name === text);
+  if (fact !== undefined) return [...before, fact];
+  throw refuseOption('usage.allow-shared', text, { expected: SHARED.join(' or ') });
+}
+
+export function readSitesRequest(
+  sites: string,
+  { template, dropIn, allowShared, seedVersion }: SitesOptions,
+  { cwd, env, now }: CliHost,
+): SitesRequest {
+  return {
+    sites: resolveGiven(cwd, sites, 'SITES'),
+    cwd,
+    dropIn,
+    env,
+    ...(template !== undefined && { template: resolveGiven(cwd, template, '--template') }),
+    ...(allowShared && { shared: new Set(allowShared) }),
+    ...withoutUndefined({ seedVersion }),
+    // As openshift-install does for the programs that run it.
+    isLenient: (env['OPENSHIFT_INSTALL_INVOKER'] ?? '') !== '',
+    epoch: readEpoch(env) ?? Math.floor(now() / 1000),
+  };
+}
+
+/**
+ * An empty name would be the working directory, which nobody means by `--out "$UNSET"`.
+ *
+ * @throws UsageError `usage.empty-path`
+ */
+export function resolveGiven(cwd: string, path: string, option: string): string {
+  if (path !== '') return resolve(cwd, path);
+  throw new UsageError('usage.empty-path', `${option} is empty`, {
+    hint: 'name a file or a directory; "." is the working directory',
+  });
+}
+
+/**
+ * Where output goes. What is written among the inputs would be taken for a site by the next run, or
+ * for a manifest of all sites.
+ *
+ * @throws UsageError `usage.out-inside`, `usage.empty-path`
+ */
+export function readOut(
+  out: string | undefined,
+  { sites, template, dropIn }: SitesRequest,
+  { cwd }: CliHost,
+): string {
+  if (dropIn) return out === undefined ? sites : resolveGiven(cwd, out, '--out');
+  const path = resolveGiven(cwd, out ?? 'config-isos', '--out');
+  const input = [sites, template].find((one) => one !== undefined && isWithin(path, one));
+  if (input === undefined && !hasOwnSite(sites, path)) return path;
+  throw new UsageError('usage.out-inside', `output directory ${path} is among the sites`, {
+    expected: `a directory where nothing comes into ${input ?? sites}`,
+    found: path,
+    hint: 'name another directory with --out',
+  });
+}
+
+function isWithin(path: string, directory: string): boolean {
+  const below = relative(directory, path);
+  return below === '' || !(below === '..' || below.startsWith('../'));
+}
+
+/** A site that is called like the folder would get its `auth/` there when output goes beside it. */
+const hasOwnSite = (sites: string, out: string): boolean =>
+  dirname(sites) === out &&
+  ['install-config.yaml', basename(sites)].some((name) => existsSync(join(sites, name)));

@@ -1,0 +1,194 @@
+import { Option, type Command } from 'commander';
+import { UsageError, ConfigProblems, formatProblem, type DocumentProblem } from '../base/errors.ts';
+import { formatReadableJson } from '../base/text/json.ts';
+import {
+  describeConfig,
+  formatConfig,
+  listSources,
+  toJson,
+  type Effective,
+  type EnvironmentValues,
+} from '../config/effective.ts';
+import {
+  checkConfig,
+  nameConfig,
+  readConfigFiles,
+  type ConfigNames,
+  type ConfigInput,
+} from '../config/load.ts';
+import { IMAGE_POLICY_VARIABLE } from '../openshift/release/image-policy.ts';
+import { isInstallationConfig } from '../sites/installation.ts';
+import { LIVE_ISO_RULES } from '../stages/rules.ts';
+import type { CliHost } from './host.ts';
+import { createConfigArgument, createSetOption } from './options.ts';
+import { readInstallation } from './request-installation.ts';
+import { readSurroundings } from './request.ts';
+import { refuseOverlays } from './run.ts';
+import {
+  writeResult,
+  createOutputOption,
+  writeFormatted,
+  type OutputFormat,
+} from './terminal/output.ts';
+
+type Options = {
+  readonly set?: readonly string[];
+  readonly outputFormat: 'text' | 'json' | 'yaml';
+};
+
+/** `sealift config show [CONFIG...]`. */
+export function registerConfig(program: Command, host: CliHost): void {
+  const config = program
+    .command('config')
+    .description('study a configuration')
+    .addHelpText('after', '\nExample:\n  $ sealift config show base.yaml nightly.yaml');
+  config
+    .command('show')
+    .description('the configuration after overlays and defaults, with the source of each value')
+    .addArgument(createConfigArgument())
+    .addOption(createSetOption())
+    .addOption(
+      new Option('-o, --output-format <format>', 'how the result is printed')
+        .choices(['text', 'yaml', 'json'])
+        .default('text'),
+    )
+    .addHelpText(
+      'after',
+      '\nThe text is YAML with the source of each value in a comment; -o yaml leaves the comments out. Secrets\n' +
+        'are shown as references, or masked. A configuration with problems is shown, and then refused.\n' +
+        '\nExample:\n  $ sealift config show base.yaml nightly.yaml --set ocpRelease.version=4.22.1',
+    )
+    .action(async (names: ConfigNames, { set, outputFormat }: Options) => {
+      const input = readConfigFiles(names, { set }, host);
+      refuseInstallation(input.files[0]);
+      const { problems } = checkConfig(input, { env: host.env });
+      const effective = describeConfig(input, readVariables(host.env));
+      if (effective) await writeResult(host, format(effective, outputFormat));
+      if (problems.length > 0) throw new ConfigProblems(nameConfig(input), problems);
+    });
+}
+
+function format(effective: Effective, outputFormat: Options['outputFormat']): string {
+  if (outputFormat !== 'json') return formatConfig(effective, outputFormat === 'text');
+  return formatReadableJson({
+    configuration: toJson(effective),
+    sources: Object.fromEntries(listSources(effective)),
+  });
+}
+
+function refuseInstallation({
+  path,
+  text,
+}: {
+  readonly path: string;
+  readonly text: string;
+}): void {
+  if (!isInstallationConfig(path, text)) return;
+  throw new UsageError(
+    'usage.other-product',
+    '"config show" is for the configuration of an appliance',
+    {
+      expected: 'the configuration of an appliance',
+      found: 'that of an installation ISO',
+      hint: 'check it with "sealift validate"',
+    },
+  );
+}
+
+/** Settings that a variable decides where the configuration does not. */
+function readVariables(env: NodeJS.ProcessEnv): EnvironmentValues {
+  const policy = env[IMAGE_POLICY_VARIABLE] ?? '';
+  const keys = env['OCP_SIGNATURE_VERIFICATION_PK'] ?? '';
+  return new Map([
+    ...(policy === ''
+      ? []
+      : [['build.disableImagePolicy', { variable: IMAGE_POLICY_VARIABLE, value: true }] as const]),
+    ...(keys === ''
+      ? []
+      : [
+          [
+            'build.signatureKeys',
+            { variable: 'OCP_SIGNATURE_VERIFICATION_PK', value: keys },
+          ] as const,
+        ]),
+  ]);
+}
+
+type Verdict = {
+  readonly file: string;
+  readonly valid: boolean;
+  readonly problems: readonly DocumentProblem[];
+  readonly notes: readonly DocumentProblem[];
+};
+
+/** `sealift validate [CONFIG]`: no network; exit code 3 when there are problems. */
+export function registerValidate(program: Command, host: CliHost): void {
+  program
+    .command('validate')
+    .description('check a configuration without network')
+    .addArgument(
+      createConfigArgument(
+        'configuration of an appliance, later files laid over, or of an installation ISO',
+      ),
+    )
+    .addOption(createSetOption())
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nNotes say what does not make the file wrong, but may stop a build on this machine.\n' +
+        '\nExamples:\n  $ sealift validate site-a/appliance-config.yaml\n' +
+        '  $ sealift validate base.yaml nightly.yaml --set ocpRelease.version=4.22.1',
+    )
+    .action(async (names: ConfigNames, { set, outputFormat }: OptionsOfValidate) => {
+      const input = readConfigFiles(names, { set }, host);
+      const { path, text } = input.files[0];
+      const isInstallation = isInstallationConfig(path, text);
+      if (isInstallation) refuseOverlays(names, set);
+      const { problems, notes } = await (isInstallation ? checkInstallation : checkAppliance)(
+        input,
+        host,
+      );
+      const file = nameConfig(input);
+      const value: Verdict = { file, valid: problems.length === 0, problems, notes };
+      await writeFormatted({ host, outputFormat }, value, formatVerdict);
+      if (problems.length > 0) throw new ConfigProblems(file, problems);
+    });
+}
+
+type OptionsOfValidate = { readonly set?: readonly string[]; readonly outputFormat: OutputFormat };
+
+type Found = Pick<Verdict, 'problems' | 'notes'>;
+
+type Check = (input: ConfigInput, host: CliHost) => Found | Promise<Found>;
+
+/** By the rules of `build live-iso`; what is wrong beside the file is an error of its own. */
+const checkAppliance: Check = (input, host) => {
+  const check = checkConfig(input, { env: host.env, rules: LIVE_ISO_RULES });
+  if (check.problems.length === 0) readSurroundings(input.files[0].path, host);
+  return check;
+};
+
+/** By the rules of `build installation-iso`. */
+const checkInstallation: Check = async ({ files: [{ path, shownAs }] }, host) => {
+  try {
+    const { notes } = await readInstallation(path, shownAs, host);
+    return { problems: [], notes: notes.map((note) => toProblem(note, shownAs)) };
+  } catch (error) {
+    if (!(error instanceof ConfigProblems)) throw error;
+    return { problems: error.problems, notes: [] };
+  }
+};
+
+/** What has no place in the file is said of all of it. */
+const toProblem = (note: DocumentProblem | string, file: string): DocumentProblem =>
+  typeof note === 'string'
+    ? { ...NOTE, file, line: 1, column: 1, path: '', lineText: '', problem: note }
+    : { ...note, severity: NOTE.severity };
+
+const NOTE = { severity: 'note', code: 'config.note' } as const;
+
+/** Problems are left to stderr, where every failure is reported. */
+function formatVerdict({ file, valid, notes }: Verdict): string {
+  const lines = notes.map(formatProblem);
+  return [...lines, ...(valid ? [`${file} is valid`] : []), ''].join('\n');
+}

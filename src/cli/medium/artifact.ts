@@ -1,0 +1,190 @@
+import type { Command } from 'commander';
+import { resolve, dirname, join } from 'node:path';
+import { hexOf } from '../../base/digest.ts';
+import { withLock } from '../../base/disk/lease.ts';
+import { UsageError } from '../../base/errors.ts';
+import { formatSize } from '../../base/text/words.ts';
+import { pullIso, type PullReport } from '../../media/pull.ts';
+import { createMountsOf, readIsoToPush } from '../../media/push.ts';
+import { openReusable } from '../../media/seeds.ts';
+import { MOST_LAYERS, pushArtifact, type PushReport } from '../../outputs/artifact.ts';
+import { claimIso } from '../../outputs/file.ts';
+import { parseTaggedAddress, parseArtifactAddress } from '../../outputs/output.ts';
+import { formatReference, parseReference } from '../../registry/reference.ts';
+import type { CliHost } from '../host.ts';
+import {
+  addAccessOptions,
+  useAccess,
+  type AccessOptions,
+  addTo,
+  parseWhole,
+  addSeedOptions,
+} from '../options.ts';
+import { runWithProgress } from '../run.ts';
+import {
+  createOutputOption,
+  writeFormatted,
+  type OutputFormat,
+  createForceOption,
+  formatPath,
+} from '../terminal/output.ts';
+import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+
+type Options = AccessOptions & {
+  readonly mountFrom: readonly string[];
+  readonly maxLayers: number;
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+};
+
+/** `sealift push ISO oci://REGISTRY/REPOSITORY:TAG`. */
+export function registerPush(program: Command, host: CliHost): void {
+  const push = program
+    .command('push')
+    .description('push an ISO as an OCI artifact, without what the registry has')
+    .argument('<iso>', 'ISO that sealift made')
+    .argument('<address>', 'oci://REGISTRY/REPOSITORY:TAG')
+    .option(
+      '--mount-from <repository>',
+      'REGISTRY/REPOSITORY that has the images, on the same registry; may be repeated',
+      addTo,
+      [],
+    )
+    .option(
+      '--max-layers <n>',
+      'layers of one manifest, from which on there are several under an index',
+      parseWhole('usage.max-layers', [16, 20_000]),
+      MOST_LAYERS,
+    );
+  addAccessOptions(push)
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nThe ISO is read and verified before anything is sent. Its large files and the blobs of its images are\n' +
+        'layers, so that the next ISO shares what stays. Blobs that other repositories of the registry have are\n' +
+        'mounted: those named, and those that the images came from. Run again after an interruption, it sends\n' +
+        'the rest.\n' +
+        '\nExample:\n  $ sealift push appliance.iso oci://registry.example.com/media/appliance:4.21.3',
+    )
+    .action((iso: string, address: string, options: Options) =>
+      pushIso({ iso, address }, options, host),
+    );
+}
+
+async function pushIso(
+  { iso, address }: { readonly iso: string; readonly address: string },
+  options: Options,
+  host: CliHost,
+): Promise<void> {
+  const reference = parseTaggedAddress(address);
+  const mountFrom = options.mountFrom.map((text) => parseNeighbour(text, reference.registry));
+  const { logFormat } = options;
+  const read = await runWithProgress({ stage: 'read ISO', logFormat, host }, (watched) =>
+    readIsoToPush(resolve(host.cwd, iso), watched),
+  );
+  const report = await runWithProgress({ stage: 'push ISO', logFormat, host }, (watched) =>
+    useAccess(options, { ...host, ...watched }, (client) =>
+      pushArtifact(read.artifact, {
+        ...watched,
+        client,
+        reference,
+        mostLayers: options.maxLayers,
+        open: read.open,
+        mountsOf: createMountsOf(read, { client, registry: reference.registry, mountFrom }),
+      }),
+    ),
+  );
+  const { size, digest: sha256 } = read.artifact;
+  const name = formatReference(reference);
+  await writeFormatted(
+    { host, ...options },
+    { reference: name, size, iso: sha256, ...report },
+    () => format(name, report, size),
+  );
+}
+
+/** @throws UsageError `usage.mount-from` */
+function parseNeighbour(text: string, registry: string): string {
+  const reference = parseReference(text);
+  if (reference.registry === registry) return reference.repository;
+  throw new UsageError('usage.mount-from', `--mount-from is "${text}", on another registry`, {
+    expected: `a repository of ${registry}`,
+    found: reference.registry,
+  });
+}
+
+const format = (name: string, report: PushReport, size: number): string =>
+  [
+    `${name} is complete: ${formatSize(size)}`,
+    `  digest    ${report.digest}`,
+    `  layers    ${report.layers} in ${report.manifests === 1 ? 'one manifest' : `${report.manifests} manifests`}`,
+    `  bytes     ${formatSize(report.sent)} sent, ${formatSize(report.mounted)} mounted, ${formatSize(report.present)} there before`,
+    '',
+  ].join('\n');
+
+type OptionsOfPull = AccessOptions & {
+  readonly output: string;
+  /** false: what is replaced is not used either. */
+  readonly seed?: readonly string[] | boolean;
+  readonly force: boolean;
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+};
+
+/** `sealift pull oci://REGISTRY/REPOSITORY:TAG --output ISO`. */
+export function registerPull(program: Command, host: CliHost): void {
+  const pull = program
+    .command('pull')
+    .description('write the ISO that "sealift push" pushed')
+    .argument('<address>', 'oci://REGISTRY/REPOSITORY, with :TAG or @DIGEST')
+    .requiredOption('--output <file>', 'the ISO to write')
+    .addOption(createForceOption());
+  addAccessOptions(addSeedOptions(pull))
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nEvery byte is verified, and the ISO is the one that was pushed. Run again after an interruption, it\n' +
+        'continues. Blobs of the ISO that is replaced, and of seeds, are not fetched.\n' +
+        '\nExample:\n  $ sealift pull oci://registry.example.com/media/appliance:4.21.3 --output appliance.iso',
+    )
+    .action((address: string, options: OptionsOfPull) => pullTo(address, options, host));
+}
+
+async function pullTo(address: string, options: OptionsOfPull, host: CliHost): Promise<void> {
+  const reference = parseArtifactAddress(address);
+  const output = resolve(host.cwd, options.output);
+  const { force, logFormat, seed } = options;
+  const paths = Array.isArray(seed) ? seed.map((path: string) => resolve(host.cwd, path)) : [];
+  await claimIso({ output, force, inputs: paths, workDir: join(dirname(output), '.sealift') });
+  return withLock(`${output}.lock`, async () => {
+    const { seeds, close } = await openReusable({
+      seeds: paths,
+      replaced: output,
+      takesBlobs: seed !== false,
+      keepsPlaces: false,
+      trustsRecords: true,
+    });
+    const report = await runWithProgress({ stage: 'pull ISO', logFormat, host }, (watched) =>
+      useAccess(options, { ...host, ...watched }, (client) =>
+        pullIso(reference, { ...watched, client, output, seeds }),
+      ),
+    ).finally(close);
+    await writeFormatted({ host, ...options }, { output, ...report }, () =>
+      formatOfPull(output, report, host),
+    );
+  });
+}
+
+const formatOfPull = (
+  output: string,
+  { size, digest, fetched, copied, reused }: PullReport,
+  { cwd }: CliHost,
+): string =>
+  [
+    `${formatPath(output, { cwd })} is complete: ${formatSize(size)}`,
+    `  sha256    ${hexOf(digest)}`,
+    `  bytes     ${formatSize(fetched)} fetched, ${formatSize(copied)} from seeds, ${formatSize(reused)} there before`,
+    '',
+  ].join('\n');

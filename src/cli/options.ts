@@ -1,0 +1,334 @@
+import { Argument, Option, type Command } from 'commander';
+import { dirname, join, resolve } from 'node:path';
+import { UsageError, ConfigError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { Secret } from '../base/secret.ts';
+import { rememberSecret } from '../base/text/redact.ts';
+import { DURATION_FORM, parseDuration } from '../base/text/words.ts';
+import type { ApplianceConfig } from '../config/appliance-config.ts';
+import { loadConfig, readConfigFiles, type ConfigInput } from '../config/load.ts';
+import { isAreaSize, parseSize } from '../config/rules.ts';
+import { isReference, readSecretSource } from '../config/secrets.ts';
+import type { EventListener } from '../engine/engine.ts';
+import type { WritingClient } from '../registry/client.ts';
+import { readSchema } from '../shape/document.ts';
+import { LOCK_NAME, readLock, type Lock, readLockSecrets } from '../stages/resolved/record.ts';
+import { unsealSecrets } from '../stages/resolved/sealed.ts';
+import { toSavedPlan, type LockUse, type SavedPlan } from '../stages/resolved/use.ts';
+import { openRegistryAccess, type RegistryAccessOptions } from '../stages/tools.ts';
+import { placesOf, type CliHost } from './host.ts';
+
+/** The refusal of an option's value; the code is `usage.` and the name of the option. */
+export const refuseOption = (
+  code: string,
+  found: string,
+  details: { readonly expected: string; readonly hint?: string },
+): UsageError =>
+  new UsageError(code, `--${code.replace('usage.', '')} is "${found}"`, { ...details, found });
+
+/** Reads an option's value as a whole number; both ends are in the range. */
+export const parseWhole =
+  (code: string, [least, most]: readonly [number, number]) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+    throw refuseOption(code, text, { expected: `a whole number from ${least} to ${most}` });
+  };
+
+/** Gathers the values of an option that may be repeated. */
+export const addTo = (value: string, earlier: readonly string[] = []): readonly string[] => [
+  ...earlier,
+  value,
+];
+
+/** `--set` of every command that takes the configuration of an appliance. */
+export const createSetOption = (): Option =>
+  new Option(
+    '--set <path=value>',
+    'lay a value over those of the files, as in build.concurrency=4; may be repeated',
+  ).argParser(addTo);
+
+/** The argument of the same commands. */
+export const createConfigArgument = (
+  description = 'configuration files, later ones laid over',
+): Argument =>
+  new Argument('[config...]', description).default(
+    ['appliance-config.yaml'],
+    'appliance-config.yaml',
+  );
+
+/** `--retry-for` of every command that fetches: milliseconds. */
+export const createRetryOption = (): Option =>
+  new Option(
+    '--retry-for <duration>',
+    'how long to wait for a host that answered before and brings no byte (default: 10m)',
+  ).argParser((text) => {
+    const duration = parseDuration(text);
+    if (duration !== undefined) return duration;
+    throw refuseOption('usage.retry-for', text, { expected: DURATION_FORM });
+  });
+
+/** What commands that lay out an ISO take over from earlier ones. */
+export const addReuseOptions = (command: Command): Command =>
+  addSeedOptions(command)
+    .option('--fresh-layout', 'do not leave blobs where the ISO that is replaced has them')
+    .option(
+      '--cache <place>',
+      'share blobs with other builds, in a folder or in a repository (oci://REGISTRY/REPOSITORY)',
+    )
+    .addOption(
+      new Option(
+        '--cache-limit <size>',
+        'afterwards, leave at most so much in --cache (as in 200GiB)',
+      ).argParser(parseCacheSize('usage.cache-limit')),
+    )
+    .option('--checksum', 'compute the digest of the ISO even where an earlier one is cloned')
+    .option('--rehash', 'ignore what earlier builds wrote down of files: read and hash them again');
+
+/** Where commands that write an ISO find blobs before they ask the network. */
+export const addSeedOptions = (command: Command): Command =>
+  command
+    .option(
+      '--seed <source>',
+      'take blobs from an ISO (a file or https://), the root of a registry or an OCI layout; may be repeated',
+      (value: string, earlier: unknown) =>
+        addTo(value, Array.isArray(earlier) ? (earlier as readonly string[]) : []),
+    )
+    .option('--no-seed', 'take no blobs from the ISO that is replaced');
+
+/** Reads an option's value as a size. */
+export const parseCacheSize =
+  (code: string) =>
+  (text: string): number => {
+    if (/^\d+(?:\.\d+)? ?(?:[KMGT]i?B|B)$/.test(text)) return parseSize(text);
+    throw refuseOption(code, text, { expected: 'a size such as 200GiB' });
+  };
+
+/** Reads `--ignition-area`, which has the range of `build.ignitionArea`. */
+export function parseAreaSize(text: string): number {
+  const size = /^\d+(?:\.\d+)? ?(?:[KMGT]i?B|B)$/.test(text) ? parseSize(text) : 0;
+  if (isAreaSize(size)) return size;
+  throw refuseOption('usage.ignition-area', text, { expected: 'a size from 256KiB to 64MiB' });
+}
+
+export const DEFAULT_CONCURRENCY = 8;
+
+/** `--concurrency`, which has the range of `build.concurrency`. */
+export function createConcurrencyOption(): Option {
+  const { minimum: least, maximum: most } =
+    readSchema().properties?.['build']?.properties?.['concurrency'] ?? {};
+  if (least === undefined || most === undefined) throw new Error('the schema has no range');
+  return new Option(
+    '--concurrency <n>',
+    `extents poured at a time, ${least} to ${most} (default: 8)`,
+  ).argParser(parseWhole('usage.concurrency', [least, most]));
+}
+
+/** How commands without a configuration of their own are told of the way to registries. */
+export type AccessOptions = {
+  readonly config?: readonly string[];
+  readonly set?: readonly string[];
+  /** Milliseconds. */
+  readonly retryFor?: number;
+};
+
+export const addAccessOptions = (command: Command): Command =>
+  command
+    .option(
+      '--config <file>',
+      'take pull secret, CA and registries.conf of this configuration; later ones are laid over',
+      addTo,
+    )
+    .addOption(createSetOption())
+    .addOption(createRetryOption());
+
+/** How registries are reached: as a build would reach them, or with what the environment has. */
+export function readAccess(
+  options: AccessOptions,
+  host: CliHost,
+): ApplianceConfig | RegistryAccessOptions['config'] {
+  const { retryFor } = options;
+  const given = retryFor === undefined ? {} : { retryFor };
+  const config = readConfig(options, host);
+  if (config === undefined) return { build: { insecureRegistries: [], ...given } };
+  return { ...config, build: { ...config.build, ...given } };
+}
+
+/** @throws UsageError `usage.set` */
+export function readConfig(
+  { config, set }: AccessOptions,
+  host: CliHost,
+): ApplianceConfig | undefined {
+  const [first, ...overlays] = config ?? [];
+  if (first !== undefined) {
+    return loadConfig(readConfigFiles([first, ...overlays], { set }, host), { env: host.env });
+  }
+  if (set === undefined) return undefined;
+  throw new UsageError('usage.set', '--set has no configuration to be laid over', {
+    hint: 'name a file with --config',
+  });
+}
+
+/** Does something with registries, and closes all connections in any case. */
+export async function useAccess<Result>(
+  options: AccessOptions,
+  host: CliHost & { readonly emit: EventListener },
+  work: (client: WritingClient) => Promise<Result>,
+): Promise<Result> {
+  const { emit } = host;
+  const config = readAccess(options, host);
+  const { client, http } = await openRegistryAccess({ ...placesOf(host), config, emit });
+  try {
+    return await work(client);
+  } finally {
+    await http.close();
+  }
+}
+
+/** Of commands that use or write a lock. */
+export type LockOptions = {
+  readonly lock?: boolean;
+  readonly locked?: boolean;
+  readonly lockFile?: string;
+  /** `file:PATH` or `env:NAME`. */
+  readonly lockKey?: string;
+  /** Whether an ISO is compared: without `locked` no lock is read, and one without its secrets will do. */
+  readonly compares?: boolean;
+};
+
+const createLockFileOption = (): Option =>
+  new Option('--lock-file <file>', `the lock (default: ${LOCK_NAME} beside the configuration)`);
+
+export const createLockKeyOption = (): Option =>
+  new Option(
+    '--lock-key <source>',
+    'file:PATH or env:NAME: what was drawn at random is in the lock, encrypted with this',
+  );
+
+/** Of commands that build. */
+export const addLockOptions = (command: Command): Command =>
+  addLockFileOptions(
+    command
+      .option('--lock', 'also write the lock; where it is there already, it is written in any case')
+      .addOption(
+        new Option('--locked', 'take exactly what the lock has, and resolve nothing').conflicts([
+          'lock',
+          'plan',
+          'freshLayout',
+        ]),
+      ),
+  );
+
+/** Of commands that write a lock and no ISO. */
+export const addLockFileOptions = (command: Command): Command =>
+  command.addOption(createLockFileOption()).addOption(createLockKeyOption());
+
+/** Options in front of another product are not that product's: a lock must not be lost without a word. */
+export function refuseLockInFront(command: Command, product: Command): void {
+  const { lock, locked, lockFile, lockKey } = command.opts<LockOptions>();
+  const given = { '--lock': lock, '--locked': locked, '--lock-file': lockFile };
+  const all = Object.entries({ ...given, '--lock-key': lockKey });
+  const [name] = all.find(([, value]) => value !== undefined && value !== false) ?? [];
+  if (name === undefined) return;
+  throw new UsageError('usage.other-product', `${name} stands in front of ${product.name()}`, {
+    expected: `${product.name()} ${name}`,
+    found: `${name} ${product.name()}`,
+    hint: `put ${name} behind the name of the product`,
+  });
+}
+
+/** What a run takes from its lock, or writes to it. */
+export type Locking = { readonly lock?: LockUse; readonly saved?: SavedPlan };
+
+/** A lock that is only read must survive the build. */
+export const listLockInputs = ({ lock, saved }: Locking): readonly (string | undefined)[] =>
+  saved ? [lock?.path] : [];
+
+/**
+ * The lock beside the first file of the configuration; undefined where nothing is there and none is asked for.
+ *
+ * @throws ConfigError `lock.missing`, `lock.other-product`; what `readLock` and `readLockSecrets` throw
+ */
+export function readLockUse(
+  options: LockOptions,
+  { product, config }: { readonly product: string; readonly config: ConfigInput },
+  host: CliHost,
+): Locking {
+  const { lock: isWritten = false, locked: isLocked = false, lockFile } = options;
+  if (!isLocked && options.compares) return {};
+  const path = findLockPath(options, config, host);
+  const held = readLock(path);
+  if (held) {
+    const isNamed = isWritten || isLocked || lockFile !== undefined;
+    return takeLock(withSecrets({ path, isLocked, held }, options, host), {
+      held,
+      product,
+      isNamed,
+    });
+  }
+  if (isLocked) throw noLock(path);
+  return isWritten ? { lock: withSecrets({ path, isLocked }, options, host) } : {};
+}
+
+const findLockPath = (
+  { lockFile }: LockOptions,
+  { files }: ConfigInput,
+  { cwd }: CliHost,
+): string => resolve(cwd, lockFile ?? join(dirname(files[0].path), LOCK_NAME));
+
+const noLock = (path: string): ConfigError =>
+  new ConfigError('lock.missing', `lock "${path}" does not exist`, {
+    hint: 'write it with "sealift lock", or name another file with --lock-file',
+  });
+
+/** The lock of another product that nobody asked for is left alone. */
+function takeLock(
+  lock: LockUse,
+  given: { readonly held: Lock; readonly product: string; readonly isNamed: boolean },
+): Locking {
+  const { held, product, isNamed } = given;
+  if (held.product === product) {
+    return { lock, ...(lock.isLocked && { saved: toSavedPlan(held) }) };
+  }
+  if (!isNamed) return {};
+  throw new ConfigError('lock.other-product', `"${lock.path}" is the lock of another product`, {
+    expected: product,
+    found: held.product,
+    hint: 'name another file with --lock-file',
+  });
+}
+
+function withSecrets(
+  use: LockUse,
+  { compares = false, lockKey }: LockOptions,
+  host: CliHost,
+): LockUse {
+  const { path, held } = use;
+  const key = lockKey === undefined ? undefined : readLockKey(lockKey, host);
+  const isSealed = key && held?.secrets !== undefined;
+  const secrets = isSealed ? unsealSecrets(held.secrets, key, path) : readLockSecrets(path);
+  const drawsAgain = compares && secrets === undefined;
+  return { ...use, drawsAgain, ...withoutUndefined({ secrets, key }) };
+}
+
+/** Characters: shorter ones are found by trying. */
+const SHORTEST_KEY = 16;
+
+/** @throws UsageError `usage.lock-key` */
+function readLockKey(source: string, { cwd, env }: CliHost): Secret {
+  if (!isReference(source)) throw wrongKey('is not file:PATH or env:NAME', 'file:PATH or env:NAME');
+  const reading = readSecretSource(source, { directory: cwd, env });
+  if (reading.kind !== 'value') throw wrongKey(`${source}: ${reading.problem}`, 'a key');
+  const { value } = reading;
+  if (value.length >= SHORTEST_KEY) {
+    rememberSecret(value);
+    return new Secret(value);
+  }
+  throw wrongKey(`${source} has ${value.length} characters`, `at least ${SHORTEST_KEY}`);
+}
+
+const wrongKey = (problem: string, expected: string): UsageError =>
+  new UsageError('usage.lock-key', `--lock-key ${problem}`, {
+    expected,
+    hint: 'make one with "openssl rand -hex 32", and name it as file:PATH or env:NAME',
+  });

@@ -1,0 +1,103 @@
+import { formatNames } from '../base/errors.ts';
+import { groupBy } from '../base/lists.ts';
+import { formatSize } from '../base/text/words.ts';
+import type { DescribedOutput } from '../outputs/file.ts';
+import { isObjectOutput } from '../outputs/output.ts';
+import type { DescribedSignature } from '../stages/1-resolve/verify-release.ts';
+import type { ImagePolicyCheck } from '../stages/2-select/check-image-policy.ts';
+import type { PourReport } from '../stages/5-pour/pour.ts';
+import type { CliHost } from './host.ts';
+import type { Verified } from './medium/verify.ts';
+import { formatPath } from './terminal/output.ts';
+
+const MOST_NAMED = 5;
+
+/** What nodes say to the images: one line where they pull them all, else one for each reason as well. */
+export function formatImagePolicy(
+  { policies, unchecked, isDisabled, images, refused }: ImagePolicyCheck,
+  label: string,
+): readonly string[] {
+  const indent = ' '.repeat(label.length);
+  const names = policies.join(', ');
+  const left = unchecked.map((name) => `${name} was not checked: it does not ask for one key`);
+  const [first, ...more] = [
+    ...(policies.length === 0 ? [] : [summarize(names, { isDisabled, images, refused })]),
+    ...formatReasons(refused),
+    ...left,
+  ];
+  return first === undefined ? [] : [`${label}${first}`, ...more.map((line) => `${indent}${line}`)];
+}
+
+function summarize(
+  names: string,
+  { isDisabled, images, refused }: Pick<ImagePolicyCheck, 'isDisabled' | 'images' | 'refused'>,
+): string {
+  if (isDisabled) return `${names} is switched off on this medium: nodes pull unsigned images`;
+  if (images === 0) return `${names} is for no image of this medium`;
+  if (refused.length === 0) return `${names} accepts all ${images} images that it is for`;
+  return `${names}: nodes refuse ${refused.length} of ${images} images at first boot`;
+}
+
+/** `etcd, cli and 3 more: it has no signature`. */
+function formatReasons(refused: ImagePolicyCheck['refused']): readonly string[] {
+  return [...groupBy(refused, ({ problem }) => problem)].map(([problem, all]) => {
+    const names = [...new Set(all.map(({ name }) => name))];
+    return `${formatNames(names, MOST_NAMED)}: ${problem}`;
+  });
+}
+
+/** One line for each release: who signed it and as what, or that nobody did. */
+export const formatSignatures = (
+  signatures: readonly DescribedSignature[],
+  label: string,
+): readonly string[] =>
+  signatures.map((one) =>
+    one.status === 'verified'
+      ? `${label}${one.version} is ${one.identity}, by key ${one.key}`
+      : `${label}${one.version} is unsigned: ${one.problem}`,
+  );
+
+/** What was moved for an ISO, and what was there already. */
+export function formatBytes({ copiedByServer, ...bytes }: PourReport['bytes']): string {
+  const { fetched, copied, reused, written } = bytes;
+  const moved = `${formatSize(fetched)} fetched, ${formatSize(copied)} copied, ${formatSize(reused)} reused`;
+  return copiedByServer === undefined
+    ? `  bytes     ${moved}, ${formatSize(written)} written`
+    : `  bytes     ${moved}, ${formatSize(written)} sent, ${formatSize(copiedByServer)} copied by the service`;
+}
+
+type Checksum = Pick<PourReport, 'digest' | 'noChecksum'>;
+
+/** The checksum of the whole ISO, or why there is none. */
+export const formatChecksum = ({ digest, noChecksum = 'not known' }: Checksum): string =>
+  `  sha256    ${digest === undefined ? `none: ${noChecksum}` : digest.slice('sha256:'.length)}`;
+
+/** As a person in the working directory names it. */
+export const formatOutput = (output: string, { cwd }: Pick<CliHost, 'cwd'>): string =>
+  isObjectOutput(output) ? output : formatPath(output, { cwd });
+
+/** What `--verify` found, where it was given. */
+export const formatVerified = ({ verified }: Verified): readonly string[] =>
+  verified
+    ? [
+        `  verified  ${verified.extents} extents, ${formatSize(verified.bytes)}, ${verified.images} images`,
+      ]
+    : [];
+
+export const warnOfTls = (hosts: readonly string[], label: string): readonly string[] =>
+  hosts.map(
+    (host) =>
+      `${label}TLS of ${host} was not verified, and passwords were sent to it without encryption`,
+  );
+
+/** What tells of the ISO. */
+export const formatFiles = (
+  { device, digest }: DescribedOutput & Checksum,
+  output: string,
+): readonly string[] =>
+  device
+    ? [
+        `  device    ${device.serial || 'no serial number'}; all that was written was read from it again`,
+        `  report    ${device.report}`,
+      ]
+    : [`  report    ${output}.report.json${digest === undefined ? '' : `, ${output}.sha256`}`];

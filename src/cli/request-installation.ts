@@ -1,0 +1,265 @@
+import { dirname, join, resolve } from 'node:path';
+import { digestFromHex, type Digest } from '../base/digest.ts';
+import { hasFile } from '../base/disk/files.ts';
+import { ConfigError, UsageError, type DocumentProblem } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { readConfigFiles } from '../config/load.ts';
+import { findNmstate } from '../nmstate/tool.ts';
+import { listUnusableEntries } from '../registry/client/credentials.ts';
+import { readPostScript, readInstallationConfig } from '../sites/installation.ts';
+import { checkInstallation } from '../stages/installation-iso.ts';
+import type { InstallationIsoRequest } from '../stages/request.ts';
+import type { CliHost } from './host.ts';
+import { DEFAULT_CONCURRENCY, listLockInputs, readLockUse, type LockOptions } from './options.ts';
+import {
+  readGraphUrl,
+  readEpoch,
+  readIsoPlace,
+  readSignatureGate,
+  readSaved,
+  type BuildOptions,
+} from './request.ts';
+
+export const INSTALLATION_OUTPUT = 'rhcos-ibi.iso';
+
+export type InstallationRequestOptions = BuildOptions &
+  LockOptions & {
+    readonly baseIso?: string;
+    readonly coreosStream?: string;
+    readonly release?: string;
+    readonly embedSeed?: boolean;
+    readonly embedRelease?: boolean;
+    readonly embedPrecached?: boolean;
+    readonly embedImage?: readonly string[];
+    readonly registryImage?: string;
+    readonly registriesConf?: string;
+    readonly caBundle?: string;
+    readonly insecureRegistry?: readonly string[];
+  };
+
+/** Everything an installation ISO is made from, out of the command line and the configuration's folder. */
+export async function readInstallationRequest(
+  path: string,
+  given: InstallationRequestOptions,
+  host: CliHost,
+): Promise<InstallationIsoRequest> {
+  const options = withOverride(given, host.env[OVERRIDE]);
+  checkUsage(options);
+  const { release } = options;
+  const base = readBase(options, host);
+  const file = resolve(host.cwd, path);
+  const epoch = readEpoch(host.env);
+  const graphUrl = readGraphUrl(host.env);
+  const saved = readSaved(options, 'installation-iso', host);
+  const input = readConfigFiles([path], {}, host);
+  const locking = readLockUse(options, { product: 'installation-iso', config: input }, host);
+  const { config, postScript, notes } = await readInstallation(file, path, host);
+  return {
+    config,
+    notes: [...noteOverride(given, options), ...notes.map(formatNote)],
+    ...readIsoPlace(
+      { ...options, output: options.output ?? INSTALLATION_OUTPUT },
+      {
+        config: input,
+        inputs: [
+          join(dirname(file), 'post.sh'),
+          options.plan,
+          ...listFiles(options),
+          ...listLockInputs(locking),
+        ],
+      },
+      host,
+    ),
+    configuration: file,
+    elsewhere: [config.installationDisk],
+    lanes: options.concurrency ?? DEFAULT_CONCURRENCY,
+    embed: readEmbed(options),
+    signatures: readSignatureGate(options, host),
+    build: await readAccess(options, host),
+    ...(base && 'streamUrl' in base && { streamUrl: base.streamUrl }),
+    ...withoutUndefined({ base, release, postScript, epoch, graphUrl, saved }),
+    ...locking,
+  };
+}
+
+/** openshift-install takes its live ISO from this address, where it is set. */
+const OVERRIDE = 'OPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE';
+
+function withOverride(
+  options: InstallationRequestOptions,
+  baseIso: string | undefined,
+): InstallationRequestOptions {
+  const { baseIso: given, coreosStream, release } = options;
+  const isNamed = [given, coreosStream, release].some((option) => option !== undefined);
+  return isNamed || baseIso === undefined || baseIso === '' ? options : { ...options, baseIso };
+}
+
+/** A variable that was exported long ago is easily forgotten. */
+const noteOverride = (
+  given: InstallationRequestOptions,
+  { baseIso }: InstallationRequestOptions,
+): readonly string[] =>
+  given.baseIso === baseIso ? [] : [`the live ISO is the one that ${OVERRIDE} names`];
+
+type Installation = Pick<InstallationIsoRequest, 'config' | 'postScript'> & {
+  readonly notes: readonly (DocumentProblem | string)[];
+};
+
+/**
+ * A configuration with what lies beside it, by every rule that needs no network: `validate` and every
+ * command that builds or plans read it here.
+ *
+ * @throws ConfigProblems; ConfigError `config.missing`, `installation.override`,
+ * `installation.post-script`
+ */
+export async function readInstallation(
+  file: string,
+  shownAs: string,
+  host: CliHost,
+): Promise<Installation> {
+  const postScript = await readPostScript(file);
+  const { config, notes } = await readConfig(file, shownAs, host);
+  const installation = { config, ...(postScript && { postScript }) };
+  checkInstallation(installation);
+  const entries = listUnusableEntries(config.pullSecret.reveal()).map(
+    ({ key, reason }) => `pullSecret entry ${key} cannot be used: ${reason}`,
+  );
+  return { ...installation, notes: [...notes, ...entries] };
+}
+
+const formatNote = (note: DocumentProblem | string): string =>
+  typeof note === 'string'
+    ? note
+    : `${note.file}:${note.line}: ${note.path}: ${note.problem}; ${note.hint ?? ''}`;
+
+async function readConfig(
+  file: string,
+  shownAs: string,
+  host: CliHost,
+): Promise<Pick<Installation, 'config' | 'notes'>> {
+  const notes: (DocumentProblem | string)[] = [];
+  const warn = (warning: DocumentProblem): void => void notes.push(warning);
+  const nmstate = await findNmstate(host);
+  const judgeNetwork = async (text: string): Promise<string | undefined> => {
+    if (nmstate) return nmstate.ask(text, host.signal);
+    notes.push(
+      'nmstatectl is not installed: networkConfig was checked, but nmstate did not see it',
+    );
+    return undefined;
+  };
+  return {
+    config: await readInstallationConfig(file, { shownAs, env: host.env, judgeNetwork, warn }),
+    notes,
+  };
+}
+
+function checkUsage(options: InstallationRequestOptions): void {
+  const { release, embedRelease } = options;
+  if (embedRelease === true && release === undefined) {
+    throw new UsageError('usage.no-release', '--embed-release carries the images of no release', {
+      hint: 'name the release of the seed with --release',
+    });
+  }
+  checkBases(options);
+}
+
+/** Beside another base, a release is there for the images that are carried. */
+function checkBases(options: InstallationRequestOptions): void {
+  const { baseIso, coreosStream, release } = options;
+  const bases = [
+    ...(baseIso === undefined ? [] : ['--base-iso']),
+    ...(coreosStream === undefined ? [] : ['--coreos-stream']),
+    ...(release === undefined ? [] : ['--release']),
+  ];
+  if (bases.length === 0) {
+    throw new UsageError('usage.no-base', 'no CoreOS live ISO is named', {
+      hint: 'name one with --base-iso, a release with --release, or --coreos-stream',
+    });
+  }
+  if (bases.length === 1 || (bases.length === 2 && bases[1] === '--release' && isCarrying(options)))
+    return;
+  throw new UsageError('usage.two-bases', `${bases.join(' and ')} each name a live ISO`, {
+    hint: 'leave all but one of them out',
+  });
+}
+
+const listFiles = (options: InstallationRequestOptions): readonly (string | undefined)[] => {
+  const { baseIso, coreosStream, registriesConf, caBundle, signatures, signatureKeys } = options;
+  return [baseIso, coreosStream, registriesConf, caBundle, signatures, signatureKeys];
+};
+
+const isCarrying = (options: InstallationRequestOptions): boolean =>
+  [options.embedSeed, options.embedRelease, options.embedPrecached].includes(true) ||
+  options.embedImage !== undefined;
+
+const readEmbed = ({
+  embedSeed = false,
+  embedRelease = false,
+  embedPrecached = false,
+  embedImage = [],
+  registryImage,
+}: InstallationRequestOptions): InstallationIsoRequest['embed'] => ({
+  seed: embedSeed,
+  release: embedRelease,
+  precached: embedPrecached,
+  images: embedImage,
+  ...withoutUndefined({ registryImage }),
+});
+
+async function readAccess(
+  { caBundle, registriesConf, retryFor, insecureRegistry = [] }: InstallationRequestOptions,
+  { cwd }: CliHost,
+): Promise<InstallationIsoRequest['build']> {
+  if (caBundle !== undefined && !(await hasFile(resolve(cwd, caBundle)))) {
+    throw new ConfigError('input.missing', `--ca-bundle "${caBundle}" does not exist`, {
+      hint: 'name a file with certificates in PEM',
+    });
+  }
+  return {
+    insecureRegistries: insecureRegistry,
+    ...withoutUndefined({ retryFor }),
+    ...(caBundle !== undefined && { caBundle: resolve(cwd, caBundle) }),
+    ...(registriesConf !== undefined && { registriesConf: resolve(cwd, registriesConf) }),
+  };
+}
+
+function readBase(
+  { baseIso, coreosStream }: InstallationRequestOptions,
+  { cwd }: CliHost,
+): InstallationIsoRequest['base'] {
+  if (baseIso !== undefined) {
+    return isAddress(baseIso) ? readAddress(baseIso) : { file: resolve(cwd, baseIso) };
+  }
+  if (coreosStream === undefined) return undefined;
+  if (!isAddress(coreosStream)) return { streamFile: resolve(cwd, coreosStream) };
+  const url = URL.canParse(coreosStream) ? new URL(coreosStream) : undefined;
+  if (url?.protocol === 'https:') return { streamUrl: url.href };
+  throw new UsageError(
+    'usage.coreos-stream',
+    'the address of the CoreOS stream cannot be trusted',
+    {
+      expected: 'https://HOST/PATH',
+      found: url?.protocol ?? 'no address',
+      hint: 'give its https address, or a file',
+    },
+  );
+}
+
+const isAddress = (text: string): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
+
+/** `?sha256=` is ours and not sent; any other query stays. */
+function readAddress(text: string): { readonly url: string; readonly sha256: Digest } {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== 'https:') throw untrusted(url?.protocol ?? 'no address');
+  const hex = url.searchParams.get('sha256')?.toLowerCase() ?? '';
+  if (!/^[0-9a-f]{64}$/.test(hex)) throw untrusted(`sha256=${hex}`);
+  url.searchParams.delete('sha256');
+  return { url: url.href, sha256: digestFromHex(hex) };
+}
+
+const untrusted = (found: string): UsageError =>
+  new UsageError('usage.base-iso', 'the address of the live ISO cannot be trusted', {
+    expected: 'https://HOST/PATH?sha256= and 64 hex digits',
+    found,
+    hint: 'add the sha256 that its publisher names',
+  });

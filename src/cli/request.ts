@@ -1,0 +1,444 @@
+import type { Command } from 'commander';
+import { resolve, dirname, join } from 'node:path';
+import { digestFromHex } from '../base/digest.ts';
+import { findDevice } from '../base/disk/block-device.ts';
+import { readInputFile } from '../base/disk/files.ts';
+import { UsageError, ConfigError } from '../base/errors.ts';
+import { isLoopbackHost, readUserInfo } from '../base/http/address.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { formatS3Address, parseS3Address } from '../base/s3/object.ts';
+import { redactUrl } from '../base/text/redact.ts';
+import type { BuildSettings, ApplianceConfig } from '../config/appliance-config.ts';
+import {
+  type ConfigInput,
+  listNamedPaths,
+  loadConfig,
+  readConfigFiles,
+  type ConfigNames,
+} from '../config/load.ts';
+import type { IsoReuse } from '../media/seeds.ts';
+import { addProfiles } from '../nmstate/tool.ts';
+import { parseResources, readHostNetworks } from '../openshift/agent/resources.ts';
+import type { HostNetwork } from '../openshift/agent/values.ts';
+import { readOverrides } from '../openshift/installer/overrides.ts';
+import { readUserManifests } from '../openshift/node/manifests.ts';
+import type { GivenBaseIso } from '../openshift/release/base-iso.ts';
+import { IMAGE_POLICY_VARIABLE } from '../openshift/release/image-policy.ts';
+import { parseGraphUrl } from '../openshift/release/update-graph.ts';
+import { isVersion } from '../openshift/release/version.ts';
+import { standInFor } from '../outputs/device.ts';
+import type { IsoPlace } from '../outputs/file.ts';
+import {
+  parseRepositoryAddress,
+  parseTaggedAddress,
+  isArtifactOutput,
+  isObjectOutput,
+} from '../outputs/output.ts';
+import { isElsewhere } from '../outputs/read/open.ts';
+import { listAuthFiles } from '../registry/client/credentials.ts';
+import { formatReference } from '../registry/reference.ts';
+import type { SignatureGate } from '../stages/1-resolve/verify-release.ts';
+import {
+  type LiveIsoRequest,
+  type UpgradeIsoRequest,
+  UPGRADE_ISO_RULES,
+} from '../stages/request.ts';
+import { readSavedPlan, type SavedPlan, heldBy } from '../stages/resolved/use.ts';
+import { LIVE_ISO_RULES } from '../stages/rules.ts';
+import type { CliHost } from './host.ts';
+import { listLockInputs, readLockUse, type LockOptions, refuseOption } from './options.ts';
+
+type SignatureOptions = {
+  readonly signatures?: string;
+  readonly signatureUrl?: string;
+  readonly signatureKeys?: string;
+  readonly allowUnsigned?: boolean;
+};
+
+/** How the signature of a release is found and judged, for all media that are made from one. */
+export const addSignatureOptions = (command: Command): Command =>
+  command
+    .option(
+      '--signatures <path>',
+      'release signatures: a folder sha256=HEX/signature-N, or a file with ConfigMaps',
+    )
+    .option(
+      '--signature-url <url>',
+      'signature store to ask before the public ones (default: OCP_SIGNATURE_URL)',
+    )
+    .option(
+      '--signature-keys <file>',
+      'public keys that sign releases (default: OCP_SIGNATURE_VERIFICATION_PK, or those of Red Hat)',
+    )
+    .option('--allow-unsigned', 'accept a nightly or CI build without a signature');
+
+/**
+ * The command line wins over the configuration, and that over the environment.
+ *
+ * @throws UsageError `usage.signature-url`
+ */
+export function readSignatureGate(
+  options: SignatureOptions,
+  { cwd, env }: Pick<CliHost, 'cwd' | 'env'>,
+  build: Pick<BuildSettings, 'signatures' | 'signatureKeys' | 'allowUnsigned'> = {
+    allowUnsigned: false,
+  },
+): SignatureGate {
+  const fromHere = (path: string | undefined): string | undefined =>
+    path === undefined || path === '' ? undefined : resolve(cwd, path);
+  const files = fromHere(options.signatures) ?? build.signatures;
+  const keys =
+    fromHere(options.signatureKeys) ??
+    build.signatureKeys ??
+    fromHere(env['OCP_SIGNATURE_VERIFICATION_PK']);
+  const store = readStore(options.signatureUrl ?? env['OCP_SIGNATURE_URL']);
+  return {
+    ...withoutUndefined({ files, keys, store }),
+    allowUnsigned: options.allowUnsigned ?? build.allowUnsigned,
+  };
+}
+
+function readStore(text = ''): string | undefined {
+  if (text === '') return undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url) refuseClearPassword(url);
+  if (url && /^https?:$/.test(url.protocol)) return text;
+  throw new UsageError('usage.signature-url', 'the signature store is not an address', {
+    expected: 'https://HOST/PATH/',
+    found: url ? redactUrl(url) : 'no address',
+    hint: 'correct --signature-url or OCP_SIGNATURE_URL',
+  });
+}
+
+function refuseClearPassword(url: URL): void {
+  const isSecret = readUserInfo(url) !== undefined;
+  if (!isSecret || url.protocol === 'https:' || isLoopbackHost(url.hostname)) return;
+  throw new UsageError(
+    'usage.signature-url',
+    'the password of the signature store would be sent without encryption',
+    { expected: 'https://', found: redactUrl(url), hint: 'name the store with https://' },
+  );
+}
+
+/** What the commands that plan or build an ISO have in common. */
+export type BuildOptions = SignatureOptions & {
+  readonly output?: string;
+  readonly workDir?: string;
+  readonly force?: boolean;
+  readonly freshLayout?: boolean;
+  readonly rehash?: boolean;
+  readonly checksum?: boolean;
+  readonly cache?: string;
+  /** What `--seed` names; false: `--no-seed`. */
+  readonly seed?: readonly string[] | boolean;
+  /** File with a saved plan, or the report of an earlier build. */
+  readonly plan?: string;
+  /** `PATH=VALUE`, over the configuration. */
+  readonly set?: readonly string[];
+  readonly concurrency?: number;
+  /** Milliseconds. */
+  readonly retryFor?: number;
+};
+
+/** @throws what `readSavedPlan` throws */
+export const readSaved = (
+  { plan }: BuildOptions,
+  product: string,
+  { cwd }: CliHost,
+): SavedPlan | undefined =>
+  plan === undefined ? undefined : readSavedPlan(resolve(cwd, plan), product);
+
+type ReuseOptions = Pick<BuildOptions, 'freshLayout' | 'rehash' | 'cache' | 'seed'>;
+
+/** A folder, or a repository. */
+const resolveCache = (cwd: string, cache: string): string =>
+  isArtifactOutput(cache)
+    ? `oci://${formatReference(parseRepositoryAddress(cache))}`
+    : resolve(cwd, cache);
+
+function readReuse(
+  { freshLayout = false, rehash = false, cache, seed = true }: ReuseOptions,
+  output: string,
+  cwd: string,
+): IsoReuse {
+  const named = typeof seed === 'boolean' ? [] : seed;
+  return {
+    seeds: named.map((path) => (isElsewhere(path) ? path : resolve(cwd, path))),
+    replaced: output,
+    takesBlobs: seed !== false,
+    ...(cache !== undefined && { cache: resolveCache(cwd, cache) }),
+    keepsPlaces: !freshLayout,
+    trustsRecords: !rehash,
+  };
+}
+
+/**
+ * Where an ISO goes, and what must survive it.
+ *
+ * @param inputs of the command line, besides the configuration and what that names; undefined: none
+ * @throws UsageError `usage.no-stream`, `usage.empty-path`, `output.not-a-file`, `object-store.address`
+ */
+export function readIsoPlace(
+  {
+    output: given,
+    workDir,
+    force = false,
+    checksum = false,
+    ...reuse
+  }: Pick<BuildOptions, 'workDir' | 'force' | 'checksum'> &
+    ReuseOptions & { readonly output: string },
+  from: { readonly config: ConfigInput; readonly inputs: readonly (string | undefined)[] },
+  { cwd, env }: CliHost,
+): IsoPlace {
+  const named = resolveOutput(cwd, given);
+  const device = findDevice(named);
+  const beside = device || isObjectOutput(named) ? cwd : dirname(named);
+  const place = resolve(cwd, workDir ?? join(beside, '.sealift'));
+  const output = device ? standInFor(device, place) : named;
+  const { config, inputs } = from;
+  const reuses = readReuse(reuse, output, cwd);
+  return {
+    output,
+    ...withoutUndefined({ device }),
+    force,
+    checksum,
+    reuses,
+    workDir: place,
+    inputs: [
+      ...config.files.map(({ path }) => path),
+      ...reuses.seeds.filter((path) => path !== output && !isElsewhere(path)),
+      ...inputs.flatMap((path) => (path === undefined ? [] : [resolve(cwd, path)])),
+      ...config.files.flatMap(({ path, text }) => listNamedPaths(text, dirname(path))),
+      ...config.settings.flatMap((text) => listNamedPaths(text.replace(/^[^=]*=/, ''), cwd)),
+      ...listAuthFiles(env).map((path) => resolve(cwd, path)),
+    ],
+  };
+}
+
+/** Of what the digests of its tags are stored under. */
+export const identifyConfig = ({ files }: ConfigInput): string =>
+  files.map(({ path }) => path).join('\n');
+
+function resolveOutput(cwd: string, output: string): string {
+  if (isArtifactOutput(output)) return `oci://${formatReference(parseTaggedAddress(output))}`;
+  if (isObjectOutput(output)) return formatS3Address(parseS3Address(output));
+  if (output === '-') {
+    throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
+      hint: 'name a file with --output; it is written out of order and resumable',
+    });
+  }
+  if (output === '') {
+    throw new UsageError('usage.empty-path', '--output is empty', { hint: 'name a file' });
+  }
+  if (!/(?:^|\/)\.{0,2}$/.test(output)) return resolve(cwd, output);
+  throw new UsageError('output.not-a-file', `--output "${output}" names a directory`, {
+    expected: 'the name of a file',
+    found: output,
+    hint: `name a file in it, such as ${join(output, 'medium.iso')}`,
+  });
+}
+
+/**
+ * SOURCE_DATE_EPOCH, seconds since 1970; undefined where it is not set.
+ * reproducible-builds.org/specs/source-date-epoch: whole seconds, in decimal.
+ *
+ * @throws ConfigError `env.source-date-epoch`
+ */
+export function readEpoch(env: NodeJS.ProcessEnv): number | undefined {
+  const text = env['SOURCE_DATE_EPOCH'];
+  if (text === undefined || text === '') return undefined;
+  if (/^\d{1,10}$/.test(text)) return Number(text);
+  throw new ConfigError(
+    'env.source-date-epoch',
+    `SOURCE_DATE_EPOCH is "${text}", not whole seconds of at most ten digits`,
+  );
+}
+
+/**
+ * UPDATE_URL_OVERRIDE, as openshift-install knows it; undefined where it is not set.
+ *
+ * @throws ConfigError `graph.url-malformed`
+ */
+export function readGraphUrl(env: NodeJS.ProcessEnv): string | undefined {
+  const text = env['UPDATE_URL_OVERRIDE'];
+  if (text === undefined || text === '') return undefined;
+  parseGraphUrl(text);
+  return text;
+}
+
+export type LiveIsoOptions = BuildOptions &
+  LockOptions & {
+    readonly ignition?: 'installer' | 'embedded';
+    /** Bytes. */
+    readonly ignitionArea?: number;
+    readonly baseIso?: string;
+  };
+
+const DEFAULT_OUTPUT = 'appliance.iso';
+
+/** Everything a live ISO is made from, out of the command line, the configuration and its folder. */
+export async function readLiveIsoRequest(
+  names: ConfigNames,
+  options: LiveIsoOptions,
+  host: CliHost,
+): Promise<LiveIsoRequest> {
+  const input = readConfigFiles(names, options, host);
+  const file = input.files[0].path;
+  const config = loadConfig(input, { env: host.env, rules: LIVE_ISO_RULES });
+  const { mirrorPath } = config;
+  const { epoch, graphUrl, manifests } = readSurroundings(file, host);
+  const disableImagePolicy = wishOfImagePolicy(config, host);
+  const baseIso = findBaseIso(config, options, host);
+  const ignition = options.ignition ?? config.build.ignition ?? 'installer';
+  const hosts = ignition === 'installer' ? await readHosts(config, host) : undefined;
+  const saved = readSaved(options, 'live-iso', host);
+  const locking = readLockUse(options, { product: 'live-iso', config: input }, host);
+  const signatures = readSignatureGate(options, host, config.build);
+  return {
+    config: withBuild(config, options),
+    manifests,
+    overrides: readOverrides(dirname(file)),
+    signatures,
+    ...readIsoPlace(
+      { ...options, output: options.output ?? DEFAULT_OUTPUT },
+      {
+        config: input,
+        inputs: [
+          options.baseIso,
+          options.plan,
+          ...listFolders(dirname(file)),
+          mirrorPath,
+          signatures.files,
+          signatures.keys,
+          ...listLockInputs(locking),
+        ],
+      },
+      host,
+    ),
+    configuration: identifyConfig(input),
+    ignition,
+    ...withoutEmpty({ hosts, baseIso, graphUrl, epoch, saved, disableImagePolicy }),
+    ...locking,
+  };
+}
+
+/** Beside the configuration, what is read without being named in it. */
+const listFolders = (directory: string): readonly string[] =>
+  ['openshift', 'mirror', 'cluster-manifests'].map((name) => join(directory, name));
+
+/**
+ * What a build reads beside its configuration file, and refuses before it asks the network.
+ *
+ * @throws ConfigError `env.source-date-epoch`, `graph.url-malformed`, `manifest.malformed`,
+ * `manifest.duplicate`, `manifest.unreadable`, `manifest.too-large`
+ */
+export function readSurroundings(
+  file: string,
+  { env }: CliHost,
+): Pick<LiveIsoRequest, 'epoch' | 'graphUrl' | 'manifests'> {
+  const graphUrl = readGraphUrl(env);
+  const epoch = readEpoch(env);
+  const manifests = readUserManifests(dirname(file));
+  return { manifests, ...withoutEmpty({ epoch, graphUrl }) };
+}
+
+/** Optional members are absent, never undefined. */
+export function withoutEmpty<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
+  const entries = Object.entries(object).filter(([, value]) => value !== undefined && value !== '');
+  return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
+}
+
+/** The configuration wins over the environment. Any text in the variable counts, as for the installer. */
+function wishOfImagePolicy({ build }: ApplianceConfig, { env }: CliHost): boolean | undefined {
+  const variable = env[IMAGE_POLICY_VARIABLE] ?? '';
+  return build.disableImagePolicy ?? (variable === '' ? undefined : true);
+}
+
+/** Of NMStateConfigs, with the profiles that only nmstate makes. */
+async function readHosts(
+  { build }: ApplianceConfig,
+  host: CliHost,
+): Promise<readonly HostNetwork[] | undefined> {
+  if (build.nmstate === undefined) return undefined;
+  const text = readInputFile(build.nmstate, { domain: 'nmstate' }).toString('utf8');
+  if (text.trim() === '') return undefined;
+  return addProfiles(readHostNetworks(parseResources(text, 'build.nmstate')), host);
+}
+
+/** What the command line says wins. */
+export function withBuild(
+  config: ApplianceConfig,
+  options: Pick<LiveIsoOptions, 'concurrency' | 'retryFor' | 'ignitionArea'>,
+): ApplianceConfig {
+  const { concurrency, retryFor, ignitionArea } = options;
+  const given = withoutUndefined({ concurrency, retryFor, ignitionArea });
+  return { ...config, build: { ...config.build, ...given } };
+}
+
+function findBaseIso(
+  { build }: ApplianceConfig,
+  options: LiveIsoOptions,
+  host: CliHost,
+): GivenBaseIso | undefined {
+  if (options.baseIso !== undefined) return { file: resolve(host.cwd, options.baseIso) };
+  if (build.baseIso === undefined) return undefined;
+  if (!/^https?:/.test(build.baseIso)) return { file: build.baseIso };
+  const { baseIsoSha256 } = build;
+  return {
+    url: build.baseIso,
+    ...(baseIsoSha256 !== undefined && { sha256: digestFromHex(baseIsoSha256) }),
+  };
+}
+
+export const UPGRADE_OUTPUT = 'upgrade.iso';
+
+export type UpgradeRequestOptions = BuildOptions &
+  LockOptions & {
+    readonly from?: string;
+    readonly machineConfig?: boolean;
+    readonly prepareHosts?: boolean;
+  };
+
+/** Everything an upgrade ISO is made from, out of the command line and the configuration. */
+export function readUpgradeRequest(
+  names: ConfigNames,
+  options: UpgradeRequestOptions,
+  host: CliHost,
+): UpgradeIsoRequest {
+  const { machineConfig = false, prepareHosts = false } = options;
+  if (options.from !== undefined) checkVersion(options.from);
+  const input = readConfigFiles(names, options, host);
+  const config = loadConfig(input, { env: host.env, rules: UPGRADE_ISO_RULES });
+  const graphUrl = readGraphUrl(host.env);
+  const saved = readSaved(options, 'upgrade-iso', host);
+  const locking = readLockUse(options, { product: 'upgrade-iso', config: input }, host);
+  const from = options.from ?? heldBy(locking.lock)?.path?.from;
+  const signatures = readSignatureGate(options, host, config.build);
+  const place = readIsoPlace(
+    { ...options, output: options.output ?? UPGRADE_OUTPUT },
+    {
+      config: input,
+      inputs: [options.plan, signatures.files, signatures.keys, ...listLockInputs(locking)],
+    },
+    host,
+  );
+  return {
+    config: withBuild(config, options),
+    configuration: identifyConfig(input),
+    machineConfig,
+    prepareHosts,
+    ...place,
+    folder: place.device || isObjectOutput(place.output) ? host.cwd : dirname(place.output),
+    signatures,
+    ...withoutEmpty({ from, graphUrl, saved, epoch: readEpoch(host.env) }),
+    ...locking,
+  };
+}
+
+function checkVersion(from: string): void {
+  if (isVersion(from)) return;
+  throw refuseOption('usage.from', from, {
+    expected: 'the version of the cluster, X.Y.Z',
+    hint: 'take it from "oc get clusterversion"',
+  });
+}

@@ -1,0 +1,319 @@
+import { Option, type Command } from 'commander';
+import { resolve } from 'node:path';
+import { hasFile } from '../base/disk/files.ts';
+import { UsageError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import type { RandomAccess } from '../base/random-access.ts';
+import { pruneCache } from '../base/store/keep.ts';
+import { findNearestName } from '../base/text/words.ts';
+import type { ConfigNames } from '../config/load.ts';
+import type { EventListener } from '../engine/engine.ts';
+import type { IsoImage } from '../iso/read/open.ts';
+import { useMedium } from '../media/open.ts';
+import { checkIsoPlace, claimIso, type IsoPlace } from '../outputs/file.ts';
+import { isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
+import { isElsewhere, useSource } from '../outputs/read/open.ts';
+import { INSTALLATION_CONFIG_NAME } from '../sites/installation.ts';
+import { claimOutputObject } from '../stages/5-pour/pour.ts';
+import type { LiveIsoRequest, InstallationIsoRequest } from '../stages/request.ts';
+import { type SavedPlan, drawnFor, pinsOf, type LockUse } from '../stages/resolved/use.ts';
+import { openBuildTools, type BuildTools, type ToolsOptions } from '../stages/tools.ts';
+import { placesOf, type CliHost } from './host.ts';
+import {
+  createConcurrencyOption,
+  refuseOption,
+  addReuseOptions,
+  createRetryOption,
+  createSetOption,
+  addTo,
+  parseAreaSize,
+} from './options.ts';
+import {
+  readInstallationRequest,
+  type InstallationRequestOptions,
+} from './request-installation.ts';
+import { readLiveIsoRequest, type LiveIsoOptions, addSignatureOptions } from './request.ts';
+import { type OutputFormat, createOutputOption } from './terminal/output.ts';
+import { createProgress, type LogFormat, createLogFormatOption } from './terminal/progress.ts';
+
+/** Options of every command that plans or builds an ISO. */
+export type RecipeOptions = {
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+  /** Of commands that build. */
+  readonly verify?: boolean;
+  /** Bytes. */
+  readonly cacheLimit?: number;
+};
+
+/** A command line of these options. */
+export type RecipeCall<Options extends RecipeOptions> = {
+  readonly config: ConfigNames;
+  readonly options: Options;
+  readonly host: CliHost;
+  /** Whether the ISO is written, and not only planned. */
+  readonly isBuild?: boolean;
+};
+
+type RecipeRequest = IsoPlace & { readonly saved?: SavedPlan; readonly lock?: LockUse };
+
+/**
+ * Runs a recipe with its tools, drawing what it does, and closes everything in any case.
+ *
+ * @param config what concerns the tools
+ */
+export async function runRecipe<Request extends RecipeRequest, Result>(
+  { options, host, isBuild = false }: RecipeCall<RecipeOptions>,
+  { request, config }: { readonly request: Request; readonly config: ToolsOptions['config'] },
+  work: (request: Request, tools: BuildTools) => Promise<Result>,
+): Promise<Result> {
+  refuseLimit(request, options);
+  const isObject = isObjectOutput(request.output);
+  if (!isObject) await (isBuild ? claimIso(request) : checkIsoPlace(request));
+  const progress = createProgress(host, options.logFormat);
+  const tools = await openBuildTools({
+    ...placesOf(host),
+    config,
+    workDir: request.workDir,
+    signal: host.signal,
+    ...(request.saved && { pinned: pinsOf(request.saved, request.lock) }),
+    ...(request.lock && { drawn: drawnFor(request.lock) }),
+    ...withoutUndefined({ reuses: request.reuses }),
+    emit: progress.listener,
+  });
+  try {
+    if (isBuild) await claimOutputObject(request, tools);
+    const result = await work(request, tools);
+    await pruneAfter(request, options, host);
+    return result;
+  } finally {
+    progress.close();
+    await tools.close();
+  }
+}
+
+/** @throws UsageError `usage.cache-limit` */
+function refuseLimit({ reuses }: IsoPlace, { cacheLimit: limit }: RecipeOptions): void {
+  const { cache } = reuses ?? {};
+  if (limit === undefined || (cache !== undefined && !isArtifactOutput(cache))) return;
+  throw refuseOption('usage.cache-limit', String(limit), { expected: '--cache <dir> beside it' });
+}
+
+async function pruneAfter(
+  { reuses }: IsoPlace,
+  { cacheLimit: limit }: RecipeOptions,
+  { now }: CliHost,
+): Promise<void> {
+  if (limit !== undefined && reuses?.cache !== undefined)
+    await pruneCache(reuses.cache, limit, now());
+}
+
+export type LiveCommandOptions = LiveIsoOptions & RecipeOptions;
+
+const ISO_OUTPUT = {
+  flags: '--output <file>',
+  description:
+    'a file, a block device, s3://BUCKET/KEY, or oci://REGISTRY/REPOSITORY:TAG (default: "appliance.iso")',
+};
+
+/** The options that `plan` and `build` share: what one says of a medium the other makes. */
+export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =>
+  addReuseOptions(addSignatureOptions(command))
+    .option(output.flags, output.description)
+    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+    .addOption(createConcurrencyOption())
+    .addOption(createRetryOption())
+    .addOption(
+      new Option('--ignition <how>', 'what renders the unconfigured ignition').choices([
+        'installer',
+        'embedded',
+      ]),
+    )
+    .addOption(
+      new Option(
+        '--ignition-area <size>',
+        'room for the Ignition config with the values of a site, 256KiB to 64MiB (default: 1MiB)',
+      ).argParser(parseAreaSize),
+    )
+    .option('--base-iso <file>', 'use this CoreOS live ISO instead of the one in the payload')
+    .addOption(createSetOption())
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
+
+/** What `findConfigArgument` takes apart, of commands for live ISOs alone. */
+export const LIVE_ARGUMENTS = [
+  '[args...]',
+  'product (live-iso) and configuration files (appliance-config.yaml), later ones laid over',
+] as const;
+
+/** Runs a recipe of a live ISO. */
+export async function runLive<Result>(
+  call: RecipeCall<LiveCommandOptions>,
+  work: (request: LiveIsoRequest, tools: BuildTools) => Promise<Result>,
+): Promise<Result> {
+  const request = await readLiveIsoRequest(call.config, call.options, call.host);
+  return runRecipe(call, { request, config: request.config }, work);
+}
+
+export type InstallationCommandOptions = InstallationRequestOptions & RecipeOptions;
+
+/** What `plan` and `build` know of an installation ISO and not of a live ISO. */
+export const addInstallationOptions = (command: Command): Command =>
+  command
+    .option(
+      '--coreos-stream <file|url>',
+      'take the live ISO that this CoreOS stream names, in JSON',
+    )
+    .option('--release <pullspec>', 'take live ISO and registry server of this release payload')
+    .option('--embed-seed', 'carry the seed image and serve it from the ISO')
+    .option('--embed-precached', 'carry the images that the seed names for precaching')
+    .option('--embed-release', 'carry all images of --release')
+    .option('--embed-image <reference>', 'carry this image too; may be repeated', addTo)
+    .option(
+      '--registry-image <reference>',
+      'registry server on the ISO (default: that of --release)',
+    )
+    .option(
+      '--registries-conf <file>',
+      'mirrors to fetch from, instead of the registries.conf of user and system',
+    )
+    .option('--ca-bundle <file>', 'certificates to trust while fetching, in PEM')
+    .option(
+      '--insecure-registry <host>',
+      'certificate not verified, passwords sent without encryption; may be repeated',
+      addTo,
+    );
+
+/** Runs a recipe of an installation ISO. */
+export async function runInstallation<Result>(
+  call: RecipeCall<InstallationCommandOptions>,
+  work: (request: InstallationIsoRequest, tools: BuildTools) => Promise<Result>,
+): Promise<Result> {
+  const request = await readInstallationRequest(call.config[0], call.options, call.host);
+  const { pullSecret } = request.config;
+  return runRecipe(call, { request, config: { pullSecret, build: request.build } }, work);
+}
+
+const PRODUCTS = ['live-iso', 'installation-iso', 'upgrade-iso'] as const;
+
+/** Products that may be named in front of the configuration, each with the default name of that file. */
+const DEFAULT_CONFIGS = {
+  'live-iso': 'appliance-config.yaml',
+  'installation-iso': INSTALLATION_CONFIG_NAME,
+} as const;
+
+type NamedProduct = keyof typeof DEFAULT_CONFIGS;
+
+/**
+ * The files of the configuration out of `[product] [config...]`, both of which may be left out. A word like
+ * a product that is not a file is a mistyped one.
+ *
+ * @throws UsageError `usage.product`
+ */
+export async function findConfigArgument(
+  args: readonly string[],
+  products: readonly NamedProduct[],
+  { cwd }: Pick<CliHost, 'cwd'>,
+): Promise<ConfigNames> {
+  const product = products.find((name) => name === args[0]);
+  const names = product === undefined ? args : args.slice(1);
+  const [config = DEFAULT_CONFIGS[product ?? 'live-iso'], ...overlays] = names;
+  const meant = nearestProduct(config);
+  const isMistyped = meant !== undefined && !(await hasFile(resolve(cwd, config)));
+  if (!isMistyped) return [config, ...overlays];
+  throw new UsageError('usage.product', `"${config}" is not a product`, {
+    expected: PRODUCTS.join(' or '),
+    found: config,
+    hint: `did you mean "${meant}"?`,
+  });
+}
+
+/** Words without a dot or slash are not names of configuration files, as a rule. */
+function nearestProduct(word: string): string | undefined {
+  if (/[./]/.test(word)) return undefined;
+  if (/^config-?isos?$/.test(word)) return 'sealift config-iso build';
+  return findNearestName(word, PRODUCTS);
+}
+
+/** @throws UsageError `usage.overlays` */
+export function refuseOverlays(names: ConfigNames, set: readonly string[] = []): void {
+  if (names.length === 1 && set.length === 0) return;
+  const found = names.length > 1 ? `${names.length} files` : '--set';
+  throw new UsageError('usage.overlays', 'the configuration of an installation ISO is one file', {
+    expected: '1 file',
+    found,
+    hint: 'name one file, without --set',
+  });
+}
+
+export type Watched = {
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytes: number, total?: number) => void;
+  readonly warn: (message: string) => void;
+  readonly emit: EventListener;
+};
+
+/** Draws work that is not a stage of a build as one, under this name. */
+export async function runWithProgress<Result>(
+  {
+    stage,
+    logFormat,
+    host,
+  }: { readonly stage: string; readonly logFormat: LogFormat; readonly host: CliHost },
+  work: (watched: Watched) => Promise<Result>,
+): Promise<Result> {
+  const { listener, close } = createProgress(host, logFormat);
+  const started = host.now();
+  listener({ type: 'stage-started', stage });
+  try {
+    const result = await work({
+      signal: host.signal,
+      onProgress(bytes, total) {
+        listener({ type: 'stage-progress', stage, bytes, ...withoutUndefined({ total }) });
+      },
+      emit: listener,
+      warn(message) {
+        listener({ type: 'warning', message });
+      },
+    });
+    listener({ type: 'stage-done', stage, milliseconds: host.now() - started });
+    return result;
+  } finally {
+    close();
+  }
+}
+
+/** What `<iso>` of these commands may be. */
+export const ISO_ARGUMENT = 'ISO: a file, a block device, or an https://, oci:// or s3:// address';
+
+/** Does something with a medium as the command line names it, and closes it; `name` may be printed. */
+export async function useNamed<Result>(
+  text: string,
+  host: CliHost,
+  work: (source: RandomAccess, name: string) => Promise<Result>,
+): Promise<Result> {
+  const { listener, close } = createProgress(host, 'plain');
+  try {
+    return await useWatched(text, { ...host, emit: listener }, work);
+  } finally {
+    close();
+  }
+}
+
+/** The same for an ISO image. */
+export const useIso = <Result>(
+  text: string,
+  host: CliHost,
+  work: (iso: IsoImage, name: string) => Promise<Result>,
+): Promise<Result> =>
+  useNamed(text, host, (source, name) => useMedium(source, (iso) => work(iso, name)));
+
+/** The same inside of `runWithProgress`. */
+export const useWatched = <Result>(
+  text: string,
+  host: CliHost & Pick<Watched, 'emit'>,
+  work: (source: RandomAccess, name: string) => Promise<Result>,
+): Promise<Result> =>
+  useSource(text, { ...placesOf(host), signal: host.signal, emit: host.emit }, (source) =>
+    work(source, isElsewhere(text) ? source.path : text),
+  );

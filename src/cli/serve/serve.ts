@@ -1,0 +1,275 @@
+import { Option, type Command } from 'commander';
+import type { AddressInfo } from 'node:net';
+import { resolve } from 'node:path';
+import { readInputFile } from '../../base/disk/files.ts';
+import { UsageError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { Secret } from '../../base/secret.ts';
+import { redact } from '../../base/text/redact.ts';
+import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../../base/text/words.ts';
+import { withTimeLimit } from '../../base/wait.ts';
+import type { AnsweredRequest } from '../../service/app.ts';
+import type { AuthSettings } from '../../service/auth/identity.ts';
+import { placesOf, type CliHost } from '../host.ts';
+import { addTo, refuseOption } from '../options.ts';
+import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
+import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import {
+  isThisMachine,
+  listen,
+  type ListenRefusals,
+  waitForEnd,
+  type Address,
+  openTls,
+} from './listen.ts';
+import { readSecret, warnOfSecrets } from './token.ts';
+
+type ServeOptions = {
+  readonly listen: Address;
+  readonly data: string;
+  readonly store: readonly string[];
+  /** Bytes. */
+  readonly cacheSize: number;
+  readonly database?: string;
+  readonly key: string;
+  readonly publicUrl?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly auth: 'none' | 'local' | 'rhsso';
+  readonly authKeys?: string;
+  readonly authIssuer?: string;
+  readonly requireRegistry: readonly string[];
+  readonly urlLifetime: number;
+  readonly drain: number;
+  readonly logFormat: LogFormat;
+};
+
+/** `sealift serve`: until it is interrupted. */
+export function registerServe(program: Command, host: CliHost): void {
+  program
+    .command('serve')
+    .description(
+      'serve ISOs that carry what customers want, with the interface of assisted-service',
+    )
+    .addOption(
+      new Option('--listen <address>', 'host and port to listen on; port 0 takes a free one')
+        .argParser(parseAddress)
+        .default({ host: '127.0.0.1', port: 8090 }, '127.0.0.1:8090'),
+    )
+    .requiredOption('--data <dir>', 'folder of its records and overlays; it is made')
+    .requiredOption('--key <source>', 'what secrets are encrypted with: file:PATH or env:NAME')
+    .option(
+      '--store <place>',
+      'folder with ISOs of sealift, or the https://, s3:// or oci:// address of one; may be repeated',
+      addTo,
+      [],
+    )
+    .addOption(
+      new Option('--cache-size <size>', 'disk below --data for what --store has elsewhere')
+        .argParser(parseCacheSize)
+        .default(16 * 2 ** 30, '16GiB'),
+    )
+    .option('--database <url>', 'records in PostgreSQL (postgres://..., env:NAME or file:PATH)')
+    .option(
+      '--public-url <url>',
+      'what the URLs of images begin with (default: as asked)',
+      parseUrl,
+    )
+    .option('--tls-cert <file>', 'certificate and what issued it (PEM); with --tls-key')
+    .option('--tls-key <file>', 'private key (PEM)')
+    .addOption(
+      new Option('--auth <type>', 'who may ask: everybody, or who has a token')
+        .choices(['none', 'local', 'rhsso'])
+        .default('none'),
+    )
+    .option(
+      '--auth-keys <file>',
+      'who issues tokens: public key (PEM), or JSON Web Key Set; or the https:// URL of such a set',
+    )
+    .option('--auth-issuer <issuer>', 'what tokens must have as their issuer')
+    .option(
+      '--require-registry <host>',
+      'registry that every pull secret must have auth for; may be repeated',
+      addTo,
+      [],
+    )
+    .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is good for', '4h'))
+    .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'))
+    .addOption(createLogFormatOption())
+    .addHelpText(
+      'after',
+      '\nIts interface is below /api/assisted-install, described at /api/assisted-install/openapi.json.\n' +
+        'Ends with exit code 130 on SIGINT and 143 on SIGTERM.\n' +
+        '\nA key is 32 bytes in hexadecimal digits: "(umask 077 && openssl rand -hex 32 > serve.key)" makes one.\n' +
+        '\nExample:\n  $ sealift serve --data ./service --store ./isos --key file:serve.key',
+    )
+    .action((options: ServeOptions) => serve(options, host));
+}
+
+const TIMES = { 'url-lifetime': 4 * 3_600_000, 'drain': 600_000 };
+
+const createTimeOption = (name: keyof typeof TIMES, description: string, shown: string): Option =>
+  new Option(`--${name} <duration>`, description)
+    .argParser((text) => {
+      const time = parseDuration(text);
+      if (time !== undefined) return time;
+      throw name === 'drain'
+        ? refuseOption('usage.drain', text, { expected: DURATION_FORM })
+        : refuseOption('usage.url-lifetime', text, { expected: DURATION_FORM });
+    })
+    .default(TIMES[name], shown);
+
+function parseAddress(text: string): Address {
+  const [, inner, plain = inner, port] =
+    /^(?:\[([0-9A-Fa-f:.%a-z]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text) ?? [];
+  if (plain !== undefined && Number(port) <= 65_535) {
+    return { host: plain === '' ? '::' : plain, port: Number(port) };
+  }
+  throw refuseOption('usage.listen', text, { expected: 'HOST:PORT, [IPv6]:PORT or :PORT' });
+}
+
+function parseCacheSize(text: string): number {
+  const size = parseSize(text);
+  if (size !== undefined) return size;
+  throw refuseOption('usage.cache-size', text, { expected: SIZE_FORM });
+}
+
+function parseUrl(text: string): string {
+  if (/^https?:\/\/[^?#]+$/.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '');
+  throw refuseOption('usage.public-url', text, { expected: 'a URL with http:// or https://' });
+}
+
+async function serve(options: ServeOptions, host: CliHost): Promise<void> {
+  const { pair: tls, watch } = openTls(options, host);
+  const log = createLog(host, options);
+  // What it needs is read for this command alone.
+  const { openService } = await import('../../service/service.ts');
+  const { createServiceServer } = await import('../../service/app.ts');
+  const { database, publicUrl, urlLifetime } = options;
+  warnOfSecrets(options, host, log.warn);
+  const closing = new AbortController(); // behind the last download
+  const service = await openService({
+    data: resolve(host.cwd, options.data),
+    key: new Secret(readSecret('--key', options.key, host)),
+    auth: readAuth(options, host),
+    isTls: tls !== undefined,
+    isLocal: options.auth === 'none' && isLoopback(options.listen.host),
+    urlLifetime,
+    requiredRegistries: options.requireRegistry,
+    now: host.now,
+    stores: options.store,
+    cacheLimit: options.cacheSize,
+    ending: host.signal,
+    host: { ...placesOf(host), signal: closing.signal, emit: log.event },
+    warn: log.warn,
+    onAnswer: log.answer,
+    ...withoutUndefined({ publicUrl, database: database && readDatabase(database, host) }),
+  });
+  try {
+    const { server, drain, renew } = createServiceServer(service.app, withoutUndefined({ tls }));
+    await listen(server, { ...options.listen, signal: host.signal }, REFUSE);
+    const { port, address, family } = server.address() as AddressInfo;
+    const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    const unwatch = watch({ use: renew, warn: log.warn });
+    log.serving(`${tls ? 'https' : 'http'}://${where}`, address);
+    host.allowGrace?.(options.drain + CLOSING);
+    try {
+      await waitForEnd(server, host);
+    } finally {
+      unwatch();
+      log.message('draining: no new connections; running downloads may end');
+      await withTimeLimit(options.drain, new AbortController().signal, drain).catch(() => {
+        log.warn('downloads were cut off: they did not end within --drain');
+      });
+    }
+  } finally {
+    closing.abort();
+    await service.close();
+  }
+  host.signal.throwIfAborted();
+}
+
+const isLoopback = (host: string): boolean => host === 'localhost' || isThisMachine(host);
+
+const REFUSE: ListenRefusals = {
+  inUse: (...about) => new UsageError('service.port-in-use', ...about),
+  denied: (...about) => new UsageError('service.port-denied', ...about),
+  address: (...about) => new UsageError('service.address', ...about),
+};
+
+/** Milliseconds to close the records. */
+const CLOSING = 5000;
+
+/** A URL may have a password: the command line of a process is no secret. */
+function readDatabase(text: string, host: CliHost): string {
+  const url = /^(?:env|file):/.test(text) ? readSecret('--database', text, host) : text;
+  if (/^postgres(?:ql)?:\/\//.test(url) && URL.canParse(url)) return url;
+  throw new UsageError('usage.database', '--database is not a URL of PostgreSQL', {
+    expected: 'postgres://USER:PASSWORD@HOST:PORT/NAME',
+  });
+}
+
+function readAuth({ auth, authKeys, authIssuer }: ServeOptions, { cwd }: CliHost): AuthSettings {
+  if (auth === 'none') return { type: auth };
+  if (authKeys === undefined) {
+    throw new UsageError('usage.auth-keys', `--auth ${auth} needs --auth-keys`, {
+      hint: 'name the public key, or the JSON Web Key Set, of who issues tokens',
+    });
+  }
+  const issuer = withoutUndefined({ issuer: authIssuer });
+  if (authKeys.startsWith('https://') && URL.canParse(authKeys)) {
+    return { type: auth, keys: authKeys, ...issuer };
+  }
+  const keys = readInputFile(resolve(cwd, authKeys), { domain: 'input' }).toString('utf8');
+  return { type: auth, keys, ...issuer };
+}
+
+type ServeLog = {
+  readonly serving: (url: string, address: string) => void;
+  readonly message: (text: string) => void;
+  readonly warn: (text: string) => void;
+  readonly event: (event: object) => void;
+  readonly answer: (request: AnsweredRequest) => void;
+};
+
+/** Lines on standard error. What went wrong on our side is always told, other requests with `--verbose`. */
+function createLog(host: CliHost, { logFormat, auth, tlsCert }: ServeOptions): ServeLog {
+  const isJson = logFormat === 'json';
+  const write = (event: object): void => {
+    writeEvent(host, { time: new Date(host.now()).toISOString(), ...event });
+  };
+  const warn: ServeLog['warn'] = (message) => {
+    if (isJson) write({ type: 'warning', message });
+    else writeMessage(host, `warning: ${indentLines(message)}\n`);
+  };
+  return {
+    warn,
+    event(event) {
+      host.log?.record(event);
+    },
+    serving(url, address) {
+      if (isJson) write({ type: 'serving', url });
+      else writeMessage(host, `serving on ${url}; stop with Ctrl-C\n`);
+      if (isThisMachine(address)) return;
+      if (auth === 'none') warn('whoever reaches it can read and change every record: see --auth');
+      if (tlsCert === undefined) warn('nothing on the way is encrypted: see --tls-cert');
+    },
+    message(text) {
+      if (isJson) write({ type: 'message', message: text });
+      else writeMessage(host, `${text}\n`);
+    },
+    answer({ method, route, status, milliseconds, error }) {
+      if (host.log?.level() !== 'verbose' && error === undefined) return;
+      const problem = error === undefined ? undefined : redact(describe(error));
+      const duration = Math.round(milliseconds);
+      if (isJson) write({ type: 'answer', method, route, status, milliseconds: duration, problem });
+      else {
+        const why = problem === undefined ? '' : `: ${indentLines(problem)}`;
+        writeMessage(host, `${method} ${route} ${status} ${duration} ms${why}\n`);
+      }
+    },
+  };
+}
+
+const describe = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);

@@ -1,0 +1,180 @@
+import { Option, type Command } from 'commander';
+import { statSync, type Stats } from 'node:fs';
+import { resolve, join } from 'node:path';
+import { isUnreadable } from '../../base/disk/disk-errors.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { Secret } from '../../base/secret.ts';
+import { DURATION_FORM, parseDuration } from '../../base/text/words.ts';
+import { readSecretSource } from '../../config/secrets.ts';
+import type { CliHost } from '../host.ts';
+import { refuseOption } from '../options.ts';
+import { writeTexts } from '../terminal/log.ts';
+import {
+  createForceOption,
+  createOutputOption,
+  indentLines,
+  writeFormatted,
+  type OutputFormat,
+} from '../terminal/output.ts';
+
+/** What an option names as file:PATH or env:NAME. @throws ConfigError `service.secret` */
+export function readSecret(option: string, text: string, { cwd: directory, env }: CliHost): string {
+  const reading = readSecretSource(text, { directory, env });
+  if (reading.kind === 'value' && reading.from === 'reference') return reading.value;
+  throw new ConfigError(
+    'service.secret',
+    reading.kind === 'value'
+      ? `${option} is neither file:PATH nor env:NAME`
+      : `${option}: ${reading.problem}`,
+    { hint: `give ${option} as file:PATH or env:NAME` },
+  );
+}
+
+/** Tells of secrets that others on this machine can read. */
+export function warnOfSecrets(
+  { key, database = '' }: { readonly key: string; readonly database?: string },
+  { cwd }: Pick<CliHost, 'cwd'>,
+  warn: (message: string) => void,
+): void {
+  const [, path] = /^file:(.*)$/s.exec(key) ?? [];
+  const found = path === undefined ? undefined : findFile(resolve(cwd, path));
+  const mode = (found?.mode ?? 0) & 0o777;
+  if ((mode & 0o004) !== 0) {
+    warn(
+      `everybody on this machine can read ${path ?? ''} (mode ${mode.toString(8)}): chmod 600 it`,
+    );
+  }
+  if (URL.canParse(database) && new URL(database).password !== '') {
+    warn('the password of --database is in the list of processes: give env:NAME or file:PATH');
+  }
+}
+
+/** Undefined for what cannot be reached: `readSecret` refuses it. */
+function findFile(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch (error) {
+    if (isUnreadable(error)) return undefined;
+    throw error;
+  }
+}
+
+/** `sealift token keys|issue`: who may ask `sealift serve --auth local`. */
+export function registerToken(program: Command, host: CliHost): void {
+  const token = program
+    .command('token')
+    .description('make tokens for "sealift serve --auth local"')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ sealift token keys --out .\n' +
+        '  $ sealift token issue --private-key file:issuer.key --user alice\n' +
+        '  $ sealift serve --auth local --auth-keys issuer.pub --data ./service --key file:serve.key',
+    );
+  registerKeys(token, host);
+  registerIssue(token, host);
+}
+
+type KeysOptions = {
+  readonly out: string;
+  readonly force: boolean;
+  readonly outputFormat: OutputFormat;
+};
+
+function registerKeys(token: Command, host: CliHost): void {
+  token
+    .command('keys')
+    .description('make a pair of keys: issuer.key signs tokens, issuer.pub verifies them')
+    .requiredOption('--out <dir>', 'directory to write them to')
+    .addOption(createForceOption())
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nWhoever has issuer.key can issue tokens for everybody: keep it where no service runs.\n' +
+        'Only the owner can read issuer.key. issuer.pub may be given to anybody.\n' +
+        '\nExample:\n  $ sealift token keys --out .',
+    )
+    .action(async ({ out, force, ...options }: KeysOptions) => {
+      const { createIssuerKeys } = await import('../../service/auth/tokens.ts');
+      const { privateKey, publicKey } = createIssuerKeys();
+      const [key = '', pub = ''] = await writeTexts(
+        host,
+        [
+          { path: join(out, 'issuer.key'), text: privateKey },
+          { path: join(out, 'issuer.pub'), text: publicKey, mode: 0o644 },
+        ],
+        { force },
+      );
+      await writeFormatted({ host, ...options }, { privateKey: key, publicKey: pub }, () =>
+        [
+          `${indentLines(key)} signs tokens`,
+          `${indentLines(pub)} verifies them: give it to --auth-keys`,
+          '',
+        ].join('\n'),
+      );
+    });
+}
+
+type IssueOptions = {
+  readonly privateKey: string;
+  readonly user: string;
+  readonly org?: string;
+  readonly issuer?: string;
+  /** Milliseconds. */
+  readonly lifetime: number;
+  readonly outputFormat: OutputFormat;
+};
+
+const DAY = 24 * 3_600_000;
+
+function registerIssue(token: Command, host: CliHost): void {
+  token
+    .command('issue')
+    .description('print a token')
+    .requiredOption('--private-key <source>', 'what signs it: file:PATH or env:NAME')
+    .requiredOption('--user <name>', 'who it is for', parseName('usage.user'))
+    .option('--org <id>', 'whose records it shares (default: its own)', parseName('usage.org'))
+    .option('--issuer <issuer>', 'what --auth-issuer of the service asks for')
+    .addOption(
+      new Option('--lifetime <duration>', 'how long it is good for')
+        .argParser(parseLifetime)
+        .default(DAY, '24h'),
+    )
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nIt is a secret until it expires; nothing else is printed to standard output.\n' +
+        '\nExample:\n  $ sealift token issue --private-key file:issuer.key --user alice --lifetime 8h > alice.token',
+    )
+    .action(async ({ privateKey, lifetime, outputFormat, ...claims }: IssueOptions) => {
+      const { issueToken } = await import('../../service/auth/tokens.ts');
+      const issued = host.now();
+      const expires = issued + lifetime;
+      const key = new Secret(readSecret('--private-key', privateKey, host));
+      const { user, org, issuer } = claims;
+      const about = { user, ...withoutUndefined({ org, issuer }) };
+      const value = await issueToken(key, { ...about, issued, expires });
+      await writeFormatted(
+        { host, outputFormat },
+        { token: value, expires: new Date(expires).toISOString(), ...about },
+        () => `${value}\n`,
+      );
+    });
+}
+
+const parseName =
+  (code: 'usage.user' | 'usage.org') =>
+  (text: string): string => {
+    if (/^[^\p{C}]{1,256}$/u.test(text)) return text;
+    throw code === 'usage.user'
+      ? refuseOption('usage.user', text, { expected: NAME })
+      : refuseOption('usage.org', text, { expected: NAME });
+  };
+
+const NAME = '1 to 256 characters, none of them a control character';
+
+function parseLifetime(text: string): number {
+  const time = parseDuration(text);
+  if (time !== undefined && time >= 1000) return time;
+  throw refuseOption('usage.lifetime', text, { expected: `${DURATION_FORM}; a second or more` });
+}

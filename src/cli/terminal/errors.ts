@@ -1,0 +1,136 @@
+import type { CommanderError } from 'commander';
+import { SealiftError, UsageError, ConfigProblems, formatProblem } from '../../base/errors.ts';
+import { redact } from '../../base/text/redact.ts';
+import { indentLines, showEvent, showMessage, type Messages } from './output.ts';
+
+/** Prints a failure to stderr and gives the exit code. */
+export function printError(host: Messages, error: unknown, isJson: boolean): number {
+  const { text, exitCode } = describeError(error);
+  const event = toEvent(error);
+  host.log?.record(event);
+  if (isJson) showEvent(host, event);
+  else showMessage(host, text);
+  return exitCode;
+}
+
+/** Printed: for people on stderr, and the code to end with. */
+export type ErrorReport = { readonly text: string; readonly exitCode: number };
+
+/** More problems than anyone corrects at once; all of them are in `validate -o json`. */
+const SHOWN_PROBLEMS = 100;
+
+/** Deeper chains of causes are cut: they come from a loop. */
+const MAX_DEPTH = 16;
+
+/**
+ * A foreseen failure as the path of its causes, both values and the hint; anything else as the bug it
+ * is, with its stack. URLs lose their secrets either way.
+ */
+export function describeError(error: unknown): ErrorReport {
+  if (error instanceof ConfigProblems) return describeProblems(error);
+  const foreseen = findForeseen(error);
+  if (foreseen === undefined) return describeBug(error);
+  const lines = [
+    `error: ${listCauses(error).join(': ')} [${foreseen.code}]`,
+    ...(foreseen.expected === undefined ? [] : [`  expected: ${foreseen.expected}`]),
+    ...(foreseen.found === undefined ? [] : [`  found:    ${foreseen.found}`]),
+    ...(findHint(error) === undefined ? [] : [`  hint: ${findHint(error) ?? ''}`]),
+  ].map(indentLines);
+  return { text: `${redact(lines.join('\n'))}\n`, exitCode: foreseen.exitCode };
+}
+
+/** The same as an event, for `-o json` and `--log-format json`. */
+function toEvent(error: unknown): object {
+  const foreseen = findForeseen(error);
+  return {
+    type: 'error',
+    code: foreseen?.code ?? 'bug',
+    message: listCauses(error).join(': '),
+    exitCode: foreseen?.exitCode ?? 1,
+    expected: foreseen?.expected,
+    found: foreseen?.found,
+    hint: findHint(error),
+    causes: listChain(error).map(describeLink),
+    ...(error instanceof ConfigProblems && { problems: error.problems }),
+    ...(foreseen === undefined && error instanceof Error && { stack: error.stack }),
+  };
+}
+
+/** One of the failures behind a failure, as it was where it happened. */
+function describeLink(link: unknown): Readonly<Record<string, unknown>> {
+  const message = link instanceof Error ? link.message || link.name : String(link);
+  if (!(link instanceof SealiftError)) {
+    const code = link instanceof Error && 'code' in link ? String(link.code) : undefined;
+    return { code, message };
+  }
+  const { code, expected, found, hint } = link;
+  return { code, message, expected, found, hint };
+}
+
+function describeProblems(error: ConfigProblems): ErrorReport {
+  const { problems } = error;
+  const more = problems.length - SHOWN_PROBLEMS;
+  const text = [
+    ...problems.slice(0, SHOWN_PROBLEMS).map(formatProblem),
+    ...(more > 0 ? [`and ${more} more ${more === 1 ? 'problem' : 'problems'}`] : []),
+    `error: ${error.message} [${error.code}]`,
+  ];
+  return { text: `${redact(text.join('\n'))}\n`, exitCode: error.exitCode };
+}
+
+function describeBug(error: unknown): ErrorReport {
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const text = `bug: ${stack}\n  hint: report this with the command line and the version\n`;
+  return { text: redact(text), exitCode: 1 };
+}
+
+/** The outermost foreseen failure decides code and exit code; an abort counts by its reason. */
+function findForeseen(error: unknown): SealiftError | undefined {
+  return listChain(error).find((link) => link instanceof SealiftError);
+}
+
+const findHint = (error: unknown): string | undefined =>
+  listChain(error)
+    .map((link) => (link instanceof SealiftError ? link.hint : undefined))
+    .find((hint) => hint !== undefined);
+
+/** The sentences of the chain, outermost first, without repetitions. */
+function listCauses(error: unknown): readonly string[] {
+  const sentences = listChain(error).map((link) =>
+    link instanceof Error ? link.message || link.name : String(link),
+  );
+  return sentences.filter(
+    (text, index) => !sentences.slice(0, index).some((s) => s.includes(text)),
+  );
+}
+
+function listChain(error: unknown): readonly unknown[] {
+  const chain: unknown[] = [];
+  let link: unknown = error;
+  while (link !== undefined && link !== null && chain.length < MAX_DEPTH) {
+    chain.push(link);
+    link = link instanceof Error ? link.cause : undefined;
+  }
+  return chain;
+}
+
+/** What commander says of a command line, as any other foreseen failure. */
+export function toUsageError({ code, message }: CommanderError): UsageError {
+  const [text = '', guess] = message.replace(/^error: /, '').split('\n');
+  const meant = /^\(Did you mean (.*)\?\)$/.exec(guess ?? '')?.[1];
+  return new UsageError(codeOf(code), describe(code, text), {
+    hint: meant === undefined ? 'run the command with --help' : `did you mean "${meant}"?`,
+  });
+}
+
+/** `commander.unknownOption` is `usage.unknown-option`. */
+const codeOf = (code: string): string =>
+  code === 'commander.help'
+    ? 'usage.no-command'
+    : code
+        .replace(/^commander\./, 'usage.')
+        .replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+/** Without a command, commander prints the help and has no sentence for it. */
+const describe = (code: string, text: string): string =>
+  code === 'commander.help' ? 'no command is given' : text;

@@ -1,0 +1,167 @@
+import { writeSync } from 'node:fs';
+import { type FileHandle, stat } from 'node:fs/promises';
+import { dirname, resolve, relative } from 'node:path';
+import { claimOutput } from '../../base/disk/claim-output.ts';
+import { makeDirectory, writeFileAtomic } from '../../base/disk/files.ts';
+import { openListed, openOwnFile, openStream, readRegularFile } from '../../base/disk/open-file.ts';
+import { UsageError, isErrno, DiskError } from '../../base/errors.ts';
+import type { LogLevel, RunLog, CliHost } from '../host.ts';
+import { formatEvent, writeContent } from './output.ts';
+
+/** How every line of a log begins, by which a file is known as one. */
+const FIRST = '{"time":"';
+
+/** @param warn is called once, when the file takes no more */
+export function createRunLog(now: () => number, warn: (message: string) => void): RunLog {
+  let level: LogLevel = 'normal';
+  let file: FileHandle | undefined;
+  let isFull = false;
+  return {
+    level: () => level,
+    record(event) {
+      if (file === undefined || isFull) return;
+      try {
+        writeAll(file.fd, `${formatEvent({ time: new Date(now()).toISOString(), ...event })}\n`);
+      } catch (error) {
+        isFull = true;
+        const why = error instanceof Error ? error.message : String(error);
+        warn(`the log file is not complete: ${why}`);
+      }
+    },
+    async open({ quiet = false, verbose = false, logFile }, cwd) {
+      if (quiet && verbose) {
+        const hint = 'leave one of them out';
+        const message = '--quiet and --verbose exclude each other';
+        throw new UsageError('usage.conflicting-option', message, { hint });
+      }
+      if (quiet || verbose) level = quiet ? 'quiet' : 'verbose';
+      if (logFile !== undefined) file = await openLog(logFile, cwd);
+    },
+    async close() {
+      await file?.close();
+      file = undefined;
+    },
+  };
+}
+
+/** A log of earlier runs is continued; no other file with content is touched. */
+async function openLog(name: string, cwd: string): Promise<FileHandle> {
+  if (name === '') {
+    throw new UsageError('usage.empty-path', '--log-file is empty', { hint: 'name a file' });
+  }
+  const path = resolve(cwd, name);
+  const isReplaceable = (): Promise<boolean> => beginsAsLog(path);
+  await claimOutput({ path }, { force: false, expected: 'a log of earlier runs', isReplaceable });
+  await makeDirectory(dirname(path));
+  return openOwnFile(path, { append: true });
+}
+
+async function beginsAsLog(path: string): Promise<boolean> {
+  const file = await openListed(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(FIRST.length), 0, FIRST.length, 0);
+    return buffer.toString('latin1', 0, bytesRead) === FIRST;
+  } finally {
+    await file.close();
+  }
+}
+
+/** At once, so that a process which is killed has told everything up to then. */
+function writeAll(file: number, text: string): void {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
+}
+
+/** A text that a command was asked to write to a file. */
+export type TextFile = {
+  /** As it was given; relative to the working directory. */
+  readonly path: string;
+  readonly text: string;
+  /** Of its file; default 0600, because people paste secrets into texts. */
+  readonly mode?: number;
+};
+
+type TextRule = {
+  /** Whether a file of other content is replaced. */
+  readonly force: boolean;
+  /** Files that are read, which are not replaced in any case; as they were given. */
+  readonly inputs?: readonly string[];
+};
+
+/**
+ * Writes texts to files, all or none: the one rule of every command whose result is a text. A file of
+ * the same content stays as it is, without a word; one of other content is replaced with `force`
+ * only. Texts may go to streams: `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/dev/null`.
+ *
+ * @returns names of the files that have the texts now, to be shown; none for streams
+ * @throws UsageError and DiskError of `claimOutput`; DiskError `disk.full`, ...
+ */
+export async function writeTexts(
+  host: CliHost,
+  texts: readonly TextFile[],
+  rule: TextRule,
+): Promise<readonly string[]> {
+  const files = texts.filter(({ path }) => !isStream(path));
+  const missing: TextFile[] = [];
+  for (const file of files) {
+    if (await claimText(host, file, rule)) missing.push(file);
+  }
+  for (const { path, text } of texts) if (isStream(path)) await writeStream(host, path, text);
+  for (const { path, text, mode } of missing) {
+    await writeFileAtomic(resolve(host.cwd, path), text, mode);
+  }
+  return files.map(({ path }) => relative(host.cwd, resolve(host.cwd, path)));
+}
+
+/** Whether the text is still to be written. */
+async function claimText(
+  { cwd }: CliHost,
+  { path: given, text }: TextFile,
+  { force, inputs = [] }: TextRule,
+): Promise<boolean> {
+  const path = resolve(cwd, given);
+  const isSame = async (): Promise<boolean> =>
+    (await sizeOf(path)) === Buffer.byteLength(text) &&
+    (await readRegularFile(path))?.toString('utf8') === text;
+  await claimOutput(
+    { path, inputs: inputs.map((input) => resolve(cwd, input)) },
+    { force, expected: 'a file of the same content', isReplaceable: isSame },
+  );
+  return !(await isSame());
+}
+
+/** Bytes of what is there. */
+async function sizeOf(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+const STREAM = /^(?:-|\/dev\/(?:stdout|stderr|null|tty|fd\/\d+)|\/proc\/self\/fd\/\d+)$/;
+
+/** Whether a name is that of something open, or of a device that takes any text. */
+const isStream = (path: string): boolean => STREAM.test(path);
+
+async function writeStream(host: CliHost, path: string, text: string): Promise<void> {
+  if (/^(?:-|\/dev\/stdout|.*\/fd\/1)$/.test(path)) return writeContent(host, text);
+  if (/^(?:\/dev\/stderr|.*\/fd\/2)$/.test(path)) {
+    return writeContent({ ...host, stdout: host.stderr }, text);
+  }
+  try {
+    // Who opened it decides whether what it has goes: it is not cut off here.
+    const file = await openStream(path);
+    try {
+      await file.writeFile(text);
+    } finally {
+      await file.close();
+    }
+  } catch (cause) {
+    throw new DiskError('output.unwritable', `nothing can be written to "${path}"`, {
+      cause,
+      hint: 'name a file, or /dev/stdout',
+    });
+  }
+}

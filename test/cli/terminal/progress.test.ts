@@ -1,0 +1,258 @@
+import { EventEmitter } from 'node:events';
+import { PassThrough } from 'node:stream';
+import type { WriteStream } from 'node:tty';
+import { describe, expect, test, vi } from 'vitest';
+import {
+  IntegrityError,
+  InterruptedError,
+  RegistryError,
+  type SealiftError,
+} from '../../../src/base/errors.ts';
+import { formatDuration } from '../../../src/base/text/words.ts';
+import type { BuildEvent } from '../../../src/engine/engine.ts';
+import { describeError } from '../../../src/cli/terminal/errors.ts';
+import { drawTasks } from '../../../src/cli/terminal/tasks.ts';
+import {
+  createRateMeter,
+  createRunMeter,
+  formatBar,
+  formatProgress,
+} from '../../../src/cli/terminal/tasks.ts';
+import { mapStage, type MappedStage } from '../../../src/engine/map-stage.ts';
+import { createProgress, type LogFormat } from '../../../src/cli/terminal/progress.ts';
+import { listenForSignals } from '../../../src/cli/host.ts';
+
+const EVENTS: readonly BuildEvent[] = [
+  { type: 'stage-started', stage: 'pour' },
+  ...Array.from({ length: 60 }, (_, second): BuildEvent => ({
+    type: 'stage-progress',
+    stage: 'pour',
+    bytes: second * 2 ** 20,
+    total: 100 * 2 ** 20,
+  })),
+  { type: 'retry', host: 'quay.io', reason: 'status 429', waitMs: 2000 },
+  {
+    type: 'retry-waiting',
+    host: 'quay.io',
+    reason: 'status 429',
+    waitedMs: 60_000,
+    retryForMs: 600_000,
+  },
+  { type: 'retry-over', host: 'quay.io', waitedMs: 65_000 },
+  { type: 'warning', message: 'TLS is off for https://user:hunter2@quay.io/' },
+  { type: 'stage-done', stage: 'pour', milliseconds: 60_000 },
+];
+
+/** Plays the events, progress once a second. */
+function play(format: LogFormat): readonly string[] {
+  const stderr = new PassThrough();
+  let now = 0;
+  const view = createProgress(
+    {
+      stdout: new PassThrough(),
+      stderr,
+      env: {},
+      cwd: '/',
+      isTTY: false,
+      now: () => now,
+      signal: new AbortController().signal,
+    },
+    format,
+  );
+  for (const event of EVENTS) {
+    if (event.type === 'stage-progress') now += 1000;
+    view.listener(event);
+  }
+  view.close();
+  return (stderr.read() as Buffer).toString().trimEnd().split('\n');
+}
+
+describe('progress', () => {
+  test('without a terminal is a plain line now and then, with rate and time left', () => {
+    expect(play('auto')).toEqual([
+      'pour: started',
+      'pour: 0 B of 100.0 MiB, 0 %',
+      'pour: 15.0 MiB of 100.0 MiB, 15 %, 1.0 MiB/s, 1 min 25 s left',
+      'pour: 30.0 MiB of 100.0 MiB, 30 %, 1.0 MiB/s, 1 min 10 s left',
+      'pour: 45.0 MiB of 100.0 MiB, 45 %, 1.0 MiB/s, 55 s left',
+      'waiting for quay.io, 1 min 00 s of 10 min 00 s: status 429',
+      'quay.io answers again after 1 min 05 s',
+      'warning: TLS is off for https://quay.io/',
+      'pour: done in 1 min 00 s',
+    ]);
+  });
+
+  test('as JSON is one event a line', () => {
+    const lines = play('json').map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines[0]).toEqual({
+      time: '1970-01-01T00:00:00.000Z',
+      type: 'stage-started',
+      stage: 'pour',
+    });
+    expect(lines).toHaveLength(EVENTS.length);
+    expect(JSON.stringify(lines)).not.toContain('hunter2');
+  });
+
+  test('says that nothing moves', () => {
+    const meter = createRateMeter();
+    for (const time of [0, 1000, 2000]) meter.add({ time, bytes: 5 });
+    expect(formatProgress({ bytes: 5, total: 10, rate: meter.read() })).toBe(
+      '5 B of 10 B, 50 %, stalled',
+    );
+  });
+
+  test('on a terminal has a bar with bytes, rate and time left, for a stage and for the whole build', async () => {
+    const stream = new PassThrough();
+    let text = '';
+    stream.on('data', (piece: Buffer) => (text += piece.toString().replaceAll(/\n +/g, ' ')));
+    let time = 0;
+    const terminal = Object.assign(stream, { isTTY: true, columns: 120, rows: 40 });
+    const view = drawTasks(terminal as unknown as WriteStream, () => time);
+    const MIB = 2 ** 20;
+    const tell = (stage: string, bytes: number): void => {
+      view.listener({ type: 'stage-progress', stage, bytes: bytes * MIB, total: 100 * MIB });
+    };
+    view.listener({ type: 'stage-started', stage: 'fetch base ISO' });
+    tell('fetch base ISO', 100);
+    view.listener({ type: 'stage-done', stage: 'fetch base ISO', milliseconds: 5 });
+    view.listener({ type: 'stage-started', stage: 'pour ISO' });
+    for (time = 0; time < 50_000; time += 1000) tell('pour ISO', time / 1000);
+    const line = '49.0 MiB of 100.0 MiB, 49 %, 1.0 MiB/s, 51 s left';
+    await vi.waitFor(() => {
+      expect(text).toContain(`pour ISO: [=====>      ] ${line}`);
+    }, 60_000);
+    expect(text).toContain(
+      'all stages: [========>   ] 149.0 MiB of 200.0 MiB, 74 %, 1.0 MiB/s, 51 s left',
+    );
+    view.close();
+    await vi.waitFor(() => {
+      expect(text).toContain('all stages: 50 s');
+    }, 60_000);
+  });
+
+  test('of a whole build has no time left while a stage does not know its total', () => {
+    const meter = createRunMeter();
+    const tell = (
+      time: number,
+      progress: { stage: string; bytes: number; total?: number },
+    ): void => {
+      meter.add({ type: 'stage-progress', ...progress }, time);
+    };
+    for (let time = 0; time <= 5000; time += 500) {
+      tell(time, { stage: 'a', bytes: time, total: 10_000 });
+    }
+    expect(formatBar(meter.read() ?? { bytes: 0 })).toMatch(/^\[=+> +\] .* 5 s left$/);
+    tell(5500, { stage: 'b', bytes: 1000 });
+    expect(formatBar(meter.read() ?? { bytes: 0 })).not.toMatch(/left|\[/);
+    meter.finish('b');
+    expect(formatBar(meter.read() ?? { bytes: 0 })).toMatch(/left$/);
+  });
+
+  test('keeps its time left through a burst of a few seconds', () => {
+    const meter = createRateMeter();
+    let bytes = 0;
+    for (let second = 0; second <= 60; second++) {
+      bytes += second > 55 ? 10_000_000 : 1_000_000;
+      meter.add({ time: second * 1000, bytes });
+    }
+    const { now = 0, steady = 0 } = meter.read() ?? {};
+    expect(now).toBeGreaterThan(5_000_000);
+    expect(steady).toBeLessThan(2_000_000);
+  });
+
+  test('of sites that are made side by side estimates a time that holds', async () => {
+    // Two at a time, 3.2 s each, after 5 s in which the first keys are made: 60 sites take 101 s.
+    let time = 0;
+    const said: { readonly at: number; readonly left: number }[] = [];
+    const waitFor: MappedStage<{ until: number }, null, undefined, { until: number }> = {
+      name: 'make ISOs',
+      items: 'sites',
+      bind: ({ until }) => ({ until }),
+      run: ({ until }) => {
+        time = until;
+        return Promise.resolve(null);
+      },
+      recover: () => null,
+    };
+    const ends = Array.from({ length: 60 }, (_, i) => 8200 + (i >> 1) * 3200 + (i & 1) * 150);
+    const items = ends.map((until) => ({ name: String(until), until }));
+    await mapStage(waitFor, items, {
+      tools: undefined,
+      atOnce: 1,
+      signal: new AbortController().signal,
+      now: () => time,
+      emit: (event: BuildEvent) => {
+        const left =
+          event.type === 'stage-progress' ? / (\d+) s left/.exec(event.note ?? '') : null;
+        if (left) said.push({ at: time, left: Number(left[1]) });
+      },
+    });
+    const end = time;
+    expect(said.length).toBeGreaterThan(20);
+    for (const { at, left } of said) {
+      expect(left * 1000).toBeGreaterThan((end - at) * 0.7 - 2000);
+      expect(left * 1000).toBeLessThan((end - at) * 1.3 + 2000);
+    }
+  });
+
+  test('says nothing of bytes where something else is counted', () => {
+    expect(formatProgress({ bytes: 0, rate: { now: 0, steady: 0 }, note: '3 of 10 sites' })).toBe(
+      '3 of 10 sites',
+    );
+  });
+
+  test.each([
+    [999, '999 ms'],
+    [59_400, '59 s'],
+    [185_000, '3 min 05 s'],
+    [7_620_000, '2 h 07 min'],
+  ])('%i ms read as %s', (milliseconds, text) => {
+    expect(formatDuration(milliseconds)).toBe(text);
+  });
+});
+
+describe('errors', () => {
+  test('a foreseen one is the path of its causes, both values and a hint', () => {
+    const cause = new RegistryError('registry.reset', 'connection to quay.io was reset');
+    const error = new IntegrityError('blob.short', 'blob sha256:4f.. is short', {
+      expected: '10 bytes',
+      found: '9 bytes',
+      hint: 'run again',
+      cause,
+    });
+    expect(describeError(error)).toEqual({
+      exitCode: 5,
+      text:
+        'error: blob sha256:4f.. is short: connection to quay.io was reset [blob.short]\n' +
+        '  expected: 10 bytes\n  found:    9 bytes\n  hint: run again\n',
+    });
+  });
+
+  test('anything else is a bug and shows where', () => {
+    const { text, exitCode } = describeError(new TypeError('x of https://u:hunter2@q.io/'));
+    expect(exitCode).toBe(1);
+    expect(text).toMatch(/^bug: TypeError: x of https:\/\/q\.io\/\n {4}at /);
+  });
+
+  test('causes that go in a circle end', () => {
+    const error: Error = new Error('a');
+    error.cause = error;
+    expect(describeError(error).exitCode).toBe(1);
+  });
+});
+
+describe('signals', () => {
+  test('the first one aborts, the second one ends with its code', () => {
+    const source = new EventEmitter();
+    const codes: number[] = [];
+    const { signal, stop } = listenForSignals(source, (code) => codes.push(code));
+    source.emit('SIGTERM');
+    expect(signal.reason).toBeInstanceOf(InterruptedError);
+    expect((signal.reason as SealiftError).exitCode).toBe(143);
+    expect(codes).toEqual([]);
+    source.emit('SIGINT');
+    expect(codes).toEqual([130]);
+    stop();
+    expect(source.listenerCount('SIGINT')).toBe(0);
+  });
+});
