@@ -85,7 +85,8 @@ export default defineConfig(
     ignores: [
       'src/base/wait.ts',
       'src/base/disk/lease.ts',
-      ...['frontier', 'pour-loop'].map((name) => `src/iso/pour/${name}.ts`),
+      'src/pour/frontier.ts',
+      'src/pour/loop.ts',
     ],
     rules: {
       'no-restricted-imports': [

@@ -216,8 +216,7 @@ export function readIsoPlace(
 }
 
 /** Of what the digests of its tags are stored under. */
-export const identifyConfig = ({ files }: ConfigInput): string =>
-  files.map(({ path }) => path).join('\n');
+const identifyConfig = ({ files }: ConfigInput): string => files.map(({ path }) => path).join('\n');
 
 function resolveOutput(cwd: string, output: string): string {
   if (isArtifactOutput(output)) return `oci://${formatReference(parseTaggedAddress(output))}`;
@@ -343,7 +342,7 @@ export function readSurroundings(
 }
 
 /** Optional members are absent, never undefined. */
-export function withoutEmpty<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
+function withoutEmpty<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined && value !== '');
   return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
 }
@@ -366,7 +365,7 @@ async function readHosts(
 }
 
 /** What the command line says wins. */
-export function withBuild(
+function withBuild(
   config: ApplianceConfig,
   options: Pick<LiveIsoOptions, 'concurrency' | 'retryFor' | 'ignitionArea'>,
 ): ApplianceConfig {

@@ -45,7 +45,7 @@ function checkRepository(name: string, text: string): string | undefined {
   return TAG.test(tag) ? undefined : `"${tag}" is not a valid tag in "${text}"`;
 }
 
-export const isHost = (text: string): boolean => HOST.test(text);
+const isHost = (text: string): boolean => HOST.test(text);
 
 /** `X.Y` or `X.Y.Z[-pre]` as a full version; undefined for anything else. */
 export function parseReleaseVersion(text: string): string | undefined {
@@ -75,7 +75,7 @@ export function parseSize(text: string): number {
 export const isAreaSize = (size: number): boolean => size >= 2 ** 18 && size <= 2 ** 26;
 
 /** Catalogs by reference or on this machine, where they must be. */
-export function checkCatalogs(view: View): readonly DocumentProblem[] {
+function checkCatalogs(view: View): readonly DocumentProblem[] {
   return view.items('operators').flatMap((item) =>
     readTexts(view, 'operators', '.catalog')
       .filter(({ path }) => path === `${item}.catalog`)

@@ -36,10 +36,7 @@ const NAMED_PACKAGES = 3;
  * A sentence for each requirement that nothing selected meets, with what would meet it. Bundles of one
  * package with the same requirement share a sentence.
  */
-export function describeUnmet(
-  unmet: readonly Unmet[],
-  surroundings: Surroundings,
-): readonly string[] {
+function describeUnmet(unmet: readonly Unmet[], surroundings: Surroundings): readonly string[] {
   const groups = groupBy(unmet, ({ bundle, text }) => JSON.stringify([bundle.package, text]));
   return [...groups.values()].flatMap(([first, ...others]) => {
     if (first === undefined) return [];

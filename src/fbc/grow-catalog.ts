@@ -26,7 +26,7 @@ type GraphedChannel = Omit<Candidate, 'bundle'>;
  *
  * @param defaults the default channel of each package
  */
-export function listCandidates(
+function listCandidates(
   catalog: Catalog,
   defaults: ReadonlyMap<string, string | undefined>,
 ): readonly Candidate[] {

@@ -42,7 +42,7 @@ export const nameLocalCatalog = (
   tag: (local.kind === 'oci' ? local.tag : undefined) ?? 'latest',
 });
 
-export const refuseCatalog = (text: string, reason: string, cause?: unknown): ConfigError =>
+const refuseCatalog = (text: string, reason: string, cause?: unknown): ConfigError =>
   new ConfigError('catalog.reference', `catalog "${text}" cannot be read: ${reason}`, {
     hint: CATALOG_HINT,
     cause,

@@ -49,7 +49,7 @@ const sortByName = <Item extends { readonly name: string }>(
 ): readonly Item[] => items.toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
 
 /** Whether a member of an index has the form of its catalogs. */
-export const areCatalogs = (value: unknown): boolean =>
+const areCatalogs = (value: unknown): boolean =>
   value === undefined ||
   isListOf(
     value,

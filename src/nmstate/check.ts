@@ -34,7 +34,7 @@ import {
 import { flagOf, isMapping, numberOf, textOf, type FreeMap, listOf, mapOf } from './values.ts';
 
 /** Members that nmstate cannot read, and misspelt ones. */
-export const checkMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
+const checkMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
   listPlaces(network).flatMap((place) => [
     ...listUnknown(place)
       .filter(({ isCertain }) => isCertain)
@@ -52,7 +52,7 @@ export const checkMembers = (report: Report, network: FreeMap): readonly Documen
   ]);
 
 /** What no nmstate known here would read; a newer one may. */
-export const warnOfMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
+const warnOfMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
   listPlaces(network).flatMap((place) =>
     listUnknown(place)
       .filter(({ isCertain }) => !isCertain)

@@ -16,7 +16,7 @@ const DEFAULT_DESTINATIONS = ['0.0.0.0/0', '::/0'];
 const MAIN_TABLE = 254;
 
 /** The sections `ipv4` and `ipv6` of each interface, by its name. */
-export function planAddresses(
+function planAddresses(
   interfaces: readonly Interface[],
   { routes, resolver }: Paths,
 ): ReadonlyMap<string, readonly Section[]> {

@@ -20,7 +20,7 @@ import type { Journal } from './start.ts';
 type StoredSpan = Extract<PourSpan, { kind: 'stored' }>;
 
 /** Writes rendered bytes and padding. */
-export async function pourRendered(
+async function pourRendered(
   span: Extract<PourSpan, { kind: 'rendered' }>,
   index: number,
   tools: LaneTools,
@@ -39,7 +39,7 @@ export async function pourRendered(
  *
  * @throws IntegrityError `extent.wrong-digest`; whatever the opener throws; the signal's reason
  */
-export async function pourStored(
+async function pourStored(
   { span, index, reused }: Omit<Bringing, 'attempt'>,
   tools: LaneTools,
 ): Promise<void> {

@@ -53,7 +53,7 @@ const isHostFailure = ({ code, found = '' }: SealiftError): boolean =>
  *
  * @throws RegistryError `registry.not-asked`, whose cause is the failure that was seen
  */
-export function rememberUnreachable(requester: Requester): Requester {
+function rememberUnreachable(requester: Requester): Requester {
   const answers = new Map<string, number>();
   const failures = new Map<string, SealiftError>();
   return async (ask, take) => {

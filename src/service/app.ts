@@ -72,7 +72,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
 }
 
 /** What is not foreseen says nothing of itself: that is for our log. */
-export function answerFailure(error: Error): Response {
+function answerFailure(error: Error): Response {
   const failure =
     error instanceof ApiFailure
       ? error

@@ -104,7 +104,7 @@ const OTHER =
  * What a scalar means in YAML 1.1 as the peers read it: `yes` is true, `010` is 8, and sexagesimals and
  * dates stay text.
  */
-export function resolveScalar(scalar: Scalar): null | boolean | number | string {
+function resolveScalar(scalar: Scalar): null | boolean | number | string {
   const text = scalar.source ?? '';
   if (scalar.type !== 'PLAIN' || scalar.tag !== undefined) return text;
   return resolvePlain(text);

@@ -70,7 +70,7 @@ export function listKeys(node: SchemaNode): ReadonlySet<string> {
 }
 
 /** What a document that the schema describes is read along. */
-export function shapeOf({ type, properties, items }: SchemaNode): Shape {
+function shapeOf({ type, properties, items }: SchemaNode): Shape {
   if (type === 'array') return list(items ? shapeOf(items) : FREE);
   if (type === 'object' && properties) {
     const members = Object.entries(properties).map(

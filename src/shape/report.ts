@@ -17,7 +17,7 @@ const MASK = '[redacted]';
  *
  * @param knownKeys in lower case
  */
-export function maskLines(text: string, knownKeys: ReadonlySet<string>): readonly string[] {
+function maskLines(text: string, knownKeys: ReadonlySet<string>): readonly string[] {
   let secretIndent: number | undefined;
   return text.split(/\r\n|\n|\r/).map((line) => {
     if (secretIndent !== undefined && !endsValue(line, secretIndent)) {

@@ -26,7 +26,7 @@ const cached = new Map<string, readonly ManifestFault[]>();
  * (`lca-cli/postpivot/postpivot.go`, `applyManifests`), which stops at the first document that is not
  * an object with apiVersion, kind and name, or a list of such objects in `items`.
  */
-export function findManifestFaults(bytes: Uint8Array): readonly ManifestFault[] {
+function findManifestFaults(bytes: Uint8Array): readonly ManifestFault[] {
   const key = digestOf(bytes);
   const known = cached.get(key);
   if (known) return known;

@@ -26,7 +26,7 @@ import {
 import type { BuildTools } from './tools.ts';
 
 /** What of the request belongs to a site: the same bytes are on the medium when they are added later. */
-export function sealValues(request: LiveIsoRequest): Secret | undefined {
+function sealValues(request: LiveIsoRequest): Secret | undefined {
   const values = listValues(request);
   return Object.keys(values).length === 0 ? undefined : new Secret(JSON.stringify(values));
 }

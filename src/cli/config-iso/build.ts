@@ -42,7 +42,7 @@ type BuildOptions = SitesOptions & {
 };
 
 /** `sealift config-iso build SITES`: exit code 3 when a site was not built. */
-export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
+function registerConfigIsoBuild(parent: Command, host: CliHost): void {
   addSitesOptions(parent.command('build'))
     .description('make an ISO of each site; run again after an interruption, it continues')
     .option('--out <dir>', 'where to write (default: "config-isos"; with --drop-in SITES)')

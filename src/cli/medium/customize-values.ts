@@ -30,7 +30,7 @@ import { writeMessage } from '../terminal/output.ts';
  *
  * @throws UsageError `usage.ssh-key`, `usage.pull-secret`, `usage.trust-bundle`, `usage.proxy`, `usage.hostname`, `usage.ntp`
  */
-export function checkValues(values: CustomValues): void {
+function checkValues(values: CustomValues): void {
   checkAccess(values);
   checkNetwork(values);
 }

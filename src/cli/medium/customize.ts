@@ -38,7 +38,7 @@ export type Done = {
   readonly undone: boolean;
 };
 
-export const formatDone = ({ output, action, changed, undone }: Done): string =>
+const formatDone = ({ output, action, changed, undone }: Done): string =>
   [
     ...(undone ? [`${output} had been left half-way: that was undone first`] : []),
     action === 'unchanged'
@@ -48,7 +48,7 @@ export const formatDone = ({ output, action, changed, undone }: Done): string =>
   ].join('\n');
 
 /** Everything that is set, secrets only by their names. */
-export function formatCustomisation(
+function formatCustomisation(
   iso: string,
   { customised, ignition, kernelArguments }: Customisation,
 ): string {

@@ -41,7 +41,7 @@ type OptionsOfRunInPlace = InPlaceChoice & {
 };
 
 /** @throws UsageError `usage.in-place` unless there is one place for the new ISO */
-export function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
+function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
   if (inPlace === (output === undefined)) return;
   throw new UsageError('usage.in-place', 'the new ISO has no place, or two', {
     expected: '--output or --in-place',
@@ -50,7 +50,7 @@ export function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
 }
 
 /** `sealift apply OLD FILE --in-place`: the old ISO becomes the new one. */
-export async function runInPlace(
+async function runInPlace(
   path: string,
   deltas: readonly string[],
   { host, ...options }: OptionsOfRunInPlace & { readonly host: CliHost },
@@ -68,7 +68,7 @@ export async function runInPlace(
 }
 
 /** Works with a delta, which is made of its parts for that where there are several. */
-export async function useDelta<T>(
+async function useDelta<T>(
   paths: readonly string[],
   { joined, ...options }: JoinOptions & { readonly joined: string },
   work: (path: string) => Promise<T>,

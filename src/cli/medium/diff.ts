@@ -27,7 +27,7 @@ import {
 } from '../terminal/report.ts';
 
 /** What somebody reads first in the changelog of a nightly: five sentences, then one table a subject. */
-export function describeComparison(
+function describeComparison(
   comparison: MediaComparison,
   names: { readonly old: string; readonly new: string },
 ): Report {

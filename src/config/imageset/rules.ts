@@ -91,8 +91,8 @@ function checkEmptyNames(view: View, item: string): readonly DocumentProblem[] {
     .map(({ path }) => view.report(path, 'is required'));
 }
 
-export const IMAGESET_API_VERSION = 'mirror.openshift.io/v2alpha1';
-export const IMAGESET_KIND = 'ImageSetConfiguration';
+const IMAGESET_API_VERSION = 'mirror.openshift.io/v2alpha1';
+const IMAGESET_KIND = 'ImageSetConfiguration';
 
 const TEXT: SchemaNode = { type: 'string' };
 /** An empty one counts as missing. */
@@ -192,7 +192,7 @@ const FORMER_KEYS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Unknown keys, absent keys and values of another type. */
-export const checkImageSetShape = (document: ConfigDocument): readonly DocumentProblem[] =>
+const checkImageSetShape = (document: ConfigDocument): readonly DocumentProblem[] =>
   checkSchema(document, IMAGESET_SCHEMA, { hints: FORMER_KEYS });
 
 /** Architectures of releases in Go's words, `multi` for all of them in one image. */

@@ -38,7 +38,7 @@ export function assembleCatalog(
 }
 
 /** Packages by name, bundles by package and name. */
-export function sortCatalog(catalog: Catalog): Catalog {
+function sortCatalog(catalog: Catalog): Catalog {
   return {
     ...catalog,
     packages: catalog.packages.toSorted((a, b) => compareText(a.name, b.name)),

@@ -24,7 +24,7 @@ export type DefaultChannelOptions = {
  * The package with the default channel that the selection gives it, else its own, else the only one
  * that is selected. oc-mirror wants the last one named explicitly.
  */
-export function chooseDefaultChannel(
+function chooseDefaultChannel(
   item: CatalogPackage,
   { selected, channels, report }: DefaultChannelOptions,
 ): CatalogPackage {
@@ -74,7 +74,7 @@ function adviseChannel(name: string, channels: readonly string[]): string | unde
  * @param parts with the channels that are selected
  * @returns undefined when several channels have the version, which is reported
  */
-export function chooseChannelOfVersion(
+function chooseChannelOfVersion(
   { name, packages, channels, bundles }: PackageParts,
   selected: PackageSelection,
   report: FilterReport,

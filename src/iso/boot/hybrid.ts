@@ -26,7 +26,7 @@ export type ApplePartitionMap = {
 };
 
 /** Apple's map begins with a block `ER`; its entries, `PM`, follow one a block. */
-export function readApplePartitionMap(systemArea: Uint8Array): ApplePartitionMap | undefined {
+function readApplePartitionMap(systemArea: Uint8Array): ApplePartitionMap | undefined {
   const driver = viewOf(systemArea, { at: 0, size: 8 });
   const blockSize = driver.getUint16(2, false);
   if (readText(systemArea, 0, 2) !== 'ER' || ![512, 1024, 2048].includes(blockSize)) {
@@ -52,11 +52,7 @@ export function readApplePartitionMap(systemArea: Uint8Array): ApplePartitionMap
  * Lets the entry that reached the end of the image reach its new end (a filler for what belongs to
  * no other entry). HFS entries keep their size, their file system would not grow with them.
  */
-export function growApplePartitionMap(
-  systemArea: Uint8Array,
-  oldSize: number,
-  newSize: number,
-): void {
+function growApplePartitionMap(systemArea: Uint8Array, oldSize: number, newSize: number): void {
   const map = readApplePartitionMap(systemArea);
   if (!map) return;
   const endOf = (each: ApplePartition): number => (each.start + each.blocks) * map.blockSize;
@@ -100,7 +96,7 @@ export type MbrPartition = {
 };
 
 /** The partitions of an MBR; undefined when there is no MBR, or one without partitions. */
-export function readMbr(systemArea: Uint8Array): readonly MbrPartition[] | undefined {
+function readMbr(systemArea: Uint8Array): readonly MbrPartition[] | undefined {
   const view = viewOf(systemArea, { at: 0, size: MBR_SIZE });
   if (view.getUint16(SIGNATURE_OFFSET, true) !== 0xaa55) return undefined;
   const partitions: MbrPartition[] = [];
@@ -124,7 +120,7 @@ export function readMbr(systemArea: Uint8Array): readonly MbrPartition[] | undef
  * keeps its size: where one comes last (xorriso -append_partition), nothing grows, and the ISO is
  * whole on the whole device only.
  */
-export function growMbr(systemArea: Uint8Array, oldBlocks: number, newBlocks: number): void {
+function growMbr(systemArea: Uint8Array, oldBlocks: number, newBlocks: number): void {
   const partitions = readMbr(systemArea) ?? [];
   const last = partitions.reduce<MbrPartition | undefined>(
     (furthest, each) => (furthest && endOf(furthest) >= endOf(each) ? furthest : each),

@@ -30,7 +30,7 @@ import {
 const PROTECTIVE = 0xee;
 
 /** Checks that what firmware starts from is inside the image: El Torito, MBR, both copies of the GPT. */
-export async function* checkBoot(iso: IsoImage): AsyncGenerator<StructureProblem> {
+async function* checkBoot(iso: IsoImage): AsyncGenerator<StructureProblem> {
   yield* checkBootEntries(iso);
   const { mbr, gpt } = readPartitionTables(await iso.readBytes(0, SYSTEM_AREA_SIZE));
   for (const partition of mbr ?? []) yield* checkMbrPartition(partition, iso.fileSize);
@@ -124,7 +124,7 @@ type Table = ByteRange & { readonly name: string; readonly byteOrder: ByteOrder 
  * Checks the path tables of one tree against its directories (ECMA-119 9.4), each copy on its own, and
  * adds their extents to `found`.
  */
-export async function* checkPathTables(
+async function* checkPathTables(
   iso: IsoImage,
   volume: PrimaryVolumeDescriptor,
   found: FoundTree,

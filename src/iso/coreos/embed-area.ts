@@ -26,7 +26,7 @@ export type ReadableIso = Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>;
 const EMBED_AREA_SIZE = 262_144;
 
 /** Bytes; far above any that was made, and below what would be a root file system. */
-export const MAX_EMBED_AREA_SIZE = 64 * 2 ** 20;
+const MAX_EMBED_AREA_SIZE = 64 * 2 ** 20;
 
 const DEFAULT_FILE = 'images/ignition.img';
 

@@ -49,7 +49,7 @@ async function planDefaults(iso: IsoImage): Promise<readonly OverlayPart[]> {
   }
 }
 
-export const noPristine = (path: string): UsageError =>
+const noPristine = (path: string): UsageError =>
   new UsageError(
     'customize.no-pristine',
     `${path} was made by an earlier version: it does not carry the config that it had at first`,

@@ -16,7 +16,7 @@ import type { OverlayPart } from '../areas.ts';
 export type Saved = { readonly offset: number; readonly old: Buffer; readonly now: Uint8Array };
 
 /** The text that is beside an ISO while it is changed in place. */
-export const formatSaved = (saved: readonly Saved[]): string =>
+const formatSaved = (saved: readonly Saved[]): string =>
   `${JSON.stringify({
     areas: saved.map(({ offset, old, now }) => ({
       offset,
@@ -26,7 +26,7 @@ export const formatSaved = (saved: readonly Saved[]): string =>
   })}\n`;
 
 /** undefined for what `formatSaved` does not write. */
-export function parseSavedAreas(text: string): readonly Saved[] | undefined {
+function parseSavedAreas(text: string): readonly Saved[] | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -46,7 +46,7 @@ export function parseSavedAreas(text: string): readonly Saved[] | undefined {
 }
 
 /** Whether each byte that was found is the old or the new one: what a write that was broken off leaves. */
-export const isOldOrNew = (found: Uint8Array, { old, now }: Omit<Saved, 'offset'>): boolean =>
+const isOldOrNew = (found: Uint8Array, { old, now }: Omit<Saved, 'offset'>): boolean =>
   found.length === old.length && found.every((byte, at) => byte === old[at] || byte === now[at]);
 
 export type WritePlace = {

@@ -52,7 +52,7 @@ export type PartHead = {
 };
 
 /** Undefined for what is not a part, or has a damaged head. */
-export async function readPartHead(file: RandomAccess): Promise<PartHead | undefined> {
+async function readPartHead(file: RandomAccess): Promise<PartHead | undefined> {
   if (file.size < LINE_SIZE) return undefined;
   const line = (await file.read(0, LINE_SIZE)).toString('latin1');
   const [, number, size, id] = LINE.exec(line) ?? [];

@@ -72,7 +72,7 @@ async function listExtents(
 }
 
 /** The refusal of a delta. */
-export const otherIso = (
+const otherIso = (
   path: string,
   { found, expected }: { readonly found: string; readonly expected: string },
 ): IntegrityError =>

@@ -39,7 +39,7 @@ const REST_MS = 250;
  *
  * @returns reads until the buffer is full or the file ends, and resolves to the bytes
  */
-export function createFileReader(
+function createFileReader(
   file: Pick<FileHandle, 'fd'>,
 ): (bytes: Buffer, offset: number) => number | Promise<number> {
   let slowUntil = 0;

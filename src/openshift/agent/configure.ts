@@ -29,7 +29,7 @@ export const PULL_SECRET_MANIFEST = '/etc/assisted/manifests/pull-secret.yaml';
 const NETWORK_LABELS = { 'agent-install.openshift.io/infraenv': 'appliance' };
 
 /** The InfraEnv of the medium with the values, in the form that the installer writes. */
-export function configureInfraEnv(text: string, values: CustomValues): string {
+function configureInfraEnv(text: string, values: CustomValues): string {
   const infraEnv = objectOrEmpty(parse(text));
   const given = values.infraEnv ?? {};
   const { pullSecretRef, ...spec } = objectOrEmpty(infraEnv['spec']);
@@ -55,13 +55,13 @@ export function configureInfraEnv(text: string, values: CustomValues): string {
 const hasHosts = ({ hosts = [] }: CustomValues): boolean => hosts.length > 0;
 
 /** As one text: the installer gives core one entry, however many lines it has. */
-export const formatSshKeys = ({ sshKeys = [] }: CustomValues): string | undefined => {
+const formatSshKeys = ({ sshKeys = [] }: CustomValues): string | undefined => {
   const lines = sshKeys.map((key) => key.trim()).filter((key) => key !== '');
   return lines.length === 0 ? undefined : lines.join('\n');
 };
 
 /** Present where there is a proxy: exceptions from none say nothing. */
-export function formatProxy({ proxy = {} }: CustomValues): Members | undefined {
+function formatProxy({ proxy = {} }: CustomValues): Members | undefined {
   const { httpProxy = '', httpsProxy = '', noProxy = '' } = proxy;
   if (httpProxy === '' && httpsProxy === '') return undefined;
   const members = Object.entries({ httpProxy, httpsProxy, noProxy });
@@ -69,7 +69,7 @@ export function formatProxy({ proxy = {} }: CustomValues): Members | undefined {
 }
 
 /** The Secret of the medium with another pull secret, and the name that the InfraEnv has for it. */
-export function configurePullSecret(text: string, values: CustomValues): string {
+function configurePullSecret(text: string, values: CustomValues): string {
   const secret = objectOrEmpty(parse(text));
   const { name } = objectOrEmpty(values.infraEnv?.spec?.['pullSecretRef']);
   const { pullSecret } = values;
@@ -83,7 +83,7 @@ export function configurePullSecret(text: string, values: CustomValues): string 
 }
 
 /** Go's encoding of what it read: keys sorted, two spaces, and no character that HTML gives a meaning. */
-export const formatPullSecret = (text: string): string =>
+const formatPullSecret = (text: string): string =>
   JSON.stringify(sortKeys(JSON.parse(text)), null, 2).replace(
     /[<>&\u2028\u2029]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,

@@ -34,7 +34,7 @@ const STOOD_FOR = [
  *
  * @throws ConfigError `customize.resource`
  */
-export function readInfraEnv(
+function readInfraEnv(
   infraEnv: Resource,
   resources: readonly Resource[],
   options: { readonly hasPullSecret: boolean },

@@ -33,7 +33,7 @@ type Claimant = {
  * @throws ConfigError `mirror.conflict` when two images cannot do without the same tag, or a second one
  * would stand beside the release image
  */
-export function settleTags<Image extends Claimant>(images: readonly Image[]): readonly Image[] {
+function settleTags<Image extends Claimant>(images: readonly Image[]): readonly Image[] {
   refuseSecondRelease(images);
   const owners = new Map<string, Claimant>();
   for (const image of images) {

@@ -18,7 +18,7 @@ export type RegistryImageOrigin =
   /** The component of the newest release of this minor version. */
   | { readonly kind: 'newer-release'; readonly minor: string };
 
-export const REGISTRY_COMPONENT = 'docker-registry';
+const REGISTRY_COMPONENT = 'docker-registry';
 /** The first minor version whose component can serve what is on the media. */
 const FIRST_MINOR = '4.21';
 

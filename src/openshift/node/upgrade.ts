@@ -61,7 +61,7 @@ export function renderUpgradeHost(): Pieces {
 }
 
 /** A unit that upgrades the cluster; enabled, it starts with each boot until the upgrade is done. */
-export const renderClusterUpgrade = (
+const renderClusterUpgrade = (
   name: string,
   holes: Readonly<Record<'version' | 'command', string>>,
 ): Unit => ({ name, contents: renderText('units/upgrade-cluster.service', holes) });

@@ -24,7 +24,7 @@ export type PartWriter = {
 };
 
 /** Memory: one part, and what stood in front of the span in the part in which it began. */
-export function createPartWriter(
+function createPartWriter(
   parts: readonly Part[],
   handOn: (part: Part, bytes: Uint8Array) => Promise<void>,
 ): PartWriter {

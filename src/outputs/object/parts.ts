@@ -21,7 +21,7 @@ export type Run = {
  * The stretches that an earlier ISO has, at the same offset or at another one, and those that it has not.
  * They cover the new ISO in order.
  */
-export function findRuns({ extents, size }: Layout, earlier?: EarlierIso): readonly Run[] {
+function findRuns({ extents, size }: Layout, earlier?: EarlierIso): readonly Run[] {
   if (!earlier) return [{ kind: 'send', offset: 0, size }];
   const find = createFinder(earlier);
   const runs: Run[] = [];
@@ -87,7 +87,7 @@ export type FilledRun = Copied | { readonly kind: 'send'; readonly stretches: re
  * Makes every run at least so long, but the last: short ones that could be copied are sent, and what a short
  * one to send lacks is taken from the run behind it.
  */
-export function fillRuns(runs: readonly Run[], least: number): readonly FilledRun[] {
+function fillRuns(runs: readonly Run[], least: number): readonly FilledRun[] {
   const filled: FilledRun[] = [];
   let open: Stretch[] = [];
   let size = 0;

@@ -25,7 +25,7 @@ export type WholeDigest = {
 };
 
 /** Given up as soon as bytes come that it has already: nothing takes them out of it again. */
-export function createWholeDigest(): WholeDigest {
+function createWholeDigest(): WholeDigest {
   const hash = createHash('sha256');
   let position = 0;
   let isGivenUp = false;
@@ -64,7 +64,7 @@ export type Sending = {
 };
 
 /** What lanes do with groups, and what comes of all of them. */
-export function beginSending(options: SendOptions, plan: PartPlan, upload: Upload): Sending {
+function beginSending(options: SendOptions, plan: PartPlan, upload: Upload): Sending {
   const { earlier, signal, layout, openExtent } = options;
   const object = options.open(signal);
   const standing = createStanding(options, plan, upload);

@@ -87,7 +87,7 @@ export type OpenRecord = {
 };
 
 /** Begins a record, or continues the one that is there. @throws DiskError of the file system */
-export async function openUploadRecord(
+async function openUploadRecord(
   path: string,
   { header, continues }: { readonly header: UploadHeader; readonly continues: boolean },
 ): Promise<OpenRecord> {

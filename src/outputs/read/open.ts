@@ -30,7 +30,7 @@ import { type OpenedRanges, type SourceTools, type RangeOpener, openWebRanges } 
  *
  * @throws UsageError `usage.artifact`; IntegrityError `artifact.not-ours`, `artifact.malformed`; RegistryError
  */
-export async function openArtifactRanges(text: string, tools: SourceTools): Promise<OpenedRanges> {
+async function openArtifactRanges(text: string, tools: SourceTools): Promise<OpenedRanges> {
   const reference = parseArtifactAddress(text);
   const { http, env, signal } = tools;
   const registriesConf = await loadRegistriesConf(undefined, tools);
@@ -130,7 +130,7 @@ async function openPart(
 }
 
 /** An object of an object store, by `s3://bucket/key`. */
-export const openS3Ranges: RangeOpener = async (text, { env, http, signal }) => {
+const openS3Ranges: RangeOpener = async (text, { env, http, signal }) => {
   const s3 = createS3({ http, env });
   const address = parseS3Address(text);
   return { source: await openS3Source(s3, address, signal), host: await s3.hostOf(signal) };

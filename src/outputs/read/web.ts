@@ -47,7 +47,7 @@ export type Refusing = {
 };
 
 /** The error for an answer that gives no bytes. */
-export function createRefusal(
+function createRefusal(
   { status, url }: Pick<TransportResponse, 'status' | 'url'>,
   { name, host, credential }: Refusing,
 ): RegistryError {
@@ -77,14 +77,14 @@ function advise(status: number, host: string, credential: Credential | undefined
   return `log in with "podman login ${host}", or check that the address has not expired`;
 }
 
-export const noRanges = (name: string): RegistryError =>
+const noRanges = (name: string): RegistryError =>
   new RegistryError('source.no-ranges', `the server of ${name} gives no ranges of it`, {
     expected: '206',
     found: '200',
     hint: 'download it, and name the file',
   });
 
-export const wrongRange = (
+const wrongRange = (
   name: string,
   { offset, size }: { readonly offset: number; readonly size: number },
   found: string,
@@ -99,7 +99,7 @@ export const wrongRange = (
     },
   );
 
-export const changed = (name: string, expected: string, found: string): RegistryError =>
+const changed = (name: string, expected: string, found: string): RegistryError =>
   new RegistryError('source.changed', `${name} changed while it was read`, {
     expected,
     found,

@@ -23,7 +23,7 @@ export type Collector = {
   get: (place: Place) => Uint8Array | undefined;
 };
 
-export function createCollector(limit: number): Collector {
+function createCollector(limit: number): Collector {
   const files = new Map<string, Uint8Array>();
   const keyOf = ({ depth, path }: Place): string => `${depth}/${path}`;
   let total = 0;

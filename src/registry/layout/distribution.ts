@@ -24,7 +24,7 @@ export type FilePlan = {
   files: () => RegistryFile[];
 };
 
-export function createFilePlan(): FilePlan {
+function createFilePlan(): FilePlan {
   const files = new Map<string, RegistryFile>();
   const sizes = new Map<Digest, number>();
   const checkSize = ({ digest, size }: Descriptor): void => {

@@ -30,7 +30,7 @@ const TYPES = ['discovery-image-always', 'boot-order-control'];
  *
  * @throws ApiFailure 400, 422
  */
-export async function renderIpxeScript(
+async function renderIpxeScript(
   service: Service,
   exchange: Exchange,
   { infraEnv, release }: { readonly infraEnv: InfraEnv; readonly release: Release },

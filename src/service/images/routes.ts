@@ -28,7 +28,7 @@ const INITRD = '/images/pxeboot/initrd.img';
 const ADDRSIZE = '/images/initrd.addrsize';
 
 /** What boots from the network: kernel and root file system for all, the initrd with what the customer wants. */
-export function addBootRoutes(app: App, service: Service): void {
+function addBootRoutes(app: App, service: Service): void {
   app.get('/boot-artifacts/:artifact', async (exchange) => {
     const paths = findArtifact(exchange.req.param('artifact'));
     const { version, arch } = requireVersion(exchange);

@@ -21,7 +21,7 @@ export type OsImage = {
 };
 
 /** In a folder of the store. */
-export const OS_IMAGES = 'os-images.json';
+const OS_IMAGES = 'os-images.json';
 
 /**
  * What the folder says of such ISOs, in the form of assisted-image-service's OS_IMAGES. Paths are relative to
@@ -29,7 +29,7 @@ export const OS_IMAGES = 'os-images.json';
  *
  * @throws ConfigError `service.os-images`
  */
-export function readOsImages(folder: string): readonly OsImage[] {
+function readOsImages(folder: string): readonly OsImage[] {
   const path = join(folder, OS_IMAGES);
   let value: unknown;
   try {

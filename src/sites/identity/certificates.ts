@@ -28,7 +28,7 @@ export const encodeSequence = (...parts: readonly Uint8Array[]): Buffer =>
 
 export const encodeSet = (...parts: readonly Uint8Array[]): Buffer => encodeElement(TAG.set, parts);
 
-export const encodeOctets = (bytes: Uint8Array): Buffer => encodeElement(TAG.octetString, [bytes]);
+const encodeOctets = (bytes: Uint8Array): Buffer => encodeElement(TAG.octetString, [bytes]);
 
 export const encodeNull = (): Buffer => encodeElement(TAG.null, []);
 
@@ -40,7 +40,7 @@ export const encodeExplicit = (number: number, part: Uint8Array): Buffer =>
   encodeElement(0xa0 | number, [part]);
 
 /** `[number]` in place of a primitive element's own tag. */
-export const encodeImplicit = (number: number, bytes: Uint8Array): Buffer =>
+const encodeImplicit = (number: number, bytes: Uint8Array): Buffer =>
   encodeElement(0x80 | number, [bytes]);
 
 /** Bits, the first of which is the highest of the first byte; `unused` ones at the end are padding. */

@@ -53,7 +53,7 @@ const CAPABILITIES = [
 const FIRST_WITH_INGRESS = 'v4.16';
 
 /** Words that no release knows, and sets of capabilities that no cluster can have. */
-export function checkCapabilities(
+function checkCapabilities(
   report: Report,
   { capabilities }: WrittenInstallConfig,
 ): readonly DocumentProblem[] {

@@ -28,7 +28,7 @@ type SiteItem = { readonly name: string };
 type CheckTools = { readonly reader: SiteReader; readonly nmstate?: Nmstate | undefined };
 
 /** Reads a site and applies every rule of its own. */
-export const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools, SiteItem> = {
+const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools, SiteItem> = {
   name: 'check sites',
   items: 'sites',
   bind: ({ name }) => ({ name }),

@@ -39,7 +39,7 @@ export const isUpgradeLabel = (label: string): boolean => label.startsWith(LABEL
  * The small root of an upgrade ISO: `release.env`, which upgrade scripts of any maker read, and
  * `release.json`, which says what the ISO is for.
  */
-export function renderUpgradeRoot(medium: {
+function renderUpgradeRoot(medium: {
   readonly release: Release;
   readonly path: UpgradePath;
   readonly plan: MirrorPlan;

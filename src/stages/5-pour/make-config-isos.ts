@@ -65,12 +65,7 @@ type MakeTools = {
 };
 
 /** The ISO of a site, and the files beside it. What goes wrong with one site only is its outcome. */
-export const makeIsos: MappedStage<
-  SiteInputs,
-  SiteOutcome,
-  MakeTools,
-  Omit<SiteInputs, 'retained'>
-> = {
+const makeIsos: MappedStage<SiteInputs, SiteOutcome, MakeTools, Omit<SiteInputs, 'retained'>> = {
   name: 'make ISOs',
   items: 'sites',
   bind: async ({ name, digest }, { findRetained }) => ({

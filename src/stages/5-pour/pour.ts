@@ -113,7 +113,7 @@ export type PourReport = {
 };
 
 /** Brings every byte to its place in the partial output, verified and synced. `sealIso` names it. */
-export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
+const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
   name: 'pour ISO',
   async run(
     { layout, base, blobs, output, device, mode, lanes, checksum = false },
@@ -174,7 +174,7 @@ async function requireSame(isos: readonly ReusableIso[]): Promise<void> {
 export type ClaimObjectInput = { readonly output: string; readonly force: boolean };
 
 /** Refuses an object that no build sent, before anything is fetched. */
-export const claimObject: Stage<ClaimObjectInput, undefined, { readonly s3: S3 }> = {
+const claimObject: Stage<ClaimObjectInput, undefined, { readonly s3: S3 }> = {
   name: 'claim object',
   async run({ output, force }, { s3 }, { signal }) {
     const open = (address: Parameters<typeof openStoredObject>[1]) =>
@@ -209,7 +209,7 @@ export type FinishedIsoInput = {
  * The output where an earlier build has finished it and nothing has touched it since, as its inode says; else
  * undefined. Reads no byte of it.
  */
-export const findFinishedIso: Stage<
+const findFinishedIso: Stage<
   FinishedIsoInput,
   KnownIso | undefined,
   { readonly records: IsoRecords }
@@ -231,7 +231,7 @@ export type FinishedObjectInput = {
 };
 
 /** What is known of the object where it has these bytes already; else undefined. */
-export const findFinishedObject: Stage<
+const findFinishedObject: Stage<
   FinishedObjectInput,
   FinishedObject | undefined,
   { readonly s3: S3; readonly workDir: string }
@@ -293,31 +293,28 @@ export type SealObjectInput = {
 };
 
 /** Writes checksum and report beside a finished object. Killed before that, the next build does it. */
-export const sealObject: Stage<
-  SealObjectInput,
-  undefined,
-  { readonly s3: S3; readonly workDir: string }
-> = {
-  name: 'seal object',
-  async run({ output, ...made }, { s3, workDir }, { signal }) {
-    const record = recordPathOf({ output, workDir });
-    const etag = made.etag ?? (await readUploadRecord(record))?.etag;
-    await seal(parseS3Address(output), {
-      ...made,
-      ...withoutUndefined({ etag }),
-      open: (address) => openStoredObject(s3, address, signal),
-    });
-    await removeUploadRecord(record);
-    return undefined;
-  },
-};
+const sealObject: Stage<SealObjectInput, undefined, { readonly s3: S3; readonly workDir: string }> =
+  {
+    name: 'seal object',
+    async run({ output, ...made }, { s3, workDir }, { signal }) {
+      const record = recordPathOf({ output, workDir });
+      const etag = made.etag ?? (await readUploadRecord(record))?.etag;
+      await seal(parseS3Address(output), {
+        ...made,
+        ...withoutUndefined({ etag }),
+        open: (address) => openStoredObject(s3, address, signal),
+      });
+      await removeUploadRecord(record);
+      return undefined;
+    },
+  };
 
 export type SendIsoInput = Omit<PourIsoInput, 'mode'>;
 
 export type SendIsoTools = PourIsoTools & { readonly s3: S3; readonly workDir: string };
 
 /** Brings every byte into the object, verified. `sealObject` tells of it. */
-export const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
+const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
   name: 'send ISO',
   async run({ layout, base, blobs, output, lanes }, tools, { signal, onProgress, warn }) {
     const { s3, client, workDir, cache, digests } = tools;
@@ -380,7 +377,7 @@ type PushIsoTools = PourIsoTools & {
 };
 
 /** Brings every layer that the registry does not have into it, verified, then the manifest and the tag. */
-export const pushIso: Stage<PourIsoInput, PourReport, PushIsoTools> = {
+const pushIso: Stage<PourIsoInput, PourReport, PushIsoTools> = {
   name: 'push ISO',
   async run({ layout, base, blobs, output, lanes, mode }, tools, { signal, onProgress }) {
     const { client, registry, cache, digests } = tools;
@@ -445,7 +442,7 @@ export async function claimOutputObject(
 }
 
 /** The last stage of an ISO that becomes an artifact: the registry is asked for every layer, so nothing else remembers. */
-export async function pushBuilt<Report extends Readonly<Record<string, Json | undefined>>>(
+async function pushBuilt<Report extends Readonly<Record<string, Json | undefined>>>(
   layout: Digest,
   { engine }: BuildTools,
   { report, ...input }: PourIsoInput & { readonly report: Report },
@@ -456,7 +453,7 @@ export async function pushBuilt<Report extends Readonly<Record<string, Json | un
 }
 
 /** The last stages of an ISO that becomes an object; only the first of them where it is there already. */
-export async function sendAndSeal<Report extends Readonly<Record<string, Json | undefined>>>(
+async function sendAndSeal<Report extends Readonly<Record<string, Json | undefined>>>(
   layout: Digest,
   { engine, client }: BuildTools,
   { report, ...input }: SendIsoInput & { readonly report: Report },

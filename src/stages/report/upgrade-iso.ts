@@ -27,7 +27,7 @@ const SEAL = /^# Made by sealift\. Without this line the file is (sha256:[0-9a-f
 export const sealSideFile = (text: string): string =>
   `# Made by sealift. Without this line the file is ${digestOf(Buffer.from(text))}.\n${text}`;
 
-export const listSideFiles = ({ resources, machineConfig, hosts }: SideFiles): SideFile[] =>
+const listSideFiles = ({ resources, machineConfig, hosts }: SideFiles): SideFile[] =>
   [resources, machineConfig, hosts].filter((file) => file !== undefined);
 
 /**

@@ -54,18 +54,11 @@ const pathOf = (workDir: string, output: string): string =>
   join(workDir, 'finished', `${hexOf(digestOf(output)).slice(0, 32)}.json`);
 
 /** Written last: without it, the ISO is planned again. */
-export const writeFinishedIso = (
-  workDir: string,
-  output: string,
-  finished: FinishedIso,
-): Promise<void> =>
+const writeFinishedIso = (workDir: string, output: string, finished: FinishedIso): Promise<void> =>
   writeFileAtomic(pathOf(workDir, output), formatReadableJson({ format: 1, output, ...finished }));
 
 /** undefined where there is none that can be read. */
-export async function readFinishedIso(
-  workDir: string,
-  output: string,
-): Promise<FinishedIso | undefined> {
+async function readFinishedIso(workDir: string, output: string): Promise<FinishedIso | undefined> {
   const bytes = await readFileIfPresent(pathOf(workDir, output));
   try {
     const value: unknown = JSON.parse(bytes?.toString('utf8') ?? '');
@@ -127,11 +120,7 @@ type Report = Readonly<Record<string, Json>> & {
  * undefined, and the ISO is planned, which costs what a catalog and some hundred images cost. Tags of
  * signatures are not asked: their images are the same.
  */
-export const findUnchangedIso: Stage<
-  FindUnchangedIsoInput,
-  Report | undefined,
-  FindUnchangedIsoTools
-> = {
+const findUnchangedIso: Stage<FindUnchangedIsoInput, Report | undefined, FindUnchangedIsoTools> = {
   name: 'find unchanged ISO',
   async run({ isPinned, graphUrl, streamUrl, ...wanted }, tools, context) {
     const known = await readFinishedIso(tools.workDir, wanted.output);

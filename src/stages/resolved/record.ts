@@ -106,7 +106,7 @@ type StoredPlaces = Pick<Places, 'areas'> & { readonly offsets: Readonly<Record<
  *
  * @throws ConfigError `lock.unreadable`, `lock.too-large`
  */
-export function readJson(path: string): Json | undefined {
+function readJson(path: string): Json | undefined {
   try {
     return JSON.parse(
       readInputFile(path, { domain: 'lock', limit: LIMIT }).toString('utf8'),

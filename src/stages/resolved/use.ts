@@ -211,7 +211,7 @@ export function requireSame(field: string, expected: string, found: string): voi
 }
 
 /** What must fit, in the order in which it explains the rest. Tags are asked of the lock itself. */
-export function listFields(lock: Lock): readonly (readonly [string, string])[] {
+function listFields(lock: Lock): readonly (readonly [string, string])[] {
   const { product, release, path, seed, signatures, base, installer, registryImage } = lock;
   const { catalogs, images, drawn, contents } = lock;
   const fields = {

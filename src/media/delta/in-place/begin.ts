@@ -65,11 +65,7 @@ export async function requireVerified(
 }
 
 /** Whether these bytes are there. */
-export const hasExtent = (
-  path: string,
-  extent: DeltaExtent,
-  signal: AbortSignal,
-): Promise<boolean> =>
+const hasExtent = (path: string, extent: DeltaExtent, signal: AbortSignal): Promise<boolean> =>
   useImage(path, async (image) => {
     const options = { signal, onProgress: () => undefined };
     return (await verifyExtents(image, [toIndexExtent(extent)], options)).length === 0;
@@ -125,7 +121,7 @@ export type StepJournal = {
 };
 
 /** Undefined where there is none. */
-export async function readStepJournal(path: string): Promise<StepJournal | undefined> {
+async function readStepJournal(path: string): Promise<StepJournal | undefined> {
   const text = (await readOwnFile(path))?.toString('utf8');
   const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
   if (!head?.startsWith('{')) return undefined;
