@@ -5,10 +5,12 @@ import { readFileSync } from 'node:fs';
  * and the rooms below that they may import; `formats` stands for all formats, and a room in `doors`
  * is imported from outside only by its `index.ts`.
  */
+/** @type {{ floors: { rooms: string[], imports: string[] }[], formats: string[], doors: string[] }} */
 const { floors, formats, doors } = JSON.parse(
   readFileSync(new URL('floors.json', import.meta.url), 'utf8'),
 );
 
+/** @param {string[]} rooms */
 const expand = (rooms) => rooms.flatMap((room) => (room === 'formats' ? formats : [room]));
 
 const floorRules = floors.flatMap(({ rooms, imports }) =>
@@ -29,7 +31,13 @@ const doorRules = doors.map((room) => ({
   to: { path: `^src/${room}/(?!index\\.ts$)` },
 }));
 
-/** A package that one file imports: its door to the program. */
+/**
+ * A package that one file imports: its door to the program.
+ *
+ * @param {string} name
+ * @param {string} packages
+ * @param {string} files
+ */
 const onlyIn = (name, packages, files) => ({
   name: `one-door-${name}`,
   comment: `${packages} is imported by ${files} alone.`,

@@ -99,7 +99,7 @@ export default defineConfig(
         {
           name: 'yaml',
           importNames: ['default', 'Composer', 'parse', 'parseAllDocuments', 'parseDocument'],
-          message: 'Parse with src/shape/parse-text.ts.',
+          message: 'Parse with parse and parseAllDocuments of src/shape/parse-text.ts.',
         },
       ],
       'no-restricted-globals': [

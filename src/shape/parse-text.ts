@@ -1,9 +1,8 @@
 import { isUtf8 } from 'node:buffer';
+// eslint-disable-next-line no-restricted-imports -- this is where it is parsed
 import * as yaml from 'yaml';
 import { type CST, type Document, Lexer, Parser, LineCounter, isScalar } from 'yaml';
 import { withoutUndefined } from '../base/lists.ts';
-
-// eslint-disable-next-line no-restricted-imports -- this is where it is parsed
 
 /*
  * What parses YAML. The library makes an error for each fault of a text, and V8 a stack for each error:
