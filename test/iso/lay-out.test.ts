@@ -11,6 +11,7 @@ import { openIso } from '../../src/iso/open-iso.ts';
 import { decodeRockRidge } from '../../src/iso/directory/rock-ridge.ts';
 import { scanBaseIso, type BaseImage } from '../../src/iso/live-base/scan-base.ts';
 import { decodeSystemUse } from '../../src/iso/directory/system-use.ts';
+import { runs } from '../support/properties.ts';
 import { makeTinyIso } from '../support/tiny-iso.ts';
 import { writeLayout } from '../support/write-layout.ts';
 
@@ -107,7 +108,7 @@ describe('the layout of an ISO', () => {
         expect(end).toBe(layout.size);
         expect(layout.size % 2048).toBe(0);
       }),
-      { numRuns: 50 },
+      { numRuns: runs(50) },
     );
   });
 
@@ -123,7 +124,7 @@ describe('the layout of an ISO', () => {
         ]);
         expect([...found].sort()).toEqual([...expected].sort());
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   });
 

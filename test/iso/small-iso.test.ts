@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkStructure } from '../../src/iso/check/check-structure.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
 import { encodeSmallIso, type SmallIso } from '../../src/iso/small-iso.ts';
+import { runs } from '../support/properties.ts';
 import { requireTool } from '../support/tools.ts';
 
 const LONG_NAME = `${'a-very-long-manifest-name'.repeat(6)}.yaml`;
@@ -133,7 +134,7 @@ describe('a small ISO', () => {
         await writeFile(other, encodeSmallIso(input));
         expect(await readTree(other)).toEqual(expectedTree(input));
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
   });
 });

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { extractTree } from '../../src/registry/layer/extract-tree.ts';
 import { readFiles, type Layer } from '../../src/registry/layers.ts';
 import { packLayer, type Compression, type LayerEntry } from '../support/images.ts';
+import { runs } from '../support/properties.ts';
 import { requireTool } from '../support/tools.ts';
 
 const { signal } = new AbortController();
@@ -185,7 +186,7 @@ describe('files, links and whiteouts in any layers', () => {
         ]);
         expect(await extract(all)).toEqual(Object.fromEntries(texts));
       }),
-      { numRuns: 150, seed: 3 },
+      { numRuns: runs(150) },
     );
   });
 
@@ -237,7 +238,7 @@ describe('files, links and whiteouts in any layers', () => {
         expect(part).toEqual(whole);
         skipped += layers.length - opened.size;
       }),
-      { numRuns: 300, seed: 5 },
+      { numRuns: runs(300) },
     );
     expect(skipped).toBeGreaterThan(100);
   });

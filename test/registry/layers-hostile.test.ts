@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SealiftError } from '../../src/base/errors.ts';
 import { extractFile, readFiles, type Layer } from '../../src/registry/layers.ts';
 import { compress, layerOf, packLayer, packTar } from '../support/images.ts';
+import { runs } from '../support/properties.ts';
 import { requireTool } from '../support/tools.ts';
 
 const { signal } = new AbortController();
@@ -217,7 +218,7 @@ describe('a damaged layer', () => {
         const outcome: unknown = await reading.catch((error: unknown) => error);
         expect(outcome instanceof Map || outcome instanceof SealiftError).toBe(true);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 });

@@ -6,6 +6,7 @@ import {
   readYamlTokens,
   YamlExcess,
 } from '../../../src/base/text/document-bounds.ts';
+import { runs } from '../../support/properties.ts';
 
 const DEEP = 100_000;
 const TOO_DEEP = 'this is nested too deep';
@@ -56,7 +57,7 @@ describe('a YAML text of a person', () => {
         const text = stringify(value, isFlow ? { collectionStyle: 'flow' } : {});
         expect(findYamlExcess(text)).toBeUndefined();
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 

@@ -11,6 +11,7 @@ import {
   type PartPlan,
 } from '../../../src/media/object/plan-parts.ts';
 import { bytesOf, change, createBlobs, createRandom, named } from '../../support/nightly-blobs.ts';
+import { runs } from '../../support/properties.ts';
 
 const MIB = 1024 * 1024;
 
@@ -132,7 +133,7 @@ describe('the parts of an upload', () => {
         expectSound(same, layout, layout);
         if (layout.size >= S3_LIMITS.minPart) expect(same.sent).toBe(0);
       }),
-      { numRuns: 60, seed: 7 },
+      { numRuns: runs(60) },
     );
   });
 

@@ -15,6 +15,7 @@ import { filterCatalog } from '../../../src/openshift/catalog/filter/filter-cata
 import { compileRequirement, parseConstraint } from '../../../src/openshift/catalog/requirement.ts';
 import type { DependencyMode } from '../../../src/openshift/catalog/selection.ts';
 import { joinCatalogs, listEntries, makePackage } from '../../support/catalog-builder.ts';
+import { runs } from '../../support/properties.ts';
 
 type Source = {
   readonly catalog: Catalog;
@@ -310,7 +311,7 @@ describe('adding what is required', () => {
         }
         for (const { catalog } of resolved) expect(checkCatalog(catalog)).toEqual([]);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -331,7 +332,7 @@ describe('adding what is required', () => {
         expect(second.flatMap(({ additions }) => additions)).toEqual([]);
         expect(second.map(({ catalog }) => catalog)).toEqual(first.map(({ catalog }) => catalog));
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -343,7 +344,7 @@ describe('adding what is required', () => {
           describeResolved(resolveWorld([one, two])),
         );
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 

@@ -10,6 +10,7 @@ import {
   isIgnored,
   parseIgnoreFile,
 } from '../../../src/openshift/catalog/read/ignore-file.ts';
+import { runs } from '../../support/properties.ts';
 import { requireTool } from '../../support/tools.ts';
 
 const ignored = (text: string, path: string, base: readonly string[] = []): boolean =>
@@ -130,7 +131,7 @@ describe.skipIf(!requireTool('git'))('rules without exceptions', () => {
         const seen = stdout.split('\0').filter((file) => FILES.includes(file));
         expect(kept.toSorted()).toEqual(seen.toSorted());
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 

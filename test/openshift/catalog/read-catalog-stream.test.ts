@@ -9,6 +9,7 @@ import type {
   StreamedDocument,
   StreamOptions,
 } from '../../../src/openshift/catalog/read/document-stream.ts';
+import { runs } from '../../support/properties.ts';
 
 let scratch: string;
 let path: string;
@@ -92,7 +93,7 @@ describe('a stream of JSON objects', () => {
           places.map((place) => text.toString('utf8', place.offset, place.offset + place.size)),
         ).toEqual(texts);
       }),
-      { numRuns: 120 },
+      { numRuns: runs(120) },
     );
   });
 
@@ -106,7 +107,7 @@ describe('a stream of JSON objects', () => {
         const [document] = await stream(`{${json.join(' ,\n')}}`, { chunkSize: size });
         expect(document?.result).toMatchObject({ keys: members.map(([key]) => key) });
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 
@@ -127,7 +128,7 @@ describe('a stream of JSON objects', () => {
         }
         expect(end).toBeLessThanOrEqual(text.length);
       }),
-      { numRuns: 120 },
+      { numRuns: runs(120) },
     );
   });
 });
@@ -165,7 +166,7 @@ describe('a stream of YAML documents', () => {
           }
         },
       ),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 });

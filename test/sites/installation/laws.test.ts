@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { formatProblem } from '../../../src/base/problem.ts';
 import { checkInstallationConfig } from '../../../src/sites/installation/read-installation-config.ts';
 import { TEST_CERTIFICATE, TEST_SSH_KEY } from '../../support/installation-iso.ts';
+import { runs } from '../../support/properties.ts';
 import { putAnything } from '../../support/put-anything.ts';
 
 const GOOD = {
@@ -44,6 +45,6 @@ it('a good configuration gives problems, and no more, whatever value is put at a
         expect(formatProblem(each)).not.toMatch(/\[object|undefined|NaN/);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

@@ -7,6 +7,7 @@ import {
   type Move,
 } from '../../../../src/media/delta/in-place/plan-steps.ts';
 import { runSteps } from '../../../../src/media/delta/in-place/run-steps.ts';
+import { runs } from '../../../support/properties.ts';
 
 const POWER_LOSS = new Error('the power failed');
 
@@ -152,7 +153,7 @@ test('moves make the new content whatever they overlap, and whenever the power f
         expect(iso.content().equals(made)).toBe(true);
       },
     ),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
 });
 
