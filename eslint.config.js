@@ -63,6 +63,11 @@ export default defineConfig(
         ...SPREAD_LISTS,
         ...SPREAD_LITERALS,
         {
+          selector:
+            "CallExpression[callee.property.name='assert'] > ObjectExpression > Property[key.name=/^(numRuns|seed)$/][value.type='Literal']",
+          message: 'More runs and other seeds may be asked for: see test/support/properties.ts.',
+        },
+        {
           selector: "CallExpression[callee.name=/^mkdir(Sync)?$/] Property[key.name='recursive']",
           message: 'It never returns in /proc: use makeDirectory of src/base/disk/files.ts.',
         },

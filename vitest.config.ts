@@ -8,6 +8,7 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     globalSetup: ['test/setup.ts'],
+    setupFiles: ['test/support/properties.ts'],
     pool: 'forks',
     // A third of a test's time is waiting for other programs: a worker more than processors keeps all busy.
     maxWorkers: availableParallelism() + 1,

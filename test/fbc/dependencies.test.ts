@@ -7,6 +7,7 @@ import { filterCatalog } from '../../src/fbc/filter/filter-catalog.ts';
 import { compileRequirement, parseConstraint } from '../../src/fbc/requirement.ts';
 import type { DependencyMode } from '../../src/fbc/source.ts';
 import { joinCatalogs, listEntries, makePackage } from '../support/catalog-builder.ts';
+import { runs } from '../support/properties.ts';
 
 type Source = {
   readonly catalog: Catalog;
@@ -302,7 +303,7 @@ describe('adding what is required', () => {
         }
         for (const { catalog } of resolved) expect(checkCatalog(catalog)).toEqual([]);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -323,7 +324,7 @@ describe('adding what is required', () => {
         expect(second.flatMap(({ additions }) => additions)).toEqual([]);
         expect(second.map(({ catalog }) => catalog)).toEqual(first.map(({ catalog }) => catalog));
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -335,7 +336,7 @@ describe('adding what is required', () => {
           describeResolved(resolveWorld([one, two])),
         );
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 

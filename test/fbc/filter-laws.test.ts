@@ -7,6 +7,7 @@ import { checkCatalog } from '../../src/fbc/filter/check-catalog.ts';
 import { filterCatalog } from '../../src/fbc/filter/filter-catalog.ts';
 import type { CatalogSelection } from '../../src/fbc/source.ts';
 import { joinCatalogs, listEntries, makePackage } from '../support/catalog-builder.ts';
+import { runs } from '../support/properties.ts';
 
 /**
  * A chain whose entries skip any that are lower, and others that only the chain skips. Versions fall
@@ -116,7 +117,7 @@ describe('the filter', () => {
           expect(item.entries.filter(({ name }) => !reached.has(name))).toEqual([]);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -148,7 +149,7 @@ describe('the filter', () => {
         expect(twice.catalog).toEqual(once);
         expect(twice.isWhole).toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -183,7 +184,7 @@ describe('the filter', () => {
         const channels = new Set(wide?.channels.map(({ name }) => name));
         expect(narrow.channels.filter(({ name }) => !channels.has(name))).toEqual([]);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -233,7 +234,7 @@ describe('the filter', () => {
         const left = names.filter((name) => !gone.has(name)).sort();
         expect(kept.bundles.map(({ name }) => name)).toEqual(left);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 });

@@ -17,6 +17,7 @@ import {
   encodePrimaryVolumeDescriptor,
   encodeTerminator,
 } from '../../src/iso/volume/descriptor.ts';
+import { runs } from '../support/properties.ts';
 import {
   ascii,
   CONTINUATION,
@@ -309,7 +310,7 @@ describe('any change of bytes', () => {
           });
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

@@ -8,6 +8,7 @@ import {
   parseMediaIndex,
   type MediaIndex,
 } from '../../src/media/media-index.ts';
+import { runs } from '../support/properties.ts';
 import { requireTool } from '../support/tools.ts';
 
 const INDEX_PATH = '/sealift/index.json';
@@ -70,7 +71,7 @@ describe('the index of a medium', () => {
         flipped[at] = (flipped[at] ?? 0) ^ (1 << bit);
         expect(() => parseMediaIndex(flipped)).toThrow(/index\.json/);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 

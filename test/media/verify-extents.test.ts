@@ -7,6 +7,7 @@ import { digestOf } from '../../src/base/digest.ts';
 import type { IndexExtent } from '../../src/media/media-index.ts';
 import { useImage, type Medium } from '../../src/media/open.ts';
 import { verifyExtents, type DamagedExtent } from '../../src/media/verify-extents.ts';
+import { runs } from '../support/properties.ts';
 
 const MIB = 1024 * 1024;
 /** Four times what a lane holds, so that a large extent comes round its memory several times. */
@@ -60,7 +61,7 @@ describe('extents of an index against their digests', () => {
         const found = right[turn]?.digest;
         expect(damaged).toEqual(found ? [{ extent: extents[turn], found }] : []);
       }),
-      { numRuns: 12 },
+      { numRuns: runs(12) },
     );
   });
 

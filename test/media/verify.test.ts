@@ -9,6 +9,7 @@ import type { Verification } from '../../src/media/verify-contents.ts';
 import { verifyIso } from '../../src/media/verify.ts';
 import { makeIso } from '../support/iso.ts';
 import { blobPath, makeMedium, type TestMedium } from '../support/medium.ts';
+import { runs } from '../support/properties.ts';
 import { runCommand } from '../support/run-command.ts';
 import { makeTinyIso } from '../support/tiny-iso.ts';
 import { requireTool } from '../support/tools.ts';
@@ -81,7 +82,7 @@ describe('verification of a medium', () => {
         expect((await verify(path)).problems.length).toBeGreaterThan(0);
         await flip(at, bit);
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
     await file.close();
     expect((await verify(path)).ok).toBe(true);
@@ -103,7 +104,7 @@ describe('verification of a medium', () => {
         await file.write(before, 0, before.length, sector * 2048);
         await file.close();
       }),
-      { numRuns: 15 },
+      { numRuns: runs(15) },
     );
   });
 

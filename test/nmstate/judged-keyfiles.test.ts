@@ -5,6 +5,7 @@ import { ConfigError } from '../../src/base/errors.ts';
 import { renderKeyfiles } from '../../src/nmstate/profiles.ts';
 import { TAKEN } from '../support/network-states.ts';
 import { requireTool } from '../support/tools.ts';
+import { runs } from '../support/properties.ts';
 
 /** NetworkManager itself: what it understands of a profile, which it refuses where it could not connect with it. */
 const understand = (content: string): string =>
@@ -128,7 +129,7 @@ describe('network profiles', () => {
   });
 
   it.skipIf(!requireTool('python3'))('never have a line that no member stands for', () => {
-    const contents = fc.sample(anyNetwork, { numRuns: 1000, seed: 7 }).flatMap(renderOrRefuse);
+    const contents = fc.sample(anyNetwork, { numRuns: runs(1000) }).flatMap(renderOrRefuse);
     expect(contents.length).toBeGreaterThan(200);
     for (const [index, sections] of parseAll(contents).entries()) {
       const entries = Object.entries(sections).flatMap(([section, members]) =>

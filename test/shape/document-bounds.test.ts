@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LineCounter, parseDocument, stringify } from 'yaml';
 import { findYamlExcess, readYamlTokens, YamlExcess } from '../../src/shape/parse-text.ts';
+import { runs } from '../support/properties.ts';
 
 const DEEP = 100_000;
 const TOO_DEEP = 'this is nested too deep';
@@ -52,7 +53,7 @@ describe('a YAML text of a person', () => {
         const text = stringify(value, isFlow ? { collectionStyle: 'flow' } : {});
         expect(findYamlExcess(text)).toBeUndefined();
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/base/errors.ts';
 import { checkSite } from '../../src/sites/check.ts';
+import { runs } from '../support/properties.ts';
 import {
   createSiteInput,
   TEST_EPOCH,
@@ -217,6 +218,6 @@ it('no text at all makes the check of a site fail', () => {
         expect(Math.min(line, column)).toBeGreaterThan(0);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

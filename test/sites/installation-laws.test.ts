@@ -4,6 +4,7 @@ import { formatProblem } from '../../src/base/errors.ts';
 import { checkInstallationConfig } from '../../src/sites/installation.ts';
 import { TEST_CERTIFICATE, TEST_SSH_KEY } from '../support/installation-iso.ts';
 import { putAnything } from '../support/put-anything.ts';
+import { runs } from '../support/properties.ts';
 
 const GOOD = {
   apiVersion: 'v1beta1',
@@ -44,6 +45,6 @@ it('a good configuration gives problems, and no more, whatever value is put at a
         expect(formatProblem(each)).not.toMatch(/\[object|undefined|NaN/);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

@@ -4,6 +4,7 @@ import { formatProblem } from '../../src/base/errors.ts';
 import { checkSite, type SiteCheck } from '../../src/sites/check.ts';
 import type { Plain } from '../../src/shape/shape.ts';
 import { formatNetworkConfig } from '../../src/nmstate/tool.ts';
+import { runs } from '../support/properties.ts';
 import { putAnything } from '../support/put-anything.ts';
 import { TEST_CERTIFICATE, TEST_SSH_KEY } from '../support/installation-iso.ts';
 import { createSiteInput, TEST_EPOCH } from '../support/site-inputs.ts';
@@ -114,7 +115,7 @@ describe('a good site', () => {
           expect(formatProblem(each)).not.toMatch(/\[object|undefined|NaN/);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -135,7 +136,7 @@ describe('a good site', () => {
           );
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 
@@ -160,7 +161,7 @@ describe('a good site', () => {
         expect(site === undefined).toBe(problems.length > 0);
         for (const each of problems) expect(formatProblem(each)).not.toContain('undefined');
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

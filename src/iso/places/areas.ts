@@ -33,6 +33,7 @@ export type AreaContents = {
 
 export type PlacedAreas = {
   readonly areas: Areas;
+  /** In the order of the bytes, whatever the hint left of it. */
   readonly offsets: ReadonlyMap<Digest, number>;
   /** Behind the last byte. */
   readonly end: number;
@@ -144,7 +145,7 @@ function keepFiles(
     if (offset === undefined) return undefined;
     places.set(digest, offset);
   }
-  return places;
+  return new Map([...places].sort(([, a], [, b]) => a - b));
 }
 
 function join(

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DecodeError } from '../../../src/base/decode/limits.ts';
 import { unzstd } from '../../../src/base/decode/threads.ts';
+import { runs } from '../../support/properties.ts';
 import { requireTool } from '../../support/tools.ts';
 
 const zstd = (bytes: Uint8Array, ...options: string[]): Buffer =>
@@ -54,7 +55,7 @@ describe.skipIf(!requireTool('zstd'))('zstd', () => {
           expect((await unpack(zstd(data, option), piece)).equals(data)).toBe(true);
         },
       ),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
   });
 

@@ -12,6 +12,7 @@ import { importImageSet, renderImportedConfig } from '../../../src/config/images
 import { checkConfig } from '../../../src/config/load.ts';
 import { ConfigProblems } from '../../../src/base/errors.ts';
 import { inputOf } from '../../support/config-input.ts';
+import { runs } from '../../support/properties.ts';
 
 const HEAD = 'apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\n';
 
@@ -537,7 +538,7 @@ describe('any image set', () => {
         const { problems } = checkConfig(inputOf(render(text), 'a.yaml'), { env: {} });
         expect(problems).toEqual([]);
       }),
-      { numRuns: 200, seed: 1 },
+      { numRuns: runs(200) },
     );
     expect(accepted).toBeGreaterThan(20);
   });

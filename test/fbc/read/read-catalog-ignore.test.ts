@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
 import { walkCatalog } from '../../../src/fbc/read/read-catalog.ts';
 import { createIgnoreBudget, isIgnored, parseIgnoreFile } from '../../../src/fbc/read/ignore.ts';
+import { runs } from '../../support/properties.ts';
 import { requireTool } from '../../support/tools.ts';
 
 const ignored = (text: string, path: string, base: readonly string[] = []): boolean =>
@@ -126,7 +127,7 @@ describe.skipIf(!requireTool('git'))('rules without exceptions', () => {
         const seen = stdout.split('\0').filter((file) => FILES.includes(file));
         expect(kept.toSorted()).toEqual(seen.toSorted());
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { streamDocuments } from '../../../src/fbc/read/documents.ts';
 import type { StreamedDocument, StreamOptions } from '../../../src/fbc/read/documents.ts';
+import { runs } from '../../support/properties.ts';
 
 let scratch: string;
 let path: string;
@@ -89,7 +90,7 @@ describe('a stream of JSON objects', () => {
           places.map((place) => text.toString('utf8', place.offset, place.offset + place.size)),
         ).toEqual(texts);
       }),
-      { numRuns: 120 },
+      { numRuns: runs(120) },
     );
   });
 
@@ -103,7 +104,7 @@ describe('a stream of JSON objects', () => {
         const [document] = await stream(`{${json.join(' ,\n')}}`, { chunkSize: size });
         expect(document?.result).toMatchObject({ keys: members.map(([key]) => key) });
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 
@@ -124,7 +125,7 @@ describe('a stream of JSON objects', () => {
         }
         expect(end).toBeLessThanOrEqual(text.length);
       }),
-      { numRuns: 120 },
+      { numRuns: runs(120) },
     );
   });
 });
@@ -162,7 +163,7 @@ describe('a stream of YAML documents', () => {
           }
         },
       ),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 });

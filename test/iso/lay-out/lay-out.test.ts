@@ -13,6 +13,7 @@ import { scanBaseIso, type BaseImage } from '../../../src/iso/lay-out/scan.ts';
 import { decodeSystemUse } from '../../../src/iso/directory/system-use.ts';
 import { makeTinyIso } from '../../support/tiny-iso.ts';
 import { writeLayout } from '../../support/write-layout.ts';
+import { runs } from '../../support/properties.ts';
 
 const EPOCH = 1_767_323_045; // 2026-01-02T03:04:05Z
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -107,7 +108,7 @@ describe('the layout of an ISO', () => {
         expect(end).toBe(layout.size);
         expect(layout.size % 2048).toBe(0);
       }),
-      { numRuns: 50 },
+      { numRuns: runs(50) },
     );
   });
 
@@ -123,7 +124,7 @@ describe('the layout of an ISO', () => {
         ]);
         expect([...found].sort()).toEqual([...expected].sort());
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   });
 

@@ -8,6 +8,7 @@ import { checkStructure } from '../../../src/iso/check/structure.ts';
 import { openIso } from '../../../src/iso/read/open.ts';
 import { encodeSmallIso, type SmallIso } from '../../../src/iso/lay-out/lay-out.ts';
 import { requireTool } from '../../support/tools.ts';
+import { runs } from '../../support/properties.ts';
 
 const LONG_NAME = `${'a-very-long-manifest-name'.repeat(6)}.yaml`;
 const EPOCH = Date.parse('2026-01-02T03:04:05Z') / 1000;
@@ -133,7 +134,7 @@ describe('a small ISO', () => {
         await writeFile(other, encodeSmallIso(input));
         expect(await readTree(other)).toEqual(expectedTree(input));
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
   });
 });

@@ -13,6 +13,7 @@ import {
   type InstallerEra,
   type InstallerInputs,
 } from '../../support/installer-stand-in.ts';
+import { runs } from '../../support/properties.ts';
 import { requireTool } from '../../support/tools.ts';
 
 const PRISTINE: InstallerInputs = {
@@ -199,7 +200,7 @@ describe.each<InstallerEra>(['A', 'B', 'C'])(
           const later = encodeEmbedded({ config: configure(config, values), keyfiles: [] });
           expect(Buffer.from(later).equals(built)).toBe(true);
         }),
-        { numRuns: 30, seed: 14 },
+        { numRuns: runs(30) },
       );
     });
 

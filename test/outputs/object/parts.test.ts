@@ -6,6 +6,7 @@ import { placeAreas } from '../../../src/iso/places/areas.ts';
 import type { Places, Sized } from '../../../src/iso/extent.ts';
 import { partsOf, planParts, S3_LIMITS, type PartPlan } from '../../../src/outputs/object/parts.ts';
 import { bytesOf, change, createBlobs, createRandom, named } from '../../support/nightly-blobs.ts';
+import { runs } from '../../support/properties.ts';
 
 const MIB = 1024 * 1024;
 
@@ -127,7 +128,7 @@ describe('the parts of an upload', () => {
         expectSound(same, layout, layout);
         if (layout.size >= S3_LIMITS.minPart) expect(same.sent).toBe(0);
       }),
-      { numRuns: 60, seed: 7 },
+      { numRuns: runs(60) },
     );
   });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, it, expect } from 'vitest';
 import { readFiles } from '../../../src/registry/layers/read.ts';
 import { layerOf, packTar, type LayerEntry } from '../../support/images.ts';
+import { runs } from '../../support/properties.ts';
 
 type Change =
   | { readonly kind: 'file'; readonly path: string; readonly text: string }
@@ -78,7 +79,7 @@ describe('the flattened view of layers', () => {
         const texts = [...files].map(([at, bytes]) => [at, Buffer.from(bytes).toString()]);
         expect(Object.fromEntries(texts)).toEqual(Object.fromEntries(unpack(layers)));
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

@@ -7,6 +7,7 @@ import { extractTree } from '../../../src/registry/layers/extract-tree.ts';
 import { readFiles, type Layer } from '../../../src/registry/layers/read.ts';
 import { packLayer, type Compression, type LayerEntry } from '../../support/images.ts';
 import { requireTool } from '../../support/tools.ts';
+import { runs } from '../../support/properties.ts';
 
 const { signal } = new AbortController();
 let folder = '';
@@ -185,7 +186,7 @@ describe('files, links and whiteouts in any layers', () => {
         ]);
         expect(await extract(all)).toEqual(Object.fromEntries(texts));
       }),
-      { numRuns: 150, seed: 3 },
+      { numRuns: runs(150) },
     );
   });
 
@@ -237,7 +238,7 @@ describe('files, links and whiteouts in any layers', () => {
         expect(part).toEqual(whole);
         skipped += layers.length - opened.size;
       }),
-      { numRuns: 300, seed: 5 },
+      { numRuns: runs(300) },
     );
     expect(skipped).toBeGreaterThan(100);
   });

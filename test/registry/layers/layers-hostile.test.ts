@@ -10,6 +10,7 @@ import { SealiftError } from '../../../src/base/errors.ts';
 import { extractFile, readFiles, type Layer } from '../../../src/registry/layers/read.ts';
 import { compress, layerOf, packLayer, packTar } from '../../support/images.ts';
 import { requireTool } from '../../support/tools.ts';
+import { runs } from '../../support/properties.ts';
 
 const { signal } = new AbortController();
 const symlinkTo = (linkname: string) => ({ type: 'symlink', linkname }) as const;
@@ -217,7 +218,7 @@ describe('a damaged layer', () => {
         const outcome: unknown = await reading.catch((error: unknown) => error);
         expect(outcome instanceof Map || outcome instanceof SealiftError).toBe(true);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 });

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { readValidity } from '../../../src/sites/identity/certificates.ts';
 import { issueSigner } from '../../../src/sites/identity/certificates.ts';
 import { createKeySource } from '../../../src/sites/identity/keys.ts';
+import { runs } from '../../support/properties.ts';
 
 /** 1970 to 2120, on both sides of 2050, where dates get years of four digits. */
 const SECONDS = fc.integer({ min: 0, max: 4_733_510_400 });
@@ -27,7 +28,7 @@ describe('the validity of a certificate', () => {
         });
         expect(readValidity(pem).notAfter).toBe(notAfter * 1000);
       }),
-      { numRuns: 50 },
+      { numRuns: runs(50) },
     );
   }, 30_000);
 });

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
 import type { SiteList } from '../../../src/sites/sources/list.ts';
 import { listSites } from '../../../src/sites/sources/sites.ts';
+import { runs } from '../../support/properties.ts';
 import {
   membersOf,
   packTar,
@@ -84,7 +85,7 @@ describe('a member whose name leads elsewhere', () => {
         const { good } = await readAllSites(sites);
         for (const key of Object.keys(good ?? {})) expect(key).not.toContain('..');
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 });
@@ -253,7 +254,7 @@ describe('an archive that is damaged', () => {
             expect(error).toMatchObject({ code: expect.stringMatching(/^sites\./) as unknown });
           });
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

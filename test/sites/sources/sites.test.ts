@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
 import type { SiteList } from '../../../src/sites/sources/list.ts';
 import { listSites } from '../../../src/sites/sources/sites.ts';
+import { runs } from '../../support/properties.ts';
 import {
   membersOf,
   packTar,
@@ -304,7 +305,7 @@ test('a folder, a zip, a tar and a tar.gz of the same tree give the same sites',
         top === 'top/' && !Object.keys(files).some((path) => /^(a|b|c-1|Bad)\/i/.test(path));
       for (const one of hasTop ? [] : seen.slice(1)) expect(one).toEqual(seen[0]);
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
 });
 

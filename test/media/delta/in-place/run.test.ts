@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { LARGEST_MOVE, planSteps, type Move } from '../../../../src/media/delta/in-place/plan.ts';
 import { runSteps } from '../../../../src/media/delta/in-place/run.ts';
+import { runs } from '../../../support/properties.ts';
 
 const POWER_LOSS = new Error('the power failed');
 
@@ -148,7 +149,7 @@ test('moves make the new content whatever they overlap, and whenever the power f
         expect(iso.content().equals(made)).toBe(true);
       },
     ),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
 });
 
