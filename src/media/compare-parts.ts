@@ -84,11 +84,11 @@ export function compareImages(
   const named = pairUp(same.left, byName, onlyOne);
   const moved = pairUp(named.left, bySource, onlyOne);
   return {
-    added: sort(moved.left.now).map(describe),
-    removed: sort(moved.left.old).map(describe),
+    added: sort(moved.left.now).map(describeImage),
+    removed: sort(moved.left.old).map(describeImage),
     changed: [...named.pairs, ...moved.pairs]
       .sort((a, b) => compare(a.new, b.new))
-      .map((pair) => ({ old: describe(pair.old), new: describe(pair.new) })),
+      .map((pair) => ({ old: describeImage(pair.old), new: describeImage(pair.new) })),
     unchanged: same.pairs.length,
   };
 }
@@ -123,7 +123,7 @@ function compare(a: IndexImage, b: IndexImage): number {
   return first < second ? -1 : 1;
 }
 
-const describe = ({ name, set, source, manifests }: IndexImage): ComparedImage => ({
+const describeImage = ({ name, set, source, manifests }: IndexImage): ComparedImage => ({
   name,
   set,
   source,
@@ -157,7 +157,7 @@ function listOperators(catalogs: Catalogs): ReadonlyMap<string, Compared<Compare
       // A second catalog from the same repository is compared separately.
       const key = [one.name, repository].join('\n');
       operators.set(operators.has(key) ? [one.name, catalog].join('\n') : key, {
-        item: describeOfCompareOperators(catalog, one),
+        item: describePackage(catalog, one),
         content: formatCanonicalJson(one),
       });
     }
@@ -165,7 +165,7 @@ function listOperators(catalogs: Catalogs): ReadonlyMap<string, Compared<Compare
   return operators;
 }
 
-function describeOfCompareOperators(catalog: string, one: IndexPackage): ComparedOperator {
+function describePackage(catalog: string, one: IndexPackage): ComparedOperator {
   const { name, defaultChannel, channels, bundles } = one;
   const nameVersion = (bundle: IndexPackage['bundles'][number]): string =>
     bundle.version ?? bundle.name;

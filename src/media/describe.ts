@@ -50,7 +50,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
     ...(base && { base: { digest: base.digest, size: base.size } }),
     release,
     ...(unsigned.length > 0 && { unsigned }),
-    images: [...images, ...(registryImage ? [registryImage] : [])].map(describeImage),
+    images: [...images, ...(registryImage ? [registryImage] : [])].map(toIndexImage),
     ...withoutUndefined({ catalogs, mutable }),
     areas,
     extents: listIndexExtents(extents),
@@ -58,7 +58,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
   return Buffer.from(text);
 }
 
-const describeImage = (image: PlannedImage): IndexImage => ({
+const toIndexImage = (image: PlannedImage): IndexImage => ({
   name: image.name,
   set: image.set,
   source: formatReference(image.source),
@@ -123,18 +123,12 @@ export function formatBundleFile({
     version,
     architecture: arch,
     release: { image: formatReference(reference), digest: digestOfRelease(release) },
-    images: plan.images.map(describeImageOfBundleFile),
+    images: plan.images.map(toBundleImage),
   };
   return Buffer.from(formatReadableJson(file));
 }
 
-function describeImageOfBundleFile({
-  name,
-  set,
-  source,
-  destination,
-  manifests,
-}: PlannedImage): BundleImage {
+function toBundleImage({ name, set, source, destination, manifests }: PlannedImage): BundleImage {
   const digests = manifests.map(({ digest }) => digest);
   return {
     name,
