@@ -371,7 +371,7 @@ async function readText(iso: Files): Promise<string | undefined> {
 }
 
 /**
- * Places that let a later layout leave bytes where they are; undefined for media that do not name their
+ * Places that let a later layout keep bytes in place; undefined for media that do not name their
  * areas.
  */
 export const placesOf = ({

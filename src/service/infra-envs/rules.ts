@@ -243,7 +243,7 @@ const MOST_NESTED = 32;
 
 /**
  * Refuses networks that no profiles can be made from, and too many of them. The reason may end up in logs,
- * so it quotes nothing of a text that is not YAML, which may hold passwords.
+ * so it does not quote a text that is not YAML, which may hold passwords.
  *
  * @throws ApiFailure 400 that names the field
  */
