@@ -34,7 +34,7 @@ export const overlayAccess = (
   read: overlayRead(image.read, parts),
 });
 
-/** The same of a function that reads. */
+/** A function that reads an image, with other bytes in some places. */
 export const overlayRead =
   (read: RandomAccess['read'], parts: readonly OverlayPart[]): RandomAccess['read'] =>
   async (offset, size, buffer) => {
@@ -43,7 +43,7 @@ export const overlayRead =
     return bytes;
   };
 
-/** Replaces what of `bytes`, which begin at `offset` of the image, belongs to a part. */
+/** Replaces the bytes that belong to a part; `bytes` begin at `offset` of the image. */
 export function applyParts(bytes: Uint8Array, offset: number, parts: readonly OverlayPart[]): void {
   for (const part of parts) {
     const from = Math.max(offset, part.offset);
@@ -56,20 +56,20 @@ export function applyParts(bytes: Uint8Array, offset: number, parts: readonly Ov
 export const sortParts = (parts: readonly OverlayPart[]): readonly OverlayPart[] =>
   parts.toSorted((a, b) => a.offset - b.offset);
 
-/** The places of a live ISO of CoreOS that are there to be changed, and what is in them. */
+/** Areas of a live ISO of CoreOS that may be changed, and their contents. */
 export type LiveAreas = {
   readonly embed: EmbedArea & { readonly bytes: Uint8Array };
-  /** Absent on images from before there were any. */
+  /** Absent on images older than the areas for kernel arguments. */
   readonly kargs?: KargAreas;
 };
 
-/** What the embed area holds. */
+/** Contents of the embed area. */
 export type Embedded = {
   /** JSON text. */
   readonly config?: string;
-  /** Network profiles that the initramfs takes over. */
+  /** Network profiles that the initramfs copies into the system. */
   readonly keyfiles: readonly Keyfile[];
-  /** Files that other tools put there, by their paths in the initramfs. */
+  /** Files that other tools embedded, by their paths in the initramfs. */
   readonly others?: ReadonlyMap<string, Uint8Array>;
 };
 
@@ -88,7 +88,7 @@ export async function readLiveAreas(iso: ReadableIso): Promise<LiveAreas> {
   }
 }
 
-/** @throws IntegrityError where the bytes are no initrd */
+/** @throws IntegrityError if the bytes are not an initrd */
 export async function decodeEmbedded(bytes: Uint8Array): Promise<Embedded> {
   const keyfiles: Keyfile[] = [];
   const others = new Map<string, Uint8Array>();
@@ -103,14 +103,17 @@ export async function decodeEmbedded(bytes: Uint8Array): Promise<Embedded> {
   return { keyfiles, others, ...(config !== undefined && { config }) };
 }
 
-/** The initrd for an embed area; empty where there is nothing to embed: CoreOS embeds no empty archive. */
+/**
+ * The initrd for an embed area; empty if there is nothing to embed, because CoreOS embeds no empty
+ * archive.
+ */
 export function encodeEmbedded({ config, keyfiles, others = new Map() }: Embedded): Uint8Array {
   const files = new Map<string, Uint8Array>([
     ...others,
     ...(config === undefined ? [] : [[CONFIG, Buffer.from(config)] as const]),
     ...keyfiles.map(({ name, content }) => [`${NETWORK}/${name}`, Buffer.from(content)] as const),
   ]);
-  // The kernel makes no directory that the archive does not name.
+  // The kernel does not create directories that the archive does not name.
   const paths = new Set([...files.keys()].toSorted().flatMap(listPaths));
   const members = [...paths].map((name) => {
     const data = files.get(name);
@@ -119,11 +122,11 @@ export function encodeEmbedded({ config, keyfiles, others = new Map() }: Embedde
   return members.length === 0 ? new Uint8Array() : encodeInitrd(members);
 }
 
-/** `a`, `a/b` and `a/b/c` of `a/b/c`. */
+/** Lists `a`, `a/b` and `a/b/c` for `a/b/c`. */
 const listPaths = (path: string): readonly string[] =>
   path.split('/').map((_, at, parts) => parts.slice(0, at + 1).join('/'));
 
-/** The whole area: the archive, and zeros behind it. */
+/** Replaces the whole area: the archive, followed by zeros. */
 export function planEmbedPart({ offset, size }: ByteRange, archive: Uint8Array): OverlayPart {
   if (archive.length > size) {
     throw new IntegrityError(
@@ -141,18 +144,18 @@ export function planEmbedPart({ offset, size }: ByteRange, archive: Uint8Array):
   return { offset, bytes };
 }
 
-/** Where kernel arguments stand, and what ends them there. */
+/** Offsets of the kernel arguments, and the bytes that end them there. */
 export type KargPlaces = {
   readonly size: number;
   readonly areas: readonly (KargsFiller & {
     readonly offset: number;
-    /** Of its file, where that is known. */
+    /** Path of the file that holds them, if known. */
     readonly path?: string | undefined;
   })[];
 };
 
 /**
- * The same arguments in every area.
+ * Writes the same arguments into every area.
  *
  * @throws UsageError `kargs.too-large`
  */
@@ -160,7 +163,7 @@ export const planKargParts = ({ areas, size }: KargPlaces, text: string): readon
   areas.map((area) => ({ offset: area.offset, bytes: encodeKargs(text, size, area) }));
 
 /**
- * The default arguments without some and with others, in every area.
+ * Removes some default arguments and appends others, in every area.
  *
  * @throws UsageError `kargs.special`, `kargs.too-large`
  */
@@ -174,10 +177,10 @@ export function planEditedKargs(
   return planKargParts(places, editKargs(places.default, { append, remove }));
 }
 
-/** Far above any Ignition config that a machine boots with. */
+/** Far larger than any Ignition config that a machine boots with. */
 const LIMIT = 64 * 1024 * 1024;
 
-/** The config of a medium of ours as it is without values of a site, packed; undefined on other images. */
+/** The packed config of our medium without site values; undefined on other images. */
 export async function readPristineArchive(
   iso: Pick<IsoFiles, 'find' | 'readFile'>,
 ): Promise<Uint8Array | undefined> {
@@ -186,9 +189,9 @@ export async function readPristineArchive(
 }
 
 /**
- * The areas of a medium of ours as they are without values of a site, by what else is on the medium.
+ * Restores the areas of our medium to their contents without site values, from other files on the medium.
  *
- * @throws IntegrityError `customize.pristine` where that does not make what the index names
+ * @throws IntegrityError `customize.pristine` if the result differs from what the index names
  */
 export async function planPristine(
   iso: Pick<IsoFiles, 'find' | 'readFile' | 'readBytes'>,
@@ -215,7 +218,7 @@ export async function planPristine(
   return parts;
 }
 
-/** The extents of an index with the digests that they have without values of a site. */
+/** The extents of an index with their digests before any site values. */
 export const withPristineDigests = ({
   extents,
 }: Pick<MediaIndex, 'extents'>): readonly IndexExtent[] =>
@@ -224,7 +227,7 @@ export const withPristineDigests = ({
     return pristine ? { offset, size, paths, digest: pristine } : extent;
   });
 
-/** Whether an area has other bytes than these. */
+/** True if an area differs from these bytes. */
 export async function isCustomised(
   { readBytes }: Pick<IsoFiles, 'readBytes'>,
   parts: readonly OverlayPart[],
@@ -236,7 +239,10 @@ export async function isCustomised(
   return false;
 }
 
-/** What is wrong with an area for an Ignition config, whatever values it has; undefined where nothing is. */
+/**
+ * Explains what is wrong with an area for an Ignition config, with or without site values; undefined if it
+ * is valid.
+ */
 export async function explainArea(bytes: Uint8Array): Promise<string | undefined> {
   try {
     const { config } = await decodeEmbedded(bytes);
@@ -250,8 +256,8 @@ export async function explainArea(bytes: Uint8Array): Promise<string | undefined
 }
 
 /**
- * Names every byte of a medium of ours: its index, and what its areas have instead of what the index says. Undefined for
- * media whose index has no digest.
+ * Identifies every byte of our medium: its index, and the areas that differ from the index. Undefined if
+ * the index has no digest.
  */
 export async function identifyIso(
   { digest, mutable = [] }: MediaIndex,

@@ -16,8 +16,8 @@ import {
 } from './open.ts';
 
 /**
- * A part of an Ignition config by its name alone. Files, units and users may hold pull secrets, keys and
- * password hashes, and the digest of a short secret is as good as the secret.
+ * Name of a part of an Ignition config. The content is left out: files, units and users may hold pull
+ * secrets, keys and password hashes, and the digest of a short secret reveals the secret.
  */
 export type IgnitionPart = {
   readonly kind: 'file' | 'directory' | 'link' | 'unit' | 'drop-in' | 'user' | 'group' | 'section';
@@ -27,7 +27,7 @@ export type IgnitionPart = {
 
 type Part = IgnitionPart & { readonly value: Json };
 
-/** The parts of a config by kind and name, in the order of Ignition's specification. */
+/** Lists the parts of a config by kind and name, in the order of Ignition's specification. */
 export function listIgnitionParts(
   config: IgnitionConfig,
 ): ReadonlyMap<string, Compared<IgnitionPart>> {
@@ -41,7 +41,7 @@ export function listIgnitionParts(
   const compared = new Map<string, Compared<IgnitionPart>>();
   for (const { kind, name, value } of parts) {
     const key = `${kind}\n${name}`;
-    // A config that names a path twice is refused by Ignition, but may be on a medium.
+    // Ignition refuses a config that names a path twice, but a medium may hold one.
     const earlier = compared.get(key)?.content ?? '';
     compared.set(key, { item: { kind, name }, content: earlier + formatCanonicalJson(value) });
   }
@@ -86,29 +86,29 @@ const listUnit = ({ dropins = [], ...unit }: Unit): readonly Part[] => [
   ...dropins.map((dropin) => named('drop-in', `${unit.name}/${dropin.name}`, dropin)),
 ];
 
-/** A config, and its text as it is on the medium. */
+/** A config, with its text as found on the medium. */
 export type ComparedConfig = {
   readonly parts: ReadonlyMap<string, Compared<IgnitionPart>>;
   readonly text: string;
 };
 
-/** What of a medium is compared with another one: its index, kernel arguments and Ignition configs. */
+/** Contents of a medium that are compared: its index, kernel arguments and Ignition configs. */
 export type ComparedMedium = {
   /** Bytes. */
   readonly size: number;
-  /** No value where sealift did not make it. */
+  /** No value if sealift did not make the medium. */
   readonly index: Attempt<MediaIndex | undefined>;
-  /** No value where it is not a live ISO of CoreOS; the problem says what it lacks. */
+  /** No value if the medium is not a live ISO of CoreOS; the problem says what is missing. */
   readonly kernelArguments: Attempt<string>;
-  /** No value where there is no config. */
+  /** No value if there is no config. */
   readonly embedded: Attempt<ComparedConfig | undefined>;
   readonly bootstrap: Attempt<ComparedConfig | undefined>;
 };
 
 /**
- * Reads what of a medium is compared, and no blob of its registry.
+ * Reads the parts of a medium that are compared, without reading any blob of its registry.
  *
- * @throws ConfigError `iso.unreadable`; IntegrityError where not even the directories can be read
+ * @throws ConfigError `iso.unreadable`; IntegrityError if not even the directories can be read
  */
 export const readCompared = (medium: Medium): Promise<ComparedMedium> =>
   useMedium(medium, async (iso) => {

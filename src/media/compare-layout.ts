@@ -8,32 +8,32 @@ import { compareTree, ELSEWHERE, findGaps, type VerifyOptions } from './verify-c
 import { verifyExtents, type DamagedExtent } from './verify-extents.ts';
 
 /**
- * What bytes of an ISO are: structures are the System Area, descriptors and partition tables; rendered are
- * files.
+ * Kinds of bytes in an ISO: `structures` are the System Area, descriptors and partition tables; `rendered`
+ * are files.
  */
 export type IsoPart = 'base' | 'blobs' | 'structures' | 'directories' | 'rendered' | 'padding';
 
-/** Bytes of an ISO that are not those of its layout. */
+/** Bytes of an ISO that differ from its layout. */
 export type LayoutDifference = {
   readonly part: IsoPart;
   /** Bytes. */
   readonly offset: number;
   readonly size: number;
-  /** Files that consist of them. */
+  /** Files that contain these bytes. */
   readonly paths: readonly string[];
 };
 
 export type LayoutComparison = {
-  /** Bytes of the file, and of the layout. */
+  /** Bytes in the file, and in the layout. */
   readonly size: { readonly found: number; readonly expected: number };
   /** By offset. */
   readonly differences: readonly LayoutDifference[];
-  /** Files of the base and the registry that are elsewhere, and files that only one of both has. */
+  /** Files of the base and the registry at another place, and files that only one side has. */
   readonly files: readonly LayoutDifference[];
 };
 
 /**
- * Compares every byte of a file with what a layout has there, and writes nothing.
+ * Compares every byte of a file with its layout. Writes nothing.
  *
  * @throws the signal's reason; errors of the file system
  */
@@ -81,7 +81,10 @@ async function verifyFile(
   }
 }
 
-/** What directories mean, where their bytes differ: those of a rendered file have its size. */
+/**
+ * Compares the files that differing directories name; a rendered file with different bytes has the
+ * expected size.
+ */
 function compareFiles(
   path: string,
   parts: ReadonlyMap<IndexExtent, IsoPart>,
@@ -107,7 +110,7 @@ function withDigest({ offset, size, digest, source, paths }: Extent): IndexExten
   return { offset, size, digest: own, paths };
 }
 
-/** Between rendered files, where others would be longer. */
+/** The part that a gap belongs to: between rendered files, a longer file would fill it. */
 const partOfGap = ({ offset }: IndexExtent, { areas }: Layout): IsoPart =>
   areas && offset >= areas.structures && offset < areas.smallBlobs ? 'rendered' : 'padding';
 

@@ -10,16 +10,16 @@ import {
   type IndexExtent,
 } from './media-index.ts';
 
-/** What two lists do not have in common, each list sorted. */
+/** Differences between two lists, each sorted. */
 export type Changes<Item> = {
   readonly added: readonly Item[];
   readonly removed: readonly Item[];
   readonly changed: readonly { readonly old: Item; readonly new: Item }[];
-  /** How many are the same in both. */
+  /** Number of items that are the same in both. */
   readonly unchanged: number;
 };
 
-/** A thing of a medium, and a text that is the same only where the thing is. */
+/** An item of a medium, and a text that is equal only if the items are equal. */
 export type Compared<Item> = { readonly item: Item; readonly content: string };
 
 /** Compares things by their keys, in the order of the keys. */
@@ -41,19 +41,19 @@ export function listChanges<Item>(
   return { added, removed, changed, unchanged: old.size - removed.length - changed.length };
 }
 
-/** How many things differ. */
+/** Counts the items that differ. */
 export const countChanges = ({ added, removed, changed }: Changes<unknown>): number =>
   added.length + removed.length + changed.length;
 
 export type ComparedImage = {
-  /** The component, or the name that the configuration or the operator gives. */
+  /** Name of the component, or the name that the configuration or the operator gives. */
   readonly name: string;
   readonly set: string;
-  /** Where it comes from, by digest. */
+  /** Source reference, by digest. */
   readonly source: string;
-  /** Of the manifest or list that its tags name. */
+  /** Digest of the manifest or list that the tags name. */
   readonly digest: string;
-  /** How many manifests of it are carried. */
+  /** Number of its manifests on the medium. */
   readonly manifests: number;
 };
 
@@ -72,8 +72,9 @@ const bySource = ({ set, source }: IndexImage): string =>
   [set, source.replace(/@.*$/, '').replace(/:[^/:]*$/, '')].join(SEPARATOR);
 
 /**
- * Compares images by set and name. The image of a bundle has the bundle's version in its name: what has no
- * image of its name on the other medium is compared with the only one of its source's repository.
+ * Compares images by set and name. A bundle's image has the bundle's version in its name. An image without
+ * a namesake on the other medium is therefore compared with the image from the same source repository, if
+ * there is exactly one.
  */
 export function compareImages(
   old: readonly IndexImage[],
@@ -83,18 +84,18 @@ export function compareImages(
   const named = pairUp(same.left, byName, onlyOne);
   const moved = pairUp(named.left, bySource, onlyOne);
   return {
-    added: sort(moved.left.now).map(describe),
-    removed: sort(moved.left.old).map(describe),
+    added: sort(moved.left.now).map(describeImage),
+    removed: sort(moved.left.old).map(describeImage),
     changed: [...named.pairs, ...moved.pairs]
       .sort((a, b) => compare(a.new, b.new))
-      .map((pair) => ({ old: describe(pair.old), new: describe(pair.new) })),
+      .map((pair) => ({ old: describeImage(pair.old), new: describeImage(pair.new) })),
     unchanged: same.pairs.length,
   };
 }
 
 const onlyOne = (olds: number, news: number): number => (olds === 1 && news === 1 ? 1 : 0);
 
-/** Pairs of images with one key, as many as `countPairs` says for their numbers, and what is left. */
+/** Pairs images with equal keys, as many as `countPairs` allows, and returns the rest. */
 function pairUp(
   { old, now }: Left,
   keyOf: (image: IndexImage) => string,
@@ -122,7 +123,7 @@ function compare(a: IndexImage, b: IndexImage): number {
   return first < second ? -1 : 1;
 }
 
-const describe = ({ name, set, source, manifests }: IndexImage): ComparedImage => ({
+const describeImage = ({ name, set, source, manifests }: IndexImage): ComparedImage => ({
   name,
   set,
   source,
@@ -134,17 +135,17 @@ const describe = ({ name, set, source, manifests }: IndexImage): ComparedImage =
 export type ComparedOperator = {
   readonly catalog: string;
   readonly package: string;
-  /** Of the head of the default channel, which OLM installs where nothing else is asked for. */
+  /** Version of the head of the default channel, which OLM installs by default. */
   readonly version?: string;
   readonly defaultChannel?: string;
   readonly channels: readonly string[];
-  /** Of all bundles; a bundle without a version by its name. */
+  /** Versions of all bundles; a bundle without a version is listed by its name. */
   readonly versions: readonly string[];
 };
 
 type Catalogs = readonly IndexCatalog[];
 
-/** Compares packages by their names and the repository of their catalog, whatever its tag is. */
+/** Compares packages by name and by the repository of their catalog, regardless of its tag. */
 export const compareOperators = (old: Catalogs, now: Catalogs): Changes<ComparedOperator> =>
   listChanges(listOperators(old), listOperators(now));
 
@@ -153,10 +154,10 @@ function listOperators(catalogs: Catalogs): ReadonlyMap<string, Compared<Compare
   for (const { name: catalog, packages } of catalogs) {
     const repository = catalog.replace(/@.*$/, '').replace(/:[^/:]*$/, '');
     for (const one of packages) {
-      // A second catalog of the same repository is one of its own.
+      // A second catalog from the same repository is compared separately.
       const key = [one.name, repository].join('\n');
       operators.set(operators.has(key) ? [one.name, catalog].join('\n') : key, {
-        item: describeOfCompareOperators(catalog, one),
+        item: describePackage(catalog, one),
         content: formatCanonicalJson(one),
       });
     }
@@ -164,7 +165,7 @@ function listOperators(catalogs: Catalogs): ReadonlyMap<string, Compared<Compare
   return operators;
 }
 
-function describeOfCompareOperators(catalog: string, one: IndexPackage): ComparedOperator {
+function describePackage(catalog: string, one: IndexPackage): ComparedOperator {
   const { name, defaultChannel, channels, bundles } = one;
   const nameVersion = (bundle: IndexPackage['bundles'][number]): string =>
     bundle.version ?? bundle.name;
@@ -181,19 +182,22 @@ function describeOfCompareOperators(catalog: string, one: IndexPackage): Compare
 
 /** Bytes of the extents that the indexes name. */
 export type ComparedBytes = {
-  /** Of the new medium that are anywhere on the old one. */
+  /** Bytes of the new medium that the old medium has at any offset. */
   readonly shared: number;
-  /** Of the new medium that are at the same place on the old one. */
+  /** Bytes of the new medium that the old medium has at the same offset. */
   readonly inPlace: number;
-  /** Of the new medium that are not on the old one. */
+  /** Bytes of the new medium that the old medium lacks. */
   readonly new: number;
-  /** Of the old medium that are not on the new one. */
+  /** Bytes of the old medium that the new medium lacks. */
   readonly gone: number;
 };
 
 type Extents = readonly IndexExtent[];
 
-/** Compares bytes by digest. An index has no digest in itself; `isSameIndex` speaks for it. */
+/**
+ * Compares bytes by digest. An index does not hold its own digest; `isSameIndex` says if the indexes are
+ * equal.
+ */
 export function compareBytes(old: Extents, now: Extents, isSameIndex: boolean): ComparedBytes {
   const [oldDigests, digests] = [listDigests(old), listDigests(now)];
   const isOn = (others: ReadonlySet<string>, { digest }: IndexExtent): boolean =>
@@ -216,16 +220,16 @@ export function compareBytes(old: Extents, now: Extents, isSameIndex: boolean): 
 const listDigests = (extents: Extents): ReadonlySet<string> =>
   new Set(extents.flatMap(({ digest }) => digest ?? []));
 
-/** Without a digest: a file may hold little more than a secret. */
+/** Path without a digest: a file may hold little more than a secret. */
 export type ComparedFile = { readonly path: string };
 
-/** Compares the files outside of the registry: the base with its kernel, and what was put beside it. */
+/** Compares the files outside the registry: the base with its kernel, and the files added next to it. */
 export const compareFiles = (old: Extents, now: Extents): Changes<ComparedFile> =>
   listChanges(listFiles(old), listFiles(now));
 
 const REGISTRIES = [`${REGISTRY_ROOT}/`, `${UPGRADE_REGISTRY_ROOT}/`];
 
-/** A file has several extents where it is large, or where a part of it was patched. */
+/** Lists files with all their extents: a file has several if it is large, or if a part of it was patched. */
 function listFiles(extents: Extents): ReadonlyMap<string, Compared<ComparedFile>> {
   const files = new Map<string, Compared<ComparedFile>>();
   for (const { size, digest, paths } of extents) {

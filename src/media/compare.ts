@@ -21,21 +21,21 @@ import {
 import { type MediaIndex, INDEX_PATH } from './media-index.ts';
 import type { Medium } from './open.ts';
 
-/** What a medium is. Absent members are unknown, or the medium has none. */
+/** Identity of a medium. A member is absent if it is unknown or if the medium lacks it. */
 type Identity = {
   /** Bytes. */
   readonly size: number;
   readonly product?: string;
   readonly release?: MediaIndex['release'];
   readonly base?: string;
-  /** Versions of its releases whose signature was not verified. */
+  /** Versions of the releases whose signatures were not verified. */
   readonly unsigned?: readonly string[];
   readonly indexDigest?: string;
 };
 
 export type ComparedIgnition = {
   readonly config: 'embedded' | 'bootstrap';
-  /** `changed` without changes of parts: the same parts in another form or order. */
+  /** `changed` without changed parts means the same parts in another form or order. */
   readonly state: 'added' | 'removed' | 'changed' | 'unchanged';
   readonly parts: Changes<IgnitionPart>;
 };
@@ -47,16 +47,16 @@ export type ComparedArguments = {
   readonly removed: readonly string[];
 };
 
-/** What could not be compared, because one of the media does not tell. */
+/** Contents that could not be compared because one of the media does not describe them. */
 export type NotCompared = {
   readonly what: string;
   readonly medium: 'old' | 'new';
   readonly reason: string;
 };
 
-/** What two media do not have in common. Plain JSON without secrets; sizes are bytes. */
+/** Differences between two media. Plain JSON without secrets; sizes are bytes. */
 export type MediaComparison = {
-  /** Whether no difference was found in what was compared. */
+  /** True if the compared contents have no differences. */
   readonly same: boolean;
   readonly old: Identity;
   readonly new: Identity;
@@ -70,9 +70,9 @@ export type MediaComparison = {
 };
 
 /**
- * Compares two media by their indexes, kernel arguments and Ignition configs. No blob is read.
+ * Compares two media by their indexes, kernel arguments and Ignition configs. Reads no blobs.
  *
- * @throws ConfigError `iso.unreadable`; IntegrityError where not even the directories can be read
+ * @throws ConfigError `iso.unreadable`; IntegrityError if not even the directories can be read
  */
 export async function compareMedia(old: Medium, now: Medium): Promise<MediaComparison> {
   return compareRead(await readCompared(old), await readCompared(now));
@@ -103,7 +103,7 @@ function compareRead(old: ComparedMedium, now: ComparedMedium): MediaComparison 
   };
 }
 
-/** Media of the first versions have an index without a digest. */
+/** Computes the digest of an index, because media of the first versions have an index without one. */
 const digestIndex = (index: MediaIndex | undefined): string | undefined =>
   index && (index.digest ?? digestCanonicalJson(index));
 
@@ -132,7 +132,7 @@ const compareIndexes = (
   files: compareFiles(old.extents, now.extents),
 });
 
-/** Whether an index without catalogs is one of a medium without operators. */
+/** True if an index without catalogs means a medium without operators. */
 const namesCatalogs = ({ format }: MediaIndex): boolean => format !== 1;
 
 function compareArguments(
@@ -147,7 +147,7 @@ function compareArguments(
 
 const splitWords = (text: string): readonly string[] => text.split(/\s+/).filter(Boolean);
 
-/** A list without the items of another, each as often as it is there: arguments may be repeated. */
+/** Removes the items of another list, one occurrence each, because arguments may be repeated. */
 function without(items: readonly string[], others: readonly string[]): readonly string[] {
   const counts = new Map<string, number>();
   for (const other of others) counts.set(other, (counts.get(other) ?? 0) + 1);
@@ -160,7 +160,7 @@ function without(items: readonly string[], others: readonly string[]): readonly 
 
 type ReadConfig = ComparedMedium['embedded'];
 
-/** One comparison, or none where neither medium has the config or one of them is damaged. */
+/** Compares the configs; empty if neither medium has one, or if one of them is damaged. */
 function compareConfigs(
   config: ComparedIgnition['config'],
   { value: old, problem }: ReadConfig,
@@ -180,7 +180,10 @@ function findState(
   return old.text === now.text ? 'unchanged' : 'changed';
 }
 
-/** Media that do not boot have no kernel arguments and no Ignition config to compare. */
+/**
+ * Lists the contents that cannot be compared. Media that do not boot have no kernel arguments and no
+ * Ignition config.
+ */
 function listUnknown(medium: 'old' | 'new', compared: ComparedMedium): readonly NotCompared[] {
   const { index, kernelArguments, embedded, bootstrap } = compared;
   const boots = index.value === undefined || index.value.base !== undefined;

@@ -27,29 +27,29 @@ import { describeDamage, useMedium, readBootstrapIgnition, readEmbeddedIgnition 
 
 type NamedFile = {
   readonly path: string;
-  /** As the user named it. */
+  /** Name as the user gave it. */
   readonly shownAs: string;
 };
 
-/** Whether a medium takes a configuration image, and what the image configures. */
+/** Result of a check: if the medium accepts a configuration image, and what the image configures. */
 export type ConfigImageCheck = {
   readonly fits: boolean;
-  /** Why the medium does not take it; empty when it does. */
+  /** Reasons why the medium refuses the image; empty if it accepts the image. */
   readonly obstacles: readonly FileProblem[];
-  /** What the medium takes and the installation may stop at. */
+  /** Contents that the medium accepts, but that may stop the installation. */
   readonly cautions: readonly string[];
-  /** The release that the medium installs; absent where its Ignition config names none. */
+  /** Release that the medium installs; absent if its Ignition config names no release. */
   readonly releaseImage?: string;
-  /** Absent where the image has no readable archive. */
+  /** Absent if the image has no readable archive. */
   readonly cluster?: ConfiguredCluster;
 };
 
 /**
- * Checks the image that `openshift-install agent create config-image` made against a live ISO, by the
- * rules of the loader in the live system (installer: `load-config-iso.sh`). No more than 16 MiB of the
- * image are read, which unpack to 32 MiB at most.
+ * Checks an image made by `openshift-install agent create config-image` against a live ISO, with the rules
+ * of the loader in the live system (installer: `load-config-iso.sh`). Reads at most 16 MiB of the image,
+ * which unpack to 32 MiB at most.
  *
- * @throws ConfigError `iso.unreadable`; IntegrityError where either is not an ISO, or the medium not a
+ * @throws ConfigError `iso.unreadable`; IntegrityError if either is not an ISO, or if the medium is not a
  * live ISO
  */
 export async function checkConfigImage(
@@ -104,7 +104,7 @@ async function readMedium(path: string): Promise<Medium> {
 type Image = {
   readonly label: string;
   readonly archive?: ConfigArchive;
-  /** Why there is none. */
+  /** Reason why there is no archive. */
   readonly problem?: Obstacle;
 };
 
@@ -115,7 +115,7 @@ async function readImage(path: string): Promise<Image> {
   });
 }
 
-/** What is damaged in the image is a reason not to take it, as for the loader. */
+/** Reads the archive. Damage in the image is a reason to refuse it, as in the loader. */
 async function readArchive(iso: IsoImage): Promise<Omit<Image, 'label'>> {
   try {
     const node = await iso.find(CONFIG_ARCHIVE_PATH);

@@ -6,28 +6,28 @@ import { IntegrityError } from '../base/errors.ts';
 import type { IsoImage } from '../iso/read/open.ts';
 import { findOverlaps, type IndexExtent, type IndexImage, type MediaIndex } from './media-index.ts';
 
-/** Far above what a registry takes for a manifest. */
+/** Far larger than the manifests that registries accept. */
 const MANIFEST_LIMIT = 8 * 1024 * 1024;
 
-/** An image of a medium and the extents that are its manifests, configs and layers, each once. */
+/** An image of a medium with the extents of its manifests, configs and layers, each listed once. */
 type ImageContents = {
   readonly image: IndexImage;
   readonly extents: readonly IndexExtent[];
 };
 
-/** 4,000 images of five platforms and 20 layers each. */
+/** Enough for 4,000 images of five platforms and 20 layers each. */
 const LIMITS = { 'bytes of manifests': 256 << 20, 'blobs for its images': 1_000_000 };
 
-/** Manifests that are read at a time: a server far away answers each after some 20 ms. */
+/** Manifests read in parallel: a remote server takes some 20 ms for each. */
 const LANES = 16;
 
-/** Images whose manifests are asked for before it is their turn. */
+/** Images whose manifests are requested in advance. */
 const AHEAD = 64;
 
 /**
- * Which extents each image needs, as the manifests on the medium say, in the order of the index. A damaged
- * manifest counts as far as digests can be made out in it; what an image names and the medium does not
- * carry is not there.
+ * Lists the extents that each image needs, according to the manifests on the medium, in the order of the
+ * index. A damaged manifest counts as far as its digests are readable. Blobs that an image names but the
+ * medium does not carry are left out.
  *
  * @throws IntegrityError `index.too-much-content`
  */
@@ -55,7 +55,7 @@ export async function* readImageContents(
   const readNamed = (manifest: IndexExtent): Promise<readonly IndexExtent[]> => {
     const reading = known.get(manifest) ?? begin(manifest);
     known.set(manifest, reading);
-    reading.catch(() => undefined); // told when it is its turn
+    reading.catch(() => undefined); // reported when its turn comes
     return reading;
   };
   const all = index.images.map((image) => listManifests(image, byDigest));
@@ -87,7 +87,7 @@ async function readNamedDigests(
     const digests = [...text.matchAll(/"digest"\s*:\s*"(sha256:[0-9a-f]{64})"/g)];
     return digests.map(([, digest = '']) => digest).filter(isDigest);
   } catch (error) {
-    // Cut off or worn: its own extent is reported, only what it names is missing.
+    // The damage is reported for this extent; only the blobs that it names are missing.
     if (error instanceof IntegrityError || isBroken(error)) return [];
     throw error;
   }

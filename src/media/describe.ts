@@ -24,20 +24,20 @@ import {
   BUNDLE_PATH,
 } from './media-index.ts';
 
-/** What an index describes. */
+/** Contents that an index describes. */
 type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalogs' | 'mutable'> & {
   readonly plan: MirrorPlan;
-  /** All that it carries; those whose signature was not verified are named. */
+  /** Releases on the medium; those with an unverified signature are marked. */
   readonly releases?: readonly Release[];
-  /** All of the layout; zeros between the files are not told. */
+  /** Extents of the layout, including the padding, which the index omits. */
   readonly extents: readonly (IndexExtent & { readonly source: { readonly kind: string } })[];
   readonly areas: Areas;
 };
 
 /**
- * The bytes of `/sealift/index.json`: what the medium holds, so that it can be verified, compared and
- * reused without anything else. Extents have digests and paths, images digests and places. No secret,
- * no clock, no host.
+ * Renders `/sealift/index.json`: the contents of the medium, so that it can be verified, compared and
+ * reused without other files. Extents have digests and paths, images have digests and places. It holds no
+ * secret, no time and no host name.
  */
 export function describeMedium(medium: DescribedMedium): Uint8Array {
   const { product, base, release, plan, catalogs, extents, areas } = medium;
@@ -50,7 +50,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
     ...(base && { base: { digest: base.digest, size: base.size } }),
     release,
     ...(unsigned.length > 0 && { unsigned }),
-    images: [...images, ...(registryImage ? [registryImage] : [])].map(describeImage),
+    images: [...images, ...(registryImage ? [registryImage] : [])].map(toIndexImage),
     ...withoutUndefined({ catalogs, mutable }),
     areas,
     extents: listIndexExtents(extents),
@@ -58,7 +58,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
   return Buffer.from(text);
 }
 
-const describeImage = (image: PlannedImage): IndexImage => ({
+const toIndexImage = (image: PlannedImage): IndexImage => ({
   name: image.name,
   set: image.set,
   source: formatReference(image.source),
@@ -67,7 +67,7 @@ const describeImage = (image: PlannedImage): IndexImage => ({
   manifests: image.manifests.map(({ digest }) => digest),
 });
 
-/** Those that an index names: all but padding. */
+/** Extents that an index names: all but padding. */
 export const listIndexExtents = (extents: DescribedMedium['extents']): readonly IndexExtent[] =>
   extents.filter(({ source }) => source.kind !== 'zero').map(describeExtent);
 
@@ -79,13 +79,13 @@ const describeExtent = ({ offset, size, digest, paths }: IndexExtent): IndexExte
 });
 
 /**
- * `/bundle.json`, and the file of that name in the release bundle: every image that the registry of the
- * medium serves, by digest. openshift/enhancements pull request 1821 asks for the file and says no more
- * of its form; this form is ours.
+ * Content of `/bundle.json`, and of the file of that name in the release bundle: every image that the
+ * registry of the medium serves, by digest. openshift/enhancements pull request 1821 asks for the file
+ * without defining its format; this format is ours.
  */
 export type BundleFile = {
   readonly format: 1;
-  /** The tag of the release bundle, and the name of the release in an InternalReleaseImage. */
+  /** Tag of the release bundle, and name of the release in an InternalReleaseImage. */
   readonly name: string;
   readonly version: string;
   readonly architecture: string;
@@ -94,21 +94,21 @@ export type BundleFile = {
 };
 
 type BundleImage = {
-  /** The component, or the name that the configuration or the operator gives. */
+  /** Name of the component, or the name that the configuration or the operator gives. */
   readonly name: string;
   readonly set: string;
-  /** Where it comes from, by digest. */
+  /** Source reference, by digest. */
   readonly image: string;
-  /** Where it is in the registry of the medium. */
+  /** Repository in the registry of the medium. */
   readonly repository: string;
   readonly tags: readonly string[];
-  /** Of what the tags name. */
+  /** Digest that the tags name. */
   readonly digest: string;
-  /** With those of the images for each architecture, where `digest` is a list; `digest` is the first. */
+  /** Digests including the images for each architecture, if `digest` is a list; `digest` is the first. */
   readonly manifests: readonly string[];
 };
 
-/** The bytes of `/bundle.json`. */
+/** Formats `/bundle.json`. */
 export function formatBundleFile({
   release,
   plan,
@@ -123,18 +123,12 @@ export function formatBundleFile({
     version,
     architecture: arch,
     release: { image: formatReference(reference), digest: digestOfRelease(release) },
-    images: plan.images.map(describeImageOfBundleFile),
+    images: plan.images.map(toBundleImage),
   };
   return Buffer.from(formatReadableJson(file));
 }
 
-function describeImageOfBundleFile({
-  name,
-  set,
-  source,
-  destination,
-  manifests,
-}: PlannedImage): BundleImage {
+function toBundleImage({ name, set, source, destination, manifests }: PlannedImage): BundleImage {
   const digests = manifests.map(({ digest }) => digest);
   return {
     name,
@@ -166,7 +160,7 @@ export function parseBundleFile(bytes: Uint8Array): BundleFile {
   return document as unknown as BundleFile;
 }
 
-/** What a bundle file says otherwise than the index of its medium, in words. */
+/** Describes the differences between a bundle file and the index of its medium. */
 export function compareBundleFile(
   { version, release, images }: BundleFile,
   index: MediaIndex,
@@ -194,7 +188,7 @@ const describePlace = ({
 
 type Document = Readonly<Record<string, unknown>>;
 
-/** 4,000 images have a tenth of these. */
+/** Ten times as many as 4,000 images have. */
 const MOST_VALUES = 500_000;
 
 function isImage(value: unknown): boolean {
@@ -209,7 +203,7 @@ const malformed = (problem = 'is not of the form we write', cause?: unknown): In
 const LIMIT = 16 * 1024 * 1024;
 
 /**
- * The list of images of a medium; undefined on media that have none.
+ * Reads the list of images of a medium; undefined if the medium has no list.
  *
  * @throws IntegrityError `bundle.malformed`, `bundle.format`
  */
@@ -221,9 +215,9 @@ export async function readBundleFile(
 }
 
 /**
- * What the release bundle of a registry says otherwise than the list of images, in words.
+ * Describes the differences between the release bundle of a registry and the list of images.
  *
- * @throws what `readLink`, `readManifestBytes` and `parseManifest` throw
+ * @throws the errors of `readLink`, `readManifestBytes` and `parseManifest`
  */
 export async function compareBundleImage(
   tree: RegistryTree,

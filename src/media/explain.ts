@@ -5,10 +5,10 @@ import { type Need, RELEASE_IMAGE } from '../openshift/mirror/sets.ts';
 import { readImageContents } from './contents.ts';
 import { type IndexCatalog, readIndex, type IndexImage, type MediaIndex } from './media-index.ts';
 
-/** What `sealift why` tells. Sizes are bytes. */
+/** Explanation that `sealift why` prints. Sizes are bytes. */
 export type Explanation = {
   readonly images: readonly ExplainedImage[];
-  /** Blobs that were asked for by digest. */
+  /** Blobs requested by digest. */
   readonly blobs: readonly {
     readonly digest: string;
     readonly size: number;
@@ -18,34 +18,34 @@ export type Explanation = {
 
 export type ExplainedImage = {
   readonly name: string;
-  /** By digest. */
+  /** Reference by digest. */
   readonly reference: string;
   readonly repository: string;
   readonly tags: readonly string[];
-  /** Manifests and blobs. */
+  /** Size of manifests and blobs. */
   readonly size: number;
-  /** What no other image needs. */
+  /** Size of the blobs that no other image needs. */
   readonly marginalSize: number;
   readonly neededBy: readonly Need[];
-  /** What a medium does not say about it, as a sentence. */
+  /** Information that the medium lacks, as a sentence. */
   readonly unknown?: string;
 };
 
 type Piece = { readonly digest: string; readonly size: number };
 
-/** An image that can be explained, of a plan or of a medium. */
+/** An image of a plan or a medium that can be explained. */
 export type ExplainableImage = Omit<ExplainedImage, 'size' | 'marginalSize'> & {
-  /** It is found by a part of each. */
+  /** Names that a search matches in part. */
   readonly names: readonly string[];
   readonly manifests: readonly Piece[];
   readonly blobs: readonly Piece[];
 };
 
 /**
- * All images that the words mean: a digest or its first digits, a reference, or a part of an image's name.
- * A blob brings the images that have it.
+ * Explains all images that match: by a digest or its first digits, a reference, or a part of an image's
+ * name. A blob matches the images that contain it.
  *
- * @param where what has them, for the error
+ * @param where name of the plan or medium, for the error
  * @throws UsageError `why.nothing`
  */
 export function explainImages(
@@ -72,7 +72,7 @@ export function explainImages(
   };
 }
 
-/** `sha256:4f2a...` or its hex, at least four digits of it. */
+/** True for `sha256:4f2a...` or its hex, at least four digits. */
 const isDigestOf = (what: string, digest: string): boolean =>
   /^(sha256:)?[0-9a-f]{4,64}$/.test(what) &&
   digest.startsWith(what.startsWith('sha256:') ? what : `sha256:${what}`);
@@ -121,11 +121,10 @@ const nothing = (
   });
 
 /**
- * What requires an image or a blob of a medium, as far as its index and the manifests on it tell. Reads no
- * blob. An image of an operator's bundle is not named with the bundle in an index: then the operators that
- * may require it are told.
+ * Explains why a medium has an image or a blob, from its index and its manifests. Reads no blobs. An index
+ * does not link an operator's image to its bundle; the operators that may require it are listed instead.
  *
- * @throws IntegrityError `why.no-index`, what `readIndex` throws; UsageError `why.nothing`
+ * @throws IntegrityError `why.no-index`, the errors of `readIndex`; UsageError `why.nothing`
  */
 export async function explainMedium(
   what: string,
@@ -173,9 +172,12 @@ const PARTS: Readonly<Record<string, string>> = {
   workspace: 'workspace of the mirror',
 };
 
-/** Of several releases, only the images of the one that the medium is for have tags with its digest. */
+/**
+ * Explains a release image. With several releases, only the images of the release that the medium installs
+ * have tags with its digest.
+ */
 function explainRelease({ tags }: IndexImage, { product, release, images }: MediaIndex): Reason {
-  // The release that an index of this product names is the seed.
+  // The release in an index of this product is the seed.
   if (product === 'installation-iso') return { neededBy: [{ part: 'release' }] };
   const found = new Set(
     images.flatMap(({ name, source }) => (name === RELEASE_IMAGE ? source : [])),
@@ -208,7 +210,9 @@ function explainOperator(image: IndexImage, { catalogs, format }: MediaIndex): R
   };
 }
 
-/** By name: a bundle's own image has the name of the bundle, and a catalog's that of the catalog. */
+/**
+ * Lists needs by name: a bundle's image has the name of the bundle, a catalog's image that of the catalog.
+ */
 function listNeeds({ name, manifests }: IndexImage, catalog: IndexCatalog): readonly Need[] {
   if (manifests.includes(catalog.digest)) {
     return [{ part: `catalog ${catalog.name}`, catalog: catalog.name }];

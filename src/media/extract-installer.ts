@@ -42,9 +42,9 @@ import { isoRegistryTree, openMediumLayers } from './tree.ts';
 export type ExtractInstallerRequest = {
   /** A live ISO. */
   readonly medium: Medium;
-  /** Absolute path of the directory that gets the installer. */
+  /** Absolute path of the directory for the installer. */
   readonly directory: string;
-  /** Default: as the kernel arguments of the medium say. */
+  /** Default: according to the kernel arguments of the medium. */
   readonly fips?: boolean;
   readonly force: boolean;
 };
@@ -54,20 +54,19 @@ export type ExtractedInstaller = {
   readonly digest: Digest;
   readonly size: number;
   readonly fips: boolean;
-  /** What the installer writes into cluster-image-sets; the live system compares it. */
+  /** Release image that the installer writes into cluster-image-sets; the live system compares it. */
   readonly releaseImage: string;
   readonly version: string;
 };
 
 /**
- * Writes `openshift-install` (`openshift-install-fips` for FIPS, as `oc` names it) of the release that
- * a medium installs, from the registry of the medium: no network, no pull secret. Its release image and
- * version are those of the cluster-image-set of the medium, so that the configuration images it makes
- * are taken.
+ * Writes `openshift-install` (`openshift-install-fips` for FIPS, as `oc` names it) of the release that a
+ * medium installs, from the registry of the medium: no network, no pull secret. It gets the release image
+ * and version of the medium's cluster-image-set, so that the medium accepts its configuration images.
  *
- * @throws IntegrityError `medium.no-index`, `medium.other-product`, `medium.no-image`, `medium.blob-damaged`,
- * `medium.release-conflict`, `release.component-missing`, `installer.other-release`; UsageError
- * `output.exists` and others of `claimOutput`; DiskError
+ * @throws IntegrityError `medium.no-index`, `medium.other-product`, `medium.no-image`,
+ * `medium.blob-damaged`, `medium.release-conflict`, `release.component-missing`,
+ * `installer.other-release`; UsageError `output.exists` and others of `claimOutput`; DiskError
  */
 export async function extractInstaller(
   request: ExtractInstallerRequest,
@@ -114,7 +113,7 @@ async function hasFipsKernelArgument(iso: IsoImage): Promise<boolean> {
 
 type MediumRelease = Pick<Release, 'reference' | 'version' | 'arch' | 'metadata' | 'components'>;
 
-/** The payload of the medium, by the digest that its index names. */
+/** Reads the release payload of the medium, by the digest in its index. */
 async function readRelease(iso: IsoImage, signal: AbortSignal): Promise<MediumRelease> {
   const index = await readIndex(iso);
   if (!index) throw await explainForeign(iso);
@@ -139,7 +138,7 @@ async function readRelease(iso: IsoImage, signal: AbortSignal): Promise<MediumRe
   return { reference, arch, version: metadata.version, metadata, components };
 }
 
-/** Media of other makers may at least say which release they install. */
+/** Explains a medium of another maker, with the release that it installs if that is known. */
 async function explainForeign(iso: IsoImage): Promise<IntegrityError> {
   const image = await findToldImage(iso);
   const release = image ?? 'quay.io/openshift-release-dev/ocp-release@sha256:... of the ISO';
@@ -159,12 +158,12 @@ async function findToldImage(iso: IsoImage): Promise<string | undefined> {
     const imageSet = await readImageSet(iso);
     return imageSet && findReleaseImage(imageSet);
   } catch (error) {
-    if (error instanceof SealiftError) return undefined; // not even a live ISO of CoreOS
+    if (error instanceof SealiftError) return undefined; // not a live ISO of CoreOS
     throw error;
   }
 }
 
-/** The cluster-image-set in the Ignition config of a medium. */
+/** Reads the cluster-image-set from the Ignition config of a medium. */
 async function readImageSet(iso: IsoImage): Promise<Uint8Array | undefined> {
   const embedded = await readEmbeddedIgnition(iso);
   if (embedded === undefined) return undefined;
@@ -186,8 +185,9 @@ function openImageOf(
 }
 
 /**
- * What the installer of the medium was told when the medium was made: the live system compares it as
- * text. Media with embedded templates have no cluster-image-set, and take no configuration images.
+ * Describes the release as it was given to the medium's installer when the medium was made: the live
+ * system compares it as text. Media with embedded templates have no cluster-image-set and accept no
+ * configuration images.
  */
 async function describeTold(iso: IsoImage, release: MediumRelease): Promise<InstallerRelease> {
   const described = describeForInstaller(release);
@@ -215,7 +215,11 @@ type Writing = {
   readonly told: InstallerRelease;
 };
 
-/** Returns its size in bytes. */
+/**
+ * Writes the installer.
+ *
+ * @returns its size in bytes
+ */
 async function writeInstaller(
   { iso, release, fips, aside, told }: Writing,
   signal: AbortSignal,
@@ -242,7 +246,10 @@ async function writeInstaller(
   return size;
 }
 
-/** An installer that was built for one release has its name as a constant. */
+/**
+ * Requires that an installer built for one release, which has the release image as a constant, is for this
+ * one.
+ */
 async function requireRelease(path: string, image: string): Promise<void> {
   const wanted = Buffer.from(image);
   let tail = Buffer.alloc(0);

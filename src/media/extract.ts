@@ -21,7 +21,7 @@ import { INDEX_PATH } from './media-index.ts';
 
 export type ExtractOptions = {
   readonly directory: string;
-  /** In front of the names of files. */
+  /** Prefix of the file names. */
   readonly stem: string;
   readonly force: boolean;
   readonly signal: AbortSignal;
@@ -33,7 +33,7 @@ export type ExtractedFile = { readonly path: string; readonly size: number };
 const PXE = '/images/pxeboot';
 
 /**
- * Kernel, initramfs and root file system, for machines that boot from the network.
+ * Extracts kernel, initramfs and root file system, for machines that boot from the network.
  *
  * @throws UsageError `extract.own-medium`, `extract.not-coreos`, `output.exists`
  */
@@ -61,7 +61,7 @@ export async function extractPxe(
   return extracted;
 }
 
-/** The registry of a medium of ours is read from the mounted ISO, which such files do not have. */
+/** Refuses a medium of ours: its registry is read from the mounted ISO, which a network boot lacks. */
 async function requireForeign(iso: IsoImage): Promise<void> {
   if ((await iso.find(INDEX_PATH)) === undefined) return;
   throw new UsageError(
@@ -88,7 +88,7 @@ async function copyNode(
   return done;
 }
 
-/** Written aside; it gets its name when all is there. */
+/** Writes a file aside and renames it when it is complete. */
 async function writeNew(
   path: string,
   { directory, force }: ExtractOptions,
@@ -114,11 +114,11 @@ async function writeNew(
 const RECIPE_LIMIT = 1 << 20;
 
 /**
- * The image without its root file system, which it fetches when it boots.
+ * Extracts the image without its root file system, which it fetches when it boots.
  *
- * @param rootfsUrl where from; absent: a kernel argument says it later
- * @throws UsageError `extract.own-medium`, `extract.customised`, `extract.no-recipe`, `extract.rootfs-url`, `kargs.special`;
- * IntegrityError `miniso.malformed`, `miniso.wrong-digest`
+ * @param rootfsUrl address of the root file system; if absent, a kernel argument must give it later
+ * @throws UsageError `extract.own-medium`, `extract.customised`, `extract.no-recipe`,
+ * `extract.rootfs-url`, `kargs.special`; IntegrityError `miniso.malformed`, `miniso.wrong-digest`
  */
 export async function extractMinimal(
   iso: IsoImage,
@@ -155,7 +155,10 @@ export async function extractMinimal(
   });
 }
 
-/** Unpacked bytes up to each run, then the run out of the full image; the rest at the end. */
+/**
+ * Writes the unpacked bytes up to each run, then the run from the full image, and the remaining bytes at
+ * the end.
+ */
 async function unpack(
   iso: IsoImage,
   { runs, digest, packed }: MinimalRecipe,
@@ -191,7 +194,7 @@ async function unpack(
   );
 }
 
-/** Far above the directories and boot images of any live ISO. */
+/** Far larger than the directories and boot images of any live ISO. */
 const LARGEST_REST = 256 * 1024 * 1024;
 
 async function gather(packed: Uint8Array, signal: AbortSignal): Promise<Buffer> {
@@ -209,7 +212,10 @@ async function gather(packed: Uint8Array, signal: AbortSignal): Promise<Buffer> 
 const PIECE = 1 << 20;
 const LIVEISO = /(?:^| )(coreos\.liveiso=\S+)/;
 
-/** Without the volume to wait for, and with an address instead. The default arguments have neither. */
+/**
+ * Removes the argument that waits for the volume, and adds the address. The default arguments have
+ * neither.
+ */
 async function changeArguments(
   file: FileHandle,
   path: string,
@@ -231,7 +237,7 @@ async function changeArguments(
   }
 }
 
-/** In the room of the old file, whose rest is blank. */
+/** Writes a file into the space of the old one and blanks the rest. */
 async function writeDefault(iso: IsoImage, file: FileHandle, text: string): Promise<void> {
   const node = await iso.find('/coreos/kargs.json');
   if (node?.kind !== 'file') return;
@@ -241,5 +247,5 @@ async function writeDefault(iso: IsoImage, file: FileHandle, text: string): Prom
   await writeWhole(file, listed, node.extents[0]?.offset ?? 0);
 }
 
-/** `rhcos-live` of `/isos/rhcos-live.iso`. */
+/** Base name without extension: `rhcos-live` for `/isos/rhcos-live.iso`. */
 export const stemOf = (path: string): string => basename(path).replace(/\.[^.]*$/, '');

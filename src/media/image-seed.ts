@@ -9,15 +9,16 @@ import type { Descriptor } from '../registry/manifest.ts';
 import { readIndex } from './media-index.ts';
 import { findRegistryRoot } from './tree.ts';
 
-/** Where an image has a blob: runs of its bytes, in order. */
+/** Finds a blob in an image: runs of its bytes, in order. */
 type FindBlob = (blob: Descriptor) => Promise<readonly ByteRange[] | undefined>;
 
 /**
- * Blobs of an ISO wherever it is: by its index where it is one of ours, else by the files of its registry, which an ISO of
- * openshift/appliance has in a data image that is split into parts. Nothing is trusted: who reads a blob verifies it.
+ * Opens any ISO as a source of blobs: our own ISO by its index, others by the files of their registry,
+ * which an ISO of openshift/appliance has in a data image split into parts. Nothing is trusted: readers
+ * verify each blob.
  *
- * @returns undefined where it has no registry
- * @throws what `openIso` and `readIndex` throw
+ * @returns undefined if the ISO has no registry
+ * @throws the errors of `openIso` and `readIndex`
  */
 export async function openImageSeed(image: RandomAccess): Promise<BlobSource | undefined> {
   const iso = await openIso(image);
@@ -42,11 +43,11 @@ const findInTree =
     return file?.kind === 'file' && file.size === size ? file.extents : undefined;
   };
 
-/** Parts are named by two letters, in the order of split(1). */
+/** Prefix of the parts, followed by two letters in the order of split(1). */
 const PARTS = '/registry/data.iso';
 
 /**
- * The ISO whose parts are files of another: read through, never put together.
+ * Opens an ISO whose parts are files of another ISO, without joining them.
  *
  * @throws IntegrityError `iso.out-of-bounds`
  */
@@ -88,7 +89,7 @@ async function findPart(iso: IsoImage, index: number): Promise<IsoFile | undefin
   return node?.kind === 'file' ? node : undefined;
 }
 
-/** The bytes of a range of what some runs have together, where they are. */
+/** Maps a range of the joined runs to the places of its bytes. */
 function cutOut(runs: readonly ByteRange[], { offset, size }: ByteRange): ByteRange[] {
   const ranges: ByteRange[] = [];
   let before = 0;

@@ -17,8 +17,8 @@ import {
 } from './open.ts';
 
 /**
- * What there is to say of an ISO without reading its large files. Sizes and offsets are bytes. What is
- * damaged says so in its own place, and leaves the rest as it is.
+ * Description of an ISO that needs no reading of large files. Sizes and offsets are bytes. Damage is
+ * reported in the member that it affects; the other members are still filled.
  */
 export type Inspection = {
   readonly size: number;
@@ -37,16 +37,16 @@ export type Inspection = {
     readonly size: number;
   }[];
   readonly partitionsProblem?: string;
-  /** Absent where the image is not a live ISO of CoreOS; `notCoreos` then says what it lacks. */
+  /** Absent if the image is not a live ISO of CoreOS; `notCoreos` then says what is missing. */
   readonly coreos?: {
     readonly embedArea: {
       readonly file: string;
       readonly offset: number;
       readonly size: number;
       readonly grown: boolean;
-      /** Up to the last byte that is not zero. */
+      /** Size up to the last byte that is not zero. */
       readonly used: number;
-      /** Why what is in it cannot be read. */
+      /** Reason why the contents cannot be read. */
       readonly problem?: string;
     };
     readonly kargs: string;
@@ -57,31 +57,31 @@ export type Inspection = {
     readonly bootstrapProblem?: string;
   };
   readonly notCoreos?: string;
-  /** Absent where sealift did not make it, or `mediaProblem` says why its index cannot be read. */
+  /** Absent if sealift did not make the ISO, or if `mediaProblem` says why its index cannot be read. */
   readonly media?: {
     readonly product: string;
     readonly release: MediaIndex['release'];
     readonly base?: MediaIndex['base'];
-    /** Versions of its releases whose signature was not verified. */
+    /** Versions of the releases whose signatures were not verified. */
     readonly unsigned?: readonly string[];
-    /** How many, by set. */
+    /** Number of images by set. */
     readonly images: Readonly<Record<string, number>>;
-    /** Manifests, configs and layers by set; what several sets need counts in each of them. */
+    /** Size of manifests, configs and layers by set; a blob that several sets need counts in each of them. */
     readonly sizes: Readonly<Record<string, number>>;
-    /** Of all sets, each blob once. */
+    /** Size of all sets, each blob counted once. */
     readonly payloadSize: number;
     readonly extents: number;
-    /** The list of images by digest; media of the first versions and other products have none. */
+    /** List of images by digest; media of the first versions and other products have no list. */
     readonly bundle?: { readonly name: string; readonly images: number };
-    /** Why it cannot be read. */
+    /** Reason why the list cannot be read. */
     readonly bundleProblem?: string;
-    /** Of the index; media of the first versions have none. */
+    /** Digest of the index; media of the first versions have no digest. */
     readonly indexDigest?: string;
   };
   readonly mediaProblem?: string;
 };
 
-/** @throws UsageError `iso.unreadable`; IntegrityError where not even the directories can be read */
+/** @throws UsageError `iso.unreadable`; IntegrityError if not even the directories can be read */
 export async function inspectIso(medium: Medium): Promise<Inspection> {
   return useMedium(medium, async (iso) => {
     const { value: partitions, problem } = await attempt(() => readPartitions(iso));
@@ -153,7 +153,10 @@ async function inspectCoreos(iso: IsoImage): Promise<Pick<Inspection, 'coreos' |
   }
 }
 
-/** `findEmbedArea` made sure that the area is inside its file; the file may still be cut off. */
+/**
+ * Measures the used part of an area. `findEmbedArea` has checked that the area is inside its file; the
+ * file may still be truncated.
+ */
 async function measureUsed(
   iso: IsoImage,
   { offset, size }: { readonly offset: number; readonly size: number },

@@ -8,11 +8,11 @@ import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
 import { nameCatalog } from '../openshift/mirror/operator-set.ts';
 import { isTexts, checkText, parseObject, isTextList, type Document } from '../shape/go-json.ts';
 
-/** What a catalog of the medium offers: no more than is carried. */
+/** Contents of a catalog, limited to the bundles on the medium. */
 export type IndexCatalog = {
-  /** As the image of the catalog is named in the index. */
+  /** Name of the catalog's image in the index. */
   readonly name: string;
-  /** Of the image that is carried: the catalog's own, or a rebuilt one. */
+  /** Digest of the image on the medium: the original catalog, or a rebuilt one. */
   readonly digest: string;
   readonly packages: readonly IndexPackage[];
 };
@@ -25,7 +25,7 @@ export type IndexPackage = {
   readonly bundles: readonly { readonly name: string; readonly version?: string }[];
 };
 
-/** What the index says of the catalogs, in their order; all below sorted by name. */
+/** Describes the catalogs for the index, in their order; everything below is sorted by name. */
 export const describeCatalogs = (catalogs: readonly SelectedCatalog[]): readonly IndexCatalog[] =>
   catalogs.map((catalog) => {
     const bundles = groupBy(catalog.bundles, (bundle) => bundle.package);
@@ -48,7 +48,7 @@ const sortByName = <Item extends { readonly name: string }>(
   items: readonly Item[],
 ): readonly Item[] => items.toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
 
-/** Whether a member of an index has the form of its catalogs. */
+/** True if a member of an index is a valid list of catalogs. */
 const areCatalogs = (value: unknown): boolean =>
   value === undefined ||
   isListOf(
@@ -73,41 +73,41 @@ const isNamed = (value: Members, optional: string): boolean =>
 const isOptionalText = (value: unknown): boolean =>
   value === undefined || typeof value === 'string';
 
-/** Where the medium's own account of itself is. */
+/** Path of the index on the medium. */
 export const INDEX_PATH = '/sealift/index.json';
 
-/** The registry's storage on media that boot, which keep it in `docker/registry/v2` below. */
+/** Path of the registry's storage on bootable media, which keep it in `docker/registry/v2` below. */
 export const REGISTRY_ROOT = '/registry';
 
-/** That of upgrade ISOs: where the units of installed hosts serve it from. */
+/** Path of the registry on upgrade ISOs, from which the units of installed hosts serve it. */
 export const UPGRADE_REGISTRY_ROOT = '/oc-mirror/install';
 
 /** The initrd that carries the bootstrap config. */
 export const BOOTSTRAP_IMAGE_PATH = '/images/bootstrap-appliance.img';
 
-/** What the embed area holds on a medium that has no values of a site. */
+/** Contents of the embed area on a medium without site values. */
 export const PRISTINE_IGNITION_PATH = '/sealift/ignition.img';
 
-/** The images of a live ISO by digest, for whoever copies them; also in the release bundle. */
+/** List of the images of a live ISO by digest, for tools that copy them; also in the release bundle. */
 export const BUNDLE_PATH = '/bundle.json';
 
-/** One run of bytes of the medium, as its index tells. */
+/** A run of bytes of the medium, from its index. */
 export type IndexExtent = {
   readonly offset: number;
   readonly size: number;
-  /** Absent for the index itself, and for what may change. */
+  /** Absent for the index itself, and for mutable bytes. */
   readonly digest?: Digest;
-  /** Of what may change, as the medium was without values of a site. */
+  /** Digest of mutable bytes, before any site values. */
   readonly pristine?: Digest;
   readonly paths: readonly string[];
 };
 
-/** Bytes of the medium that are there to be changed; the index does not change with them. */
+/** Bytes of the medium that may be changed; the index does not change with them. */
 export type MutableArea = {
   readonly kind: 'ignition' | 'kernel-arguments';
   readonly offset: number;
   readonly size: number;
-  /** As they are without values of a site. */
+  /** Digest before any site values. */
   readonly digest: Digest;
 };
 
@@ -120,33 +120,33 @@ export type IndexImage = {
   readonly manifests: readonly string[];
 };
 
-/** `/sealift/index.json`: what the medium says of itself. Offsets and sizes are bytes. */
+/** Content of `/sealift/index.json`, which describes the medium. Offsets and sizes are bytes. */
 export type MediaIndex = {
-  /** 2 names its areas and catalogs. */
+  /** Format 2 has areas and catalogs. */
   readonly format: 1 | 2;
-  /** Of the canonical JSON of everything else in it; media of the first versions have none. */
+  /** Digest of the canonical JSON of all other members; media of the first versions have no digest. */
   readonly digest?: Digest;
   readonly product: string;
-  /** The ISO that it grew from; absent on media that do not boot. */
+  /** ISO that the medium was built from; absent on media that do not boot. */
   readonly base?: { readonly digest: string; readonly size: number };
   readonly release: {
     readonly version: string;
     readonly reference: string;
     readonly architecture: string;
   };
-  /** Versions of releases on the medium whose signature was not verified; absent where there are none. */
+  /** Versions of the releases whose signatures were not verified; absent if there are no such releases. */
   readonly unsigned?: readonly string[];
   readonly images: readonly IndexImage[];
-  /** What the catalogs offer; absent on media that are built without catalogs, and in format 1. */
+  /** Contents of the catalogs; absent on media built without catalogs, and in format 1. */
   readonly catalogs?: readonly IndexCatalog[];
-  /** Where what is behind the base begins: the room to grow is part of an area. */
+  /** Start of the bytes after the base: the room to grow is part of an area. */
   readonly areas?: Areas;
-  /** What may change; absent on media that nothing can be added to, and on those of earlier versions. */
+  /** Mutable areas; absent on media that cannot be extended, and on media of earlier versions. */
   readonly mutable?: readonly MutableArea[];
   readonly extents: readonly IndexExtent[];
 };
 
-/** What `format` 1 had before it had a digest. */
+/** Members of `format` 1 before it had a digest. */
 const KEYS_WITHOUT_DIGEST: ReadonlySet<string> = new Set([
   'format',
   'product',
@@ -156,7 +156,7 @@ const KEYS_WITHOUT_DIGEST: ReadonlySet<string> = new Set([
   'extents',
 ]);
 
-/** The text of an index, with its digest. Its length depends on no digest in it. */
+/** Formats an index with its digest. The length does not depend on the digests in it. */
 export function formatMediaIndex(content: Omit<MediaIndex, 'digest'>): string {
   const extents = content.extents.map(({ paths, ...extent }) => ({
     ...extent,
@@ -176,8 +176,8 @@ export function parseMediaIndex(source: Uint8Array | string): MediaIndex {
 }
 
 /**
- * An index that may have another digest than it says: `damage` is then the error that tells so, and
- * what the index says may be wrong anywhere.
+ * Decodes an index whose digest may be wrong: `damage` is then the error that reports it, and any member
+ * may be wrong.
  *
  * @throws IntegrityError `index.malformed`, `index.format`
  */
@@ -203,8 +203,8 @@ export function decodeMediaIndex(source: Uint8Array | string): {
 }
 
 /**
- * Extents that begin before an earlier one ends. Nothing that we write has them, and to check each
- * would cost more than the medium has bytes.
+ * Finds extents that begin before an earlier one ends. Our own indexes have no overlaps, and checking
+ * overlapping extents would read more bytes than the medium has.
  */
 export function findOverlaps(extents: readonly IndexExtent[]): ReadonlySet<IndexExtent> {
   const overlaps = new Set<IndexExtent>();
@@ -225,7 +225,7 @@ const createOverlapError = ({ offset, size }: IndexExtent): IntegrityError =>
 
 function findWrongDigest({ digest, ...content }: Document): IntegrityError | undefined {
   if (digest === undefined) {
-    // Else one flipped bit in the key would make the digest a thing that need not be there.
+    // Otherwise a flipped bit in the key would turn the digest into an optional member.
     if (Object.keys(content).every((key) => KEYS_WITHOUT_DIGEST.has(key))) return undefined;
     throw malformed();
   }
@@ -239,13 +239,13 @@ function findWrongDigest({ digest, ...content }: Document): IntegrityError | und
 }
 
 /**
- * 3,000 images with 60,000 blobs and 72,000 links, each an extent of its own, have 1,370,000 values. A
- * value is little text and may be much memory: two million empty objects take more than 300 MiB.
+ * Limit on values: 3,000 images with 60,000 blobs and 72,000 links, each an extent, have 1,370,000. A
+ * value is little text but may be much memory: two million empty objects take more than 300 MiB.
  */
 const MOST_VALUES = 1_500_000;
 
 /**
- * The text of an index that is not more than one may be. Who keeps it and not the bytes needs 48 MiB less.
+ * Checks the size of an index and returns its text. Keeping the text instead of the bytes saves 48 MiB.
  *
  * @throws IntegrityError `index.malformed`
  */
@@ -272,11 +272,14 @@ function markMutable(extent: IndexExtent, areas: readonly MutableArea[]): IndexE
   return isMutable && digest ? { offset, size, paths, pristine: digest } : extent;
 }
 
-/** The index cannot tell its own digest; whatever else lacks one is damaged. */
+/**
+ * True for the index itself, which cannot hold its own digest; any other extent without a digest is
+ * damage.
+ */
 const isIndexItself = (paths: readonly unknown[]): boolean =>
   paths.length === 1 && paths[0] === INDEX_PATH;
 
-/** Far above any medium, so that the sum of two is exact. */
+/** Far larger than any medium, and the sum of two is still exact. */
 const LARGEST_COUNT = 2 ** 52;
 
 const isCount = (value: unknown): value is number =>
@@ -305,7 +308,7 @@ const AREAS = ['structures', 'files', 'index', 'smallBlobs', 'blobs'] as const;
 const areAreas = (areas: unknown): boolean =>
   areas === undefined || (isObject(areas) && AREAS.every((name) => isCount(areas[name])));
 
-/** A medium has one area for Ignition and one for each boot menu. */
+/** Maximum number of mutable areas; a medium has one for Ignition and one for each boot menu. */
 const MOST_MUTABLE = 100;
 
 const areMutable = (areas: unknown): boolean =>
@@ -321,7 +324,7 @@ const isMutableArea = (area: unknown): boolean =>
   isCount(area['size']) &&
   area['size'] <= LARGEST_MUTABLE;
 
-/** Far above any Ignition config that a machine boots with. */
+/** Far larger than any Ignition config that a machine boots with. */
 const LARGEST_MUTABLE = 64 * 1024 * 1024;
 
 const isBase = (base: unknown): boolean => base === undefined || isTexts(base, ['digest']);
@@ -332,13 +335,13 @@ function isImage(value: unknown): boolean {
   return isTextList(tags) && isTextList(manifests);
 }
 
-/** 3,000 images with 60,000 blobs and 72,000 links take 48,000,000 bytes. */
+/** Enough for 3,000 images with 60,000 blobs and 72,000 links, which take 48,000,000 bytes. */
 export const LARGEST_INDEX = 48 * 1024 * 1024;
 
 type Files = Pick<IsoImage, 'find' | 'readFile'>;
 
 /**
- * The index of a medium that this program made; undefined on any other image.
+ * Reads the index of a medium that this program made; undefined on any other image.
  *
  * @throws IntegrityError `index.malformed`, `index.format`, `index.digest`, `index.overlap`,
  * `iso.file-too-large`
@@ -349,8 +352,7 @@ export async function readIndex(iso: Files): Promise<MediaIndex | undefined> {
 }
 
 /**
- * The same for who looks for damage: an index that has another digest than it names comes with the
- * error that tells so.
+ * Reads an index that may be damaged: if its digest is wrong, it comes with the error that reports it.
  *
  * @throws IntegrityError `index.malformed`, `index.format`, `iso.file-too-large`
  */
@@ -368,7 +370,10 @@ async function readText(iso: Files): Promise<string | undefined> {
     : undefined;
 }
 
-/** What a later layout needs to leave bytes where they are; undefined for media that do not name their areas. */
+/**
+ * Places that let a later layout keep bytes in place; undefined for media that do not name their
+ * areas.
+ */
 export const placesOf = ({
   areas,
   extents,

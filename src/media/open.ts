@@ -11,13 +11,13 @@ import { decodeVolumeDescriptor } from '../iso/volume/descriptor.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../openshift/node/bootstrap.ts';
 import { BOOTSTRAP_IMAGE_PATH } from './media-index.ts';
 
-/** An ISO that somebody named: by its path, or as `openSource` opened it. */
+/** An ISO given by the user: its path, or the access that `openSource` returned. */
 export type Medium = string | RandomAccess;
 
 /**
- * Does something with an ISO that somebody named, and closes it in any case.
+ * Calls a function with an ISO that the user named, and always closes the ISO.
  *
- * @throws ConfigError `iso.unreadable`; what `openIso` throws
+ * @throws ConfigError `iso.unreadable`; the errors of `openIso`
  */
 export async function useMedium<Result>(
   medium: Medium,
@@ -26,7 +26,7 @@ export async function useMedium<Result>(
   return useImage(medium, async (image) => work(await openIso(image)));
 }
 
-/** The same for its bytes, whatever they are. */
+/** Calls a function with the bytes of an image, which need not be an ISO, and always closes it. */
 export async function useImage<Result>(
   medium: Medium,
   work: (image: RandomAccess) => Promise<Result>,
@@ -40,26 +40,29 @@ export async function useImage<Result>(
 }
 
 /**
- * What an error says about the bytes of an image: wrong ones, or sectors that a worn disc or stick does
- * not give any more. undefined for any other error.
+ * Describes damage of an image: wrong bytes, or sectors that a worn disc or stick cannot read. Undefined
+ * for any other error.
  */
 export function describeDamage(error: unknown): string | undefined {
   if (error instanceof IntegrityError) return formatCauses(error);
   return isBroken(error) ? 'the device answers with an error' : undefined;
 }
 
-/** What can be had of an image that has a directory tree, whatever else is wrong with it. */
+/** Files of an image that has a readable directory tree, even if other structures are damaged. */
 export type IsoFiles = Pick<IsoImage, 'fileSize' | 'find' | 'walk' | 'readFile' | 'readBytes'>;
 
-/** ECMA-119 6.2.1, 8.4: the primary volume descriptor of every image we know is the first one. */
+/**
+ * Sector of the primary volume descriptor (ECMA-119 6.2.1, 8.4), which is the first descriptor in every
+ * known image.
+ */
 const PRIMARY_SECTOR = 16;
 const DEFAULT_LIMIT = 16 * 1024 * 1024;
 
 /**
- * The files of an image that `openIso` refuses: one that was cut off, or whose boot catalog or further
- * descriptors are damaged.
+ * Opens the files of an image that `openIso` refuses: a truncated one, or one whose boot catalog or
+ * further descriptors are damaged.
  *
- * @throws IntegrityError when not even its root directory can be read
+ * @throws IntegrityError if not even its root directory can be read
  */
 export async function openDamaged(image: RandomAccess): Promise<IsoFiles> {
   const descriptor = decodeVolumeDescriptor(
@@ -97,7 +100,10 @@ async function readWhole(image: RandomAccess, node: Node, limit: number): Promis
 
 export type Attempt<Value> = { readonly value?: Value; readonly problem?: string };
 
-/** What is damaged is what somebody looks at an image for: it is reported, not thrown. */
+/**
+ * Reads a part and reports damage instead of throwing, because damage is often the reason to look at an
+ * image.
+ */
 export async function attempt<Value>(read: () => Promise<Value>): Promise<Attempt<Value>> {
   try {
     return { value: await read() };
@@ -111,9 +117,9 @@ export async function attempt<Value>(read: () => Promise<Value>): Promise<Attemp
 const BOOTSTRAP_LIMIT = 64 * 1024 * 1024;
 
 /**
- * The config in the embed area, as text; undefined when the area is empty.
+ * Reads the config in the embed area as text; undefined if the area is empty.
  *
- * @throws IntegrityError where the image has no embed area, or what is in it is not an initrd
+ * @throws IntegrityError if the image has no embed area, or if the area does not hold an initrd
  */
 export async function readEmbeddedIgnition(iso: IsoImage): Promise<string | undefined> {
   const { offset, size } = await findEmbedArea(iso);
@@ -122,7 +128,7 @@ export async function readEmbeddedIgnition(iso: IsoImage): Promise<string | unde
   return toText((await decodeInitrd(bytes)).get('config.ign'));
 }
 
-/** The bootstrap config of a medium of ours, as text; undefined on other images. */
+/** Reads the bootstrap config of our medium as text; undefined on other images. */
 export async function readBootstrapIgnition(iso: IsoImage): Promise<string | undefined> {
   const node = await iso.find(BOOTSTRAP_IMAGE_PATH);
   if (node?.kind !== 'file') return undefined;

@@ -15,33 +15,33 @@ import { describeDamage, useMedium } from './open.ts';
 
 export type PullOptions = Pick<PourOptions, 'output' | 'signal' | 'warn'> & {
   readonly client: RegistryClient;
-  /** Asked before the registry; nothing in them is trusted. */
+  /** Sources tried before the registry; their bytes are verified. */
   readonly seeds: readonly BlobSource[];
   readonly onProgress: (bytes: number, total: number) => void;
 };
 
-/** Sizes are bytes. */
+/** Result of a pull. Sizes are bytes. */
 export type PullReport = {
   /** SHA-256 of the ISO. */
   readonly digest: Digest;
   readonly size: number;
   /** Digest of the manifest or index that the reference names. */
   readonly manifest: Digest;
-  /** Over the network in this run. */
+  /** Bytes fetched over the network in this run. */
   readonly fetched: number;
-  /** Out of seeds. */
+  /** Bytes copied from seeds. */
   readonly copied: number;
-  /** Stood in the interrupted output already. */
+  /** Bytes already in the interrupted output. */
   readonly reused: number;
 };
 
 const LANES = 4;
 
 /**
- * Pours the ISO of an artifact, every byte verified; continues what was interrupted.
+ * Pours the ISO of an artifact, with every byte verified; continues an interrupted run.
  *
- * @throws IntegrityError `artifact.not-ours`, `artifact.malformed`, `artifact.wrong-digest`; RegistryError;
- * what `pourIso` throws
+ * @throws IntegrityError `artifact.not-ours`, `artifact.malformed`, `artifact.wrong-digest`;
+ * RegistryError; the errors of `pourIso`
  */
 export async function pullIso(reference: Reference, options: PullOptions): Promise<PullReport> {
   const { client, seeds, output, signal, warn, onProgress } = options;
@@ -79,7 +79,10 @@ const layOut = ({ parts, size }: IsoArtifact): Layout => ({
   ),
 });
 
-/** The sources are always the same objects: those that gave wrong bytes are known by identity. */
+/**
+ * Creates an opener that always returns the same source objects: sources that gave wrong bytes are tracked
+ * by identity.
+ */
 const createOpener =
   (sources: readonly BlobSource[]): ExtentOpener =>
   async ({ digest, size, offset: at }, options) => {
@@ -99,7 +102,7 @@ const createOpener =
     return { kind: 'stream', chunks: readBlob(ranked.slice(tried), blob, options) };
   };
 
-/** Layers that fit their manifest may be those of no ISO. */
+/** Requires an index, because layers that match their manifest need not form an ISO. */
 async function requireIndex(
   reference: Reference,
   { index: expected }: IsoArtifact,

@@ -13,18 +13,18 @@ import { readImageContents } from './contents.ts';
 import { readIndex, type MediaIndex } from './media-index.ts';
 import { useMedium } from './open.ts';
 
-/** An ISO of ours, ready to be pushed. */
+/** Our ISO, verified and ready to be pushed. */
 export type ReadIso = {
   readonly artifact: IsoArtifact;
-  /** Repositories that images came from which have a blob, as `registry/repository`. */
+  /** Original repositories of the images that contain a blob, as `registry/repository`. */
   readonly sourcesOf: (blob: Digest) => readonly Reference[];
   readonly open: (part: Part) => AsyncIterable<Uint8Array>;
 };
 
 /**
- * Reads all of an ISO and verifies it.
+ * Reads and verifies a whole ISO.
  *
- * @throws IntegrityError `artifact.no-index`, `artifact.damaged`; what `openMedium` throws
+ * @throws IntegrityError `artifact.no-index`, `artifact.damaged`; the errors of `openMedium`
  */
 export async function readIsoToPush(
   path: string,
@@ -90,7 +90,7 @@ async function findSources(iso: IsoImage, index: MediaIndex): Promise<Medium['so
   return new Map([...sources].map(([digest, known]) => [digest, [...known.values()]]));
 }
 
-/** undefined where an index was written by others and names no image here. */
+/** @returns undefined if another tool wrote the index and the source is not a reference */
 function repositoryOf(source: string): Reference | undefined {
   try {
     const { registry, repository } = parseReference(source);
@@ -101,10 +101,10 @@ function repositoryOf(source: string): Reference | undefined {
   }
 }
 
-/** Bytes of a piece that is sent. */
+/** Bytes sent at a time. */
 const PIECE = 1 << 20;
 
-/** The bytes of a part of a file, up to its end. */
+/** Reads the bytes of a part of a file, up to the end of the file. */
 export async function* readPart(path: string, { offset, size }: Part): AsyncGenerator<Uint8Array> {
   const file = await openToRead(path);
   try {
@@ -113,7 +113,7 @@ export async function* readPart(path: string, { offset, size }: Part): AsyncGene
         buffer: Buffer.allocUnsafe(Math.min(PIECE, size - done)),
         position: offset + done,
       });
-      if (bytesRead === 0) return; // who sends it counts
+      if (bytesRead === 0) return; // the sender checks the count
       done += bytesRead;
       yield buffer.subarray(0, bytesRead);
     }
@@ -123,8 +123,8 @@ export async function* readPart(path: string, { offset, size }: Part): AsyncGene
 }
 
 /**
- * Where else in the registry of an artifact a layer may be: in the repositories that were named, then in
- * those that the images came from, or in their mirrors there.
+ * Lists repositories that a layer may be mounted from, in the registry of an artifact: first the given
+ * ones, then the original repositories of the images, or their mirrors there.
  */
 export function createMountsOf(
   { sourcesOf }: Pick<ReadIso, 'sourcesOf'>,

@@ -17,41 +17,44 @@ import { pathTo } from '../registry/layout/distribution.ts';
 import { openImageSeed } from './image-seed.ts';
 import { placesOf, readIndex, type MediaIndex } from './media-index.ts';
 
-/** What a build may take over from files of this machine. Absolute paths. */
+/** Local files that a build may reuse. Absolute paths. */
 export type IsoReuse = {
-  /** What somebody named: an ISO of ours, the root of a registry, an OCI layout. */
+  /** Seeds given by the user: an ISO of ours, the root of a registry, or an OCI layout. */
   readonly seeds: readonly string[];
-  /** The ISO that is replaced: no error where there is none, or none of ours that can be read. */
+  /** ISO that is replaced. It may be missing, unreadable or not ours. */
   readonly replaced: string;
-  /** A folder of blobs that builds share; absent: none. */
+  /** Folder of blobs that builds share; absent: no sharing. */
   readonly cache?: string;
   readonly takesBlobs: boolean;
   readonly keepsPlaces: boolean;
-  /** Whether what an earlier build wrote down of a file stands for its bytes while its inode says the same. */
+  /** True if the record of an earlier build vouches for a file's bytes while its inode is unchanged. */
   readonly trustsRecords: boolean;
 };
 
-/** An ISO whose bytes may stay where they are. */
+/** An ISO whose bytes may stay in place. */
 export type ReusableIso = EarlierIso & { readonly stamp: FileStamp };
 
 export type Reusable = {
   readonly isos: readonly ReusableIso[];
-  /** Nothing in them is trusted: who reads a blob verifies it. */
+  /** Sources of blobs; readers verify each blob. */
   readonly seeds: readonly BlobSource[];
-  /** Where the ISO that is replaced has its bytes. */
+  /** Places of the bytes in the ISO that is replaced. */
   readonly places?: Places;
-  /** Closes what is read while blobs are taken from it. */
+  /** Closes the sources. */
   readonly close: () => Promise<void>;
 };
 
-/** What opening seeds needs. */
+/** Dependencies of opening seeds. */
 export type SeedTools = {
   readonly records?: Pick<IsoRecords, 'recall'>;
-  /** Absent: seeds are on this machine. */
+  /** Access to remote seeds; absent: seeds are local. */
   readonly host?: SourceHost;
 };
 
-/** @throws ConfigError `seed.unreadable`, `seed.unknown`; what `openIso` and `readIndex` throw of what was named */
+/**
+ * @throws ConfigError `seed.unreadable`, `seed.unknown`; for named seeds, the errors of `openIso` and
+ * `readIndex`
+ */
 export async function openReusable(reuse: IsoReuse, tools: SeedTools = {}): Promise<Reusable> {
   const images: RandomAccess[] = [];
   const close = async (): Promise<void> => {
@@ -93,7 +96,7 @@ async function openAll(
   return { seeds, isos, ...withoutUndefined({ places }) };
 }
 
-/** It saves work, and is never needed. */
+/** Reads the ISO that is replaced. Failures are ignored, because reuse only saves work. */
 async function readReplaced(path: string): Promise<OwnIso | undefined> {
   if (!(await hasFile(path))) return undefined;
   try {
@@ -111,7 +114,7 @@ const openNamed = async (
 ): Promise<BlobSource | OwnIso> =>
   (isElsewhere(name) ? undefined : await openSeed(name)) ?? (await openImage(name, images, host));
 
-/** An ISO elsewhere, or one that we did not make. */
+/** Opens a remote ISO, or one that sealift did not make. */
 async function openImage(
   name: string,
   images: RandomAccess[],
@@ -125,7 +128,7 @@ async function openImage(
   return seed;
 }
 
-/** undefined: an ISO that we did not make. */
+/** @returns undefined for an ISO that sealift did not make */
 async function openSeed(path: string): Promise<BlobSource | OwnIso | undefined> {
   try {
     const found = await stat(path);
@@ -169,14 +172,14 @@ const sourceOfIso = ({ path, stamp, extents, isRecorded }: ReusableIso): BlobSou
   createLocalSource(path, async ({ digest, size }) => {
     const place = extents.get(digest);
     if (place?.size !== size) return undefined;
-    // The build may take hours: another file may have its name by now.
+    // A build may take hours; another file may have this name by now.
     const now = await readStamp(path);
     return now && isSameStamp(now, stamp)
       ? { path, position: place.offset, isRecorded }
       : undefined;
   });
 
-/** Below the root of a registry, a mirror or a workspace of oc-mirror; and of an OCI layout. */
+/** Paths below the root of a registry, of a mirror or workspace of oc-mirror, and of an OCI layout. */
 const LAYOUTS: readonly { readonly folder: string; readonly pathOf: (digest: Digest) => string }[] =
   [
     ...['', 'registry', 'data', 'working-dir'].map((above) => ({

@@ -28,13 +28,13 @@ import {
 import { formatBundleFile } from './describe.ts';
 import { REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT } from './media-index.ts';
 
-/** A registry's small files: links of 71 bytes and manifests of 4 MiB at most. */
+/** Limit for a registry's small files: links of 71 bytes and manifests of up to 4 MiB. */
 const SMALL_FILE = 8 * 1024 * 1024;
 
-/** Bytes: hundreds of clients of a server may each be slow to take them. */
+/** Bytes read at a time: hundreds of clients of a server may each be slow to take them. */
 const PIECE = 128 * 1024;
 
-/** Where a medium of any product has its registry; undefined where it has none. */
+/** Finds the registry on a medium of any product; undefined if it has no registry. */
 export async function findRegistryRoot(iso: Pick<IsoImage, 'find'>): Promise<string | undefined> {
   for (const root of REGISTRY_ROOTS) {
     if ((await iso.find(`${root}/docker/registry/v2`))?.kind === 'directory') return root;
@@ -44,7 +44,7 @@ export async function findRegistryRoot(iso: Pick<IsoImage, 'find'>): Promise<str
 
 const REGISTRY_ROOTS = [REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT];
 
-/** The registry on a medium, read straight out of the ISO file. */
+/** Reads the registry on a medium directly from the ISO file. */
 export function isoRegistryTree(iso: IsoImage, root: string): RegistryTree {
   const findFile = async (path: string): Promise<IsoFile | undefined> => {
     const node = await iso.find(`${root}${path}`);
@@ -60,7 +60,7 @@ export function isoRegistryTree(iso: IsoImage, root: string): RegistryTree {
     async list(path) {
       const node = await iso.find(`${root}${path}`);
       if (node?.kind !== 'directory') return undefined;
-      // Two entries of one name would be listed as two directories of the same content.
+      // Two entries of one name would be listed as two directories with the same content.
       return [...new Set((await iso.children(node)).map(({ name }) => name))];
     },
     size: async (path) => (await findFile(path))?.size,
@@ -93,15 +93,15 @@ export function isoRegistryTree(iso: IsoImage, root: string): RegistryTree {
 }
 
 type Wanted = {
-  /** What an error calls the image. */
+  /** Name of the image in errors. */
   readonly name: string;
   readonly digest: Digest;
   readonly platform: Platform;
 };
 
 /**
- * The layers of an image in the registry of a medium, bottom to top. A layer is digested whole before
- * it is read.
+ * Opens the layers of an image in the registry of a medium, bottom to top. A layer is digested whole
+ * before it is read.
  *
  * @throws IntegrityError `medium.no-image`, `medium.blob-damaged` and those of reading a manifest;
  * ConfigError `image.no-platform`
@@ -169,18 +169,18 @@ async function verifyBlob(
   });
 }
 
-/** What the registry of a medium is made of. */
+/** Contents of a medium's registry. */
 export type MediaRegistry = {
   readonly plan: MirrorPlan;
-  /** Has every manifest of the plan. */
+  /** Cache with every manifest of the plan. */
   readonly cache: Pick<BlobCache, 'read'>;
-  /** Images that no mirror plan has, because they were made here. */
+  /** Images that are in no mirror plan, because this build made them. */
   readonly made?: readonly PlacedImage[];
-  /** Directory of the medium that has the storage; default: that of media that boot. */
+  /** Directory of the storage on the medium; default: the directory of bootable media. */
   readonly root?: string;
 };
 
-/** The registry's tree on the medium, and the image of the server that serves it. */
+/** Plans the registry's tree on the medium, and the image of its server. */
 export async function planMediaRegistry(registry: MediaRegistry): Promise<RegistryFile[]> {
   const { plan, made = [], root = REGISTRY_ROOT } = registry;
   const placed = await Promise.all(
@@ -212,12 +212,12 @@ const below = (root: string, { path, content }: RegistryFile): RegistryFile => (
   content,
 });
 
-/** What the registry of a live ISO is made of. */
+/** Contents of a live ISO's registry. */
 type LiveRegistry = Pick<MediaRegistry, 'plan' | 'cache'> & {
   readonly release: Release;
 };
 
-/** The registry of a live ISO, with the release bundle, which is made here. */
+/** Plans the registry of a live ISO, and makes the release bundle. */
 export async function planLiveRegistry(registry: LiveRegistry): Promise<RegistryFile[]> {
   const { plan, release, cache } = registry;
   const { version, arch, reference: image } = release;
@@ -250,8 +250,8 @@ function toRendered(
 }
 
 /**
- * One digest for all names and bytes of a registry's tree: SHA-256 of what sha256sum(1) prints for
- * every file by its path below {@link REGISTRY_ROOT}, sorted by line.
+ * Digests all names and bytes of a registry's tree: SHA-256 of the output of sha256sum(1) for every file
+ * by its path below {@link REGISTRY_ROOT}, sorted by line.
  */
 export function digestRegistryTree(files: readonly RegistryFile[]): Digest {
   const lines = files.map(({ path, content }) => {

@@ -13,7 +13,7 @@ import {
   type DamagedExtent,
 } from './verify-extents.ts';
 
-/** The directories and the index must tell the same: a wrong one of them shows here. */
+/** Compares the directories with the index; a wrong entry in either is reported. */
 export async function compareTree(
   iso: Pick<IsoFiles, 'walk'>,
   extents: readonly IndexExtent[],
@@ -43,20 +43,20 @@ function compareFile(
   return isSame ? undefined : ELSEWHERE;
 }
 
-/** The problem of a file that is elsewhere, or has another size. */
+/** Problem of a file that has another place or size. */
 export const ELSEWHERE = 'is not where the index says';
 
-/** Extents of the index that were hashed, right or wrong. */
+/** Extents of the index that were hashed, valid or damaged. */
 type CheckedExtents = {
   readonly extents: number;
   readonly bytes: number;
-  /** Absent where all were checked. */
+  /** Absent if all extents were checked. */
   readonly sample?: Sample;
 };
 
 /**
- * Every extent of the index against its digest, what lies between them against zeros, and those of which
- * the file has not every byte.
+ * Checks every extent of the index against its digest, the gaps against zeros, and reports extents that
+ * the file does not have completely.
  */
 export async function checkContents(
   iso: IsoFiles,
@@ -98,7 +98,10 @@ export async function checkContents(
 
 type Chosen = { readonly checked: readonly IndexExtent[]; readonly sample?: Sample };
 
-/** All, or a sample, which has all that is no file: directories, path tables, descriptors. */
+/**
+ * Chooses all extents, or a sample, which includes everything but files: directories, path tables,
+ * descriptors.
+ */
 function choose(
   digested: readonly IndexExtent[],
   gaps: readonly IndexExtent[],
@@ -110,10 +113,10 @@ function choose(
   return sampleExtents({ always, others: [...digested.filter(isFile), ...gaps] }, quick, identity);
 }
 
-/** Longer gaps are several, so that the digest of one is soon made. */
+/** Longer gaps are split, so that the digest of each is quickly made. */
 const LONGEST_GAP = 4 * 1024 * 1024;
 
-/** What the index does not name in front of its last extent: zeros between files. */
+/** Finds bytes before the last extent that the index does not name: zeros between files. */
 export function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExtent> {
   const digests = new Map<number, Digest>();
   const digestOfZeros = (size: number): Digest => {
@@ -161,7 +164,7 @@ function describeDamaged(
   };
 }
 
-/** A problem for every path, so that the list is the list of what is gone. */
+/** Describes lost bytes, one problem for each path, so that the result lists the lost files. */
 function describeLost(
   { offset, size, paths }: IndexExtent,
   fileSize: number,
@@ -177,7 +180,7 @@ function describeLost(
 const describeCut = (offset: number, fileSize: number): string =>
   offset >= fileSize ? 'is past the end of the file' : 'continues past the end of the file';
 
-/** What the directories of an image without an index name, and the file does not have. */
+/** Finds files that the directories of an image without an index name and the file lacks. */
 export async function findLostFiles(iso: IsoFiles, report: Report): Promise<void> {
   for await (const { path, node } of iso.walk()) {
     if (node.kind !== 'file') continue;
@@ -191,7 +194,10 @@ export async function findLostFiles(iso: IsoFiles, report: Report): Promise<void
 const endOf = ({ offset, size }: { readonly offset: number; readonly size: number }): number =>
   offset + size;
 
-/** Which images need a harmed extent: those whose manifest it is, or whose manifests name it. */
+/**
+ * Creates a lookup of the images that need a damaged extent: it is their manifest, or their manifests name
+ * it.
+ */
 async function createUserLookup(
   iso: IsoFiles,
   index: MediaIndex,
@@ -208,21 +214,21 @@ async function createUserLookup(
   return (extent) => [...(users.get(extent) ?? [])];
 }
 
-/** What is not as it should be, as it is reported: each is an error, with the code `verify.KIND`. */
+/** A problem that is reported as an error with the code `verify.KIND`. */
 export type Finding = Omit<ImageProblem, 'severity' | 'code'>;
 
 export type Verification = {
   readonly ok: boolean;
   readonly problems: readonly ImageProblem[];
-  /** Names of all images that need bytes that are damaged or lost, sorted. */
+  /** Names of all images that need damaged or lost bytes, sorted. */
   readonly damagedImages: readonly string[];
   /** Unusual, but harmless. */
   readonly oddities: readonly string[];
-  /** What could be checked; bytes are those that were hashed. */
+  /** Checked contents; bytes are the hashed ones. */
   readonly checked: { readonly extents: number; readonly bytes: number; readonly images: number };
-  /** Whether it has values of a site; absent where nothing of it may change. */
+  /** True if the medium has site values; absent if it has no mutable areas. */
   readonly customised?: boolean;
-  /** What the check of a sample is worth; absent where every byte was checked. */
+  /** Confidence of a sampled check; absent if every byte was checked. */
   readonly sample?: Sample;
 };
 

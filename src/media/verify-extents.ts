@@ -8,37 +8,36 @@ import type { RandomAccess } from '../base/random-access.ts';
 import { createHasher, type Hasher, type HashStream, type Slice } from '../pour/hasher.ts';
 import type { IndexExtent } from './media-index.ts';
 
-/** An extent with a digest, whose bytes have another one or cannot be had. */
+/** An extent whose bytes do not match its digest or cannot be read. */
 export type DamagedExtent = {
   readonly extent: IndexExtent;
-  /** What its bytes have. */
+  /** Digest of the bytes on the medium. */
   readonly found?: Digest;
-  /** Why its bytes cannot be had, as a sentence without its subject. */
+  /** Reason why the bytes cannot be read, as a sentence without its subject. */
   readonly unreadable?: string;
 };
 
 type VerifyExtentsOptions = {
   readonly signal: AbortSignal;
-  /** Bytes hashed so far; told for every piece. */
+  /** Called for every piece with the bytes hashed so far. */
   readonly onProgress: (bytes: number) => void;
 };
 
 /** Bytes that are read at a time. */
 const PIECE = 4 * 1024 * 1024;
-/** Pieces of a lane: one is read while others are hashed. */
+/** Pieces of a lane: one is read while the others are hashed. */
 const PIECES = 4;
-/** Lanes read at different places of the file: more of them cost a slow disk more than they gain. */
+/** Lanes that read at different places of the file; more lanes slow down a slow disk more than they gain. */
 const MAX_LANES = 4;
-/** Up to this size an extent is hashed together with its neighbours, without a thread. */
-const SMALL = 256 * 1024;
+/** Largest extent that is hashed together with its neighbours, without a thread. */
+const LARGEST_BATCHED = 256 * 1024;
 
 /**
- * Hashes every extent that has a digest and tells those that are not what they should be, by offset.
- * Reads roughly from front to end; large extents are hashed in threads. Memory: 16 MiB a lane, 64 MiB
- * at most, whatever the size of the file.
+ * Hashes every extent that has a digest and reports the damaged ones, by offset. Reads roughly from front
+ * to end; large extents are hashed in threads. Memory: 16 MiB a lane, 64 MiB at most, regardless of the
+ * size of the file.
  *
- * @throws the signal's reason within a piece; errors of the file system, but for a medium's EIO, which
- * is damage
+ * @throws the signal's reason within a piece; errors of the file system, except EIO, which is damage
  */
 export async function verifyExtents(
   file: Pick<RandomAccess, 'read' | 'size'>,
@@ -71,7 +70,7 @@ export async function verifyExtents(
         throw error;
       }
     });
-    await Promise.allSettled(lanes); // nobody may read when the file is closed
+    await Promise.allSettled(lanes); // no lane may read after the file is closed
     shared.signal.throwIfAborted();
   } finally {
     await hasher.close();
@@ -82,31 +81,34 @@ export async function verifyExtents(
 type Lane = {
   readonly file: Pick<RandomAccess, 'read' | 'size'>;
   readonly memory: SharedArrayBuffer;
-  /** Where the lane's pieces begin in the memory. */
+  /** Offset of the lane's pieces in the shared memory. */
   readonly start: number;
   readonly signal: AbortSignal;
   readonly onBytes: (size: number) => void;
   readonly open: () => HashStream;
 };
 
-/** The thread that a pour keeps for the digest of the whole ISO is free here: the first lane's. */
+/**
+ * Opens hash streams; the first lane uses the thread that a pour reserves for the digest of the whole ISO,
+ * which is free here.
+ */
 const openerOf = (hasher: Hasher, lane: number): (() => HashStream) =>
   lane === 0 ? () => hasher.openAlone() : () => hasher.open();
 
-/** One extent, or small ones that are read at once. */
+/** One extent, or small ones that are read together. */
 type Task = readonly [IndexExtent, ...IndexExtent[]];
 
-/** By offset, so that the lanes move through the file together. */
+/** Plans tasks by offset, so that the lanes move through the file together. */
 function* planTasks(extents: readonly IndexExtent[]): Generator<Task, undefined> {
   let batch: [IndexExtent, ...IndexExtent[]] | undefined;
   for (const extent of extents.toSorted((a, b) => a.offset - b.offset)) {
     if (extent.digest === undefined) continue;
-    if (batch && extent.size <= SMALL && endOf(extent) <= batch[0].offset + PIECE) {
+    if (batch && extent.size <= LARGEST_BATCHED && endOf(extent) <= batch[0].offset + PIECE) {
       batch.push(extent);
       continue;
     }
     if (batch) yield batch;
-    batch = extent.size <= SMALL ? [extent] : undefined;
+    batch = extent.size <= LARGEST_BATCHED ? [extent] : undefined;
     if (!batch) yield [extent];
   }
   if (batch) yield batch;
@@ -117,7 +119,7 @@ const endOf = ({ offset, size }: IndexExtent): number => offset + size;
 async function verifyTask(lane: Lane, task: Task): Promise<DamagedExtent[]> {
   const [first] = task;
   try {
-    if (first.size <= SMALL) return await verifySmall(lane, task);
+    if (first.size <= LARGEST_BATCHED) return await verifySmall(lane, task);
     const found = await hashLarge(lane, first);
     return found === first.digest ? [] : [{ extent: first, found }];
   } catch (error) {
@@ -158,19 +160,19 @@ async function hashLarge(lane: Lane, { offset, size }: IndexExtent): Promise<Dig
       const hashed = stream.update(slice).then(() => {
         lane.onBytes(slice.size);
       });
-      hashed.catch(() => undefined); // thrown where it is awaited, which may be a read later
+      hashed.catch(() => undefined); // awaited, and thrown, up to one read later
       hashing[turn] = hashed;
     }
     await Promise.all(hashing);
     isDone = true;
     return await stream.digest();
   } finally {
-    await Promise.allSettled(hashing); // the next extent takes the same memory
+    await Promise.allSettled(hashing); // the next extent uses the same memory
     if (!isDone) stream.close();
   }
 }
 
-/** The file ends before the bytes that should be there. */
+/** Signals that the file ends before the expected bytes. */
 class EndOfFile extends Error {}
 
 async function readPiece(
@@ -184,55 +186,58 @@ async function readPiece(
   return file.read(position, size, Buffer.from(memory, start, size));
 }
 
-/** A worn disc or stick answers EIO for the sectors it lost, and reads on behind them. */
+/**
+ * Describes a read error: a worn disc or stick answers EIO for lost sectors and can read the sectors after
+ * them.
+ */
 function describeUnreadable(error: unknown): string | undefined {
   if (error instanceof EndOfFile) return error.message;
-  if (error instanceof IntegrityError) return `cannot be read: ${error.message}`; // cut off by now
+  if (error instanceof IntegrityError) return `cannot be read: ${error.message}`; // truncated meanwhile
   return isBroken(error) ? 'cannot be read: the device answers with an error' : undefined;
 }
 
 export type SampleOptions = {
-  /** Draws are the same for the same medium and seed. */
+  /** Equal media and seeds give equal samples. */
   readonly seed: string;
-  /** Part of the bytes that is read, about: over 0, up to 1. */
+  /** Approximate share of the bytes to read: above 0, up to 1. */
   readonly share: number;
 };
 
-/** What a sample found out is worth. Sizes are bytes. */
+/** Confidence of a sample. Sizes are bytes. */
 export type Sample = {
   readonly seed: string;
   readonly draws: number;
-  /** All that could have been checked. */
+  /** Extents that could have been checked. */
   readonly extents: number;
   readonly bytes: number;
-  /** With what probability damage of so much of the bytes would have been found, at least. */
+  /** Least probability of finding damage, for some shares of damaged bytes. */
   readonly confidence: readonly Confidence[];
 };
 
 export type Confidence = {
-  /** Of the bytes: 0.01 is 1 %. */
+  /** Share of the bytes: 0.01 is 1 %. */
   readonly damaged: number;
-  /** Where single blocks are damaged here and there, as flash and disks wear. */
+  /** Confidence if single blocks are damaged here and there, as flash and disks wear. */
   readonly scattered: number;
-  /** Wherever it is, in as few extents as there can be. */
+  /** Confidence for any distribution, even if the damage is in as few extents as possible. */
   readonly together: number;
 };
 
-/** Up to this size an extent is always checked: they lie together, and there are few bytes in them. */
-const SMALL_EXTENTS = 64 * 1024;
+/** Largest extent that is always checked: such extents are adjacent and have few bytes. */
+const ALWAYS_CHECKED = 64 * 1024;
 
-/** What a worn medium loses at once. */
+/** Bytes that a worn medium loses at once. */
 const BLOCK = 4096;
 
 const DAMAGED = [0.001, 0.01, 0.05];
 
 /**
- * Draws extents to check. Bytes have no digest but that of their extent, so whole extents are drawn: each time
- * one by a random byte, so that an extent comes with the probability of its size. Whatever bytes are damaged,
- * if they are the part f of those drawn from, a draw meets one of their extents with a probability of at
- * least f, and n draws miss all of them with (1 - f)^n at most. n depends on sizes alone.
+ * Draws extents to check. Only whole extents have a digest, so whole extents are drawn: each draw picks
+ * the extent of a random byte, so that the probability of an extent is proportional to its size. If a
+ * share f of the bytes is damaged, a draw finds a damaged extent with probability f or more, and n draws
+ * miss all of them with (1 - f)^n at most. n depends on sizes alone.
  *
- * @param always checked in any case
+ * @param always extents that are checked in any case
  */
 export function sampleExtents(
   {
@@ -242,7 +247,7 @@ export function sampleExtents(
   { seed, share }: SampleOptions,
   identity: string,
 ): { readonly checked: readonly IndexExtent[]; readonly sample: Sample } {
-  const isSmall = ({ size }: IndexExtent): boolean => size <= SMALL_EXTENTS;
+  const isSmall = ({ size }: IndexExtent): boolean => size <= ALWAYS_CHECKED;
   const sure = [...always, ...others.filter(isSmall)];
   const drawn = others.filter((extent) => !isSmall(extent));
   const [bytes, drawnBytes] = [sumSizes(always) + sumSizes(others), sumSizes(drawn)];
@@ -262,12 +267,12 @@ export function sampleExtents(
   return { checked, sample: { seed, draws, extents, bytes, confidence } };
 }
 
-/** That one of some tries meets the part that is damaged. A sample is never certain. */
+/** Probability that one of some draws meets the damaged part. A sample is never certain. */
 const chanceOf = (part: number, tries: number): number => Math.min(0.9999, 1 - (1 - part) ** tries);
 
 const MOST_DRAWS = 1 << 20;
 
-/** As many draws as bring about so many bytes; at least one. */
+/** Number of draws expected to read so many bytes; at least one. */
 function planDraws(extents: readonly IndexExtent[], bytes: number): number {
   const total = sumSizes(extents);
   const expect = (draws: number): number => {
@@ -302,7 +307,7 @@ function draw(
   return chosen;
 }
 
-/** The first end behind a byte. */
+/** Index of the first end after a byte. */
 function findEnd(ends: readonly number[], at: number): number {
   let [low, high] = [0, ends.length - 1];
   while (low < high) {

@@ -36,9 +36,9 @@ type Findings = {
 };
 
 /**
- * Checks a medium against itself: the structure of the ISO, every extent of its index by digest, and
- * that every image of its registry can be pulled whole and is in the list of images. On an image without an index, what there is;
- * on one that is cut off or damaged, what is left, and what is not.
+ * Verifies a medium: the structure of the ISO, every extent of its index by digest, and that every image
+ * of its registry is complete and in the list of images. An image without an index is checked as far as
+ * possible; on a truncated or damaged one, the intact and the lost parts are reported.
  *
  * @throws UsageError `iso.unreadable`; the signal's reason
  */
@@ -48,18 +48,18 @@ export async function verifyIso(medium: Medium, options: VerifyOptions): Promise
     const iso = await guard('structure', findings, () => openIso(image));
     const files = iso ?? (await guard('structure', findings, () => openDamaged(image)));
     if (iso) await guard('structure', findings, () => verifyStructure(iso, findings));
-    iso?.structure.budget.reset(); // it reads all directories again
+    iso?.structure.budget.reset(); // all directories are read again
     if (files) await verifyFiles(files, findings, options);
     iso?.structure.budget.reset();
     if (iso) await guard('bundle', findings, () => verifyBundle(iso, findings));
-    delete findings.index; // the registry of a large medium takes the memory that it has
+    delete findings.index; // frees memory for the registry of a large medium
     iso?.structure.budget.reset();
     if (iso) await guard('registry', findings, () => verifyRegistry(iso, findings));
   });
   return conclude(findings);
 }
 
-/** Of a kind. A medium that was cut off at its start has lost every file. */
+/** Maximum number of problems of a kind. A medium truncated at its start has lost every file. */
 const MAX_PROBLEMS = 10_000;
 const MORE = `there are more than ${MAX_PROBLEMS} problems of this kind; the others are left out`;
 
@@ -90,7 +90,7 @@ function createFindings(): Findings {
   };
 }
 
-/** Damage may make a part unreadable: that is a finding, and the other parts are checked all the same. */
+/** Runs a check and reports damage as a finding, so that the other checks still run. */
 async function guard<Result>(
   kind: ImageProblem['kind'],
   { problems, report }: Findings,
@@ -101,7 +101,7 @@ async function guard<Result>(
   } catch (error) {
     const problem = describeDamage(error);
     if (problem === undefined) throw error;
-    // What made an image unreadable at first may do so again.
+    // The damage that made the image unreadable at first may be found again.
     if (!problems.some((known) => known.problem.endsWith(problem))) report({ kind, problem });
     return undefined;
   }
@@ -138,14 +138,14 @@ async function verifyFiles(
   if (index.digest === undefined) oddities.push(`${INDEX_PATH} has no digest of its own`);
   await guard('index', findings, () => compareTree(iso, index.extents, report));
   const pristine = await guard('content', findings, () => verifyAreas(iso, index, findings));
-  // What may change is compared as it was: nothing else may be other.
+  // Mutable areas are compared in their original state: no other bytes may differ.
   const files = { ...iso, readBytes: overlayRead(iso.readBytes, pristine ?? []) };
   const { sample, ...checked } = await checkContents(files, index, { ...options, report });
   findings.checked = { ...checked, images: index.images.length };
   if (sample) findings.sample = sample;
 }
 
-/** What may change must still be what the live system can read. */
+/** Checks that mutable areas are still readable for the live system. */
 async function verifyAreas(
   iso: IsoFiles,
   { mutable = [] }: MediaIndex,
@@ -176,7 +176,7 @@ async function verifyRegistry(iso: IsoImage, { report }: Findings): Promise<void
   }
 }
 
-/** The list of images against the index, and against the release bundle in the registry. */
+/** Checks the list of images against the index, and against the release bundle in the registry. */
 async function verifyBundle(iso: IsoImage, { report, index }: Findings): Promise<void> {
   const bundle = await readBundleFile(iso);
   if (bundle === undefined || index === undefined) return;

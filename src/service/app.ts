@@ -21,9 +21,9 @@ import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { ApiFailure, formatFailure } from './openapi.ts';
 import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
 
-/** A request that was answered. It has no query: that may have a token. */
+/** An answered request, without its query, which may hold a token. */
 export type AnsweredRequest = CountedRequest & {
-  /** What went wrong on our side. */
+  /** Cause of a failure on the server's side. */
   readonly error?: unknown;
 };
 
@@ -32,7 +32,7 @@ export type AppOptions = {
   readonly onAnswer: (request: AnsweredRequest) => void;
 };
 
-/** Every route of the service; it listens nowhere. */
+/** Creates every route of the service, without a listener. */
 export function createApp(service: Service, { metrics, onAnswer }: AppOptions): App {
   const app: App = new Hono<Environment>();
   app.use(async (exchange, next) => {
@@ -71,7 +71,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   return app;
 }
 
-/** What is not foreseen says nothing of itself: that is for our log. */
+/** Formats an error as an answer. Details of unforeseen errors go to the log only. */
 function answerFailure(error: Error): Response {
   const failure =
     error instanceof ApiFailure
@@ -100,13 +100,16 @@ export type Limits = {
   readonly connections: number;
   /** Milliseconds for the head of a request, and for a TLS handshake. */
   readonly head: number;
-  /** For a whole request with its body. */
+  /** Milliseconds for a whole request with its body. */
   readonly request: number;
-  /** Between two requests. */
+  /** Milliseconds between two requests. */
   readonly idle: number;
-  /** For a client that takes no byte of its answer. */
+  /** Milliseconds for a client that takes no byte of its answer. */
   readonly stalled: number;
-  /** For one that does so, or sends its body slowly, when there are too many connections. */
+  /**
+   * Milliseconds for such a client, or one that sends its body slowly, when there are too many
+   * connections.
+   */
   readonly slow: number;
 };
 
@@ -121,18 +124,18 @@ const LIMITS: Limits = {
 
 type ServiceServer = Drain & {
   readonly server: Server | TlsServer;
-  /** New connections get this certificate; those that are open go on. */
+  /** Uses this certificate for new connections; open ones continue. */
   readonly renew: (pair: KeyPair) => void;
 };
 
-/** The server of the service, not listening yet. */
+/** Creates the server of the service, not listening yet. */
 export function createServiceServer(
   app: App,
   { tls, limits = LIMITS }: { readonly tls?: KeyPair; readonly limits?: Limits },
 ): ServiceServer {
   const answer = getRequestListener(app.fetch, {
     overrideGlobalObjects: false,
-    hostname: 'localhost', // HTTP/1.0 asks without one
+    hostname: 'localhost', // HTTP/1.0 requests may have no host
     errorHandler: () => answerFailure(new ApiFailure(400, 'the request is not valid')),
   });
   const listener = answerInTurn((request, response) => void answer(request, response));
@@ -144,7 +147,7 @@ export function createServiceServer(
           { ...tls, ...TLS, connectionsCheckingInterval, handshakeTimeout: limits.head },
           listener,
         );
-  // A client must not wait for its answer for ever, nor hold the memory of one that it does not take.
+  // A client must not wait forever for its answer, nor hold the memory of an answer that it does not take.
   server.headersTimeout = limits.head;
   server.requestTimeout = limits.request;
   server.keepAliveTimeout = limits.idle;
@@ -162,10 +165,13 @@ export function createServiceServer(
 
 const TLS = { minVersion: 'TLSv1.2' } as const;
 
-/** As Node.js's own answer looks at it. */
+/** Socket with the answer in progress, as in Node.js's default handler. */
 type Answering = Socket & { readonly _httpMessage?: ServerResponse | null };
 
-/** Answers what is not HTTP in the service's own shape. No answer goes into another one, nor onto a line without TLS. */
+/**
+ * Answers bytes that are not HTTP with an error in the service's format. The answer is never written into
+ * another one, nor onto a line without TLS.
+ */
 function refuse(error: NodeJS.ErrnoException, socket: Answering): void {
   const isBroken = /^(?:ECONNRESET$|ERR_(?:SSL|TLS)_)/.test(error.code ?? '');
   if (isBroken || !socket.writable || socket._httpMessage?.headersSent) {

@@ -12,7 +12,7 @@ import {
 import { ApiFailure, notFound, requireUuid } from './openapi.ts';
 import type { StoredRecord } from './state/state.ts';
 
-/** What is stored of a cluster. It never changes. */
+/** Stored part of a cluster. It never changes. */
 type ClusterBody = {
   readonly name: string;
   readonly openshift_version: string;
@@ -22,10 +22,10 @@ type ClusterBody = {
 
 type ClusterRecord = Omit<StoredRecord, 'body'> & { readonly body: ClusterBody };
 
-/** The cluster that holds the configuration of media: nothing is ever installed with it here. */
+/** Cluster that holds the configuration of media; the service installs nothing itself. */
 export type Cluster = ClusterBody & { readonly id: string };
 
-/** `v2RegisterDisconnectedCluster`, `v2GetCluster`, `v2ListClusters`, `V2DeregisterCluster`. */
+/** Adds `v2RegisterDisconnectedCluster`, `v2GetCluster`, `v2ListClusters`, `V2DeregisterCluster`. */
 export function addClusterRoutes(app: App, service: Service): void {
   const clusters = `${BASE_PATH}/v2/clusters`;
   app.post(`${clusters}/disconnected`, (exchange) => createCluster(service, exchange));
@@ -89,7 +89,7 @@ async function findRecord(
   return record as ClusterRecord;
 }
 
-/** A cluster of the tenant. @throws ApiFailure 404 */
+/** Finds a cluster of the tenant. @throws ApiFailure 404 */
 export async function findCluster(
   service: Pick<Service, 'state'>,
   id: string,
@@ -99,7 +99,7 @@ export async function findCluster(
   return { ...record.body, id };
 }
 
-/** `v2ListSupportedOpenshiftVersions`, and the list of offline releases that the wizard asks for. */
+/** Adds `v2ListSupportedOpenshiftVersions`, and the list of offline releases that the wizard requests. */
 export function addVersionRoutes(app: App, service: Service): void {
   for (const name of ['openshift-versions', 'offline-openshift-versions']) {
     app.get(`${BASE_PATH}/v2/${name}`, async (exchange) => {

@@ -10,10 +10,13 @@ import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
 import type { ServiceKey, State } from './state/state.ts';
 import type { Releases } from './store/releases.ts';
 
-/** Where assisted-service has its interface. */
+/** Base path of assisted-service's API. */
 export const BASE_PATH = '/api/assisted-install';
 
-/** What every route of the service works with. */
+/**
+ * Dependencies of every route: records, keys, releases and images. Requests of assisted-service's API come
+ * in, records and customised ISOs leave; no route knows how media are built.
+ */
 export type Service = {
   readonly state: State;
   readonly key: ServiceKey;
@@ -22,32 +25,32 @@ export type Service = {
   readonly releases: Releases;
   readonly images: CustomisedImages;
   readonly openApi: OpenApi;
-  /** Without a slash at its end; absent: what clients asked for. */
+  /** Address without a slash at its end; absent: the address that a client used. */
   readonly publicUrl?: string;
   readonly isTls: boolean;
-  /** Nobody but this machine can ask, and it has no name but its own. */
+  /** True if only this machine can connect, and only by its own names. */
   readonly isLocal: boolean;
-  /** What every pull secret must have auth for. */
+  /** Registries that every pull secret must have credentials for. */
   readonly requiredRegistries: readonly string[];
   readonly now: () => number;
-  /** Aborted when nothing is begun any more. */
+  /** Aborted when no new work may begin. */
   readonly ending: AbortSignal;
 };
 
 export type Environment = {
   readonly Bindings: HttpBindings;
-  /** What became of bytes that were sent past hono. */
+  /** Result of bytes that were sent without hono. */
   readonly Variables: { served?: ServedEntry };
 };
 
 export type App = Hono<Environment>;
 export type Exchange = Context<Environment>;
 
-/** Who asks. @throws ApiFailure 401 */
+/** Identifies the user of a request. @throws ApiFailure 401 */
 export const identify = (service: Service, exchange: Exchange): Promise<Identity> =>
   service.auth.identify(exchange.req.header('authorization'));
 
-/** Bytes of a body: a trust bundle of 64 KiB, and the networks of some hundred hosts. */
+/** Largest body in bytes: a trust bundle of 64 KiB, and the networks of some hundred hosts. */
 const BODY_LIMIT = 2 << 20;
 
 /** @throws ApiFailure 400, 413, 415, 422 */
@@ -57,7 +60,7 @@ export async function readBody<Body>(
   schema: BodySchema,
 ): Promise<Body> {
   const [type = ''] = (exchange.req.header('content-type') ?? '').split(';');
-  // A form of another site can send any other type without asking.
+  // A form on another site can send other content types without a preflight request.
   if (type.trim().toLowerCase() !== 'application/json') {
     throw new ApiFailure(415, 'the body must be application/json');
   }
@@ -67,13 +70,16 @@ export async function readBody<Body>(
     body = JSON.parse(bytes.toString('utf8'));
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    throw new ApiFailure(400, 'the body is not JSON'); // the parser's words quote it
+    throw new ApiFailure(400, 'the body is not JSON'); // the parser's message quotes the body
   }
   openApi.check(schema, body);
   return body as Body;
 }
 
-/** What is too large is not read; the connection stays open for the answer. The server limits the time. */
+/**
+ * Reads a body. A body that is too large is not read; the connection stays open for the answer. The server
+ * limits the time.
+ */
 async function readBytes(incoming: HttpBindings['incoming']): Promise<Buffer> {
   const tooLarge = new ApiFailure(413, `the body has more than ${BODY_LIMIT} bytes`);
   if (Number(incoming.headers['content-length'] ?? 0) > BODY_LIMIT) throw tooLarge;
@@ -98,8 +104,8 @@ export const toTime = (milliseconds: number): string => new Date(milliseconds).t
 const READS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
 
 /**
- * Refuses what a page of somebody else makes a browser ask: a change from another origin; and, where nobody but this
- * machine can ask, any request for a host whose name was made to lead here.
+ * Refuses requests that a foreign page makes a browser send: a change from another origin; and, if only
+ * this machine can connect, any request for a host name that was made to resolve to it.
  *
  * @throws ApiFailure 400, 403, 421
  */
@@ -128,7 +134,10 @@ type Sender = {
   readonly isAsked: boolean;
 };
 
-/** No page can set these headers; through a proxy, the host may be another than the browser asked. */
+/**
+ * True if a request comes from a foreign page. No page can set these headers; behind a proxy, the host may
+ * differ from the one that the browser requested.
+ */
 function isForeign({ site, origin, isAsked }: Sender): boolean {
   if (site === 'same-origin' || site === 'none') return false;
   return site === 'cross-site' || (origin !== undefined && !isAsked);
@@ -142,7 +151,7 @@ function isOwnName(name: string, publicUrl: string | undefined): boolean {
   return publicUrl !== undefined && new URL(publicUrl).hostname === name;
 }
 
-/** A host without a scheme has that of the origin, and so its port. */
+/** True if both have the same host. A host without a scheme has the scheme of the origin, and so its port. */
 function isSameHost(origin: string | undefined, url: string | undefined): boolean {
   if (origin === undefined || url === undefined || !URL.canParse(origin)) return false;
   return URL.canParse(url, origin) && new URL(url, origin).host === new URL(origin).host;

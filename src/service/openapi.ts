@@ -2,7 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { readFileSync } from 'node:fs';
 import { PACKAGE_ROOT } from '../base/program.ts';
 
-/** What the service answers instead of what was asked: a status, and a reason that the client may read. */
+/** A failed request: a status, and a reason that the client may read. */
 export class ApiFailure extends Error {
   readonly status: number;
 
@@ -12,7 +12,7 @@ export class ApiFailure extends Error {
   }
 }
 
-/** The body of assisted-service's errors; those of authentication have another one. */
+/** Formats an error in assisted-service's format; authentication errors have another format. */
 export const formatFailure = ({ status, message }: ApiFailure): object =>
   status === 401 || status === 403
     ? { code: status, message }
@@ -21,12 +21,12 @@ export const formatFailure = ({ status, message }: ApiFailure): object =>
 export const notFound = (what: string, id: string): ApiFailure =>
   new ApiFailure(404, `${what} ${id} not found`);
 
-/** The names of the schemas that bodies are checked against. */
+/** Names of the schemas that bodies are checked against. */
 export type BodySchema =
   'disconnected-cluster-create-params' | 'infra-env-create-params' | 'infra-env-update-params';
 
 export type OpenApi = {
-  /** The document itself, as it is served: the same bytes for all answers that are on their way. */
+  /** The served document: all answers in progress share these bytes. */
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** @throws ApiFailure 422 */
   readonly check: (schema: BodySchema, body: unknown) => void;
@@ -57,7 +57,7 @@ export function requireUuid(text: string, name: string): string {
   throw new ApiFailure(422, `${name} in path must be of type uuid`);
 }
 
-/** Values are left out: they may be secrets. */
+/** Explains a schema error without values, which may be secrets. */
 function explain(error: ErrorObject | undefined): string {
   const path = (error?.instancePath ?? '').slice(1).replaceAll('/', '.');
   if (error?.keyword === 'required') {
@@ -67,10 +67,10 @@ function explain(error: ErrorObject | undefined): string {
   return `${path === '' ? 'the body' : `${path} in body`} ${error?.message ?? 'is not valid'}`;
 }
 
-/** As RPM says them, which assisted-service does as well. */
+/** Architectures in RPM's spelling, which assisted-service uses as well. */
 export const ARCHITECTURES = ['x86_64', 'aarch64', 'ppc64le', 's390x'] as const;
 
-/** assisted-service takes Go's word for one of them, too. */
+/** Converts an architecture; like assisted-service, it also accepts Go's name for one of them. */
 export function toArchitecture(text: unknown): string | undefined {
   const name = text === 'arm64' ? 'aarch64' : text;
   return ARCHITECTURES.find((each) => each === name);

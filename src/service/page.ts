@@ -16,7 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Nothing is run, shown or asked that is not of this server, and no text becomes markup. */
+/** Policy that lets the page run, show and request only content of this server; no text becomes markup. */
 const POLICY = [
   "default-src 'none'",
   ...['script-src', 'style-src', 'img-src', 'connect-src'].map((name) => `${name} 'self'`),
@@ -26,7 +26,7 @@ const POLICY = [
 ].join('; ');
 
 const HEADERS = {
-  'Cache-Control': 'no-cache', // asked for again each time, and answered by 304
+  'Cache-Control': 'no-cache', // revalidated each time, and answered with 304
   'Content-Security-Policy': POLICY,
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
@@ -40,8 +40,8 @@ type PageFile = {
 };
 
 /**
- * The page for people, which makes the calls of the interface. Its files are the same for everybody and have
- * no secret: whoever may ask for records is decided by the calls.
+ * Adds the web page, which calls the API. Its files are the same for every user and hold no secrets;
+ * access to records is checked by the API.
  */
 export function addPage(app: App): void {
   const files = readFiles();
@@ -50,7 +50,7 @@ export function addPage(app: App): void {
   }
 }
 
-/** By the path that they are asked for. */
+/** Reads the files, by request path. */
 const readFiles = (): ReadonlyMap<string, PageFile> =>
   new Map(
     readdirSync(FOLDER).flatMap((name) => {
@@ -69,7 +69,7 @@ function sendFile(exchange: Exchange, file: PageFile | undefined): Response {
   return exchange.body(file.bytes, 200, file.headers);
 }
 
-/** Counted for `/metrics`: no label has a value that clients choose. */
+/** Counters for `/metrics`: no label has a value that clients choose. */
 export type Metrics = {
   readonly count: (request: CountedRequest) => void;
   readonly format: () => Promise<string>;
@@ -81,7 +81,7 @@ export type CountedRequest = {
   readonly route: string;
   readonly status: number;
   readonly milliseconds: number;
-  /** The client does not have all of it. */
+  /** True if the client did not receive all of the answer. */
   readonly isCut: boolean;
 };
 
@@ -126,7 +126,10 @@ export function createMetrics(): Metrics {
   };
 }
 
-/** `/live`: it runs; `/ready` and `/health`: it answers with its records, and has an ISO to serve. */
+/**
+ * Adds `/live`: the process runs; `/ready` and `/health`: its records can be read and it has an ISO to
+ * serve.
+ */
 export function addProbes(app: App, service: Service, metrics: Metrics): void {
   app.get('/live', (exchange) => exchange.json({ status: 'ok' }));
   for (const path of ['/ready', '/health']) {
@@ -140,7 +143,7 @@ export function addProbes(app: App, service: Service, metrics: Metrics): void {
   );
 }
 
-/** Milliseconds; a database may be there and not answer. */
+/** Milliseconds allowed for the check; a database may accept connections and not answer. */
 const CHECK = 3000;
 
 /** @throws ApiFailure 503 */

@@ -17,41 +17,44 @@ import { openReleases } from './store/releases.ts';
 
 export type ServiceSettings = {
   readonly data: string;
-  /** Of PostgreSQL; absent: records are files below `data`. */
+  /** URL of PostgreSQL; absent: records are files below `data`. */
   readonly database?: string;
   readonly key: Secret;
   readonly auth: AuthSettings;
   readonly publicUrl?: string;
   readonly isTls: boolean;
-  /** It listens on loopback, and everybody may ask: hosts must be IP addresses, localhost or that of `publicUrl`. */
+  /**
+   * True if it listens on loopback without authentication: hosts must be IP addresses, localhost or the
+   * host of `publicUrl`.
+   */
   readonly isLocal?: boolean;
-  /** What every pull secret must have auth for. */
+  /** Registries that every pull secret must have credentials for. */
   readonly requiredRegistries?: readonly string[];
-  /** Milliseconds that the URL of an image is good for, where there is authentication. */
+  /** Milliseconds that the URL of an image is valid, with authentication. */
   readonly urlLifetime: number;
   readonly now: () => number;
   readonly onAnswer: (request: AnsweredRequest) => void;
-  /** Folders with ISOs of ours, and addresses of some. */
+  /** Folders with ISOs of ours, and addresses of ISOs. */
   readonly stores: readonly string[];
-  /** Bytes of disk for what comes from elsewhere. */
+  /** Bytes of disk for data from elsewhere. */
   readonly cacheLimit: number;
-  /** Milliseconds that a store elsewhere is waited for while it gives no byte, and those until it is tried again. */
+  /** Milliseconds to wait for a remote store that sends no byte, and the pause before the next attempt. */
   readonly retryFor?: number;
   readonly storeRetryAfter?: number;
   readonly warn: (message: string) => void;
-  /** Aborted when nothing is begun any more; what runs goes on. */
+  /** Aborted when no new work may begin; running work continues. */
   readonly ending: AbortSignal;
-  /** How addresses are reached; its signal is aborted when nobody waits any more. */
+  /** Access to addresses; its signal is aborted when no request waits any more. */
   readonly host: SourceHost;
 };
 
-/** A client gives up sooner, and resumes. */
+/** Milliseconds to retry: a client gives up sooner, and resumes. */
 const RETRY_FOR = 30_000;
 
 /**
- * The service with its records open. Close it when no request is left.
+ * Opens the service with its records. Close it when no request is left.
  *
- * @throws what `openFileState`, `openPostgresState`, `readServiceKey` and `createAuth` throw
+ * @throws the errors of `openFileState`, `openPostgresState`, `readServiceKey` and `createAuth`
  */
 export async function openService(
   settings: ServiceSettings,

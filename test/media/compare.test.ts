@@ -321,7 +321,7 @@ describe.skipIf(!hasTools)('a comparison of live ISOs', () => {
     });
   });
 
-  it('of two media of 40 GB takes two seconds of CPU time and reads 20 MB at most', async () => {
+  it('a comparison of two media of 40 GB takes at most two seconds of CPU time and reads at most 20 MB', async () => {
     const blobs = Array.from({ length: 2000 }, (_, at) => blob(`blob ${at}`, 20_000_000 + at));
     const images = Array.from({ length: 600 }, (_, at) => fakeImage(`image-${at}`));
     const before = await write('large-1.iso', { ...MONDAY, images, blobs }, old);

@@ -75,7 +75,7 @@ describe('the index of a medium', () => {
     );
   });
 
-  it('that has another digest than it names can still be read by who knows that', () => {
+  it('an index with a wrong digest can still be read as a damaged one', () => {
     const { index, damage } = decodeMediaIndex(Buffer.from(text.replace('4.21.3"', '4.21.4"')));
     expect(index.release.version).toBe('4.21.4');
     expect(damage).toMatchObject({ code: 'index.digest', exitCode: 5 });

@@ -91,7 +91,7 @@ describe.skipIf(!hasTools)('an ISO as an artifact in docker-registry', () => {
     expect((await push('monday.iso', `${registry.host}/m/iso:again`)).sent).toBe(0);
   });
 
-  it('of the next night costs at most 6 % of its size', async () => {
+  it('a push of the next nightly ISO costs at most 6 % of its size', async () => {
     const { sent, size, digest } = await push('tuesday.iso', `${registry.host}/m/iso:tue`);
     expect(sent / size).toBeLessThanOrEqual(0.06);
     await pull(`${registry.host}/m/iso@${digest}`, 'tue.iso', '--no-seed');
@@ -133,7 +133,7 @@ describe.skipIf(!hasTools)('an ISO as an artifact in docker-registry', () => {
     expect(await sha256('copied.iso')).toBe(await sha256('monday.iso'));
   });
 
-  it('of more layers than one manifest takes is several manifests under an index', async () => {
+  it('an artifact with more layers than one manifest may have is several manifests under an index', async () => {
     const address = `${registry.host}/m/iso:many`;
     const { manifests, sent } = await push('monday.iso', address, '--max-layers', '16');
     expect([manifests, sent]).toEqual([4, 0]);

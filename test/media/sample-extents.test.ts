@@ -32,14 +32,17 @@ describe('a sample', () => {
     expect(sample('b').checked).not.toEqual(sample('a').checked);
   });
 
-  it.each([0.05, 0.1, 0.3])('of %d of the bytes has about as many', (share) => {
-    const sizes = Array.from({ length: 40 }, (_, seed) =>
-      sample(`${seed}`, share).checked.reduce((sum, { size }) => sum + size, 0),
-    );
-    const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length / total;
-    expect(mean).toBeGreaterThan(share * 0.8);
-    expect(mean).toBeLessThan(share * 1.25);
-  });
+  it.each([0.05, 0.1, 0.3])(
+    'a sample of a share of %d has about that share of the bytes',
+    (share) => {
+      const sizes = Array.from({ length: 40 }, (_, seed) =>
+        sample(`${seed}`, share).checked.reduce((sum, { size }) => sum + size, 0),
+      );
+      const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length / total;
+      expect(mean).toBeGreaterThan(share * 0.8);
+      expect(mean).toBeLessThan(share * 1.25);
+    },
+  );
 
   it.each([
     ['in the largest extents', others.toSorted((a, b) => b.size - a.size)],
@@ -61,7 +64,7 @@ describe('a sample', () => {
     }
   });
 
-  it('of all bytes is sure, and no other', () => {
+  it('only a sample of all bytes is certain', () => {
     expect(
       sampleExtents({ always: others, others: [] }, { seed: 'a', share: 0.1 }, '').sample
         .confidence,
@@ -97,7 +100,7 @@ describe('a quick verification', () => {
     return path;
   }
 
-  it('of a whole medium reads a part of it and says so', async () => {
+  it('a sampled check of a whole medium reads a part of it and reports that', async () => {
     const { ok, sample, checked } = await verify(medium.path, 'a');
     expect([ok, sample?.seed, checked.bytes < (sample?.bytes ?? 0)]).toEqual([true, 'a', true]);
   });

@@ -204,7 +204,7 @@ describe('bad input', () => {
     ]);
   });
 
-  it('a cluster that is not there is named in the words of assisted-service', async () => {
+  it('a missing cluster is reported in the words of assisted-service', async () => {
     const cluster_id = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
     const { status, body } = await service.call('POST', infraEnvs, {
       body: { ...good, cluster_id },
@@ -212,7 +212,7 @@ describe('bad input', () => {
     expect([status, body['reason']]).toEqual([404, `Cluster ID ${cluster_id} does not exist`]);
   });
 
-  it('of other kinds gets a status and no echo of it', async () => {
+  it('a malformed request gets a status and no echo of its content', async () => {
     const canary = 'canary-7f3a';
     const calls = [
       [400, 'POST', infraEnvs, { raw: `{"${canary}` }],

@@ -111,7 +111,7 @@ describe('a change of an InfraEnv', () => {
     return { one: `${INFRA_ENVS}/${String(body['id'])}`, body };
   };
 
-  it('that changes nothing leaves the URL of its image good', async () => {
+  it('an update without a change keeps the URL of its image valid', async () => {
     const { one, body: before } = await create();
     for (const body of [{}, settings, { ssh_authorized_key: null, ntp_sources: '' }]) {
       const { status, body: after } = await everybody.call('PATCH', one, { body });
@@ -124,7 +124,7 @@ describe('a change of an InfraEnv', () => {
     }
   });
 
-  it('that makes it larger than an InfraEnv may be is refused, in one step or in two', async () => {
+  it('an update that makes an InfraEnv too large is refused, in one step or in two', async () => {
     const { one } = await create();
     const networkOf = (hosts: number): object => ({
       static_network_config: Array.from({ length: hosts }, (_, host) => ({

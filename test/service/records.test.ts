@@ -67,7 +67,7 @@ describe.each(['files', 'postgres'])('records in %s', (kind) => {
     expect((await service.call('DELETE', `${API}/v2/clusters/${id}`)).status).toBe(404);
   });
 
-  test('an InfraEnv is created, changed and removed, and never tells its pull secret', async () => {
+  test('an InfraEnv is created, changed and removed, and never shows its pull secret', async () => {
     const cluster_id = await createCluster();
     const created = await createInfraEnv({
       cluster_id,
@@ -102,7 +102,7 @@ describe.each(['files', 'postgres'])('records in %s', (kind) => {
     expect((await service.call('GET', url)).status).toBe(404);
   });
 
-  test('of changes made at the same time, each is there', async () => {
+  test('changes made at the same time all take effect', async () => {
     const { body } = await createInfraEnv();
     const url = `${API}/v2/infra-envs/${String(body['id'])}`;
     const changes = [

@@ -164,7 +164,7 @@ describe.skipIf(!hasOpenssl)('keys at a URL', () => {
     await service.close();
   });
 
-  it('that cannot be fetched are a 503, not a 401; those of before stay good', async () => {
+  it('keys that cannot be fetched cause a 503, not a 401; earlier keys stay valid', async () => {
     for (const broken of [undefined, 'not JSON', '{"keys":5}', 'x'.repeat(2 << 20)]) {
       jwks = () => broken;
       const service = await serve();

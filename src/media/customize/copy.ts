@@ -36,7 +36,7 @@ import { type MutableArea, readIndex } from '../media-index.ts';
 
 export type CopyOptions = {
   readonly output: string;
-  /** Whether the image is a file of this machine, whose blocks a copy may share. */
+  /** True if the image is a local file, whose blocks a copy may share. */
   readonly isLocal: boolean;
   /** Permission bits. */
   readonly mode: number;
@@ -47,8 +47,8 @@ export type CopyOptions = {
 const PIECE = 4 * 2 ** 20;
 
 /**
- * Writes a copy of an image with other bytes in some places. It gets its name when all is there. Where the file system
- * can, the copy shares the blocks of the original.
+ * Writes a copy of an image with other bytes in some places. The copy gets its name when it is complete.
+ * It shares blocks with the original if the file system supports that.
  *
  * @throws DiskError of writing; the signal's reason
  */
@@ -92,7 +92,7 @@ async function fill(path: string, filling: Filling): Promise<void> {
     for (let at = cloned ? size : 0; at < size; at += PIECE) {
       signal.throwIfAborted();
       const bytes = await read(at, Math.min(PIECE, size - at));
-      // What is left out of a new file reads as zeros.
+      // Holes in a new file read as zeros.
       if (bytes.some((byte) => byte !== 0)) await writeWhole(file, bytes, at);
       onProgress(at + bytes.length, size);
     }
@@ -104,7 +104,7 @@ async function fill(path: string, filling: Filling): Promise<void> {
 
 type Areas = LiveGraft['areas'];
 
-/** What an index says of the areas of a medium that has no values of a site. */
+/** Describes the areas of a medium without site values, for its index. */
 export function describeAreas(
   areas: Areas,
   extents: readonly Extent[],
@@ -126,11 +126,11 @@ const describe = (kind: MutableArea['kind'], { offset, bytes }: OverlayPart): Mu
 });
 
 /**
- * The layout of a medium that is built with values, and the bytes that its embed area then holds. The ISO is that which
- * the same values make of the medium that is built without.
+ * Configures the layout of a medium, and returns it with the bytes of its embed area. The ISO equals one
+ * that is built without site values and customised afterwards.
  *
  * @param pristine JSON text of the Ignition config
- * @throws what `configure`, `planEmbedPart` and `planEditedKargs` throw
+ * @throws the errors of `configure`, `planEmbedPart` and `planEditedKargs`
  */
 export function configureLayout(
   layout: Layout,
@@ -160,7 +160,7 @@ function overlay(extent: Extent, parts: readonly OverlayPart[]): Extent {
   return { ...extent, digest: digestOf(bytes), source: { kind: 'bytes', bytes } };
 }
 
-/** Offsets from the start of the image. */
+/** Converts the areas to offsets from the start of the image. */
 function locate({ embed, kargs }: Areas, extents: readonly Extent[]) {
   const startOf = (path: string | undefined): number =>
     path === undefined ? 0 : (extents.find(({ paths }) => paths.includes(path))?.offset ?? 0);
@@ -174,10 +174,11 @@ function locate({ embed, kargs }: Areas, extents: readonly Extent[]) {
 }
 
 /**
- * Refuses a ClusterImageSet of another release, as the installer does; so would the nodes, after they have booted.
+ * Refuses a ClusterImageSet of another release, as the installer does. The nodes would refuse it too, but
+ * only after they have booted.
  *
  * @param config JSON text of the Ignition config of the medium
- * @param warn told where neither digests nor tags tell
+ * @param warn called if neither digests nor tags identify the release
  * @throws ConfigError `customize.other-release`
  */
 export async function requireRelease(
@@ -200,7 +201,7 @@ export async function requireRelease(
   });
 }
 
-/** undefined where no ClusterImageSet is on the medium. */
+/** @returns the release, or undefined if the medium has no ClusterImageSet */
 async function readRelease(iso: IsoImage, config: string): Promise<KnownRelease | undefined> {
   const live = describeLiveSystem([parseIgnition(config, 'the embedded Ignition config')]);
   const set = live.clusterImageSet;

@@ -24,11 +24,11 @@ import { readIndex, INDEX_PATH } from '../media-index.ts';
 import { requireRelease } from './copy.ts';
 
 /**
- * What restores an ISO as it was before it got values of a site. On ISOs of other makers that is an empty embed area and
- * the arguments that the ISO was built with, as CoreOS's own tool restores them.
+ * Plans the bytes that restore an ISO to its state before customisation. On ISOs of other makers these are
+ * an empty embed area and the default arguments, as in CoreOS's own tool.
  *
- * @throws UsageError `customize.no-pristine` for media of ours that do not carry what they were; IntegrityError
- * `customize.pristine`, `iso.no-embed-area` and the like
+ * @throws UsageError `customize.no-pristine` for our media that do not carry their original contents;
+ * IntegrityError `customize.pristine`, `iso.no-embed-area` and similar
  */
 export async function planReset(iso: IsoImage): Promise<readonly OverlayPart[]> {
   const index = await readIndex(iso);
@@ -38,7 +38,7 @@ export async function planReset(iso: IsoImage): Promise<readonly OverlayPart[]> 
   return sortParts([planEmbedPart(area, new Uint8Array()), ...(await planDefaults(iso))]);
 }
 
-/** None on images from before there were areas for arguments. */
+/** Plans the default arguments; empty for images older than the areas for arguments. */
 async function planDefaults(iso: IsoImage): Promise<readonly OverlayPart[]> {
   try {
     const kargs = await locateKargAreas(iso);
@@ -57,23 +57,23 @@ const noPristine = (path: string): UsageError =>
   );
 
 export type CustomisationOptions = {
-  /** Customise an ISO that carries values already: a medium of ours loses those that it had, any other keeps them. */
+  /** Customise an ISO again: our medium loses its earlier values, any other keeps them. */
   readonly force?: boolean;
-  /** Customise it, and keep those that it has; what is given again takes the place of what it had. */
+  /** Customise an ISO again and keep its earlier values; a value given again replaces the earlier one. */
   readonly add?: boolean;
-  /** Told of what has no effect, or cannot be checked. */
+  /** Called for values that have no effect or cannot be checked. */
   readonly warn?: Warn;
 };
 
 type Warn = (text: string) => void;
 
 /**
- * What replaces the areas of a live ISO of CoreOS so that it carries these values. Reads only the areas, and on media of
- * ours the config that they had before. Same ISO, same values: same bytes.
+ * Plans the bytes that add these values to the areas of a live ISO of CoreOS. Reads only the areas and, on
+ * our media, the original config. Equal ISOs and values give equal bytes.
  *
- * @throws UsageError `customize.already`, `customize.no-pristine`, `customize.no-kargs`, `customize.no-network`, `kargs.special`,
- * `kargs.too-large`;
- * IntegrityError `customize.too-large`, `iso.no-embed-area` and the like; what `configure` throws
+ * @throws UsageError `customize.already`, `customize.no-pristine`, `customize.no-kargs`,
+ * `customize.no-network`, `kargs.special`, `kargs.too-large`; IntegrityError `customize.too-large`,
+ * `iso.no-embed-area` and similar; the errors of `configure`
  */
 export async function planCustomisation(
   iso: IsoImage,
@@ -96,7 +96,9 @@ export async function planCustomisation(
 
 const ignore = (): void => undefined;
 
-/** Whether the values that an ISO has stay: what media of other makers had at first, nobody knows. */
+/**
+ * Decides if the existing values of an ISO stay: the original contents of other makers' media are unknown.
+ */
 async function decideKept(
   areas: LiveAreas,
   stored: Uint8Array | undefined,
@@ -107,9 +109,10 @@ async function decideKept(
 }
 
 /**
- * The archive of the embed area for an initrd that boots from the network, where no area bounds it.
+ * Renders the archive of the embed area for an initrd that boots from the network, where its size is not
+ * limited.
  *
- * @throws as `planCustomisation`, but for what is too large, and for kernel arguments
+ * @throws the errors of `planCustomisation`, except those about size and kernel arguments
  */
 export async function renderArchive(iso: IsoImage, values: CustomValues): Promise<Uint8Array> {
   const pristine = (await readPristineArchive(iso)) ?? (await readLiveAreas(iso)).embed.bytes;
@@ -118,9 +121,9 @@ export async function renderArchive(iso: IsoImage, values: CustomValues): Promis
 
 type Composing = {
   readonly iso: IsoImage;
-  /** The archive that the medium has without values of a site. */
+  /** Archive of the medium without site values. */
   readonly pristine: Uint8Array;
-  /** The archive that the values are added to. */
+  /** Archive that the values are added to. */
   readonly current: Uint8Array;
   readonly warn: Warn;
 };
@@ -161,11 +164,14 @@ const NOTHING: Embedded = { keyfiles: [] };
 
 type Filling = {
   readonly values: CustomValues;
-  /** The config of the medium without values of a site. */
+  /** Config of the medium without site values. */
   readonly template: string | undefined;
 };
 
-/** An ISO that installs with agents places the profiles itself; on any other, the initramfs takes them over. */
+/**
+ * Embeds the values. An agent-based ISO installs the network profiles itself; on any other ISO, the
+ * initramfs copies them.
+ */
 async function embed(
   iso: IsoImage,
   current: Embedded,
@@ -177,7 +183,7 @@ async function embed(
   if (agents) return { ...kept, config: configure(text, values, template) };
   const { hosts = [], ...others } = values;
   const config = configure(text, others);
-  // An empty config would keep the live system from logging in a person at its console.
+  // An empty config would disable the automatic login at the console of the live system.
   const isEmpty = text === undefined && config === configure(undefined, {});
   const keyfiles = await listKeyfiles(iso, hosts.flatMap(profilesOf));
   return {
@@ -221,7 +227,7 @@ function planKargs(
     const text = keep ? kargs.text : kargs.default;
     const absent = remove.filter((karg) => !` ${text} `.includes(` ${karg.trim()} `));
     for (const karg of absent) warn(`kernel argument ${karg} is not on the ISO: nothing to delete`);
-    // One that is given again moves to the end, where it wins.
+    // An argument given again moves to the end, where it takes precedence.
     const earlier = text === kargs.default ? [] : append;
     const edits = { append, remove: [...remove, ...earlier] };
     return planEditedKargs({ ...kargs, default: text }, edits);

@@ -18,14 +18,14 @@ import { parse } from '../../shape/parse-text.ts';
 import { decodeEmbedded, planEmbedPart, readLiveAreas, readPristineArchive } from '../areas.ts';
 import { listIgnitionParts, type IgnitionPart } from '../compare-configs.ts';
 
-/** What an ISO has of a site's values. Of secrets, no more than that they are there. */
+/** Site values found in an ISO. Secrets are reported as present, never shown. */
 export type Customisation = {
-  /** Whether an area has other bytes than without values. */
+  /** True if an area differs from its contents without values. */
   readonly customised: boolean;
   readonly ignition: {
     /** Bytes of the area. */
     readonly size: number;
-    /** Up to the last byte that is not zero. */
+    /** Size up to the last byte that is not zero. */
     readonly used: number;
     readonly sshKeys: readonly string[];
     readonly pullSecret: boolean;
@@ -38,22 +38,25 @@ export type Customisation = {
     readonly ntpSources: readonly string[];
     readonly trustBundle: boolean;
     readonly hostnames: Readonly<Record<string, string>>;
-    /** Network profiles: for hosts, or of the initramfs. */
+    /** Network profiles, for hosts or for the initramfs. */
     readonly networkFiles: readonly string[];
     /** Names of manifests for the cluster. */
     readonly manifests: readonly string[];
-    /** Paths of files that the config of the medium does not have, or has otherwise. */
+    /** Paths of files that the original config lacks or has with other content. */
     readonly files: readonly string[];
-    /** What an Ignition override set, or another tool: everything that the members above do not stand for. */
+    /**
+     * Parts set by an Ignition override or by another tool: everything that the members above do not
+     * cover.
+     */
     readonly others: readonly IgnitionPart[];
   };
-  /** Absent where the ISO has no room for them. */
+  /** Absent if the ISO has no room for kernel arguments. */
   readonly kernelArguments?: { readonly now: string; readonly default: string };
 };
 
 /**
- * Whether what the ISO has of a site is for those alone who may read its secrets: a password may be in manifests, in
- * network profiles and in what an override sets.
+ * True if only readers who may see secrets may read this ISO: manifests, network profiles and overrides
+ * may hold passwords.
  */
 export const hasSecrets = ({ ignition }: Customisation): boolean =>
   ignition.pullSecret ||
@@ -62,7 +65,7 @@ export const hasSecrets = ({ ignition }: Customisation): boolean =>
 
 const HIDDEN = '//[redacted]@';
 
-/** @throws IntegrityError where the areas cannot be read, or hold something else */
+/** @throws IntegrityError if the areas cannot be read or hold something else */
 export async function readCustomisation(iso: ReadableIso): Promise<Customisation> {
   const { embed, kargs } = await readLiveAreas(iso);
   const stored = await readPristineArchive(iso);
@@ -104,7 +107,10 @@ const filesOf = (config: string | undefined): ReadonlyMap<string, string> =>
     ]),
   );
 
-/** Files that the members of a customisation stand for; the agent services read some of the values in an InfraEnv. */
+/**
+ * Files that the members of a customisation cover; the agent services read some of the values from an
+ * InfraEnv.
+ */
 const STOOD_FOR = [
   INFRA_ENV,
   PULL_SECRET_MANIFEST,
@@ -136,7 +142,7 @@ function listOthers(
 const isAt = (name: string, path: string): boolean =>
   path.endsWith('/') ? name.startsWith(path) : name === path;
 
-/** But for keys of core, and the unit that networks need. */
+/** Lists the parts of a config, except keys of core and the unit that networks need. */
 function listParts(config: IgnitionConfig | undefined): ReturnType<typeof listIgnitionParts> {
   if (!config) return new Map();
   const { passwd = {}, systemd = {} } = config;
@@ -183,7 +189,7 @@ type Files = ReadonlyMap<string, string>;
 const readServers = (sources: unknown, own: Files): readonly string[] =>
   Array.isArray(sources) ? sources.map(String) : listServers(own);
 
-/** What chrony reads, on media without an InfraEnv. */
+/** Lists the servers in chrony's configuration, on media without an InfraEnv. */
 const listServers = (own: Files): readonly string[] =>
   [...(own.get(CHRONY_CONFIG) ?? '').matchAll(/^server (\S+)/gm)].flatMap(
     ([, server]) => server ?? [],
@@ -191,7 +197,7 @@ const listServers = (own: Files): readonly string[] =>
 
 const PROXY_NAMES = { HTTP_PROXY: 'httpProxy', HTTPS_PROXY: 'httpsProxy', NO_PROXY: 'noProxy' };
 
-/** Without the password that an address may have. */
+/** Describes a proxy without the password that its address may hold. */
 function describeProxy(proxy: unknown, own: Files): Readonly<Record<string, string>> | undefined {
   const members = Object.entries(objectOrEmpty(proxy ?? readProxy(own)));
   if (members.length === 0) return undefined;
@@ -200,7 +206,7 @@ function describeProxy(proxy: unknown, own: Files): Readonly<Record<string, stri
   );
 }
 
-/** What systemd hands to services, on media without an InfraEnv. */
+/** Reads the proxy that systemd passes to services, on media without an InfraEnv. */
 function readProxy(own: Files): object {
   const text = own.get(PROXY_CONFIG) ?? '';
   const set = Object.entries(PROXY_NAMES).flatMap(([name, member]) => {

@@ -12,10 +12,10 @@ import { openIso, type IsoImage } from '../../iso/read/open.ts';
 import { namesBeside } from '../../outputs/file.ts';
 import type { OverlayPart } from '../areas.ts';
 
-/** What stands at an offset, and what is to stand there. */
+/** Old and new bytes at an offset. */
 export type Saved = { readonly offset: number; readonly old: Buffer; readonly now: Uint8Array };
 
-/** The text that is beside an ISO while it is changed in place. */
+/** Formats the text that is stored next to an ISO while it is changed in place. */
 const formatSaved = (saved: readonly Saved[]): string =>
   `${JSON.stringify({
     areas: saved.map(({ offset, old, now }) => ({
@@ -25,7 +25,7 @@ const formatSaved = (saved: readonly Saved[]): string =>
     })),
   })}\n`;
 
-/** undefined for what `formatSaved` does not write. */
+/** @returns the areas, or undefined if `formatSaved` did not write the text */
 function parseSavedAreas(text: string): readonly Saved[] | undefined {
   let value: unknown;
   try {
@@ -45,39 +45,39 @@ function parseSavedAreas(text: string): readonly Saved[] | undefined {
   return parsed.every((area) => area !== undefined) ? parsed : undefined;
 }
 
-/** Whether each byte that was found is the old or the new one: what a write that was broken off leaves. */
+/** True if each byte has its old or its new value, as an interrupted write leaves it. */
 const isOldOrNew = (found: Uint8Array, { old, now }: Omit<Saved, 'offset'>): boolean =>
   found.length === old.length && found.every((byte, at) => byte === old[at] || byte === now[at]);
 
 export type WritePlace = {
   /** Path of the ISO: a file or a block device. */
   readonly path: string;
-  /** Where the old bytes are while they are overwritten. */
+  /** Path of the old bytes while they are overwritten. */
   readonly aside: string;
   /** Path of the lock. */
   readonly lock: string;
 };
 
-/** What of an ISO was changed in place. Bytes. */
+/** Result of a change in place. Sizes are bytes. */
 export type WrittenAreas = {
-  /** Bytes that are other than before. */
+  /** Bytes that changed. */
   readonly changed: number;
-  /** Whether an earlier run had been killed, and was undone. */
+  /** True if an earlier run was killed and has been undone. */
   readonly undone: boolean;
 };
 
-/** What changes an ISO. */
+/** Parts that change an ISO. */
 export type PlannedParts = {
   readonly parts: readonly OverlayPart[];
-  /** Whether others must not read the ISO that they make. */
+  /** True if the resulting ISO must not be readable by others. */
   readonly isPrivate: boolean;
 };
 
 /**
- * Changes areas of an ISO in place. What they held is saved first, so that an ISO on which this was killed gets it
- * back from the next call. The checksum beside the ISO is removed when it is no longer true.
+ * Changes areas of an ISO in place. The old contents are saved first; if this run is killed, the next call
+ * restores them. The checksum next to the ISO is removed once it no longer matches.
  *
- * @throws DiskError `customize.leftover` and of writing; what `plan` throws
+ * @throws DiskError `customize.leftover` and of writing; the errors of `plan`
  */
 export const writeAreas = (
   place: WritePlace,
@@ -102,7 +102,10 @@ export const writeAreas = (
     }
   });
 
-/** A device that takes no byte, because it is locked, may be opened to be written: nothing is left of that. */
+/**
+ * Saves and writes the areas. A locked device can be opened for writing and still refuse every byte;
+ * nothing is left behind then.
+ */
 async function writeSaved(
   place: WritePlace,
   file: FileHandle,
@@ -125,7 +128,7 @@ async function isAsBefore(file: FileHandle, saved: readonly Saved[]): Promise<bo
   return changes.length === 0;
 }
 
-/** Undoes what a killed run began; nothing where there is none. Others must not change the ISO meanwhile. */
+/** Undoes what a killed run began, if any. No other process may change the ISO meanwhile. */
 async function undo(place: WritePlace): Promise<boolean> {
   const text = (await readOwnFile(place.aside))?.toString('utf8');
   if (text === undefined) return false;
@@ -204,7 +207,7 @@ function parseSaved(text: string, { path, aside }: WritePlace): readonly Saved[]
   );
 }
 
-/** Each byte is the old or the new one, or the ISO is another by now. */
+/** Requires that each byte has its old or its new value; otherwise the ISO has been replaced. */
 async function requireHalfway(
   { path, aside }: WritePlace,
   file: FileHandle,
@@ -229,25 +232,25 @@ async function openToWrite(path: string): Promise<FileHandle> {
   }
 }
 
-/** Where the old bytes of an ISO are while it is changed in place. */
+/** Path of the old bytes of an ISO while it is changed in place. */
 export const asideOf = (stem: string): string => `${stem}.customize`;
 
 /**
- * Refuses an ISO that a killed run has left customised in part, or in whole but not for good: the next run in place
- * undoes it. One that it had not begun to write is as it was.
+ * Refuses an ISO that a killed run has left partly customised, or fully customised but uncommitted: the
+ * next run in place undoes it. An ISO that the run had not begun to write is unchanged and is accepted.
  *
- * @param stem of a device, which has nothing beside it: its name in the work directory
+ * @param stem for a device, which has no file next to it: its name in the work directory
  * @throws DiskError `customize.half-way`
  */
 export async function refuseHalfCustomised(image: RandomAccess, stem?: string): Promise<void> {
   const text = await readAside(image.path, stem);
   const saved = text === undefined ? undefined : parseSavedAreas(text);
-  if (!saved) return; // none, or a damaged one, which the next run in place names
+  if (!saved) return; // absent or damaged; the next run in place reports damage
   let isBegun = false;
   for (const { offset, old, now } of saved) {
     if (offset + old.length > image.size) return;
     const found = await image.read(offset, old.length);
-    if (!isOldOrNew(found, { old, now })) return; // of another ISO
+    if (!isOldOrNew(found, { old, now })) return; // belongs to another ISO
     isBegun ||= !found.equals(old);
   }
   if (!isBegun) return;
@@ -260,7 +263,10 @@ export async function refuseHalfCustomised(image: RandomAccess, stem?: string): 
   );
 }
 
-/** Of the ISO's own user: anybody can write beside an ISO in a folder that is open to all. */
+/**
+ * Reads a saved file only if the ISO's own user owns it: any user can write next to an ISO in a
+ * world-writable folder.
+ */
 async function readAside(path: string, stem?: string): Promise<string | undefined> {
   try {
     const real = await realpath(path);

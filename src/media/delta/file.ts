@@ -8,22 +8,25 @@ import { checkText, parseObject } from '../../shape/go-json.ts';
 /** A run of bytes of an ISO; between them are zeros. */
 export type DeltaExtent = ByteRange & { readonly digest: Digest };
 
-/** How a carried extent is made of bytes of the old ISO: by a patch of this size in the delta. */
+/** Source of a carried extent made from bytes of the old ISO by a patch of this size in the delta. */
 export type Patch = { readonly old: ByteRange; readonly size: number };
 
-/** What a delta says before what it carries. Offsets and sizes are bytes. */
+/** Head of a delta. Offsets and sizes are bytes. */
 export type DeltaHead = {
-  /** Digest of the index of the ISO that the delta is for. */
+  /** Digest of the index of the ISO that the delta applies to. */
   readonly from: string;
-  /** Bytes of the new ISO. */
+  /** Size of the new ISO in bytes. */
   readonly size: number;
-  /** The index of the new ISO, which names all other extents. */
+  /** Index of the new ISO, which names all other extents. */
   readonly index: DeltaExtent;
-  /** Areas whose digest the index of the new ISO does not tell, less those that the old ISO has there; absent: it has none. */
+  /**
+   * Areas whose digest is not in the index of the new ISO, except those that the old ISO already has;
+   * absent if there are no such areas.
+   */
   readonly mutable?: readonly Pick<DeltaExtent, 'offset' | 'digest'>[];
-  /** By number of the carried extent; all others are carried as they are. */
+  /** Patches by number of the carried extent; all other extents are carried verbatim. */
   readonly patches: ReadonlyMap<number, Patch>;
-  /** Of what is behind the head. */
+  /** Size of the bytes after the head. */
   readonly bodySize: number;
 };
 
@@ -35,14 +38,14 @@ export type DeltaHead = {
 const HEAD_SIZE = 64;
 const KIND = 'sealift delta ';
 
-/** 200,000 patches. */
+/** Enough for 200,000 patches. */
 const LARGEST_JSON = 16 * 1024 * 1024;
 const MOST_VALUES = 1_100_000;
 
 /** Bytes; an ISO has 2**32 sectors at most (ECMA-119 8.4.8). */
 const LARGEST_ISO = 2 ** 43;
 
-/** The first bytes of a delta, before those that it carries. */
+/** Formats the head of a delta, up to the carried bytes. */
 export function formatDelta({
   bodySize,
   from,
@@ -66,7 +69,7 @@ export function formatDelta({
 }
 
 /**
- * @returns with the offset of the first carried byte
+ * @returns the head and the offset of the first carried byte
  * @throws IntegrityError `delta.malformed`
  */
 export async function readDeltaHead(
@@ -90,7 +93,7 @@ export async function readDeltaHead(
   return { from, size, index: place, ...areas, patches: new Map(all), bodySize, start };
 }
 
-/** Whether a file begins as a delta of any version. */
+/** True if a file begins as a delta of any version. */
 export async function isDelta(path: string): Promise<boolean> {
   const file = await openRandomAccess(path);
   try {
@@ -141,34 +144,34 @@ function fail(error: IntegrityError): never {
   throw error;
 }
 
-/** The refusal of what is not, or not whole, a delta. */
+/** Error for a file that is not a complete delta. */
 export const malformed = (path: string, problem: string): IntegrityError =>
   new IntegrityError('delta.malformed', `${path} is not a whole delta: it ${problem}`, {
     hint: 'copy it again from where it was made',
   });
 
-/** Larger extents are files of the base and layers: they are compressed, and change all over. */
+/** Larger extents are files of the base and layers, which are compressed and change throughout. */
 export const LARGEST_PATCHED = 16 * 1024 * 1024;
 
-/** Bytes that the patches of one delta make, at most: whoever applies it has them in memory. */
+/** Total size of patched bytes in one delta, which are held in memory when it is applied. */
 export const MOST_PATCHED = 512 * 1024 * 1024;
 
-/** Above this part of the new bytes, a patch is not worth its reading. */
+/** Largest useful patch, as a share of the new bytes. */
 const WORTH = 0.9;
 
-/** What makes new bytes of old ones; undefined where it would hardly be smaller than the new ones. */
+/** Makes a patch from old bytes to new bytes; undefined if it would hardly be smaller than the new bytes. */
 export function makePatch(old: Uint8Array, now: Uint8Array): Uint8Array | undefined {
   const patch = deflateRawSync(Buffer.from(createDelta(old, now)), { level: 9 });
   return patch.length < now.length * WORTH ? patch : undefined;
 }
 
-/** Undefined where the patch is damaged, or makes other than `size` bytes. */
+/** @returns the new bytes, or undefined if the patch is damaged or makes another size */
 export function usePatch(
   old: Uint8Array,
   { patch, size }: { readonly patch: Uint8Array; readonly size: number },
 ): Uint8Array | undefined {
   try {
-    const maxOutputLength = 2 * size + 1024; // Fossil's format at its worst
+    const maxOutputLength = 2 * size + 1024; // worst case of Fossil's format
     const delta = inflateRawSync(patch, { maxOutputLength });
     if (getDeltaTargetSize(delta) !== size) return undefined;
     return Uint8Array.from(applyDelta(old, delta, { verifyChecksum: false }));

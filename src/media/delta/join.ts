@@ -10,19 +10,19 @@ import { type RandomAccess, openRandomAccess } from '../../base/random-access.ts
 import { isTextList, parseJsonObject } from '../../shape/go-json.ts';
 import { readMode } from './open.ts';
 
-/** What all parts of a delta say of it. Sizes are bytes. */
+/** List of parts, equal in all parts of a delta. Sizes are bytes. */
 export type PartList = {
-  /** Of the whole delta. */
+  /** Size of the whole delta. */
   readonly size: number;
-  /** Of every part but the last, which may be shorter, and of the parity. */
+  /** Size of the parity and of every part but the last, which may be shorter. */
   readonly partSize: number;
-  /** Of the parts in their order, without their heads. */
+  /** Digests of the parts in order, without their heads. */
   readonly parts: readonly Digest[];
-  /** Of the bytes of all parts, combined by exclusive or; the last one ends with zeros. */
+  /** Digest of the exclusive or of all parts; the last part is padded with zeros. */
   readonly parity: Digest;
 };
 
-/** The number of the part with the parity; the others count from 1. */
+/** Number of the parity part; the other parts count from 1. */
 export const PARITY = 0;
 
 /*
@@ -45,13 +45,13 @@ export function formatPartHead(number: number, list: PartList): Uint8Array {
 export type PartHead = {
   readonly number: number;
   readonly list: PartList;
-  /** Names the delta; the same in all its parts. */
+  /** Identifier of the delta, equal in all its parts. */
   readonly id: string;
-  /** Of the part's bytes, in its file. */
+  /** Offset of the part's bytes in its file. */
   readonly start: number;
 };
 
-/** Undefined for what is not a part, or has a damaged head. */
+/** @returns the head, or undefined if the file is not a part or its head is damaged */
 async function readPartHead(file: RandomAccess): Promise<PartHead | undefined> {
   if (file.size < LINE_SIZE) return undefined;
   const line = (await file.read(0, LINE_SIZE)).toString('latin1');
@@ -66,7 +66,7 @@ async function readPartHead(file: RandomAccess): Promise<PartHead | undefined> {
     : undefined;
 }
 
-/** The text has the digest that its line names: what it has is what somebody wrote. */
+/** Parses a list whose digest has been verified, so that its content is as written. */
 function parseList(text: string): PartList | undefined {
   const { size, partSize, parts, parity } = parseJsonObject(text) ?? {};
   if (!isTextList(parts) || !parts.every(isDigest) || !isTextDigest(parity)) return undefined;
@@ -81,18 +81,18 @@ const isTextDigest = (value: unknown): value is Digest =>
 const isSize = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) > 0;
 
-/** Bytes of a part without its head. */
+/** Size of a part in bytes, without its head. */
 export const sizeOfPart = ({ size, partSize }: PartList, number: number): number =>
   number === PARITY ? partSize : Math.min(partSize, size - (number - 1) * partSize);
 
-/** Combines bytes by exclusive or, into the first. */
+/** Combines bytes by exclusive or, into the first array. */
 export function combine(into: Uint8Array, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; at++) into[at] = (into[at] ?? 0) ^ (bytes[at] ?? 0);
 }
 
 export type JoinOptions = {
   readonly signal: AbortSignal;
-  /** Told of a part that was lost and made again. */
+  /** Called for each part that was lost and rebuilt. */
   readonly warn?: (message: string) => void;
 };
 
@@ -100,7 +100,7 @@ const PIECE = 1 << 20;
 
 type Part = PartHead & { readonly file: RandomAccess };
 
-/** Whether a file is a part of a delta; one with a damaged head is not known to be one. */
+/** True if a file is a part of a delta; a part with a damaged head is not recognised. */
 export async function isPart(path: string): Promise<boolean> {
   const file = await openRandomAccess(path);
   return await readPartHead(file)
@@ -109,7 +109,7 @@ export async function isPart(path: string): Promise<boolean> {
 }
 
 /**
- * Makes a delta of its parts, in any order. One that is damaged or missing is made of the others and their
+ * Joins the parts of a delta, in any order. One damaged or missing part is rebuilt from the others and the
  * parity.
  *
  * @throws IntegrityError `delta.other-part`, `delta.parts-lost`; DiskError of the target
@@ -225,7 +225,7 @@ async function writePart(
   }
 }
 
-/** What a lost part has there: what makes the parity right. */
+/** Rebuilds the bytes of a lost part from the parity. */
 async function recombine(
   parts: Parts,
   { offset, size }: { readonly offset: number; readonly size: number },
@@ -238,7 +238,7 @@ async function recombine(
   return bytes;
 }
 
-/** Undefined where there is no such file, or its disk lost it. */
+/** @returns undefined if the file does not exist, or if its disk lost bytes */
 async function unlessUnreadable<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();

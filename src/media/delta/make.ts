@@ -28,14 +28,17 @@ import {
 
 export type MadePatch = Patch & { readonly bytes: Uint8Array };
 
-/** Smaller ones are links and the like: a row in the head of the delta costs as much. */
+/**
+ * Smallest extent worth a patch: smaller ones are links and similar, and a row in the head of the delta
+ * costs as much.
+ */
 const SMALLEST_PATCHED = 256;
 
 /**
- * Patches for those of the carried extents that the old ISO has with other content, by their number: files by
- * their path, structures by their place. Layers have their digest in their path, and are never patched.
+ * Makes patches for carried extents that the old ISO has with other content, by extent number: files are
+ * matched by path, structures by offset. Layers have their digest in their path and are never patched.
  *
- * @throws IntegrityError `extent.wrong-digest` where the new ISO is damaged
+ * @throws IntegrityError `extent.wrong-digest` if the new ISO is damaged
  */
 export async function makePatches({
   from,
@@ -48,7 +51,7 @@ export async function makePatches({
   readonly to: string;
   readonly old: Medium;
   readonly carried: readonly MediumExtent[];
-  /** Bytes that they make together. */
+  /** Total size of the patched bytes. */
   readonly most?: number;
 }): Promise<ReadonlyMap<number, MadePatch>> {
   const [oldFile, file] = [await openRandomAccess(from), await openRandomAccess(to)];
@@ -81,7 +84,7 @@ const canPatch = ({ size }: ByteRange): boolean =>
 
 type Lookup = (extent: MediumExtent) => MediumExtent | undefined;
 
-/** A structure may have moved a little. */
+/** Finds the old version of an extent, because a structure may have moved a little. */
 function createLookup(extents: readonly MediumExtent[]): Lookup {
   const byPath = new Map(extents.flatMap((extent) => extent.paths.map((path) => [path, extent])));
   const structures = extents.filter(({ paths }) => paths.length === 0);
@@ -110,25 +113,26 @@ const wrong = (
 
 type PourSettings = Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>;
 
-/** Bytes. */
+/** Result of making a delta. Sizes are bytes. */
 export type DeltaReport = {
   readonly digest: Digest;
-  /** Of the file that was written. */
+  /** Size of the written file. */
   readonly size: number;
-  /** Of the new ISO that the old one has. */
+  /** Bytes of the new ISO that the old one has. */
   readonly shared: number;
-  /** Of the new ISO that the delta carries. */
+  /** Bytes of the new ISO that the delta carries. */
   readonly carried: number;
 };
 
 const LANES = 4;
 
 /**
- * Writes what the new ISO has and the old one has not, verified; continues what was interrupted. Of extents
- * that the old ISO has with other content, such as directories, it has a patch where that is smaller.
+ * Writes the bytes that the new ISO has and the old one lacks, verified; continues an interrupted run. An
+ * extent that the old ISO has with other content, such as a directory, is written as a patch if that is
+ * smaller.
  *
- * @throws IntegrityError `delta.no-index`, `extent.wrong-digest` when the new ISO is damaged; what `pourIso`
- * throws
+ * @throws IntegrityError `delta.no-index`, `extent.wrong-digest` if the new ISO is damaged; the errors of
+ * `pourIso`
  */
 export async function makeDelta(
   { from, to }: { readonly from: string; readonly to: string },
@@ -159,7 +163,7 @@ export async function makeDelta(
   return { digest, size: layout.size, carried: bytes, shared: sumSizes(now.extents) - bytes };
 }
 
-/** Areas of the new ISO that the old one has not, where there are any. */
+/** Lists areas of the new ISO that the old one lacks, if any. */
 function listAreas(old: Medium, { extents }: Medium): readonly DeltaExtent[] | undefined {
   const before = new Map(old.extents.map(({ offset, digest }) => [offset, digest]));
   const areas = extents.filter(({ isMutable }) => isMutable);
@@ -168,10 +172,10 @@ function listAreas(old: Medium, { extents }: Medium): readonly DeltaExtent[] | u
 }
 
 /**
- * Makes the new ISO of the old one and a delta, every byte verified; continues what was interrupted.
+ * Makes the new ISO from the old one and a delta, with every byte verified; continues an interrupted run.
  *
  * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.no-index`, `delta.damaged`,
- * `extent.wrong-digest`; what `pourIso` throws
+ * `extent.wrong-digest`; the errors of `pourIso`
  */
 export async function applyDelta(
   { from, delta: path }: { readonly from: string; readonly delta: string },
@@ -194,7 +198,7 @@ export async function applyDelta(
   return { digest, size, carried: bytes, shared: sumSizes(extents) - bytes };
 }
 
-/** A delta with what its patches make. */
+/** Opens a delta and applies its patches. */
 async function readWhole(
   { from, path }: { readonly from: string; readonly path: string },
   old: Medium,
@@ -215,7 +219,11 @@ async function readWhole(
 
 const STORED = { source: { kind: 'blob' }, paths: [] } as const;
 
-/** Pours out of files of this machine; returns the digest of the whole. */
+/**
+ * Pours from local files.
+ *
+ * @returns the digest of the whole
+ */
 async function pour(
   layout: Layout,
   places: ReadonlyMap<Digest, FilePosition>,
@@ -242,7 +250,7 @@ async function pour(
   return digest;
 }
 
-/** A delta is poured as an ISO is; its size need not be whole sectors. */
+/** Lays out a delta like an ISO, except that its size need not be a multiple of the sector size. */
 function layOutDelta(
   head: Uint8Array,
   carried: readonly DeltaExtent[],

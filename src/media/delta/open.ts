@@ -25,22 +25,22 @@ import {
   usePatch,
 } from './file.ts';
 
-/** An ISO of ours, as deltas see it. */
+/** An ISO of ours, as deltas use it. */
 export type Medium = {
-  /** As `identifyIso` names every byte. */
+  /** Digest of every byte, from `identifyIso`. */
   readonly identity: string;
   /** Bytes. */
   readonly size: number;
-  /** All but zeros, by offset; the index too. */
+  /** Extents by offset, including the index; the rest is zeros. */
   readonly extents: readonly MediumExtent[];
-  /** One of them. */
+  /** Extent of the index; also in `extents`. */
   readonly index: MediumExtent;
 };
 
-/** With the files that consist of it. */
+/** Extent with the files that contain it. */
 export type MediumExtent = DeltaExtent & {
   readonly paths: readonly string[];
-  /** Whether another copy of the ISO may have other bytes here. */
+  /** True if another copy of the ISO may have other bytes here. */
   readonly isMutable?: boolean;
 };
 
@@ -71,7 +71,7 @@ async function listExtents(
   return all.sort((a, b) => a.offset - b.offset);
 }
 
-/** The refusal of a delta. */
+/** Error for a delta that was made for another ISO. */
 const otherIso = (
   path: string,
   { found, expected }: { readonly found: string; readonly expected: string },
@@ -82,7 +82,10 @@ const otherIso = (
     hint: 'apply it to the ISO that it was made from; one that was customised since is another: reset it first',
   });
 
-/** A device is larger than the ISO on it. The backup of a GPT may be behind the volume. */
+/**
+ * Size of the ISO, because a device is larger than the ISO on it. The backup of a GPT may be after the
+ * volume.
+ */
 async function sizeOfIso(
   path: string,
   { fileSize, volume }: IsoImage,
@@ -100,27 +103,31 @@ const noIndex = (path: string): IntegrityError =>
     hint: 'name an ISO that sealift made',
   });
 
-/** Who may not read one of these may not read what is made of them: media can have secrets. */
+/**
+ * Most restrictive mode of these files, so that a user who cannot read one of them cannot read the result:
+ * media can hold secrets.
+ */
 export async function readMode(...paths: readonly string[]): Promise<number> {
   let mode = 0o644;
   for (const path of paths) mode &= (await stat(path)).mode;
   return mode | 0o600;
 }
 
-/** An extent that the old ISO has not, and where the delta has it, or its patch. */
+/** An extent that the old ISO lacks, with the position of its bytes or its patch in the delta. */
 export type Carried = DeltaExtent & { readonly position: number; readonly patch?: Patch };
 
-/** A delta, once the old ISO is known. */
+/** A delta that has been matched to the old ISO. */
 export type Delta = {
-  /** Bytes of the new ISO. */
+  /** Size of the new ISO in bytes. */
   readonly size: number;
-  /** All of the new ISO but zeros, by offset. */
+  /** Extents of the new ISO by offset; the rest is zeros. */
   readonly extents: readonly DeltaExtent[];
   readonly carried: readonly Carried[];
 };
 
 /**
- * What is carried of a new ISO, the index first: makers and readers of deltas list the same.
+ * Lists the carried extents of a new ISO, the index first. Makers and readers of deltas list the same
+ * extents.
  *
  * @param known digests of the old ISO
  */
@@ -136,7 +143,7 @@ export function listCarried<Extent extends DeltaExtent>(
 }
 
 /**
- * Reads what a delta has for an ISO.
+ * Opens a delta for an ISO.
  *
  * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.damaged`
  */
@@ -195,7 +202,8 @@ function placeCarried(
 }
 
 /**
- * The bytes of a carried extent, verified. They are in memory: those with a patch are small, and so is an index.
+ * Renders the bytes of a carried extent, verified. They are in memory: extents with a patch are small, and
+ * so is an index.
  *
  * @throws IntegrityError `delta.damaged`
  */

@@ -10,7 +10,7 @@ import { combine, formatPartHead, MOST_PARTS, PARITY, sizeOfPart, type PartList 
 import { readMode } from './open.ts';
 
 export type SplitOptions = {
-  /** Bytes that a file may have, and one less than it gets: FAT32 has files up to 4 GiB less one byte. */
+  /** Limit that each part stays below: FAT32 has files of up to 4 GiB less one byte. */
   readonly maxPartSize: number;
   readonly signal: AbortSignal;
   /** Decides whether a part may be written. */
@@ -28,10 +28,11 @@ type Part = {
 };
 
 /**
- * Cuts a delta into parts of equal size and one of their parity: `X.1`, `X.2`, ..., `X.parity`. Any one of
- * them may be lost. Returns their paths; the delta stays.
+ * Cuts a delta into parts of equal size and a parity part: `X.1`, `X.2`, ..., `X.parity`. Any one of them
+ * may be lost. The delta itself stays.
  *
- * @throws UsageError `usage.max-part-size`; what `claim` throws; DiskError `output.full`, ...
+ * @returns the paths of the parts
+ * @throws UsageError `usage.max-part-size`; the errors of `claim`; DiskError `output.full`, ...
  */
 export async function splitDelta(path: string, options: SplitOptions): Promise<readonly string[]> {
   return useImage(path, async (whole) => {

@@ -20,10 +20,10 @@ import type { DamagedExtent } from '../verify-extents.ts';
 
 export type Run = { readonly offset: number; readonly size: number; readonly digest: Digest };
 
-/** What is repaired. */
+/** File under repair. */
 export type OpenTarget = { readonly path: string; readonly file: FileHandle };
 
-/** A damaged extent, and what was done for it. */
+/** A damaged extent and the result of its repair. */
 export type Repaired = {
   readonly damage: DamagedExtent;
   readonly source?: string;
@@ -31,25 +31,25 @@ export type Repaired = {
   readonly written: number;
 };
 
-/** Undefined where it has no bytes for the extent. */
+/** Repairs an extent; undefined if the source lacks its bytes. */
 export type Repair = (damage: DamagedExtent) => Promise<Omit<Repaired, 'damage'> | undefined>;
 
 /** Bytes. */
 export type Copied = { readonly read: number; readonly written: number };
 
-/** What is compared, and written where it differs. */
-const PIECE_VERIFIED = 64 * 1024;
+/** Bytes that are compared, and written if they differ. */
+const COMPARED_PIECE = 64 * 1024;
 
-/** Reads bytes of a run, counted from its start; false where they cannot be had. */
+/** Reads bytes at an offset in a run; false if they cannot be read. */
 export type RunReader = (piece: Buffer, at: number) => Promise<boolean>;
 
 /**
- * Writes those pieces of a run that the target has not, out of a source that has the run. The whole of it is
- * digested before a byte is written, and each piece again when it is read to be written: a source that
- * changes meanwhile cannot make the target worse.
+ * Writes the pieces of a run that differ in the target, from a source. The whole run is digested before
+ * the first write, and each piece again when it is read for writing, so that a source that changes
+ * meanwhile cannot damage the target.
  *
- * @returns undefined where the source has other bytes than the digest says
- * @throws DiskError of writing; what the reader throws
+ * @returns undefined if the source does not match the digest
+ * @throws DiskError of writing; the errors of the reader
  */
 export async function copyVerified(
   target: OpenTarget,
@@ -58,12 +58,12 @@ export async function copyVerified(
 ): Promise<Copied | undefined> {
   const pieces = await digestPieces(readSource, run, signal);
   if (!pieces) return undefined;
-  const buffer = Buffer.allocUnsafe(PIECE_VERIFIED);
+  const buffer = Buffer.allocUnsafe(COMPARED_PIECE);
   let [read, written] = [run.size, 0];
   for (const [number, digest] of pieces.entries()) {
     signal.throwIfAborted();
-    const at = number * PIECE_VERIFIED;
-    const piece = buffer.subarray(0, Math.min(PIECE_VERIFIED, run.size - at));
+    const at = number * COMPARED_PIECE;
+    const piece = buffer.subarray(0, Math.min(COMPARED_PIECE, run.size - at));
     if ((await readPiece(target.file, piece, run.offset + at)) && digestOf(piece) === digest) {
       continue;
     }
@@ -76,7 +76,7 @@ export async function copyVerified(
   return { read, written };
 }
 
-/** The same out of a file. @throws the system's errors of reading it, but EIO */
+/** Copies a run from a file, verified. @throws the system's errors of reading it, except EIO */
 export async function copyFromFile(
   target: OpenTarget,
   run: Run,
@@ -98,10 +98,10 @@ async function digestPieces(
 ): Promise<readonly Digest[] | undefined> {
   const hash = createHash('sha256');
   const pieces: Digest[] = [];
-  const buffer = Buffer.allocUnsafe(PIECE_VERIFIED);
-  for (let at = 0; at < size; at += PIECE_VERIFIED) {
+  const buffer = Buffer.allocUnsafe(COMPARED_PIECE);
+  for (let at = 0; at < size; at += COMPARED_PIECE) {
     signal.throwIfAborted();
-    const piece = buffer.subarray(0, Math.min(PIECE_VERIFIED, size - at));
+    const piece = buffer.subarray(0, Math.min(COMPARED_PIECE, size - at));
     if (!(await read(piece, at))) return undefined;
     hash.update(piece);
     pieces.push(digestOf(piece));
@@ -109,7 +109,7 @@ async function digestPieces(
   return `sha256:${hash.digest('hex')}` === digest ? pieces : undefined;
 }
 
-/** False where the file ends before, or the device lost its bytes. */
+/** Reads a piece; false if the file ends before it, or if the device lost its bytes. */
 export async function readPiece(
   file: FileHandle,
   piece: Buffer,
@@ -137,17 +137,17 @@ export const writeAt = (
 
 export type RemoteOptions = {
   readonly client: Pick<RegistryClient, 'fetchManifest' | 'sourcesOf'>;
-  /** Where an image may be: where it came from, or where somebody says. */
+  /** References that may have an image: its origin, or the given registries. */
   readonly referencesOf: (image: IndexImage) => readonly Reference[];
-  /** Where a blob stays until it is verified. */
+  /** Directory that holds a blob until it is verified. */
   readonly workDir: string;
-  /** Told why a source does not have an extent. */
+  /** Called with the reason why a source lacks an extent. */
   readonly warn: (message: string) => void;
   readonly index: MediaIndex;
   readonly signal: AbortSignal;
 };
 
-/** Manifests first: they say which image a blob is of. */
+/** Repairs manifests first, because they name the image that a blob belongs to. */
 export const repairFromManifests =
   (target: OpenTarget, { index, client, referencesOf, signal, warn }: RemoteOptions): Repair =>
   async ({ extent: { digest, offset, size } }) => {
@@ -164,7 +164,7 @@ export const repairFromManifests =
     return undefined;
   };
 
-/** Fetches blobs of the images whose manifests name them. */
+/** Fetches blobs from the repositories of the images whose manifests name them. */
 export async function openBlobRepair(target: OpenTarget, options: RemoteOptions): Promise<Repair> {
   const sources = await listSources(target, options);
   const { signal, warn } = options;
@@ -195,7 +195,7 @@ async function listSources(
   const known = new Map<string, readonly BlobSource[]>();
   const readBytes = async (offset: number, size: number): Promise<Buffer> => {
     const bytes = Buffer.alloc(size);
-    await readPiece(file, bytes, offset); // a manifest that is lost names nothing
+    await readPiece(file, bytes, offset); // a lost manifest names no blobs
     return bytes;
   };
   for await (const { image, extents } of readImageContents({ readBytes }, index)) {
@@ -219,11 +219,15 @@ type Staging = {
   readonly path: string;
   readonly signal: AbortSignal;
   readonly sources: readonly BlobSource[];
-  /** Whether bytes are lost, and those in front of them may be right. */
+  /** True if bytes at the end are lost and those before them may be valid. */
   readonly isCut: boolean;
 };
 
-/** Brings a blob into a file, verified; returns how many bytes were fetched for it. */
+/**
+ * Fetches a blob into a file, verified.
+ *
+ * @returns the number of bytes fetched
+ */
 async function stage({ target, run, path, signal, sources, isCut }: Staging): Promise<number> {
   const { digest, size } = run;
   const file = await openOwnFile(path);
@@ -253,7 +257,7 @@ async function stage({ target, run, path, signal, sources, isCut }: Staging): Pr
 
 const PIECE = 1 << 20;
 
-/** What the ISO still has of a run that was cut off: only the rest is fetched, if that is right. */
+/** Copies the remaining front of a truncated run: if it is valid, only the rest is fetched. */
 async function copyFront(
   { file }: OpenTarget,
   { offset, size }: Run,
@@ -261,7 +265,7 @@ async function copyFront(
 ): Promise<number> {
   let at = 0;
   for (; at + PIECE <= size; at += PIECE) {
-    const piece = Buffer.allocUnsafe(PIECE); // append takes it
+    const piece = Buffer.allocUnsafe(PIECE); // append takes ownership
     if (!(await readPiece(file, piece, offset + at))) break;
     await staged.append(piece);
   }
@@ -269,7 +273,7 @@ async function copyFront(
   return at;
 }
 
-/** What a source does not give now, another one may. */
+/** Returns undefined on a failure that another source may not have. */
 export async function unlessFailed<T>(
   warn: (message: string) => void,
   work: () => Promise<T>,

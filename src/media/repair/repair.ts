@@ -38,49 +38,49 @@ import {
   type Target,
 } from './target.ts';
 
-/** A run of bytes of the ISO that was damaged, by what it belongs to. */
+/** A damaged run of bytes of the ISO, and the file or structure that it belongs to. */
 export type RepairedRange = {
   readonly offset: number;
   readonly size: number;
-  /** The first file that has it; absent for structures, and for zeros between files. */
+  /** First file that contains it; absent for structures, and for zeros between files. */
   readonly path?: string;
   readonly problem: string;
-  /** Where its bytes came from; absent where no source has them. */
+  /** Source of the new bytes; absent if no source has them. */
   readonly source?: string;
-  /** Bytes of it that were written. */
+  /** Bytes written. */
   readonly written: number;
 };
 
 export type RepairReport = {
   readonly ok: boolean;
   readonly damaged: readonly RepairedRange[];
-  /** What no source has. */
+  /** Ranges that no source has. */
   readonly unrepaired: readonly RepairedRange[];
-  /** What `sealift verify` says of the whole when all was done. */
+  /** Problems that `sealift verify` still finds after the repair. */
   readonly problems: readonly ImageProblem[];
   readonly bytes: { readonly damaged: number; readonly read: number; readonly written: number };
 };
 
 export type RepairSources = {
-  /** ISOs of ours among the sources, which may say what the damaged one should be. */
+  /** Our ISOs among the sources, which may describe the damaged one. */
   readonly isos: readonly Medium[];
-  /** Asked first, for blobs and for every other extent by digest. */
+  /** Sources tried first, for blobs and for every other extent by digest. */
   readonly local: readonly BlobSource[];
-  /** Asked next. */
+  /** Sources tried next. */
   readonly elsewhere: readonly RemoteIso[];
   readonly remote?: Omit<RemoteOptions, 'index' | 'signal' | 'warn'>;
 };
 
 export type RepairOptions = VerifyOptions & {
-  /** Path of the lock: that of builds for a file, in the work directory for a device. */
+  /** Path of the lock: the lock of builds for a file, or one in the work directory for a device. */
   readonly lock: string;
-  /** Told why a source does not have what it should have. */
+  /** Called with the reason why a source lacks expected bytes. */
   readonly warn: (message: string) => void;
 };
 
 /**
- * Writes the bytes of an ISO that it lost, out of sources, in place. Only verified bytes are written, so it
- * may be killed at any moment and run again. The whole is verified at the end.
+ * Repairs an ISO in place with bytes from other sources. Only verified bytes are written, so the repair
+ * may be killed at any moment and run again. The whole ISO is verified at the end.
  *
  * @throws DifferenceError `repair.no-index`; DiskError of the ISO; the signal's reason
  */
@@ -116,7 +116,7 @@ async function repairLocked(
       return improve(all, await openBlobRepair(target, remote));
     };
     const stable = await repair(await findDamage(target, known, options));
-    // What they were is made of other files, which are whole by now.
+    // Their original contents are made from other files, which are repaired by now.
     const mutable = await repair(await findMutableDamage(target, known, options));
     const isos = [...sources.isos, ...sources.elsewhere.map(({ access }) => access)];
     const same = { index: index.digest, warn: options.warn };
@@ -145,7 +145,10 @@ type Damage = {
   readonly gaps: ReadonlySet<IndexExtent>;
 };
 
-/** Every extent that may not change, and every gap; what a worn disk does not give is damage as well. */
+/**
+ * Finds damage in every immutable extent and every gap; sectors that a worn disk cannot read are damage
+ * too.
+ */
 async function findDamage(
   { path }: OpenTarget,
   { extents }: Target,
@@ -165,7 +168,7 @@ async function findDamage(
   return { damaged, gaps };
 }
 
-/** The rest of what has an area that may change. Nothing where what the area was cannot be made. */
+/** Finds damage in the rest of each mutable area; empty if its original contents cannot be made. */
 async function findMutableDamage(
   { path }: OpenTarget,
   { extents, index: { mutable = [] } }: Target,
@@ -184,7 +187,10 @@ async function findMutableDamage(
   return { damaged, gaps: new Set() };
 }
 
-/** An area holds what anybody put there, but that must be an Ignition config. */
+/**
+ * Finds areas that the live system could not read: an area may hold any values, but must be an Ignition
+ * config.
+ */
 async function findUnreadable(
   { read }: RandomAccess,
   extents: readonly IndexExtent[],
@@ -215,7 +221,7 @@ async function readPristine(
   }
 }
 
-/** Between the files are zeros. */
+/** Repairs the zeros between files. */
 const repairFromZeros =
   (target: OpenTarget, gaps: ReadonlySet<IndexExtent>): Repair =>
   async ({ extent }) => {
@@ -237,7 +243,10 @@ const repairFromLocal =
     return undefined;
   };
 
-/** ECMA-119 8.4: behind the System Area stands how many sectors there are. What is missing at the end are zeros. */
+/**
+ * Restores the size. The volume descriptor after the System Area holds the number of sectors (ECMA-119
+ * 8.4); missing bytes at the end are zeros.
+ */
 async function completeSize({ path, file }: OpenTarget): Promise<void> {
   const sector = Buffer.alloc(SECTOR_SIZE);
   if (!(await readPiece(file, sector, 16 * SECTOR_SIZE))) return;

@@ -23,12 +23,12 @@ import {
   writeAt,
 } from './fetch.ts';
 
-/** What an ISO should be, by its own index or by that of an ISO of the same layout. */
+/** Expected contents of an ISO, from its own index or from an ISO of the same layout. */
 export type Target = {
   readonly index: MediaIndex;
-  /** Those of the index, and the index with its digest where the other ISO has it. */
+  /** Extents of the index; includes the index with its digest if the other ISO has it. */
   readonly extents: readonly IndexExtent[];
-  /** Has the index, where the ISO's own is lost. */
+  /** Source of the index, if the ISO's own is lost. */
   readonly indexSource?: BlobSource;
 };
 
@@ -38,8 +38,8 @@ type OtherIso = Target & {
 };
 
 /**
- * Reads what the ISO should be. Where its own index cannot be believed, an ISO of the sources says it
- * that has the same layout, as the rest of the own index or the report beside the ISO tells.
+ * Reads the expected contents of an ISO. If its own index is damaged, an ISO among the sources with the
+ * same layout is used; the rest of the own index or the report next to the ISO identifies that layout.
  *
  * @throws DifferenceError `repair.no-index`
  */
@@ -59,7 +59,10 @@ export async function readTarget(path: string, sources: readonly Medium[]): Prom
   });
 }
 
-/** What the ISO should be, if the other one tells: by its own index, where only the way to it is lost, or as the other. */
+/**
+ * Determines the expected contents with another ISO: from the damaged ISO's index if only the path to it
+ * is lost, else from the other's.
+ */
 async function identify(
   path: string,
   other: OtherIso,
@@ -73,7 +76,7 @@ async function identify(
   return layout === other.layout || nameDigest(rest) === other.index.digest ? other : undefined;
 }
 
-/** Undefined where there is none that can be believed to the last byte. */
+/** Reads the ISO's own index; undefined unless it is valid to the last byte. */
 const readOwnIndex = (path: string): Promise<MediaIndex | undefined> =>
   useImage(path, async (image) => {
     const index = await readIndex(await openDamaged(image));
@@ -106,7 +109,7 @@ const readOther = (medium: Medium): Promise<OtherIso | undefined> =>
 const readRange = (path: string, { offset, size }: IndexExtent): Promise<Uint8Array> =>
   useImage(path, ({ read }) => read(offset, size));
 
-/** What an index says of its own digest, however damaged the rest is. */
+/** Reads the digest that an index gives for itself, even if the rest is damaged. */
 const nameDigest = (bytes: Uint8Array | undefined): string | undefined =>
   /\n {2}"digest": "(sha256:[0-9a-f]{64})",\n/.exec(
     Buffer.from(bytes ?? []).toString('latin1'),
@@ -121,19 +124,19 @@ async function unlessDamaged<T>(read: () => Promise<T>): Promise<T | undefined> 
   }
 }
 
-/** An ISO of ours that is read by ranges, and where it has what. */
+/** An ISO of ours that is read by ranges, with the places of its bytes. */
 export type RemoteIso = {
   readonly access: RandomAccess;
   readonly places: ReadonlyMap<Digest, ByteRange>;
 };
 
-/** The same bytes for who closes what it has read; they stay open. */
+/** Shares open bytes with a user that closes its access; they stay open. */
 export const keepOpen = (access: RandomAccess): RandomAccess => ({
   ...access,
   close: () => Promise.resolve(),
 });
 
-/** @throws what `openIso` and `readIndex` throw */
+/** @throws the errors of `openIso` and `readIndex` */
 export function readRemoteIso(access: RandomAccess): Promise<RemoteIso> {
   return useMedium(keepOpen(access), async (iso) => {
     const places = new Map<Digest, ByteRange>();
@@ -145,7 +148,7 @@ export function readRemoteIso(access: RandomAccess): Promise<RemoteIso> {
   });
 }
 
-/** Reads an extent whole, because it has no other digest, and writes what differs. */
+/** Reads a whole extent, because only the whole has a digest, and writes the differing pieces. */
 export const repairFromRemote =
   (
     target: OpenTarget,
@@ -170,8 +173,8 @@ export const repairFromRemote =
   };
 
 /**
- * What has an area that may change, out of an ISO of the same index, with the values that it has: nothing tells what the
- * damaged ISO had there.
+ * Repairs mutable areas from an ISO with the same index, including its values: the damaged ISO's own
+ * values are unknown.
  */
 export const repairFromSameBuild =
   (
@@ -193,7 +196,7 @@ export const repairFromSameBuild =
     return undefined;
   };
 
-/** Undefined where the ISO is of another build, or has other bytes outside of its areas. */
+/** Reads an ISO of the same build; undefined if it is another build, or differs outside its mutable areas. */
 const readSame = (
   iso: Medium,
   expected: string | undefined,

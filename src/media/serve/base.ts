@@ -25,17 +25,17 @@ import { useMedium } from '../open.ts';
 import { keepOpen } from '../repair/target.ts';
 import { CHUNK, fillChunks, fillParts, type VirtualBase } from './virtual.ts';
 
-/** A read that takes longer in place may have waited for a disk, or for other processes. */
+/** Milliseconds after which a read may have waited for a disk or for other processes. */
 const LONG_MS = 4;
-/** Nothing else takes so long. */
+/** Milliseconds that only a disk takes. */
 const LONGEST_MS = 50;
-/** So long all reads are left to other threads then. */
+/** Milliseconds during which all reads are left to other threads. */
 const REST_MS = 250;
 
 /**
- * Fills buffers from an open file. What is in memory is read in place: to hand 64 KiB to another thread and back
- * takes several times as long. Where a read had to wait for the disk, those of the next quarter of a second
- * are handed over, so that nobody else waits with it.
+ * Creates a function that fills buffers from an open file. Cached data is read in place: passing 64 KiB to
+ * another thread and back takes several times as long. After a read that waited for the disk, the reads of
+ * the next quarter of a second go to other threads, so that other clients do not wait for them.
  *
  * @returns reads until the buffer is full or the file ends, and resolves to the bytes
  */
@@ -75,7 +75,7 @@ async function readElsewhere(fd: number, bytes: Buffer, offset: number): Promise
   return done;
 }
 
-/** With less around it than `FileHandle.read`. */
+/** Reads with less overhead than `FileHandle.read`. */
 const readOnce = (fd: number, bytes: Buffer, offset: number): Promise<number> =>
   new Promise((resolve, reject) => {
     read(fd, bytes, 0, bytes.length, offset, (error, count) => {
@@ -86,16 +86,16 @@ const readOnce = (fd: number, bytes: Buffer, offset: number): Promise<number> =>
 
 export type BaseOptions = {
   readonly host: SourceHost;
-  /** Where what is fetched from elsewhere stays. */
+  /** Cache for bytes fetched from elsewhere. */
   readonly cache: PartCache;
 };
 
 /**
- * An ISO that is stored as a whole: a file, or an address with http(s)://, s3:// or oci://, which is read
- * through the cache. Of an ISO of ours, blobs are cached by their digest: those that another release has,
- * too, are not fetched again. A file must be replaced by renaming another to its name. Close it.
+ * Opens an ISO that is stored as a whole: a file, or an http(s)://, s3:// or oci:// address, which is read
+ * through the cache. Blobs of our ISOs are cached by digest, so that blobs shared with another release are
+ * fetched once. A file may only be replaced by renaming another to its name. The caller must close it.
  *
- * @throws what `openSource` throws; IntegrityError where it has an index that is damaged
+ * @throws the errors of `openSource`; IntegrityError if its index is damaged
  */
 export async function openIsoBase(text: string, options: BaseOptions): Promise<VirtualBase> {
   const { host, cache } = options;
@@ -110,14 +110,14 @@ export async function openIsoBase(text: string, options: BaseOptions): Promise<V
 }
 
 async function openFile(path: string): Promise<VirtualBase> {
-  const named = await openRandomAccess(path); // says what is wrong with it
+  const named = await openRandomAccess(path); // reports what is wrong with the name
   await named.close();
   const file = await openToRead(path);
   try {
     const stats = await file.stat();
     const size = stats.isFile() ? stats.size : named.size;
     const fill = createFill(file);
-    // Of what is open: another file may have its name by now.
+    // Identifies the open file, because another file may have its name by now.
     const own = await identify({
       path,
       size,
@@ -157,7 +157,7 @@ const identify = (access: RandomAccess): Promise<Digest | undefined> =>
     return index && identifyIso(index, iso.readBytes);
   });
 
-/** undefined for what is not an ISO of ours. */
+/** @returns undefined if it is not an ISO of ours */
 const readIndexOf = (access: RandomAccess): Promise<MediaIndex | undefined> =>
   useMedium(keepOpen(access), readIndex);
 
@@ -190,7 +190,8 @@ async function openThroughCache(
       name: `${part.key}-${offset / CHUNK}`,
       size,
       async fetch(bytes) {
-        // Others have asked the same server in vain while this one waited for its turn: it has waited enough.
+        // Other readers tried the same server and failed while this one waited for its turn; it does not wait
+        // again.
         if (failure && failure !== before) throw failure.error;
         await readAll({ offset: part.offset + offset, size }, bytes);
         if (size === part.size) requireDigest(name, part, bytes);
@@ -206,7 +207,7 @@ async function openThroughCache(
       await fillParts(parts, { bytes, offset }, ({ part, target, at }) =>
         fillChunks({ size: part.size, target, at }, async (chunk, wanted) => {
           const next = chunk.offset + CHUNK;
-          // Who reads on will want it; of those who read anywhere, half do not come here.
+          // A sequential reader will want the next chunk; half of the random readers do not reach this point.
           if (wanted.at >= CHUNK / 2 && next < part.size) cache.expect(chunkOf(part, next));
           await cache.fill(chunkOf(part, chunk.offset), wanted, signal);
         }),
@@ -217,11 +218,11 @@ async function openThroughCache(
 }
 
 type KeyedPart = Part & {
-  /** The same for the same bytes. */
+  /** Equal for equal bytes. */
   readonly key: string;
 };
 
-/** Blobs and large files by their digest; what is small by its place in this ISO. */
+/** Lists the parts: blobs and large files by digest, small files by their place in this ISO. */
 function listParts(
   index: MediaIndex | undefined,
   { size, digest }: Pick<VirtualBase, 'size' | 'digest'>,
@@ -236,7 +237,7 @@ function listParts(
   }));
 }
 
-/** What is larger than a chunk is checked by whoever has all of it. */
+/** Checks a part that fits in one chunk; the reader of a whole larger part checks its digest. */
 function requireDigest(name: string, { digest, offset }: KeyedPart, bytes: Uint8Array): void {
   if (digest === undefined) return;
   const found = digestOf(bytes);

@@ -8,25 +8,25 @@ import { readOwnFile, writeNewFile } from '../../base/disk/open-file.ts';
 import { DiskError, isErrno } from '../../base/errors.ts';
 import type { OverlayPart } from '../areas.ts';
 
-/** An overlay as it is stored, and held in memory while it is served. */
+/** A stored overlay, held in memory while it is served. */
 export type PackedOverlay = {
-  /** Of the packed bytes: the same overlay has the same digest. */
+  /** Digest of the packed bytes: equal overlays have equal digests. */
   readonly digest: Digest;
-  /** Later ones stand over earlier ones. */
+  /** Later parts cover earlier ones. */
   readonly parts: readonly PackedPart[];
 };
 
 export type PackedPart = {
   readonly offset: number;
-  /** Bytes of the ISO that it covers. */
+  /** Bytes of the ISO that the part covers. */
   readonly size: number;
-  /** The first of them; the rest are zeros. */
+  /** First bytes of the part; the rest are zeros. */
   readonly bytes: Uint8Array;
 };
 
 /**
- * One text: a line of JSON, `[[offset, size, stored], ...]`, then the stored bytes of all parts. Zeros at the
- * end of a part are not stored: an embed area of 1 MiB is mostly zeros.
+ * Packs an overlay: a line of JSON, `[[offset, size, stored], ...]`, then the stored bytes of all parts.
+ * Zeros at the end of a part are not stored, because an embed area of 1 MiB is mostly zeros.
  */
 export function packOverlay(parts: readonly OverlayPart[]): Buffer {
   const stored = parts.map(({ bytes }) => bytes.subarray(0, findEnd(bytes)));
@@ -38,7 +38,7 @@ export function packOverlay(parts: readonly OverlayPart[]): Buffer {
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...stored]);
 }
 
-/** The bytes are ours: they were encrypted by `storeOverlay`. */
+/** Parses an overlay. Its bytes are trusted: `storeOverlay` encrypted them. */
 export function parsePackedOverlay(packed: Buffer): PackedOverlay {
   const line = packed.indexOf('\n');
   const head = JSON.parse(packed.toString('utf8', 0, line)) as [number, number, number][];
@@ -53,7 +53,7 @@ export function parsePackedOverlay(packed: Buffer): PackedOverlay {
 
 const ZEROS = Buffer.alloc(4096);
 
-/** Behind the last byte that is not zero. */
+/** Offset after the last byte that is not zero. */
 function findEnd(bytes: Uint8Array): number {
   let end = bytes.length;
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -65,21 +65,24 @@ function findEnd(bytes: Uint8Array): number {
 }
 
 export type OverlayPlace = {
-  /** Of all overlays; it is made when the first is stored. */
+  /** Directory of all overlays; created when the first is stored. */
   readonly directory: string;
-  /** What the overlay is of, such as the id and the revision of an InfraEnv, and the digest of the ISO. Any text. */
+  /**
+   * Identity of the overlay, such as the id and revision of an InfraEnv with the digest of the ISO. Any
+   * text.
+   */
   readonly name: string;
-  /** What its file is called before the digest of its name, for whoever tidies up. */
+  /** Prefix of the file name, before the digest of the name; used by cleanup. */
   readonly label?: string;
   /** 32 bytes. */
   readonly key: Uint8Array;
 };
 
 /**
- * Stores an overlay, encrypted, unless there is one of that name: what was served once is served again.
- * It is on the disk when this resolves; a kill leaves all of it or nothing.
+ * Stores an overlay, encrypted, unless one of that name exists: an overlay that was served is served again
+ * unchanged. It is on the disk when this resolves; a kill leaves all of it or nothing.
  *
- * @returns the overlay that is stored: that of whoever was first
+ * @returns the stored overlay, which may be an earlier one
  * @throws DiskError `disk.full`, `disk.not-writable`, `disk.broken`, `overlay.unreadable`
  */
 export async function storeOverlay(
@@ -96,11 +99,11 @@ export async function storeOverlay(
   }
   const first = await openStoredOverlay(place);
   if (first) return first;
-  return storeOverlay(place, parts); // it was removed in between
+  return storeOverlay(place, parts); // removed in between
 }
 
 /**
- * What `storeOverlay` stored, or undefined.
+ * Opens an overlay that `storeOverlay` stored; undefined if it does not exist.
  *
  * @throws DiskError `overlay.unreadable` for another key, another name, or changed bytes; `file.foreign`
  */
@@ -115,16 +118,16 @@ export async function openStoredOverlay(place: OverlayPlace): Promise<PackedOver
   });
 }
 
-/** Removes an overlay that is not served any more. */
+/** Removes an overlay that is no longer served. */
 export async function removeStoredOverlay(place: Omit<OverlayPlace, 'key'>): Promise<void> {
   await rm(pathOf(place), { force: true });
 }
 
-/** A name may have any characters, and secrets. */
+/** Path of an overlay: the name is digested because it may hold any characters, and secrets. */
 const pathOf = ({ directory, name, label = '' }: Omit<OverlayPlace, 'key'>): string =>
   join(directory, `${label}${hexOf(digestOf(name))}`);
 
-/** A link appears with the whole content, and fails where the name is taken. */
+/** Creates a file by a link, which appears with the whole content and fails if the name is taken. */
 async function createWhole(place: OverlayPlace, sealed: Buffer): Promise<boolean> {
   const { directory } = place;
   await makeDirectory(directory, 0o700);

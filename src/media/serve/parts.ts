@@ -28,10 +28,10 @@ import { fillParts, type VirtualBase } from './virtual.ts';
 
 type Layout = {
   readonly format: 1;
-  /** Bytes of the ISO. */
+  /** Size of the ISO in bytes. */
   readonly size: number;
   readonly version?: string;
-  /** Offset, size and digest in hex; by offset. Between them are zeros. */
+  /** Offset, size and digest in hex, by offset. Gaps are zeros. */
   readonly parts: readonly (readonly [offset: number, size: number, hex: string])[];
 };
 
@@ -42,22 +42,23 @@ const layoutPath = (directory: string, digest: Digest): string =>
 
 export type AddOptions = {
   readonly signal: AbortSignal;
-  /** Bytes of the ISO that were read and verified. */
+  /** Called with the bytes of the ISO that were read and verified. */
   readonly onProgress?: (bytes: number, total: number) => void;
 };
 
-/** What adding an ISO did. */
+/** Result of adding an ISO. */
 export type AddedIso = {
-  /** Of its index: opens it. */
+  /** Digest of its index, which opens it. */
   readonly digest: Digest;
-  /** Bytes of the ISO. */
+  /** Size of the ISO in bytes. */
   readonly size: number;
-  /** Bytes that the folder did not have. */
+  /** Bytes that the folder lacked. */
   readonly added: number;
 };
 
 /**
- * Adds an ISO of ours to a folder of parts, every byte verified. What is there already is not written again.
+ * Adds an ISO of ours to a folder of parts, with every byte verified. Existing parts are not written
+ * again.
  *
  * @throws IntegrityError `artifact.no-index`, `artifact.damaged`; DiskError
  */
@@ -88,7 +89,7 @@ export async function addToPartStore(
   return { digest, size, added };
 }
 
-/** Two ISOs of one index may have other values of a site. */
+/** Identifies an added ISO, because two ISOs of one index may have different site values. */
 const identifyAdded = (path: string, otherwise: Digest): Promise<Digest> =>
   useMedium(path, async (iso) => {
     const index = await readIndex(iso);
@@ -133,7 +134,7 @@ const changed = ({ offset, digest }: Required<Part>, found: Digest): IntegrityEr
   });
 
 /**
- * An ISO out of a folder of parts. Only the layout is read.
+ * Opens an ISO from a folder of parts. Only the layout is read.
  *
  * @throws ConfigError `store.unknown-iso`; IntegrityError `store.part-missing`
  */

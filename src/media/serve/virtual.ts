@@ -4,28 +4,28 @@ import { maxOf } from '../../base/lists.ts';
 import type { ByteRange } from '../../base/random-access.ts';
 import type { PackedOverlay, PackedPart } from './overlay.ts';
 
-/** The bytes of an ISO as it was built, wherever they are. */
+/** Bytes of an ISO as it was built, stored in one file or in many. */
 export type VirtualBase = {
-  /** Printable. */
+  /** Printable name. */
   readonly name: string;
   /** Bytes. */
   readonly size: number;
   /** Changes with the bytes. */
   readonly digest: Digest;
   /**
-   * Fills the buffer with the bytes from `offset`. Nothing writes to the buffer any more when it settles.
+   * Fills the buffer with the bytes from `offset`. The buffer is not written after it settles.
    *
-   * @throws the signal's reason; what the source throws
+   * @throws the signal's reason; the errors of the source
    */
   readonly fill: Served['fill'];
   readonly close: () => Promise<void>;
 };
 
 /**
- * An ISO that exists only while it is read: a base, and an overlay on top. Nothing is written. Its ETag is
- * strong: it stands for the bytes of both.
+ * Creates an ISO that exists only while it is read: a base, and an overlay on top. Nothing is written. Its
+ * ETag is strong, because it identifies the bytes of both.
  *
- * Memory: what the overlay stores.
+ * Memory: the stored overlay.
  */
 export function createVirtualIso(
   base: Pick<VirtualBase, 'size' | 'digest' | 'fill'>,
@@ -51,7 +51,7 @@ export function createVirtualIso(
   };
 }
 
-/** Puts over the bytes from `offset` what a part has for them. */
+/** Copies a part over the bytes from `offset`. */
 function lay(part: PackedPart, bytes: Buffer, offset: number): void {
   const start = Math.max(part.offset, offset);
   const end = Math.min(part.offset + part.size, offset + bytes.length);
@@ -62,20 +62,20 @@ function lay(part: PackedPart, bytes: Buffer, offset: number): void {
   target.fill(0, given.length);
 }
 
-/** Bytes of a part that are brought at once. */
+/** Bytes of a part that are fetched at once. */
 export const CHUNK = 4 << 20;
 
-/** Bytes of one part that are wanted. */
+/** Requested bytes of one part. */
 export type Wanted<Part> = {
   readonly part: Part;
-  /** What they are put into. */
+  /** Buffer that they are copied to. */
   readonly target: Buffer;
-  /** The first of them in the part. */
+  /** Offset of the first byte in the part. */
   readonly at: number;
 };
 
 /**
- * Fills a buffer with the bytes of parts, one after the other; between parts are zeros.
+ * Fills a buffer with the bytes of parts, one after the other; gaps are zeros.
  *
  * @param parts by offset, without overlaps
  */
@@ -99,7 +99,7 @@ export async function fillParts<Part extends ByteRange>(
   bytes.fill(0, done - offset);
 }
 
-/** The first part that does not end before the offset. */
+/** Index of the first part that ends after the offset. */
 function findFirst(parts: readonly ByteRange[], offset: number): number {
   let [low, high] = [0, parts.length];
   while (low < high) {
@@ -111,7 +111,7 @@ function findFirst(parts: readonly ByteRange[], offset: number): number {
   return low;
 }
 
-/** Fills a buffer with bytes of a part that is brought in chunks. */
+/** Fills a buffer with bytes of a part that is fetched in chunks. */
 export async function fillChunks(
   { size, target, at }: { readonly size: number; readonly target: Buffer; readonly at: number },
   fill: (
@@ -134,13 +134,13 @@ type Content = { readonly extents: readonly ByteRange[] } | Uint8Array;
 
 type Run = ByteRange & { readonly from: number | Uint8Array };
 
-/** Linux unpacks archives that are one behind the other where each begins at a multiple of it. */
+/** Alignment at which Linux unpacks concatenated archives. */
 const ALIGNMENT = 4;
 
 /**
- * Files of an ISO and archives, one behind the other; zeros in between. Nothing is written.
+ * Serves files of an ISO and archives, concatenated with zeros in between. Nothing is written.
  *
- * @param base whose digest stands for the bytes of the files
+ * @param base whose digest identifies the bytes of the files
  */
 export function serveRuns(
   base: Pick<VirtualBase, 'digest' | 'fill'>,

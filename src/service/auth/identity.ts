@@ -16,20 +16,23 @@ import { createHttp } from '../../base/http/http.ts';
 import { isObject } from '../../base/lists.ts';
 import { ApiFailure } from '../openapi.ts';
 
-/** Bytes of a key set: a hundred keys with their certificates. */
+/** Largest key set in bytes: a hundred keys with their certificates. */
 const LIMIT = 1 << 20;
 
-/** Milliseconds that one request for the keys may take, and those until the next where it failed. */
+/** Milliseconds allowed for fetching the keys, and the pause after a failure. */
 const TIMEOUT = 5000;
 
-/** Milliseconds until the keys are asked for again; an unknown key asks at once, every thirty seconds at most. */
+/**
+ * Milliseconds until the keys are fetched again; an unknown key fetches at once, every thirty seconds at
+ * most.
+ */
 const MAX_AGE = 600_000;
 
 /**
- * The keys at a URL, fetched when they are first needed, and again from time to time. While they cannot be fetched,
- * those from before are good.
+ * Fetches the keys at a URL when they are first needed, and again from time to time. If they cannot be
+ * fetched, the earlier keys stay valid.
  *
- * @returns keys; throws ApiFailure 503 where a key is not known and nobody can be asked
+ * @returns keys; throws ApiFailure 503 if a key is unknown and the URL cannot be reached
  */
 export function createRemoteKeys(
   url: string,
@@ -66,11 +69,11 @@ export function createRemoteKeys(
   };
 }
 
-/** The keys are there, and none of them is the one. */
+/** True if the key set was read and does not contain the key. */
 const isAboutKey = (error: unknown): boolean =>
   error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
 
-/** Who asks, and whose records they may see. */
+/** User of a request, and the tenant whose records the user may see. */
 export type Identity = { readonly user: string; readonly tenant: string };
 
 export type AuthType = 'none' | 'local' | 'rhsso';
@@ -86,7 +89,7 @@ export type AuthSettings =
   /** A public key (PEM), a JSON Web Key Set, or the `https://` URL of one. */
   | { readonly type: 'local' | 'rhsso'; readonly keys: string; readonly issuer?: string };
 
-/** None with a shared secret: whoever can verify with one can sign. */
+/** Accepted algorithms. No shared secrets: every verifier could also sign. */
 const ALGORITHMS = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
 
 const NOBODY: Identity = { user: '', tenant: '' };
@@ -150,7 +153,7 @@ async function verify(
   }
 }
 
-/** The claims of Red Hat's tokens; a token without an organisation is one of its user alone. */
+/** Reads the claims of Red Hat's tokens; a token without an organisation has its user as tenant. */
 function identityOf(payload: JWTPayload): Identity {
   const organization = isObject(payload['organization'])
     ? payload['organization']['id']

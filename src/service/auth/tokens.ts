@@ -7,7 +7,7 @@ import { ApiFailure } from '../openapi.ts';
 /** PEM texts. */
 export type IssuerKeys = { readonly privateKey: string; readonly publicKey: string };
 
-/** A key pair for ES256. */
+/** Creates a key pair for ES256. */
 export function createIssuerKeys(): IssuerKeys {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return {
@@ -18,7 +18,7 @@ export function createIssuerKeys(): IssuerKeys {
 
 export type TokenClaims = {
   readonly user: string;
-  /** Whose records its users share; absent: they are of the user alone. */
+  /** Organisation whose records its users share; absent: the records belong to the user alone. */
   readonly org?: string;
   readonly issuer?: string;
   /** Milliseconds since 1970. */
@@ -27,7 +27,7 @@ export type TokenClaims = {
 };
 
 /**
- * A token that `sealift serve --auth local` takes.
+ * Issues a token that `sealift serve --auth local` accepts.
  *
  * @throws ConfigError `token.key`
  */
@@ -47,7 +47,7 @@ function readPrivateKey(secret: Secret): KeyObject {
   try {
     return createPrivateKey(secret.reveal());
   } catch {
-    throw unusable('it is not a private key in PEM'); // the library's words may quote it
+    throw unusable('it is not a private key in PEM'); // the library's message may quote the key
   }
 }
 
@@ -68,10 +68,10 @@ const unusable = (problem: string): ConfigError =>
     hint: 'make a pair with "sealift token keys"',
   });
 
-/** A token of a URL: it gives one InfraEnv's downloads to whoever has it, for a time. */
+/** Tokens in URLs: each gives its bearer the downloads of one InfraEnv, for a limited time. */
 export type UrlTokens = {
   readonly sign: (infraEnv: string) => Promise<{ readonly token: string; readonly expires: Date }>;
-  /** @returns the InfraEnv. @throws ApiFailure 401 */
+  /** @returns the id of the InfraEnv. @throws ApiFailure 401 */
   readonly verify: (token: string) => Promise<string>;
 };
 
@@ -79,7 +79,7 @@ const AUDIENCE = 'image';
 const ALGORITHM = 'HS256';
 
 /**
- * @param key 32 bytes, of this service alone
+ * @param key 32 bytes, used by this service alone
  * @param lifetime milliseconds
  */
 export function createUrlTokens(

@@ -25,8 +25,9 @@ const KERNEL = 'kernel';
 const TYPES = ['discovery-image-always', 'boot-order-control'];
 
 /**
- * What iPXE boots the customised live system with. Both types give the same script: with `boot-order-control`,
- * hosts that are installed already boot from their disk, and no host ever registers with an InfraEnv of here.
+ * Renders the script with which iPXE boots the customised live system. Both types give the same script:
+ * with `boot-order-control`, installed hosts boot from their disk, and hosts never register with an
+ * InfraEnv of this service.
  *
  * @throws ApiFailure 400, 422
  */
@@ -63,14 +64,14 @@ function checkQuery({ req }: Exchange): void {
   throw new ApiFailure(422, `ipxe_script_type in query should be one of [${TYPES.join(' ')}]`);
 }
 
-/** Under the name that assisted-service has for it. */
+/** Signs a query, with the parameter name that assisted-service uses. */
 async function signQuery({ auth, urlTokens }: Service, id: string): Promise<string> {
   if (auth.type === 'none') return '';
   const { token } = await urlTokens.sign(id);
   return `&${auth.type === 'local' ? 'api_key' : 'image_token'}=${token}`;
 }
 
-/** What iPXE would not hand on as it is, and why. */
+/** Patterns that iPXE would change, and why. */
 const CHANGED_BY_IPXE: readonly (readonly [RegExp, string])[] = [
   [/\$\{/, '"${", which iPXE replaces'],
   [/(?:^|\s)#/, 'a word that begins with "#", a comment to iPXE'],
@@ -78,10 +79,15 @@ const CHANGED_BY_IPXE: readonly (readonly [RegExp, string])[] = [
   [/\\$/, '"\\" at its end, which makes iPXE read on in the next line'],
 ];
 
-/** Bytes that Linux reads of its command line on x86_64, aarch64 and ppc64le, and does not miss what is more. */
+/**
+ * Bytes that Linux reads of its command line on x86_64, aarch64 and ppc64le; it silently ignores the rest.
+ */
 const COMMAND_LINE = 2047;
 
-/** Those of the ISO, with an address in place of the volume that it waits for, and those of the customer. */
+/**
+ * Lists the arguments of the ISO, with an address instead of the volume that it waits for, and the
+ * customer's arguments.
+ */
 async function listArguments(
   infraEnv: InfraEnv,
   release: Release,
@@ -99,7 +105,7 @@ async function listArguments(
     remove: [],
     append: [`coreos.live.rootfs_url=${rootfs}`, ...append],
   });
-  // Where the firmware is UEFI, the name of the file is the first word.
+  // With UEFI firmware, the file name is the first word.
   const size = Buffer.byteLength(`${KERNEL} ${text}`);
   if (size <= COMMAND_LINE) return text;
   throw new ApiFailure(
@@ -110,10 +116,10 @@ async function listArguments(
 
 const FILES = ['discovery.ign', 'ipxe-script', 'static-network-config'];
 
-/** Profiles in memory; those of hundreds of hosts have a few MiB. */
+/** Archives of profiles in memory; those of hundreds of hosts have a few MiB. */
 const MOST_ARCHIVES = 16;
 
-/** `v2DownloadInfraEnvFiles`, `GetInfraEnvDownloadURL`. */
+/** Adds `v2DownloadInfraEnvFiles`, `GetInfraEnvDownloadURL`. */
 export function addDownloadRoutes(app: App, service: Service): void {
   const archives = createRecent<Uint8Array>(MOST_ARCHIVES);
   const downloads = `${BASE_PATH}/v2/infra-envs/:infra_env_id/downloads`;
@@ -131,7 +137,7 @@ export function addDownloadRoutes(app: App, service: Service): void {
   });
 }
 
-/** Whoever has a token of the InfraEnv may have its files, too. */
+/** Finds an InfraEnv for a download; a token of the InfraEnv also allows its files. */
 export async function findForDownload(service: Service, exchange: Exchange): Promise<InfraEnv> {
   const id = requireUuid(exchange.req.param('infra_env_id') ?? '', 'infra_env_id');
   const token =
@@ -144,7 +150,7 @@ export async function findForDownload(service: Service, exchange: Exchange): Pro
   return findByToken(service, token, id);
 }
 
-/** @throws ApiFailure 401, and 404 where it is of another InfraEnv */
+/** @throws ApiFailure 401, and 404 if the token is for another InfraEnv */
 export async function findByToken(
   service: Service,
   token: string,
@@ -199,7 +205,7 @@ async function sendFile(
   return sendBytes(exchange, serveText(script), { filename: name, lastModified });
 }
 
-/** The profiles of the hosts as a tar; nothing where there are none. */
+/** Packs the profiles of the hosts as a tar; empty if there are no profiles. */
 async function packNetworks(infraEnv: InfraEnv): Promise<Uint8Array> {
   const files = planHostNetworks(listHosts(infraEnv));
   if (files.length === 0) return new Uint8Array();

@@ -25,15 +25,15 @@ import { useRelease, type Release } from '../store/entry.ts';
 import type { Releases } from '../store/releases.ts';
 import { readValues } from './values.ts';
 
-/** What was computed last, by name: whoever asks again while it is computed waits for the same. */
+/** Recently computed values by name. Callers that ask during a computation share its result. */
 export type Recent<Value> = {
   readonly get: (name: string, compute: () => Promise<Value>) => Promise<Value>;
   readonly forget: (name: string) => void;
 };
 
 /**
- * @param most how many are remembered
- * @param isLasting whether a failure is the answer next time, too; by default none is
+ * @param most number of values that are remembered
+ * @param isLasting true if a failure is remembered, too; by default no failure is
  */
 export function createRecent<Value>(
   most: number,
@@ -56,7 +56,7 @@ export function createRecent<Value>(
   };
 }
 
-/** The beginning of the name of its file. */
+/** Prefix of an overlay's file name. */
 export const labelOverlay = ({ id, revision }: Pick<InfraEnv, 'id' | 'revision'>): string =>
   `${id}.${revision}.`;
 
@@ -64,14 +64,14 @@ const LABEL = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d+)\./;
 
 type Sweep = {
   readonly state: Pick<State, 'read'>;
-  /** Of all overlays of this process. */
+  /** Directory of all overlays of this process. */
   readonly directory: string;
 };
 
 /**
- * Removes the overlays of InfraEnvs that are gone and of revisions before the present one: whoever changed or
- * removed them at another replica did not see these. Those of an ISO that is not in the store stay, because it
- * may come back.
+ * Removes the overlays of deleted InfraEnvs and of earlier revisions, which a change through another
+ * replica leaves here. Overlays of an ISO that is missing from the store stay, because the ISO may come
+ * back.
  */
 export async function sweepOverlays({ state, directory }: Sweep): Promise<void> {
   await sweepDirectory(directory);
@@ -86,7 +86,10 @@ export async function sweepOverlays({ state, directory }: Sweep): Promise<void> 
 
 const PAUSE_MS = 3_600_000;
 
-/** At the start and every hour, until the signal is aborted. @param warn told why, where one did not succeed */
+/**
+ * Sweeps at the start and every hour, until the signal is aborted. @param warn called with the reason for
+ * each failure
+ */
 export async function keepSwept(
   sweep: Sweep,
   { signal, warn }: { readonly signal: AbortSignal; readonly warn: (message: string) => void },
@@ -109,21 +112,21 @@ async function listNames(directory: string): Promise<readonly string[]> {
   }
 }
 
-/** The images of InfraEnvs. Nothing of them is written but their overlays. */
+/** Images of InfraEnvs. Only their overlays are written. */
 export type CustomisedImages = {
-  /** JSON text. @throws ApiFailure 500 */
+  /** @returns JSON text. @throws ApiFailure 500 */
   readonly readIgnition: (infraEnv: InfraEnv, release: Release) => Promise<string>;
   /** @throws ApiFailure 500 */
   readonly open: (infraEnv: InfraEnv, release: Release) => Promise<Served>;
-  /** What is behind the initrd of the ISO where that boots from the network. @throws ApiFailure 500 */
+  /** Archive to append to the initrd of the ISO when it boots from the network. @throws ApiFailure 500 */
   readonly readArchive: (infraEnv: InfraEnv, release: Release) => Promise<Uint8Array>;
-  /** Removes what is stored of a revision that is not served any more. */
+  /** Removes the stored overlays of a revision that is no longer served. */
   readonly forget: (infraEnv: InfraEnv) => Promise<void>;
 };
 
-/** Overlays in memory; one is some 60 KiB. */
+/** Overlays in memory; one has some 60 KiB. */
 const MOST = 256;
-/** Configs in memory, and packed ones; one of hundreds of hosts has a few MiB. */
+/** Configs in memory, and packed ones; a config for hundreds of hosts has a few MiB. */
 const MOST_TEXTS = 16;
 
 export const overlaysBelow = (data: string): string => join(data, 'overlays');
@@ -161,7 +164,7 @@ export function createImages(
             const pristine = await readPristine(iso);
             const forAgents = hasAgents(pristine);
             const { hosts = [], ...others } = readValues(infraEnv, { forAgents });
-            // On any other ISO, networks are files beside the config.
+            // On any other ISO, networks are files next to the config.
             return configure(pristine, forAgents ? { ...others, hosts } : others);
           }),
         ),
@@ -186,7 +189,7 @@ export function createImages(
   };
 }
 
-/** The config that the ISO has without anybody's values. */
+/** Reads the config of the ISO without site values. */
 async function readPristine(iso: IsoImage): Promise<string | undefined> {
   const archive = await readPristineArchive(iso);
   return (await decodeEmbedded(archive ?? (await readLiveAreas(iso)).embed.bytes)).config;
@@ -199,22 +202,22 @@ async function readAll(iso: IsoImage, infraEnv: InfraEnv): Promise<CustomValues>
 const hasAgents = (pristine: string | undefined): boolean =>
   pristine !== undefined && isForAgents(parseIgnition(pristine, 'the Ignition config of the ISO'));
 
-/** What is foreseen is said to the client, behind what we were doing. */
+/** Runs a step and reports its foreseen errors to the client, with the name of the step. */
 async function generating<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
-    const isHidden = error instanceof RegistryError; // it names where the store is
+    const isHidden = error instanceof RegistryError; // the message names the place of the store
     if (!(error instanceof SealiftError) || isHidden) throw error;
     throw new ApiFailure(500, `${what}: ${error.message}`, error);
   }
 }
 
-/** The same values fail on the same ISO for ever. */
+/** True if the values cause the failure: on the same ISO, they fail every time. */
 const isOfValues = (error: unknown): boolean =>
   error instanceof ApiFailure && error.cause instanceof ConfigError;
 
-/** A text as it is served. */
+/** Serves a text. */
 export const serveText = (text: string | Uint8Array): Served => {
   const bytes = Buffer.from(text as string);
   return {

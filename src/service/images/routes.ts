@@ -17,7 +17,7 @@ import {
   URL_KINDS,
 } from './urls.ts';
 
-/** Where live ISOs of CoreOS have them; those of s390x call their kernel otherwise. */
+/** Paths on live ISOs of CoreOS; on s390x the kernel has another name. */
 const ARTIFACTS: Readonly<Record<string, readonly string[]>> = {
   'rootfs': ['/images/pxeboot/rootfs.img'],
   'kernel': ['/images/pxeboot/vmlinuz', '/images/pxeboot/kernel.img'],
@@ -27,7 +27,10 @@ const ARTIFACTS: Readonly<Record<string, readonly string[]>> = {
 const INITRD = '/images/pxeboot/initrd.img';
 const ADDRSIZE = '/images/initrd.addrsize';
 
-/** What boots from the network: kernel and root file system for all, the initrd with what the customer wants. */
+/**
+ * Adds the files for network boot: kernel and root file system are the same for all, the initrd has the
+ * customer's values.
+ */
 function addBootRoutes(app: App, service: Service): void {
   app.get('/boot-artifacts/:artifact', async (exchange) => {
     const paths = findArtifact(exchange.req.param('artifact'));
@@ -72,7 +75,7 @@ function requireVersion({ req }: Exchange): { readonly version: string; readonly
   return { version, arch: toArchitecture(arch) ?? arch };
 }
 
-/** Whoever has a token of an InfraEnv need not name it. */
+/** Finds the requested InfraEnv; a request with a token need not name it. */
 async function findAsked(
   service: Service,
   exchange: Exchange,
@@ -111,7 +114,7 @@ async function openInitrd({ images }: Service, infraEnv: InfraEnv, release: Rele
   return serveRuns(release.base, [file, archive]);
 }
 
-/** The address from the ISO, and the size of the initrd that is served: two numbers of 64 bits, big-endian. */
+/** Reads the address from the ISO, and the size of the served initrd: two 64-bit numbers, big-endian. */
 async function readAddressSize(
   service: Service,
   infraEnv: InfraEnv,
@@ -127,14 +130,14 @@ async function readAddressSize(
   return bytes;
 }
 
-/** Short names of the types of images. */
+/** Short names of the image types. */
 const SHORT_NAMES: Readonly<Record<string, string>> = {
   'full.iso': 'full-iso',
   'minimal.iso': 'minimal-iso',
   'disconnected.iso': 'disconnected-iso',
 };
 
-/** What assisted-image-service serves. */
+/** Adds the routes of assisted-image-service. */
 export function addImageRoutes(app: App, service: Service): void {
   addBootRoutes(app, service);
   app.get('/byid/:infra_env_id/:version/:arch/:file', async (exchange) => {

@@ -7,10 +7,10 @@ import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure } from '../openapi.ts';
 import { shortDigest, type Release } from '../store/entry.ts';
 
-/** Go's zero time: what assisted-service says of a URL that does not expire. */
+/** Go's zero time, which assisted-service returns for a URL that does not expire. */
 export const NO_EXPIRY = '0001-01-01T00:00:00.000Z';
 
-/** The kinds of short URLs, by how clients are known. */
+/** Kinds of short URLs, by authentication type. */
 export const URL_KINDS: Readonly<Record<AuthType, string>> = {
   none: 'byid',
   local: 'byapikey',
@@ -20,10 +20,10 @@ export const URL_KINDS: Readonly<Record<AuthType, string>> = {
 export type SignedUrl = { readonly url: string; readonly expires: string };
 
 /**
- * Where the image of an InfraEnv is. It names the revision: behind a change, a controller that goes on with
- * the old URL is refused, and never gets a mixture.
+ * Signs the URL of an InfraEnv's image. It names the revision, so that a controller that continues with
+ * the old URL after a change is refused and never gets a mixture.
  *
- * @returns undefined while nobody said which release it is of
+ * @returns undefined while the InfraEnv has no release
  */
 export async function signImageUrl(
   service: Service,
@@ -44,13 +44,16 @@ export async function signImageUrl(
   };
 }
 
-/** Another ISO of the same release is another image, too. */
+/**
+ * Formats the revision of an image; it includes the ISO, because another ISO of the same release is
+ * another image.
+ */
 export const formatRevision = (
   { revision }: Pick<InfraEnv, 'revision'>,
   release: Release | undefined,
 ): string => (release ? `${revision}-${shortDigest(release)}` : String(revision));
 
-/** Which ISO a URL was made for. */
+/** Reads the short digest of the ISO that a URL was made for. */
 export const readShortDigest = ({ req }: Exchange): string | undefined =>
   req.query('revision')?.split('-')[1];
 
@@ -65,7 +68,7 @@ async function findVersion(service: Service, infraEnv: InfraEnv): Promise<string
   }
 }
 
-/** What the client asked is where it can ask again. */
+/** Origin of a request; the client can use it again. */
 export function originOf({ publicUrl, isTls }: Service, { req }: Exchange): string {
   if (publicUrl !== undefined) return publicUrl;
   const host = req.header('host') ?? '';
@@ -73,7 +76,10 @@ export function originOf({ publicUrl, isTls }: Service, { req }: Exchange): stri
   return `${isTls ? 'https' : 'http'}://${isHost ? host : 'localhost'}`;
 }
 
-/** Whoever names no revision might continue another image: no range then, unless If-Range says of which. */
+/**
+ * Requires the current revision. A request without a revision might continue another image, so ranges are
+ * refused unless If-Range names the image.
+ */
 export function requireRevision(
   { req, env }: Exchange,
   infraEnv: InfraEnv,
@@ -93,9 +99,9 @@ export function requireRevision(
 }
 
 /**
- * The release of the cluster that an InfraEnv is bound to.
+ * Finds the release of the cluster that an InfraEnv is bound to.
  *
- * @param named which ISO of it, by `shortDigest`, if that is there
+ * @param named ISO of that release, by `shortDigest`, if it is in the store
  * @throws ApiFailure 404, 500, 503
  */
 export async function findRelease(
@@ -118,13 +124,16 @@ export async function findRelease(
   );
 }
 
-/** Nothing is served before there is anything. @throws ApiFailure 503 */
+/** Refuses requests while the store is empty. @throws ApiFailure 503 */
 export async function requireStore({ releases }: Pick<Service, 'releases'>): Promise<void> {
   if (!(await releases.isEmpty())) return;
   throw new ApiFailure(503, 'the store has no ISO yet');
 }
 
-/** The registry of an ISO of sealift is read from the mounted ISO, which is not there. @throws ApiFailure 400 */
+/**
+ * Refuses network boot of an ISO of sealift: its registry is read from the mounted ISO, which a network
+ * boot lacks. @throws ApiFailure 400
+ */
 export function requireNetworkBoot({ isOwn, version, architecture }: Release): void {
   if (!isOwn) return;
   throw new ApiFailure(
@@ -134,7 +143,7 @@ export function requireNetworkBoot({ isOwn, version, architecture }: Release): v
   );
 }
 
-/** By range, resumable. */
+/** Sends bytes by range, resumable. */
 export async function sendBytes(
   exchange: Exchange,
   served: Served,

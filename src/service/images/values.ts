@@ -4,7 +4,10 @@ import type { CustomValues, HostNetwork, ProxyValues } from '../../openshift/age
 import type { InfraEnv, StaticNetwork } from '../infra-envs/infra-env.ts';
 import { listNtpSources } from '../infra-envs/rules.ts';
 
-/** Tells the agent services that a person at the web interface configures the cluster: on every medium of here. */
+/**
+ * File that tells the agent services that a user configures the cluster in the web interface; it is on
+ * every medium of this service.
+ */
 const SENTINEL = {
   ignition: { version: '3.2.0' },
   storage: {
@@ -21,8 +24,8 @@ const SENTINEL = {
 };
 
 /**
- * What assisted-service hands to the installer of an InfraEnv; and a trust bundle and an override, which it stores
- * and leaves at that.
+ * Reads the values that assisted-service passes to the installer of an InfraEnv, and the trust bundle and
+ * the override, which assisted-service only stores.
  */
 export function readValues(
   infraEnv: InfraEnv,
@@ -59,7 +62,7 @@ function composeOverride({ ignition_config_override: override }: InfraEnv): stri
   );
 }
 
-/** Hosts without a network or without an interface say nothing. */
+/** Lists hosts, without those that have no network or no interface. */
 export const listHosts = ({
   static_network_config: hosts = [],
 }: Pick<InfraEnv, 'static_network_config'>): readonly HostNetwork[] =>

@@ -18,7 +18,7 @@ export type Proxy = {
 
 export type KernelArgument = { readonly operation: string; readonly value: string };
 
-/** What a client may set and set again; what is absent or null is left as it is. */
+/** Settings that a client may change; absent or null members stay unchanged. */
 export type InfraEnvSettings = {
   readonly image_type?: string;
   readonly openshift_version?: string;
@@ -41,7 +41,7 @@ export type InfraEnvParams = InfraEnvSettings & {
   readonly cpu_architecture?: string;
 };
 
-/** What of an InfraEnv may be read without the key. */
+/** Members of an InfraEnv that can be read without the key. */
 type InfraEnvHead = {
   readonly name: string;
   readonly cluster_id?: string;
@@ -52,9 +52,9 @@ type InfraEnvHead = {
   readonly updated_at: string;
 };
 
-/** What is stored: passwords may be in a proxy, a network and an Ignition config as well. */
+/** Stored InfraEnv: a proxy, a network or an Ignition config may hold passwords, so they are sealed. */
 type InfraEnvBody = InfraEnvHead & {
-  /** All that is not in the head, as JSON, encrypted for this InfraEnv. */
+  /** Members outside the head as JSON, encrypted for this InfraEnv. */
   readonly sealed: string;
 };
 
@@ -68,7 +68,7 @@ export type InfraEnv = InfraEnvHead &
 
 type Sealed = Omit<InfraEnvSettings, 'openshift_version'> & { readonly pull_secret: string };
 
-/** Whether it is bound to this cluster; nothing is opened for that. */
+/** True if the InfraEnv is bound to this cluster; nothing is decrypted. */
 export const isBoundTo = ({ body }: StoredRecord, cluster: string): boolean =>
   (body as InfraEnvBody).cluster_id === cluster;
 
@@ -103,7 +103,7 @@ const ownerOf = (id: string): string => `InfraEnv ${id}`;
 
 type MacMap = NonNullable<StaticNetwork['mac_interface_map']>;
 
-/** As assisted-service numbers hosts: by the text of their network, then by their interfaces. */
+/** Sorts hosts as assisted-service does: by the text of their network, then by their interfaces. */
 export const sortNetworks = (hosts: readonly StaticNetwork[]): readonly StaticNetwork[] =>
   hosts
     .map((host) => ({ ...host, mac_interface_map: sortMap(host.mac_interface_map ?? []) }))

@@ -26,7 +26,10 @@ import {
 } from './infra-env.ts';
 import { checkNetworks, checkSettings, checkSize, IMAGE_TYPE } from './rules.ts';
 
-/** `RegisterInfraEnv`, `ListInfraEnvs`, `GetInfraEnv`, `UpdateInfraEnv`, `DeregisterInfraEnv`, `v2RegisterHost`. */
+/**
+ * Adds `RegisterInfraEnv`, `ListInfraEnvs`, `GetInfraEnv`, `UpdateInfraEnv`, `DeregisterInfraEnv`,
+ * `v2RegisterHost`.
+ */
 export function addInfraEnvRoutes(app: App, service: Service): void {
   const infraEnvs = `${BASE_PATH}/v2/infra-envs`;
   const one = `${infraEnvs}/:infra_env_id`;
@@ -65,7 +68,7 @@ async function findAsked(service: Service, exchange: Exchange): Promise<InfraEnv
   return findInfraEnv(service, id, identity);
 }
 
-/** An InfraEnv of the tenant. @throws ApiFailure 404 */
+/** Finds an InfraEnv of the tenant. @throws ApiFailure 404 */
 export async function findInfraEnv(
   { state, key }: Service,
   id: string,
@@ -104,7 +107,7 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
 }
 
-/** The cluster that an InfraEnv is bound to. @throws ApiFailure 404 */
+/** Finds the cluster that an InfraEnv is bound to. @throws ApiFailure 404 */
 async function findBound(
   service: Service,
   id: string | null | undefined,
@@ -122,7 +125,7 @@ async function findBound(
 const isText = (value: string | null | undefined): value is string =>
   value !== undefined && value !== null && value !== '';
 
-/** How often a change is made again to what somebody else changed meanwhile. */
+/** Attempts at a change when other requests change the record meanwhile. */
 const ATTEMPTS = 5;
 
 async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Response> {
@@ -149,7 +152,7 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
       created_at,
       updated_at: toTime(service.now()),
     };
-    // The URL of an image that stays the same goes on to be good.
+    // The URL of an unchanged image stays valid.
     if (isSame(infraEnv, before)) {
       return exchange.json(await formatInfraEnv(service, exchange, before), 201);
     }
@@ -161,14 +164,14 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
   throw new ApiFailure(409, `infra env ${asked} is being changed by others`);
 }
 
-/** Whether a change changes nothing. */
+/** True if a change has no effect. */
 function isSame(after: InfraEnv, before: InfraEnv): boolean {
   const { pull_secret, revision, updated_at } = before;
   const others = { ...after, pull_secret, revision, updated_at };
   return after.pull_secret.reveal() === pull_secret.reveal() && isDeepStrictEqual(others, before);
 }
 
-/** What is absent or null stays; an empty text clears. */
+/** Merges settings: absent or null members stay, an empty text clears. */
 function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): InfraEnvSettings {
   const text = (name: TextSetting): string | undefined => {
     const value = given[name] ?? before[name] ?? '';
@@ -178,7 +181,7 @@ function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): Infra
     image_type: IMAGE_TYPE,
     openshift_version: text('openshift_version'),
     ssh_authorized_key: text('ssh_authorized_key'),
-    // One of them takes the other's place.
+    // Each of the two replaces the other.
     additional_ntp_sources: isText(given.ntp_sources) ? undefined : text('additional_ntp_sources'),
     ntp_sources: isText(given.additional_ntp_sources) ? undefined : text('ntp_sources'),
     additional_trust_bundle: text('additional_trust_bundle'),
@@ -203,7 +206,7 @@ type TextSetting =
   | 'rendezvous_ip'
   | 'ignition_config_override';
 
-/** The pull secret is not told, only that there is one. */
+/** Formats an InfraEnv; of the pull secret, it reports only that one is set. */
 async function formatInfraEnv(
   service: Service,
   exchange: Exchange,

@@ -16,18 +16,18 @@ import type {
   StaticNetwork,
 } from './infra-env.ts';
 
-/** The one type of image that is served. */
+/** Only type of image that is served. */
 export const IMAGE_TYPE = 'disconnected-iso';
 
 type PullSecretRules = {
-  /** Of what is said of a pull secret. */
+  /** Start of messages about the pull secret. */
   readonly prefix?: string;
-  /** Registries that each must name. */
+  /** Registries that each pull secret must name. */
   readonly registries: readonly string[];
 };
 
 /**
- * Refuses what no image could be made of.
+ * Refuses settings that no image can be made from.
  *
  * @throws ApiFailure 400
  */
@@ -47,10 +47,10 @@ export function checkSettings(params: InfraEnvParams, rules: PullSecretRules): v
   checkOverride(params.ignition_config_override);
 }
 
-/** Bytes of all that is stored of an InfraEnv: the networks of some hundred hosts. */
+/** Largest stored InfraEnv in bytes: the networks of some hundred hosts. */
 const SIZE_LIMIT = 512 << 10;
 
-/** What changes one after the other add up to is bounded, too. @throws ApiFailure 413 */
+/** Limits the sum of successive changes. @throws ApiFailure 413 */
 export function checkSize(infraEnv: InfraEnv): void {
   const size = Buffer.byteLength(JSON.stringify(infraEnv) + infraEnv.pull_secret.reveal());
   if (size <= SIZE_LIMIT) return;
@@ -68,7 +68,7 @@ function checkRendezvous(type: string, address: string): void {
 
 const bad = (reason: string): ApiFailure => new ApiFailure(400, reason);
 
-/** Nothing of it but the names of registries is said. */
+/** Checks a pull secret. Messages quote only the names of registries. */
 function checkPullSecret(text: string, { prefix = '', registries }: PullSecretRules): void {
   const { auths } = parseObject(text, `${prefix}pull secret must be a well-formed JSON`);
   if (!isObject(auths)) throw bad(`${prefix}pull secret must contain 'auths' JSON-object field`);
@@ -83,7 +83,7 @@ function checkPullSecret(text: string, { prefix = '', registries }: PullSecretRu
   throw bad(`${prefix}pull secret must contain auth for "${missing}"`);
 }
 
-/** Docker's clients have their own name for its registry. */
+/** Names of a registry: Docker's clients use their own name for Docker Hub. */
 const namesOf = (registry: string): readonly string[] =>
   registry === 'docker.io' ? [registry, 'https://index.docker.io/v1/'] : [registry];
 
@@ -98,7 +98,7 @@ function findAuthProblem(registry: string, auth: unknown): string | undefined {
   return isPair ? undefined : `'auth' for ${registry} is not in 'user:password' format`;
 }
 
-/** The value itself may be a secret. */
+/** Describes a value without quoting it, because it may be a secret. */
 function describeValue(value: unknown): string {
   if (value === undefined || value === null) return '<nil>';
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
@@ -141,7 +141,7 @@ const isHostName = (name: string): boolean =>
   name.length <= 253 && name.split('.').every((label) => LABEL.test(label));
 const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
 
-/** Of `ntp_sources` where it has any, else of the additional ones. */
+/** Lists the servers of `ntp_sources`, or the additional ones if it is empty. */
 export function listNtpSources({
   ntp_sources: sources,
   additional_ntp_sources: additional,
@@ -185,7 +185,7 @@ function checkHost({ mac_interface_map: map = [] }: StaticNetwork, host: number)
   }
 }
 
-/** What the files of systemd, where proxies stand, would read as something else. */
+/** Characters that systemd would interpret in the files that hold proxies. */
 const UNQUOTED = /[\s"\p{Cc}]/u;
 
 function checkProxy(proxy: InfraEnvSettings['proxy']): void {
@@ -217,7 +217,7 @@ function isCertificate(text: string): boolean {
   }
 }
 
-/** assisted-service takes configs of 3.1 and 3.2, whose words these are. */
+/** Checks an override against Ignition 3.1 and 3.2, the versions that assisted-service accepts. */
 function checkOverride(override: string | null | undefined): void {
   if (!isGiven(override)) return;
   try {
@@ -230,17 +230,20 @@ function checkOverride(override: string | null | undefined): void {
   }
 }
 
-/** What is planned for an InfraEnv is planned at once: this is about a second. A host has some 15 values. */
+/**
+ * Largest number of values in an InfraEnv, which is planned in one go: about a second. A host has some 15
+ * values.
+ */
 const MOST_VALUES = 25_000;
 const MOST_VALUES_OF_HOST = 5000;
 const MOST_LEXEMES = 30_000;
 const MOST_INTERFACES = 4096;
-/** nmstate has nothing below the tenth level. */
+/** Deepest nesting; nmstate uses ten levels. */
 const MOST_NESTED = 32;
 
 /**
- * Refuses networks that no profiles can be made of, or too many. Whoever reads the reason may be somebody who reads
- * logs: it quotes nothing of a text that is not YAML, which may have passwords.
+ * Refuses networks that no profiles can be made from, and too many of them. The reason may end up in logs,
+ * so it does not quote a text that is not YAML, which may hold passwords.
  *
  * @throws ApiFailure 400 that names the field
  */
@@ -256,14 +259,14 @@ export async function checkNetworks(networks: readonly StaticNetwork[] = []): Pr
     if (values > MOST_VALUES) {
       throw refuse('static_network_config', `has more than ${MOST_VALUES} values`);
     }
-    await sleep(0, new AbortController().signal); // others are answered in between
+    await sleep(0, new AbortController().signal); // other requests are answered in between
   }
 }
 
 const refuse = (field: string, problem: string): ApiFailure =>
   new ApiFailure(400, `${field} ${problem}`);
 
-/** @returns how many values it has */
+/** @returns the number of its values */
 function checkNetwork(networkConfig: string, field: string): number {
   const count = countValues(parseNetwork(networkConfig, field), field);
   try {
@@ -289,13 +292,13 @@ function parseNetwork(text: string, field: string): unknown {
   try {
     return document.toJS() as unknown;
   } catch (cause) {
-    // The library throws for what it can only find now: it has no code, and may quote a name.
+    // The library finds some errors only now; they have no code, and may quote a name.
     if (!(cause instanceof Error)) throw cause;
     throw refuse(field, 'has aliases or merge keys that cannot be resolved');
   }
 }
 
-/** Aliases count as what they stand for. */
+/** Counts values; an alias counts as the values that it refers to. */
 function countValues(value: unknown, field: string): number {
   let count = 0;
   const visit = (each: unknown, depth: number): void => {

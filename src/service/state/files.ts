@@ -11,10 +11,11 @@ import { COLLECTIONS, MEMBERS, type Collection, type State, type StoredRecord } 
 type Documents = Map<string, StoredRecord>;
 
 /**
- * One file a record, below a folder that this process alone holds. All of them are in memory as well: a file
- * is written first, and read only at the start.
+ * Opens records that are stored one per file, below a folder that only this process uses. All of them are
+ * in memory as well: a file is written first, and read only at the start.
  *
- * @throws DiskError `service.data-in-use`, `file.not-regular`, `file.foreign`; IntegrityError `service.record-damaged`
+ * @throws DiskError `service.data-in-use`, `file.not-regular`, `file.foreign`; IntegrityError
+ * `service.record-damaged`
  */
 export async function openFileState(directory: string): Promise<State> {
   await makeDirectory(directory, 0o700);
@@ -137,7 +138,7 @@ function createState(
   };
 }
 
-/** Runs the changes of a record one after the other. */
+/** Creates queues that run the changes of a record one after the other. */
 function createQueues(): <Result>(id: string, work: () => Promise<Result>) => Promise<Result> {
   const last = new Map<string, Promise<unknown>>();
   return async (id, work) => {

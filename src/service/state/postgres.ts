@@ -5,8 +5,8 @@ import { redact } from '../../base/text/redact.ts';
 import type { State, StoredRecord } from './state.ts';
 
 /**
- * Each is applied once, in order, in a transaction of its own. None is ever changed: what a release has
- * applied stays, and a replica of the release before goes on with what it knows.
+ * Migrations, each applied once, in order, in its own transaction. A released migration never changes:
+ * databases keep it, and a replica of the previous release must still work.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE TABLE sealift_records (
@@ -21,11 +21,14 @@ const MIGRATIONS: readonly string[] = [
   'CREATE TABLE sealift_texts (name text PRIMARY KEY, text text NOT NULL)',
 ];
 
-/** Any number that no other program takes: replicas that start together migrate one after the other. */
+/**
+ * Arbitrary lock number that no other program uses: replicas that start together migrate one after the
+ * other.
+ */
 const MIGRATION_LOCK = 7_325_435_830;
 
 /**
- * Records in PostgreSQL: several processes may serve the same ones.
+ * Opens records in PostgreSQL, which several processes may serve.
  *
  * @throws RegistryError `service.database`
  */
@@ -37,7 +40,7 @@ export async function openPostgresState(url: string): Promise<State> {
     query_timeout: 20_000,
     application_name: 'sealift',
   });
-  pool.on('error', () => undefined); // of a connection that nobody uses: the next query takes another
+  pool.on('error', () => undefined); // an idle connection broke: the next query takes another
   try {
     await migrate(pool);
   } catch (cause) {
@@ -54,8 +57,9 @@ export async function openPostgresState(url: string): Promise<State> {
 }
 
 /**
- * Classes of errors (PostgreSQL, appendix A) for which another moment has another answer: connections, resources,
- * an operator or the system. What has no class never came from the database: a socket that broke, a time limit.
+ * Classes of errors (PostgreSQL, appendix A) that may not recur on a retry: connections, resources, an
+ * operator or the system. Errors without a class did not come from the database: a broken socket, a time
+ * limit.
  */
 const AWAY = /^(?:08|53|57|58)/;
 
@@ -85,7 +89,7 @@ async function migrate(pool: pg.Pool): Promise<void> {
     }
     await client.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]);
   } finally {
-    client.release(true); // a lock that it may still hold ends with the connection
+    client.release(true); // releases a lock that the connection may still hold
   }
 }
 

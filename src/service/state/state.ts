@@ -14,47 +14,47 @@ export const MEMBERS: Readonly<Record<Collection, readonly string[]>> = {
   'infra-envs': ['name', 'sealed', 'updated_at'],
 };
 
-/** A document with what the state itself looks at. Secrets in it are sealed before they come here. */
+/** A document, with the members that the state itself reads. Secrets in it are sealed by the caller. */
 export type StoredRecord = {
   /** A UUID. */
   readonly id: string;
-  /** Who may see it. */
+  /** Tenant that may see it. */
   readonly tenant: string;
-  /** From 1 on; each replacement is the next. */
+  /** Starts at 1; each replacement increments it. */
   readonly revision: number;
   readonly body: Json;
 };
 
 /**
- * Where the service keeps its records. What a call resolved for survives any end of this process; what a
- * killed call left is either all there or not at all.
+ * Storage of the service's records. A resolved call survives any end of this process; a killed call has
+ * taken effect completely or not at all.
  */
 export type State = {
   readonly read: (collection: Collection, id: string) => Promise<StoredRecord | undefined>;
-  /** In the order of their ids. */
+  /** Lists records in the order of their ids. */
   readonly list: (collection: Collection, tenant: string) => Promise<readonly StoredRecord[]>;
   readonly create: (collection: Collection, record: StoredRecord) => Promise<void>;
-  /** False where the record before it is not of the revision before, or there is none. */
+  /** Replaces a record; false if the stored one is missing or does not have the previous revision. */
   readonly replace: (collection: Collection, record: StoredRecord) => Promise<boolean>;
-  /** False where there is none. */
+  /** Removes a record; false if there is no such record. */
   readonly remove: (collection: Collection, id: string) => Promise<boolean>;
-  /** A text by name, of whoever came first: this one, unless there is one. */
+  /** Stores a text by name unless one exists, and returns the stored one. */
   readonly keepFirst: (name: string, text: string) => Promise<string>;
   /** Rejects while records cannot be read. */
   readonly check: () => Promise<void>;
   readonly close: () => Promise<void>;
 };
 
-/** Bytes that a key must have: what people think up is shorter. */
+/** Minimum bytes of a key; made-up passwords are shorter. */
 const LEAST = 32;
 
-/** What the service makes of `--key`; each use has a key of its own. */
+/** Keys derived from `--key`; each use has its own key. */
 export type ServiceKey = {
-  /** @param owner what the text belongs to: it opens for nothing else */
+  /** @param owner record that the text belongs to: it opens for no other owner */
   readonly seal: (text: string, owner: string) => string;
   /** @throws IntegrityError `service.key-wrong` */
   readonly open: (sealed: string, owner: string) => string;
-  /** The key for another purpose: 32 bytes. */
+  /** Derives the key for another purpose: 32 bytes. */
   readonly derive: (purpose: string) => Uint8Array;
 };
 
@@ -68,7 +68,7 @@ export function readServiceKey(secret: Secret): ServiceKey {
       hint: 'make one with "openssl rand -hex 32"',
     });
   }
-  // RFC 5869: the given text has its randomness somewhere, not in every byte.
+  // RFC 5869: the randomness may be anywhere in the given text, not in every byte.
   const derive = (purpose: string): Uint8Array =>
     new Uint8Array(hkdfSync('sha256', given, 'sealift serve', purpose, KEY_SIZE));
   const records = derive('records');
@@ -92,7 +92,7 @@ export function readServiceKey(secret: Secret): ServiceKey {
 const CHECKED = 'key-check';
 
 /**
- * Whether it is the key that the records are of; the first one is.
+ * Checks that the records were made with this key; the first key is accepted.
  *
  * @throws IntegrityError `service.key-wrong`
  */

@@ -11,14 +11,14 @@ import { explainPlace, type Candidate } from './places.ts';
 
 /** ISOs that are open. */
 export type OpenBases = {
-  /** @returns the same, whose reads are noted */
+  /** @returns the same base, with its reads recorded */
   readonly add: (base: VirtualBase, onFailure: () => void) => VirtualBase;
-  /** It is closed when nobody has read from it for a while: downloads of it go on. */
+  /** Closes it after a while without reads, so that its downloads can finish. */
   readonly retire: (base: VirtualBase) => void;
   readonly close: () => Promise<void>;
 };
 
-/** Milliseconds; a client that takes no byte for so long has lost its connection before. */
+/** Milliseconds; a client that takes no byte for so long has already lost its connection. */
 const IDLE = 300_000;
 
 export function createOpenBases(idle = IDLE): OpenBases {
@@ -31,7 +31,7 @@ export function createOpenBases(idle = IDLE): OpenBases {
       retired.delete(base);
       usedAt.delete(base);
       open.delete(base);
-      base.close().catch(() => undefined); // nobody reads from it
+      base.close().catch(() => undefined); // there are no readers left
     }
   };
   return {
@@ -62,17 +62,17 @@ export function createOpenBases(idle = IDLE): OpenBases {
   };
 }
 
-/** A release that the store has an ISO of. */
+/** A release with an ISO in the store. */
 export type Release = {
   readonly version: string;
-  /** As RPM says it, which assisted-service does as well. */
+  /** Architecture in RPM's spelling, which assisted-service uses as well. */
   readonly architecture: string;
   readonly base: VirtualBase;
-  /** Whether it is an ISO of sealift, whose registry is on it; else a live ISO of CoreOS. */
+  /** True for an ISO of sealift, which has its registry; false for a live ISO of CoreOS. */
   readonly isOwn: boolean;
 };
 
-/** Does something with the files of an ISO, which stays open. */
+/** Calls a function with the files of an ISO, which stays open. */
 export const useRelease = <Result>(
   { base }: Pick<Release, 'base'>,
   work: (iso: IsoImage) => Promise<Result>,
@@ -91,21 +91,21 @@ export const useRelease = <Result>(
     work,
   );
 
-/** What names the bytes of a release in URLs. */
+/** Short digest that identifies the bytes of a release in URLs. */
 export const shortDigest = ({ base }: Release): string => hexOf(base.digest).slice(0, 12);
 
 /** An ISO that is open, or that could not be opened. */
 export type Entry = {
-  /** Settles when it was opened, or when nobody should wait for that any longer. */
+  /** Settles when it is open, or when requests should no longer wait for it. */
   settled: Promise<unknown>;
   release?: Release | undefined;
   isOpening: boolean;
-  /** Since when it cannot be read, by `performance.now()`. */
+  /** Time of the first failed read, by `performance.now()`. */
   failedAt?: number;
-  /** The last that was said of it. */
+  /** Last warning about it. */
   warning?: string;
   readonly isCurrent: Candidate['isCurrent'];
-  /** Its server may be away for a while. */
+  /** True if a server holds it, which may be unreachable for a while. */
   readonly isElsewhere: boolean;
 };
 
@@ -116,21 +116,21 @@ export const createEntry = ({ isCurrent, place }: Candidate): Entry => ({
   isElsewhere: isElsewhere(place),
 });
 
-/** Whether nobody could read yet what it is. */
+/** True if its release is still unknown because it could not be read yet. */
 export const isAway = ({ isElsewhere, release, isOpening, failedAt }: Entry): boolean =>
   !release && (isOpening || (isElsewhere && failedAt !== undefined));
 
-/** Milliseconds that requests wait for an ISO which is being opened: a server elsewhere may be away. */
+/** Milliseconds that requests wait for an ISO that is being opened: a remote server may be unreachable. */
 const OPENING = 5000;
 
 type Opening = {
   readonly signal: AbortSignal;
-  /** Told of each new reason why it is not served. */
+  /** Called with each new reason why it is not served. */
   readonly warn: (message: string) => void;
   readonly bases: OpenBases;
 };
 
-/** Opens the ISO of an entry, for the first time or again: what it had is used until then. */
+/** Opens the ISO of an entry, for the first time or again: the previous ISO is used until then. */
 export function beginOpening(entry: Entry, candidate: Candidate, options: Opening): void {
   entry.isOpening = true;
   const warn = (warning: string): void => {
@@ -156,10 +156,10 @@ export function beginOpening(entry: Entry, candidate: Candidate, options: Openin
     });
   const waiting = withTimeLimit(OPENING, options.signal, (limit) => untilAborted(opening, limit));
   entry.settled = waiting.catch((error: unknown) => {
-    if (entry.isOpening) return; // it is waited for no longer
+    if (entry.isOpening) return; // the wait is over
     throw error;
   });
-  entry.settled.catch(() => undefined); // those who wait for it hear why
+  entry.settled.catch(() => undefined); // requests that wait for it get the reason
 }
 
 async function openEntry(
@@ -190,13 +190,16 @@ async function describe(base: VirtualBase, { named }: Candidate): Promise<Releas
   return { version, architecture, base, isOwn: true };
 }
 
-/** An ISO that is not of sealift is served with what somebody has embedded into it: nobody knows what it had before. */
+/**
+ * True for an ISO that is not of sealift and has embedded values: they would be served, because its
+ * original contents are unknown.
+ */
 async function isLeaking(release: Release): Promise<boolean> {
   if (release.isOwn) return false;
   try {
     return (await useRelease(release, readCustomisation)).customised;
   } catch (error) {
-    if (error instanceof IntegrityError) return false; // it has no areas, or they are none: downloads say so
+    if (error instanceof IntegrityError) return false; // it has no valid areas: downloads report that
     throw error;
   }
 }

@@ -12,7 +12,7 @@ import type { VirtualBase } from '../../media/serve/virtual.ts';
 import { isElsewhere, type SourceHost } from '../../outputs/read/open.ts';
 import { ARCHITECTURES, toArchitecture } from '../openapi.ts';
 
-/** An ISO that does not say itself which release it is of: a live ISO of CoreOS. */
+/** An ISO that does not name its release: a live ISO of CoreOS. */
 export type OsImage = {
   readonly version: string;
   readonly architecture: string;
@@ -20,12 +20,12 @@ export type OsImage = {
   readonly place: string;
 };
 
-/** In a folder of the store. */
+/** File in a folder of the store. */
 const OS_IMAGES = 'os-images.json';
 
 /**
- * What the folder says of such ISOs, in the form of assisted-image-service's OS_IMAGES. Paths are relative to
- * the folder.
+ * Reads the folder's list of such ISOs, in the form of assisted-image-service's OS_IMAGES. Paths are
+ * relative to the folder.
  *
  * @throws ConfigError `service.os-images`
  */
@@ -57,26 +57,29 @@ const malformed = (path: string, problem: string): ConfigError =>
     hint: 'correct it: it is read again when it changes',
   });
 
-/** What a place of the store offers; another key is another ISO. */
+/** An ISO offered by a place of the store; another key means another ISO. */
 export type Candidate = {
   readonly key: string;
   /** Its path or address. */
   readonly place: string;
   readonly open: () => Promise<VirtualBase>;
-  /** Whether it is there still. */
+  /** True while the ISO is still at its place. */
   readonly isCurrent: () => boolean;
-  /** Which release it is, where the ISO does not say itself. */
+  /** Release of the ISO, if the ISO does not name it. */
   readonly named?: OsImage;
 };
 
 type Options = {
   readonly host: SourceHost;
   readonly cache: PartCache;
-  /** Told of what cannot be looked at: the rest of the folder is served. */
+  /** Called for paths that cannot be read: the rest of the folder is served. */
   readonly skip: (path: string, error: unknown) => void;
 };
 
-/** Files of a folder, what `addToPartStore` added to it, and what its list of OS images names; or an address. */
+/**
+ * Lists the ISOs of a folder, its parts stored by `addToPartStore`, and its list of OS images; or an
+ * address.
+ */
 export async function listCandidates(place: string, options: Options): Promise<Candidate[]> {
   const openIso = (place: string) => (): Promise<VirtualBase> => openIsoBase(place, options);
   const isCurrent = (): boolean => true;
@@ -126,15 +129,15 @@ async function listNames(folder: string): Promise<readonly string[]> {
 }
 
 /**
- * Another file of the same name has another key; undefined for what is not there. It is asked in place, for each
- * range of a download: another thread would take several times as long.
+ * Key of a file: a replacement with the same name has another key; undefined if it does not exist. It is
+ * read synchronously, for each range of a download: another thread would take several times as long.
  */
 function keyOf(path: string): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false });
   return found && `${path} ${found.ino} ${found.size} ${found.mtimeMs}`;
 }
 
-/** A loop of links in its place has none. */
+/** True if the path has this key; a loop of links has no key. */
 function isKeyOf(path: string, key: string): boolean {
   try {
     return keyOf(path) === key;
@@ -152,7 +155,10 @@ function attempt<Value>({ skip }: Options, path: string, look: () => Value): Val
   }
 }
 
-/** What is wrong with a place, where that is not a fault of the program. @throws what it does not explain */
+/**
+ * Explains an error of a place, unless it is a fault of the program. @throws errors that it does not
+ * explain
+ */
 export function explainPlace(error: unknown): string {
   if (error instanceof SealiftError) return error.message;
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') {

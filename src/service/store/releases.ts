@@ -12,19 +12,19 @@ import {
 } from './entry.ts';
 import { explainPlace, listCandidates, type Candidate } from './places.ts';
 
-/** The releases that are served: each matches its version exactly. */
+/** Releases that are served: a request matches a version exactly. */
 export type Releases = {
   readonly list: () => Promise<readonly Release[]>;
-  /** @param named by `shortDigest`: which of those that have the version, if it is there */
+  /** @param named ISO of that version, by `shortDigest`, if it is in the store */
   readonly find: (
     version: string,
     architecture: string,
     named?: string,
   ) => Promise<Release | undefined>;
   readonly isEmpty: () => Promise<boolean>;
-  /** Whether an ISO is still being opened, or an address could not be read yet: it may be of any release. */
+  /** True if an ISO is still being opened, or an address could not be read yet: it may be of any release. */
   readonly isPartial: () => boolean;
-  /** Whether one of them could be read, as far as is known. */
+  /** True if one of them could be read, as far as is known. */
   readonly isReady: () => Promise<boolean>;
   readonly close: () => Promise<void>;
 };
@@ -32,20 +32,20 @@ export type Releases = {
 type Options = {
   readonly host: SourceHost;
   readonly cache: PartCache;
-  /** Told once of each ISO that cannot be served. */
+  /** Called once for each ISO that cannot be served. */
   readonly warn: (message: string) => void;
-  /** Milliseconds until a place that could not be read is tried again. */
+  /** Milliseconds until an unreadable place is tried again. */
   readonly retryAfter?: number;
-  /** Milliseconds after the last read of an ISO that was replaced. */
+  /** Milliseconds after the last read of a replaced ISO until it is closed. */
   readonly closeAfter?: number;
 };
 
 const RETRY_AFTER = 10_000;
 
 /**
- * The ISOs in folders, and at addresses. Folders are looked at again when a release is asked for: what is new is
- * served without a restart. An ISO that was replaced stays open for the downloads of it that go on.
- * What could not be opened or read is opened again, some seconds later.
+ * Opens the ISOs in folders and at addresses. Folders are listed again when a release is requested, so
+ * that new ISOs are served without a restart. A replaced ISO stays open for its downloads. An ISO that
+ * could not be opened or read is tried again some seconds later.
  */
 export function openReleases(places: readonly string[], options: Options): Releases {
   const { host, retryAfter = RETRY_AFTER } = options;
@@ -76,7 +76,7 @@ export function openReleases(places: readonly string[], options: Options): Relea
     });
   const settle = async (): Promise<readonly Entry[]> => {
     const found = await look();
-    // Those that are read again have their old one meanwhile.
+    // Entries that are opened again keep their earlier release meanwhile.
     await Promise.all(found.filter(({ release }) => !release).map(({ settled }) => settled));
     return found;
   };
@@ -92,7 +92,7 @@ export function openReleases(places: readonly string[], options: Options): Relea
       const isNamed = (each: Release): boolean => shortDigest(each) === named;
       const isAsked = (each: Release): boolean =>
         each.version === version && each.architecture === architecture;
-      // Whoever names the ISO needs no look at all the others.
+      // A request that names the ISO does not need the others.
       for (const { release, isCurrent } of entries.values()) {
         if (release && isAsked(release) && isNamed(release) && isCurrent()) return release;
       }
@@ -110,7 +110,7 @@ export function openReleases(places: readonly string[], options: Options): Relea
   };
 }
 
-/** What cannot be looked at has nothing; each new reason is told. */
+/** Creates a lister; an unreadable place is empty, and each new reason is reported. */
 function createLister(options: Options): (place: string) => Promise<readonly Candidate[]> {
   const told = new Map<string, ReadonlySet<string>>();
   return async (place) => {
@@ -128,7 +128,7 @@ function createLister(options: Options): (place: string) => Promise<readonly Can
   };
 }
 
-/** Tells once of each two ISOs that say the same of themselves. */
+/** Creates a warning, given once, about two ISOs that claim the same release. */
 function createTwinWarning(warn: Options['warn']): (releases: readonly Release[]) => void {
   const told = new Set<string>();
   return (releases) => {

@@ -130,7 +130,7 @@ describe.skipIf(!hasTools)('an ISO that is elsewhere', () => {
     expect(stored).toBeLessThanOrEqual(limit);
   });
 
-  it('that has other bytes than its index says is refused', async () => {
+  it('an ISO whose bytes differ from its index is refused', async () => {
     const bytes = await readFile(iso('monday'));
     const layer = noiseImage(['shared'], LAYER);
     const [blob = Buffer.alloc(0)] = [...layer.blobs.values()].filter(

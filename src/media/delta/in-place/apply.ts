@@ -23,21 +23,21 @@ import type { NewIso, Step } from './plan.ts';
 import { runSteps } from './run.ts';
 
 export type InPlaceReport = {
-  /** Of the whole ISO; absent on a device, which is larger. */
+  /** Digest of the whole ISO; absent on a device, which is larger. */
   readonly digest?: Digest;
-  /** Bytes of the new ISO. */
+  /** Size of the new ISO in bytes. */
   readonly size: number;
-  /** Bytes that the delta has. */
+  /** Bytes carried by the delta. */
   readonly carried: number;
   /** Bytes that were written to the ISO. */
   readonly written: number;
-  /** Bytes that were saved aside before that. */
+  /** Bytes saved aside before they were overwritten. */
   readonly saved: number;
 };
 
 /**
- * Makes the new ISO of the old one at its place. Killed at any moment, the same call continues; in between
- * the ISO does not boot, and its first bytes say why. Where the new ISO is there already, it is verified.
+ * Turns the old ISO into the new one in place. If it is killed, the same call continues; meanwhile the ISO
+ * does not boot, and its first bytes say why. If the ISO already is the new one, it is verified.
  *
  * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.no-index`, `delta.half-applied`,
  * `delta.damaged`; DiskError
@@ -84,10 +84,13 @@ async function applyLocked(
 
 const openAside = (path: string): Promise<FileHandle> => explaining(path, () => openOwnFile(path));
 
-/** Of the journal, and of what a file system takes besides. */
+/** Room for the journal and for file system overhead. */
 const MARGIN = 1 << 20;
 
-/** Before the first byte is overwritten: behind it, the medium does not boot until the last one. */
+/**
+ * Checks the free space before the first byte is overwritten: from then until the last write, the medium
+ * does not boot.
+ */
 async function requireRoom(
   { now, old, steps }: Begun,
   { aside, isFile }: { readonly aside: string; readonly isFile: boolean },
@@ -122,7 +125,7 @@ async function finish(
   return { ...(digest && { digest }), ...summarize(steps, now) };
 }
 
-/** The last check: the new ISO is there, and zeros are between its files. */
+/** Verifies the result: the extents of the new ISO, and zeros between its files. */
 function requireNew(path: string, { extents }: NewIso, options: InPlaceOptions): Promise<void> {
   const all = extents.map(toIndexExtent);
   return requireVerified(path, [...all, ...findGaps(all)], options);
@@ -155,7 +158,7 @@ async function change(
   }
 }
 
-/** A file gets this size; a device must have it. */
+/** Gives a file this size; a device must already have it. */
 async function resize(
   path: string,
   { iso, size }: { readonly iso: FileHandle; readonly size: number },

@@ -64,7 +64,7 @@ export async function requireVerified(
   );
 }
 
-/** Whether these bytes are there. */
+/** True if these bytes are already on the ISO. */
 const hasExtent = (path: string, extent: DeltaExtent, signal: AbortSignal): Promise<boolean> =>
   useImage(path, async (image) => {
     const options = { signal, onProgress: () => undefined };
@@ -72,7 +72,7 @@ const hasExtent = (path: string, extent: DeltaExtent, signal: AbortSignal): Prom
   });
 
 /**
- * The carried bytes that steps read are in the delta, and in what its patches made.
+ * Verifies the carried bytes that steps read, in the delta and in the output of its patches.
  *
  * @throws IntegrityError `delta.damaged`; ConfigError `iso.unreadable`
  */
@@ -102,17 +102,18 @@ export async function requireCarried(
 }
 
 /**
- * What changing an ISO in place has achieved.
+ * Progress of changing an ISO in place.
  *
- *     {"delta":"sha256:...","now":{...},"old":{...},"run":"..."}    what is applied, what the ISO becomes, what it was
- *     <n>                                               the first n steps are on the disk
+ * {"delta":"sha256:...","now":{...},"old":{...},"run":"..."}    the delta, the new ISO, the old ISO
+ * <n>                                               the first n steps are on the disk
  *
- * Both ISOs stand in it because the index that names their extents is overwritten soon. A torn last line is ignored.
+ * The first line describes both ISOs because the index that names their extents is overwritten early. A
+ * torn last line is ignored.
  */
 export type StepJournal = {
-  /** Names the delta, and with it both ISOs. */
+  /** Digest of the delta, which identifies both ISOs. */
   readonly delta: string;
-  /** Stands on the medium, too: two media may be half-way by one delta. */
+  /** Identifier also written to the medium: one delta may be half applied to two media. */
   readonly run: string;
   readonly old: OldIso;
   readonly now: NewIso;
@@ -120,7 +121,7 @@ export type StepJournal = {
   readonly done: number;
 };
 
-/** Undefined where there is none. */
+/** @returns the journal, or undefined if there is no journal */
 async function readStepJournal(path: string): Promise<StepJournal | undefined> {
   const text = (await readOwnFile(path))?.toString('utf8');
   const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
@@ -155,7 +156,7 @@ export async function startStepJournal(
 }
 
 export type InPlaceOptions = {
-  /** What the journal and what is saved aside are called, less their endings. */
+  /** Path of the journal and of the saved bytes, without extensions. */
   readonly aside: string;
   /** Path of the lock. */
   readonly lock: string;
@@ -165,18 +166,21 @@ export type InPlaceOptions = {
 
 export type Begun = StepJournal & {
   readonly steps: readonly Step[];
-  /** What the ISO begins with meanwhile. */
+  /** First bytes of the ISO meanwhile. */
   readonly marker: Uint8Array;
 };
 
 type Given = InPlaceOptions & { readonly deltaPath: string; readonly iso: FileHandle };
 
-/** The System Area and what tells where the directories and boot images are (ECMA-119 6.2.1, 8.2, 8.4). */
+/**
+ * The System Area and the descriptors that locate the directories and boot images (ECMA-119 6.2.1, 8.2,
+ * 8.4).
+ */
 const BOOT = { offset: 0, size: 18 * SECTOR_SIZE };
 
 /**
- * What an earlier run left, or a new plan, for which every byte that it needs was verified; or the new ISO, where it is
- * there already.
+ * Continues an earlier run, or makes a new plan and verifies every byte that it needs; or finds that the
+ * ISO is already the new one.
  */
 export async function begin(
   path: string,
@@ -197,7 +201,10 @@ export async function begin(
   return plan({ delta: name, run, done: 0, ...(await prepare(path, medium, given)) });
 }
 
-/** Whether it is the new ISO, with its values where they are not those of the old one. It may be damaged all the same. */
+/**
+ * True if the ISO is the new one, including the areas whose values differ from the old ISO. It may still
+ * be damaged.
+ */
 function isMade({ index, extents }: Medium, head: DeltaHead): boolean {
   const digests = new Map(extents.map(({ offset, digest }) => [offset, digest]));
   const values = head.mutable ?? [];
@@ -213,7 +220,7 @@ function plan(journal: StepJournal): Begun {
   return { ...journal, steps, marker: formatMarker(journal) };
 }
 
-/** What an earlier run of this delta left of this ISO. */
+/** Finds the progress of an earlier run of this delta on this ISO. */
 async function findBegun(
   path: string,
   given: Given & { readonly name: string; readonly index: DeltaExtent },
@@ -232,8 +239,8 @@ async function findBegun(
 }
 
 /**
- * Whether all is there but what boots, or some of that: the marker is gone then, and the index of the new ISO
- * tells it from another medium and from the old ISO.
+ * True if everything but (some of) the boot structures is written. The marker is gone then; the index of
+ * the new ISO distinguishes it from another medium and from the old ISO.
  */
 const isReady = async (
   path: string,
@@ -244,13 +251,13 @@ const isReady = async (
 
 const MARKER = 'sealift: not whole yet, apply the delta ';
 
-/** What an ISO begins with that is half-way; a sector at most. */
+/** Formats the first bytes of a half-changed ISO; one sector at most. */
 const formatMarker = ({ delta, run }: Marked): Buffer =>
   Buffer.from(`${MARKER}${delta} again (run ${run})\n`);
 
 type Marked = Pick<StepJournal, 'delta' | 'run'>;
 
-/** The delta that is half applied, if one is. */
+/** @returns the delta that is half applied, or undefined */
 async function readMarker(iso: FileHandle): Promise<Marked | undefined> {
   const start = Buffer.alloc(SECTOR_SIZE);
   await iso.read(start, 0, start.length, 0);
@@ -269,7 +276,7 @@ const halfApplied = (
     hint: 'apply the delta that was begun, with the journal that was made',
   });
 
-/** Reads both ISOs, verifies every byte that is needed, and makes what is made by patches. */
+/** Reads both ISOs, verifies every byte that is needed, and applies the patches. */
 async function prepare(
   path: string,
   medium: Medium,

@@ -3,48 +3,54 @@ import type { ByteRange } from '../../../base/random-access.ts';
 import { SECTOR_SIZE } from '../../../iso/extent.ts';
 import type { DeltaExtent } from '../file.ts';
 
-/** Where bytes come from: a place in the old ISO, in the delta, in what its patches made, or nowhere. Offsets are bytes. */
+/**
+ * Source of bytes: a place in the old ISO, in the delta, in the output of its patches, or zeros. Offsets
+ * are bytes.
+ */
 export type Origin =
   | { readonly kind: 'old'; readonly offset: number }
   | { readonly kind: 'delta' | 'patched'; readonly offset: number }
   | { readonly kind: 'zeros' };
 
-/** A run of bytes of the new ISO that is not there yet. */
+/** A run of bytes of the new ISO that must still be written. */
 export type Move = ByteRange & { readonly from: Origin };
 
 /**
- * What is done to make the new ISO of the old one, in this order. Each step may be done again as long as no
- * later one has overwritten what it reads; who does them sees to that by `isClobbered`.
+ * A step from the old ISO to the new one, in this order. A step may be repeated as long as no later step
+ * has overwritten what it reads; the caller ensures that with `isClobbered`.
  */
 export type Step =
   /** Copies bytes of the old ISO aside before they are overwritten. */
   | { readonly kind: 'save'; readonly offset: number; readonly size: number; readonly slot: number }
   | (ByteRange & { readonly kind: 'write'; readonly from: Origin | Slot })
-  /** Says in its first sector that it is not whole. */
+  /** Marks the first sector as incomplete. */
   | (ByteRange & { readonly kind: 'close' })
-  /** All is there but what boots. */
+  /** Everything but the boot structures is written. */
   | { readonly kind: 'ready' };
 
 type Slot = { readonly kind: 'slot'; readonly offset: number };
 
-/** Bytes that are moved at once; what is saved takes as much room, whatever its size. */
+/** Bytes moved in one step; a saved run takes this much room, regardless of its size. */
 export const LARGEST_MOVE = 4 * 1024 * 1024;
 
-/** What a disk writes whole or not at all. The first one of a medium is written last: with it, the medium boots. */
+/**
+ * Unit that a disk writes entirely or not at all. The first block of a medium is written last, because it
+ * makes the medium bootable.
+ */
 const BLOCK_SIZE = 512;
 
-/** Room aside is used in turn, so that few of the saved bytes must be on the disk at once. */
+/** Slots aside are reused in turn, so that few saved bytes must be synced at once. */
 const SLOTS = 8;
 
 type Task = Move & { blockers: number; slot?: number; isDone: boolean };
 
 /**
- * Orders moves so that no source is overwritten before it is copied. Where sources and targets form a circle,
- * and where a run overlaps its own target, bytes are saved aside first. What boots is written last, and is
- * not there meanwhile.
+ * Orders moves so that no source is overwritten before it is copied. If sources and targets form a circle,
+ * or if a run overlaps its own target, bytes are saved aside first. The boot structures are written last
+ * and are absent meanwhile.
  *
- * @param moves without overlaps of their targets
- * @param boot from 0 on: what makes a medium boot
+ * @param moves with targets that do not overlap
+ * @param boot from 0 on: the bytes that make a medium bootable
  */
 export function planSteps(moves: readonly Move[], boot: ByteRange): readonly Step[] {
   const tasks = moves.flatMap(cut);
@@ -65,7 +71,7 @@ export function planSteps(moves: readonly Move[], boot: ByteRange): readonly Ste
   );
 }
 
-/** What is behind the first block, then that block. */
+/** Splits a step into the bytes after the first block, and that block. */
 function splitFirstBlock(step: Step): readonly Step[] {
   if (step.kind !== 'write' || step.offset > 0 || step.size <= BLOCK_SIZE) return [step];
   const { from } = step;
@@ -91,7 +97,7 @@ const isReader = (task: Task): task is Reader => task.from.kind === 'old';
 
 type Plan = {
   readonly steps: Step[];
-  /** Tasks that read these bytes of the old ISO and have not been done or saved. */
+  /** Finds tasks that read these bytes of the old ISO and are neither done nor saved. */
   readonly findReaders: (range: ByteRange) => readonly Task[];
   readonly save: (task: Task) => void;
   readonly write: (task: Task) => void;
@@ -152,7 +158,7 @@ function createReaderLookup(tasks: readonly Task[]): Plan['findReaders'] {
   };
 }
 
-/** Tasks that wait until others have read what they overwrite. */
+/** Creates a queue of tasks that wait until others have read the bytes that they overwrite. */
 function createQueue(): {
   readonly add: (task: Task, readers: readonly Task[]) => void;
   readonly release: (reader: Task) => void;
@@ -187,7 +193,7 @@ function createQueue(): {
   };
 }
 
-/** The first that begins behind an offset. */
+/** Index of the first reader that begins after an offset. */
 function findFirst(readers: readonly Reader[], offset: number): number {
   let [low, high] = [0, readers.length];
   while (low < high) {
@@ -218,21 +224,21 @@ export const overlaps = (a: ByteRange, b: ByteRange): boolean =>
 export type OldIso = {
   /** Bytes. */
   readonly size: number;
-  /** All but zeros, by offset. */
+  /** Extents by offset; the rest is zeros. */
   readonly extents: readonly DeltaExtent[];
 };
 
-/** What it becomes. */
+/** ISO that results from the delta. */
 export type NewIso = OldIso & {
-  /** What the old one has not, and where that is. */
+  /** Extents that the old ISO lacks, with their places. */
   readonly carried: readonly (ByteRange & {
     readonly digest: Digest;
-    /** What of it is made by patches is made before anything else. */
+    /** Patched extents are made before any step runs. */
     readonly in: 'delta' | 'patched';
   })[];
 };
 
-/** Where every byte of the new ISO comes from, by offset and without a gap. */
+/** Lists the source of every byte of the new ISO, by offset and without gaps. */
 export function listMoves(old: OldIso, now: NewIso): readonly Move[] {
   const places = new Map(old.extents.map(({ digest, offset }) => [digest, offset] as const));
   const atPlace = new Map(old.extents.map(({ digest, offset }) => [offset, digest] as const));
@@ -255,7 +261,7 @@ export function listMoves(old: OldIso, now: NewIso): readonly Move[] {
   return moves;
 }
 
-/** Without what is there already: bytes that stay, and zeros between the files of both. */
+/** Leaves out bytes that are already in place, and zeros between the files of both ISOs. */
 export function leaveOut(moves: readonly Move[], old: OldIso, boot: ByteRange): readonly Move[] {
   return moves.flatMap((move) => {
     const { from, offset, size } = move;
@@ -264,7 +270,7 @@ export function leaveOut(moves: readonly Move[], old: OldIso, boot: ByteRange): 
   });
 }
 
-/** What of a run is not known to be zeros on the old ISO. */
+/** Lists the parts of a run that are not known to be zeros on the old ISO. */
 function listUsed({ offset, size }: ByteRange, old: OldIso): readonly Move[] {
   const end = offset + size;
   const used: Move[] = [];
@@ -282,7 +288,7 @@ function listUsed({ offset, size }: ByteRange, old: OldIso): readonly Move[] {
   return used;
 }
 
-/** The first that ends behind an offset. */
+/** Index of the first extent that ends after an offset. */
 function findBehind(extents: readonly DeltaExtent[], offset: number): number {
   let [low, high] = [0, extents.length];
   while (low < high) {

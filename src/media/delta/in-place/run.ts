@@ -7,21 +7,21 @@ import type { ByteRange } from '../../../base/random-access.ts';
 import { overlaps, type Step } from './plan.ts';
 
 export type StepFiles = {
-  /** Of the ISO. */
+  /** Path of the ISO. */
   readonly path: string;
   readonly iso: FileHandle;
   readonly delta: FileHandle;
-  /** What was made by patches. */
+  /** Output of the patches. */
   readonly patched: FileHandle;
-  /** What is saved aside. */
+  /** Bytes that were saved aside. */
   readonly aside: FileHandle;
 };
 
 export type RunOptions = {
   readonly steps: readonly Step[];
-  /** Those that are on the disk. */
+  /** Number of steps that are on the disk. */
   readonly done: number;
-  /** The first bytes of an ISO that is half-way. */
+  /** First bytes of a half-changed ISO. */
   readonly marker: Uint8Array;
   readonly note: (done: number) => Promise<void>;
   readonly signal: AbortSignal;
@@ -30,14 +30,15 @@ export type RunOptions = {
 
 type Place = ByteRange & { readonly file: FileHandle };
 
-/** Steps and bytes after which what is written goes to the disk in any case. */
+/** Number of steps after which written bytes are synced in any case. */
 const MOST_STEPS = 512;
 const MOST_BYTES = 256 * 1024 * 1024;
 
 /**
- * Does steps in their order. What a step reads is not overwritten before the step is on the disk and in the
- * journal: after a kill or a loss of power, the steps behind the last one noted are done again. The first step
- * that takes away what boots, and all before the last one, are on the disk before the next is begun.
+ * Runs steps in order. The bytes that a step reads are not overwritten before the step is on the disk and
+ * in the journal: after a kill or a loss of power, the steps after the last recorded one run again. The
+ * first step that makes the ISO unbootable, and all steps before the last one, are on the disk before the
+ * next step begins.
  *
  * @throws DiskError of writing; the signal's reason
  */
@@ -64,12 +65,12 @@ export async function runSteps(files: StepFiles, options: RunOptions): Promise<v
   await log.flush(steps.length);
 }
 
-/** What was done and is not noted yet. */
+/** Creates a log of steps that are done but not yet recorded. */
 function createLog(
   { path, iso, aside }: StepFiles,
   { note }: RunOptions,
 ): {
-  /** Whether a write there would overwrite what a step read that may have to be done again. */
+  /** True if a write there would overwrite bytes that a step may have to read again. */
   readonly needsFlush: (target: Place) => boolean;
   readonly flush: (done: number) => Promise<void>;
   readonly add: (source: Place | undefined, size: number) => void;

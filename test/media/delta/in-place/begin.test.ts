@@ -6,7 +6,7 @@ import { digestOf } from '../../../../src/base/digest.ts';
 import { writeWhole } from '../../../../src/base/disk/files.ts';
 import { requireCarried } from '../../../../src/media/delta/in-place/begin.ts';
 
-test('what an apply that goes on still reads of the delta and its patches is verified again', async () => {
+test('a continued apply verifies again the bytes of the delta and its patches that it still reads', async () => {
   const home = await mkdtemp(join(tmpdir(), 'sealift-verify-'));
   const [delta, patched] = [join(home, 'delta'), join(home, 'patched')];
   const signal = new AbortController().signal;
