@@ -8,11 +8,4 @@ export type { MappedStage } from './map-stage.ts';
 
 // Stages and their results.
 export { createStageStore, fingerprintOf } from './stage.ts';
-export type {
-  Sealed,
-  Stage,
-  StageContext,
-  StageEntry,
-  StageStore,
-  StageValue,
-} from './stage.ts';
+export type { Sealed, Stage, StageContext, StageEntry, StageStore, StageValue } from './stage.ts';
