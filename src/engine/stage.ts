@@ -54,7 +54,7 @@ export type Stage<Inputs extends Plain<Inputs>, Output, Tools> = Step<Inputs, Ou
 /** An object whose members are all plain values. */
 export type Plain<Inputs> = { readonly [K in keyof Inputs]: StageValue };
 
-/** A stage whose inputs were checked where it was defined. */
+/** A stage whose inputs were checked at its definition. */
 export type Step<Inputs, Output, Tools> = {
   /** Verb and noun; the name of its file. */
   readonly name: string;

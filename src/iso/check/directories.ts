@@ -53,7 +53,7 @@ type Walk = TreeToCheck & {
   readonly iso: IsoImage;
   readonly found: FoundTree;
   readonly waiting: WaitingDirectory[];
-  /** Bytes before the system use entries of each record; undefined when there are none. */
+  /** Bytes before the system use entries of each record; undefined without such entries. */
   skip: number | undefined;
 };
 

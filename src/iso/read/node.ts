@@ -73,7 +73,7 @@ export function createNode(
   return Object.assign(node, { kind: 'file' as const, extents, size });
 }
 
-/** Creates the entry as one object that is extended in place, without copies: an image has half a million. */
+/** Creates an entry. Callers extend it in place without copying it: an image has half a million. */
 const createEntry = (
   records: readonly [DirectoryRecord, ...DirectoryRecord[]],
   { name, uid = 0, gid = 0, times }: Partial<PosixAttributes>,
