@@ -16,14 +16,14 @@ import {
 export type StageReason = 'never-reused' | 'first-run' | 'inputs-changed' | 'result-unusable';
 
 /**
- * What a run tells whoever draws it. Events are facts in the order they happened; `--log-format
- * json` prints each as one line. No event carries a secret.
+ * The events of a run, in the order they happened. `--log-format json` prints each as one line. No
+ * event carries a secret.
  */
 export type BuildEvent =
   | { readonly type: 'stage-started'; readonly stage: string; readonly reason?: StageReason }
   /** The stage's inputs did not change: its last result is used. */
   | { readonly type: 'stage-reused'; readonly stage: string }
-  /** Bytes so far; `total` where it is known; `note` says what is being worked on. */
+  /** Bytes so far; `total` if it is known; `note` names the current item. */
   | {
       readonly type: 'stage-progress';
       readonly stage: string;
@@ -39,7 +39,7 @@ export type BuildEvent =
 
 export type EventListener = (event: BuildEvent) => void;
 
-/** Values, or promises of other stages' results: what a stage waits for is what it is made from. */
+/** Inputs as values or as promises of other stages' results, which the stage then waits for. */
 type Pending<I> = { readonly [K in keyof I]: I[K] | Promise<I[K]> };
 
 export type StageTime = {
@@ -48,9 +48,9 @@ export type StageTime = {
   readonly reused: boolean;
 };
 
-/** Runs stages as soon as what they wait for is there. Knows none of them. */
+/** Runs stages as soon as their inputs are ready. It knows no particular stage. */
 export type Engine<Tools> = {
-  /** @param after awaited before the stage starts; what it gives does not make the result stale */
+  /** @param after awaited before the stage starts; its value is not part of the fingerprint */
   run: <I extends Plain<I>, O>(
     stage: Stage<I, O, Tools>,
     inputs: Pending<I>,
@@ -61,10 +61,10 @@ export type Engine<Tools> = {
 };
 
 export type EngineOptions<Tools> = {
-  /** What every stage works with; never a part of a fingerprint. */
+  /** Tools shared by all stages; never part of a fingerprint. */
   readonly tools: Tools;
   readonly store: StageStore;
-  /** Digest of the program: another program makes other results, but for those that are drawn. */
+  /** Digest of the program. Results of another program are not reused, except random ones. */
   readonly program: Digest;
   /** 32 random bytes of this work directory. */
   readonly sealKey: Uint8Array;
@@ -84,7 +84,7 @@ export function createEngine<Tools>(options: EngineOptions<Tools>): Engine<Tools
     times: () => times,
     run(stage, inputs, after) {
       const result = runStage(stage, { inputs, after }, run).catch((error: unknown) => {
-        // What fails because something else failed first is not reported.
+        // A failure that only follows from an earlier one is not reported.
         if (!signal.aborted) {
           const message = error instanceof Error ? error.message : String(error);
           options.emit({ type: 'stage-failed', stage: stage.name, message });
@@ -133,7 +133,7 @@ async function perform<I extends object, O, Tools>(
   return result;
 }
 
-/** @returns what was made, or what another build of this work directory drew at the same time */
+/** @returns the new result, or a random one that another build of this work directory stored first */
 async function keep<I extends object, O, Tools>(
   stage: Step<I, O, Tools>,
   { inputs, made }: { readonly inputs: I; readonly made: O },
@@ -146,7 +146,7 @@ async function keep<I extends object, O, Tools>(
   return made;
 }
 
-/** The result of an earlier run, where the stage says that it may stand for a new one; else why not. */
+/** The earlier result if the stage allows its reuse, otherwise the reason to run. */
 async function findKnown<I extends object, O, Tools>(
   stage: Step<I, O, Tools>,
   inputs: I,

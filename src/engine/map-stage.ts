@@ -7,33 +7,33 @@ import { formatReadableJson, type Json } from '../base/text/json.ts';
 import type { EventListener } from './engine.ts';
 import { fingerprintOf, type Plain, parseEntry } from './stage.ts';
 
-/** A stage that is run for each item of a list. Like every stage it is a value at the top of a module. */
+/** A stage that runs once for each item of a list. Like every stage, it is a value at the top of a module. */
 export type MappedStage<Inputs extends Plain<Inputs>, Output, Tools, Item> = {
   /** Verb and noun. */
   readonly name: string;
-  /** What items are called where they are counted: `sites`. */
+  /** Plural noun for the progress note: `sites`. */
   readonly items: string;
-  /** What an item is made from. Called when its turn comes: there may be ten thousand. */
+  /** Returns the inputs of an item. Called when the item's turn comes: there may be ten thousand. */
   readonly bind: (item: Item, tools: Tools) => Inputs | Promise<Inputs>;
   readonly run: (inputs: Inputs, tools: Tools, signal: AbortSignal) => Promise<Output>;
-  /** What becomes of an item that fails. Throws again what concerns all items. */
+  /** Returns the output for an item that failed. Rethrows errors that concern all items. */
   readonly recover: (name: string, error: unknown) => Output;
   /**
-   * What stands for the output of an earlier run, of the same inputs and the same program, where all that it
-   * names is still there. Absent: it runs each time.
+   * Returns the output to reuse from an earlier run with the same inputs and program, if everything it names
+   * still exists. Absent: the stage always runs.
    */
   readonly reuse?: (earlier: Output, inputs: Inputs, tools: Tools) => Output | undefined;
 };
 
 type Named = {
   readonly name: string;
-  /** Path of its record: for a stage with `reuse`. */
+  /** Path of the item's record, for a stage with `reuse`. */
   readonly record?: string;
 };
 
 export type MapOptions<Tools> = {
   readonly tools: Tools;
-  /** So many items at the same time. */
+  /** Number of items that run at the same time. */
   readonly atOnce: number;
   /** The digest of the program: for a stage with `reuse`. */
   readonly program?: Digest;
@@ -44,9 +44,9 @@ export type MapOptions<Tools> = {
 };
 
 /**
- * Runs a stage for every item, in their order, and emits the events of one stage. The first failure that
- * the stage does not recover from, or an abort, lets nothing more begin; it is thrown when what had begun
- * is over.
+ * Runs a stage for every item, in their order, and emits the events of one stage. After an abort, or
+ * the first failure that the stage does not recover from, no further item begins; the error is thrown when
+ * the running items have ended.
  *
  * @returns the outputs by the names of the items, in their order
  */
@@ -110,7 +110,7 @@ function readRecord(path: string, fingerprint: Digest): { readonly result: Json 
   return record?.fingerprint === fingerprint ? record : undefined;
 }
 
-/** Not synced, for what it names is checked before it is used. */
+/** Not synced: everything the record names is checked before reuse. */
 async function writeRecord(path: string, text: string): Promise<void> {
   const aside = await nameAside(path);
   try {
@@ -122,10 +122,10 @@ async function writeRecord(path: string, text: string): Promise<void> {
   }
 }
 
-/** Events need not come oftener than they are drawn. */
+/** Shortest time between two progress events. */
 const INTERVAL_MS = 100;
 
-/** Emits how many of the items are done. */
+/** Counts finished items and emits progress events. */
 function createCounter(
   { name: stage, items }: { readonly name: string; readonly items: string },
   total: number,
@@ -157,8 +157,8 @@ type Course = {
 };
 
 /**
- * Seconds. The first item takes as long as all that run at the same time, so time counts from its end; and
- * nothing is said before as much time again has passed.
+ * Estimated seconds left, or 0 if it is too early to say. The first items run in parallel, so the rate is
+ * measured from the end of the first one, and only after as much time again has passed.
  */
 function estimateLeft({ started, first, time, done, total }: Course): number {
   const passed = time - first;

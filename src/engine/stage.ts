@@ -8,7 +8,7 @@ import { readOwnFile, writeNewFile } from '../base/disk/open-file.ts';
 import { isErrno } from '../base/errors.ts';
 import { formatCanonicalJson, type Json, formatReadableJson } from '../base/text/json.ts';
 
-/** What a running stage may tell, and what tells it to stop. */
+/** Channel between a running stage and the engine: progress, warnings and cancellation. */
 export type StageContext = {
   /** Aborted when the run is interrupted or another stage failed. */
   readonly signal: AbortSignal;
@@ -16,10 +16,10 @@ export type StageContext = {
   readonly warn: (message: string) => void;
 };
 
-/** A secret: fingerprints show a keyed digest of it, and nothing else ever shows it. */
+/** A secret. Fingerprints contain only a keyed digest of it. */
 export type Sealed = { reveal: () => string };
 
-/** What a stage can be made from: plain values all the way down. A function could read anything. */
+/** Value that an input may have: plain at every depth. Functions are excluded because they could read anything. */
 export type StageValue =
   | null
   | undefined
@@ -31,36 +31,35 @@ export type StageValue =
   | readonly StageValue[]
   | { readonly [key: string]: StageValue };
 
-/** Whether an earlier result may stand for a new one. */
+/** Conditions under which an earlier result is reused. */
 export type Reuse<Output> =
   | {
       /** While the inputs and this program are the same. */
       readonly kind: 'same-program';
-      /** Whether what the result names is still there. */
+      /** True if everything the result names still exists. */
       readonly isUsable: (result: Output) => Promise<boolean> | boolean;
     }
   /**
-   * For what is drawn at random: while the inputs are the same, whatever the program. Results for other
-   * inputs stay beside it, so that going back to earlier inputs gives the earlier result.
+   * Random results: reused while the inputs are the same, even by another program. Results for other
+   * inputs are stored too, so that going back to earlier inputs gives the earlier result.
    */
   | { readonly kind: 'drawn' };
 
 /**
- * A step of a build. Stages are values at the top of a module: they cannot see the request that they work
- * for, so all that they read is in `inputs`, which their fingerprint covers, or in `tools`, which are the
- * same for every stage of a run.
+ * A step of a build. Stages are values at the top of a module and cannot see the request. Everything they read
+ * is in `inputs`, which the fingerprint covers, or in `tools`, which are the same for every stage of a run.
  */
 export type Stage<Inputs extends Plain<Inputs>, Output, Tools> = Step<Inputs, Output, Tools>;
 
 /** An object whose members are all plain values. */
 export type Plain<Inputs> = { readonly [K in keyof Inputs]: StageValue };
 
-/** A stage whose inputs were checked where it was defined. */
+/** A stage whose inputs were checked at its definition. */
 export type Step<Inputs, Output, Tools> = {
   /** Verb and noun; the name of its file. */
   readonly name: string;
   readonly run: (inputs: Inputs, tools: Tools, context: StageContext) => Promise<Output>;
-  /** Absent: it runs each time. */
+  /** Absent: the stage always runs. */
   readonly reuse?: Reuse<Output>;
 };
 
@@ -69,15 +68,16 @@ export type FingerprintOptions = {
   readonly inputs: object;
   /** Digest of the program; absent for what outlives it. */
   readonly program?: Digest;
-  /** Without it, nobody can tell a secret from its fingerprint by trying. Absent where none is sealed. */
+  /** Key of the secrets' digests, so that a secret cannot be guessed from its fingerprint. Absent if no input is
+   * sealed. */
   readonly sealKey?: Uint8Array;
 };
 
 /**
- * A digest of everything that a stage's result depends on. Of a file count its size and digest, not where
- * it is; of a secret, a keyed digest; of bytes, their digest.
+ * A digest of everything that a stage's result depends on. A file counts by its size and digest, not by
+ * its path; a secret by a keyed digest; bytes by their digest.
  *
- * @throws TypeError for what is not a plain value
+ * @throws TypeError if an input is not a plain value
  */
 export function fingerprintOf({ stage, inputs, program, sealKey }: FingerprintOptions): Digest {
   const value = describe(inputs as StageValue, sealKey);
@@ -118,24 +118,24 @@ function describeObject(
 const isSealed = (value: object): value is Sealed =>
   'reveal' in value && typeof value.reveal === 'function';
 
-/** A stage, and what it was made from. */
+/** Name of a stage and the fingerprint of its inputs. */
 export type StageEntry = { readonly stage: string; readonly fingerprint: Digest };
 
 type Known = { readonly result: Json };
 
 /**
- * What stages made before.
+ * Results of earlier runs.
  *
- * Of an ordinary stage the last result is stored, one file a stage. It is removed before its stage starts
- * and written after it ended, so a build killed in between finds no entry and runs the stage again. There
- * is not a state that says "half done".
+ * Each ordinary stage has one file with its last result. The file is removed before the stage starts and
+ * written after it ends, so a build killed in between finds no entry and runs the stage again. No state
+ * means "half done".
  *
- * What was drawn at random is stored permanently, one file for each fingerprint (0600): it cannot be made again.
+ * Random results are stored permanently, one file (0600) for each fingerprint: they cannot be made again.
  */
 export type StageStore = {
-  /** The last result, when it was made from inputs with this fingerprint. */
+  /** The last result, if its fingerprint is this one. */
   read: (entry: StageEntry) => Promise<Known | undefined>;
-  /** Whether there is any result, of whatever inputs. */
+  /** True if a result exists for any inputs. */
   has: (stage: string) => Promise<boolean>;
   remove: (stage: string) => Promise<void>;
   write: (entry: StageEntry, result: Json) => Promise<void>;
@@ -145,7 +145,7 @@ export type StageStore = {
 };
 
 /**
- * @param root path of the work directory, which is another one in each run: paths below it are stored
+ * @param root path of the work directory. It differs from run to run, so paths below it are stored
  * relative to it
  */
 export function createStageStore(directory: string, root: string): StageStore {
@@ -177,7 +177,7 @@ export function createStageStore(directory: string, root: string): StageStore {
       const isFirst = await writeOnce(path, text);
       const stored = isFirst ? { result } : await readEntry(path, entry);
       if (stored) return stored.result;
-      // What is there is damaged: nothing can be made of it.
+      // The stored file is damaged and cannot be used.
       await writeFileAtomic(path, text);
       return result;
     },
@@ -205,7 +205,7 @@ async function writeOnce(path: string, text: string): Promise<boolean> {
   return true;
 }
 
-/** undefined for a file that somebody damaged: the stage just runs again. */
+/** Entry of a store's file, or undefined if the file is damaged: the stage then runs again. */
 export function parseEntry(text: string): { fingerprint: string; result: Json } | undefined {
   let value: unknown;
   try {

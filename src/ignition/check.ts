@@ -14,12 +14,11 @@ import { DOCUMENT, type Field } from './schema.ts';
 type Finding = { readonly path: string; readonly problem: string };
 
 /**
- * What Ignition would refuse in a configuration whose types are right: paths (absolute, simplified,
- * each once, none through a link), modes, sources, compressions, hashes, owners, unit and drop-in
- * names. Values of users are never quoted. All problems at once; an empty list means that Ignition
- * takes the configuration. Paths are in the words of ignition-validate: `$.storage.files.3.path`.
+ * Finds everything that Ignition would refuse in a configuration with correct types: paths (absolute,
+ * simplified, unique, not through a link), modes, sources, compressions, hashes, owners, unit and drop-in
+ * names. Values of users are never quoted. An empty list means that Ignition accepts the configuration. Paths are in the words of ignition-validate: `$.storage.files.3.path`.
  *
- * @param file what the configuration is called
+ * @param file name of the configuration in problems
  */
 export const checkIgnition = (config: IgnitionConfig, file: string): readonly FileProblem[] =>
   [
@@ -32,8 +31,8 @@ export const checkIgnition = (config: IgnitionConfig, file: string): readonly Fi
   ].map((finding) => ({ severity: 'error', code: 'ignition.invalid', file, ...finding }));
 
 /**
- * What Ignition takes, but hardly as it is meant: unknown members, setuid, setgid and sticky bits
- * (decimal modes that look octal), and enabled units without an install section.
+ * Finds what Ignition accepts but was probably not intended: unknown members, setuid, setgid and sticky
+ * bits (decimal modes that look octal), and enabled units without an install section.
  */
 export function findIgnitionWarnings(config: IgnitionConfig, file: string): readonly FileProblem[] {
   const { files = [], directories = [] } = config.storage ?? {};
@@ -80,7 +79,7 @@ function checkNodes(config: IgnitionConfig): Finding[] {
 function checkNode(node: Node & { readonly mode?: number }, links: ReadonlySet<string>): string[] {
   const { path, mode, user, group } = node;
   const problems: string[] = [];
-  // The document may lack what the type promises: nobody has checked for presence yet.
+  // The document may lack a member that the type requires: presence was not checked before.
   if (!(path as string | undefined)) return ['path is missing'];
   if (!path.startsWith('/')) problems.push(`path "${path}" is not absolute`);
   else if (!isSimplified(path)) problems.push(`path "${path}" is not simplified`);

@@ -117,7 +117,7 @@ export function formatIgnition(config: IgnitionConfig): string {
   return formatCanonicalJson(config);
 }
 
-/** A file of root that replaces what stands there, its content carried along as a `data:` URL. */
+/** A file owned by root that replaces any existing file; its content is a `data:` URL. */
 export function textFile(path: string, content: string | Uint8Array, mode: number): File {
   const base64 = Buffer.from(content).toString('base64');
   const source = base64 === '' ? 'data:,' : `data:text/plain;charset=utf-8;base64,${base64}`;
@@ -221,12 +221,12 @@ export function decodeFileContent({ contents }: Pick<File, 'contents'>): Buffer 
 type Entry = Readonly<Record<string, unknown>>;
 
 /**
- * What Ignition makes of a parent and a child configuration (`ignition.config.merge`, and system
+ * Merges a parent and a child configuration as Ignition does (`ignition.config.merge`, and system
  * configs below the user's): the child's values win member by member, lists are joined by their
- * entries' keys, and a path that the child makes a file, directory or link is only that.
+ * entries' keys, and the child decides whether a path is a file, directory or link.
  *
  * The result declares the newer version of the two, since the older is a subset of it. It may be
- * wrong where both parents were right: check it again.
+ * invalid even if both inputs are valid: check it again.
  */
 export function mergeConfigs(parent: IgnitionConfig, child: IgnitionConfig): IgnitionConfig {
   const merged = mergeMembers(parent, child, DOCUMENT) as IgnitionConfig;
@@ -286,7 +286,7 @@ function mergeLists(
   return [...joined, ...child.filter((entry) => !parents.has(keyOf(entry, field.key)))];
 }
 
-/** Partitions have a number or, where it is 0 or absent, a label; everything else has one key. */
+/** Key of a list entry. A partition's key is its number or, if that is 0 or absent, its label. */
 function keyOf(entry: Entry, key: readonly string[]): string {
   const name = key.find((member) => entry[member] !== undefined && entry[member] !== 0);
   return name === undefined ? '' : `${name}=${String(entry[name])}`;

@@ -5,7 +5,7 @@ import { createByteReader, decodeInThread, unzstdFrame } from '../base/decode/th
 import { isErrno, IntegrityError, SealiftError } from '../base/errors.ts';
 import { decodeCpio, encodeCpio, isCpio, type CpioMember } from './cpio.ts';
 
-/** Of all archives of an area together: far above any configuration, far below memory. */
+/** Limits for all archives of an area together: far above any configuration, far below memory. */
 const LIMITS = { bytes: 32 << 20, files: 20_000, archives: 1_000 };
 
 type InitrdBudget = Budget<keyof typeof LIMITS>;
@@ -23,8 +23,8 @@ const createInitrdBudget = (): InitrdBudget =>
 
 /**
  * An archive as an initrd: gzip at its best, padded with NUL to 4 bytes, because the kernel wants
- * whatever follows aligned. RFC 1952's clock is 0 and its system "unknown", so the same members give
- * the same bytes with the same zlib.
+ * the next archive aligned. The gzip header (RFC 1952, 2.3) has time 0 and system "unknown", so the same
+ * members give the same bytes with the same zlib.
  */
 export function encodeInitrd(members: readonly CpioMember[]): Uint8Array {
   const packed = gzipSync(encodeCpio(members), { level: 9 });
@@ -204,7 +204,7 @@ async function gather(
   return Buffer.concat(parts);
 }
 
-/** An area unpacks in less time than anybody needs to interrupt it: its thread has a limit. */
+/** Signal that never aborts: the thread's own time limit ends the work before a user could. */
 const NEVER = new AbortController().signal;
 
 function skipZeros(bytes: Uint8Array, start: number): number {

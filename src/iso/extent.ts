@@ -1,7 +1,7 @@
 import { type Digest, digestOf } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 
-/** Where each area behind the base begins; bytes. An area ends where the next one begins. */
+/** Start of each area after the base, in bytes. An area ends where the next one begins. */
 export type Areas = {
   /** Path tables, directories, continuation area. */
   readonly structures: number;
@@ -14,19 +14,19 @@ export type Areas = {
 };
 
 /**
- * Where an earlier layout has what: a layout that takes them as a hint leaves as many bytes as it can
- * where they are. Laying out the same contents with the places of a layout gives that layout again.
+ * Places of contents in an earlier layout. A layout that takes them as a hint leaves as many bytes as
+ * possible in place. Laying out the same contents with the places of a layout gives that layout again.
  */
 export type Places = {
   readonly areas: Areas;
-  /** Of contents with a digest, behind the base. */
+  /** Offsets of contents with a digest, after the base. */
   readonly offsets: readonly (readonly [Digest, number])[];
 };
 
-/** S3 takes no part below this but the last: smaller blobs lie together. */
+/** Smallest part that S3 accepts, except for the last: smaller blobs are placed together. */
 export const SMALL_BLOB = 5 * 1024 * 1024;
 
-/** Whatever has bytes of its own: what is placed. */
+/** Content to be placed. */
 export type Sized = { readonly digest: Digest; readonly size: number };
 
 /** A logical sector (ECMA-119 6.1.2). */
@@ -70,11 +70,11 @@ export type Layout = {
   /** Bytes; a multiple of SECTOR_SIZE. */
   readonly size: number;
   readonly extents: readonly Extent[];
-  /** Where what is behind the base begins, on media with an index. */
+  /** Areas after the base, on media with an index. */
   readonly areas?: Areas;
 };
 
-/** What a file of the ISO holds: small rendered bytes, or a blob that is poured later. */
+/** Content of a file: small rendered bytes, or a blob that is poured later. */
 export type FileContent =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'blob'; readonly digest: Digest; readonly size: number };
@@ -104,7 +104,7 @@ export const zeroExtent = (offset: number, size: number): Extent => ({
   paths: [],
 });
 
-/** The same extents, sorted already, with padding between them and up to `size`. */
+/** Adds padding between sorted extents and up to `size`. */
 export function fillGaps(extents: readonly Extent[], size: number): Extent[] {
   const filled: Extent[] = [];
   let end = 0;

@@ -21,7 +21,7 @@ export type SigningKey = {
   readonly created: number;
   /** Absent: never. */
   readonly expires?: number;
-  /** Why it must not be used, where that is so. */
+  /** Reason why the key must not be used; absent if it may be. */
   readonly refused?: 'revoked' | 'not for signing' | 'not signed by itself';
   readonly key: KeyObject;
 };
@@ -31,9 +31,9 @@ export const keyIdOf = ({ fingerprint }: Pick<SigningKey, 'fingerprint'>): strin
   fingerprint.slice(-16).toLowerCase();
 
 /**
- * RFC 4880 11.1: public keys of version 4 with RSA, armoured or binary, one or several. What else such a
- * file has (newer versions, other algorithms, subkeys) is passed over. What several copies of a key say
- * of it counts together: a revocation in one of them revokes it.
+ * RFC 4880 11.1: public keys of version 4 with RSA, armoured or binary, one or several. Other content
+ * (newer versions, other algorithms, subkeys) is skipped. Statements of several copies of a key are
+ * combined: a revocation in one copy revokes the key.
  *
  * @param now seconds since 1970
  * @throws IntegrityError `openpgp.malformed`, `openpgp.no-key`
@@ -141,7 +141,7 @@ function findRefusal({ isRevoked, last }: Statements): SigningKey['refused'] {
   return ((last.keyFlags ?? MAY_SIGN) & MAY_SIGN) === 0 ? 'not for signing' : undefined;
 }
 
-/** What a key says of itself in signatures that hold: of several, the newest counts. */
+/** Statements of a key about itself in valid signatures; of several, the newest counts. */
 function readStatements(
   { packet, key, fingerprint }: RawKey,
   copies: readonly Packet[][],
@@ -177,7 +177,7 @@ const MAX_NAME = 2048;
 
 type Subject = { readonly subject: readonly Buffer[]; readonly signatures: SignaturePacket[] };
 
-/** What is signed, and the signatures over it: the key alone, then the key with each of its names. */
+/** Signed subjects with their signatures: the key alone, then the key with each of its names. */
 function listSubjects(packet: Buffer, copies: readonly Packet[][]): Iterable<Subject> {
   const alone: Subject = { subject: [packet], signatures: [] };
   const named = new Map<string, Subject>();

@@ -20,8 +20,8 @@ export type VerifiedMessage = {
 const MAX_SIZE = 1 << 20;
 
 /**
- * RFC 4880 11.3: a one-pass signed message with one signature, compressed or not. Nothing of the content
- * is returned before the signature holds, and no byte may be left over.
+ * RFC 4880 11.3: a one-pass signed message with one signature, compressed or not. No content
+ * is returned before the signature is verified, and no byte may be left over.
  *
  * @param now seconds since 1970
  * @throws IntegrityError `openpgp.malformed`, `openpgp.unsupported`, `signature.untrusted-key`,
@@ -97,7 +97,7 @@ function inflate(body: Buffer): Buffer {
   throw malformed('the signature continues past its compressed data');
 }
 
-/** What zlib returns with `info`. */
+/** Result of zlib with the option `info`. */
 type Unpacked = { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } };
 
 /** RFC 4880 5.4: version, type, hash and public-key algorithm, key, and whether it is the last one. */

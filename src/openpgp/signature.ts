@@ -7,24 +7,24 @@ export type SignaturePacket = {
   /** RFC 4880 5.2.1: what it is made over. */
   readonly type: number;
   readonly created: number;
-  /** Seconds from `created` on that it is valid; absent for ever. */
+  /** Seconds of validity after `created`; absent: forever. */
   readonly validFor?: number;
-  /** Lower-case hex; absent where the packet leaves it out. */
+  /** Lower-case hex; absent if the packet omits it. */
   readonly issuer?: string;
   /** Upper-case hex, where the packet has all of it. */
   readonly issuerFingerprint?: string;
-  /** Of a key: seconds from the key's creation on that it may be used; absent for ever. */
+  /** Seconds of a key's validity after its creation; absent: forever. */
   readonly keyValidFor?: number;
-  /** Of a key: what it may be used for; absent where nothing is said. */
+  /** Permitted uses of a key; absent if the signature does not limit them. */
   readonly keyFlags?: number;
-  /** Why it cannot be checked, where it cannot. */
+  /** Reason why the signature cannot be checked; absent if it can. */
   readonly unsupported?: string;
   readonly hash: keyof typeof HASHES;
-  /** What is hashed behind the content. */
+  /** Bytes hashed after the content. */
   readonly trailer: Buffer;
   /** The first 16 bits of the digest. */
   readonly digestStart: Buffer;
-  /** Of RSA: the signature without leading zeros. */
+  /** RSA signature without leading zeros. */
   readonly value: Buffer;
 };
 
@@ -43,7 +43,7 @@ export const MAY_SIGN = 0x02;
 /** RFC 4880 9.1: RSA (encrypt or sign), RSA (sign only). */
 export const RSA: readonly number[] = [1, 3];
 
-/** RFC 4880 9.4: the digests that nobody can forge. SHA-1 and what is older are not among them. */
+/** RFC 4880 9.4: digests without known collisions. SHA-1 and older ones are excluded. */
 const HASHES = { 8: 'sha256', 9: 'sha384', 10: 'sha512' } as const;
 
 const isHash = (id: number): id is keyof typeof HASHES => id in HASHES;
@@ -133,7 +133,7 @@ type Subpackets = Partial<
   >
 >;
 
-/** RFC 4880 5.2.3.1: subpackets that change nothing here, even where they are marked as critical. */
+/** RFC 4880 5.2.3.1: subpackets without effect here, even if marked as critical. */
 const WITHOUT_EFFECT: readonly number[] = [4, 7, 11, 21, 22, 23, 24, 25, 26, 28, 29, 30, 32, 34];
 
 /** RFC 4880 5.2.3.1: of what appears twice, the last counts. */

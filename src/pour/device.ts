@@ -26,7 +26,7 @@ export type DeviceOutput = OutputFile & {
 };
 
 type Expected = {
-  /** Of the whole ISO. */
+  /** Digest of the whole ISO. */
   readonly digest: Digest;
   readonly hasher: Hasher;
   readonly signal: AbortSignal;

@@ -27,9 +27,9 @@ type Waiter = {
   readonly reject: (error: unknown) => void;
 };
 
-/** What lanes and the loop know of a frontier. */
+/** Interface of a frontier for lanes and the loop. */
 export type PourFrontier = Omit<Pick<Frontier, keyof Frontier>, 'finished'> & {
-  /** The digest of the whole, where it is computed. */
+  /** The digest of the whole output, or undefined if it is not computed. */
   readonly finished: Promise<Digest | undefined>;
 };
 
@@ -184,7 +184,7 @@ export class Frontier {
     return performance.now() - this.#lastSpill < SPILLING_MS;
   }
 
-  /** Whoever is at the frontier takes any buffer, the others leave some for it. */
+  /** Grants buffers: the lane at the frontier takes any, the others leave some for it. */
   #grant(): void {
     const { buffers } = this.#options;
     while (this.#waiters.length > 0 && buffers.length > 0) {

@@ -27,7 +27,7 @@ export type Hasher = {
 
 type Reply = { readonly ticket: number; readonly digest?: string };
 
-/** What `hash-worker.mjs` obeys. */
+/** Command to `hash-worker.mjs`. */
 type Order = { readonly stream: number; readonly ticket?: number } & Readonly<
   Record<string, unknown>
 >;

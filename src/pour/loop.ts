@@ -34,10 +34,10 @@ async function pourRendered(
 }
 
 /**
- * Brings one blob or base extent into the output, verified: what an earlier run left is hashed and
+ * Writes one blob or base extent to the output, verified: bytes of an earlier run are hashed and
  * compared, the rest comes from the sources (`bringVerified`).
  *
- * @throws IntegrityError `extent.wrong-digest`; whatever the opener throws; the signal's reason
+ * @throws IntegrityError `extent.wrong-digest`; any error of the opener; the signal's reason
  */
 async function pourStored(
   { span, index, reused }: Omit<Bringing, 'attempt'>,
@@ -139,7 +139,7 @@ export type PourWork = {
 };
 
 /**
- * Pours all spans: asks what is next, begins it, and waits for whatever happens first. The first
+ * Pours all spans: asks the schedule for the next step, begins it, and waits for the first event. The first
  * failure, or the signal of the tools, stops the lanes; the loop ends when they have.
  *
  * @param stop aborts the signal of the tools
@@ -171,7 +171,7 @@ export async function runPour(work: PourWork, tools: PourTools, stop: AbortContr
   }
 }
 
-/** What all lanes share. */
+/** Tools shared by all lanes. */
 export type PourTools = Omit<LaneTools, 'waiting'>;
 
 type Loop = {

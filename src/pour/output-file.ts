@@ -31,8 +31,8 @@ type OpenOutputOptions = {
 };
 
 /**
- * Opens or creates the partial output and gives it its final size (a hole where nothing is written
- * yet). Large aligned writes go past the page cache: here that takes a tenth of the CPU.
+ * Opens or creates the partial output and gives it its final size (a hole until it is written).
+ * Large aligned writes bypass the page cache, which takes a tenth of the CPU.
  *
  * @throws DiskError `output.unwritable`, `output.full`, `output.too-large`, `output.broken`
  */
@@ -61,7 +61,7 @@ type Handles = {
   readonly bytes: Uint8Array;
 };
 
-/** Slices of what is open: large aligned writes go by `direct`, where that is given. */
+/** Reads and writes slices; large aligned writes use `direct`, if it is given. */
 export function createOutputFile({ path, buffered, direct, bytes }: Handles): OutputFile {
   const writeAll = async (file: FileHandle, slice: Slice, position: number): Promise<void> => {
     let written = 0;
@@ -124,13 +124,13 @@ export const cutBuffers = (memory: SharedArrayBuffer, alignment: number): Slice[
   })).reverse();
 
 /**
- * Where in the memory direct I/O may start. JavaScript cannot ask for page-aligned memory, but it can
- * try: a misaligned write is refused with EINVAL before anything is written. (A read would not do:
- * one of a hole is never refused.)
+ * Offset in the memory at which direct I/O may start. JavaScript cannot ask for page-aligned memory, but it can
+ * try: a misaligned write is refused with EINVAL before anything is written. (A read does not help:
+ * reading a hole is never refused.)
  *
- * @param beside a file of the same file system: another is made and removed beside it, under a name that
- *   nobody uses. Only who alone may write it may call this: what killed processes left is removed.
- * @returns bytes, or undefined where the file system refuses O_DIRECT (some FUSE, old tmpfs)
+ * @param beside a path in the same file system: a test file with an unused name is created and removed next to
+ *   it. The caller must be the only writer: files left by killed processes are removed.
+ * @returns bytes, or undefined if the file system refuses O_DIRECT (some FUSE, old tmpfs)
  */
 export async function probeAlignment(
   beside: string,

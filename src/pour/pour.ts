@@ -24,7 +24,7 @@ import { createPassing, startPour, type EarlierIso, type Start, readJournal } fr
 
 export type PourOptions = {
   readonly layout: Layout;
-  /** Final path; what is written is `<output>.partial`, with `<output>.partial.journal` beside it. */
+  /** Final path; `<output>.partial` is written, with `<output>.partial.journal` next to it. */
   readonly output: string;
   /** A block device that takes the bytes in place of the partial output. */
   readonly device?: PouredDevice;
@@ -35,13 +35,13 @@ export type PourOptions = {
   readonly pace?: Pace;
   readonly signal: AbortSignal;
   /**
-   * Bytes of the ISO that stand, verified or about to be, out of layout.size; on a device, and those that
-   * were read from it again, out of twice that.
+   * Bytes of the ISO written so far, out of layout.size. On a device, bytes read back are added, out of twice
+   * layout.size.
    */
   readonly onProgress?: (bytes: number) => void;
-  /** An ISO of which many bytes are in this one, at the same place. */
+  /** An ISO that shares many bytes with this one at the same offsets. */
   readonly earlier?: EarlierIso;
-  /** Whether the digest of the whole is computed even where that means reading what need not be read. */
+  /** True to compute the digest of the whole even if that needs extra reads. */
   readonly checksum?: boolean;
   /** Permission bits of the output; default 0o644. */
   readonly mode?: number;
@@ -49,22 +49,22 @@ export type PourOptions = {
 };
 
 export type PourResult = PourCounters & {
-  /** SHA-256 of the whole ISO; absent where most of it was cloned and not read. */
+  /** SHA-256 of the whole ISO; absent if most of it was cloned and not read. */
   readonly digest?: Digest;
   /** Bytes that were read again from the output for that digest. */
   readonly readBack: number;
 };
 
-/** Memory for buffers in MiB: what lanes fill, and what waits for the digest of the whole ISO. */
+/** Memory in MiB for buffers: those that lanes fill, and those that wait for the digest of the whole ISO. */
 const POOL_BUFFERS = 64;
 
 /**
  * Writes an ISO: every extent once, in parallel, verified while the bytes pass through. All of it is
- * synced at the end; `publishPour` gives it its name. Killed at any moment, the same call continues with
- * what is missing. The caller holds the output's lock.
+ * synced at the end; `publishPour` gives it its name. After a kill, the same call continues with the
+ * missing bytes. The caller holds the output's lock.
  *
  * @throws DiskError `output.full`, ...; IntegrityError `extent.wrong-digest`;
- * whatever the opener throws. The partial output stays in every case.
+ * any error of the opener. The partial output stays in every case.
  */
 export async function pourIso(
   options: PourOptions & { readonly earlier?: never },
@@ -83,7 +83,7 @@ export async function pourIso(options: PourOptions): Promise<PourResult> {
   }
 }
 
-/** Gives a poured ISO its name, unless it is on a device, and removes what continues a pour. */
+/** Gives a poured ISO its name, unless it is on a device, and removes the journal. */
 export async function publishPour(output: string, isDevice = false): Promise<void> {
   const partial = `${output}.partial`;
   await explaining(output, async () => {
@@ -93,7 +93,7 @@ export async function publishPour(output: string, isDevice = false): Promise<voi
   await rm(`${partial}.journal`, { force: true });
 }
 
-/** A full disk is reported with all that is missing, not with the write that failed. */
+/** Reports a full disk with the number of all missing bytes, not with the write that failed. */
 async function tellMissing(error: unknown, partial: string, size: number): Promise<unknown> {
   if (!(error instanceof DiskError) || error.code !== 'output.full') return error;
   const missing = size - (await readAllocated(partial)) - (await readFreeBytes(dirname(partial)));
@@ -109,7 +109,7 @@ type Pour = PourOptions & Start & { readonly spans: readonly PourSpan[] };
 const sizeOfSpans = (spans: readonly PourSpan[], indices: ReadonlySet<number>): number =>
   spans.reduce((sum, { size }, index) => (indices.has(index) ? sum + size : sum), 0);
 
-/** A partial output beside the output, or the device. */
+/** Opens the partial output next to the output, or the device. */
 async function openOutput(partial: string, pour: Pour, memory: SharedArrayBuffer) {
   const { layout, device, journal, mode = 0o644 } = pour;
   if (device) {
@@ -123,7 +123,7 @@ async function openOutput(partial: string, pour: Pour, memory: SharedArrayBuffer
   return { output: await openOutputFile(partial, options), alignment, finish: undefined };
 }
 
-/** Opens all that a pour needs, pours, and closes it again whatever happens. */
+/** Opens everything a pour needs, pours, and closes it again even after an error. */
 async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   const { journal, spans } = pour;
   const memory = new SharedArrayBuffer((POOL_BUFFERS + 1) * BUFFER_SIZE);
@@ -164,7 +164,7 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   }
 }
 
-/** What an interrupted pour of this layout left. */
+/** Progress that an interrupted pour of this layout left. */
 export type Standing = {
   /** Bytes of each blob, by digest, that need not be fetched again. */
   readonly blobs: ReadonlyMap<Digest, number>;

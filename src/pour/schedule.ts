@@ -29,7 +29,7 @@ export type PourState = {
   failure: { readonly reason: unknown } | undefined;
 };
 
-/** What a pour does next. */
+/** The next action of a pour. */
 export type Step =
   | { readonly kind: 'pour'; readonly task: Task }
   /** Sync the output and note the verified spans as done: one sync for many. */

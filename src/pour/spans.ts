@@ -7,7 +7,7 @@ import type { Span, PourFrontier } from './frontier.ts';
 import type { Hasher } from './hasher.ts';
 import type { OutputFile } from './output-file.ts';
 
-/** What one lane pours at a time. */
+/** Part of an output that one lane pours at a time. */
 export type PourSpan = Span &
   (
     | { readonly kind: 'stored'; readonly extent: Extent; readonly digest: Digest }
@@ -66,7 +66,7 @@ export function digestLayout(layout: Layout): Digest {
   );
 }
 
-/* What a lane is given, and what it works with. */
+/* Inputs and tools of a lane. */
 
 /** Bytes of an extent as they arrive. */
 export type ExtentChunk = {
@@ -83,29 +83,29 @@ export type OpenExtent =
       readonly path: string;
       readonly position: number;
       readonly source: Source;
-      /** Whether a record of an earlier build stands for these bytes: they are not hashed again. */
+      /** True if an earlier build recorded the digest of these bytes: they are not hashed again. */
       readonly isRecorded?: boolean;
-      /** Whether others write to its folder: no link is followed. */
+      /** True if others may write to its folder: no link is followed. */
       readonly isListed?: boolean;
     }
   | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ExtentChunk> };
 
 export type OpenExtentOptions = {
-  /** Where in the extent to start. */
+  /** Offset in the extent at which to start. */
   readonly offset: number;
   readonly signal: AbortSignal;
-  /** Told what a source brings to this machine before it has the extent in a file. */
+  /** Called with the bytes that a source fetches before the extent is in a file. */
   readonly onFetched?: (size: number) => void;
 } & Omit<Attempt, 'usePrefix'>;
 
-/** Opens an extent at the sources that `rank` leaves; throws when none of them has it. */
+/** Opens an extent at the sources that `rank` returns; throws if no source has it. */
 export type ExtentOpener = (extent: Extent, options: OpenExtentOptions) => Promise<OpenExtent>;
 
 /** Bytes, by where they came from and went. */
 export type PourCounters = { fetched: number; copied: number; reused: number; written: number };
 
 export type LaneTools = {
-  /** What buffers are cut from. */
+  /** Memory that buffers are cut from. */
   readonly memory: Buffer;
   readonly hasher: Hasher;
   readonly output: OutputFile;
@@ -121,5 +121,5 @@ export type LaneTools = {
 /** Since when a lane waits for bytes of its source, in milliseconds; undefined while it works on some. */
 export type Waiting = { since: number | undefined };
 
-/** What an earlier run left of the span in the output: so many bytes with this digest. */
+/** Prefix of a span that an earlier run left in the output. */
 export type Reused = { readonly size: number; readonly digest: Digest };

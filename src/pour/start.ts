@@ -12,23 +12,23 @@ import type { Slice } from './hasher.ts';
 import { BUFFER_SIZE } from './output-file.ts';
 import { digestLayout, type PourSpan } from './spans.ts';
 
-/** What is known of one extent: whole and synced, or a prefix that was written (perhaps not synced). */
+/** State of one extent: complete and synced, or a written prefix (perhaps not synced). */
 export type Progress =
   | { readonly kind: 'done' }
   | { readonly kind: 'prefix'; readonly size: number; readonly digest: Digest };
 
 /**
- * What a pour has achieved, one line a fact, beside the partial output.
+ * Progress of a pour, one fact a line, in a file next to the partial output.
  *
  *     {"format":1,"layout":"sha256:..."}     first line
  *     d <extent>                             its bytes are verified and were synced before this line
- *     p <extent> <bytes> <hex>               so many bytes were written; SHA-256 of that prefix
+ *     p <extent> <bytes> <hex>               this many bytes were written; SHA-256 of that prefix
  *
- * A prefix is a hint: whoever continues hashes it again and compares, so a line that ran ahead of the
- * disk costs a download and never a wrong byte. A torn last line is ignored.
+ * A prefix is a hint: the next run hashes it again and compares, so a line written before its bytes reached
+ * the disk costs a download and never a wrong byte. A torn last line is ignored.
  */
 export type Journal = {
-  /** What earlier runs achieved, by index of the extent. */
+  /** Progress of earlier runs, by index of the extent. */
   readonly achieved: ReadonlyMap<number, Progress>;
   notePrefix: (extent: number, size: number, digest: Digest) => void;
   /** Call only after the data was synced. */
@@ -37,9 +37,9 @@ export type Journal = {
 };
 
 /**
- * Opens the journal of a layout, continuing where the file is one of the same layout.
+ * Reads the journal of a layout.
  *
- * @returns undefined where the file belongs to another layout or was not written by sealift
+ * @returns undefined if the file belongs to another layout or was not written by sealift
  */
 export async function readJournal(
   path: string,
@@ -142,11 +142,11 @@ const lineOf = (extent: number, progress: Progress): string =>
     ? `d ${extent}\n`
     : `p ${extent} ${progress.size} ${hexOf(progress.digest)}\n`;
 
-/** An ISO on this machine, and what it is known to have. */
+/** An ISO on this machine with its known extents. */
 export type EarlierIso = {
   readonly path: string;
   readonly extents: ReadonlyMap<Digest, Span>;
-  /** Whether a record of an earlier build stands for its bytes; else they are hashed. */
+  /** True if an earlier build recorded its digests; otherwise its bytes are hashed. */
   readonly isRecorded: boolean;
 };
 
@@ -155,14 +155,14 @@ export type StartOptions = {
   readonly earlier?: EarlierIso;
   /** A block device that takes the bytes in place of the partial output. */
   readonly device?: unknown;
-  /** Whether the digest of the whole is computed even where that means reading what need not be read. */
+  /** True to compute the digest of the whole even if that needs extra reads. */
   readonly checksum?: boolean;
   readonly warn?: (message: string) => void;
 };
 
 export type Start = { readonly journal: Journal; readonly recorded: ReadonlySet<number> };
 
-/** Continues what an earlier run left, or else begins with a clone of an earlier ISO, or with nothing. */
+/** Continues an interrupted pour, or begins with a clone of an earlier ISO or an empty output. */
 export async function startPour(
   partial: string,
   options: StartOptions,
@@ -195,10 +195,10 @@ async function readAchieved(
 }
 
 /**
- * Makes the partial output a clone of the earlier ISO, where the file system can. What has its place in both is
- * noted as a prefix: a hint, which a pour that continues this one hashes and compares.
+ * Makes the partial output a clone of the earlier ISO, if the file system supports it. Extents with the same
+ * offset in both are noted as prefixes: hints that a continued pour hashes and compares.
  *
- * @returns undefined where nothing was cloned
+ * @returns undefined if no file was cloned
  */
 async function cloneEarlier(
   partial: string,
@@ -218,7 +218,7 @@ async function cloneEarlier(
   return (await cloneFile(earlier.path, partial)) ? standing : undefined;
 }
 
-/** Stands for the digest of the whole ISO where it is not computed: most of the bytes never pass through here. */
+/** A frontier that computes no digest, for an ISO whose bytes are mostly cloned and never read. */
 export function createPassing({
   spans,
   buffers,

@@ -18,7 +18,7 @@ export type BootEntry = {
 };
 
 export type BootCatalog = {
-  /** Of the validation entry: who made it. */
+  /** Manufacturer, from the validation entry. */
   readonly id: string;
   readonly entries: readonly BootEntry[];
 };

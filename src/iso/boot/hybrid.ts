@@ -2,16 +2,18 @@ import { IntegrityError } from '../../base/errors.ts';
 import { viewOf, roundUp, SECTOR_SIZE } from '../extent.ts';
 import { backupSizeOf, BLOCK_SIZE, growGpt, readGpt, type Gpt } from './gpt.ts';
 
-const SYSTEM_AREA_SIZE_MAP = 32768;
+/** ECMA-119 6.2.1: the first sixteen sectors are reserved for booting the volume as a disk. */
+export const SYSTEM_AREA_SIZE = 16 * SECTOR_SIZE;
+
 const MAX_ENTRIES = 63;
-const ENTRY_SIZE_MAP = 136;
-/** How far from the end of the image a partition may stop and still count as reaching it. */
+const APPLE_ENTRY_SIZE = 136;
+/** Bytes before the end of the image at which a partition may stop and still count as reaching it. */
 const SLACK = 1024 * 1024;
 const FIXED_TYPES = ['Apple_partition_map', 'Apple_HFS'];
 
 /** An entry of an Apple partition map; addresses and sizes in the map's own blocks. */
 type ApplePartition = {
-  /** From 1; the entry stands in that block. */
+  /** From 1; also the number of the entry's block. */
   readonly number: number;
   readonly name: string;
   readonly type: string;
@@ -25,7 +27,7 @@ export type ApplePartitionMap = {
   readonly partitions: readonly ApplePartition[];
 };
 
-/** Apple's map begins with a block `ER`; its entries, `PM`, follow one a block. */
+/** Reads Apple's partition map: a block `ER`, then entries `PM`, one a block. */
 function readApplePartitionMap(systemArea: Uint8Array): ApplePartitionMap | undefined {
   const driver = viewOf(systemArea, { at: 0, size: 8 });
   const blockSize = driver.getUint16(2, false);
@@ -35,8 +37,8 @@ function readApplePartitionMap(systemArea: Uint8Array): ApplePartitionMap | unde
   const partitions: ApplePartition[] = [];
   for (let number = 1; number <= MAX_ENTRIES; number += 1) {
     const at = number * blockSize;
-    if (at + ENTRY_SIZE_MAP > SYSTEM_AREA_SIZE_MAP || readText(systemArea, at, 2) !== 'PM') break;
-    const view = viewOf(systemArea, { at, size: ENTRY_SIZE_MAP });
+    if (at + APPLE_ENTRY_SIZE > SYSTEM_AREA_SIZE || readText(systemArea, at, 2) !== 'PM') break;
+    const view = viewOf(systemArea, { at, size: APPLE_ENTRY_SIZE });
     partitions.push({
       number,
       name: readText(systemArea, at + 16, 32),
@@ -49,8 +51,8 @@ function readApplePartitionMap(systemArea: Uint8Array): ApplePartitionMap | unde
 }
 
 /**
- * Lets the entry that reached the end of the image reach its new end (a filler for what belongs to
- * no other entry). HFS entries keep their size, their file system would not grow with them.
+ * Extends the entry that reached the old end of the image (a filler for unassigned space) to the new end.
+ * HFS entries keep their size: their file system would not grow with them.
  */
 function growApplePartitionMap(systemArea: Uint8Array, oldSize: number, newSize: number): void {
   const map = readApplePartitionMap(systemArea);
@@ -61,7 +63,7 @@ function growApplePartitionMap(systemArea: Uint8Array, oldSize: number, newSize:
   );
   const isOutside = last.start * map.blockSize >= newSize;
   if (FIXED_TYPES.includes(last.type) || isOutside || oldSize - endOf(last) >= SLACK) return;
-  const view = viewOf(systemArea, { at: last.number * map.blockSize, size: ENTRY_SIZE_MAP });
+  const view = viewOf(systemArea, { at: last.number * map.blockSize, size: APPLE_ENTRY_SIZE });
   const blocks = Math.floor(newSize / map.blockSize) - last.start;
   view.setUint32(12, blocks, false);
   view.setUint32(84, blocks, false);
@@ -152,10 +154,7 @@ function encodeCylinderAddress(block: number): Uint8Array {
   return Uint8Array.of(head, sector | ((address >> 2) & 0xc0), address & 0xff);
 }
 
-/** ECMA-119 6.2.1: the first sixteen sectors belong to whoever boots the volume as a disk. */
-export const SYSTEM_AREA_SIZE = 16 * SECTOR_SIZE;
-
-/** What disk images are padded to: a cylinder of 64 heads and 32 sectors. */
+/** Unit to which disk images are padded: a cylinder of 64 heads and 32 sectors. */
 const CYLINDER_SIZE = 1024 * 1024;
 
 /** How the volume is a disk at the same time; nothing set when it is not. */

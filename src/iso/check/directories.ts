@@ -32,7 +32,7 @@ import {
   type UsedExtents,
 } from './found.ts';
 
-/** What the walk through one tree finds besides problems. */
+/** Findings of the walk through one tree, besides problems. */
 export type FoundTree = {
   readonly directories: FoundDirectories;
   readonly extents: UsedExtents;
@@ -45,7 +45,7 @@ type OpenDirectory = WaitingDirectory & { readonly path: string; readonly number
 
 export type TreeToCheck = {
   readonly volume: PrimaryVolumeDescriptor;
-  /** Of the names of a Joliet tree. */
+  /** True if names are those of a Joliet tree. */
   readonly isJoliet: boolean;
 };
 
@@ -53,7 +53,7 @@ type Walk = TreeToCheck & {
   readonly iso: IsoImage;
   readonly found: FoundTree;
   readonly waiting: WaitingDirectory[];
-  /** Bytes before the system use entries of each record; undefined when there are none. */
+  /** Bytes before the system use entries of each record; undefined without such entries. */
   skip: number | undefined;
 };
 
@@ -127,7 +127,7 @@ const directoryAt = ({ path, extent }: OpenDirectory): { path: string; range: By
   range: extent,
 });
 
-/** What SP in the root's own record says; a Joliet tree has no system use entries. */
+/** Bytes to skip, from SP in the root's own record; a Joliet tree has no system use entries. */
 const findSkip = ({ isJoliet }: TreeToCheck, { record }: PlacedRecord): number | undefined =>
   isJoliet ? undefined : decodeSharingProtocol(decodeSystemUse(record.systemUse));
 

@@ -39,8 +39,8 @@ const describe = (
 });
 
 /**
- * What an error in the bytes says, as damage; any other error is thrown on, and so is the end of the
- * budget, behind which there is nothing to check.
+ * Converts an integrity error to a problem. Any other error is rethrown, and so is an exhausted budget,
+ * after which no check is possible.
  */
 export function damageOf(error: unknown, where: Where): StructureProblem {
   if (!(error instanceof IntegrityError) || error.code === TOO_MUCH_STRUCTURE) throw error;
@@ -53,7 +53,7 @@ export type FoundDirectory = DirectoryEntry & {
   readonly identifier: string;
   /** Sector that its record names. */
   readonly sector: number;
-  /** That of its parent. */
+  /** Sector of the parent. */
   readonly parentSector: number;
 };
 
@@ -110,7 +110,7 @@ export type UsedExtents = {
 
 type Tree = Pick<DirectoryClaims, 'pathOf'>;
 
-/** What is held of an entry instead of its parent's number: that is 2 more. */
+/** Value for an entry without a path; stored parent numbers are 2 more. */
 const NO_PATH = 0;
 const ROOT = 1;
 const FIRST_DIRECTORY = 2;
@@ -187,7 +187,7 @@ const DESCRIPTOR: BothFields = { longs: [80, 132, 158, 166], shorts: [120, 124, 
 /** Offsets of the numbers in a raw directory record whose two copies differ (ECMA-119 9.1). */
 export const findUnequalInRecord = (raw: Uint8Array): number[] => findUnequal(raw, RECORD);
 
-/** The same for a primary or supplementary volume descriptor (ECMA-119 8.4, 8.5). */
+/** Offsets of unequal both-byte-order numbers in a primary or supplementary volume descriptor (ECMA-119 8.4, 8.5). */
 export const findUnequalInDescriptor = (raw: Uint8Array): number[] => findUnequal(raw, DESCRIPTOR);
 
 /** Signatures of the system use entries with a number whose two copies differ (RRIP 4.1). */

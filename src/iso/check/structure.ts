@@ -176,7 +176,7 @@ async function readTable(
   return decodePathTable(await iso.readBytes(table.offset, table.size), table.byteOrder);
 }
 
-/** Of the records so far, by their sector, from 1. A parent stands before its directories. */
+/** Numbers of the records so far, by sector, from 1. A parent precedes its directories. */
 type Numbers = Map<number, number>;
 
 function* compareTable(

@@ -19,7 +19,7 @@ export type EmbedArea = {
   readonly grown: boolean;
 };
 
-/** What is read of an image to find its areas. */
+/** Parts of an open image that finding its areas needs. */
 export type ReadableIso = Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>;
 
 /** Bytes of `images/ignition.img` in every CoreOS build. */
@@ -104,13 +104,13 @@ async function readIgnitionInfo(iso: ReadableIso): Promise<IgnitionInfo> {
   };
 }
 
-/** Bytes of the base that change where they are, or files that take the place of some of its. */
+/** Patches of the base, or new files that replace files of the base. */
 export type EmbedPlan = {
   readonly files: readonly TreeFile[];
   readonly patches: readonly BasePatch[];
-  /** Bytes of the larger area, where there is one. */
+  /** Size of the area in bytes, if it was enlarged. */
   readonly grownTo?: number;
-  /** Of the area: in a file of the new tree, or from the start of the image. */
+  /** Place of the area: in a file of the new tree, or from the start of the image. */
   readonly place: EmbedPlace;
 };
 
@@ -121,7 +121,7 @@ export type EmbedPlace = {
   readonly size: number;
 };
 
-/** What goes into an embed area. */
+/** Content for an embed area. */
 export type EmbedContent = {
   readonly archive: Uint8Array;
   /** Bytes that the area has in any case where it can be made larger; it then grows with no archive. */
@@ -129,9 +129,9 @@ export type EmbedContent = {
 };
 
 /**
- * The archive at the start of the embed area and zeros behind it. One that is too large goes to a larger file in the
- * area's place, where the area is a whole file and no size is given; whoever looks for the area by that file or by
- * `coreos/igninfo.json` finds the larger one.
+ * The archive at the start of the embed area and zeros behind it. If it is too large, the
+ * area is a whole file and no size is given, a larger file replaces the area; readers find it by the same path or
+ * by `coreos/igninfo.json`.
  *
  * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`
  */

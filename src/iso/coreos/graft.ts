@@ -8,11 +8,11 @@ import { planEmbed, type EmbedContent, type EmbedPlace } from './embed-area.ts';
 import { type KargArea, encodeKargs, type KargsFiller } from './kargs.ts';
 import type { CoreosLive } from './live.ts';
 
-/** What makes a live ISO boot with a further initrd, an Ignition config and other arguments. */
+/** Changes that make a live ISO boot with an additional initrd, an Ignition config and other arguments. */
 export type LiveGraft = {
   /** Files that are new, or take the place of one of the base. */
   readonly files: readonly TreeFile[];
-  /** Bytes of the base that change where they are. */
+  /** Patches of the base. */
   readonly patches: readonly BasePatch[];
   /** Where an Ignition config and kernel arguments are, for who changes them later. */
   readonly areas: {

@@ -71,7 +71,7 @@ function trimEnd(text: string, character: string): string {
 
 /** One copy of the kernel arguments: in the menu of a boot loader, or in a boot image. */
 export type KargArea = KargsFiller & {
-  /** Of the file, as `coreos/kargs.json` writes it; undefined when only a legacy header names it. */
+  /** Path of the file, as in `coreos/kargs.json`; undefined when only a legacy header names it. */
   readonly path: string | undefined;
   /** Bytes from the start of the image. */
   readonly offset: number;
@@ -240,7 +240,7 @@ export function editKargs(
 
 /** Whole strings; in those with double quotes, GRUB replaces variables and escapes. */
 const STRINGS = /'[^']*'|"[^"$\\]*"/g;
-/** What has a meaning for GRUB: some only at the start of a word, or as one. */
+/** Characters with a meaning for GRUB; some only at the start of a word or as a whole word. */
 const SPECIAL = /[&|;<>{}$\\'"]|(?<!\S)(?:#|(?:\[\[|\]\])(?!\S))/;
 
 /**

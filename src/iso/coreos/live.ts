@@ -5,7 +5,7 @@ import type { IsoImage } from '../read/open.ts';
 import { findEmbedArea, type EmbedArea } from './embed-area.ts';
 import { readKargAreas, type KargAreas } from './kargs.ts';
 
-/** What tools that customise an image may count on; without `coreos/features.json` nothing. */
+/** Features that tools may use to customise an image; empty without `coreos/features.json`. */
 type CoreosFeatures = {
   readonly installerConfig: boolean;
   readonly installerConfigDirectives: readonly string[];
@@ -99,9 +99,9 @@ const ELF_64_LE = '7f454c460201';
 const ELF_PPC64 = 21;
 
 /**
- * A live ISO for other machines would only be found out when none of them starts.
+ * Checks that a live ISO is for the right architecture, before a machine fails to start.
  *
- * @param hint what to do where it is for another
+ * @param hint advice if the ISO is for another architecture
  * @throws ConfigError `base-iso.architecture`
  */
 export async function requireArchitecture(
@@ -119,7 +119,7 @@ export async function requireArchitecture(
 }
 
 /**
- * What the kernel of a live ISO runs on, by its header; undefined where that does not say so.
+ * Architecture of a live ISO's kernel, from its header; undefined if the header is unknown.
  *
  * | offset | what | by |
  * |---|---|---|
@@ -153,7 +153,7 @@ export type MinimalRecipe = {
   readonly runs: readonly SharedRun[];
   /** SHA-256 of the minimal image, in hex. */
   readonly digest: string;
-  /** What the runs do not have, as an xz stream. */
+  /** Bytes outside the runs, as an xz stream. */
   readonly packed: Uint8Array;
 };
 

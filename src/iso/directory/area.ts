@@ -14,7 +14,7 @@ export type DirectoryArea = {
   readonly pathTableSize: number;
   /** The directories; whole sectors. */
   readonly template: Uint8Array;
-  /** What records have no room for; whole sectors, behind the directories. */
+  /** System use entries that do not fit into records; whole sectors, after the directories. */
   readonly continuationArea: Uint8Array;
   readonly pointers: readonly Pointer[];
 };
@@ -29,7 +29,7 @@ type PlannedDirectory = {
   readonly size: number;
 };
 
-/** What is to be filled in at byte `at` of the directories. */
+/** Value that must be filled in at byte `at` of the directories. */
 type Pointer =
   | { readonly kind: 'directory'; readonly at: number; readonly number: number }
   | {
@@ -46,7 +46,7 @@ type Pointer =
       readonly size: number;
     };
 
-/** What the area needs to know to become whole. */
+/** Places that complete the area. */
 export type AreaPlaces = {
   /** Sector of the first directory. */
   readonly sector: number;
@@ -206,12 +206,12 @@ function pathRecordsOf(
 /** An encoded directory record whose extent and size are still 0. */
 type RecordDraft = {
   readonly bytes: Uint8Array;
-  /** What the record has no room for; it then has an unset CE entry at `continuedAt`. */
+  /** Entries that do not fit into the record, which then has an unset CE entry at `continuedAt`. */
   readonly continuation: Uint8Array;
   readonly continuedAt: number;
 };
 
-/** The bytes that stand for a directory itself and for its parent (ECMA-119 6.8.2.2). */
+/** Identifiers of a directory itself and of its parent (ECMA-119 6.8.2.2). */
 const SELF = '\0';
 const PARENT = '\u0001';
 /** ECMA-119 9.1.1, and even. */

@@ -11,7 +11,7 @@ import { SECTOR_SIZE } from '../extent.ts';
 export type Column = {
   readonly length: () => number;
   readonly push: (value: number) => void;
-  /** 0 where there is none. */
+  /** Value at an index, or 0. */
   readonly at: (index: number) => number;
 };
 
@@ -38,7 +38,7 @@ export function createColumn({ wide = false } = {}): Column {
 /** Texts, in the order in which they were added. */
 export type TextColumn = {
   readonly push: (text: string) => void;
-  /** '' where there is none. */
+  /** Value at an index, or ''. */
   readonly at: (index: number) => string;
 };
 

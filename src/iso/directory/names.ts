@@ -103,7 +103,7 @@ export function compareFilled(a: string, b: string): number {
   return left < right ? -1 : 1;
 }
 
-/** What a directory record says besides where the data is. */
+/** Attributes in a directory record, without the place of the data. */
 export type EntryAttributes = {
   readonly flags: number;
   readonly recordedAt: Date | undefined;

@@ -9,7 +9,7 @@ import {
 } from '../volume/numbers.ts';
 import type { SystemUseEntry } from './system-use.ts';
 
-/** What Rock Ridge (RRIP 1.12, 4.1) says about one file. */
+/** Rock Ridge attributes of one file (RRIP 1.12, 4.1). */
 export type PosixAttributes = {
   /** File type and permission bits, as in `st_mode`. */
   readonly mode: number;
@@ -19,7 +19,7 @@ export type PosixAttributes = {
   /** `st_ino`; only in the 44-byte form of RRIP 1.12. */
   readonly serial?: number;
   readonly name?: string;
-  /** Of a symbolic link. */
+  /** Target of a symbolic link. */
   readonly target?: string;
   /** Sector of the directory that stands elsewhere because it is too deep here (CL). */
   readonly childLink?: number;
@@ -69,7 +69,7 @@ type Decoded = {
   readonly links: SystemUseEntry[];
 };
 
-/** Of PX, CL and PL the first one counts. */
+/** Decoders by signature. If PX, CL or PL repeats, the first one counts. */
 const DECODERS: Readonly<Record<string, (decoded: Decoded, entry: SystemUseEntry) => void>> = {
   PX({ attributes }, { data }) {
     if (attributes.mode === undefined) Object.assign(attributes, decodePosix(data));

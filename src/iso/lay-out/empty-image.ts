@@ -24,7 +24,7 @@ export type EmptyVolume = {
 const DIRECTORY_MODE = 0o040755;
 const MAX_VOLUME_ID = 32;
 
-/** What media without a base ISO grow from: a volume with Rock Ridge and no file, no boot catalog, no partitions. */
+/** Base for media without a base ISO: a volume with Rock Ridge, without files, boot catalog and partitions. */
 export function createEmptyImage(volume: EmptyVolume): Omit<BaseImage, 'path' | 'digest'> {
   const { volumeId } = volume;
   if (Buffer.byteLength(volumeId) > MAX_VOLUME_ID) {

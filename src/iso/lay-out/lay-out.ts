@@ -42,16 +42,16 @@ export type LayoutOptions = {
   readonly index?: IndexFile;
   /** Bytes of the smallest volume; default: no least size. */
   readonly minSize?: number;
-  /** Of an earlier layout, whose bytes are to stay where they are as far as they can. */
+  /** Places of an earlier layout, whose bytes stay in place as far as possible. */
   readonly places?: Places;
 };
 
-/** What an ISO grows from; it is not read. */
+/** Base of an ISO; it is not read. */
 type LayoutBase = Omit<BaseImage, 'path' | 'digest'>;
 
 const MAX_SECTORS = 0xffff_ffff;
 
-/** Everything whose size does not depend on where it is. */
+/** Parts whose sizes do not depend on their places. */
 type Parts = {
   readonly options: LayoutOptions;
   readonly contents: Contents;

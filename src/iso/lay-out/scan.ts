@@ -25,7 +25,7 @@ export type BaseImage = {
   readonly path: string;
   /** Bytes. */
   readonly size: number;
-  /** Of the whole file. */
+  /** Digest of the whole file. */
   readonly digest: Digest;
   /** Sorted, covering the whole file. */
   readonly pieces: readonly BasePiece[];
@@ -35,7 +35,7 @@ export type BaseImage = {
   readonly root: BaseDirectory;
 };
 
-/** What reading the whole file told: JSON, to be kept by digest so that it is read once. */
+/** Result of reading the whole file. It is stored as JSON by digest, so that the file is read once. */
 export type BaseScan = {
   readonly size: number;
   readonly digest: Digest;

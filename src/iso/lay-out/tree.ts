@@ -34,7 +34,7 @@ export type TreeDirectory = TreeEntry & {
 
 export type TreeNode = TreeLeaf | TreeDirectory;
 
-/** What is grafted onto the tree of the base. */
+/** Changes to the tree of the base. */
 export type Graft = {
   readonly files: readonly TreeFile[];
   /** Paths of files and directories; what the base does not have is ignored. */

@@ -18,13 +18,13 @@ import {
   type BlobPlaces,
 } from './blobs.ts';
 
-/** What is behind the base, by size. */
+/** Sizes of the areas after the base. */
 export type AreaContents = {
   /** Bytes of the base. */
   readonly base: number;
   /** Bytes of path tables, directories and continuation area. */
   readonly structures: number;
-  /** Bytes; 0 where there is none, and then nothing gets room to grow. */
+  /** Bytes; 0 without an index, and then no area gets room to grow. */
   readonly index: number;
   /** Rendered ones, in the order they have without a hint. */
   readonly files: readonly Sized[];
@@ -47,8 +47,8 @@ const MOST_SIZE = 1.1;
 const MOST_BEHIND_BASE = 0.01;
 
 /**
- * Where everything behind the base goes: at its earlier place as far as that serves, else one behind
- * another in the order given. Places of another layout, or of none that could be, are no error.
+ * Places everything after the base: at its earlier place if possible, otherwise one after another in the
+ * order given. Places of another or an impossible layout are not an error.
  */
 export function placeAreas(contents: AreaContents, hint?: Places): PlacedAreas {
   const compact = placeFresh(contents);

@@ -5,7 +5,7 @@ import { BLOB_ALIGNMENT, roundUp, SMALL_BLOB, type Sized } from '../extent.ts';
 /** A run of bytes. */
 export type Run = { readonly offset: number; readonly size: number };
 
-/** Room between runs; what is put there makes it smaller. */
+/** Room between runs; placing a blob there makes it smaller. */
 export type Gap = { offset: number; size: number };
 
 /** The room from `start` to `end` that runs, sorted by offset, leave. */
@@ -48,14 +48,14 @@ export type BlobPlaces = {
 /** The part of all blobs that holes may reach before blobs from the end move into them. */
 const MOST_HOLES = 0.006;
 
-/** The part of all blobs that may move for that in one layout: what is fetched again by who has no clones. */
+/** The part of all blobs that may move for that in one layout. Without clones, moved blobs are fetched again. */
 const MOST_MOVED = 0.009;
 
 /** Room for small blobs that later layouts bring. */
 const roomForSmall = (size: number): number => roundUp(size + size / 32, BLOB_ALIGNMENT);
 
 /**
- * Blobs one behind another in the order given, small ones in an area of their own in front.
+ * Places blobs one after another in the order given; small ones have their own area in front.
  */
 export function placeInOrder(
   blobs: readonly Sized[],
@@ -89,20 +89,20 @@ export function placeRow(contents: readonly Sized[], { start, alignment }: Row):
   return { offsets, end };
 }
 
-/** What is known of an earlier layout's blobs, and the areas that they may have now. */
+/** Blobs of an earlier layout, and the areas they may use now. */
 export type KeptBlobs = {
   readonly offsets: ReadonlyMap<Digest, number>;
-  /** Where small blobs begin, and where the others do. */
+  /** Start of the small blobs, and of the others. */
   readonly small: number;
   readonly large: number;
-  /** Whether the earlier layout had blobs that this one has not. */
+  /** True if the earlier layout had blobs that this one lacks. */
   readonly hasGone: boolean;
 };
 
 /**
- * Blobs where an earlier layout has them; new ones in the gaps that gone ones left, best fit first, or at
- * the end. What lies in front of `small` now is in the way and moves alone. Where holes pass
- * {@link MOST_HOLES}, blobs from the end move into them. Same arguments, same places.
+ * Leaves blobs where an earlier layout has them and places new ones in the gaps of removed ones, best fit
+ * first, or at the end. Only blobs before the new `small` must move. If holes exceed {@link MOST_HOLES},
+ * blobs from the end move into them. Same arguments, same places.
  */
 export function placeKept(blobs: readonly Sized[], kept: KeptBlobs): BlobPlaces {
   const limits = { start: kept.small, end: Infinity, alignment: BLOB_ALIGNMENT };
@@ -121,7 +121,7 @@ export function placeKept(blobs: readonly Sized[], kept: KeptBlobs): BlobPlaces 
 
 type Limits = Row & { readonly end: number };
 
-/** Those whose earlier place is free, by offset. A hint may say anything: places must not overlap. */
+/** Contents whose earlier place is free, by offset. The hint is not trusted: places must not overlap. */
 export function listKept(
   contents: readonly Sized[],
   offsets: ReadonlyMap<Digest, number>,
@@ -141,7 +141,7 @@ export function listKept(
   });
 }
 
-/** The largest first: they find the fewest gaps. */
+/** Places new blobs, the largest first: the fewest gaps fit them. */
 function addBlobs(runs: PlacedBlob[], added: readonly Sized[], { small, large }: KeptBlobs): void {
   const smallGaps = listGaps(runs, small, large);
   const largeGaps = listGaps(runs, large, Infinity);
@@ -185,7 +185,7 @@ const costOf = ({ stood, size }: PlacedBlob): number => (stood ? size : 0);
 type Move = {
   /** Where the last blob goes. */
   readonly offset: number;
-  /** What lies there, and where it goes; without an offset, to the end. */
+  /** Blobs at that place with their new offsets; without an offset, they go to the end. */
   readonly evicted: readonly { readonly blob: PlacedBlob; readonly offset: number | undefined }[];
   /** Bytes of evicted blobs that are written again. */
   readonly cost: number;

@@ -11,7 +11,7 @@ import { readEntries } from './tree.ts';
 /** Sectors of a file's data, in order; more than one when the file has several extents. */
 export type FileSection = { readonly sector: number; readonly size: number };
 
-/** What stands in a directory record of the base ISO besides its place. */
+/** Content of a directory record of the base ISO, without its place. */
 type BaseEntry = {
   /** Rock Ridge name; the root's is empty. */
   readonly name: string;
@@ -37,7 +37,7 @@ export type BaseNode = BaseFile | BaseDirectory;
 
 /** Entries about relocation (RRIP 4.1.5), obsolete (RR) or a matter of one recording (PD, SP). */
 const DROPPED = ['CL', 'PL', 'RE', 'RR', 'PD', 'SP'];
-/** What programs that relocate deep directories call the place they put them; it is then empty. */
+/** Directory into which other programs relocate deep directories; empty after they are put back. */
 const RELOCATION_DIRECTORY = 'rr_moved';
 
 type GrowingDirectory = BaseDirectory & { readonly children: BaseNode[] };

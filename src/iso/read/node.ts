@@ -43,7 +43,7 @@ const FILE_MODE = 0o100444;
 const DIRECTORY_MODE = 0o040555;
 
 /**
- * The node that the records of one file stand for (ECMA-119 6.5.1: one record an extent).
+ * Creates a node from the records of one file (ECMA-119 6.5.1: one record an extent).
  *
  * @throws IntegrityError `iso.bad-name` when the name is not a valid file name; `iso.unsupported` when the
  * extents are interleaved
@@ -73,7 +73,7 @@ export function createNode(
   return Object.assign(node, { kind: 'file' as const, extents, size });
 }
 
-/** What is added to it is not copied with it: an image has half a million. */
+/** Creates an entry. Callers extend it in place without copying it: an image has half a million. */
 const createEntry = (
   records: readonly [DirectoryRecord, ...DirectoryRecord[]],
   { name, uid = 0, gid = 0, times }: Partial<PosixAttributes>,

@@ -13,13 +13,13 @@ import type { IsoFile, IsoNode } from './node.ts';
 import { whileReading, createStructureSource, type StructureSource } from './source.ts';
 import { openTree, type IsoTree } from './tree.ts';
 
-/** An open ISO 9660 image; close it. Only what is asked for is read. */
+/** An open ISO 9660 image; close it. Bytes are read on demand. */
 export type IsoImage = Pick<IsoTree, 'root' | 'hasRockRidge' | 'children' | 'find' | 'walk'> & {
   readonly path: string;
   /** Bytes. */
   readonly fileSize: number;
   readonly volume: PrimaryVolumeDescriptor;
-  /** All up to and with the terminator, in their order. */
+  /** All descriptors up to and including the terminator, in order. */
   readonly descriptors: readonly VolumeDescriptor[];
   /** The second tree, with names in UCS-2, when there is one. */
   readonly joliet: SupplementaryVolumeDescriptor | undefined;
@@ -32,7 +32,7 @@ export type IsoImage = Pick<IsoTree, 'root' | 'hasRockRidge' | 'children' | 'fin
    * @throws IntegrityError `iso.file-too-large` when it has more than `limit` bytes, default 16 MiB
    */
   readonly readFile: (file: IsoNode, limit?: number) => Promise<Uint8Array>;
-  /** For who reads directories by itself; its budget is for all that is read of this image. */
+  /** For callers that read directories themselves; its budget covers all reads of this image. */
   readonly structure: StructureSource;
   /** A file, or these bytes of it, in pieces of at most 1 MiB. */
   readonly stream: (file: IsoNode, range?: ByteRange) => Readable;
@@ -48,8 +48,8 @@ const DEFAULT_LIMIT = 16 * 1024 * 1024;
 const PIECE_SIZE = 1024 * 1024;
 
 /**
- * Opens an ISO 9660 image, with Rock Ridge or without: a file by its path, or what is open already. That is
- * closed with the image, and stays open where this throws.
+ * Opens an ISO 9660 image, with Rock Ridge or without: a path, or an open file. The open
+ * file is closed with the image, and stays open if this throws.
  *
  * @throws IntegrityError `iso.not-iso9660`, `iso.truncated`, `iso.unsupported`, `iso.out-of-bounds`,
  * `iso.malformed-record`, `iso.boot-catalog`; errors of the file system as they are

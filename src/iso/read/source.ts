@@ -68,7 +68,7 @@ function createBlocks({ read, size }: Pick<RandomAccess, 'read' | 'size'>) {
     return read(start, Math.min(BLOCK * SECTOR_SIZE, size - start));
   };
   let newest = -1;
-  /** Those used lately are the last ones. */
+  /** Blocks by number; recently used ones are last. */
   const use = (block: number): Promise<Buffer> => {
     const bytes = blocks.get(block) ?? readBlock(block);
     if (block === newest) return bytes;

@@ -269,7 +269,7 @@ function findNamed(nodes: readonly IsoNode[], name: string): IsoNode | undefined
 
 type Place = Pick<IsoDirectory, 'extent'>;
 
-/** What a short path costs who lists it. */
+/** Least cost of a path in the budget. */
 const LEAST_PATH = 200;
 
 /**

@@ -68,7 +68,7 @@ export function* decodePathTable(
 const sizeOfRecord = (identifierSize: number): number =>
   FIXED_SIZE + identifierSize + (identifierSize % 2);
 
-/** What changes in the primary volume descriptor when a volume gets a new tree. */
+/** Fields of the primary volume descriptor that change with a new tree. */
 export type RewrittenVolume = {
   /** Sectors of the volume. */
   readonly sectors: number;

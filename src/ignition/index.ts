@@ -1,0 +1,20 @@
+/** Ignition configurations of specification 3, and the initrd images that carry them. */
+
+// Configurations.
+export {
+  IGNITION_VERSION,
+  decodeFileContent,
+  formatIgnition,
+  mergeConfigs,
+  parseIgnition,
+  textFile,
+} from './config.ts';
+export type { File, IgnitionConfig, Unit, User } from './config.ts';
+
+// Checks.
+export { findIgnitionWarnings, formatValidIgnition } from './check.ts';
+
+// Archives.
+export { decodeCpio } from './cpio.ts';
+export type { CpioMember, SpecialMember } from './cpio.ts';
+export { decodeInitrd, encodeInitrd } from './initrd.ts';

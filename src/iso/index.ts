@@ -1,0 +1,52 @@
+/**
+ * ISO 9660 images (ECMA-119 with Rock Ridge, Joliet, El Torito and hybrid partition tables): reading,
+ * checking, laying out, and the live ISO of CoreOS.
+ */
+
+// Extents: where each byte of an image comes from.
+export { SECTOR_SIZE, bytesExtent, fillGaps, roundUp } from './extent.ts';
+export type { Areas, Extent, Layout, Places, TreeFile } from './extent.ts';
+
+// Reading.
+export { openIso } from './read/open.ts';
+export type { IsoImage } from './read/open.ts';
+export { openTree } from './read/tree.ts';
+export type { IsoFile, IsoNode } from './read/node.ts';
+export { createStructureSource, formatCauses } from './read/source.ts';
+export { decodeVolumeDescriptor } from './volume/descriptor.ts';
+export type { VolumeDescriptor } from './volume/descriptor.ts';
+
+// Checking.
+export { checkStructure } from './check/structure.ts';
+
+// Laying out.
+export { createEmptyImage } from './lay-out/empty-image.ts';
+export { encodeSmallIso, layOutIso } from './lay-out/lay-out.ts';
+export { decodeBaseScan, encodeBaseScan, scanBaseIso } from './lay-out/scan.ts';
+export type { BasePatch, BaseScan } from './lay-out/scan.ts';
+
+// Partition tables of a hybrid image.
+export { BLOCK_SIZE } from './boot/gpt.ts';
+export { SYSTEM_AREA_SIZE, readPartitionTables } from './boot/hybrid.ts';
+
+// The live ISO of CoreOS: its embed area, kernel arguments and minimal form.
+export { findEmbedArea, planEmbed } from './coreos/embed-area.ts';
+export type { EmbedArea, EmbedPlan, ReadableIso } from './coreos/embed-area.ts';
+export { planLiveGraft } from './coreos/graft.ts';
+export type { LiveGraft } from './coreos/graft.ts';
+export {
+  editKargs,
+  encodeKargs,
+  locateKargAreas,
+  readKargAreas,
+  requireMenuWords,
+} from './coreos/kargs.ts';
+export type { KargAreas, KargsFiller } from './coreos/kargs.ts';
+export {
+  malformed,
+  parseMinimalRecipe,
+  readCoreosFeatures,
+  readCoreosLive,
+  requireArchitecture,
+} from './coreos/live.ts';
+export type { MinimalRecipe } from './coreos/live.ts';
