@@ -1,7 +1,6 @@
 import { basename, resolve } from 'node:path';
-import { ConfigError, SealiftError } from '../base/errors.ts';
+import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { parseReference, type Reference } from '../registry/reference.ts';
 
 /** A catalog on this machine, by its absolute path. */
 export type LocalCatalog =
@@ -42,7 +41,8 @@ export const nameLocalCatalog = (
   tag: (local.kind === 'oci' ? local.tag : undefined) ?? 'latest',
 });
 
-const refuseCatalog = (text: string, reason: string, cause?: unknown): ConfigError =>
+/** The refusal of a catalog's name, ConfigError `catalog.reference`. */
+export const refuseCatalog = (text: string, reason: string, cause?: unknown): ConfigError =>
   new ConfigError('catalog.reference', `catalog "${text}" cannot be read: ${reason}`, {
     hint: CATALOG_HINT,
     cause,
@@ -92,27 +92,3 @@ export type CatalogSelection = {
   /** Default `warn`. */
   readonly dependencies?: DependencyMode;
 };
-
-/** Where a catalog comes from. */
-export type CatalogSource =
-  { readonly kind: 'image'; readonly reference: Reference } | LocalCatalog;
-
-/**
- * Reads how a catalog is named: `registry/repository:tag`, or as `parseLocalCatalog` does.
- *
- * @throws ConfigError `catalog.reference`
- */
-export const parseCatalogSource = (text: string, baseDirectory: string): CatalogSource =>
-  parseLocalCatalog(text, baseDirectory) ?? { kind: 'image', reference: parseImage(text) };
-
-function parseImage(text: string): Reference {
-  let reference: Reference;
-  try {
-    reference = parseReference(text);
-  } catch (cause) {
-    if (!(cause instanceof SealiftError)) throw cause;
-    throw refuseCatalog(text, cause.message, cause);
-  }
-  if (reference.tag !== undefined || reference.digest !== undefined) return reference;
-  throw refuseCatalog(text, 'it has neither tag nor digest');
-}

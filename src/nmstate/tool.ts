@@ -6,12 +6,11 @@ import { ToolError, ConfigError } from '../base/errors.ts';
 import { objectOrEmpty } from '../base/lists.ts';
 import { runProcess } from '../base/process.ts';
 import { escapeCharacter } from '../base/text/words.ts';
-import type { Keyfile, HostNetwork } from '../openshift/agent/values.ts';
 import { isOtherInYaml } from '../shape/decode-yaml.ts';
 import { parse } from '../shape/parse-text.ts';
 import type { Plain } from '../shape/shape.ts';
 import { renderKeyfiles } from './profiles.ts';
-import { malformed } from './values.ts';
+import { malformed, type HostNetwork, type Keyfile } from './values.ts';
 
 /** nmstate itself, where it is installed. */
 export type Nmstate = {

@@ -2,8 +2,22 @@ import { isIP } from 'node:net';
 import { ConfigError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
 import { suggestName, describeValue, toPrintable } from '../base/text/words.ts';
-import type { Keyfile } from '../openshift/agent/values.ts';
 import type { Plain } from '../shape/shape.ts';
+
+/** A connection profile of NetworkManager: the name of its file, and its text. */
+export type Keyfile = { readonly name: string; readonly content: string };
+
+/** The network of one host, as an NMStateConfig has it. */
+export type HostNetwork = {
+  /** nmstate, as YAML text. */
+  readonly networkConfig: string;
+  /** The file that holds only this configuration, for messages; absent if a resource names the interfaces. */
+  readonly source?: string;
+  /** Names in the configuration, each with the MAC address of the interface it means. */
+  readonly interfaces: readonly { readonly name: string; readonly macAddress: string }[];
+  /** Profiles that nmstate itself made of the configuration; if absent, they are made here. */
+  readonly keyfiles?: readonly Keyfile[];
+};
 
 /** `key=value` pairs below `[name]`, in their order. */
 export type Section = {
