@@ -31,8 +31,8 @@ export function parseLocalCatalog(text: string, baseDirectory: string): LocalCat
 }
 
 /**
- * What oc-mirror calls a local catalog in a registry: the last name of its path, and the tag `latest`;
- * a tag that is written counts more.
+ * oc-mirror's name for a local catalog in a registry: the last name of its path, and the tag `latest`
+ * unless another is written.
  */
 export const nameLocalCatalog = (
   local: LocalCatalog,
@@ -64,7 +64,7 @@ function splitTag(text: string): { path: string; tag: string | undefined } {
 /** Versions to keep, both ends included; absent ends are open. */
 export type VersionBounds = { readonly minVersion?: string; readonly maxVersion?: string };
 
-/** What to keep of a channel: versions, or all that upgrades from one bundle to the head. Not both. */
+/** Selected part of a channel: versions, or all that upgrades from one bundle to the head. Not both. */
 export type Bounds = VersionBounds & {
   /** Name of the bundle. Versions play no part then. */
   readonly minBundle?: string;
@@ -72,7 +72,7 @@ export type Bounds = VersionBounds & {
 
 export type PackageSelection = Bounds & {
   readonly name: string;
-  /** What the package's default channel becomes. */
+  /** New default channel of the package. */
   readonly defaultChannel?: string;
   /** None: all channels of the package. */
   readonly channels: readonly ({ readonly name: string } & Bounds)[];
@@ -80,10 +80,10 @@ export type PackageSelection = Bounds & {
   readonly skipBundles?: readonly string[];
 };
 
-/** What to do about requirements that no selected bundle meets: add what meets them, or warn. */
+/** Treatment of requirements that no selected bundle meets: add bundles that meet them, or warn. */
 export type DependencyMode = 'add' | 'warn';
 
-/** What to keep of a catalog. */
+/** Selected part of a catalog. */
 export type CatalogSelection = {
   /** None: all packages. */
   readonly packages: readonly PackageSelection[];
