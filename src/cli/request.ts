@@ -19,7 +19,7 @@ import {
 import type { IsoReuse } from '../media/seeds.ts';
 import { addProfiles } from '../nmstate/tool.ts';
 import { parseResources, readHostNetworks } from '../openshift/agent/resources.ts';
-import type { HostNetwork } from '../openshift/agent/values.ts';
+import type { HostNetwork } from '../nmstate/values.ts';
 import { readOverrides } from '../openshift/installer/overrides.ts';
 import { readUserManifests } from '../openshift/node/manifests.ts';
 import type { GivenBaseIso } from '../openshift/release/base-iso.ts';

@@ -32,7 +32,7 @@ export type CatalogSettings = {
     readonly name: string;
     readonly defaultChannel?: string;
     readonly channels: readonly ({ readonly name: string } & VersionRange)[];
-    /** Names of bundles to leave out; absent when there are none. */
+    /** Names of bundles to leave out; absent when the list is empty. */
     readonly skipBundles?: readonly string[];
   } & VersionRange)[];
 };
@@ -67,7 +67,7 @@ export type BuildSettings = {
   readonly ignitionArea?: number;
   /** Hosts, with port as in references, whose TLS certificate is not verified. */
   readonly insecureRegistries: readonly string[];
-  /** What goes on the media besides public things. */
+  /** Private contents of the media. */
   readonly embed: { readonly pullSecret?: Secret };
   readonly nmstate?: string;
   /** Whether installed hosts copy the registry to their disk, or read it from the medium for good. */
@@ -202,7 +202,7 @@ function readBaseIso(view: View): Partial<BuildSettings> {
   };
 }
 
-/** What is given in place of the update graph says for which architecture it is. */
+/** The architecture, unless the input that replaces the update graph determines it. */
 function readArchitecture(view: View, given = ''): { readonly cpuArchitecture?: CpuArchitecture } {
   const path = 'ocpRelease.cpuArchitecture';
   const text = view.text(path) ?? (given === '' ? findDefault(path) : undefined);
@@ -255,7 +255,7 @@ function readSkipped(view: View, item: string): { readonly skipBundles?: readonl
 
 const RANGE = ['minVersion', 'maxVersion', 'minBundle'] as const satisfies (keyof VersionRange)[];
 
-/** Those of the keys that are written. */
+/** The keys that the document has, each with its value. */
 function readPresent<Name extends string>(
   view: View,
   path: string,

@@ -27,7 +27,7 @@ export type Effective =
   | { readonly kind: 'list'; readonly items: readonly Effective[] }
   | { readonly kind: 'value'; readonly value: Json; readonly source: ValueSource };
 
-/** What variables of the environment say where no file does, by path. */
+/** Values from environment variables, by path; used if no file has a value. */
 export type EnvironmentValues = ReadonlyMap<
   string,
   { readonly variable: string; readonly value: Json }
@@ -43,16 +43,16 @@ export function describeConfig(
 ): Effective | undefined {
   const { document, view } = readMerged(input);
   if (document.isBroken) return undefined;
-  // Whoever gives the release says for which architecture it is.
+  // A given release determines its architecture.
   const isGiven = (view.text('ocpRelease.url') ?? view.text('mirrorPath')) !== undefined;
   const open = new Set(isGiven ? ['ocpRelease.cpuArchitecture'] : []);
   return describe({ node: readSchema(), entry: document.root, path: '' }, { environment, open });
 }
 
 type Place = {
-  /** undefined: a key that nobody knows, which may be a misspelt secret. */
+  /** Undefined for an unknown key, which may be a misspelt secret. */
   readonly node: SchemaNode | undefined;
-  /** Absent where nobody wrote a value. */
+  /** Absent if no input has a value. */
   readonly entry: Entry | undefined;
   readonly path: string;
 };
@@ -118,7 +118,7 @@ function describeValue(place: Place): Effective | undefined {
   return { kind: 'value', value: isHidden(place) ? MASK : plain(content), source };
 }
 
-/** What has nothing below it. */
+/** A value without children. */
 function plain(content: Entry['content']): Json {
   if (Array.isArray(content)) return [];
   if (content instanceof Map) return {};
@@ -127,7 +127,7 @@ function plain(content: Entry['content']): Json {
 
 const MASK = '[redacted]';
 
-/** Secrets, whatever kind of value somebody gave them; references and public keys are shown. */
+/** True for secrets, regardless of the kind of value; references and public keys are shown. */
 function isHidden({ node, entry, path }: Place): boolean {
   if (node !== undefined && !SECRET_PATHS.some((secret) => secret === path)) return false;
   const content = entry?.content ?? '';
@@ -159,7 +159,7 @@ export function listSources(
 
 /** A configuration as YAML; with sources, each value has its own in a comment. */
 export function formatConfig(effective: Effective, hasSources: boolean): string {
-  // Of YAML 1.1, so that texts which any reader takes for something else are quoted.
+  // YAML 1.1, so that texts which some readers take for another type are quoted.
   const document = new Document(null, { version: '1.1', customTags: EMPTY_TAGS });
   const toNode = (at: Effective): Node => {
     if (at.kind === 'value') {
@@ -184,7 +184,7 @@ export function formatConfig(effective: Effective, hasSources: boolean): string 
 const isEmpty = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 
-/** An empty collection as a scalar, so that its comment stands beside it and not below. */
+/** An empty collection as a scalar, so that its comment is on the same line and not below. */
 const EMPTY_TAGS: (tags: Tags) => Tags = (tags) => [
   {
     tag: 'tag:sealift,2026:empty',

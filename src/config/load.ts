@@ -31,7 +31,7 @@ export type ConfigFile = {
   readonly text: string;
 };
 
-/** What a command line names as its configuration. */
+/** The configuration that a command line names. */
 export type ConfigInput = {
   /** The later ones are laid over the earlier ones. */
   readonly files: readonly [ConfigFile, ...ConfigFile[]];
@@ -44,11 +44,11 @@ export type ConfigInput = {
 export type ConfigOptions = {
   /** Where `env:NAME` looks. */
   readonly env: NodeJS.ProcessEnv;
-  /** What the product demands beyond the form of its configuration. */
+  /** Rules of the product beyond the form of its configuration. */
   readonly rules?: readonly ConfigRule[];
 };
 
-/** What can be said of a configuration without network: a problem stops a build, a note does not. */
+/** A check of a configuration without network: a problem stops a build, a note does not. */
 export type ConfigRule = (
   view: View,
   given: { readonly secrets: Secrets['values']; readonly directory: string },
@@ -56,7 +56,7 @@ export type ConfigRule = (
 
 export type ConfigCheck = {
   readonly problems: readonly DocumentProblem[];
-  /** What does not make the file wrong: absent secrets and features, which stop a build, new releases. */
+  /** Findings that do not make the file wrong: absent secrets and features, which stop a build, and new releases. */
   readonly notes: readonly DocumentProblem[];
 };
 
@@ -109,7 +109,7 @@ export function checkConfig(input: ConfigInput, options: ConfigOptions): ConfigC
   };
 }
 
-/** What a configuration is called as a whole. */
+/** The name of a whole configuration. */
 export function nameConfig({ files: [{ shownAs }, ...overlays], settings }: ConfigInput): string {
   const count = overlays.length === 1 ? '1 overlay' : `${overlays.length} overlays`;
   const laid = [...(overlays.length > 0 ? [count] : []), ...(settings.length > 0 ? ['--set'] : [])];
@@ -132,7 +132,7 @@ export function readConfigText(path: string, limit = MAX_SIZE): string {
   }
 }
 
-/** YAML 1.2.2, 5.1 has no NUL: where there is one, it is UTF-16 or no text. */
+/** YAML 1.2.2, 5.1 has no NUL: a file with one is UTF-16 or not text. */
 function decodeText(path: string, bytes: Buffer): string {
   if (isUtf8(bytes) && !bytes.includes(0)) return bytes.toString('utf8');
   throw new ConfigError('config.not-utf8', `${path} is not UTF-8 text`, {
@@ -207,7 +207,7 @@ const SCHEME = /^(?:file|oci):(?:\/\/(?=\/))?/;
 
 /**
  * The files and directories that a configuration names under any key, so that nothing overwrites
- * them: whatever text of it is the path of something that exists. Absolute paths.
+ * them: every text in it that is the path of an existing file or directory. Absolute paths.
  *
  * @param directory where relative paths begin
  */

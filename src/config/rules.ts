@@ -17,8 +17,8 @@ const TAG = /^\w[\w.-]{0,127}$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
 /**
- * What is wrong with the shape of an image reference `registry/repository[:tag][@digest]`, or
- * undefined. Whether there is such an image only its registry knows.
+ * The fault in the shape of an image reference `registry/repository[:tag][@digest]`, or
+ * undefined. Only its registry knows whether the image exists.
  */
 export function checkReferenceShape(text: string): string | undefined {
   const [name = '', digest, ...more] = text.split('@');
@@ -71,7 +71,7 @@ export function parseSize(text: string): number {
   return Math.floor(Number(number) * (UNITS[unit] ?? 1));
 }
 
-/** Of an Ignition area: what CoreOS has in every build, up to what no reader takes for a root file system. */
+/** True for a size of an Ignition area between that of every CoreOS build and the smallest that could be a root file system. */
 export const isAreaSize = (size: number): boolean => size >= 2 ** 18 && size <= 2 ** 26;
 
 /** Catalogs by reference or on this machine, where they must be. */
@@ -117,7 +117,7 @@ function checkLocal(view: View, item: string, local: LocalCatalog): readonly Doc
   ];
 }
 
-/** What names the copy, unless the configuration does. */
+/** Problems with the name of the copy if the configuration does not give one. */
 function checkName(
   view: View,
   item: string,
@@ -137,7 +137,7 @@ const MIN_PINNED_VERSION = '4.16.0';
 /** The first release after those that were checked, pre-releases included. */
 const TOO_NEW_VERSION = '4.23.0-0';
 
-/** What the schema cannot say: versions, references, duplicates, files that must be there. */
+/** Rules beyond the schema: versions, references, duplicates, files that must exist. */
 export function checkRules(view: View): readonly DocumentProblem[] {
   return [
     ...checkVersion(view),
@@ -219,7 +219,7 @@ export function checkDuplicates(
   });
 }
 
-/** Of a list of blocked images. */
+/** Problems in the patterns of a list of blocked images. */
 export function checkPatterns(view: View, list: string): readonly DocumentProblem[] {
   return readTexts(view, list, '.name').flatMap(({ path, text }) => {
     try {

@@ -5,7 +5,7 @@ import { append } from '../base/lists.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import type { View } from '../shape/document.ts';
 
-/** What stands for the pull secret in a template, ours and that of openshift-install. */
+/** Placeholder of the pull secret, in our template and in that of openshift-install. */
 export const PLACEHOLDER = '<your-pull-secret>';
 
 export const isPlaceholder = (text: string): boolean => text.trim() === PLACEHOLDER;
@@ -15,7 +15,7 @@ export const PLACEHOLDER_PROBLEM =
   'write file:PATH, env:NAME or the JSON text of your pull secret in its place';
 
 /**
- * What is wrong with a pull secret as a whole, each a sentence without its value: it must be a JSON
+ * Problems of a pull secret as a whole, each a sentence without its value: it must be a JSON
  * object whose `auths` has an entry with `auth` or `credsStore`. Others matter only where they are used.
  */
 export function checkPullSecret(text: string): readonly string[] {
@@ -82,7 +82,7 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const hasText = (value: Readonly<Record<string, unknown>>, key: string): boolean =>
   typeof value[key] === 'string' && value[key] !== '';
 
-/** What `file:PATH`, `env:NAME` or an inline value came to. No member but `value` holds the secret. */
+/** The result of reading `file:PATH`, `env:NAME` or an inline value. No member but `value` holds the secret. */
 export type SecretReading =
   | { readonly kind: 'value'; readonly value: string; readonly from: 'inline' | 'reference' }
   /** The file or variable is not there: another machine may have it. */

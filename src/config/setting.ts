@@ -32,7 +32,7 @@ export function readSetting(text: string, schema: SchemaNode, count: ValueCount)
   const isSecret = SECRET_PATHS.some((secret) => `${secret}.`.startsWith(`${canonical}.`));
   const document = readAlongSchema(
     {
-      // The value where it is in the option.
+      // The value at its column in the option.
       text: `${' '.repeat(path.length + 1)}${value}`,
       file: nameSetting(text),
       publicKeys: listKeys(schema),
@@ -59,7 +59,7 @@ function splitSetting(text: string): { readonly path: string; readonly value: st
   const { path = '', value = '' } = SETTING.exec(text)?.groups ?? {};
   const expected =
     'PATH=VALUE, as in --set build.concurrency=4 or --set "operators[0].catalog=..."';
-  // What does not have this form may be anything, a secret too: it is not repeated.
+  // Text of another form may be a secret: it is not repeated.
   if (!PATH.test(path)) throw new UsageError('usage.set', '--set has no path', { expected });
   if (value.trim() === '') {
     const hint = `write a value, or --set ${path}=null to remove what files say`;
@@ -70,9 +70,9 @@ function splitSetting(text: string): { readonly path: string; readonly value: st
 
 type Place = {
   readonly steps: readonly (string | number)[];
-  /** What may stand there. */
+  /** The schema of the value. */
   readonly node: SchemaNode;
-  /** Of a place that no configuration has. */
+  /** The refusal of a path that no configuration has. */
   readonly unknown?: { readonly code: string; readonly hint: string | undefined };
 };
 
@@ -107,7 +107,7 @@ const stepToItem = (node: SchemaNode, index: string): Step => ({
   below: node.items ?? (isFree(node) ? {} : undefined),
 });
 
-/** Whether anything may stand there. */
+/** True if any value is allowed. */
 const isFree = ({ type, properties }: SchemaNode): boolean =>
   properties === undefined && (type === undefined || type === 'object');
 
@@ -127,7 +127,7 @@ function refuseSecrets({ value, path, report }: ConfigDocument): readonly Docume
   });
 }
 
-/** What YAML would drop without a word. */
+/** Refuses a comment, which YAML would drop silently. */
 function refuseComment(
   value: string,
   { path, report }: ConfigDocument,

@@ -37,7 +37,7 @@ export type CatalogChannel = {
 export type Api = { readonly group: string; readonly version: string; readonly kind: string };
 
 /**
- * What a bundle requires of another: a value of `olm.package.required`, `olm.gvk.required` or
+ * A requirement of a bundle: a value of `olm.package.required`, `olm.gvk.required` or
  * `olm.constraint`. As in OLM, one bundle has to meet all of it, compound ones too.
  */
 export type Requirement =
@@ -45,7 +45,7 @@ export type Requirement =
   | { readonly kind: 'package'; readonly packageName: string; readonly versionRange: string }
   | { readonly kind: 'api'; readonly api: Api }
   | { readonly kind: 'all' | 'any' | 'not'; readonly of: readonly Requirement[] }
-  /** What is not evaluated here: CEL rules, and what OLM would not read. */
+  /** Not evaluated here: CEL rules, and values that OLM would not read. */
   | { readonly kind: 'unknown'; readonly what: string; readonly reason: string };
 
 /** `olm.bundle` */
@@ -53,7 +53,7 @@ export type CatalogBundle = {
   readonly package: string;
   readonly name: string;
   readonly image: string;
-  /** Of its `olm.package` property; absent when it has none. */
+  /** From its `olm.package` property; absent without one. */
   readonly version?: string;
   readonly requirements: readonly Requirement[];
   /** Values of its `olm.gvk` properties. */
@@ -86,7 +86,7 @@ export type OtherDocument = {
 
 /**
  * A document that says which package it belongs to, but is malformed besides. It is in no other list
- * of the catalog: whoever selects its package has to refuse it.
+ * of the catalog: selecting its package must be refused.
  */
 export type MalformedDocument = {
   readonly schema: string;

@@ -54,7 +54,7 @@ export function listAbove(channel: CatalogChannel, name: string): ReadonlySet<st
   return above;
 }
 
-/** What keeps a channel from being one graph with one head; empty when it is one. */
+/** Reasons why a channel is not one graph with one head; empty if it is. */
 export function findGraphProblems(channel: CatalogChannel): readonly string[] {
   if (channel.entries.length === 0) return ['channel has no entries'];
   const problems = findEntryProblems(channel);

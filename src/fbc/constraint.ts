@@ -178,7 +178,7 @@ function isZero(version: BundleVersion): boolean {
 export type RangeFilter = {
   /** As the user's bounds read: `>=1.2.0 <=1.4.0`. */
   readonly range: string;
-  /** Of each bundle by name; names that are missing are in no range. */
+  /** Version of each bundle, by name; a missing name is outside every range. */
   readonly versions: ReadonlyMap<string, string>;
 };
 

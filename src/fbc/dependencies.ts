@@ -20,7 +20,7 @@ type Unmet = {
 
 type Surroundings = {
   readonly growing: readonly GrowingCatalog[];
-  /** Of the catalogs, in the same order. */
+  /** Names of the catalogs, in the same order. */
   readonly names: readonly string[];
   /** Place of the catalog whose bundles these are. */
   readonly at: number;
@@ -119,10 +119,10 @@ type Open = {
 };
 
 /**
- * What selected bundles require and no selected bundle of any of the catalogs meets. In a catalog of mode `add`
- * it is added, with what that needs in turn, from the bundle's own catalog first and then from the
+ * Resolves the requirements that no selected bundle of any catalog meets. In a catalog of mode `add`,
+ * a bundle that meets them is added, with its own requirements, from the bundle's own catalog first and then from the
  * others in their order; the first candidate in OLM's order is taken. Each step adds a bundle, so cycles
- * end. What cannot be added, and all of a catalog of mode `warn`, is a warning.
+ * end. A requirement that nothing can be added for, or of a catalog of mode `warn`, is a warning.
  *
  * The result depends on the catalogs' content, not on the order of their documents.
  */

@@ -15,10 +15,10 @@ import { parsePiece } from './read/yaml.ts';
 export type EditDocument = (document: Record<string, unknown>) => void;
 
 /**
- * A document as it goes into a new catalog: byte for byte where it is JSON and nothing changes, else as
- * JSON in one line.
+ * A document for a new catalog: byte for byte if it is JSON and nothing changes, else as JSON on one
+ * line.
  *
- * @throws IntegrityError `catalog.changed` when it is not what stood there before
+ * @throws IntegrityError `catalog.changed` if the document changed since it was read
  */
 export function encodeDocument(
   bytes: Buffer,
@@ -39,7 +39,7 @@ export function encodeDocument(
   return Buffer.from(JSON.stringify(value));
 }
 
-/** What makes the source's package the filtered one; undefined where they are the same. */
+/** The edit that turns the source's package into the filtered one; undefined if they are equal. */
 export function editPackage(
   source: CatalogPackage,
   filtered: CatalogPackage,
@@ -51,7 +51,7 @@ export function editPackage(
   };
 }
 
-/** What makes the source's channel the filtered one; undefined where they are the same. */
+/** The edit that turns the source's channel into the filtered one; undefined if they are equal. */
 export function editChannel(
   source: CatalogChannel,
   filtered: CatalogChannel,
@@ -70,7 +70,7 @@ export function editChannel(
   };
 }
 
-/** What makes the source's deprecations the filtered ones; undefined where they are the same. */
+/** The edit that turns the source's deprecations into the filtered ones; undefined if they are equal. */
 export function editDeprecations(
   source: CatalogDeprecations,
   filtered: CatalogDeprecations,
@@ -105,7 +105,7 @@ function readEntries(document: Record<string, unknown>): Record<string, unknown>
   return Array.isArray(entries) ? entries.filter(isObject) : [];
 }
 
-/** Under the key as it is written, whatever its case; undefined removes it. */
+/** Sets the value under the key as written, regardless of its case; undefined removes it. */
 function setValue(object: Record<string, unknown>, key: string, value: unknown): void {
   const folded = foldCase(key);
   const written = Object.keys(object).find((one) => foldCase(one) === folded) ?? key;

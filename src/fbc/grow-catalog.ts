@@ -182,7 +182,7 @@ const listDefaults = ({
     [...available.packages, ...catalog.packages].map((item) => [item.name, item.defaultChannel]),
   );
 
-/** A package that is new has its own default channel where that is selected, else the first by name. */
+/** A new package has its own default channel if that is selected, else the first by name. */
 function listPackages(
   { available, catalog }: FilteredCatalog,
   channels: readonly CatalogChannel[],

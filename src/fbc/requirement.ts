@@ -3,7 +3,7 @@ import { findValue } from '../shape/go-json.ts';
 import type { Api, CatalogBundle, Requirement } from './catalog.ts';
 import { parseBundleVersion, parseVersionRange } from './version.ts';
 
-/** Whether a bundle meets a requirement; undefined where that is not known. */
+/** True if a bundle meets a requirement; undefined if unknown. */
 export type RequirementTest = (bundle: CatalogBundle) => boolean | undefined;
 
 /** Far beyond any real constraint, whose size OLM limits to 128 KiB. */

@@ -1,7 +1,6 @@
 import { basename, resolve } from 'node:path';
-import { ConfigError, SealiftError } from '../base/errors.ts';
+import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { parseReference, type Reference } from '../registry/reference.ts';
 
 /** A catalog on this machine, by its absolute path. */
 export type LocalCatalog =
@@ -32,8 +31,8 @@ export function parseLocalCatalog(text: string, baseDirectory: string): LocalCat
 }
 
 /**
- * What oc-mirror calls a local catalog in a registry: the last name of its path, and the tag `latest`;
- * a tag that is written counts more.
+ * oc-mirror's name for a local catalog in a registry: the last name of its path, and the tag `latest`
+ * unless another is written.
  */
 export const nameLocalCatalog = (
   local: LocalCatalog,
@@ -42,7 +41,8 @@ export const nameLocalCatalog = (
   tag: (local.kind === 'oci' ? local.tag : undefined) ?? 'latest',
 });
 
-const refuseCatalog = (text: string, reason: string, cause?: unknown): ConfigError =>
+/** The refusal of a catalog's name, ConfigError `catalog.reference`. */
+export const refuseCatalog = (text: string, reason: string, cause?: unknown): ConfigError =>
   new ConfigError('catalog.reference', `catalog "${text}" cannot be read: ${reason}`, {
     hint: CATALOG_HINT,
     cause,
@@ -64,7 +64,7 @@ function splitTag(text: string): { path: string; tag: string | undefined } {
 /** Versions to keep, both ends included; absent ends are open. */
 export type VersionBounds = { readonly minVersion?: string; readonly maxVersion?: string };
 
-/** What to keep of a channel: versions, or all that upgrades from one bundle to the head. Not both. */
+/** Selected part of a channel: versions, or all that upgrades from one bundle to the head. Not both. */
 export type Bounds = VersionBounds & {
   /** Name of the bundle. Versions play no part then. */
   readonly minBundle?: string;
@@ -72,7 +72,7 @@ export type Bounds = VersionBounds & {
 
 export type PackageSelection = Bounds & {
   readonly name: string;
-  /** What the package's default channel becomes. */
+  /** New default channel of the package. */
   readonly defaultChannel?: string;
   /** None: all channels of the package. */
   readonly channels: readonly ({ readonly name: string } & Bounds)[];
@@ -80,10 +80,10 @@ export type PackageSelection = Bounds & {
   readonly skipBundles?: readonly string[];
 };
 
-/** What to do about requirements that no selected bundle meets: add what meets them, or warn. */
+/** Treatment of requirements that no selected bundle meets: add bundles that meet them, or warn. */
 export type DependencyMode = 'add' | 'warn';
 
-/** What to keep of a catalog. */
+/** Selected part of a catalog. */
 export type CatalogSelection = {
   /** None: all packages. */
   readonly packages: readonly PackageSelection[];
@@ -92,27 +92,3 @@ export type CatalogSelection = {
   /** Default `warn`. */
   readonly dependencies?: DependencyMode;
 };
-
-/** Where a catalog comes from. */
-export type CatalogSource =
-  { readonly kind: 'image'; readonly reference: Reference } | LocalCatalog;
-
-/**
- * Reads how a catalog is named: `registry/repository:tag`, or as `parseLocalCatalog` does.
- *
- * @throws ConfigError `catalog.reference`
- */
-export const parseCatalogSource = (text: string, baseDirectory: string): CatalogSource =>
-  parseLocalCatalog(text, baseDirectory) ?? { kind: 'image', reference: parseImage(text) };
-
-function parseImage(text: string): Reference {
-  let reference: Reference;
-  try {
-    reference = parseReference(text);
-  } catch (cause) {
-    if (!(cause instanceof SealiftError)) throw cause;
-    throw refuseCatalog(text, cause.message, cause);
-  }
-  if (reference.tag !== undefined || reference.digest !== undefined) return reference;
-  throw refuseCatalog(text, 'it has neither tag nor digest');
-}

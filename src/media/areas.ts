@@ -13,7 +13,8 @@ import {
   requireMenuWords,
   locateKargAreas,
 } from '../iso/coreos/kargs.ts';
-import type { CustomValues, Keyfile } from '../openshift/agent/values.ts';
+import type { Keyfile } from '../nmstate/values.ts';
+import type { CustomValues } from '../openshift/agent/values.ts';
 import {
   type IndexExtent,
   type MediaIndex,

@@ -51,7 +51,7 @@ const checkMembers = (report: Report, network: FreeMap): readonly DocumentProble
     }),
   ]);
 
-/** What no nmstate known here would read; a newer one may. */
+/** Warnings about members that no known nmstate reads; a newer one may. */
 const warnOfMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
   listPlaces(network).flatMap((place) =>
     listUnknown(place)
@@ -135,7 +135,7 @@ const explainText = (value: Plain): string =>
     ? 'this must be a text'
     : invalid(String(value), 'this must be a text: put it in quotes');
 
-/** What a mapping or a list holds is not repeated: it may be a secret. */
+/** The contents of a mapping or a list are not repeated: they may be secret. */
 function explainValue(value: Plain, why: string): string {
   const text = textOf(value);
   return text === undefined ? why : invalid(text, why);

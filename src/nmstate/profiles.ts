@@ -1,9 +1,15 @@
 import { createHash } from 'node:crypto';
 import { append } from '../base/lists.ts';
-import type { Keyfile } from '../openshift/agent/values.ts';
 import { type Network, type Route, readNetwork } from './read.ts';
 import type { Interface, InterfaceType } from './state.ts';
-import { escapeText, malformed, type Section, refuse, formatKeyfile } from './values.ts';
+import {
+  escapeText,
+  type Keyfile,
+  malformed,
+  type Section,
+  refuse,
+  formatKeyfile,
+} from './values.ts';
 
 type Family = 4 | 6;
 type Entry = readonly [string, string];

@@ -41,7 +41,7 @@ const ROUTE = object(
   ['destination', 'next-hop-interface'],
 );
 
-/** Undefined where it is to go away: nothing is there before the first boot. */
+/** Undefined for a route with `state: absent`: no route exists before the first boot. */
 const route: Kind<Route | undefined> = (value, place) => {
   const state = isObject(value) ? (value['state'] ?? undefined) : undefined;
   if (state !== undefined) {
@@ -76,16 +76,16 @@ const STATE_OF_NETWORK = object({
 export type Route = ReturnType<typeof ROUTE>;
 
 export type Network = {
-  /** Those with profiles. */
+  /** Interfaces with profiles. */
   readonly interfaces: readonly Interface[];
   readonly routes: readonly Route[];
   readonly resolver: { readonly server?: readonly string[]; readonly search?: readonly string[] };
 };
 
 /**
- * What a configuration says, in the types that the members have.
+ * Reads a configuration into typed members.
  *
- * @throws ConfigError `nmstate.unsupported` where only nmstate itself can write the profiles; `nmstate.malformed`
+ * @throws ConfigError `nmstate.unsupported` if only nmstate itself can write the profiles; `nmstate.malformed`
  */
 export function readNetwork(networkConfig: string): Network {
   const found: Place = { path: '', foreign: [] };

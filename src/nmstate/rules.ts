@@ -16,13 +16,13 @@ import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from './values.
 
 /** An address of an interface, with its subnet. */
 export type InterfaceAddress = {
-  /** Of the address in the document. */
+  /** Path of the address in the document. */
   readonly path: string;
   readonly text: string;
   readonly subnet: Cidr;
 };
 
-/** What of an interface the checks look at. */
+/** The members of an interface that the checks read. */
 export type NetworkInterface = {
   readonly path: string;
   readonly name: string;
@@ -337,7 +337,7 @@ type Interfaces = ReadonlyMap<string, NetworkInterface>;
 
 type Target = IpAddress | Cidr;
 
-/** What is wrong, by the member of the route. */
+/** The fault of each member of a route. */
 function explainRoute(route: FreeMap, byName: Interfaces): Readonly<Record<string, string>> {
   const destination = textOf(route['destination']) ?? '';
   const target = parseCidr(destination) ?? parseAddress(destination);
@@ -368,7 +368,7 @@ function explainDestination(text: string, target: Target | undefined): string | 
 const explainSink = (via: string): string | undefined =>
   via === '' ? undefined : invalid(via, 'a route with a route-type leads to no next hop');
 
-/** Of a next hop, or of where packets come from. */
+/** The fault of a next hop or of a source address. */
 function explainAddress(text: string, target: Target | undefined): string | undefined {
   if (text === '') return undefined;
   const address = parseAddress(text);

@@ -17,7 +17,7 @@ import {
   type Place,
 } from './values.ts';
 
-// What of nmstate 2.2 (nmstate.io) is translated here, all of it to the letter. Nothing else is read over: other members
+// The part of nmstate 2.2 (nmstate.io) that is translated here, exactly. Nothing else is ignored: other members
 // need nmstate itself, and other values are refused.
 
 export const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.:@-]*$/;
@@ -86,7 +86,7 @@ const COMMON = {
     'addr-gen-mode': word(['eui64', 'stable-privacy']),
     'dhcp-duid': line,
   }),
-  // What nmstate shows, and ignores when it is given.
+  // Members that nmstate shows, and ignores in its input.
   'driver': unused,
   'permanent-mac-address': unused,
   'min-mtu': unused,
@@ -178,7 +178,7 @@ export type Interface = Omit<ReturnType<(typeof INTERFACES)['ethernet']>, 'type'
 
 const STATE = word(['up', 'down', 'absent', 'ignore'], ['unknown']);
 
-/** Undefined where it has no profile, or none that is written here. */
+/** Undefined without a profile that is written here. */
 export const networkInterface: KindOfNetworkInterfaces<Interface | undefined> = (value, place) => {
   const { name: found } = object({ name }, ['name'])(value, { ...place, foreign: [] });
   const inside = { ...place, owner: `interface "${found}"`, path: '' };
@@ -214,11 +214,11 @@ function requirePossible(found: Interface, place: Place): void {
   throw refuse(place, `${least}, but got mtu: ${mtu}`);
 }
 
-// What nmstate reads in its documents (nmstate 2.2, nmstate.io): names of members and what stands there.
+// The members that nmstate 2.2 (nmstate.io) reads, by name, with the kinds of their values.
 
 /**
- * A list of words: one of them. A flag and a number may be written as text, too. Nothing may stand for
- * texts, lists and mappings, but not where they must be present.
+ * A list of words means one of them. A flag and a number may also be written as text. A null may
+ * replace a text, list or mapping unless it is required.
  */
 export type Kind =
   | ('text' | 'texts' | 'flag' | 'number' | 'integer' | 'any')
@@ -276,7 +276,7 @@ export const ROUTE_RULE: Words = {
   'suppress_prefixlength': 'number',
 };
 
-/** Of interfaces of every type. */
+/** Members of interfaces of every type. */
 export const INTERFACE: Words = {
   'name': 'text',
   'profile-name': 'text',

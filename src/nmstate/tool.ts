@@ -6,16 +6,15 @@ import { ToolError, ConfigError } from '../base/errors.ts';
 import { objectOrEmpty } from '../base/lists.ts';
 import { runProcess } from '../base/process.ts';
 import { escapeCharacter } from '../base/text/words.ts';
-import type { Keyfile, HostNetwork } from '../openshift/agent/values.ts';
 import { isOtherInYaml } from '../shape/decode-yaml.ts';
 import { parse } from '../shape/parse-text.ts';
 import type { Plain } from '../shape/shape.ts';
 import { renderKeyfiles } from './profiles.ts';
-import { malformed } from './values.ts';
+import { malformed, type HostNetwork, type Keyfile } from './values.ts';
 
-/** nmstate itself, where it is installed. */
+/** The installed nmstate. */
 export type Nmstate = {
-  /** What nmstate has against a network configuration, or undefined. */
+  /** nmstate's objection to a network configuration, or undefined. */
   readonly ask: (networkConfig: string, signal: AbortSignal) => Promise<string | undefined>;
   /** The profiles that it makes. @throws ConfigError `nmstate.malformed` */
   readonly makeProfiles: (
@@ -27,7 +26,7 @@ export type Nmstate = {
 const TIMEOUT_MS = 30_000;
 const MAX_SHOWN = 300;
 
-/** @param env the whole environment of nmstatectl; without PATH there is none */
+/** @param env the whole environment of nmstatectl; without PATH it is not found */
 export async function findNmstate({
   env,
   signal,
@@ -154,7 +153,7 @@ function explainUnsupported({ networkConfig }: HostNetwork): ConfigError | undef
 const PLAIN =
   /^(?:[A-Za-z0-9_./]|:(?=[^ ]))(?:[A-Za-z0-9_./+@%=-]|:(?=[^ ])| (?=[A-Za-z0-9_./]))*$/;
 
-/** Whatever a single-quoted text on one line cannot show (YAML 1.1, 5.1 and 9.2). */
+/** Characters that a single-quoted text on one line cannot show (YAML 1.1, 5.1 and 9.2). */
 // eslint-disable-next-line no-control-regex -- control characters are what it looks for
 const UNPRINTABLE = /[\0-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]/;
 

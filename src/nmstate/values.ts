@@ -2,8 +2,22 @@ import { isIP } from 'node:net';
 import { ConfigError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
 import { suggestName, describeValue, toPrintable } from '../base/text/words.ts';
-import type { Keyfile } from '../openshift/agent/values.ts';
 import type { Plain } from '../shape/shape.ts';
+
+/** A connection profile of NetworkManager: the name of its file, and its text. */
+export type Keyfile = { readonly name: string; readonly content: string };
+
+/** The network of one host, as an NMStateConfig has it. */
+export type HostNetwork = {
+  /** nmstate, as YAML text. */
+  readonly networkConfig: string;
+  /** The file that holds only this configuration, for messages; absent if a resource names the interfaces. */
+  readonly source?: string;
+  /** Names in the configuration, each with the MAC address of the interface it means. */
+  readonly interfaces: readonly { readonly name: string; readonly macAddress: string }[];
+  /** Profiles that nmstate itself made of the configuration; if absent, they are made here. */
+  readonly keyfiles?: readonly Keyfile[];
+};
 
 /** `key=value` pairs below `[name]`, in their order. */
 export type Section = {
@@ -34,7 +48,7 @@ function formatLine([key, value]: readonly [string, string]): string {
 export const escapeText = (text: string): string =>
   text.replaceAll('\\', '\\\\').replace(/^ /, '\\s');
 
-/** The same for a profile that nmstate made. */
+/** A profile that nmstate made, normalised. */
 export function normaliseKeyfile({ name, content }: Keyfile): Keyfile {
   const sections: { name: string; entries: [string, string][] }[] = [];
   for (const line of content.split(/\r?\n/)) {
@@ -71,7 +85,7 @@ export type Place = {
   /** As in `interface "eth0"`; absent outside of interfaces. */
   readonly owner?: string;
   readonly path: string;
-  /** What is not translated here, in the order of the text: nmstate itself may know it. */
+  /** Members not translated here, in the order of the text: nmstate itself may know it. */
   readonly foreign: ConfigError[];
 };
 
@@ -156,7 +170,7 @@ export const strictFlag: Kind<boolean> = (value, place) => {
   throw refuseValue(place, value, 'true or false');
 };
 
-/** A whole number, also as text; in hexadecimal digits where it has no sign. */
+/** A whole number, also as text; in hexadecimal digits if it has no sign. */
 export const integer =
   (least: number, most: number, explain?: (found: string) => string): Kind<number> =>
   (value, place) => {
@@ -178,7 +192,7 @@ export const ip: Kind<string> = (value, place) => {
 /** Not checked: nmstate does not use it for profiles either. */
 export const unused: Kind<undefined> = () => undefined;
 
-/** What nmstate itself has to translate. */
+/** A value that only nmstate itself can translate. */
 export const foreign: Kind<undefined> = (_, place) => {
   addForeign(place, 'is not translated here');
 };
@@ -216,10 +230,10 @@ export type FreeMap = Readonly<Record<string, Plain>>;
 export const isMapping = (value: Plain | undefined): value is FreeMap =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Empty where there is none. */
+/** Empty unless the value is a mapping. */
 export const mapOf = (value: Plain | undefined): FreeMap => (isMapping(value) ? value : {});
 
-/** Empty where there is none. */
+/** Empty unless the value is a list. */
 export const listOf = (value: Plain | undefined): readonly Plain[] =>
   Array.isArray(value) ? (value as readonly Plain[]) : [];
 

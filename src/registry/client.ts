@@ -27,7 +27,7 @@ import { createRegistryWriter, type RegistryWriter } from './client/writer.ts';
 import type { Descriptor, StoredManifest } from './manifest.ts';
 import { formatReference, type Reference } from './reference.ts';
 
-/** Failures of a host, whatever was asked for; with what an error about the next request says. */
+/** Failures of a whole host, each with its wording in the error about the next request. */
 const HOST_FAILURES: ReadonlyMap<string, string> = new Map([
   ['registry.unreachable', 'is unreachable'],
   ['registry.unknown-host', 'is not known to DNS'],
@@ -57,7 +57,7 @@ function rememberUnreachable(requester: Requester): Requester {
   const answers = new Map<string, number>();
   const failures = new Map<string, SealiftError>();
   return async (ask, take) => {
-    // One failed attempt is not a host that failed: whoever makes it tries again.
+    // One failed attempt is not a host that failed: the caller tries again.
     if (ask.isOnce) return requester(ask, take);
     const { host } = ask.endpoint;
     const countOf = (): number => answers.get(host) ?? 0;
@@ -99,9 +99,9 @@ export type RegistryClient = {
    * @throws IntegrityError when its bytes are not those of the digest, or it is malformed
    */
   fetchManifest: (reference: Reference, options: RequestOptions) => Promise<StoredManifest>;
-  /** What a reference names now; undefined only where every candidate answers 404. */
+  /** The descriptor that a reference names now; undefined only if every candidate answers 404. */
   resolveTag: (reference: Reference, options: RequestOptions) => Promise<Descriptor | undefined>;
-  /** What is attached to a manifest (by digest); empty where no candidate knows of anything. */
+  /** Descriptors attached to a manifest (by digest); empty if no candidate has any. */
   fetchReferrers: (reference: Reference, options: RequestOptions) => Promise<readonly Descriptor[]>;
   /** Where the blobs of a repository may be had: its mirrors in order, then the origin. */
   sourcesOf: (reference: Reference) => readonly BlobSource[];
@@ -111,7 +111,7 @@ export type RegistryClient = {
 };
 
 export type WritingClient = RegistryClient & {
-  /** What writes to the repository of a reference: at the registry itself, not at its mirrors. */
+  /** The writer of the repository of a reference: at the registry itself, not at its mirrors. */
   writerOf: (reference: Reference) => RegistryWriter;
   /** Where an image may be: at its mirrors in order, then at its origin. */
   placesOf: (reference: Reference) => readonly Reference[];
@@ -244,7 +244,7 @@ function originOf(reference: Reference, candidates: readonly Candidate[]): Candi
 
 type Asked<Result> = { readonly found: Result } | { readonly answers: readonly SourceAnswer[] };
 
-/** What the first candidate that has it gives, or what each of them answered. A bug is thrown. */
+/** The result of the first candidate that has it, or the answers of all. A bug is thrown. */
 async function askInTurn<Result>(
   candidates: readonly Candidate[],
   signal: AbortSignal,

@@ -59,7 +59,7 @@ export function parseReference(text: string): Reference {
   };
 }
 
-/** Cut where the parts would be, whatever they hold; a second digest stays in the first, and spoils it. */
+/** Cuts at the separators without checking the parts; a second digest stays in the first, which is then malformed. */
 function split(text: string) {
   const at = text.indexOf('@');
   const name = at === -1 ? text : text.slice(0, at);

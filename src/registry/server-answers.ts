@@ -44,7 +44,7 @@ export const failure = (
 export const encodeFailure = ({ code, message, detail }: Failure): Buffer =>
   Buffer.from(JSON.stringify({ errors: [{ code, message, ...withoutUndefined({ detail }) }] }));
 
-/** What a request asks for: distribution-spec 1.1, "Endpoints", the reading half. */
+/** A parsed request: distribution-spec 1.1, "Endpoints", the reading half. */
 export type Route =
   | { readonly kind: 'ping' }
   | { readonly kind: 'catalog' }
@@ -96,7 +96,7 @@ function decode(path: string): string | undefined {
   }
 }
 
-/** What to send for a request, before methods, ranges and conditions are looked at. */
+/** The answer to a request, before methods, ranges and conditions are looked at. */
 export type Answer =
   | Failure
   | { readonly kind: 'json'; readonly bytes: Buffer; readonly link?: string }

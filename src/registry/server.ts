@@ -29,7 +29,7 @@ export type RequestEntry = {
   readonly status: number;
   /** Whether the whole answer was handed over. */
   readonly complete: boolean;
-  /** What went wrong on our side. */
+  /** A failure on our side. */
   readonly error?: unknown;
 };
 
@@ -51,7 +51,7 @@ const PIPELINED = 8;
  * distribution's layout. Nothing is cached: what the tree holds when asked is what is served.
  * Manifests are checked against their digest before they are sent; blobs are checked by clients.
  *
- * Whatever clients do, its memory is bounded: by the number of connections, by one request at a time on
+ * Its memory is bounded regardless of its clients: by the number of connections, by one request at a time on
  * each of them, and by sending the next piece when the one before was taken.
  */
 export function createRegistryServer(
@@ -255,7 +255,7 @@ export function parseRange(
   return Number(last) < Number(first) ? undefined : rangeOf(Number(first), Number(last), size);
 }
 
-/** A range may begin before the file (a long suffix) and end behind it, but not lie beside it. */
+/** A range may begin before the file (a long suffix) and end behind it, but must overlap it. */
 function rangeOf(first: number, last: number, size: number): ByteRange | 'unsatisfiable' {
   const range = { start: Math.max(0, first), end: Math.min(last, size - 1) };
   return range.start <= range.end ? range : 'unsatisfiable';
@@ -284,7 +284,7 @@ function send(response: ServerResponse, status: number, bytes: Uint8Array): void
   response.writeHead(status, { 'Content-Length': bytes.length }).end(bytes);
 }
 
-/** What the tree cannot give: an answer where none was begun, else a connection that ends early. */
+/** Reports a tree that cannot be read: by an answer if none was begun, else by ending the connection. */
 function breakOff(response: ServerResponse, cause: unknown): void {
   if (response.headersSent || response.destroyed) {
     response.destroy();

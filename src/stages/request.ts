@@ -6,7 +6,7 @@ import type { ConfigRule } from '../config/load.ts';
 import type { EventListener } from '../engine/engine.ts';
 import type { Layout } from '../iso/extent.ts';
 import type { Nmstate } from '../nmstate/tool.ts';
-import type { HostNetwork } from '../openshift/agent/values.ts';
+import type { HostNetwork } from '../nmstate/values.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
 import type { Overrides } from '../openshift/installer/overrides.ts';
 import type { MirrorPlan } from '../openshift/mirror/plan.ts';

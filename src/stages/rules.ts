@@ -6,7 +6,8 @@ import type { CpuArchitecture } from '../config/appliance-config.ts';
 import type { ConfigRule } from '../config/load.ts';
 import { parseReleaseVersion } from '../config/rules.ts';
 import { completeVersion } from '../fbc/constraint.ts';
-import { parseLocalCatalog, parseCatalogSource } from '../fbc/source.ts';
+import { parseLocalCatalog } from '../fbc/source.ts';
+import { parseCatalogSource } from '../openshift/catalog/source.ts';
 import {
   checkInfraEnv,
   checkPullSecret,

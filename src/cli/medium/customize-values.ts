@@ -18,7 +18,8 @@ import {
   readHostNetworks,
   refuseResource,
 } from '../../openshift/agent/resources.ts';
-import type { CustomValues, ProxyValues, HostNetwork } from '../../openshift/agent/values.ts';
+import type { HostNetwork } from '../../nmstate/values.ts';
+import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
 import { findYamlExcess, parse } from '../../shape/parse-text.ts';
 import { readTrustBundle } from '../../sites/rules/credentials.ts';
 import type { CliHost } from '../host.ts';

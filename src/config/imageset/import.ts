@@ -26,7 +26,7 @@ export type ImportedConfig = {
 
 export type ImportedImageSet = {
   readonly config: ImportedConfig;
-  /** What has no counterpart, in the order of the file. */
+  /** Settings without a counterpart, in the order of the file. */
   readonly notes: readonly ImportNote[];
 };
 

@@ -18,7 +18,7 @@ export const harmless = (note: ImportNote): ImportNote => ({ ...note, severity: 
 
 export const isLoss = ({ severity }: ImportNote): boolean => severity !== 'note';
 
-/** What an image set says about the release; what it does not say is undefined. */
+/** The release settings of an image set; a missing setting is undefined. */
 export type ImportedRelease = {
   readonly version?: string;
   readonly channel?: string;
@@ -288,7 +288,7 @@ function importImage(view: View, path: string, seen: Seen): Noted<readonly Writt
   return { value: [value], notes: notePlatforms(view, path) };
 }
 
-/** What is written of the first item of a name, and where it stands. */
+/** The first item of each name, with its place. */
 type Seen = Map<string, { readonly place: string; readonly value: Written }>;
 
 /** A name may be there once. The second of two equal items says nothing. */

@@ -267,8 +267,8 @@ function checkTargets(view: View): readonly DocumentProblem[] {
 }
 
 /**
- * What stands below a key, as if it were the document. `full` is not in it: beside versions it is a
- * mistake in a configuration of ours, but not in an image set.
+ * The part of a document below a key, as if it were the document, without `full`: next to versions,
+ * `full` is a mistake in our configuration, but not in an image set.
  */
 function viewUnder(view: View, prefix: string): View {
   const full = (path: string): string => `${prefix}.${path}`;

@@ -14,7 +14,7 @@ import { parseBundleVersion } from '../version.ts';
 import type { FilterReport } from './report.ts';
 
 /**
- * What keeps a catalog from being valid, by the rules of `opm validate` as far as we read documents:
+ * Reasons why a catalog is not valid, by the rules of `opm validate` as far as we read documents:
  * packages, their channels and default channel, upgrade graphs, bundles and their versions, and what
  * deprecations refer to. A sentence each; empty when it is valid.
  */
@@ -131,8 +131,8 @@ type LeaveOutOptions = {
 };
 
 /**
- * A catalog without the bundles that the selection skips, and without those that are malformed and
- * that nobody asked for. Nothing in it is malformed then.
+ * A catalog without the bundles that the selection skips, and without malformed ones that
+ * were not selected. The result has no malformed documents.
  *
  * @throws ConfigError `catalog.malformed` when documents of a selected package are
  */

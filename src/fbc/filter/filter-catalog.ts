@@ -78,14 +78,14 @@ export type FilteredCatalog = {
   /**
    * Packages by name, channels as in the source, bundles by package and name. Channels with fewer
    * entries, deprecations with fewer entries, and packages with another default channel keep their
-   * `place`: whoever writes them edits the document.
+   * `place`: the writer edits the document.
    */
   readonly catalog: Catalog;
   /** Sentences, each once. */
   readonly warnings: readonly string[];
   /** Nothing was taken away and nothing changed. */
   readonly isWhole: boolean;
-  /** What it was filtered from. */
+  /** The catalog before filtering. */
   readonly source: Catalog;
   /** The source without the bundles that the selection skips, and without malformed documents. */
   readonly available: Catalog;
@@ -184,7 +184,7 @@ function checkNames(
   }
 }
 
-/** What the source did wrong is passed on with a warning; what only the result does wrong is ours. */
+/** Warns about faults of the source; a fault that only the result has is a bug of the filter. */
 function reportInvalid(
   filtered: Catalog,
   { source, report }: { readonly source: Catalog; readonly report: FilterReport },

@@ -27,8 +27,8 @@ export type ChannelFilter = PackageFilter & {
 };
 
 /**
- * What the selection takes of a channel: all of it, what its bounds hold, or its head. Undefined when
- * nothing of it is left: a problem for the default channel, a warning for any other.
+ * The selected part of a channel: all of it, the entries within its bounds, or its head. Undefined if
+ * no entry is left: a problem for the default channel, a warning for any other.
  */
 export function filterChannel(
   channel: CatalogChannel,
@@ -147,7 +147,7 @@ function keepVersion(
   return new Set([best.name]);
 }
 
-/** Who writes the build of a version means that one. */
+/** Prefers the exact build if the bound names one. */
 function preferExact(
   matches: readonly CatalogBundle[],
   specific: string,
@@ -158,7 +158,7 @@ function preferExact(
   return exact.length > 0 ? exact : matches;
 }
 
-/** The bundles of a version, whatever their build metadata; the highest build first. */
+/** The bundles of a version, regardless of build metadata; the highest build first. */
 export function findMatches(bundles: readonly CatalogBundle[], specific: string): CatalogBundle[] {
   const wanted = parseBundleVersion(completeVersion(specific) ?? '');
   const candidates: { readonly bundle: CatalogBundle; readonly version: BundleVersion }[] = [];

@@ -103,7 +103,7 @@ function chooseChannelOfVersion(
   return undefined;
 }
 
-/** What the selection takes of one package. The result has no meaning where the report has a problem. */
+/** The selected part of one package. The result is meaningless if the report has a problem. */
 export function filterPackage(parts: PackageParts, filter: PackageFilter): PackageParts {
   const { selected, report } = filter;
   if (!checkPackage(parts, filter)) return parts;
@@ -179,7 +179,7 @@ function describeUnknown(where: string, name: string, known: ReadonlySet<string>
   return `${where} has no channel "${name}"; ${guess}`;
 }
 
-/** Of the package; that of a channel is looked for in the channel. */
+/** Reports a missing bundle of the package; a bundle of a channel is looked up in the channel. */
 function findMissingBundle(
   { name, channels }: PackageParts,
   { minBundle, channels: wanted }: PackageSelection,
@@ -217,7 +217,7 @@ function checkVersions({ bundles }: PackageParts, report: FilterReport): boolean
   return isSound;
 }
 
-/** Those that are listed, or all; of a bundle's package, those that have the bundle. */
+/** The listed channels, or all; for a bundle of the package, the channels that have it. */
 function selectChannels(
   { channels }: PackageParts,
   selected: PackageSelection | undefined,

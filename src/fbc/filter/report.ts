@@ -74,7 +74,7 @@ export function readSpecificVersion({ minVersion, maxVersion }: VersionBounds): 
   return minVersion === maxVersion ? minVersion : undefined;
 }
 
-/** What is wrong with the bounds of a package's selection, whatever the catalog. */
+/** Problems with the bounds of a package's selection, independent of the catalog. */
 export function findBoundProblems(selected: PackageSelection, full: boolean): readonly string[] {
   const where = `package "${selected.name}"`;
   const bounds = describeBounds(selected);
@@ -114,8 +114,8 @@ type Known = { readonly text: string; readonly version: BundleVersion };
 const NAMED = 2;
 
 /**
- * What to write instead of bounds that no version is in: the nearest versions that exist, and the bound
- * that accepts pre-releases where that is all it takes. Undefined when there are no versions.
+ * Advice for bounds that match no version: the nearest versions that exist, and the bound
+ * that accepts pre-releases if that is enough. Undefined without versions.
  */
 export function adviseVersions(
   bounds: VersionBounds,

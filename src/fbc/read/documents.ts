@@ -27,7 +27,7 @@ type Stream = {
   readonly window: ByteWindow;
   readonly file: string;
   readonly maxSize: number;
-  /** Of the last document. */
+  /** Number of the last document. */
   number: number;
 };
 
@@ -201,7 +201,7 @@ class ByteWindow {
     return this.#buffer.subarray(this.#start, this.#end);
   }
 
-  /** Of the view's first byte in the file. */
+  /** Position of the view's first byte in the file. */
   get offset(): number {
     return this.#offset;
   }

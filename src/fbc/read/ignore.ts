@@ -12,10 +12,10 @@ export type IgnoreRule = {
   readonly names: readonly NamePattern[];
 };
 
-/** What a name has to look like; `**` stands for any number of names. */
+/** Pattern of a name; `**` matches any number of names. */
 type NamePattern = '**' | readonly CharacterPattern[];
 
-/** `*` stands for any number of characters. */
+/** `*` matches any number of characters. */
 type CharacterPattern = '*' | ((character: string) => boolean);
 
 /** The rules of an ignore file that stands in `base`. */
@@ -48,7 +48,7 @@ function parseRule(line: string, base: readonly string[]): IgnoreRule {
     isAnchored: path.includes('/'),
     names: names.map((name, index) => {
       if (name !== '**') return parseName(name);
-      // At the end it stands for what is in a directory, not for the directory itself.
+      // At the end it matches the contents of a directory, not the directory itself.
       return index === names.length - 1 && names.length > 1 ? ['*'] : '**';
     }),
   };
@@ -82,7 +82,7 @@ const isExactly =
   (character) =>
     character === wanted;
 
-/** `[abc]`, `[a-z]`, `[!a]`; undefined when the bracket is never closed and stands for itself. */
+/** `[abc]`, `[a-z]`, `[!a]`; undefined when the bracket is never closed and is literal. */
 function parseSet(
   characters: readonly string[],
   from: number,
@@ -104,7 +104,7 @@ function parseSet(
 }
 
 /**
- * What the patterns of a whole catalog may cost: rules times files, and characters times characters.
+ * Budget of the patterns of a whole catalog: rules times files, and characters times characters.
  *
  * @throws ConfigError `catalog.ignore-file`, from `take`
  */

@@ -1,6 +1,6 @@
 /**
  * Finds the end of a JSON object without parsing it. Only braces, brackets and strings count (RFC 8259
- * 4, 5 and 7); whatever else is wrong is for `JSON.parse` to say.
+ * 4, 5 and 7); `JSON.parse` reports every other fault.
  */
 export type ObjectScan = {
   /** Bytes seen, from the object's first one. */
@@ -22,7 +22,7 @@ export type ObjectScan = {
 /** A document that could be parsed. */
 export type ParsedDocument = {
   readonly value: unknown;
-  /** Of the outermost mapping as written, twice where they stand twice. */
+  /** Keys of the outermost mapping as written, repeated if they are repeated. */
   readonly keys: readonly string[];
 };
 
@@ -32,7 +32,7 @@ export type ParseResult = ParsedDocument | { readonly problem: string };
 /** As deep as Go's encoding/json reads, and so the tools of the cluster. */
 const MAX_DEPTH = 10_000;
 
-/** Of some hundred megabytes when they are parsed; a bundle with all its manifests has thousands. */
+/** Limit of parsed values, some hundred megabytes; a bundle with all its manifests has thousands. */
 const MAX_VALUES = 1_000_000;
 
 const QUOTE = 0x22;

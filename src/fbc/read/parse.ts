@@ -222,7 +222,7 @@ function parseBundle({ fields, place }: Known): CatalogBundle {
   };
 }
 
-/** The value of a property, where it is an object as it should be. */
+/** The value of a property if it is an object; else empty. */
 function readValue(property: Fields): readonly Fields[] {
   const value = readField(property, 'value');
   if (isObject(value)) return [{ ...property, object: value, path: `${property.path}value.` }];

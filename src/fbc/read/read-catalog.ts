@@ -137,12 +137,12 @@ const MAX_DOCUMENT_PROBLEMS = 20;
 const MAX_LINE_LENGTH = 1000;
 
 /**
- * Reads a file-based catalog: every regular file below the directory, whatever its name, that no
+ * Reads a file-based catalog: every regular file below the directory, regardless of its name, that no
  * `.indexignore` excludes, in the order of their names. Only what the selection needs stays in memory. Malformed
  * documents that say which package they belong to are listed apart.
  *
  * @throws ConfigError `catalog.malformed` with all problems of all files, one a line (the first 1000),
- * where one of them is not of a package; `catalog.missing` when there is no such directory
+ * if one of them belongs to no package; `catalog.missing` when there is no such directory
  */
 export async function readCatalog(
   directory: string,

@@ -26,10 +26,10 @@ export const isSpace = (byte: number | undefined): boolean =>
   byte !== undefined && SPACES.has(byte);
 
 /**
- * Where the next `---` stands that begins a line and ends there or before white space (YAML 1.2.2,
- * 9.1.2), -1 when there is none in `bytes`.
+ * Position of the next `---` that begins a line and is followed by its end or white space (YAML 1.2.2,
+ * 9.1.2), -1 if `bytes` has no such marker.
  *
- * @param isEnd nothing follows `bytes`, so a marker may stand at their very end
+ * @param isEnd nothing follows `bytes`, so a marker may be at their very end
  */
 export function findMarker(bytes: Buffer, from: number, isEnd: boolean): number {
   if (from === 0 && isMarker(bytes, 0, isEnd)) return 0;

@@ -5,7 +5,8 @@ import { locateKargAreas } from '../../iso/coreos/kargs.ts';
 import { readCoreosFeatures } from '../../iso/coreos/live.ts';
 import type { IsoImage } from '../../iso/read/open.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
-import { type CustomValues, type Keyfile, profilesOf } from '../../openshift/agent/values.ts';
+import type { Keyfile } from '../../nmstate/values.ts';
+import { type CustomValues, profilesOf } from '../../openshift/agent/values.ts';
 import {
   planEmbedPart,
   planKargParts,

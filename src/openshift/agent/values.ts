@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { ConfigError } from '../../base/errors.ts';
 import { textFile, type File } from '../../ignition/config.ts';
 import { renderKeyfiles } from '../../nmstate/profiles.ts';
-import { normaliseKeyfile } from '../../nmstate/values.ts';
+import { normaliseKeyfile, type HostNetwork, type Keyfile } from '../../nmstate/values.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { formatManifest } from '../node/manifests.ts';
 
@@ -43,21 +43,6 @@ export type ProxyValues = {
   readonly httpsProxy?: string;
   readonly noProxy?: string;
 };
-
-/** The network of one host, as an NMStateConfig has it. */
-export type HostNetwork = {
-  /** nmstate, as YAML text. */
-  readonly networkConfig: string;
-  /** The file that it is the whole of, for messages; absent where a resource names the interfaces. */
-  readonly source?: string;
-  /** Names of the configuration, by the address of the interface that each stands for. */
-  readonly interfaces: readonly { readonly name: string; readonly macAddress: string }[];
-  /** As nmstate itself made them of the configuration; absent: they are made here. */
-  readonly keyfiles?: readonly Keyfile[];
-};
-
-/** A connection profile of NetworkManager. */
-export type Keyfile = { readonly name: string; readonly content: string };
 
 /** Where a host has its profiles on a medium, each host in a folder with its number. */
 export const HOST_NETWORKS = '/etc/assisted/network/';

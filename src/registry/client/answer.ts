@@ -59,10 +59,10 @@ function readErrors(text: string): readonly Readonly<Record<string, unknown>>[] 
   }
 }
 
-/** What a request carried: `from` names the credential that was found for it. */
+/** The credential of a request: `from` names the credential that was found for it. */
 export type Carried = { readonly from: string | undefined; readonly sent: boolean };
 
-/** What somebody may not do. */
+/** A refused request. */
 type Refused = {
   readonly host: string;
   readonly repository: string;
@@ -130,7 +130,7 @@ const TOKEN68 = /[A-Za-z0-9\-._~+/]+=*(?=\s*(?:,|$))/y;
 
 /**
  * Reads every challenge of one or several header lines. A line is read as far as it makes sense:
- * what follows a broken parameter is left out, as there is nobody to complain to.
+ * what follows a broken parameter is left out, as no caller could fix it.
  */
 export function parseChallenges(header: string | readonly string[] | undefined): Challenge[] {
   if (header === undefined) return [];
@@ -162,7 +162,7 @@ function parseLine(text: string): Challenge[] {
   }
 }
 
-/** Negotiate and NTLM carry a token68 behind the scheme; nobody here speaks them. */
+/** Negotiate and NTLM carry a token68 behind the scheme; neither is supported here. */
 function skipToken68(cursor: Cursor): void {
   const start = cursor.at;
   const hasSpace = take(cursor, /[ \t]+/y) !== undefined;
@@ -182,12 +182,12 @@ function take(cursor: Cursor, pattern: RegExp): RegExpExecArray | undefined {
   return match;
 }
 
-/** What a host was asked and gave. Retries include bodies that broke off and were continued. */
+/** Counts of requests to a host and of its answers. Retries include bodies that broke off and were continued. */
 export type HostStatistics = {
   readonly host: string;
   requests: number;
   retries: number;
-  /** Of bodies, token and error answers included. */
+  /** Size of bodies, including token and error answers. */
   bytes: number;
 };
 

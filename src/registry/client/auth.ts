@@ -65,7 +65,7 @@ export function createTokens(parts: TokensParts): Tokens {
   };
 }
 
-/** What the token server is asked (distribution's token specification). */
+/** A question to the token server (distribution's token specification). */
 type Question = {
   readonly realm: string;
   readonly service?: string;
@@ -86,7 +86,7 @@ function parseQuestion({ endpoint, base, challenge, scopes }: TokenRequest): Que
   };
 }
 
-/** Where a password may go: over TLS, or beside a registry that has none itself, or on this machine. */
+/** A password may go over TLS, to a registry that itself lacks TLS, or to this machine. */
 function whyRefused(realm: string, base: URL): string | undefined {
   if (!URL.canParse(realm)) return 'whose realm is not a valid URL';
   const { protocol, hostname, host } = new URL(realm);
@@ -130,8 +130,8 @@ async function ask(
   const { endpoint, base } = fetching.request;
   const question = formatQuestion(fetching);
   try {
-    // Who is named gets the password, and what it answers is sent to the registry: one elsewhere must
-    // not name this machine or the metadata server beside it.
+    // The named server gets the password, and its answer is sent to the registry: a remote registry must
+    // not name this machine or its metadata server.
     const namedBy = await kindOf(base);
     const response = await transport({ endpoint, ...question, namedBy });
     return { response, text: await readText(response.body) };
@@ -193,18 +193,18 @@ function parseObject(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
   } catch {
-    return {}; // JSON.parse would quote the token; the caller says that there is none
+    return {}; // JSON.parse would quote the token; the caller reports the missing token
   }
   return {};
 }
 
-/** What is wanted of whom, in answer to which challenges. */
+/** The access wanted from a registry, and the challenges to answer. */
 type AccessRequest = {
   readonly endpoint: Endpoint;
   /** Where the registry itself answers. */
   readonly base: URL;
   readonly repository: string;
-  /** What a token has to allow, as distribution's token specification writes it. */
+  /** Scopes that a token must allow, as distribution's token specification writes it. */
   readonly scopes: readonly string[];
   readonly challenges: readonly Challenge[];
   readonly signal: AbortSignal;

@@ -17,7 +17,7 @@ export type Credential =
   | { readonly kind: 'identity'; readonly token: string; readonly from: string };
 
 export type CredentialStore = {
-  /** What this store has for a repository, the most specific entry first. */
+  /** The credential for a repository, from the most specific entry. */
   find: (reference: Reference, signal: AbortSignal) => Promise<Credential | undefined>;
 };
 
@@ -128,7 +128,7 @@ type Entry =
   | { readonly kind: 'empty'; readonly reason: string }
   | undefined;
 
-/** An entry of a pull secret that cannot be used; holds nothing of its value. */
+/** An entry of a pull secret that cannot be used; does not hold its value. */
 export type UnusableEntry = { readonly key: string; readonly reason: string };
 
 /** Entries that would fail where their registry asks for a password; none of a text that is not JSON. */
@@ -162,7 +162,7 @@ export function credentialsFromPullSecret(json: string, name: string): Credentia
 
 /**
  * The credential files of this user, in containers-auth.json(5)'s order: REGISTRY_AUTH_FILE alone
- * where it is set, else auth.json below XDG_RUNTIME_DIR, below ~/.config/containers,
+ * if set, else auth.json below XDG_RUNTIME_DIR, below ~/.config/containers,
  * ~/.docker/config.json and ~/.dockercfg. Files are read at the first question. Helpers
  * (credHelpers, credsStore) are run as `docker-credential-NAME get`.
  */

@@ -19,7 +19,7 @@ export type LoadedRegistriesConf = RegistriesConf & {
 };
 
 /**
- * `file` alone, or without it what containers/image 5 reads (pkg/sysregistriesv2, newConfigWrapper;
+ * `file` alone, or without it the files that containers/image 5 reads (pkg/sysregistriesv2, newConfigWrapper;
  * containers-registries.conf(5), containers-registries.conf.d(5)):
  *
  *     main file                                          drop-ins (*.conf, by name)
@@ -28,7 +28,7 @@ export type LoadedRegistriesConf = RegistriesConf & {
  *     else the system's registries.conf, if there is one     the system's, then the user's
  *
  * The user's are in `$XDG_CONFIG_HOME/containers` (container-libs of 2026), or in
- * `$HOME/.config/containers` where that has none. A missing file that is named is an error.
+ * `$HOME/.config/containers` if the former has no such file. A missing file that is named is an error.
  *
  * @throws ConfigError `registries-conf.missing`, `registries-conf.malformed`
  */

@@ -36,7 +36,7 @@ const ACCEPT = [
 
 /**
  * The manifest a reference names (end-3); undefined on 404. Its bytes have the digest asked for, or
- * for a tag that of Docker-Content-Digest; wrong ones are asked for once more.
+ * for a tag that of Docker-Content-Digest; wrong ones are requested again, once.
  *
  * @throws IntegrityError `manifest.digest-mismatch`, `manifest.too-large`, and those of parseManifest
  */
@@ -62,7 +62,7 @@ function askOnce(requester: Requester, asked: Asked): Promise<StoredManifest | u
   });
 }
 
-/** What a reference names now, without its bytes (end-3, HEAD); undefined on 404 alone. */
+/** The descriptor that a reference names now, without its bytes (end-3, HEAD); undefined on 404 alone. */
 export async function headManifest(
   requester: Requester,
   asked: Asked,
@@ -78,8 +78,8 @@ export async function headManifest(
 }
 
 /**
- * What is attached to a manifest, as the registry lists it (end-12a), or as the tag does that stands for
- * the list where a registry has none ("Unavailable Referrers API"). No further pages are asked for.
+ * Descriptors attached to a manifest, as listed by the registry (end-12a), or by the fallback tag of a
+ * registry without that list ("Unavailable Referrers API"). No further pages are asked for.
  */
 export async function fetchReferrers(
   requester: Requester,

@@ -116,13 +116,13 @@ export type Ask = {
   readonly path: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /** Of the work that this request is a part of; default: one of its own. */
+  /** Budget of the work that includes this request; default: its own. */
   readonly budget?: Budget;
-  /** Whether a failure ends it: whoever asks tries again, from an earlier request on. */
+  /** True if a failure ends it: the caller tries again, from an earlier request on. */
   readonly isOnce?: boolean;
   /** A body for each time that it is sent. */
   readonly body?: () => NonNullable<HttpRequest['body']>;
-  /** What a token has to allow; default: to pull from the repository. */
+  /** Scopes that a token must allow; default: to pull from the repository. */
   readonly scopes?: readonly string[];
 } & Pick<HttpRequest, 'method' | 'headersTimeout'>;
 
@@ -213,7 +213,7 @@ type Answer = {
 
 /** Sends once, and again with another Authorization where a 401 says what is missing. */
 function createExchange({ transport, connections, auth }: RequesterParts) {
-  /** What a repository asked for beyond what the ping said, so that it is not refused each time. */
+  /** Challenges of a repository beyond those of the ping, so that it does not refuse each request. */
   const learned = new Map<string, readonly Challenge[]>();
   return async (ask: Ask): Promise<Answer> => {
     const { endpoint, repository, signal, headersTimeout, body } = ask;

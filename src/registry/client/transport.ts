@@ -190,7 +190,7 @@ function withoutAuthorization(headers: Readonly<Record<string, string>>): Record
 type Connection = {
   /** `https://quay.io/` */
   readonly base: URL;
-  /** What it asks of those who come without an Authorization; empty for an open registry. */
+  /** Challenges to a request without Authorization; empty for an open registry. */
   readonly challenges: readonly Challenge[];
 };
 
@@ -201,7 +201,7 @@ const API_HOSTS: Readonly<Record<string, string>> = { 'docker.io': 'registry-1.d
 
 /**
  * Asks each registry once, and again after a failure. Plain HTTP is only tried where a registry is
- * marked insecure or is on this machine, and only when nobody speaks TLS there: a certificate that
+ * marked insecure or is on this machine, and only if the server does not speak TLS: a certificate that
  * is not trusted never leads to plain HTTP.
  */
 export function createConnections(transport: Transport, now: () => number): Connections {

@@ -140,7 +140,7 @@ async function hasBlob(work: Work, from: string): Promise<boolean> {
   }
 }
 
-/** Where to send a blob to (end-4a); undefined where it was mounted and is there (end-11). */
+/** The URL to send a blob to (end-4a); undefined if it was mounted (end-11). */
 function beginUpload(work: Work, from: string | undefined): Promise<URL | undefined> {
   const { repository, endpoint } = work;
   const isMount = from !== undefined;

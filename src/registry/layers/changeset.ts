@@ -2,7 +2,7 @@ import type { Header } from 'tar-stream';
 import { IntegrityError } from '../../base/errors.ts';
 import { joinPath, normaliseName, refuseLongPath, splitPath } from './stream.ts';
 
-/** What stands at a path of one layer. */
+/** A node at a path of one layer. */
 export type LayerNode =
   | { readonly kind: 'file'; readonly size: number }
   | { readonly kind: 'directory' }
@@ -74,7 +74,7 @@ export function hides(changeset: Changeset, path: string): boolean {
   return path !== '' && isClosed(changeset, splitPath(path).parent);
 }
 
-/** Whether nothing of the layers below shines through in this directory. */
+/** True if no file of the layers below is visible in this directory. */
 function isClosed(changeset: Changeset, directory: string): boolean {
   const { nodes, whiteouts, opaque, closed } = changeset;
   const known = closed.get(directory);
@@ -118,12 +118,12 @@ function nodeOf(header: Header): LayerNode {
     case 'character-device':
     case 'fifo':
       return { kind: 'device' };
-    default: // tar-stream hands over null for a type it has no word for, whatever its types say
+    default: // tar-stream hands over null for a type it does not know, contrary to its types
       return { kind: 'unreadable', reason: 'an entry of a type that pax does not define' };
   }
 }
 
-/** For a link without a target, tar-stream hands over null, whatever its types say. */
+/** For a link without a target, tar-stream hands over null, contrary to its types. */
 function linkOf(kind: 'symlink' | 'link', target: string | null): LayerNode {
   if (!target) return { kind: 'unreadable', reason: 'a link without a target' };
   if (kind === 'link') return { kind, target: normaliseName(target) };
@@ -224,7 +224,7 @@ function step(directory: string, name: string): string {
   return name === '..' ? splitPath(directory).parent : joinPath(directory, name);
 }
 
-/** What the flattened image has at a path whose parents are not links, looking from `top` down. */
+/** The node of the flattened image at a path whose parents are not links, looking from `top` down. */
 async function findNode(
   changesets: Changesets,
   path: string,

@@ -125,9 +125,9 @@ function createStage(directory: string, options: ExtractTreeOptions): Stage {
 
 type Staging = { readonly stage: Stage; readonly signal: AbortSignal };
 
-/** What is known of an image's layers for one directory. */
+/** An image's layers for one directory, as far as read. */
 type Stack = {
-  /** Of the layers that the directory depends on, from the top; others are as good as empty. */
+  /** Changesets of the layers that the directory depends on, from the top; others count as empty. */
   readonly related: ReadonlyMap<number, Changeset>;
   readonly changesets: Changesets;
 };
@@ -165,7 +165,7 @@ async function stageTree(
 /** No entry has it: what hides it hides everything in its directory. */
 const ANY_NAME = '\0';
 
-/** What a layer that does not touch a directory has there. */
+/** Changeset of a layer that does not touch the directory. */
 const UNTOUCHED = createChangeset();
 
 /** The path of each file of the tree in the image, and which entry has its bytes; sorted. */

@@ -58,7 +58,7 @@ export type ExtractOptions = {
 
 export type ExtractedFile = { readonly size: number; readonly digest: Digest };
 
-/** What `readFiles` holds in memory unless told otherwise, bytes. */
+/** Default memory limit of `readFiles`, bytes. */
 const DEFAULT_LIMIT = 256 * 1024 * 1024;
 
 const WRITE_SIZE = 1 << 20;
@@ -172,7 +172,7 @@ const skipBody: OnFile = (_path, entry) => {
   return Promise.resolve();
 };
 
-/** What overlay file systems take (`maxDepth` of containers/storage): no node can run an image of more. */
+/** Limit of overlay file systems (`maxDepth` of containers/storage): no node can run an image of more. */
 const MAX_LAYERS = 500;
 
 /** @throws IntegrityError `layer.too-many` */
@@ -226,7 +226,7 @@ async function copyFile(
   return copied.result;
 }
 
-/** Writes a body over whatever the file had, hashing as it passes. */
+/** Overwrites the file with a body, hashing as it passes. */
 async function copyBody(entry: Entry, { file, onProgress }: CopyOptions): Promise<ExtractedFile> {
   const hash = createHash('sha256');
   let size = 0;

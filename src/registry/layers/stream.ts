@@ -7,7 +7,7 @@ import { unzstd } from '../../base/decode/threads.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import type { Descriptor } from '../manifest.ts';
 
-/** One layer of an image: what the manifest says of it, and its bytes. */
+/** One layer of an image: its descriptor, and its bytes. */
 export type Layer = {
   readonly descriptor: Descriptor;
   /** The raw blob as the registry holds it, whole and already verified. */
@@ -135,7 +135,7 @@ function compressionOf(head: Buffer): Compression {
 /** Throws what really went wrong, told by the error of a stream behind it. */
 type Explain = (cause: unknown) => Promise<never>;
 
-/** Only what the stream throws comes by here: an error of whoever reads it passes unchanged. */
+/** Explains errors of the stream only: an error of its reader passes unchanged. */
 async function* explained<Item>(
   stream: AsyncIterable<Item>,
   explain: Explain,
@@ -241,7 +241,7 @@ export async function packFiles(
 type NewEntry = {
   readonly name: string;
   readonly mode: number;
-  /** Of a file; a directory has none. */
+  /** Content of a file; undefined for a directory. */
   readonly content: readonly Buffer[] | undefined;
 };
 

@@ -18,7 +18,7 @@ export type ClosureProblem = {
   readonly reference: string;
   /** The file that is missing or wrong. */
   readonly path: string;
-  /** What is wrong with it, as a sentence without its subject. */
+  /** The problem, as a sentence without its subject. */
   readonly problem: string;
 };
 
@@ -34,7 +34,7 @@ type Place = {
 /** A blob or manifest that a place needs. */
 type Need = Pick<Descriptor, 'digest' | 'size'> & { readonly place: Place };
 
-/** What is to be checked once it is known for all repositories. */
+/** Findings to check when all repositories have been read. */
 type Found = {
   readonly revisions: { readonly place: Place; readonly digest: Digest }[];
   readonly layers: Need[];

@@ -83,7 +83,7 @@ function pathConflict(path: string, known: Uint8Array, added: Uint8Array): Confi
   );
 }
 
-/** An image and where it is to be found in our registry. */
+/** An image and its place in our registry. */
 export type PlacedImage = {
   readonly repository: string;
   readonly tags: readonly string[];

@@ -20,7 +20,7 @@ export type OciLayout = {
   readonly client: Pick<RegistryClient, 'fetchManifest' | 'resolveTag' | 'sourcesOf'>;
   /** Gives the layout's own files, verified; nothing is ever written. */
   readonly cache: Pick<BlobCache, 'read' | 'ensure' | 'put'>;
-  /** What was asked for, by digest; `registry/repository` is the path, for errors. */
+  /** The requested image, by digest; `registry/repository` is the path, for errors. */
   readonly reference: Reference;
 };
 

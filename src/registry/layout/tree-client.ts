@@ -17,8 +17,8 @@ export type TreeClientOptions = {
 };
 
 /**
- * Answers out of a registry's tree on disk, whatever registry a reference names, and asks no network.
- * Every manifest is checked against its digest; whoever reads a blob does the same.
+ * Answers out of a registry's tree on disk, regardless of the registry in a reference, without network.
+ * Every manifest is checked against its digest; a reader of a blob must do the same.
  */
 export function createTreeClient(options: TreeClientOptions): RegistryClient {
   const { tree, root } = options;

@@ -23,12 +23,12 @@ export type RegistryTree = {
   list: (path: string) => Promise<readonly string[] | undefined>;
   /** Bytes of a regular file; undefined when it is not a regular file. */
   size: (path: string) => Promise<number | undefined>;
-  /** A small file, whole; undefined when there is none. */
+  /** A small file, whole; undefined if it does not exist. */
   read: (path: string) => Promise<Uint8Array | undefined>;
   /** A file that is there, or a part of it. */
   stream: (path: string, range?: ByteRange) => Readable;
   /**
-   * The same for one of many slow readers: nothing is read ahead, and a piece of some 128 KiB is
+   * A file, or a part of it, for one of many slow readers: nothing is read ahead, and a piece of some 128 KiB is
    * valid until the next one is asked for. Default: `stream`.
    */
   pieces?: (path: string, range?: ByteRange) => AsyncIterable<Buffer>;
@@ -51,7 +51,7 @@ export function directoryTree(root: string): RegistryTree {
 }
 
 /**
- * A tree that somebody else wrote: nothing outside `root` is read through a symbolic link, no directory
+ * A tree that another program wrote: nothing outside `root` is read through a symbolic link, no directory
  * is listed through one (a few can make a tree without end), no pipe or device is opened, and `read`
  * takes no file larger than a manifest may be. `root` is a real path.
  *

@@ -1,6 +1,7 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import { parseIgnition, mergeConfigs } from '../../ignition/config.ts';
-import type { CustomValues, HostNetwork, ProxyValues } from '../../openshift/agent/values.ts';
+import type { HostNetwork } from '../../nmstate/values.ts';
+import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
 import type { InfraEnv, StaticNetwork } from '../infra-envs/infra-env.ts';
 import { listNtpSources } from '../infra-envs/rules.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseCatalogSource } from '../../src/fbc/source.ts';
+import { parseCatalogSource } from '../../../src/openshift/catalog/source.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}`;
 
