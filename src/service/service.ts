@@ -1,3 +1,4 @@
+import { CHUNK } from '../media/serve/virtual.ts';
 import { join } from 'node:path';
 import { withoutUndefined } from '../base/lists.ts';
 import type { Secret } from '../base/secret.ts';
@@ -72,6 +73,7 @@ export async function openService(
   };
   const state = await openState(settings, key);
   const cache = await openPartCache({
+    partSize: CHUNK,
     directory: join(data, 'cache'),
     limit: settings.cacheLimit,
     warn,
