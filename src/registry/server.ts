@@ -3,6 +3,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { Socket } from 'node:net';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
+import { parseRange, type ByteRange } from '../base/http/range.ts';
 import {
   CONNECTION_LIMITS,
   limitConnections,
@@ -11,7 +12,7 @@ import {
 } from '../base/http/server.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { untilAborted, waitFor } from '../base/wait.ts';
-import type { ByteRange, RegistryTree } from './layout/tree.ts';
+import type { RegistryTree } from './layout/tree.ts';
 import {
   answerRoute,
   type Answer,
@@ -239,26 +240,6 @@ function readRange(
     return undefined;
   }
   return parseRange(headers.range, size);
-}
-
-/**
- * RFC 9110 14.1.2 and 14.2. A header that is malformed, of another unit or names several ranges is
- * ignored, which the RFC allows: the answer is then the whole file.
- */
-export function parseRange(
-  header: string | undefined,
-  size: number,
-): ByteRange | 'unsatisfiable' | undefined {
-  const [, first = '', last = ''] = /^bytes=\s*(\d*)\s*-\s*(\d*)\s*$/i.exec(header ?? '') ?? [];
-  if (first === '') return last === '' ? undefined : rangeOf(size - Number(last), size - 1, size);
-  if (last === '') return rangeOf(Number(first), size - 1, size);
-  return Number(last) < Number(first) ? undefined : rangeOf(Number(first), Number(last), size);
-}
-
-/** A range may begin before the file (a long suffix) and end behind it, but must overlap it. */
-function rangeOf(first: number, last: number, size: number): ByteRange | 'unsatisfiable' {
-  const range = { start: Math.max(0, first), end: Math.min(last, size - 1) };
-  return range.start <= range.end ? range : 'unsatisfiable';
 }
 
 function describe(response: ServerResponse, digest: string, mediaType: string): void {

@@ -1,3 +1,4 @@
+import { CHUNK } from '../media/serve/virtual.ts';
 import { join } from 'node:path';
 import { withoutUndefined } from '../base/lists.ts';
 import type { Secret } from '../base/secret.ts';
@@ -75,6 +76,7 @@ export async function openService(
   };
   const state = await openState(settings, key);
   const cache = await openPartCache({
+    partSize: CHUNK,
     directory: join(data, 'cache'),
     limit: settings.cacheLimit,
     warn,

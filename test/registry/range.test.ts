@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseRange } from '../../src/registry/server.ts';
+import { parseRange } from '../../src/base/http/range.ts';
 
 describe('a Range header', () => {
   it('gives bytes the file has, just those that were asked for, or none', () => {

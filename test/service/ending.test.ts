@@ -107,7 +107,7 @@ describe('an ISO of the store that was replaced', () => {
     const host = { env: {}, cwd: store, signal, emit: () => undefined };
     const warn = (message: string): never => expect.fail(message);
     const directory = join(world.directory, 'parts');
-    const cache = await openPartCache({ directory, limit: 1 << 20, warn });
+    const cache = await openPartCache({ partSize: 4 << 20, directory, limit: 1 << 20, warn });
     const kept = openReleases([store], { host, cache, warn });
     const first = await kept.find('4.21.3', 'x86_64');
     await put();

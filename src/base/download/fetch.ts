@@ -1,13 +1,13 @@
 import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
-import { formatBasic } from '../../registry/client/credentials.ts';
 import type { Digest } from '../digest.ts';
 import { explainDiskFailure } from '../disk/disk-errors.ts';
 import { makeDirectory } from '../disk/files.ts';
 import { openOwnFile } from '../disk/open-file.ts';
 import { IntegrityError, RegistryError } from '../errors.ts';
 import { readUserInfo } from '../http/address.ts';
+import { formatBasic } from '../http/basic.ts';
 import { readSmallBody } from '../http/body.ts';
 import type { Http, HttpResponse } from '../http/http.ts';
 import { explainNetworkFailure, isPassingStatus, TransientError } from '../http/network-failure.ts';

@@ -6,10 +6,9 @@ import type {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { ByteRange } from '../../registry/layout/tree.ts';
-import { parseRange } from '../../registry/server.ts';
 import { withoutUndefined } from '../lists.ts';
 import { waitFor } from '../wait.ts';
+import { parseRange, type ByteRange } from './range.ts';
 
 /** Bytes for the pieces of all clients together, as far as each gets the smallest or more. */
 const BUDGET = 16 << 20;

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
-import { CHUNK } from '../../media/serve/virtual.ts';
 import { digestOf, hexOf } from '../digest.ts';
 import { sweepDirectory } from '../disk/aside.ts';
 import { makeDirectory, sizeOf, writeFileAtomic } from '../disk/files.ts';
@@ -39,6 +38,8 @@ export type PartCacheOptions = {
   readonly directory: string;
   /** Bytes of disk. */
   readonly limit: number;
+  /** Bytes of the largest part. */
+  readonly partSize: number;
   /** Told once, when parts cannot be stored: they are fetched each time. */
   readonly warn: (message: string) => void;
 };
@@ -59,7 +60,7 @@ const PIECE = 1 << 18;
  */
 export async function openPartCache(options: PartCacheOptions): Promise<PartCache> {
   const files = await openFiles(options);
-  const fetches = createFetches(files.store);
+  const fetches = createFetches(files.store, options.partSize);
   return {
     size: files.size,
     close: () => fetches.close(),
@@ -88,14 +89,17 @@ type Fetching = {
 };
 
 /** Each part is fetched once at a time. The bytes are given before they are stored. */
-function createFetches(store: (part: CachedPart, bytes: Buffer) => Promise<void>) {
+function createFetches(
+  store: (part: CachedPart, bytes: Buffer) => Promise<void>,
+  partSize: number,
+) {
   const fetching = new Map<string, Fetching>();
   const storing = new Set<Promise<void>>();
   const limitFetches = pLimit(FETCHES);
   // Buffers of this size that come and go leave holes in the memory of the process, which it keeps.
   const spare: Buffer[] = [];
   const bring = async (part: CachedPart, give: (bytes: Buffer) => () => void): Promise<void> => {
-    const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(CHUNK + TRAILER);
+    const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(partSize + TRAILER);
     let takeBack: (() => void) | undefined;
     try {
       const bytes = buffer.subarray(0, part.size);

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { readFile, rename, rm, stat, lstat, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Descriptor } from '../../registry/manifest.ts';
-import { MAX_MANIFEST_SIZE } from '../../registry/manifest.ts';
 import { digestOf, hexOf, type Digest } from '../digest.ts';
 import { copyListedToNew } from '../disk/copy.ts';
 import { explainDiskFailure } from '../disk/disk-errors.ts';
@@ -164,9 +163,12 @@ async function isIntact(
   return false;
 }
 
+/** Bytes of the largest document that is read whole. */
+const MAX_DOCUMENT_SIZE = 4 * 1024 * 1024;
+
 async function readSmall(path: string, digest: Digest): Promise<Buffer | undefined> {
   try {
-    if ((await stat(path)).size > MAX_MANIFEST_SIZE) return undefined;
+    if ((await stat(path)).size > MAX_DOCUMENT_SIZE) return undefined;
     const bytes = await readFile(path);
     return digestOf(bytes) === digest ? bytes : undefined;
   } catch (error) {

@@ -1,3 +1,4 @@
+import { formatBasic } from '../../base/http/basic.ts';
 import { checkTransient } from '../../base/download/fetch.ts';
 import { RegistryError } from '../../base/errors.ts';
 import { readUserInfo } from '../../base/http/address.ts';
@@ -5,11 +6,7 @@ import { headerOf } from '../../base/http/body.ts';
 import type { Http } from '../../base/http/http.ts';
 import type { RangeSource } from '../../base/random-access.ts';
 import { redactUrl } from '../../base/text/redact.ts';
-import {
-  type Credential,
-  formatBasic,
-  credentialsFromFiles,
-} from '../../registry/client/credentials.ts';
+import { type Credential, credentialsFromFiles } from '../../registry/client/credentials.ts';
 import {
   type TransportResponse,
   createCertsReader,

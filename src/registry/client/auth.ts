@@ -7,7 +7,8 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import { untilAborted } from '../../base/wait.ts';
 import { explainAnswer, explainRefusal, type Challenge, type Carried } from './answer.ts';
-import { formatBasic, type Credential, type CredentialStore } from './credentials.ts';
+import { formatBasic } from '../../base/http/basic.ts';
+import { type Credential, type CredentialStore } from './credentials.ts';
 import type { Endpoint, Transport, TransportRequest, TransportResponse } from './transport.ts';
 
 type TokenRequest = {

@@ -21,13 +21,6 @@ export type CredentialStore = {
   find: (reference: Reference, signal: AbortSignal) => Promise<Credential | undefined>;
 };
 
-/** RFC 7617 2, in UTF-8. */
-export const formatBasic = ({
-  username,
-  password,
-}: Pick<Credential & { kind: 'basic' }, 'username' | 'password'>): string =>
-  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
-
 export type Asking = { readonly env: NodeJS.ProcessEnv; readonly signal: AbortSignal };
 
 const TIME_LIMIT = 60_000;

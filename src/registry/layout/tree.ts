@@ -5,12 +5,10 @@ import type { Readable } from 'node:stream';
 import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import { readFileIfPresent, readInputFile } from '../../base/disk/files.ts';
 import { isErrno, ConfigError, IntegrityError } from '../../base/errors.ts';
+import type { ByteRange } from '../../base/http/range.ts';
 import { MAX_MANIFEST_SIZE } from '../manifest.ts';
 import { isRepository, isTag } from '../reference.ts';
 import { pathTo } from './distribution.ts';
-
-/** Bytes of a file, both ends included, as in HTTP. */
-export type ByteRange = { readonly start: number; readonly end: number };
 
 /**
  * A registry's tree wherever it lies: a folder, an ISO. Paths are absolute within the tree,

@@ -55,7 +55,7 @@ async function takeSent(): Promise<number> {
 }
 
 const openCache = (limit = 1 << 30): Promise<PartCache> =>
-  openPartCache({ directory: at('cache'), limit, warn: () => undefined });
+  openPartCache({ partSize: 4 << 20, directory: at('cache'), limit, warn: () => undefined });
 
 const open = (text: string, cache: PartCache): Promise<VirtualBase> =>
   openIsoBase(text, {
