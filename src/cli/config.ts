@@ -139,7 +139,7 @@ export function registerValidate(program: Command, host: CliHost): void {
         '\nExamples:\n  $ sealift validate site-a/appliance-config.yaml\n' +
         '  $ sealift validate base.yaml nightly.yaml --set ocpRelease.version=4.22.1',
     )
-    .action(async (names: ConfigNames, { set, outputFormat }: OptionsOfValidate) => {
+    .action(async (names: ConfigNames, { set, outputFormat }: ValidateOptions) => {
       const input = readConfigFiles(names, { set }, host);
       const { path, text } = input.files[0];
       const isInstallation = isInstallationConfig(path, text);
@@ -155,7 +155,7 @@ export function registerValidate(program: Command, host: CliHost): void {
     });
 }
 
-type OptionsOfValidate = { readonly set?: readonly string[]; readonly outputFormat: OutputFormat };
+type ValidateOptions = { readonly set?: readonly string[]; readonly outputFormat: OutputFormat };
 
 type Found = Pick<Verdict, 'problems' | 'notes'>;
 

@@ -168,7 +168,7 @@ export function registerReproduce(program: Command, host: CliHost): void {
     .argument('<iso>', 'ISO made by sealift');
   const refuseOthers = addOtherProducts(command, addFromOption);
   command
-    .addHelpText('after', HELP_REPRODUCE)
+    .addHelpText('after', REPRODUCE_HELP)
     .action(async (iso: string, options: ReproduceOptions) => {
       const { config = ['appliance-config.yaml'], lock, ...given } = options;
       const output = resolve(host.cwd, iso);
@@ -186,7 +186,7 @@ export function registerReproduce(program: Command, host: CliHost): void {
     });
 }
 
-const HELP_REPRODUCE =
+const REPRODUCE_HELP =
   '\nDecides every byte again and reads the ISO once; nothing is written, and no blob is fetched.\n' +
   'Without the lock, or without the sealift.lock.secrets beside it, what the installer draws at\n' +
   'random is not known: then base, blobs and directories are compared. Give the options that the build\n' +

@@ -123,7 +123,7 @@ const format = (name: string, report: PushReport, size: number): string =>
     '',
   ].join('\n');
 
-type OptionsOfPull = AccessOptions & {
+type PullOptions = AccessOptions & {
   readonly output: string;
   /** false: what is replaced is not used either. */
   readonly seed?: readonly string[] | boolean;
@@ -149,10 +149,10 @@ export function registerPull(program: Command, host: CliHost): void {
         'continues. Blobs of the ISO that is replaced, and of seeds, are not fetched.\n' +
         '\nExample:\n  $ sealift pull oci://registry.example.com/media/appliance:4.21.3 --output appliance.iso',
     )
-    .action((address: string, options: OptionsOfPull) => pullTo(address, options, host));
+    .action((address: string, options: PullOptions) => pullTo(address, options, host));
 }
 
-async function pullTo(address: string, options: OptionsOfPull, host: CliHost): Promise<void> {
+async function pullTo(address: string, options: PullOptions, host: CliHost): Promise<void> {
   const reference = parseArtifactAddress(address);
   const output = resolve(host.cwd, options.output);
   const { force, logFormat, seed } = options;
@@ -172,12 +172,12 @@ async function pullTo(address: string, options: OptionsOfPull, host: CliHost): P
       ),
     ).finally(close);
     await writeFormatted({ host, ...options }, { output, ...report }, () =>
-      formatOfPull(output, report, host),
+      formatPulled(output, report, host),
     );
   });
 }
 
-const formatOfPull = (
+const formatPulled = (
   output: string,
   { size, digest, fetched, copied, reused }: PullReport,
   { cwd }: CliHost,

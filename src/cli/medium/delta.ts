@@ -35,7 +35,7 @@ export type InPlaceChoice = {
   readonly workDir: string;
 };
 
-type OptionsOfRunInPlace = InPlaceChoice & {
+type InPlaceOptions = InPlaceChoice & {
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
@@ -53,7 +53,7 @@ function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
 async function runInPlace(
   path: string,
   deltas: readonly string[],
-  { host, ...options }: OptionsOfRunInPlace & { readonly host: CliHost },
+  { host, ...options }: InPlaceOptions & { readonly host: CliHost },
 ): Promise<void> {
   const { logFormat, workDir } = options;
   const place = await placeInPlace(path, resolve(host.cwd, workDir));
@@ -63,7 +63,7 @@ async function runInPlace(
     ),
   );
   await writeFormatted({ host, ...options }, { output: path, ...report }, () =>
-    formatOfRunInPlace(path, report),
+    formatInPlace(path, report),
   );
 }
 
@@ -104,7 +104,7 @@ export async function placeInPlace(
   return { aside: `${place}.apply`, lock: `${place}.lock` };
 }
 
-const formatOfRunInPlace = (
+const formatInPlace = (
   path: string,
   { size, digest, carried, written, saved }: InPlaceReport,
 ): string =>

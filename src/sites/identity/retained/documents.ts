@@ -179,7 +179,7 @@ export function parseInstallState(text: string, file: ShownFile): InstallState {
   const assets = parseAssets(text, file);
   const manifest = readBytes(assets, '*configimage.ClusterConfiguration', 'File', 'Data');
   const kubeconfig = readBytes(assets, '*kubeconfig.ImageBasedAdminClient', 'File', 'Data');
-  const password = findMemberOfInstallState(assets, ['*password.KubeadminPassword', 'Password']);
+  const password = findAssetMember(assets, ['*password.KubeadminPassword', 'Password']);
   const adminSignerKey = readBytes(assets, '*tls.AdminKubeConfigSignerCertKey', 'KeyRaw');
   return {
     ...withoutUndefined({ manifest, kubeconfig }),
@@ -201,9 +201,9 @@ function parseAssets(text: string, file: ShownFile): Readonly<Record<string, unk
 }
 
 function readBytes(assets: unknown, ...path: readonly string[]): string | undefined {
-  const member = findMemberOfInstallState(assets, path);
+  const member = findAssetMember(assets, path);
   return typeof member === 'string' ? Buffer.from(member, 'base64').toString('utf8') : undefined;
 }
 
-const findMemberOfInstallState = (value: unknown, path: readonly string[]): unknown =>
+const findAssetMember = (value: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((inner, key) => (isObject(inner) ? inner[key] : undefined), value);
