@@ -25,7 +25,6 @@ export type { TransportResponse } from './client/transport.ts';
 export {
   credentialsFromFiles,
   credentialsFromPullSecret,
-  formatBasic,
   listAuthFiles,
   listUnusableEntries,
 } from './client/credentials.ts';
@@ -52,10 +51,10 @@ export {
   readLink,
   readManifestBytes,
 } from './layout/tree.ts';
-export type { ByteRange, RegistryTree } from './layout/tree.ts';
+export type { RegistryTree } from './layout/tree.ts';
 export { createTreeClient, readStored, readTag } from './layout/tree-client.ts';
 export { checkClosure } from './layout/closure.ts';
 
 // The read-only server.
-export { createRegistryServer, parseRange } from './server.ts';
+export { createRegistryServer } from './server.ts';
 export type { RequestEntry } from './server.ts';
