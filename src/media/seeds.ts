@@ -10,26 +10,12 @@ import { openRandomAccess, type RandomAccess } from '../base/random-access.ts';
 import { createLocalSource, type BlobSource } from '../base/store/blob-source.ts';
 import type { Places } from '../iso/extent.ts';
 import { openIso } from '../iso/read/open.ts';
-import type { IsoRecords } from '../outputs/file.ts';
+import type { IsoRecords, IsoReuse } from '../outputs/file.ts';
 import { isElsewhere, openSource, type SourceHost } from '../outputs/read/open.ts';
 import type { EarlierIso } from '../pour/start.ts';
 import { pathTo } from '../registry/layout/distribution.ts';
 import { openImageSeed } from './image-seed.ts';
 import { placesOf, readIndex, type MediaIndex } from './media-index.ts';
-
-/** What a build may take over from files of this machine. Absolute paths. */
-export type IsoReuse = {
-  /** What somebody named: an ISO of ours, the root of a registry, an OCI layout. */
-  readonly seeds: readonly string[];
-  /** The ISO that is replaced: no error where there is none, or none of ours that can be read. */
-  readonly replaced: string;
-  /** A folder of blobs that builds share; absent: none. */
-  readonly cache?: string;
-  readonly takesBlobs: boolean;
-  readonly keepsPlaces: boolean;
-  /** Whether what an earlier build wrote down of a file stands for its bytes while its inode says the same. */
-  readonly trustsRecords: boolean;
-};
 
 /** An ISO whose bytes may stay where they are. */
 export type ReusableIso = EarlierIso & { readonly stamp: FileStamp };
