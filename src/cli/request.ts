@@ -16,7 +16,6 @@ import {
   readConfigFiles,
   type ConfigNames,
 } from '../config/load.ts';
-import type { IsoReuse } from '../media/seeds.ts';
 import { addProfiles } from '../nmstate/tool.ts';
 import { parseResources, readHostNetworks } from '../openshift/agent/resources.ts';
 import type { HostNetwork } from '../nmstate/values.ts';
@@ -27,7 +26,7 @@ import { IMAGE_POLICY_VARIABLE } from '../openshift/release/image-policy.ts';
 import { parseGraphUrl } from '../openshift/release/update-graph.ts';
 import { isVersion } from '../openshift/release/version.ts';
 import { standInFor } from '../outputs/device.ts';
-import type { IsoPlace } from '../outputs/file.ts';
+import type { IsoPlace, IsoReuse } from '../outputs/file.ts';
 import {
   parseRepositoryAddress,
   parseTaggedAddress,

@@ -1,12 +1,17 @@
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Digest } from '../base/digest.ts';
-import { openToRead } from '../base/disk/open-file.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
 import type { IsoImage } from '../iso/read/open.ts';
 import type { PushOptions } from '../outputs/artifact.ts';
 import type { IsoArtifact } from '../outputs/artifact/manifest.ts';
-import { measureParts, planParts, type Part, type PlannedPart } from '../outputs/artifact/parts.ts';
+import {
+  measureParts,
+  planParts,
+  readPart,
+  type Part,
+  type PlannedPart,
+} from '../outputs/artifact/parts.ts';
 import type { WritingClient } from '../registry/client.ts';
 import { formatReference, parseReference, type Reference } from '../registry/reference.ts';
 import { readImageContents } from './contents.ts';
@@ -98,27 +103,6 @@ function repositoryOf(source: string): Reference | undefined {
   } catch (error) {
     if (error instanceof ConfigError) return undefined;
     throw error;
-  }
-}
-
-/** Bytes sent at a time. */
-const PIECE = 1 << 20;
-
-/** Reads the bytes of a part of a file, up to the end of the file. */
-export async function* readPart(path: string, { offset, size }: Part): AsyncGenerator<Uint8Array> {
-  const file = await openToRead(path);
-  try {
-    for (let done = 0; done < size;) {
-      const { bytesRead, buffer } = await file.read({
-        buffer: Buffer.allocUnsafe(Math.min(PIECE, size - done)),
-        position: offset + done,
-      });
-      if (bytesRead === 0) return; // the sender checks the count
-      done += bytesRead;
-      yield buffer.subarray(0, bytesRead);
-    }
-  } finally {
-    await file.close();
   }
 }
 

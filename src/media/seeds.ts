@@ -10,28 +10,14 @@ import { openRandomAccess, type RandomAccess } from '../base/random-access.ts';
 import { createLocalSource, type BlobSource } from '../base/store/blob-source.ts';
 import type { Places } from '../iso/extent.ts';
 import { openIso } from '../iso/read/open.ts';
-import type { IsoRecords } from '../outputs/file.ts';
+import type { IsoRecords, IsoReuse } from '../outputs/file.ts';
 import { isElsewhere, openSource, type SourceHost } from '../outputs/read/open.ts';
 import type { EarlierIso } from '../pour/start.ts';
 import { pathTo } from '../registry/layout/distribution.ts';
 import { openImageSeed } from './image-seed.ts';
 import { placesOf, readIndex, type MediaIndex } from './media-index.ts';
 
-/** Local files that a build may reuse. Absolute paths. */
-export type IsoReuse = {
-  /** Seeds given by the user: an ISO of ours, the root of a registry, or an OCI layout. */
-  readonly seeds: readonly string[];
-  /** ISO that is replaced. It may be missing, unreadable or not ours. */
-  readonly replaced: string;
-  /** Folder of blobs that builds share; absent: no sharing. */
-  readonly cache?: string;
-  readonly takesBlobs: boolean;
-  readonly keepsPlaces: boolean;
-  /** True if the record of an earlier build vouches for a file's bytes while its inode is unchanged. */
-  readonly trustsRecords: boolean;
-};
-
-/** An ISO whose bytes may stay in place. */
+/** An ISO whose bytes may stay where they are. */
 export type ReusableIso = EarlierIso & { readonly stamp: FileStamp };
 
 export type Reusable = {

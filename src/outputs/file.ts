@@ -19,9 +19,22 @@ import { formatReadableJson, type Json } from '../base/text/json.ts';
 import { openIso } from '../iso/read/open.ts';
 import { isDelta } from '../media/delta/file.ts';
 import { INDEX_PATH } from '../media/media-index.ts';
-import type { IsoReuse } from '../media/seeds.ts';
 import { publishPour } from '../pour/pour.ts';
 import { claimDevice } from './device.ts';
+
+/** Files of this machine that a build may reuse. Absolute paths. */
+export type IsoReuse = {
+  /** Seeds that the user named: an ISO of ours, the root of a registry, an OCI layout. */
+  readonly seeds: readonly string[];
+  /** The ISO that is replaced: no error if it does not exist or is not a readable ISO of ours. */
+  readonly replaced: string;
+  /** A folder of blobs that builds share; absent: none. */
+  readonly cache?: string;
+  readonly takesBlobs: boolean;
+  readonly keepsPlaces: boolean;
+  /** True if the record that an earlier build made of a file is trusted while its inode is unchanged. */
+  readonly trustsRecords: boolean;
+};
 
 type SealNames = { readonly checksum: string; readonly report: string };
 

@@ -26,9 +26,9 @@ import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { type EventListener, createEngine, type Engine } from '../engine/engine.ts';
 import { createStageStore } from '../engine/stage.ts';
 import type { Places } from '../iso/extent.ts';
-import { openReusable, type IsoReuse, type Reusable, type ReusableIso } from '../media/seeds.ts';
+import { openReusable, type Reusable, type ReusableIso } from '../media/seeds.ts';
 import { openWorkspace } from '../openshift/workspace/set.ts';
-import { createIsoRecords, type IsoRecords } from '../outputs/file.ts';
+import { createIsoRecords, type IsoRecords, type IsoReuse } from '../outputs/file.ts';
 import { readObjectPlaces } from '../outputs/object.ts';
 import { isArtifactOutput, isObjectOutput, parseRepositoryAddress } from '../outputs/output.ts';
 import {

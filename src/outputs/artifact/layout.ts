@@ -10,13 +10,12 @@ import {
 import type { IntegrityError } from '../../base/errors.ts';
 import { TransientError } from '../../base/http/network-failure.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
-import { readPart } from '../../media/push.ts';
 import { parseMediaIndex } from '../../media/media-index.ts';
 import { INDEX_PATH } from '../../media/media-index.ts';
 import { explainWrong } from '../../pour/loop.ts';
 import type { ExtentChunk, ExtentOpener } from '../../pour/spans.ts';
 import type { IsoArtifact } from './manifest.ts';
-import { planParts, type Part, type PlannedPart } from './parts.ts';
+import { planParts, readPart, type Part, type PlannedPart } from './parts.ts';
 
 export type LayoutToPush = {
   readonly layout: Layout;

@@ -1,5 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
 import { type Digest, digestOf, isDigest } from '../../base/digest.ts';
+import { openToRead } from '../../base/disk/open-file.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
@@ -219,4 +220,25 @@ function finish(hash: Hash): Digest {
   const digest = `sha256:${hash.digest('hex')}`;
   if (isDigest(digest)) return digest;
   throw new Error(`${digest} is not a digest`);
+}
+
+/** Bytes of a piece that is sent. */
+const SENT_PIECE = 1 << 20;
+
+/** The bytes of a part of a file, up to its end. */
+export async function* readPart(path: string, { offset, size }: Part): AsyncGenerator<Uint8Array> {
+  const file = await openToRead(path);
+  try {
+    for (let done = 0; done < size;) {
+      const { bytesRead, buffer } = await file.read({
+        buffer: Buffer.allocUnsafe(Math.min(SENT_PIECE, size - done)),
+        position: offset + done,
+      });
+      if (bytesRead === 0) return; // who sends it counts
+      done += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
 }

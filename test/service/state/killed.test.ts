@@ -10,7 +10,6 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { openFileState } from '../../../src/service/state/files.ts';
-import { runProcess } from '../../../src/base/process.ts';
 import { requireTool } from '../../support/tools.ts';
 import { judgeUnits } from '../../support/judge-units.ts';
 
