@@ -1,16 +1,15 @@
 import { Readable } from 'node:stream';
 import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange, RandomAccess } from '../base/random-access.ts';
-import type { BlobSource } from '../base/store/blob-source.ts';
+import type { BlobSource, Content } from '../base/store/blob-source.ts';
 import type { IsoFile } from '../iso/read/node.ts';
 import { openIso, type IsoImage } from '../iso/read/open.ts';
 import { pathTo } from '../registry/layout/distribution.ts';
-import type { Descriptor } from '../registry/manifest.ts';
 import { readIndex } from './media-index.ts';
 import { findRegistryRoot } from './tree.ts';
 
 /** Finds a blob in an image: runs of its bytes, in order. */
-type FindBlob = (blob: Descriptor) => Promise<readonly ByteRange[] | undefined>;
+type FindBlob = (blob: Content) => Promise<readonly ByteRange[] | undefined>;
 
 /**
  * Opens any ISO as a source of blobs: our own ISO by its index, others by the files of their registry,

@@ -1,4 +1,4 @@
-import type { Descriptor } from '../../registry/manifest.ts';
+import type { Digest } from '../digest.ts';
 import { openListed } from '../disk/open-file.ts';
 import { type FillOptions, joinAnswers, restate } from '../download/fill-file.ts';
 import {
@@ -11,13 +11,20 @@ import {
 } from '../download/sources.ts';
 import { IntegrityError, RegistryError } from '../errors.ts';
 
+/** Bytes that a store or a source may have, by their digest. */
+export type Content = {
+  readonly digest: Digest;
+  /** Bytes. */
+  readonly size: number;
+};
+
 /**
  * One place a blob may come from: a local cache, a mirror, the origin, later a previous ISO.
  * Whoever reads verifies: a source may return wrong, short or long bytes.
  */
 export type BlobSource = Source & {
   /** undefined when this source does not have the blob; throws when it cannot tell. */
-  open: (blob: Descriptor, options: OpenOptions) => Promise<OpenBytes | undefined>;
+  open: (blob: Content, options: OpenOptions) => Promise<OpenBytes | undefined>;
   /**
    * Where the blob is in a file of this machine, for readers that copy files; undefined when this source
    * does not have the blob. Absent: bytes come by `open` alone.
@@ -25,7 +32,7 @@ export type BlobSource = Source & {
    * @param onFetched told the bytes that are brought to this machine before
    */
   readonly fileOf?: (
-    blob: Descriptor,
+    blob: Content,
     onFetched?: (size: number) => void,
   ) => Promise<FilePosition | undefined>;
 };
@@ -59,7 +66,7 @@ export const createLocalSource = (
 });
 
 /** Whether one of these sources has a file of this machine with the blob. */
-export async function hasLocal(sources: readonly BlobSource[], blob: Descriptor): Promise<boolean> {
+export async function hasLocal(sources: readonly BlobSource[], blob: Content): Promise<boolean> {
   for (const source of sources) {
     if ((await source.fileOf?.(blob)) !== undefined) return true;
   }
@@ -75,12 +82,12 @@ export async function hasLocal(sources: readonly BlobSource[], blob: Descriptor)
  */
 export const readBlob = (
   sources: readonly BlobSource[],
-  blob: Descriptor,
+  blob: Content,
   options: ReadOptions,
 ): AsyncGenerator<Chunk<BlobSource>> => readSources(sources, describeBlob(blob), options);
 
 /** A blob for `readSources` and `fillFile`. */
-export function describeBlob(blob: Descriptor): FillOptions<BlobSource>['wanted'] {
+export function describeBlob(blob: Content): FillOptions<BlobSource>['wanted'] {
   const { digest, size } = blob;
   const should = `blob ${digest} should be ${size} bytes, but`;
   const expected = String(size);

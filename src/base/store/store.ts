@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, rm, stat, lstat, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Descriptor } from '../../registry/manifest.ts';
 import { digestOf, hexOf, type Digest } from '../digest.ts';
 import { copyListedToNew } from '../disk/copy.ts';
 import { explainDiskFailure } from '../disk/disk-errors.ts';
@@ -25,7 +24,7 @@ import { openToRead, openDirectory, openOwnFile } from '../disk/open-file.ts';
 import { createResumableFile, fillFile, type FillOptions } from '../download/fill-file.ts';
 import { IntegrityError, isErrno, DiskError, SealiftError } from '../errors.ts';
 import { untilAborted, sleep } from '../wait.ts';
-import { type BlobSource, describeBlob, createLocalSource } from './blob-source.ts';
+import { type BlobSource, type Content, describeBlob, createLocalSource } from './blob-source.ts';
 
 export type EnsureOptions = Pick<FillOptions<BlobSource>, 'signal' | 'onProgress' | 'bodyTime'>;
 
@@ -41,7 +40,7 @@ export type BlobCache = {
    * @throws IntegrityError `blob.digest-mismatch`; DiskError; what readBlob throws
    */
   ensure: (
-    blob: Descriptor,
+    blob: Content,
     sources: readonly BlobSource[],
     options: EnsureOptions,
   ) => Promise<string>;
@@ -149,7 +148,7 @@ async function settle(work: Promise<string>, signal: AbortSignal): Promise<void>
 
 async function isIntact(
   path: string,
-  { digest, size }: Descriptor,
+  { digest, size }: Content,
   signal: AbortSignal,
 ): Promise<boolean> {
   try {
@@ -180,7 +179,7 @@ async function readSmall(path: string, digest: Digest): Promise<Buffer | undefin
 const READ_SIZE = 1 << 20;
 
 /** A file of another size than the descriptor's is not a copy of the blob. */
-async function openFile(path: string, { digest, size }: Descriptor, offset: number) {
+async function openFile(path: string, { digest, size }: Content, offset: number) {
   try {
     const file = await openToRead(path);
     const found = (await file.stat()).size;
@@ -238,13 +237,13 @@ const PATIENCE = 50;
 export function createSharedCache(options: SharedCacheOptions): SharedCache {
   const { directory, signal } = options;
   const folders = sharedFolders(directory);
-  const pathOf = ({ digest }: Descriptor): string => join(folders.blobs, hexOf(digest));
+  const pathOf = ({ digest }: Content): string => join(folders.blobs, hexOf(digest));
   const take = createClaims({ folder: folders.claims, ...options });
   let isReady: Promise<unknown> | undefined;
   let hasFailed = false;
 
   const bring = async (
-    blob: Descriptor,
+    blob: Content,
     sources: readonly BlobSource[],
     onFetched?: OnFetched,
   ): Promise<void> => {
@@ -261,7 +260,7 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
       else await sleep(PAUSE_MS, signal);
     }
   };
-  const find = async (blob: Descriptor, sources?: readonly BlobSource[], onFetched?: OnFetched) => {
+  const find = async (blob: Content, sources?: readonly BlobSource[], onFetched?: OnFetched) => {
     const path = pathOf(blob);
     try {
       if (sources && !hasFailed) await bring(blob, sources, onFetched);
@@ -297,7 +296,7 @@ type Fetching = {
 };
 
 /** Builds on what those before left: copied, for an owner that is not dead yet may still write to its file. */
-async function fetchUnder(claim: Claim, blob: Descriptor, fetching: Fetching): Promise<void> {
+async function fetchUnder(claim: Claim, blob: Content, fetching: Fetching): Promise<void> {
   const { folders, sources, signal, onFetched } = fetching;
   const hex = hexOf(blob.digest);
   const target = join(folders.blobs, hex);

@@ -239,7 +239,7 @@ async function stage({ target, run, path, signal, sources, isCut }: Staging): Pr
     let [fetched, before] = [0, prefix];
     await fillFile(staged, {
       sources,
-      wanted: describeBlob({ digest, size, mediaType: 'application/octet-stream' }),
+      wanted: describeBlob({ digest, size }),
       prefix,
       cutsOff: true,
       signal,

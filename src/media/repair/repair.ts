@@ -235,7 +235,7 @@ const repairFromLocal =
   async ({ extent: { offset, size, digest } }) => {
     if (digest === undefined) return undefined;
     for (const source of sources) {
-      const from = await source.fileOf?.({ digest, size, mediaType: '' });
+      const from = await source.fileOf?.({ digest, size });
       const copied =
         from && (await copyFromFile(target, { offset, size, digest }, { from, signal }));
       if (copied) return { source: source.name, ...copied };

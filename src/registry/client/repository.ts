@@ -3,7 +3,7 @@ import type { OpenBytes } from '../../base/download/sources.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import { readSmallBody, headerOf, readText } from '../../base/http/body.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
-import type { BlobSource } from '../../base/store/blob-source.ts';
+import type { BlobSource, Content } from '../../base/store/blob-source.ts';
 import {
   type Descriptor,
   MAX_MANIFEST_SIZE,
@@ -214,7 +214,7 @@ export function createRegistrySource(
   return { name: host, local: false, openBudget, open };
 }
 
-type Wanted = { readonly blob: Descriptor; readonly offset: number; readonly host: string };
+type Wanted = { readonly blob: Content; readonly offset: number; readonly host: string };
 
 async function takeBlob(
   response: TransportResponse,

@@ -1,3 +1,4 @@
+import type { Content } from '../../base/store/blob-source.ts';
 import { stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { digestOf, type Digest } from '../../base/digest.ts';
@@ -164,7 +165,7 @@ async function readStored(path: string, digest: Digest): Promise<StoredManifest>
   return parseStored(bytes, digest);
 }
 
-async function verify(path: string, { digest, size }: Descriptor): Promise<string> {
+async function verify(path: string, { digest, size }: Content): Promise<string> {
   const found = await sizeOf(path, digest);
   if (found !== size) throw damaged(digest, `${size} bytes`, `${found} bytes`);
   const actual = await digestFile(blobPath(path, digest));

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
-import type { BlobSource } from '../../base/store/blob-source.ts';
+import type { BlobSource, Content } from '../../base/store/blob-source.ts';
 import type { RegistryClient } from '../client.ts';
 import { type Descriptor, parseStored, type StoredManifest } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
@@ -105,7 +105,7 @@ async function findDigest(
 }
 
 function createTreeSource({ tree, root }: TreeClientOptions): BlobSource {
-  const isHere = async (blob: Descriptor): Promise<boolean> => {
+  const isHere = async (blob: Content): Promise<boolean> => {
     const size = await tree.size(pathTo.blob(blob.digest));
     if (size === undefined || size === blob.size) return size !== undefined;
     throw wrongSize(blob, { size, root });
@@ -126,7 +126,7 @@ function createTreeSource({ tree, root }: TreeClientOptions): BlobSource {
 }
 
 function wrongSize(
-  blob: Descriptor,
+  blob: Content,
   { size, root }: { readonly size: number; readonly root: string },
 ): IntegrityError {
   const path = join(root, pathTo.blob(blob.digest));
