@@ -4,7 +4,7 @@ import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directo
 import { UsageError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import type { CatalogSelection } from '../fbc/source.ts';
+import type { CatalogSelection } from '../fbc/index.ts';
 import { parseCatalogSource, type CatalogSource } from '../openshift/catalog/source.ts';
 import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts';
 import {

@@ -5,7 +5,7 @@ import { ConfigError, UsageError, type DocumentProblem } from '../base/errors.ts
 import { withoutUndefined } from '../base/lists.ts';
 import { readConfigFiles } from '../config/load.ts';
 import { findNmstate } from '../nmstate/tool.ts';
-import { listUnusableEntries } from '../registry/client/credentials.ts';
+import { listUnusableEntries } from '../registry/index.ts';
 import { readPostScript, readInstallationConfig } from '../sites/installation.ts';
 import { checkInstallation } from '../stages/installation-iso.ts';
 import type { InstallationIsoRequest } from '../stages/request.ts';

@@ -34,8 +34,7 @@ import {
   isObjectOutput,
 } from '../outputs/output.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
-import { listAuthFiles } from '../registry/client/credentials.ts';
-import { formatReference } from '../registry/reference.ts';
+import { formatReference, listAuthFiles } from '../registry/index.ts';
 import type { SignatureGate } from '../stages/1-resolve/verify-release.ts';
 import {
   type LiveIsoRequest,

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import { parseDuration } from '../base/text/words.ts';
-import { type LocalCatalog, parseLocalCatalog } from '../fbc/source.ts';
+import { type LocalCatalog, parseLocalCatalog } from '../fbc/index.ts';
 import { readSchema, type SchemaNode, readTexts, type View } from '../shape/document.ts';
 import { parseSize } from './rules.ts';
 import type { Secrets } from './secrets.ts';

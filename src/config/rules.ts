@@ -5,10 +5,10 @@ import { ConfigError, type DocumentProblem, isErrno } from '../base/errors.ts';
 import { compileGoPattern } from '../base/text/go-pattern.ts';
 import {
   CATALOG_HINT,
+  type LocalCatalog,
   nameLocalCatalog,
   parseLocalCatalog,
-  type LocalCatalog,
-} from '../fbc/source.ts';
+} from '../fbc/index.ts';
 import { readSchema, readTexts, type View } from '../shape/document.ts';
 
 const HOST = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?$/;

@@ -1,18 +1,19 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { RandomAccess, ByteRange } from '../base/random-access.ts';
-import { parseIgnition } from '../ignition/config.ts';
-import { decodeInitrd, encodeInitrd } from '../ignition/initrd.ts';
-import { findEmbedArea, type EmbedArea, type ReadableIso } from '../iso/coreos/embed-area.ts';
+import { decodeInitrd, encodeInitrd, parseIgnition } from '../ignition/index.ts';
 import {
-  readKargAreas,
-  type KargAreas,
-  encodeKargs,
-  type KargsFiller,
   editKargs,
-  requireMenuWords,
+  type EmbedArea,
+  encodeKargs,
+  findEmbedArea,
+  type KargAreas,
+  type KargsFiller,
   locateKargAreas,
-} from '../iso/coreos/kargs.ts';
+  type ReadableIso,
+  readKargAreas,
+  requireMenuWords,
+} from '../iso/index.ts';
 import type { Keyfile } from '../nmstate/values.ts';
 import type { CustomValues } from '../openshift/agent/values.ts';
 import {

@@ -1,9 +1,7 @@
 import { SealiftError } from '../base/errors.ts';
 import { formatCanonicalJson, type Json } from '../base/text/json.ts';
-import { type IgnitionConfig, type Unit, parseIgnition } from '../ignition/config.ts';
-import { readCoreosLive } from '../iso/coreos/live.ts';
-import type { IsoImage } from '../iso/read/open.ts';
-import { formatCauses } from '../iso/read/source.ts';
+import { type IgnitionConfig, parseIgnition, type Unit } from '../ignition/index.ts';
+import { formatCauses, type IsoImage, readCoreosLive } from '../iso/index.ts';
 import type { Compared } from './compare-parts.ts';
 import { type MediaIndex, readIndex } from './media-index.ts';
 import {

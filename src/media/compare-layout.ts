@@ -1,7 +1,7 @@
 import { digestOf } from '../base/digest.ts';
 import { sumSizes } from '../base/lists.ts';
 import { openRandomAccess } from '../base/random-access.ts';
-import type { Extent, Layout } from '../iso/extent.ts';
+import type { Extent, Layout } from '../iso/index.ts';
 import type { IndexExtent } from './media-index.ts';
 import { useMedium } from './open.ts';
 import { compareTree, ELSEWHERE, findGaps, type VerifyOptions } from './verify-contents.ts';

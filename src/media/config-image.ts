@@ -1,7 +1,7 @@
 import { IntegrityError, type FileProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { parseIgnition } from '../ignition/config.ts';
-import type { IsoImage } from '../iso/read/open.ts';
+import { parseIgnition } from '../ignition/index.ts';
+import type { IsoImage } from '../iso/index.ts';
 import {
   describeCluster,
   findCautions,

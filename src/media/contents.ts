@@ -3,7 +3,7 @@ import { createBudget } from '../base/decode/limits.ts';
 import { isDigest, type Digest } from '../base/digest.ts';
 import { isBroken } from '../base/disk/disk-errors.ts';
 import { IntegrityError } from '../base/errors.ts';
-import type { IsoImage } from '../iso/read/open.ts';
+import type { IsoImage } from '../iso/index.ts';
 import { findOverlaps, type IndexExtent, type IndexImage, type MediaIndex } from './media-index.ts';
 
 /** Far larger than the manifests that registries accept. */

@@ -1,8 +1,7 @@
 import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { formatReadableJson } from '../base/text/json.ts';
-import type { Areas } from '../iso/extent.ts';
-import type { IsoImage } from '../iso/read/open.ts';
+import type { Areas, IsoImage } from '../iso/index.ts';
 import type { MirrorPlan, PlannedImage } from '../openshift/mirror/plan.ts';
 import {
   formatReleaseBundleTag,
@@ -11,10 +10,14 @@ import {
 } from '../openshift/release/bundle.ts';
 import { type Release, digestOfRelease } from '../openshift/release/release.ts';
 import { isUnsigned } from '../openshift/release/signature.ts';
-import { pathTo } from '../registry/layout/distribution.ts';
-import { type RegistryTree, readLink, readManifestBytes } from '../registry/layout/tree.ts';
-import { parseManifest } from '../registry/manifest.ts';
-import { formatReference } from '../registry/reference.ts';
+import {
+  formatReference,
+  parseManifest,
+  pathTo,
+  readLink,
+  readManifestBytes,
+  type RegistryTree,
+} from '../registry/index.ts';
 import { checkText, parseObject, isTexts, isTextList } from '../shape/go-json.ts';
 import {
   formatMediaIndex,

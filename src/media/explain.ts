@@ -1,6 +1,6 @@
 import { UsageError, IntegrityError } from '../base/errors.ts';
 import { sumSizes, withoutUndefined } from '../base/lists.ts';
-import type { IsoImage } from '../iso/read/open.ts';
+import type { IsoImage } from '../iso/index.ts';
 import { type Need, RELEASE_IMAGE } from '../openshift/mirror/sets.ts';
 import { readImageContents } from './contents.ts';
 import { type IndexCatalog, readIndex, type IndexImage, type MediaIndex } from './media-index.ts';

@@ -8,9 +8,8 @@ import { explainDiskFailure } from '../base/disk/disk-errors.ts';
 import { digestFile, syncDirectory } from '../base/disk/files.ts';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
 import { maxOf } from '../base/lists.ts';
-import { parseIgnition } from '../ignition/config.ts';
-import { readCoreosLive } from '../iso/coreos/live.ts';
-import type { IsoImage } from '../iso/read/open.ts';
+import { parseIgnition } from '../ignition/index.ts';
+import { type IsoImage, readCoreosLive } from '../iso/index.ts';
 import {
   describeLiveSystem,
   findReleaseImage,
@@ -33,8 +32,7 @@ import {
   type Release,
 } from '../openshift/release/release.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
-import { extractFile, readFiles } from '../registry/layers/read.ts';
-import { parseReference, type Reference } from '../registry/reference.ts';
+import { extractFile, parseReference, readFiles, type Reference } from '../registry/index.ts';
 import { INDEX_PATH, REGISTRY_ROOT, readIndex } from './media-index.ts';
 import { readEmbeddedIgnition, useMedium, type Medium } from './open.ts';
 import { isoRegistryTree, openMediumLayers } from './tree.ts';

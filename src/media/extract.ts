@@ -11,10 +11,16 @@ import { openOwnFile } from '../base/disk/open-file.ts';
 import { IntegrityError, UsageError } from '../base/errors.ts';
 import { openRandomAccess } from '../base/random-access.ts';
 import { formatReadableJson } from '../base/text/json.ts';
-import { readKargAreas, editKargs } from '../iso/coreos/kargs.ts';
-import { malformed, parseMinimalRecipe, type MinimalRecipe } from '../iso/coreos/live.ts';
-import type { IsoNode } from '../iso/read/node.ts';
-import { openIso, type IsoImage } from '../iso/read/open.ts';
+import {
+  editKargs,
+  type IsoImage,
+  type IsoNode,
+  malformed,
+  type MinimalRecipe,
+  openIso,
+  parseMinimalRecipe,
+  readKargAreas,
+} from '../iso/index.ts';
 import { parseJsonObjectOfCoreosJson } from '../shape/go-json.ts';
 import { planEditedKargs, readLiveAreas } from './areas.ts';
 import { INDEX_PATH } from './media-index.ts';

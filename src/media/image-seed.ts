@@ -2,9 +2,8 @@ import { Readable } from 'node:stream';
 import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange, RandomAccess } from '../base/random-access.ts';
 import type { BlobSource, Content } from '../base/store/blob-source.ts';
-import type { IsoFile } from '../iso/read/node.ts';
-import { openIso, type IsoImage } from '../iso/read/open.ts';
-import { pathTo } from '../registry/layout/distribution.ts';
+import { type IsoFile, type IsoImage, openIso } from '../iso/index.ts';
+import { pathTo } from '../registry/index.ts';
 import { readIndex } from './media-index.ts';
 import { findRegistryRoot } from './tree.ts';
 

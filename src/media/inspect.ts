@@ -1,10 +1,13 @@
 import { SealiftError } from '../base/errors.ts';
 import { withoutUndefined, sumSizes } from '../base/lists.ts';
-import { BLOCK_SIZE } from '../iso/boot/gpt.ts';
-import { readPartitionTables, SYSTEM_AREA_SIZE } from '../iso/boot/hybrid.ts';
-import { readCoreosLive } from '../iso/coreos/live.ts';
-import type { IsoImage } from '../iso/read/open.ts';
-import { formatCauses } from '../iso/read/source.ts';
+import {
+  BLOCK_SIZE,
+  formatCauses,
+  type IsoImage,
+  readCoreosLive,
+  readPartitionTables,
+  SYSTEM_AREA_SIZE,
+} from '../iso/index.ts';
 import { readImageContents } from './contents.ts';
 import { readBundleFile } from './describe.ts';
 import { type IndexExtent, type MediaIndex, readIndex } from './media-index.ts';

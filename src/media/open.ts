@@ -1,13 +1,17 @@
 import { isBroken } from '../base/disk/disk-errors.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { openRandomAccess, type RandomAccess } from '../base/random-access.ts';
-import { decodeInitrd } from '../ignition/initrd.ts';
-import { findEmbedArea } from '../iso/coreos/embed-area.ts';
-import { SECTOR_SIZE } from '../iso/extent.ts';
-import { openIso, type IsoImage } from '../iso/read/open.ts';
-import { formatCauses, createStructureSource } from '../iso/read/source.ts';
-import { openTree } from '../iso/read/tree.ts';
-import { decodeVolumeDescriptor } from '../iso/volume/descriptor.ts';
+import { decodeInitrd } from '../ignition/index.ts';
+import {
+  createStructureSource,
+  decodeVolumeDescriptor,
+  findEmbedArea,
+  formatCauses,
+  type IsoImage,
+  openIso,
+  openTree,
+  SECTOR_SIZE,
+} from '../iso/index.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../openshift/node/bootstrap.ts';
 import { BOOTSTRAP_IMAGE_PATH } from './media-index.ts';
 

@@ -1,15 +1,13 @@
 import type { Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { type BlobSource, readBlob } from '../base/store/blob-source.ts';
-import { type Extent, type Layout, fillGaps } from '../iso/extent.ts';
+import { type Extent, fillGaps, type Layout } from '../iso/index.ts';
 import { requireSpace } from '../openshift/mirror/costs.ts';
 import { fetchArtifact } from '../outputs/artifact.ts';
 import type { IsoArtifact } from '../outputs/artifact/manifest.ts';
 import { publishIso } from '../outputs/file.ts';
-import { pourIso, type PourOptions, surveyPartial } from '../pour/pour.ts';
-import type { ExtentOpener } from '../pour/spans.ts';
-import type { RegistryClient } from '../registry/client.ts';
-import { formatReference, type Reference } from '../registry/reference.ts';
+import { type ExtentOpener, pourIso, type PourOptions, surveyPartial } from '../pour/index.ts';
+import { formatReference, type Reference, type RegistryClient } from '../registry/index.ts';
 import { readIndex } from './media-index.ts';
 import { describeDamage, useMedium } from './open.ts';
 

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Digest } from '../base/digest.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
-import type { IsoImage } from '../iso/read/open.ts';
+import type { IsoImage } from '../iso/index.ts';
 import type { PushOptions } from '../outputs/artifact.ts';
 import type { IsoArtifact } from '../outputs/artifact/manifest.ts';
 import {
@@ -12,8 +12,12 @@ import {
   type Part,
   type PlannedPart,
 } from '../outputs/artifact/parts.ts';
-import type { WritingClient } from '../registry/client.ts';
-import { formatReference, parseReference, type Reference } from '../registry/reference.ts';
+import {
+  formatReference,
+  parseReference,
+  type Reference,
+  type WritingClient,
+} from '../registry/index.ts';
 import { readImageContents } from './contents.ts';
 import { readIndex, type MediaIndex } from './media-index.ts';
 import { useMedium } from './open.ts';

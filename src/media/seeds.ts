@@ -8,12 +8,11 @@ import { ConfigError, SealiftError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { openRandomAccess, type RandomAccess } from '../base/random-access.ts';
 import { createLocalSource, type BlobSource } from '../base/store/blob-source.ts';
-import type { Places } from '../iso/extent.ts';
-import { openIso } from '../iso/read/open.ts';
+import { openIso, type Places } from '../iso/index.ts';
 import type { IsoRecords, IsoReuse } from '../outputs/file.ts';
 import { isElsewhere, openSource, type SourceHost } from '../outputs/read/open.ts';
-import type { EarlierIso } from '../pour/start.ts';
-import { pathTo } from '../registry/layout/distribution.ts';
+import type { EarlierIso } from '../pour/index.ts';
+import { pathTo } from '../registry/index.ts';
 import { openImageSeed } from './image-seed.ts';
 import { placesOf, readIndex, type MediaIndex } from './media-index.ts';
 

@@ -3,28 +3,26 @@ import { Readable } from 'node:stream';
 import { type Digest, digestOf, hexOf } from '../base/digest.ts';
 import { IntegrityError, ConfigError } from '../base/errors.ts';
 import type { BlobCache } from '../base/store/store.ts';
-import type { IsoFile } from '../iso/read/node.ts';
-import type { IsoImage } from '../iso/read/open.ts';
+import type { IsoFile, IsoImage } from '../iso/index.ts';
 import { readPlanned } from '../openshift/images.ts';
 import type { MirrorPlan, PlannedImage } from '../openshift/mirror/plan.ts';
 import { encodeReleaseBundle, type ReleaseBundle } from '../openshift/release/bundle.ts';
 import type { Release } from '../openshift/release/release.ts';
-import type { Layer } from '../registry/layers/read.ts';
 import {
+  type ImageManifest,
+  isForPlatform,
+  type Layer,
+  parseManifest,
   pathTo,
+  type PlacedImage,
   planDirLayout,
   planDistributionTree,
-  type PlacedImage,
-  type RegistryFile,
-} from '../registry/layout/distribution.ts';
-import { type RegistryTree, readManifestBytes } from '../registry/layout/tree.ts';
-import {
   type Platform,
-  isForPlatform,
-  parseManifest,
-  type ImageManifest,
+  readManifestBytes,
+  type RegistryFile,
+  type RegistryTree,
   type StoredManifest,
-} from '../registry/manifest.ts';
+} from '../registry/index.ts';
 import { formatBundleFile } from './describe.ts';
 import { REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT } from './media-index.ts';
 

@@ -5,7 +5,7 @@ import { isBroken } from '../base/disk/disk-errors.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { append, maxOf, sumSizes } from '../base/lists.ts';
 import type { RandomAccess } from '../base/random-access.ts';
-import { createHasher, type Hasher, type HashStream, type Slice } from '../pour/hasher.ts';
+import { createHasher, type Hasher, type HashStream, type Slice } from '../pour/index.ts';
 import type { IndexExtent } from './media-index.ts';
 
 /** An extent whose bytes do not match its digest or cannot be read. */

@@ -1,9 +1,7 @@
 import { isError, type ImageProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { checkStructure } from '../iso/check/structure.ts';
-import { readKargAreas } from '../iso/coreos/kargs.ts';
-import { openIso, type IsoImage } from '../iso/read/open.ts';
-import { checkClosure } from '../registry/layout/closure.ts';
+import { checkStructure, type IsoImage, openIso, readKargAreas } from '../iso/index.ts';
+import { checkClosure } from '../registry/index.ts';
 import { overlayRead, type OverlayPart, explainArea, isCustomised, planPristine } from './areas.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './describe.ts';
 import {

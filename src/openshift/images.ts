@@ -12,18 +12,20 @@ import { DOCUMENT_TIME } from '../base/http/body.ts';
 import { withoutUndefined, maxOf } from '../base/lists.ts';
 import type { BlobCache } from '../base/store/store.ts';
 import { formatCanonicalJson } from '../base/text/json.ts';
-import type { RegistryClient } from '../registry/client.ts';
-import { type Layer, extractFile } from '../registry/layers/read.ts';
 import {
   type Descriptor,
-  type Platform,
+  extractFile,
+  formatReference,
+  type ImageManifest,
   isForPlatform,
+  type Layer,
   MAX_MANIFEST_SIZE,
   parseStored,
-  type ImageManifest,
+  type Platform,
+  type Reference,
+  type RegistryClient,
   type StoredManifest,
-} from '../registry/manifest.ts';
-import { formatReference, type Reference } from '../registry/reference.ts';
+} from '../registry/index.ts';
 import { platformOf, type RpmArchitecture } from './release/bundle.ts';
 
 /** What we ask of a registry client. */

@@ -3,10 +3,17 @@ import type { Digest } from '../base/digest.ts';
 import { RegistryError, IntegrityError } from '../base/errors.ts';
 import { maxOf, sumSizes } from '../base/lists.ts';
 import { follow } from '../base/wait.ts';
-import type { WritingClient, RegistryClient } from '../registry/client.ts';
-import type { PushedBlob, RegistryWriter } from '../registry/client/writer.ts';
-import { MAX_MANIFEST_SIZE, type Descriptor, type StoredManifest } from '../registry/manifest.ts';
-import { formatReference, type Reference } from '../registry/reference.ts';
+import {
+  type Descriptor,
+  formatReference,
+  MAX_MANIFEST_SIZE,
+  type PushedBlob,
+  type Reference,
+  type RegistryClient,
+  type RegistryWriter,
+  type StoredManifest,
+  type WritingClient,
+} from '../registry/index.ts';
 import {
   EMPTY_CONFIG,
   formatArtifact,

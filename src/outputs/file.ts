@@ -16,10 +16,10 @@ import { isOwnUser, readRegularFile } from '../base/disk/open-file.ts';
 import { isErrno, SealiftError } from '../base/errors.ts';
 import { isObject, withoutUndefined } from '../base/lists.ts';
 import { formatReadableJson, type Json } from '../base/text/json.ts';
-import { openIso } from '../iso/read/open.ts';
+import { openIso } from '../iso/index.ts';
 import { isDelta } from '../media/delta/file.ts';
 import { INDEX_PATH } from '../media/media-index.ts';
-import { publishPour } from '../pour/pour.ts';
+import { publishPour } from '../pour/index.ts';
 import { claimDevice } from './device.ts';
 
 /** Files of this machine that a build may reuse. Absolute paths. */

@@ -5,10 +5,9 @@ import { createCachedAccess, createRangeReader } from '../base/ranges.ts';
 import { type S3Address, openS3Source, formatS3Address } from '../base/s3/object.ts';
 import type { S3 } from '../base/s3/s3.ts';
 import { digestCanonicalJson, formatReadableJson, type Json } from '../base/text/json.ts';
-import type { Layout, Places } from '../iso/extent.ts';
-import { openIso } from '../iso/read/open.ts';
+import { type Layout, openIso, type Places } from '../iso/index.ts';
 import { placesOf, readIndex, type IndexExtent, type MediaIndex } from '../media/media-index.ts';
-import type { ExtentOpener } from '../pour/spans.ts';
+import type { ExtentOpener } from '../pour/index.ts';
 import { parseJsonObject } from '../shape/go-json.ts';
 import type { EarlierIso } from './object/parts.ts';
 import {

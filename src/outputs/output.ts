@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { digestOf, hexOf } from '../base/digest.ts';
 import { ConfigError, UsageError } from '../base/errors.ts';
-import { parseReference, type Reference } from '../registry/reference.ts';
+import { parseReference, type Reference } from '../registry/index.ts';
 
 type Place = {
   /** Absolute path, or the address of an object. */

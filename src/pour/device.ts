@@ -5,8 +5,7 @@ import { findOpenDevice, type BlockDevice } from '../base/disk/block-device.ts';
 import { explaining } from '../base/disk/disk-errors.ts';
 import { openInPlace, reopen } from '../base/disk/open-file.ts';
 import { DiskError, IntegrityError, isErrno } from '../base/errors.ts';
-import { SYSTEM_AREA_SIZE } from '../iso/boot/hybrid.ts';
-import type { Layout } from '../iso/extent.ts';
+import { type Layout, SYSTEM_AREA_SIZE } from '../iso/index.ts';
 import type { Hasher, Slice } from './hasher.ts';
 import { BUFFER_SIZE, createOutputFile, DIRECT_ALIGNMENT, type OutputFile } from './output-file.ts';
 

@@ -3,7 +3,7 @@ import { bringVerified, type Attempt, type Wrong, type Source } from '../base/do
 import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { untilAborted } from '../base/wait.ts';
-import type { Extent } from '../iso/extent.ts';
+import type { Extent } from '../iso/index.ts';
 import { createPace, type Pace } from './pace.ts';
 import {
   beginPour,

@@ -6,7 +6,7 @@ import { readAllocated, readFreeBytes, syncDirectory } from '../base/disk/files.
 import { DiskError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { formatSize } from '../base/text/words.ts';
-import type { Layout } from '../iso/extent.ts';
+import type { Layout } from '../iso/index.ts';
 import { openDeviceOutput, type PouredDevice } from './device.ts';
 import { Frontier, type PourFrontier } from './frontier.ts';
 import { createHasher } from './hasher.ts';

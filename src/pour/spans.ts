@@ -2,7 +2,7 @@ import { type Digest, digestOf } from '../base/digest.ts';
 import type { Attempt, Source } from '../base/download/sources.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { formatCanonicalJson } from '../base/text/json.ts';
-import type { Extent, Layout } from '../iso/extent.ts';
+import type { Extent, Layout } from '../iso/index.ts';
 import type { Span, PourFrontier } from './frontier.ts';
 import type { Hasher } from './hasher.ts';
 import type { OutputFile } from './output-file.ts';

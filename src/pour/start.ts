@@ -6,7 +6,7 @@ import { explaining } from '../base/disk/disk-errors.ts';
 import { hasFile } from '../base/disk/files.ts';
 import { createFile, readOwnFile } from '../base/disk/open-file.ts';
 import { formatCanonicalJson } from '../base/text/json.ts';
-import type { Layout } from '../iso/extent.ts';
+import type { Layout } from '../iso/index.ts';
 import type { Span, FrontierOptions, PourFrontier } from './frontier.ts';
 import type { Slice } from './hasher.ts';
 import { BUFFER_SIZE } from './output-file.ts';

@@ -3,7 +3,7 @@ import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { redact } from '../base/text/redact.ts';
 import { formatSize } from '../base/text/words.ts';
-import type { IsoImage } from '../iso/read/open.ts';
+import type { IsoImage } from '../iso/index.ts';
 import { useMedium } from '../media/open.ts';
 import { CONFIG_IMAGE_LABEL } from '../openshift/agent/live-system.ts';
 import { parse, findYamlExcess, findJsonExcess } from '../shape/parse-text.ts';

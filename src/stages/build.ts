@@ -1,7 +1,7 @@
 import { withLock } from '../base/disk/lease.ts';
 import { append } from '../base/lists.ts';
 import type { Json } from '../base/text/json.ts';
-import type { Layout } from '../iso/extent.ts';
+import type { Layout } from '../iso/index.ts';
 import type { IsoPart, LayoutDifference } from '../media/compare-layout.ts';
 import type { IsoPlace } from '../outputs/file.ts';
 import { lockPathOf } from '../outputs/output.ts';

@@ -4,7 +4,7 @@ import { ConfigError, IntegrityError } from '../base/errors.ts';
 import { readUserInfo } from '../base/http/address.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
-import { formatValidIgnition } from '../ignition/check.ts';
+import { formatValidIgnition } from '../ignition/index.ts';
 import { renderInstallationIgnition } from '../openshift/installation/ignition.ts';
 import {
   describeServer,

@@ -5,8 +5,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import type { CpuArchitecture } from '../config/appliance-config.ts';
 import type { ConfigRule } from '../config/load.ts';
 import { parseReleaseVersion } from '../config/rules.ts';
-import { completeVersion } from '../fbc/constraint.ts';
-import { parseLocalCatalog } from '../fbc/source.ts';
+import { completeVersion, parseLocalCatalog } from '../fbc/index.ts';
 import { parseCatalogSource } from '../openshift/catalog/source.ts';
 import {
   checkInfraEnv,
@@ -17,9 +16,7 @@ import {
 } from '../openshift/installer/overrides.ts';
 import { CONFIGURE, needsNewerRelease, noRegistryOffline } from '../openshift/mirror/server.ts';
 import { readWorkspace } from '../openshift/workspace/workspace.ts';
-import { listUnusableEntries } from '../registry/client/credentials.ts';
-import { parseRegistriesConf } from '../registry/client/mirrors.ts';
-import { parseReference } from '../registry/reference.ts';
+import { listUnusableEntries, parseReference, parseRegistriesConf } from '../registry/index.ts';
 import { readTexts, type View } from '../shape/document.ts';
 
 /**

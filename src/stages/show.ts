@@ -1,11 +1,15 @@
 import { join } from 'node:path';
 import { SealiftError } from '../base/errors.ts';
-import type { Catalog, CatalogChannel, ChannelEntry } from '../fbc/catalog.ts';
-import { findHead } from '../fbc/channel-graph.ts';
-import { resolveDependencies } from '../fbc/dependencies.ts';
-import { filterCatalog } from '../fbc/filter/filter-catalog.ts';
-import { readCatalog } from '../fbc/read/read-catalog.ts';
-import type { CatalogSelection } from '../fbc/source.ts';
+import {
+  type Catalog,
+  type CatalogChannel,
+  type CatalogSelection,
+  type ChannelEntry,
+  filterCatalog,
+  findHead,
+  readCatalog,
+  resolveDependencies,
+} from '../fbc/index.ts';
 import type { CatalogSource } from '../openshift/catalog/source.ts';
 import { explainImages, type ExplainableImage, type Explanation } from '../media/explain.ts';
 import { extractCatalog, openCatalogImage } from '../openshift/catalog/image.ts';
@@ -22,9 +26,7 @@ import {
 import type { Manifest } from '../openshift/node/manifests.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/registry.ts';
 import { signaturesOf } from '../openshift/release/signature.ts';
-import { openOciLayout } from '../registry/layout/oci-layout.ts';
-import type { Platform } from '../registry/manifest.ts';
-import { formatReference } from '../registry/reference.ts';
+import { formatReference, openOciLayout, type Platform } from '../registry/index.ts';
 import { selectImages } from './2-select/select-payload.ts';
 import { clusterSettingsOf } from './3-render/render-ignition.ts';
 import type { LiveIsoRequest } from './request.ts';

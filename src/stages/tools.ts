@@ -23,9 +23,13 @@ import {
   type BlobCache,
 } from '../base/store/store.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import { type EventListener, createEngine, type Engine } from '../engine/engine.ts';
-import { createStageStore } from '../engine/stage.ts';
-import type { Places } from '../iso/extent.ts';
+import {
+  createEngine,
+  createStageStore,
+  type Engine,
+  type EventListener,
+} from '../engine/index.ts';
+import type { Places } from '../iso/index.ts';
 import { openReusable, type Reusable, type ReusableIso } from '../media/seeds.ts';
 import { openWorkspace } from '../openshift/workspace/set.ts';
 import { createIsoRecords, type IsoRecords, type IsoReuse } from '../outputs/file.ts';
@@ -33,15 +37,14 @@ import { readObjectPlaces } from '../outputs/object.ts';
 import { isArtifactOutput, isObjectOutput, parseRepositoryAddress } from '../outputs/output.ts';
 import {
   createRegistryClient,
-  type WritingClient,
-  type RegistryClient,
-} from '../registry/client.ts';
-import {
   credentialsFromFiles,
   credentialsFromPullSecret,
   listUnusableEntries,
-} from '../registry/client/credentials.ts';
-import { loadRegistriesConf, type RegistriesConfPlaces } from '../registry/client/mirror-files.ts';
+  loadRegistriesConf,
+  type RegistriesConfPlaces,
+  type RegistryClient,
+  type WritingClient,
+} from '../registry/index.ts';
 import { createRegistryCache, type RegistryCache } from './gone/registry-cache.ts';
 import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './resolved/record.ts';
 import { createTagLedger, type Pinned, type TagLedger } from './resolved/tags.ts';

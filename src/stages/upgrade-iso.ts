@@ -3,7 +3,7 @@ import { describeCatalogs } from '../media/media-index.ts';
 import type { Release } from '../openshift/release/release.ts';
 import { digestOfPath, noteOfPath, type UpgradePath } from '../openshift/release/upgrade-path.ts';
 import { diskOf } from '../outputs/output.ts';
-import { formatReference } from '../registry/reference.ts';
+import { formatReference } from '../registry/index.ts';
 import { planUpgradePath } from './1-resolve/plan-upgrade-path.ts';
 import { resolveVerified } from './1-resolve/verify-release.ts';
 import { findRelease, selectPayload } from './2-select/select-payload.ts';

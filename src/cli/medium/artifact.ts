@@ -10,7 +10,7 @@ import { openReusable } from '../../media/seeds.ts';
 import { MOST_LAYERS, pushArtifact, type PushReport } from '../../outputs/artifact.ts';
 import { claimIso } from '../../outputs/file.ts';
 import { parseTaggedAddress, parseArtifactAddress } from '../../outputs/output.ts';
-import { formatReference, parseReference } from '../../registry/reference.ts';
+import { formatReference, parseReference } from '../../registry/index.ts';
 import type { CliHost } from '../host.ts';
 import {
   addAccessOptions,

@@ -6,7 +6,7 @@ import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import { formatSize } from '../../base/text/words.ts';
-import { type IsoImage, openIso } from '../../iso/read/open.ts';
+import { type IsoImage, openIso } from '../../iso/index.ts';
 import { overlayRead, type OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
 import { planCustomisation, planReset } from '../../media/customize/plan.ts';

@@ -16,7 +16,7 @@ import { applyDelta, makeDelta, type DeltaReport } from '../../media/delta/make.
 import { splitDelta } from '../../media/delta/split.ts';
 import { standInFor } from '../../outputs/device.ts';
 import { claimIso } from '../../outputs/file.ts';
-import type { PourOptions } from '../../pour/pour.ts';
+import type { PourOptions } from '../../pour/index.ts';
 import type { CliHost } from '../host.ts';
 import { refuseOption } from '../options.ts';
 import { runWithProgress } from '../run.ts';

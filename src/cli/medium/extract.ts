@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { resolve } from 'node:path';
 import { withoutUndefined } from '../../base/lists.ts';
 import { formatSize } from '../../base/text/words.ts';
-import { openIso, type IsoImage } from '../../iso/read/open.ts';
+import { type IsoImage, openIso } from '../../iso/index.ts';
 import { extractInstaller, type ExtractedInstaller } from '../../media/extract-installer.ts';
 import {
   extractMinimal,

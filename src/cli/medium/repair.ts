@@ -15,7 +15,7 @@ import {
 import { keepOpen, readRemoteIso, type RemoteIso } from '../../media/repair/target.ts';
 import { openReusable } from '../../media/seeds.ts';
 import { isElsewhere, openSource } from '../../outputs/read/open.ts';
-import { parseReference, type Reference } from '../../registry/reference.ts';
+import { parseReference, type Reference } from '../../registry/index.ts';
 import { openBuildTools, type BuildTools } from '../../stages/tools.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import { addTo } from '../options.ts';

@@ -4,10 +4,15 @@ import { ConfigError, IntegrityError, UsageError } from '../../base/errors.ts';
 import type { KeyPair } from '../../base/http/server.ts';
 import { redact } from '../../base/text/redact.ts';
 import { toPrintable } from '../../base/text/words.ts';
-import type { IsoImage } from '../../iso/read/open.ts';
+import type { IsoImage } from '../../iso/index.ts';
 import { findRegistryRoot, isoRegistryTree } from '../../media/tree.ts';
-import { type RegistryTree, listRepositories, listTags } from '../../registry/layout/tree.ts';
-import { createRegistryServer, type RequestEntry } from '../../registry/server.ts';
+import {
+  createRegistryServer,
+  listRepositories,
+  listTags,
+  type RegistryTree,
+  type RequestEntry,
+} from '../../registry/index.ts';
 import type { CliHost } from '../host.ts';
 import { parseWhole } from '../options.ts';
 import { ISO_ARGUMENT, useIso } from '../run.ts';

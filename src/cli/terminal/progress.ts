@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { WriteStream } from 'node:tty';
 import { formatDuration } from '../../base/text/words.ts';
-import type { BuildEvent, EventListener, StageReason } from '../../engine/engine.ts';
+import type { BuildEvent, EventListener, StageReason } from '../../engine/index.ts';
 import type { CliHost } from '../host.ts';
 import { indentLines, showEvent, showMessage } from './output.ts';
 import {

@@ -1,7 +1,7 @@
 import { DefaultRenderer, Listr, ListrLogger, ListrTaskState, ProcessOutput } from 'listr2';
 import type { WriteStream } from 'node:tty';
 import { formatDuration, formatSize } from '../../base/text/words.ts';
-import type { BuildEvent, EventListener } from '../../engine/engine.ts';
+import type { BuildEvent, EventListener } from '../../engine/index.ts';
 import { indentLines, toMessage } from './output.ts';
 
 /** `waiting for quay.io, 1 min 00 s of 10 min 00 s: ...`, and when it answers again. */

@@ -9,10 +9,8 @@ import { openOwnFile } from '../../base/disk/open-file.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
-import { parseIgnition } from '../../ignition/config.ts';
-import type { LiveGraft } from '../../iso/coreos/graft.ts';
-import type { Extent, Layout } from '../../iso/extent.ts';
-import type { IsoImage } from '../../iso/read/open.ts';
+import { parseIgnition } from '../../ignition/index.ts';
+import type { Extent, IsoImage, Layout, LiveGraft } from '../../iso/index.ts';
 import { configure } from '../../openshift/agent/configure.ts';
 import {
   describeLiveSystem,

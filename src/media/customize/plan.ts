@@ -1,9 +1,11 @@
 import { IntegrityError, UsageError } from '../../base/errors.ts';
-import { parseIgnition } from '../../ignition/config.ts';
-import { findEmbedArea } from '../../iso/coreos/embed-area.ts';
-import { locateKargAreas } from '../../iso/coreos/kargs.ts';
-import { readCoreosFeatures } from '../../iso/coreos/live.ts';
-import type { IsoImage } from '../../iso/read/open.ts';
+import { parseIgnition } from '../../ignition/index.ts';
+import {
+  findEmbedArea,
+  type IsoImage,
+  locateKargAreas,
+  readCoreosFeatures,
+} from '../../iso/index.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
 import type { Keyfile } from '../../nmstate/values.ts';
 import { type CustomValues, profilesOf } from '../../openshift/agent/values.ts';

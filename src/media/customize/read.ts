@@ -1,6 +1,6 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import { decodeFileContent, parseIgnition, type IgnitionConfig } from '../../ignition/config.ts';
-import type { ReadableIso } from '../../iso/coreos/embed-area.ts';
+import { decodeFileContent, type IgnitionConfig, parseIgnition } from '../../ignition/index.ts';
+import type { ReadableIso } from '../../iso/index.ts';
 import {
   INFRA_ENV,
   PULL_SECRET_MANIFEST,

@@ -8,7 +8,7 @@ import { openInPlace, readOwnFile, readRegularFile } from '../../base/disk/open-
 import { DiskError, isErrno, SealiftError } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
 import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
-import { openIso, type IsoImage } from '../../iso/read/open.ts';
+import { type IsoImage, openIso } from '../../iso/index.ts';
 import { namesBeside } from '../../outputs/file.ts';
 import type { OverlayPart } from '../areas.ts';
 

@@ -3,10 +3,10 @@ import { IntegrityError } from '../../base/errors.ts';
 import { sumSizes, withoutUndefined } from '../../base/lists.ts';
 import { openRandomAccess, type ByteRange } from '../../base/random-access.ts';
 import type { FilePosition } from '../../base/store/blob-source.ts';
-import { type Extent, type Layout, bytesExtent, fillGaps } from '../../iso/extent.ts';
+import { bytesExtent, type Extent, fillGaps, type Layout } from '../../iso/index.ts';
 import { requireSpace } from '../../openshift/mirror/costs.ts';
 import { publishIso } from '../../outputs/file.ts';
-import { pourIso, publishPour, type PourOptions, surveyPartial } from '../../pour/pour.ts';
+import { pourIso, type PourOptions, publishPour, surveyPartial } from '../../pour/index.ts';
 import {
   type Patch,
   LARGEST_PATCHED,

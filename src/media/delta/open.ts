@@ -3,8 +3,7 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
-import { roundUp, SECTOR_SIZE } from '../../iso/extent.ts';
-import type { IsoImage } from '../../iso/read/open.ts';
+import { type IsoImage, roundUp, SECTOR_SIZE } from '../../iso/index.ts';
 import { identifyIso } from '../areas.ts';
 import {
   readIndex,

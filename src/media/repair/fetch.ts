@@ -12,8 +12,7 @@ import {
 } from '../../base/download/fill-file.ts';
 import { isErrno, SealiftError } from '../../base/errors.ts';
 import { type FilePosition, type BlobSource, describeBlob } from '../../base/store/blob-source.ts';
-import type { RegistryClient } from '../../registry/client.ts';
-import type { Reference } from '../../registry/reference.ts';
+import type { Reference, RegistryClient } from '../../registry/index.ts';
 import { readImageContents } from '../contents.ts';
 import type { IndexExtent, IndexImage, MediaIndex } from '../media-index.ts';
 import type { DamagedExtent } from '../verify-extents.ts';

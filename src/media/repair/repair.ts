@@ -5,8 +5,7 @@ import { SealiftError, type ImageProblem } from '../../base/errors.ts';
 import { withoutUndefined, sumSizes } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
-import { SECTOR_SIZE } from '../../iso/extent.ts';
-import { decodeVolumeDescriptor, type VolumeDescriptor } from '../../iso/volume/descriptor.ts';
+import { decodeVolumeDescriptor, SECTOR_SIZE, type VolumeDescriptor } from '../../iso/index.ts';
 import {
   overlayAccess,
   type OverlayPart,

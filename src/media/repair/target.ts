@@ -2,9 +2,9 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { DifferenceError, SealiftError } from '../../base/errors.ts';
 import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
 import { createLocalSource, type BlobSource } from '../../base/store/blob-source.ts';
-import { type Extent, fillGaps } from '../../iso/extent.ts';
+import { type Extent, fillGaps } from '../../iso/index.ts';
 import { namesBeside, readReport } from '../../outputs/file.ts';
-import { digestLayout } from '../../pour/spans.ts';
+import { digestLayout } from '../../pour/index.ts';
 import { applyParts, planPristine } from '../areas.ts';
 import {
   decodeMediaIndex,

@@ -1,14 +1,14 @@
 import { ConfigError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import { formatValidIgnition } from '../../ignition/check.ts';
 import {
   decodeFileContent,
-  parseIgnition,
-  textFile,
   type File,
+  formatValidIgnition,
   type IgnitionConfig,
   mergeConfigs,
-} from '../../ignition/config.ts';
+  parseIgnition,
+  textFile,
+} from '../../ignition/index.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { formatManifest } from '../node/manifests.ts';
 import { renderEnabledUnit } from '../node/registry.ts';

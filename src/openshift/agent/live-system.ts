@@ -2,12 +2,14 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import {
+  type CpioMember,
+  decodeCpio,
+  decodeFileContent,
   type File,
   type IgnitionConfig,
+  type SpecialMember,
   type Unit,
-  decodeFileContent,
-} from '../../ignition/config.ts';
-import { decodeCpio, type CpioMember, type SpecialMember } from '../../ignition/cpio.ts';
+} from '../../ignition/index.ts';
 
 /** Names the release; the loader compares it with that of the image, byte by byte. */
 export const CLUSTER_IMAGE_SET = '/etc/assisted/manifests/cluster-image-set.yaml';

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { ConfigError } from '../../base/errors.ts';
-import { textFile, type File } from '../../ignition/config.ts';
+import { type File, textFile } from '../../ignition/index.ts';
 import { renderKeyfiles } from '../../nmstate/profiles.ts';
 import { normaliseKeyfile, type HostNetwork, type Keyfile } from '../../nmstate/values.ts';
 import { parse } from '../../shape/parse-text.ts';

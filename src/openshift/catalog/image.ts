@@ -3,16 +3,17 @@ import { join } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
 import { ConfigError, DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
-import { extractTree } from '../../registry/layers/extract-tree.ts';
-import type { Layer } from '../../registry/layers/read.ts';
 import {
   type Descriptor,
-  type Platform,
-  isForPlatform,
+  extractTree,
+  formatReference,
   type ImageManifest,
+  isForPlatform,
+  type Layer,
+  type Platform,
+  type Reference,
   type StoredManifest,
-} from '../../registry/manifest.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
+} from '../../registry/index.ts';
 import {
   formatPlatforms,
   noPlatform,

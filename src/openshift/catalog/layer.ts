@@ -1,14 +1,15 @@
 import { ConfigError } from '../../base/errors.ts';
-import type { Catalog, DocumentPlace } from '../../fbc/catalog.ts';
 import {
+  type Catalog,
+  type DocumentPlace,
   editChannel,
   editDeprecations,
+  type EditDocument,
   editPackage,
   encodeDocument,
-  type EditDocument,
-} from '../../fbc/edit.ts';
-import { readDocuments } from '../../fbc/read/read-catalog.ts';
-import { packFiles } from '../../registry/layers/stream.ts';
+  readDocuments,
+} from '../../fbc/index.ts';
+import { packFiles } from '../../registry/index.ts';
 
 /** Where a rebuilt catalog stands in its image, whatever directory the original had. */
 export const CONFIGS_DIRECTORY = 'configs';

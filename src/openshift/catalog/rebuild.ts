@@ -1,13 +1,13 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
-import type { Catalog } from '../../fbc/catalog.ts';
+import type { Catalog } from '../../fbc/index.ts';
 import {
   type Descriptor,
   MEDIA_TYPE,
   parseStored,
   type StoredManifest,
-} from '../../registry/manifest.ts';
+} from '../../registry/index.ts';
 import { CONFIGS_LABEL, type CatalogImage, type CatalogPlatformImage } from './image.ts';
 import { CONFIGS_DIRECTORY, packCatalog, packWhiteouts } from './layer.ts';
 

@@ -1,13 +1,15 @@
 import type { Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { groupBy, withoutUndefined } from '../../base/lists.ts';
-import type { Catalog, CatalogBundle } from '../../fbc/catalog.ts';
-import { findGraphProblems, findHead } from '../../fbc/channel-graph.ts';
-import type { AddedBundle } from '../../fbc/dependencies.ts';
-import type { LocalCatalog } from '../../fbc/source.ts';
-import { openOciLayout } from '../../registry/layout/oci-layout.ts';
-import { type Descriptor, blobsOf } from '../../registry/manifest.ts';
-import type { Reference } from '../../registry/reference.ts';
+import {
+  type AddedBundle,
+  type Catalog,
+  type CatalogBundle,
+  findGraphProblems,
+  findHead,
+  type LocalCatalog,
+} from '../../fbc/index.ts';
+import { blobsOf, type Descriptor, openOciLayout, type Reference } from '../../registry/index.ts';
 import { readManifest, type ImageTools } from '../images.ts';
 import { readImage, type Selection } from '../mirror/fetch.ts';
 import type { Release } from '../release/release.ts';

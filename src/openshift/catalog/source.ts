@@ -1,6 +1,6 @@
 import { SealiftError } from '../../base/errors.ts';
-import { parseLocalCatalog, refuseCatalog, type LocalCatalog } from '../../fbc/source.ts';
-import { parseReference, type Reference } from '../../registry/reference.ts';
+import { type LocalCatalog, parseLocalCatalog, refuseCatalog } from '../../fbc/index.ts';
+import { parseReference, type Reference } from '../../registry/index.ts';
 
 /** A catalog in a registry, or on this machine. */
 export type CatalogSource =

@@ -1,14 +1,14 @@
 import { ConfigError, SealiftError } from '../../base/errors.ts';
-import { formatValidIgnition } from '../../ignition/check.ts';
 import {
+  type File,
+  formatValidIgnition,
   IGNITION_VERSION,
+  type IgnitionConfig,
+  mergeConfigs,
   parseIgnition,
   textFile,
-  type File,
-  type IgnitionConfig,
   type Unit,
-  mergeConfigs,
-} from '../../ignition/config.ts';
+} from '../../ignition/index.ts';
 import { NODE_REGISTRY_PORT, renderNodeRegistry, renderText } from '../node/registry.ts';
 import {
   formatInstallationRegistriesConf,

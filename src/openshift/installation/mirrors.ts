@@ -1,4 +1,4 @@
-import { formatReference } from '../../registry/reference.ts';
+import { formatReference } from '../../registry/index.ts';
 import { formatMirror } from '../mirror/mirrors.ts';
 import type { PlannedImage } from '../mirror/plan.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain, type RegistryImage } from '../node/registry.ts';

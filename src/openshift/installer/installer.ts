@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { openOwnFile } from '../../base/disk/open-file.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { formatReference } from '../../registry/reference.ts';
+import { formatReference } from '../../registry/index.ts';
 import { formatManifest } from '../node/manifests.ts';
 import { type RpmArchitecture, archNames } from '../release/bundle.ts';
 import type { Release } from '../release/release.ts';

@@ -3,8 +3,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { readInputFile } from '../../base/disk/files.ts';
 import { isErrno, ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { parseRegistriesConf, resolveCandidates } from '../../registry/client/mirrors.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
+import {
+  formatReference,
+  parseRegistriesConf,
+  type Reference,
+  resolveCandidates,
+} from '../../registry/index.ts';
 import { parseDocument, findYamlExcess } from '../../shape/parse-text.ts';
 import type { RpmArchitecture } from '../release/bundle.ts';
 import { PULL_SECRET_NAME, planInstallerInputs } from './installer.ts';

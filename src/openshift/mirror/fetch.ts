@@ -4,11 +4,12 @@ import { findWorst, restate } from '../../base/download/fill-file.ts';
 import { IntegrityError, RegistryError, type SealiftError } from '../../base/errors.ts';
 import {
   type Descriptor,
-  type Platform,
+  formatReference,
   isForPlatform,
+  type Platform,
+  type Reference,
   type StoredManifest,
-} from '../../registry/manifest.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
+} from '../../registry/index.ts';
 import { askForManifest, formatPlatforms, noPlatform, type ImageTools } from '../images.ts';
 import type { FetchedImage } from './plan.ts';
 import type { ImageSet, Need, WantedImage } from './sets.ts';

@@ -1,4 +1,4 @@
-import type { Reference } from '../../registry/reference.ts';
+import type { Reference } from '../../registry/index.ts';
 import type { Destination } from './sets.ts';
 
 export const MIRROR_SETS = ['release', 'operator', 'generic'] as const;

@@ -1,6 +1,6 @@
 import { ConfigError, type SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { parseReference, type Reference } from '../../registry/reference.ts';
+import { parseReference, type Reference } from '../../registry/index.ts';
 import type { SelectedBundle, SelectedCatalog } from '../catalog/selected.ts';
 import {
   type BlockedImage,

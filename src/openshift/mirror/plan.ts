@@ -1,7 +1,12 @@
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { type Descriptor, blobsOf, type StoredManifest } from '../../registry/manifest.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
+import {
+  blobsOf,
+  type Descriptor,
+  formatReference,
+  type Reference,
+  type StoredManifest,
+} from '../../registry/index.ts';
 import { joinMirrors, planMirrors, type MirroredImage, type PlannedMirror } from './mirrors.ts';
 import {
   RELEASE_IMAGES_REPOSITORY,

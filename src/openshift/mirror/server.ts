@@ -1,7 +1,7 @@
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
 import { describeValue } from '../../base/text/words.ts';
-import { parseReference, type Reference, formatReference } from '../../registry/reference.ts';
+import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
 import { getComponent, type Release } from '../release/release.ts';
 import { isAtLeast } from '../release/version.ts';
 

@@ -2,7 +2,7 @@ import { hexOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { compileGoPattern } from '../../base/text/go-pattern.ts';
-import { formatReference, parseReference, type Reference } from '../../registry/reference.ts';
+import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
 import { digestOfRelease, type Release } from '../release/release.ts';
 
 /** Where an image stands in the node's registry. */

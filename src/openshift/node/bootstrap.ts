@@ -1,13 +1,13 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import {
+  type File,
   formatIgnition,
   IGNITION_VERSION,
-  textFile,
-  type File,
   type IgnitionConfig,
+  textFile,
   type Unit,
   type User,
-} from '../../ignition/config.ts';
+} from '../../ignition/index.ts';
 import { findInternalReleaseImage, INTERNAL_RELEASE_IMAGE } from '../release/manifests.ts';
 import {
   formatClusterImageSet,

@@ -1,6 +1,6 @@
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
-import type { Reference } from '../../registry/reference.ts';
+import type { Reference } from '../../registry/index.ts';
 import { formatDefaultSourceName, formatManifest, type Manifest } from './manifests.ts';
 
 /** A catalog image as it is served by the node. */

@@ -1,4 +1,4 @@
-import { parseReference, formatReference } from '../../registry/reference.ts';
+import { formatReference, parseReference } from '../../registry/index.ts';
 import type { SelectedCatalog } from '../catalog/selected.ts';
 import type { PlannedMirror } from '../mirror/mirrors.ts';
 import { planCatalogDestination } from '../mirror/operator-set.ts';

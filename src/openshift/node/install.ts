@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import {
-  IGNITION_VERSION,
-  textFile,
   type File,
+  IGNITION_VERSION,
   type IgnitionConfig,
+  textFile,
   type Unit,
-} from '../../ignition/config.ts';
+} from '../../ignition/index.ts';
 import {
   findInternalReleaseImage,
   findServedKind,

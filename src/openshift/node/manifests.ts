@@ -3,7 +3,7 @@ import { basename, extname, join } from 'node:path';
 import { CST, isMap, isScalar, Parser, stringify, visit, type Document, type Scalar } from 'yaml';
 import { readInputFile, readListed } from '../../base/disk/files.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { IGNITION_VERSION, type IgnitionConfig } from '../../ignition/config.ts';
+import { IGNITION_VERSION, type IgnitionConfig } from '../../ignition/index.ts';
 import { parseAllDocuments, findYamlExcess } from '../../shape/parse-text.ts';
 import { MACHINE_CONFIG_GROUP } from '../release/manifests.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../base/program.ts';
-import { textFile, type File, type Unit } from '../../ignition/config.ts';
+import { type File, textFile, type Unit } from '../../ignition/index.ts';
 
 type Holes = Readonly<Record<string, string>>;
 

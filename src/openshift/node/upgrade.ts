@@ -1,5 +1,5 @@
 import type { Digest } from '../../base/digest.ts';
-import { textFile, type File, type Unit } from '../../ignition/config.ts';
+import { type File, textFile, type Unit } from '../../ignition/index.ts';
 import type { PlannedMirror } from '../mirror/mirrors.ts';
 import type { RpmArchitecture } from '../release/bundle.ts';
 import { renderCatalogResources, type ServedCatalog } from './catalogs.ts';

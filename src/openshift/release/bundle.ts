@@ -2,9 +2,14 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { formatCanonicalJson } from '../../base/text/json.ts';
-import { packFiles } from '../../registry/layers/stream.ts';
-import { type Descriptor, type Platform, MEDIA_TYPE } from '../../registry/manifest.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
+import {
+  type Descriptor,
+  formatReference,
+  MEDIA_TYPE,
+  packFiles,
+  type Platform,
+  type Reference,
+} from '../../registry/index.ts';
 import { isSignedVersion } from './version.ts';
 
 /** The architectures that appliances are built for, as RPM names them. */

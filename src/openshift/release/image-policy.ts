@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import type { Reference } from '../../registry/reference.ts';
+import type { Reference } from '../../registry/index.ts';
 import { unreadableManifest, type PayloadManifest } from './manifests.ts';
 import { isSignedVersion } from './version.ts';
 

@@ -2,12 +2,7 @@ import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { describeValue } from '../../base/text/words.ts';
-import {
-  isTag,
-  parseReference,
-  type Reference,
-  formatReference,
-} from '../../registry/reference.ts';
+import { formatReference, isTag, parseReference, type Reference } from '../../registry/index.ts';
 import type { RpmArchitecture } from './bundle.ts';
 import type { ImagePolicy } from './image-policy.ts';
 import type { ResourceDefinition } from './manifests.ts';

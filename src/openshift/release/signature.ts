@@ -2,9 +2,8 @@ import { verify, type KeyObject } from 'node:crypto';
 import { isDigest, type Digest, hexOf } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
-import type { SigningKey } from '../../openpgp/keys.ts';
-import { verifySignedMessage } from '../../openpgp/message.ts';
-import { parseReference, type Reference } from '../../registry/reference.ts';
+import { type SigningKey, verifySignedMessage } from '../../openpgp/index.ts';
+import { parseReference, type Reference } from '../../registry/index.ts';
 import type { SignedIdentity } from './image-policy.ts';
 import type { Release } from './release.ts';
 

@@ -7,7 +7,7 @@ import { isObject } from '../../base/lists.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { formatDuration } from '../../base/text/words.ts';
 import { withTimeLimit } from '../../base/wait.ts';
-import { parseReference, type Reference } from '../../registry/reference.ts';
+import { parseReference, type Reference } from '../../registry/index.ts';
 import { archNames, type RpmArchitecture } from './bundle.ts';
 import { compareVersions, isMinorVersion, isVersion, minorOf, stripBuild } from './version.ts';
 

@@ -2,7 +2,7 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { formatCanonicalJson } from '../../base/text/json.ts';
 import { redactUrl } from '../../base/text/redact.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
+import { formatReference, type Reference } from '../../registry/index.ts';
 import {
   type UpdateGraph,
   type UpgradeRisk,

@@ -1,10 +1,15 @@
 import type { Digest } from '../../base/digest.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { hasLocal } from '../../base/store/blob-source.ts';
-import type { RegistryClient } from '../../registry/client.ts';
-import { createTreeClient } from '../../registry/layout/tree-client.ts';
-import { enclosedTree, listRepositories } from '../../registry/layout/tree.ts';
-import { formatReference, type Reference, parseReference } from '../../registry/reference.ts';
+import {
+  createTreeClient,
+  enclosedTree,
+  formatReference,
+  listRepositories,
+  parseReference,
+  type Reference,
+  type RegistryClient,
+} from '../../registry/index.ts';
 import type { PlannedMirror } from '../mirror/mirrors.ts';
 import type { MirrorPlan, PlannedBlob } from '../mirror/plan.ts';
 import { RELEASE_IMAGES_REPOSITORY, type ImageSet, type WantedImage } from '../mirror/sets.ts';

@@ -9,11 +9,10 @@ import {
 } from '../../base/download/sources.ts';
 import type { IntegrityError } from '../../base/errors.ts';
 import { TransientError } from '../../base/http/network-failure.ts';
-import type { Extent, Layout } from '../../iso/extent.ts';
+import type { Extent, Layout } from '../../iso/index.ts';
 import { parseMediaIndex } from '../../media/media-index.ts';
 import { INDEX_PATH } from '../../media/media-index.ts';
-import { explainWrong } from '../../pour/loop.ts';
-import type { ExtentChunk, ExtentOpener } from '../../pour/spans.ts';
+import { explainWrong, type ExtentChunk, type ExtentOpener } from '../../pour/index.ts';
 import type { IsoArtifact } from './manifest.ts';
 import { planParts, readPart, type Part, type PlannedPart } from './parts.ts';
 

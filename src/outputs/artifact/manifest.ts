@@ -2,7 +2,7 @@ import { digestOf, hexOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { append, objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
-import { type Descriptor, MEDIA_TYPE, type StoredManifest } from '../../registry/manifest.ts';
+import { type Descriptor, MEDIA_TYPE, type StoredManifest } from '../../registry/index.ts';
 import type { Part } from './parts.ts';
 
 /** OCI image-spec 1.1, manifest.md "Guidelines for Artifact Usage". */

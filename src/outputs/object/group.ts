@@ -8,10 +8,14 @@ import {
   type Source,
 } from '../../base/download/sources.ts';
 import { untilAborted } from '../../base/wait.ts';
-import type { Extent } from '../../iso/extent.ts';
-import { explainWrong } from '../../pour/loop.ts';
-import { tooLong } from '../../pour/span-writer.ts';
-import type { ExtentChunk, ExtentOpener, OpenExtent } from '../../pour/spans.ts';
+import type { Extent } from '../../iso/index.ts';
+import {
+  explainWrong,
+  type ExtentChunk,
+  type ExtentOpener,
+  type OpenExtent,
+  tooLong,
+} from '../../pour/index.ts';
 import type { Part, Filler, PartGroup } from './parts.ts';
 
 /** Fills the parts of a group, in order, and hands each on when it is full. */

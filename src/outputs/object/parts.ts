@@ -1,7 +1,7 @@
 import type { Digest } from '../../base/digest.ts';
 import { DiskError } from '../../base/errors.ts';
 import { maxOf, sumSizes } from '../../base/lists.ts';
-import type { Extent, Layout } from '../../iso/extent.ts';
+import type { Extent, Layout } from '../../iso/index.ts';
 import type { IndexExtent } from '../../media/media-index.ts';
 
 /** What stands in an object that a build of ours finished: zeros wherever none of its extents are. */

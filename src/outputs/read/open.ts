@@ -14,10 +14,12 @@ import { createS3 } from '../../base/s3/s3.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import { follow } from '../../base/wait.ts';
 import { refuseHalfCustomised } from '../../media/customize/write.ts';
-import { createRegistryClient } from '../../registry/client.ts';
-import { credentialsFromFiles } from '../../registry/client/credentials.ts';
-import { loadRegistriesConf } from '../../registry/client/mirror-files.ts';
-import { formatReference } from '../../registry/reference.ts';
+import {
+  createRegistryClient,
+  credentialsFromFiles,
+  formatReference,
+  loadRegistriesConf,
+} from '../../registry/index.ts';
 import { fetchArtifact } from '../artifact.ts';
 import type { IsoArtifact } from '../artifact/manifest.ts';
 import { standInFor } from '../device.ts';

@@ -6,13 +6,14 @@ import { headerOf } from '../../base/http/body.ts';
 import type { Http } from '../../base/http/http.ts';
 import type { RangeSource } from '../../base/random-access.ts';
 import { redactUrl } from '../../base/text/redact.ts';
-import { type Credential, credentialsFromFiles } from '../../registry/client/credentials.ts';
 import {
-  type TransportResponse,
   createCertsReader,
-  SYSTEM_CERTS_DIRS,
   createTransport,
-} from '../../registry/client/transport.ts';
+  type Credential,
+  credentialsFromFiles,
+  SYSTEM_CERTS_DIRS,
+  type TransportResponse,
+} from '../../registry/index.ts';
 
 /** What opens a source works with; it lives as long as the source is open. */
 export type SourceTools = {

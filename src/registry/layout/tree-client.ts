@@ -3,7 +3,7 @@ import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { BlobSource, Content } from '../../base/store/blob-source.ts';
 import type { RegistryClient } from '../client.ts';
-import { type Descriptor, parseStored, type StoredManifest } from '../manifest.ts';
+import { parseStored, type StoredManifest } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import { pathTo } from './distribution.ts';
 import { type RegistryTree, hasLink, readLink, readManifestBytes } from './tree.ts';

@@ -1,6 +1,6 @@
 import { pack } from 'tar-stream';
-import { decodeFileContent } from '../../ignition/config.ts';
-import { editKargs } from '../../iso/coreos/kargs.ts';
+import { decodeFileContent } from '../../ignition/index.ts';
+import { editKargs } from '../../iso/index.ts';
 import { readLiveAreas } from '../../media/areas.ts';
 import { planHostNetworks } from '../../openshift/agent/values.ts';
 import { type Exchange, type Service, BASE_PATH, identify, type App } from '../context.ts';

@@ -5,8 +5,8 @@ import { sweepDirectory } from '../../base/disk/aside.ts';
 import { isErrno, ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
 import type { Served } from '../../base/http/serve-bytes.ts';
 import { sleep, untilAborted } from '../../base/wait.ts';
-import { parseIgnition } from '../../ignition/config.ts';
-import type { IsoImage } from '../../iso/read/open.ts';
+import { parseIgnition } from '../../ignition/index.ts';
+import type { IsoImage } from '../../iso/index.ts';
 import { decodeEmbedded, readLiveAreas, readPristineArchive } from '../../media/areas.ts';
 import { planCustomisation, renderArchive } from '../../media/customize/plan.ts';
 import {

@@ -1,5 +1,4 @@
-import type { IsoFile } from '../../iso/read/node.ts';
-import type { IsoImage } from '../../iso/read/open.ts';
+import type { IsoFile, IsoImage } from '../../iso/index.ts';
 import { serveRuns } from '../../media/serve/virtual.ts';
 import type { App, Exchange, Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';

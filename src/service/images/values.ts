@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/lists.ts';
-import { parseIgnition, mergeConfigs } from '../../ignition/config.ts';
+import { mergeConfigs, parseIgnition } from '../../ignition/index.ts';
 import type { HostNetwork } from '../../nmstate/values.ts';
 import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
 import type { InfraEnv, StaticNetwork } from '../infra-envs/infra-env.ts';

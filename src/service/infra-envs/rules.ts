@@ -4,7 +4,7 @@ import { SealiftError, ConfigError } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
 import { sleep } from '../../base/wait.ts';
 import { checkSshKey } from '../../config/secrets.ts';
-import { parseIgnition } from '../../ignition/config.ts';
+import { parseIgnition } from '../../ignition/index.ts';
 import { profilesOf } from '../../openshift/agent/values.ts';
 import { readYamlTokens, YamlExcess, parseDocument } from '../../shape/parse-text.ts';
 import { ApiFailure } from '../openapi.ts';

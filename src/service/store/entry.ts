@@ -1,7 +1,7 @@
 import { hexOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { untilAborted, withTimeLimit } from '../../base/wait.ts';
-import type { IsoImage } from '../../iso/read/open.ts';
+import type { IsoImage } from '../../iso/index.ts';
 import { readCustomisation } from '../../media/customize/read.ts';
 import { readIndex } from '../../media/media-index.ts';
 import { useMedium } from '../../media/open.ts';

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { digestFileSync, unlessAbsent } from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
-import { encodeSmallIso } from '../../iso/lay-out/lay-out.ts';
+import { encodeSmallIso } from '../../iso/index.ts';
 import { readValidity } from '../identity/certificates.ts';
 import { formatState, renderKubeconfig, type RetainedIdentity } from '../identity/identity.ts';
 import type { Site } from '../site.ts';

@@ -1,7 +1,7 @@
 import type { Digest } from '../../base/digest.ts';
 import { type FileProblem, isError, UsageError } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
-import { type MappedStage, mapStage } from '../../engine/map-stage.ts';
+import { type MappedStage, mapStage } from '../../engine/index.ts';
 import type { Nmstate } from '../../nmstate/tool.ts';
 import { type SiteFacts, checkAcrossSites } from '../../sites/facts.ts';
 import { type ReadSite, type SiteReader, createSiteReader } from '../../sites/reader.ts';

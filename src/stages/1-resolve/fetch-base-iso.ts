@@ -8,10 +8,14 @@ import { DiskError, ConfigError, IntegrityError } from '../../base/errors.ts';
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
 import { sleep } from '../../base/wait.ts';
-import type { Stage, StageContext } from '../../engine/stage.ts';
-import { readCoreosLive } from '../../iso/coreos/live.ts';
-import { encodeBaseScan, scanBaseIso, type BaseScan } from '../../iso/lay-out/scan.ts';
-import { openIso } from '../../iso/read/open.ts';
+import type { Stage, StageContext } from '../../engine/index.ts';
+import {
+  type BaseScan,
+  encodeBaseScan,
+  openIso,
+  readCoreosLive,
+  scanBaseIso,
+} from '../../iso/index.ts';
 import { type ImageTools, extractComponentFile } from '../../openshift/images.ts';
 import {
   type BaseIso,
@@ -25,7 +29,7 @@ import {
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { getComponent, type Release } from '../../openshift/release/release.ts';
 import { isAtLeast } from '../../openshift/release/version.ts';
-import { formatReference } from '../../registry/reference.ts';
+import { formatReference } from '../../registry/index.ts';
 
 export type FetchBaseIsoInput = { readonly release: Release };
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { type FileInput, isCached, type FileDigests } from '../../base/disk/file-digests.ts';
 import { ConfigError } from '../../base/errors.ts';
-import type { Stage } from '../../engine/stage.ts';
+import type { Stage } from '../../engine/index.ts';
 import { extractComponentFile, type ImageTools } from '../../openshift/images.ts';
 import {
   describeForInstaller,

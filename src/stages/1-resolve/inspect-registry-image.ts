@@ -1,4 +1,4 @@
-import type { Stage } from '../../engine/stage.ts';
+import type { Stage } from '../../engine/index.ts';
 import { openImage, openLayers, readBlob, type ImageTools } from '../../openshift/images.ts';
 import {
   type RegistryImageChoice,
@@ -10,8 +10,7 @@ import {
   usesDistributionEntrypoint,
 } from '../../openshift/mirror/server.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
-import { listPresent } from '../../registry/layers/read.ts';
-import type { Reference } from '../../registry/reference.ts';
+import { listPresent, type Reference } from '../../registry/index.ts';
 
 export type InspectRegistryImageInput = {
   readonly reference: Reference;

@@ -1,7 +1,7 @@
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { Stage } from '../../engine/stage.ts';
+import type { Stage } from '../../engine/index.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { Release } from '../../openshift/release/release.ts';
 import { resolveUpgradePath, type UpgradePath } from '../../openshift/release/upgrade-path.ts';

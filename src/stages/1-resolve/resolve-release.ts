@@ -3,7 +3,7 @@ import { ConfigError, IntegrityError, SealiftError } from '../../base/errors.ts'
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
 import { sumSizes } from '../../base/lists.ts';
-import type { Stage, StageContext } from '../../engine/stage.ts';
+import type { Stage, StageContext } from '../../engine/index.ts';
 import {
   openImage,
   openLayers,
@@ -30,9 +30,14 @@ import {
 } from '../../openshift/release/release.ts';
 import { resolveInGraph } from '../../openshift/release/update-graph.ts';
 import { isWantedVersion, stripBuild } from '../../openshift/release/version.ts';
-import { readFiles, type Layer } from '../../registry/layers/read.ts';
-import type { Descriptor } from '../../registry/manifest.ts';
-import { formatReference, parseReference, type Reference } from '../../registry/reference.ts';
+import {
+  type Descriptor,
+  formatReference,
+  type Layer,
+  parseReference,
+  readFiles,
+  type Reference,
+} from '../../registry/index.ts';
 
 export type ResolveReleaseInput = {
   /** A pullspec, by tag or digest; then channel and graph are not consulted. */

@@ -1,5 +1,5 @@
 import { isDigest, type Digest } from '../../base/digest.ts';
-import type { Stage } from '../../engine/stage.ts';
+import type { Stage } from '../../engine/index.ts';
 import type { PlannedMirror } from '../../openshift/mirror/mirrors.ts';
 import type { Manifest } from '../../openshift/node/manifests.ts';
 import {
@@ -16,16 +16,17 @@ import {
   type WorkspaceCatalog,
   type WorkspaceMirror,
 } from '../../openshift/workspace/workspace.ts';
-import { pathTo } from '../../registry/layout/distribution.ts';
-import { readStored, readTag } from '../../registry/layout/tree-client.ts';
 import {
   enclosedTree,
-  type RegistryTree,
   hasLink,
   listRepositories,
   listTags,
-} from '../../registry/layout/tree.ts';
-import type { Reference } from '../../registry/reference.ts';
+  pathTo,
+  readStored,
+  readTag,
+  type Reference,
+  type RegistryTree,
+} from '../../registry/index.ts';
 import { parseDocument } from '../../shape/parse-text.ts';
 
 export type SurveyWorkspaceInput = {

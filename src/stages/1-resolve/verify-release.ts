@@ -7,8 +7,8 @@ import type { TlsOptions } from '../../base/http/proxy.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { withTimeLimit } from '../../base/wait.ts';
-import type { Stage, StageContext } from '../../engine/stage.ts';
-import { parseKeys, type SigningKey } from '../../openpgp/keys.ts';
+import type { Stage, StageContext } from '../../engine/index.ts';
+import { parseKeys, type SigningKey } from '../../openpgp/index.ts';
 import {
   digestOfRelease,
   type Release,

@@ -2,7 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto';
 import pLimit from 'p-limit';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { SealiftError, type PulledProblem } from '../../base/errors.ts';
-import type { Stage, StageContext } from '../../engine/stage.ts';
+import type { Stage, StageContext } from '../../engine/index.ts';
 import { readBlob, readManifest, type ImageTools } from '../../openshift/images.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/plan.ts';
 import {
@@ -20,9 +20,13 @@ import {
   SIMPLE_SIGNING,
   type Signed,
 } from '../../openshift/release/signature.ts';
-import type { RegistryClient } from '../../registry/client.ts';
-import { type Descriptor, MEDIA_TYPE } from '../../registry/manifest.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
+import {
+  type Descriptor,
+  formatReference,
+  MEDIA_TYPE,
+  type Reference,
+  type RegistryClient,
+} from '../../registry/index.ts';
 
 export type CheckImagePolicyInput = {
   /** Whose nodes pull the images. */

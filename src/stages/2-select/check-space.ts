@@ -5,10 +5,10 @@ import { makeDirectory } from '../../base/disk/files.ts';
 import { withoutUndefined, sumSizes } from '../../base/lists.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { BlobCache } from '../../base/store/store.ts';
-import type { Stage } from '../../engine/stage.ts';
+import type { Stage } from '../../engine/index.ts';
 import { checkPayloadSize, findMissing, requireSpace } from '../../openshift/mirror/costs.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
-import { surveyPartial } from '../../pour/pour.ts';
+import { surveyPartial } from '../../pour/index.ts';
 
 export type CheckSpaceInput = {
   readonly plan: MirrorPlan;

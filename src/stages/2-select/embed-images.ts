@@ -4,7 +4,7 @@ import { CONFIGURE_BY_OPTION, type RegistryImageChoice } from '../../openshift/m
 import { archNames, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { Release } from '../../openshift/release/release.ts';
 import { diskOf } from '../../outputs/output.ts';
-import { parseReference } from '../../registry/reference.ts';
+import { parseReference } from '../../registry/index.ts';
 import type { InstallationConfig } from '../../sites/installation-rules.ts';
 import { inspectRegistryImage } from '../1-resolve/inspect-registry-image.ts';
 import { resolveVerified } from '../1-resolve/verify-release.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
-import type { Stage } from '../../engine/stage.ts';
+import type { Stage } from '../../engine/index.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected.ts';
 import { type ImageTools, extractComponentFile } from '../../openshift/images.ts';
 import {
@@ -35,7 +35,7 @@ import {
   planWorkspaceSet,
   type SurveyedWorkspace,
 } from '../../openshift/workspace/set.ts';
-import { type Reference, parseReference } from '../../registry/reference.ts';
+import { parseReference, type Reference } from '../../registry/index.ts';
 
 export type PlanMirrorInput = {
   /** Absent where no release is carried. */

@@ -1,11 +1,17 @@
 import { join } from 'node:path';
 import { ConfigError, IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { Stage } from '../../engine/stage.ts';
-import { resolveDependencies, type ResolvedCatalog } from '../../fbc/dependencies.ts';
-import { filterCatalog, type FilteredCatalog } from '../../fbc/filter/filter-catalog.ts';
-import { readCatalog } from '../../fbc/read/read-catalog.ts';
-import { nameLocalCatalog, type LocalCatalog, type CatalogSelection } from '../../fbc/source.ts';
+import type { Stage } from '../../engine/index.ts';
+import {
+  type CatalogSelection,
+  filterCatalog,
+  type FilteredCatalog,
+  type LocalCatalog,
+  nameLocalCatalog,
+  readCatalog,
+  type ResolvedCatalog,
+  resolveDependencies,
+} from '../../fbc/index.ts';
 import {
   extractCatalog,
   openCatalogImage,
@@ -22,8 +28,7 @@ import {
 import type { ImageTools } from '../../openshift/images.ts';
 import type { Selection } from '../../openshift/mirror/fetch.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
-import type { Descriptor } from '../../registry/manifest.ts';
-import { parseReference, type Reference } from '../../registry/reference.ts';
+import { type Descriptor, parseReference, type Reference } from '../../registry/index.ts';
 
 /** A catalog of the configuration and what is wanted of it. */
 export type WantedCatalog = CatalogSelection & {

@@ -17,7 +17,7 @@ import { noteOfRelease } from '../../openshift/release/upgrade-path.ts';
 import { isMinorVersion, stripBuild } from '../../openshift/release/version.ts';
 import { findWorkspaceRelease, type SurveyedWorkspace } from '../../openshift/workspace/set.ts';
 import { diskOf } from '../../outputs/output.ts';
-import { type Reference, parseReference, formatReference } from '../../registry/reference.ts';
+import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
 import { inspectRegistryImage } from '../1-resolve/inspect-registry-image.ts';
 import { surveyWorkspace } from '../1-resolve/survey-workspace.ts';
 import { type SignatureGate, resolveVerified } from '../1-resolve/verify-release.ts';

@@ -1,6 +1,6 @@
 import type { BlobCache } from '../../base/store/store.ts';
-import type { Sealed, Stage } from '../../engine/stage.ts';
-import { formatValidIgnition } from '../../ignition/check.ts';
+import type { Sealed, Stage } from '../../engine/index.ts';
+import { formatValidIgnition } from '../../ignition/index.ts';
 import { digestRegistryTree, planLiveRegistry } from '../../media/tree.ts';
 import { sizeOfRegistry } from '../../openshift/mirror/costs.ts';
 import type { RegistryImageChoice } from '../../openshift/mirror/server.ts';
@@ -17,7 +17,7 @@ import {
 import { hashCorePassword, type RegistryTree, drawSalt } from '../../openshift/node/install.ts';
 import type { Manifest } from '../../openshift/node/manifests.ts';
 import { disablesImagePolicy } from '../../openshift/release/image-policy.ts';
-import { formatReference } from '../../registry/reference.ts';
+import { formatReference } from '../../registry/index.ts';
 
 export type RenderBootstrapInput = CarriedForCluster &
   ClusterSettings & {

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
-import type { Stage } from '../../engine/stage.ts';
-import { formatValidIgnition } from '../../ignition/check.ts';
+import type { Stage } from '../../engine/index.ts';
 import {
+  decodeFileContent,
+  type File,
+  formatValidIgnition,
+  type IgnitionConfig,
   parseIgnition,
   textFile,
-  type File,
-  type IgnitionConfig,
-  decodeFileContent,
-} from '../../ignition/config.ts';
+} from '../../ignition/index.ts';
 import { adaptUnconfigured, renderEmbeddedUnconfigured } from '../../openshift/node/bootstrap.ts';
 import type { NodeRelease } from '../../openshift/node/cluster.ts';
 

@@ -8,8 +8,8 @@ import { openListed, pathOfOpen, readOwnFile } from '../../base/disk/open-file.t
 import { IntegrityError, ToolError } from '../../base/errors.ts';
 import { runProcess } from '../../base/process.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
-import type { Sealed, Stage, StageContext } from '../../engine/stage.ts';
-import { parseIgnition } from '../../ignition/config.ts';
+import type { Sealed, Stage, StageContext } from '../../engine/index.ts';
+import { parseIgnition } from '../../ignition/index.ts';
 
 export type RunInstallerInput = {
   readonly installer: FileInput;

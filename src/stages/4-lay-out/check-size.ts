@@ -2,11 +2,11 @@ import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { BlobCache } from '../../base/store/store.ts';
-import type { Stage } from '../../engine/stage.ts';
-import type { Layout } from '../../iso/extent.ts';
+import type { Stage } from '../../engine/index.ts';
+import type { Layout } from '../../iso/index.ts';
 import { checkMaxSize, findMissing, requireSpace } from '../../openshift/mirror/costs.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
-import { surveyPartial } from '../../pour/pour.ts';
+import { surveyPartial } from '../../pour/index.ts';
 
 export type CheckSizeInput = {
   readonly layout: Layout;

@@ -3,19 +3,24 @@ import { type FileInput, type FileDigests, readUnchanged } from '../../base/disk
 import { IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { BlobCache } from '../../base/store/store.ts';
-import type { Sealed, Stage } from '../../engine/stage.ts';
-import { decodeInitrd, encodeInitrd } from '../../ignition/initrd.ts';
+import type { Sealed, Stage } from '../../engine/index.ts';
+import { decodeInitrd, encodeInitrd } from '../../ignition/index.ts';
 import {
-  findEmbedArea,
+  type BasePatch,
+  type BaseScan,
+  decodeBaseScan,
   type EmbedArea,
-  planEmbed,
   type EmbedPlan,
-} from '../../iso/coreos/embed-area.ts';
-import { requireArchitecture } from '../../iso/coreos/live.ts';
-import type { Extent, Layout, Places } from '../../iso/extent.ts';
-import { layOutIso } from '../../iso/lay-out/lay-out.ts';
-import { type BasePatch, decodeBaseScan, type BaseScan } from '../../iso/lay-out/scan.ts';
-import { openIso, type IsoImage } from '../../iso/read/open.ts';
+  type Extent,
+  findEmbedArea,
+  type IsoImage,
+  type Layout,
+  layOutIso,
+  openIso,
+  type Places,
+  planEmbed,
+  requireArchitecture,
+} from '../../iso/index.ts';
 import { describeMedium } from '../../media/describe.ts';
 import { type MediaIndex, INDEX_PATH } from '../../media/media-index.ts';
 import { planMediaRegistry, type MediaRegistry } from '../../media/tree.ts';

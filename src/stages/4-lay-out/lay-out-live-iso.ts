@@ -2,14 +2,20 @@ import { type FileInput, type FileDigests, readUnchanged } from '../../base/disk
 import { IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { BlobCache } from '../../base/store/store.ts';
-import type { Sealed, Stage } from '../../engine/stage.ts';
-import { encodeInitrd } from '../../ignition/initrd.ts';
-import { planLiveGraft } from '../../iso/coreos/graft.ts';
-import { readCoreosLive, requireArchitecture } from '../../iso/coreos/live.ts';
-import type { Layout, TreeFile, Places } from '../../iso/extent.ts';
-import { layOutIso } from '../../iso/lay-out/lay-out.ts';
-import { decodeBaseScan, type BaseScan } from '../../iso/lay-out/scan.ts';
-import { openIso } from '../../iso/read/open.ts';
+import type { Sealed, Stage } from '../../engine/index.ts';
+import { encodeInitrd } from '../../ignition/index.ts';
+import {
+  type BaseScan,
+  decodeBaseScan,
+  type Layout,
+  layOutIso,
+  openIso,
+  type Places,
+  planLiveGraft,
+  readCoreosLive,
+  requireArchitecture,
+  type TreeFile,
+} from '../../iso/index.ts';
 import { encodeEmbedded } from '../../media/areas.ts';
 import { configureLayout, describeAreas } from '../../media/customize/copy.ts';
 import { describeMedium, formatBundleFile } from '../../media/describe.ts';

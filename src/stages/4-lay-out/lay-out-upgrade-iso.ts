@@ -2,18 +2,15 @@ import { hexOf } from '../../base/digest.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 import { formatReadableJson } from '../../base/text/json.ts';
-import type { Stage } from '../../engine/stage.ts';
-import type { Layout, Places } from '../../iso/extent.ts';
-import { createEmptyImage } from '../../iso/lay-out/empty-image.ts';
-import { layOutIso } from '../../iso/lay-out/lay-out.ts';
+import type { Stage } from '../../engine/index.ts';
+import { createEmptyImage, type Layout, layOutIso, type Places } from '../../iso/index.ts';
 import { describeMedium } from '../../media/describe.ts';
 import { type IndexCatalog, INDEX_PATH, UPGRADE_REGISTRY_ROOT } from '../../media/media-index.ts';
 import { planMediaRegistry } from '../../media/tree.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
 import { digestOfRelease, type Release, describeRelease } from '../../openshift/release/release.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
-import type { RegistryFile } from '../../registry/layout/distribution.ts';
-import { formatReference } from '../../registry/reference.ts';
+import { formatReference, type RegistryFile } from '../../registry/index.ts';
 
 const LABEL_PREFIX = 'upgrade_';
 /** ECMA-119 8.4.6. */

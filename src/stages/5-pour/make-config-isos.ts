@@ -3,7 +3,7 @@ import type { Digest } from '../../base/digest.ts';
 import type { FileProblem } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { readProgramDigest } from '../../base/program.ts';
-import { type MappedStage, mapStage } from '../../engine/map-stage.ts';
+import { type MappedStage, mapStage } from '../../engine/index.ts';
 import {
   composeSite,
   hasOutputs,

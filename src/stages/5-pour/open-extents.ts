@@ -1,11 +1,10 @@
 import { type FileInput, type FileDigests, baseChanged } from '../../base/disk/file-digests.ts';
 import { type BlobSource, readBlob } from '../../base/store/blob-source.ts';
 import type { BlobCache } from '../../base/store/store.ts';
-import type { Extent } from '../../iso/extent.ts';
+import type { Extent } from '../../iso/index.ts';
 import type { PlannedBlob } from '../../openshift/mirror/plan.ts';
-import type { ExtentOpener, OpenExtent, OpenExtentOptions } from '../../pour/spans.ts';
-import type { RegistryClient } from '../../registry/client.ts';
-import { parseReference } from '../../registry/reference.ts';
+import type { ExtentOpener, OpenExtent, OpenExtentOptions } from '../../pour/index.ts';
+import { parseReference, type RegistryClient } from '../../registry/index.ts';
 
 export type ExtentSources = {
   readonly base?: FileInput | undefined;

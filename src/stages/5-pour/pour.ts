@@ -11,9 +11,8 @@ import { parseS3Address, type S3Address } from '../../base/s3/object.ts';
 import type { S3 } from '../../base/s3/s3.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 import type { Json } from '../../base/text/json.ts';
-import type { StageTime } from '../../engine/engine.ts';
-import type { Stage, StageContext } from '../../engine/stage.ts';
-import type { Layout } from '../../iso/extent.ts';
+import type { Stage, StageContext, StageTime } from '../../engine/index.ts';
+import type { Layout } from '../../iso/index.ts';
 import { compareLayout, type LayoutComparison } from '../../media/compare-layout.ts';
 import { createMountsOf } from '../../media/push.ts';
 import type { ReusableIso } from '../../media/seeds.ts';
@@ -51,11 +50,8 @@ import {
   isArtifactOutput,
   isObjectOutput,
 } from '../../outputs/output.ts';
-import type { PouredDevice } from '../../pour/device.ts';
-import { pourIso as pourExtents } from '../../pour/pour.ts';
-import { digestLayout } from '../../pour/spans.ts';
-import type { RegistryClient, WritingClient } from '../../registry/client.ts';
-import { parseReference } from '../../registry/reference.ts';
+import { digestLayout, type PouredDevice, pourIso as pourExtents } from '../../pour/index.ts';
+import { parseReference, type RegistryClient, type WritingClient } from '../../registry/index.ts';
 import { fillCache } from '../gone/registry-cache.ts';
 import type { BuildTools } from '../tools.ts';
 import { createExtentOpener } from './open-extents.ts';

@@ -5,11 +5,16 @@ import { TransientError } from '../../base/http/network-failure.ts';
 import { sumSizes } from '../../base/lists.ts';
 import { type BlobSource, readBlob, hasLocal } from '../../base/store/blob-source.ts';
 import type { SharedCache, BlobCache } from '../../base/store/store.ts';
-import type { Stage } from '../../engine/stage.ts';
+import type { Stage } from '../../engine/index.ts';
 import type { PlannedBlob } from '../../openshift/mirror/plan.ts';
-import type { WritingClient, RegistryClient } from '../../registry/client.ts';
-import type { Descriptor } from '../../registry/manifest.ts';
-import { formatReference, type Reference, parseReference } from '../../registry/reference.ts';
+import {
+  type Descriptor,
+  formatReference,
+  parseReference,
+  type Reference,
+  type RegistryClient,
+  type WritingClient,
+} from '../../registry/index.ts';
 
 type Blob = Pick<Descriptor, 'digest' | 'size'>;
 

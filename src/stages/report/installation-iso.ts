@@ -1,11 +1,10 @@
 import { SealiftError, formatSentence } from '../../base/errors.ts';
-import { findIgnitionWarnings } from '../../ignition/check.ts';
-import { parseIgnition } from '../../ignition/config.ts';
-import type { Layout } from '../../iso/extent.ts';
+import { findIgnitionWarnings, parseIgnition } from '../../ignition/index.ts';
+import type { Layout } from '../../iso/index.ts';
 import type { BaseIso } from '../../openshift/release/base-iso.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { describeOutput, type DescribedOutput } from '../../outputs/file.ts';
-import { formatReference, parseReference } from '../../registry/reference.ts';
+import { formatReference, parseReference } from '../../registry/index.ts';
 import type { DescribedSignature } from '../1-resolve/verify-release.ts';
 import { architectureOf } from '../2-select/embed-images.ts';
 import type { Space } from '../4-lay-out/check-size.ts';

@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/lists.ts';
-import type { AddedBundle } from '../../fbc/dependencies.ts';
+import type { AddedBundle } from '../../fbc/index.ts';
 import {
   bundleKey,
   planBundleCosts,
@@ -16,7 +16,7 @@ import {
 } from '../../openshift/release/manifests.ts';
 import { describeRelease } from '../../openshift/release/release.ts';
 import { describeOutput, type DescribedOutput } from '../../outputs/file.ts';
-import { formatReference } from '../../registry/reference.ts';
+import { formatReference } from '../../registry/index.ts';
 import { describeSignatures, type DescribedSignature } from '../1-resolve/verify-release.ts';
 import type { ImagePolicyCheck } from '../2-select/check-image-policy.ts';
 import type { MadeIso } from '../5-pour/pour.ts';

@@ -14,11 +14,11 @@ import type { TlsOptions } from '../../base/http/proxy.ts';
 import { isObject, withoutUndefined } from '../../base/lists.ts';
 import { formatReadableJson, type Json, formatCanonicalJson } from '../../base/text/json.ts';
 import {
+  fingerprintOf,
   type Stage,
   type StageContext,
-  fingerprintOf,
   type StageValue,
-} from '../../engine/stage.ts';
+} from '../../engine/index.ts';
 import { fetchStreamIso } from '../../openshift/release/base-iso.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { resolveInGraph } from '../../openshift/release/update-graph.ts';
@@ -30,8 +30,7 @@ import {
   resolveUpgradePath,
 } from '../../openshift/release/upgrade-path.ts';
 import { recallFinished, namesBeside, type IsoRecords, type IsoPlace } from '../../outputs/file.ts';
-import type { RegistryClient } from '../../registry/client.ts';
-import { parseReference } from '../../registry/reference.ts';
+import { parseReference, type RegistryClient } from '../../registry/index.ts';
 import { describeUntouched, type MadeIso } from '../5-pour/pour.ts';
 import type { BuildTools } from '../tools.ts';
 import { secretsPathOf } from './record.ts';

@@ -4,8 +4,8 @@ import { readInputFile } from '../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
 import { formatReadableJson, type Json, formatCanonicalJson } from '../../base/text/json.ts';
-import type { StageEntry, StageStore } from '../../engine/stage.ts';
-import type { Places } from '../../iso/extent.ts';
+import type { StageEntry, StageStore } from '../../engine/index.ts';
+import type { Places } from '../../iso/index.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { TagDigests } from './tags.ts';
 

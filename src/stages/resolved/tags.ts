@@ -1,7 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
 import { ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
-import type { RegistryClient } from '../../registry/client.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
+import { formatReference, type Reference, type RegistryClient } from '../../registry/index.ts';
 
 /** What tags name: `registry/repository:tag` and a digest. */
 export type TagDigests = Readonly<Record<string, Digest>>;

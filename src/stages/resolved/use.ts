@@ -10,15 +10,15 @@ import { withoutUndefined } from '../../base/lists.ts';
 import type { Secret } from '../../base/secret.ts';
 import { formatCanonicalJson, type Json, formatReadableJson } from '../../base/text/json.ts';
 import type { ApplianceConfig } from '../../config/appliance-config.ts';
-import type { EventListener } from '../../engine/engine.ts';
-import type { Layout, Places } from '../../iso/extent.ts';
+import type { EventListener } from '../../engine/index.ts';
+import type { Layout, Places } from '../../iso/index.ts';
 import { placesOf } from '../../media/media-index.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
 import { describeRelease, type Release, digestOfRelease } from '../../openshift/release/release.ts';
 import { type UpgradePath, noteOfRelease } from '../../openshift/release/upgrade-path.ts';
 import type { IsoPlace } from '../../outputs/file.ts';
-import { formatReference } from '../../registry/reference.ts';
+import { formatReference } from '../../registry/index.ts';
 import type { BuildTools } from '../tools.ts';
 import {
   digestOfDrawn,

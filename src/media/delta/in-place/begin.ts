@@ -6,7 +6,7 @@ import { writeFileAtomic } from '../../../base/disk/files.ts';
 import { openOwnFile, readOwnFile } from '../../../base/disk/open-file.ts';
 import { IntegrityError } from '../../../base/errors.ts';
 import { sumSizes } from '../../../base/lists.ts';
-import { SECTOR_SIZE } from '../../../iso/extent.ts';
+import { SECTOR_SIZE } from '../../../iso/index.ts';
 import { parseJsonObject } from '../../../shape/go-json.ts';
 import type { IndexExtent } from '../../media-index.ts';
 import { useImage } from '../../open.ts';

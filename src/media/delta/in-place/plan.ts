@@ -1,6 +1,6 @@
 import type { Digest } from '../../../base/digest.ts';
 import type { ByteRange } from '../../../base/random-access.ts';
-import { SECTOR_SIZE } from '../../../iso/extent.ts';
+import { SECTOR_SIZE } from '../../../iso/index.ts';
 import type { DeltaExtent } from '../file.ts';
 
 /**
