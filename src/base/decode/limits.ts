@@ -7,7 +7,7 @@ import { formatSize } from '../text/words.ts';
 type Problem = 'malformed' | 'window-too-large' | 'too-large' | 'too-slow';
 
 /**
- * The reason why packed bytes are refused. The caller knows where they are from: see
+ * The reason why packed bytes are refused. The caller knows their origin: see
  * `explainDecodeError`.
  */
 export class DecodeError extends Error {
