@@ -1,7 +1,10 @@
 import { createHash, createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { IntegrityError } from './errors.ts';
 
-/** OCI image-spec, descriptor.md "Digests"; only the registered algorithm every registry serves. */
+/**
+ * OCI image-spec, descriptor.md "Digests"; only the registered algorithm that every registry
+ * serves.
+ */
 export type Digest = `sha256:${string}`;
 
 const PATTERN = /^sha256:[0-9a-f]{64}$/;
@@ -30,10 +33,10 @@ const TAG = 16;
 export const KEY_SIZE = 32;
 
 /**
- * Encrypted bytes: nonce (12 bytes), tag (16) and the text. AES-256-GCM (NIST SP 800-38D); the nonce is
- * random, so a key is good for some 2^32 texts.
+ * Encrypted bytes: nonce (12 bytes), tag (16) and the text. AES-256-GCM (NIST SP 800-38D); the
+ * nonce is random, so a key is good for some 2^32 texts.
  *
- * @param boundTo what the bytes belong to: they open for nothing else
+ * @param boundTo subject that the bytes belong to: they cannot be opened for any other
  */
 export function sealBytes(plain: Uint8Array, key: Uint8Array, boundTo = ''): Buffer {
   const nonce = randomBytes(NONCE);
@@ -43,7 +46,9 @@ export function sealBytes(plain: Uint8Array, key: Uint8Array, boundTo = ''): Buf
   return Buffer.concat([nonce, cipher.getAuthTag(), ...encrypted]);
 }
 
-/** undefined where it is another key, they belong to something else, or they were changed. */
+/**
+ * undefined if the key is another one, the bytes belong to something else, or they were changed.
+ */
 export function openSealedBytes(
   sealed: Uint8Array,
   key: Uint8Array,
@@ -59,6 +64,6 @@ export function openSealedBytes(
   try {
     return Buffer.concat([plain, decipher.final()]);
   } catch {
-    return undefined; // what the tag says, and all that Node.js throws here
+    return undefined; // the tag does not match, the only failure for which Node.js throws here
   }
 }

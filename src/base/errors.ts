@@ -1,8 +1,8 @@
 import { toPrintable } from './text/words.ts';
 
 /**
- * What a foreseen failure carries besides its sentence: a stable code that programs may match, both
- * values, and one imperative sentence that says what to do.
+ * The data of a foreseen failure besides its sentence: a stable code that programs may match, both
+ * values, and one imperative sentence with the remedy.
  */
 export type ErrorDetails = {
   readonly expected?: string;
@@ -66,7 +66,7 @@ export class DifferenceError extends SealiftError {
   readonly exitCode = 8;
 }
 
-/** An import is done, but its result lacks something of what it was made from. */
+/** An import is done, but its result lacks something of its source. */
 export class LossError extends SealiftError {
   readonly exitCode = 9;
 }
@@ -83,11 +83,11 @@ export class InterruptedError extends SealiftError {
   }
 }
 
-/** Whether an error is the system's, with one of these codes. */
+/** True if an error is the system's, with one of these codes. */
 export const isErrno = (error: unknown, ...codes: readonly string[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(String(error.code));
 
-/** In the text of a file. */
+/** A place in the text of a file. */
 export type DocumentPlace = {
   /** The file as the user named it, a member of an archive, or a row of a table. */
   readonly file: string;
@@ -95,7 +95,7 @@ export type DocumentPlace = {
   readonly line: number;
   /** From 1, in UTF-16 code units. */
   readonly column: number;
-  /** Where in the document: `ocpRelease.version`, `operators[0].catalog`; empty for the document. */
+  /** Path in the document: `ocpRelease.version`, `operators[0].catalog`; empty for the document. */
   readonly path: string;
   /** The line it means, with secret values masked. */
   readonly lineText: string;
@@ -111,17 +111,17 @@ export type FilePlace = {
 /** An image that nodes pull. */
 export type PulledPlace = {
   readonly name: string;
-  /** By digest. */
+  /** Image by digest. */
   readonly image: string;
 };
 
-/** In an ISO. */
+/** A place in an ISO. */
 export type ImagePlace = {
-  /** What of it was checked; `lost`: the file ends before it. */
+  /** The part that was checked; `lost`: the file ends before it. */
   readonly kind: 'structure' | 'index' | 'content' | 'lost' | 'registry' | 'bundle';
   /** The file or directory of the ISO. */
   readonly path?: string;
-  /** Bytes of the ISO. */
+  /** Offset in the ISO, in bytes. */
   readonly offset?: number;
   readonly size?: number;
   /** Names of the images that need the damaged bytes. */
@@ -129,8 +129,8 @@ export type ImagePlace = {
 };
 
 /**
- * One thing that is wrong, or looks wrong, and where. It has no secret, and it is its own JSON: an error
- * stops what is made of it, a warning is seldom meant, a note is harmless.
+ * One thing that is wrong, or looks wrong, and its place. It has no secret, and it is its own
+ * JSON: an error prevents the result, a warning is seldom meant, a note is harmless.
  */
 export type Problem<Place = DocumentPlace | FilePlace | ImagePlace | PulledPlace> = Place & {
   readonly severity: 'error' | 'warning' | 'note';
@@ -162,8 +162,8 @@ export class ConfigProblems extends ConfigError {
 }
 
 /**
- * `file:line:column: path: problem`, the line, a caret below it, what is known of the values, and the hint
- * if there is one.
+ * `file:line:column: path: problem`, the line, a caret below it, the known facts about the values,
+ * and the hint if there is one.
  */
 export function formatProblem(problem: Problem): string {
   const { severity, expected, found, hint } = problem;
@@ -198,10 +198,13 @@ function showLine(problem: DocumentPlace): readonly string[] {
   return [`  ${number} | ${before}${after}`, `  ${' '.repeat(number.length)} | ${caret}^`];
 }
 
-/** Columns of a source line around what it is shown for. */
+/** Columns of a source line around the shown place. */
 const SHOWN_COLUMNS = 200;
 
-/** What is shown of a line before its column and from there on, without what commands a terminal. */
+/**
+ * The shown parts of a line before its column and from there on, without characters that command a
+ * terminal.
+ */
 function cutLine({ lineText, column }: DocumentPlace): readonly [string, string] {
   const line = lineText.replace(/\r$/, '');
   const at = Math.min(column - 1, line.length);
@@ -222,7 +225,7 @@ const showBytes = ({ offset, size = 1, images }: ImagePlace): readonly string[] 
 
 const SHOWN_NAMES = 20;
 
-/** The first of them, and how many there are more. */
+/** The first of the names, and the number of the others. */
 export function formatNames(names: readonly string[], most = SHOWN_NAMES): string {
   const more = names.length - most;
   return names.slice(0, most).join(', ') + (more > 0 ? ` and ${more} more` : '');

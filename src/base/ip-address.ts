@@ -15,7 +15,7 @@ export type Cidr = {
   readonly last: bigint;
 };
 
-/** Without zone, as Go's parser wants it. */
+/** Parses an address without a zone, as Go's parser requires. */
 export function parseAddress(text: string): IpAddress | undefined {
   if (isIPv4(text)) return { family: 4, value: readOctets(text) };
   if (!isIPv6(text) || text.includes('%')) return undefined;
@@ -41,7 +41,7 @@ function readGroups(text: string): bigint {
 
 export const widthOf = (family: Family): number => (family === 4 ? 32 : 128);
 
-/** `address/prefix`; undefined when the text is something else. */
+/** `address/prefix`; undefined if the text is something else. */
 export function parseCidr(text: string): Cidr | undefined {
   const [, address = '', digits = ''] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
   const ip = parseAddress(address);

@@ -1,6 +1,6 @@
-/*
- * A call with `...items` takes stack for each item, and ends in a RangeError with some 120,000 of them:
- * fewer than an input may have. These take any number.
+/**
+ * Operations on lists of any length. A call with `...items` takes stack for each item, and ends in
+ * a RangeError with some 120,000 of them: fewer than an input may have.
  */
 
 /** Adds items to the end of a list. */
@@ -30,24 +30,27 @@ export function groupBy<Item>(
   return groups;
 }
 
-/** What stands in the list more than once, each once. */
+/** Items that are in the list more than once, each once. */
 export function findRepeated(items: readonly string[]): readonly string[] {
   const groups = groupBy(items, (item) => item);
   return [...groups].filter(([, group]) => group.length > 1).map(([item]) => item);
 }
 
-/** Bytes of all together. */
+/** Total size in bytes of all items. */
 export function sumSizes(items: Iterable<{ readonly size: number }>): number {
   let sum = 0;
   for (const { size } of items) sum += size;
   return sum;
 }
 
-/** Whether a parsed value has members: neither a scalar nor a list. */
+/** True if a parsed value has members: neither a scalar nor a list. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The members of a parsed value, none where it is not an object: what is missing is noticed where it is needed. */
+/**
+ * The members of a parsed value, empty if it is not an object: a missing member is noticed at the
+ * place that needs it.
+ */
 export const objectOrEmpty = (value: unknown): Readonly<Record<string, unknown>> =>
   isObject(value) ? value : {};
 

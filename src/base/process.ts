@@ -15,9 +15,9 @@ export type ProcessOptions = {
   /** Characters of stdout and of stderr, each; default 64 Mi. More ends the program. */
   readonly maxOutput?: number;
   readonly signal?: AbortSignal;
-  /** Is shown all that a program printed which failed, before any of it goes into an error. */
+  /** Called with all the output of a program that failed, before any of it goes into an error. */
   readonly onFailure?: (output: string) => void;
-  /** What errors call the program; default: its file. */
+  /** Name of the program in errors; default: its file. */
   readonly shownAs?: string;
 };
 
@@ -28,19 +28,23 @@ const KILL_DELAY = 1000;
 
 const MAX_OUTPUT = 64 << 20;
 
-/** Leaders of the groups that run now: they end with this process, however it ends itself. */
+/**
+ * Leaders of the process groups that run now; they end with this process, regardless of how it
+ * ends.
+ */
 const groups = new Set<number>();
 process.on('exit', () => {
   for (const leader of groups) killGroup(leader, 'SIGKILL');
 });
 
 /**
- * Runs a program with a list of arguments (never a shell line) and waits for it. What it started ends
- * with it. An abort or a timeout is SIGTERM for all of them, and SIGKILL a second later;
- * then nothing is waited for any more.
+ * Runs a program with a list of arguments (never a shell line) and waits for it. Processes that it
+ * started end with it. An abort or a timeout sends SIGTERM to all of them, and SIGKILL a second
+ * later; after that nothing is waited for.
  *
- * @throws ToolError `tool.missing` when there is no such program, `tool.timeout` past the limit,
- * `tool.failed` with the last lines of stderr on any other exit, `tool.output-too-large`; the signal's reason
+ * @throws ToolError `tool.missing` if there is no such program, `tool.timeout` past the limit,
+ * `tool.failed` with the last lines of stderr on any other exit, `tool.output-too-large`; the
+ * signal's reason
  */
 export async function runProcess(
   file: string,
@@ -55,7 +59,7 @@ export async function runProcess(
     ...(options.env && { env: options.env }),
     ...withoutUndefined({ cwd: options.cwd, input: options.input }),
     maxBuffer,
-    detached: true, // a group of its own
+    detached: true, // its own process group
   });
   const ending = guard(running, shownAs, options);
   try {
@@ -71,9 +75,9 @@ export async function runProcess(
 }
 
 type Ending = {
-  /** Aborted when the wait must end, whoever still holds the pipes. */
+  /** Aborted when the wait must end, even if another process still holds the pipes. */
   readonly signal: AbortSignal;
-  /** Why the program was stopped is what it ended with. */
+  /** Throws the reason for which the program was stopped, if it was stopped. */
   readonly throwIfStopped: () => void;
   readonly forget: () => void;
 };
@@ -108,7 +112,7 @@ function guard(
         });
   if (pid !== undefined) groups.add(pid);
   running.once('exit', () => {
-    killGroup(pid, 'SIGKILL'); // those that it left behind would hold its pipes
+    killGroup(pid, 'SIGKILL'); // processes that it left behind would hold its pipes
     if (pid !== undefined) groups.delete(pid);
   });
   return {
@@ -132,7 +136,7 @@ function killGroup(leader: number | undefined, signal: 'SIGTERM' | 'SIGKILL'): v
   try {
     process.kill(-leader, signal);
   } catch (error) {
-    if (!isErrno(error, 'ESRCH')) throw error; // nobody is left, as it should be
+    if (!isErrno(error, 'ESRCH')) throw error; // no process is left, as it should be
   }
 }
 

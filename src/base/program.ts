@@ -6,19 +6,19 @@ import { readFileIfPresent } from './disk/files.ts';
 import { formatCanonicalJson, type Json } from './text/json.ts';
 
 /**
- * The folder with `package.json`, `templates` and `schema`. As far from this file as from
- * `dist/cli/main.js`, which has this file in it.
+ * The folder with `package.json`, `templates` and `schema`. It is as far from this file as from
+ * `dist/cli/main.js`, which contains this file.
  */
 export const PACKAGE_ROOT = new URL('../../', import.meta.url);
 
 const ROOT = fileURLToPath(PACKAGE_ROOT);
-/** `dist` of a built program, `src` of one that runs from its sources. */
+/** `dist` of a built program, `src` of a program that runs from its sources. */
 const CODE = fileURLToPath(new URL('..', import.meta.url));
 const WRITTEN = 'program-digest.json';
 
 /**
- * A digest of the program: its code with that of its packages, its templates and schemas. The build writes
- * it; from sources it is computed, where the lock file stands for the packages.
+ * A digest of the program: its code with the code of its packages, its templates and schemas. The
+ * build writes it; from sources it is computed, with the lock file in place of the packages.
  */
 export async function readProgramDigest(): Promise<Digest> {
   const text = (await readFileIfPresent(join(CODE, WRITTEN)))?.toString('utf8');

@@ -3,16 +3,17 @@ import { explainReadError } from './disk/disk-errors.ts';
 import { openToRead } from './disk/open-file.ts';
 import { IntegrityError } from './errors.ts';
 
-/** Bytes that are read at any offset: a file, a block device, or something elsewhere. */
+/** Bytes that are read at any offset: a file, a block device, or a remote object. */
 export type RandomAccess = {
-  /** A path of this machine, or the printable name of what is elsewhere. */
+  /** A path of this machine, or the printable name of a remote object. */
   readonly path: string;
   /** Bytes. */
   readonly size: number;
   /**
-   * Exactly `size` bytes from `offset`, in `buffer` where one is given that has room for them.
+   * Reads exactly `size` bytes from `offset`, into `buffer` if one is given that has room for
+   * them.
    *
-   * @throws IntegrityError `iso.out-of-bounds` when they are not all inside the file
+   * @throws IntegrityError `iso.out-of-bounds` if they are not all inside the file
    */
   readonly read: (offset: number, size: number, buffer?: Buffer) => Promise<Buffer>;
   readonly close: () => Promise<void>;
@@ -21,7 +22,7 @@ export type RandomAccess = {
 /**
  * Opens a file or a block device that a user named, for reading.
  *
- * @throws ConfigError `iso.unreadable`; while it is read, DiskError `disk.broken`
+ * @throws ConfigError `iso.unreadable`; during reads, DiskError `disk.broken`
  */
 export async function openRandomAccess(path: string): Promise<RandomAccess> {
   const explain = (error: unknown): never => {
@@ -61,13 +62,15 @@ export function requireInside(range: ByteRange, fileSize: number): void {
   );
 }
 
-/** Bytes somewhere else that are read by ranges: a URL, an object, an artifact. */
+/** A remote object that is read by ranges: a URL, an object, an artifact. */
 export type RangeSource = {
   /** Printable, without credentials. */
   readonly name: string;
   /** Bytes. */
   readonly size: number;
-  /** Changes when the bytes change (strong ETag, digest); absent where nothing tells. */
+  /**
+   * Changes when the bytes change (strong ETag, digest); absent if the source has no such value.
+   */
   readonly version?: string;
   /** The bytes of the range, in order; may end early when the connection dies (the caller resumes). */
   readonly open: (

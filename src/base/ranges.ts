@@ -8,7 +8,7 @@ import {
 } from './random-access.ts';
 import type { Budget } from './retry.ts';
 
-/** Reads ranges to their end, in order, whatever breaks off in between. */
+/** Reads ranges to their end, in order, through any break in between. */
 export type RangeReader = (
   range: ByteRange,
   take: (bytes: Uint8Array, at: number) => void,
@@ -16,17 +16,18 @@ export type RangeReader = (
 
 export type RangeReading = {
   readonly signal: AbortSignal;
-  /** How long a source that gives no byte is asked again. */
+  /** Budget for repeated requests to a source that gives no byte. */
   readonly openBudget: (signal: AbortSignal) => Budget;
-  /** Who is asked, for errors of the network. */
+  /** Host that is asked, for errors of the network. */
   readonly host: string;
 };
 
 /**
- * A range is asked for again from where it broke off. `take` gets each byte once.
+ * Reads ranges from a source; a range that breaks off is requested again from that byte. `take`
+ * gets each byte once.
  *
- * @throws RegistryError `source.range` for more bytes than were asked for, `source.too-short` where a source
- * ends twice at one place without an error; what the source throws; the signal's reason
+ * @throws RegistryError `source.range` for more bytes than were requested, `source.too-short` if a
+ * source ends twice at one place without an error; the source's own errors; the signal's reason
  */
 export function createRangeReader(
   source: RangeSource,
@@ -81,26 +82,29 @@ const tooShort = ({ name, size }: RangeSource, { offset }: ByteRange): RegistryE
 const BLOCK = 4096;
 /** 64 MiB. */
 const CACHED = 16_384;
-/** Longer reads go past the cache: who reads so much at a time hashes it, and does not come back. */
+/**
+ * Longer reads bypass the cache: a reader of so much at a time hashes it, and does not come back.
+ */
 const LARGEST_CACHED = 1 << 20;
-/** What is asked for ahead of a reader at most. */
+/** Most bytes that are requested ahead of a reader. */
 const AHEAD = 8 << 20;
-/** Readers that are told apart. */
+/** Number of readers that are told apart. */
 const READERS = 32;
 
-/** One that reads on where it stopped. */
+/** A reader that reads on from the place at which it stopped. */
 type Reader = {
   /** Bytes it has read in a row. */
   readonly total: number;
-  /** Up to here everything has been asked for. */
+  /** Everything up to this byte has been requested. */
   readonly asked: number;
 };
 
 /**
- * The bytes of a source at any offset, through one cache of blocks: what several readers want at a time
- * is asked for once. Ahead of who reads on where it stopped, up to half as much as it has read is fetched.
+ * The bytes of a source at any offset, through one cache of blocks: a block that several readers
+ * want at a time is requested once. Ahead of a reader that reads on from the place at which it
+ * stopped, up to half as much as it has read is fetched.
  *
- * Memory: 64 MiB, besides what is being read.
+ * Memory: 64 MiB, besides the bytes that are being read.
  */
 export function createCachedAccess(
   source: RangeSource,
@@ -110,7 +114,7 @@ export function createCachedAccess(
   const { name, size: total } = source;
   const blocks = createBlocks(total, readRange);
   const readAhead = createReadAhead(total, (range) => {
-    void blocks.request(range); // who reads them hears of their failure
+    void blocks.request(range); // their readers get the failure
   });
   return {
     path: name,
@@ -142,11 +146,11 @@ export function createCachedAccess(
 }
 
 type Blocks = {
-  /** The blocks of a range, in order; those that are not here are asked for. */
+  /** The blocks of a range, in order; blocks that are not here are requested. */
   readonly request: (range: ByteRange) => readonly Promise<Uint8Array>[];
 };
 
-/** Blocks by number; those used lately are the last ones. */
+/** Blocks by number; the most recently used are last. */
 function createBlocks(total: number, readRange: RangeReader): Blocks {
   const known = new Map<number, Promise<Uint8Array>>();
   const remember = (number: number, block: Promise<Uint8Array>): void => {
@@ -159,7 +163,7 @@ function createBlocks(total: number, readRange: RangeReader): Blocks {
       const block = new Promise<Uint8Array>((resolve, reject) => {
         settlers.push({ resolve, reject });
       });
-      // Whoever waits for it gets the error; the next one asks again.
+      // The waiting reader gets the error; the next one asks again.
       block.catch(() => known.get(number) === block && known.delete(number));
       remember(number, block);
     }
@@ -209,16 +213,16 @@ function fillBlocks(run: ByteRange, settlers: readonly Settler[], readRange: Ran
       if (filled + piece.length === block.length) settlers[start / BLOCK]?.resolve(block);
     }
   }).catch((error: unknown) => {
-    for (const { reject } of settlers) reject(error); // those that are settled stay as they are
+    for (const { reject } of settlers) reject(error); // settled blocks stay as they are
   });
 }
 
-/** Tells what to ask for ahead of each reader, in pieces worth a request. */
+/** Decides what to request ahead of each reader, in pieces worth a request. */
 function createReadAhead(
   total: number,
   request: (range: ByteRange) => void,
 ): (range: ByteRange) => void {
-  /** By the byte that each reads next, if it reads on. */
+  /** Keyed by the byte that each reader reads next, if it reads on. */
   const readers = new Map<number, Reader>();
   return ({ offset, size }) => {
     const end = offset + size;

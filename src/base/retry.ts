@@ -3,11 +3,11 @@ import { withoutUndefined } from './lists.ts';
 import { formatDuration } from './text/words.ts';
 import { createRunningClock, sleep } from './wait.ts';
 
-/** What waits and what draws lots: real by default, given by tests. */
+/** The source of waiting and of random numbers: real by default, given by tests. */
 export type Clock = {
-  /** Milliseconds that never go back; by default those that this process ran. */
+  /** Milliseconds that never go back; by default the time that this process ran. */
   readonly now: () => number;
-  /** From 0 to below 1. */
+  /** A number from 0 to below 1. */
   readonly random: () => number;
   /** Rejects with the signal's reason. */
   readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
@@ -41,21 +41,21 @@ export type RetryOptions = {
   readonly onEvent?: (event: RetryEvent) => void;
 };
 
-/** What may still be tried for one piece of work: one blob, one manifest, one file. */
+/** The attempts that are left for one piece of work: one blob, one manifest, one file. */
 export type Budget = {
-  /** A byte came that was not here before: the time begins again. */
+  /** Reports a byte that was not here before: the time begins again. */
   readonly progress: () => void;
-  /** Time that is spent here, waiting for others of ours, does not count. */
+  /** Time spent here, waiting for other work of this process, does not count. */
   readonly uncounted: <Result>(work: Promise<Result>) => Promise<Result>;
   /**
    * Waits until the next attempt.
    *
-   * @throws the error where another attempt cannot help, or the time is up; the signal's reason
+   * @throws the error if another attempt cannot help, or the time is up; the signal's reason
    */
   readonly pause: (error: unknown) => Promise<void>;
 };
 
-/** The one mechanism of trying again. It knows which hosts have answered, so a run has one. */
+/** The one mechanism for retries. It knows which hosts have answered, so each run has one. */
 export type Retries = {
   readonly open: (host: string, signal: AbortSignal) => Budget;
   /** Makes an attempt until it succeeds or its budget is spent. */
@@ -63,9 +63,9 @@ export type Retries = {
     work: { readonly host: string; readonly signal: AbortSignal; readonly budget?: Budget },
     attempt: (budget: Budget) => Promise<Result>,
   ) => Promise<Result>;
-  /** A host is asked; milliseconds that it gets to answer. */
+  /** Notes that a host is asked; returns the milliseconds that it gets to answer. */
   readonly ask: (host: string) => number;
-  /** A host answered; `isWell` unless it only asked for patience. */
+  /** Notes that a host answered; `isWell` unless it only asked for patience. */
   readonly noteAnswer: (host: string, isWell: boolean) => void;
 };
 
@@ -75,7 +75,7 @@ const FIRST_ANSWER = 30_000;
 const BASE_WAIT = 500;
 const LIMITED_BASE_WAIT = 2000;
 const MAX_WAIT = 30_000;
-/** Less than this is left: the next attempt would come too late. */
+/** If less than this is left, the next attempt would come too late. */
 const LAST_TRY = 1000;
 /** Milliseconds for one more look at a host that has never answered and was given up. */
 const SECOND_LOOK = 5000;
@@ -91,18 +91,18 @@ type HostState = {
   readonly host: string;
   askedAt?: number;
   answered: boolean;
-  /** Since when nothing but failures came from it. */
+  /** The time since which nothing but failures came from the host. */
   failingSince?: number;
   reportedAt?: number;
-  /** Whether this failing was reported. */
+  /** True if this period of failures was reported. */
   isReported: boolean;
 };
 
 /**
- * Only a TransientError is tried again. A host that has not yet answered in this run gets 30 s from
- * when it was first asked, for all that is wanted of it; one that has answered gets ten minutes
- * without a byte. In between there is full jitter: a random time up to a bound that doubles from
- * 0.5 s (from 2 s after a 429) to 30 s; or what Retry-After says plus up to a second.
+ * Only a TransientError is tried again. A host that has not yet answered in this run gets 30 s
+ * from when it was first asked, for all requests to it; a host that has answered gets ten minutes
+ * without a byte. Between attempts there is full jitter: a random time up to a bound that doubles
+ * from 0.5 s (from 2 s after a 429) to 30 s; or the time given by Retry-After plus up to a second.
  */
 export function createRetries(options: RetryOptions = {}): Retries {
   const { retryFor = DEFAULT_RETRY_FOR, firstAnswer = FIRST_ANSWER } = options;
@@ -131,7 +131,7 @@ export function createRetries(options: RetryOptions = {}): Retries {
     ask(host) {
       const state = stateOf(host);
       state.askedAt ??= clock.now();
-      // An answer that takes longer would come when nobody waits for it any more.
+      // An answer that takes longer would come when no caller waits for it any longer.
       if (state.answered) return retryFor > 0 ? Math.max(LAST_TRY, retryFor) : Infinity;
       return Math.max(
         Math.min(SECOND_LOOK, firstAnswer),
@@ -208,7 +208,7 @@ function noteFailure(
   };
 }
 
-/** Milliseconds; undefined where nothing is left to wait for. */
+/** Milliseconds; undefined if there is nothing left to wait for. */
 function chooseWait(
   { retryAfter, limited }: TransientError,
   { failures, waitedMs, retryForMs }: Failing & { readonly failures: number },
@@ -221,7 +221,7 @@ function chooseWait(
   return Math.round(Math.min(random() * bound, left - LAST_TRY / 2));
 }
 
-/** The same failure, and how long it was waited for. */
+/** The same failure, with the time spent waiting for it. */
 function giveUp(error: TransientError, { waitedMs, retryForMs }: Failing): TransientError {
   const { code, message, found, expected, retryAfter, host, answered, limited } = error;
   const left = Math.max(0, retryForMs - waitedMs);
@@ -265,7 +265,9 @@ function noteLife(state: HostState, { clock, onEvent }: Parts): void {
   onEvent({ type: 'retry-over', host: state.host, waitedMs });
 }
 
-/** RFC 9110 10.2.3: seconds or an HTTP date. Milliseconds from `now`; undefined where it is neither. */
+/**
+ * RFC 9110 10.2.3: seconds or an HTTP date. Milliseconds from `now`; undefined if it is neither.
+ */
 export function parseRetryAfter(text: string | undefined, now: number): number | undefined {
   if (text === undefined) return undefined;
   if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text) * 1000;

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { formatDuration } from './text/words.ts';
 
-/*
+/**
  * The waits of the program: each ends with its signal. Nothing else in `src/` sleeps or waits for
  * something that does not know the signal itself (eslint.config.js refuses it).
  */
@@ -18,19 +18,19 @@ export async function sleep(milliseconds: number, signal: AbortSignal): Promise<
 }
 
 /**
- * Waits for work that may not look at the signal. The work goes on when the signal ends the wait: what
- * it then gives is not used, and its failure is not reported.
+ * Waits for work that may not look at the signal. The work goes on when the signal ends the wait:
+ * its later result is not used, and its failure is not reported.
  *
  * @throws the signal's reason, as soon as it is aborted
  */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  work.catch(() => undefined); // after an abort nobody else listens
+  work.catch(() => undefined); // after an abort there is no other listener
   return waitFor<T>(signal, (resolve, reject) => {
     work.then(resolve, reject);
   });
 }
 
-/** Settled by whichever is first: what `start` calls, or the signal. */
+/** Settles with whichever comes first: a call by `start`, or the signal. */
 export function waitFor<Value>(
   signal: AbortSignal,
   start: (resolve: (value: Value) => void, reject: (reason: unknown) => void) => void,
@@ -55,7 +55,7 @@ export function waitFor<Value>(
 
 export type Timer = {
   readonly stop: () => void;
-  /** The process need not wait for it. */
+  /** Lets the process end without waiting for it. */
   readonly unref: () => void;
 };
 
@@ -74,11 +74,11 @@ export function startTimer(milliseconds: number, act: () => void): Timer {
 
 /** Milliseconds between two signs that this process runs. */
 const BEAT_MS = 1000;
-/** Milliseconds that a sign may be late on a busy machine. */
+/** Milliseconds by which a sign may be late on a busy machine. */
 const LATE_MS = 2000;
 
 /**
- * A clock of the milliseconds that this process ran: it stands still while the process is stopped.
+ * A clock of the milliseconds that this process ran: it pauses while the process is stopped.
  *
  * @param now milliseconds that never go back
  */
@@ -104,7 +104,10 @@ export function createRunningClock(now: () => number, beat = startTimer): () => 
   };
 }
 
-/** Aborts `controller` with the reason of the first of the signals; call the result to end that. */
+/**
+ * Aborts `controller` with the reason of the first of the signals; call the result to stop
+ * following them.
+ */
 export function follow(
   signals: readonly (AbortSignal | undefined)[],
   controller: AbortController,
@@ -128,9 +131,9 @@ export function follow(
 }
 
 /**
- * Work with a signal that is also aborted after so many milliseconds, with a DOMException `TimeoutError`.
- * `AbortSignal.any` would not do: Node 20 lets the garbage collector take the signal of
- * `AbortSignal.timeout` behind it, which then never comes.
+ * Runs work with a signal that is also aborted after so many milliseconds, with a DOMException
+ * `TimeoutError`. `AbortSignal.any` would not do: Node 20 lets the garbage collector take the
+ * signal of `AbortSignal.timeout` behind it, which then never comes.
  */
 export async function withTimeLimit<Value>(
   milliseconds: number,

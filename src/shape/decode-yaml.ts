@@ -21,16 +21,16 @@ export type NodePair = Pair<Node | null, Node | null>;
 
 /** Follows aliases and merge keys (yaml.org/type/merge.html) of one document. */
 export type Aliases = {
-  /** The node that an alias means, undefined where there is none; any other node itself. */
+  /** The node that an alias means, undefined if there is no such node; any other node itself. */
   readonly follow: (node: Node | null | undefined) => Node | null | undefined;
   /** The pairs of a mapping: its own, then those that `<<` brings and that it does not have. */
   readonly listPairs: (node: YAMLMap) => readonly NodePair[];
 };
 
-/** Mappings that merge mappings that merge mappings: no file needs more. */
+/** Levels of mappings that merge mappings: no file needs more. */
 const MAX_MERGES = 10;
 
-/** Costs nothing for a document without aliases. */
+/** Creates the reader of aliases; it costs nothing for a document without aliases. */
 export function createAliases(document: Document.Parsed): Aliases {
   let targets: ReadonlyMap<Alias, Node> | undefined;
   const follow: Aliases['follow'] = (node) => {
@@ -41,7 +41,7 @@ export function createAliases(document: Document.Parsed): Aliases {
   return { follow, listPairs: (node) => mergePairs(node, follow, MAX_MERGES) };
 }
 
-/** An alias means the node that had its anchor last before it. */
+/** Resolves aliases. An alias means the node that had its anchor last before it. */
 function resolveAll(document: Document.Parsed): ReadonlyMap<Alias, Node> {
   const anchors = new Map<string, Node>();
   const targets = new Map<Alias, Node>();
@@ -78,7 +78,10 @@ function mergePairs(node: YAMLMap, follow: Aliases['follow'], depth: number): re
 const isMerge = ({ key }: NodePair): boolean =>
   isScalar(key) && key.type === 'PLAIN' && key.source === '<<';
 
-/** Where nothing can be merged, `<<` is a key like any other, and so an unknown one. */
+/**
+ * The sources of a merge. If nothing can be merged, `<<` is a key like any other, and so an
+ * unknown one.
+ */
 function listSources(pair: NodePair, follow: Aliases['follow']): readonly YAMLMap[] {
   if (!isMerge(pair)) return [];
   const target = follow(pair.value);
@@ -96,13 +99,16 @@ const FALSE = /^(?:n|N|no|No|NO|false|False|FALSE|off|Off|OFF)$/;
 const INTEGER = /^[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]*|[1-9][0-9_]*)$/;
 const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 
-/** Sexagesimals, dates, merge and value keys, the floats that are not numbers: some reader takes them so. */
+/**
+ * Sexagesimals, dates, merge and value keys, the floats that are not numbers: some readers
+ * interpret them.
+ */
 const OTHER =
   /^(?:[-+]?[\d_]*\.[\d_]*|[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.[\d_]*)?|\d{4}-\d\d?-\d\d?.*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|<<|=)$/;
 
 /**
- * What a scalar means in YAML 1.1 as the peers read it: `yes` is true, `010` is 8, and sexagesimals and
- * dates stay text.
+ * The meaning of a scalar in YAML 1.1 as the peers read it: `yes` is true, `010` is 8, and
+ * sexagesimals and dates stay text.
  */
 function resolveScalar(scalar: Scalar): null | boolean | number | string {
   const text = scalar.source ?? '';
@@ -128,18 +134,24 @@ function readInteger(text: string): number {
 
 const readFloat = (text: string): number => (FLOAT.test(text) ? Number(text) : NaN);
 
-/** Whether a text without quotes would be read as something else than that text, by any reader of YAML. */
+/**
+ * True if a text without quotes would be read as something else than that text, by any reader of
+ * YAML.
+ */
 export const isOtherInYaml = (text: string): boolean =>
   typeof resolvePlain(text) !== 'string' || isLikeNumber(text) || OTHER.test(text);
 
-/** Of any size: some reader takes the largest for infinite. */
+/** True for a text like a number, of any size: some readers take the largest for infinite. */
 const isLikeNumber = (text: string): boolean =>
   INTEGER.test(text) || FLOAT.test(text.replaceAll('_', ''));
 
 /** A key that no shape has. */
 export const UNKNOWN_KEY = 'config.unknown-key';
 
-/** More values than any configuration has: what aliases of aliases would unfold to is refused. */
+/**
+ * More values than any configuration has: aliases of aliases that would unfold to more are
+ * refused.
+ */
 const MAX_VALUES = 20_000;
 
 /** Levels of mappings and lists, far below what would exhaust the stack. */
@@ -151,12 +163,12 @@ export type Finding = ReportDetails & {
   readonly problem: string;
 };
 
-/** What a key means. */
+/** The meaning of a key. */
 type Meaning = {
   readonly name: string;
-  /** What may stand there; nothing may at an unknown key. */
+  /** The shape of the value; undefined at an unknown key, which may have no value. */
   readonly shape: Shape | undefined;
-  /** The value where none is written; a member of a record is absent then. */
+  /** The value if no value is written; a member of a record is absent then. */
   readonly empty?: Plain;
 };
 
@@ -165,16 +177,16 @@ type Choose = (written: string, pair: NodePair) => Meaning;
 /** How many values were read, of one document or of all that are merged. */
 export type ValueCount = { values: number };
 
-/** Whether there are more values than any configuration has. */
+/** True if there are more values than any configuration has. */
 export const isTooMany = ({ values }: ValueCount): boolean => values > MAX_VALUES;
 
 type WalkOptions = {
-  /** Keeps what no shape has, for a schema to judge. */
+  /** Keeps values that no shape has, for a schema to judge. */
   readonly keepsAll: boolean;
   readonly count: ValueCount;
 };
 
-/** Reads the nodes of one text along a shape, and remembers where each value stands. */
+/** Reads the nodes of one text along a shape, and remembers the position of each value. */
 export class Walk {
   readonly findings: Finding[] = [];
   readonly #lines: ParsedText['lines'];
@@ -183,7 +195,7 @@ export class Walk {
   readonly #count: ValueCount;
   /** The paths at which no value is written, or null. */
   readonly nulls = new Set<string>();
-  /** Of values, and of keys without one. */
+  /** Offsets of values, and of keys without a value. */
   readonly #offsets = new Map<string, number>();
   readonly #unquoted = new Set<string>();
   /** The lists and mappings that hold the value being read. */
@@ -204,7 +216,7 @@ export class Walk {
     return this.#unquoted.has(path);
   }
 
-  /** Of the value, or of the nearest thing above it that is written. */
+  /** Offset of the value, or of the nearest written value above it. */
   readonly offsetOf = (path: string): number => {
     for (let at = path; at !== ''; at = parentOf(at)) {
       const offset = this.#offsets.get(at);
@@ -252,7 +264,7 @@ export class Walk {
     const isOther = shape.kind !== 'list' && shape.kind !== 'free';
     if (isOther && !this.#keepsAll) return this.#refuseType(path, shape, 'array');
     const of = shape.kind === 'list' ? shape.of : FREE;
-    // Only free data has a word for what is not there.
+    // Only free data has a word for an absent value.
     const empty = of.kind === 'free' || this.#keepsAll ? null : undefined;
     return node.items.map(
       (item, index) => this.read(item as Node | null, of, `${path}[${index}]`) ?? empty,
@@ -314,7 +326,7 @@ export class Walk {
     return result;
   }
 
-  /** A key without a usable value is a place to point at all the same. */
+  /** Reads a value. A key without a usable value still has a position to point at. */
   #readValue(pair: NodePair, shape: Shape | undefined, place: string): Plain | undefined {
     this.#offsets.set(place, pair.value?.range?.[0] ?? offsetOfKey(pair));
     const value = shape && this.read(pair.value, shape, place);
@@ -362,7 +374,7 @@ export const joinPath = (path: string, name: string): string =>
 
 const offsetOfKey = ({ key }: NodePair): number => key?.range?.[0] ?? 0;
 
-/** `operators[0]` of `operators[0].catalog`; empty of the document. */
+/** `operators[0]` of `operators[0].catalog`; empty for the document. */
 const parentOf = (path: string): string => path.replace(/(?:^|\.)[^.[\]]*$|\[\d+\]$/, '');
 
 /** The member of a record that a key means. */

@@ -16,7 +16,7 @@ import {
   type ValueOf,
 } from './shape.ts';
 
-/** What we use of JSON Schema draft 7. */
+/** The part of JSON Schema draft 7 that is used. */
 export type SchemaNode = {
   readonly title?: string;
   readonly description?: string;
@@ -35,8 +35,8 @@ export type SchemaNode = {
 };
 
 /**
- * The schemas that ship with the program, by what they describe. `init` writes each at the same path beside
- * what it begins, where editors find it on every machine.
+ * The schemas that ship with the program, by the documents that they describe. `init` writes each
+ * at the same path next to the file that it begins, so that editors find it on every machine.
  */
 export const SCHEMA = {
   appliance: 'schema/appliance-config.schema.json',
@@ -69,7 +69,7 @@ export function listKeys(node: SchemaNode): ReadonlySet<string> {
   return new Set(below);
 }
 
-/** What a document that the schema describes is read along. */
+/** The shape for reading a document that the schema describes. */
 function shapeOf({ type, properties, items }: SchemaNode): Shape {
   if (type === 'array') return list(items ? shapeOf(items) : FREE);
   if (type === 'object' && properties) {
@@ -83,43 +83,48 @@ function shapeOf({ type, properties, items }: SchemaNode): Shape {
 
 const SCALARS = { string: TEXT, boolean: FLAG, integer: INTEGER } as const;
 
-/** A YAML or JSON file, read along what may stand in it. */
+/** A YAML or JSON file, read along the shape of its document. */
 export type ConfigDocument<Value = Plain> = {
   readonly value: Value;
-  /** Syntax, duplicate keys, aliases; of a document read along a shape, also unknown keys and types. */
+  /**
+   * Problems of syntax, duplicate keys and aliases; for a document read along a shape, also
+   * unknown keys and types.
+   */
   readonly problems: readonly DocumentProblem[];
   /** Unknown keys that a lenient shape lets pass. */
   readonly warnings: readonly DocumentProblem[];
-  /** The text is not valid YAML or unfolds to too much: there is no value to check. */
+  /** True if the text is not valid YAML or unfolds to too much: there is no value to check. */
   readonly isBroken: boolean;
   readonly report: Report;
   readonly file: string;
-  /** Of the value at a path, or of the nearest thing above it that is written; from 1. */
+  /** Line of the value at a path, or of the nearest written value above it; from 1. */
   readonly lineOf: (path: string) => number;
-  /** Whether the value was written without quotes. */
+  /** True if the value was written without quotes. */
   readonly isUnquoted: (path: string) => boolean;
-  /** The paths at which null is written, or nothing: an overlay removes what stands there. */
+  /**
+   * The paths at which null is written, or nothing: an overlay removes the values at these paths.
+   */
   readonly nulls: ReadonlySet<string>;
-  /** Where in a configuration it stands; empty: it is all of one. */
+  /** Its place in a configuration; empty: it is all of one. */
   readonly path: string;
 };
 
 export type TextSource = {
   readonly text: string | Uint8Array;
-  /** How the file is named in problems. */
+  /** Name of the file in problems. */
   readonly file: string;
   readonly publicKeys: ReadonlySet<string>;
   /** Shared by texts that are bounded together. */
   readonly count?: ValueCount;
-  /** Where in a configuration the text stands; absent: it is all of one. */
+  /** Place of the text in a configuration; absent: it is all of one. */
   readonly path?: string;
-  /** The lines as problems show them; absent: those of the text, with secret values masked. */
+  /** The lines that problems show; absent: the lines of the text, with secret values masked. */
   readonly shownLines?: readonly string[];
 };
 
 /**
- * Reads a document along a schema, which is to be checked afterwards: an unknown key holds `{}`, and a
- * value of another type stays.
+ * Reads a document along a schema, which must be checked afterwards: an unknown key holds `{}`,
+ * and a value of another type stays.
  */
 export const readAlongSchema = (
   source: Omit<TextSource, 'publicKeys'> & Partial<TextSource>,
@@ -128,8 +133,8 @@ export const readAlongSchema = (
   read({ publicKeys: listKeys(schema), ...source }, shapeOf(schema), true) as ConfigDocument;
 
 /**
- * Reads a document along a shape, strictly: unknown keys and values of another type are problems and
- * left out of the value.
+ * Reads a document along a shape, strictly: unknown keys and values of another type are problems
+ * and left out of the value.
  */
 export const readAlongShape = <S extends Shape>(
   source: TextSource,
@@ -137,9 +142,9 @@ export const readAlongShape = <S extends Shape>(
 ): ConfigDocument<ValueOf<S>> => read(source, shape, false) as ConfigDocument<ValueOf<S>>;
 
 /**
- * In YAML 1.1, of which JSON is a part: keys of records match without regard to case; a plain scalar
- * where text is wanted keeps its written text (`4.20` is not the number 4.2); an empty value counts as
- * absent.
+ * Reads YAML 1.1, of which JSON is a part: keys of records match without regard to case; a plain
+ * scalar in a place for text keeps its written text (`4.20` is not the number 4.2); an empty value
+ * counts as absent.
  */
 function read(source: TextSource, shape: Shape, keepsAll: boolean): ConfigDocument<unknown> {
   const { count = { values: 0 }, path = '' } = source;
@@ -170,8 +175,8 @@ function read(source: TextSource, shape: Shape, keepsAll: boolean): ConfigDocume
 }
 
 /**
- * Lenient reading of a document that may break its schema: what has another type counts as absent,
- * because the schema has already said so.
+ * Lenient reading of a document that may break its schema: a value of another type counts as
+ * absent, because the schema has already reported it.
  */
 export type View = {
   readonly document: ConfigDocument;
@@ -181,7 +186,7 @@ export type View = {
   number: (path: string) => number | undefined;
   /** The paths of a list's items. */
   items: (path: string) => readonly string[];
-  /** Where a relative path that stands there begins. */
+  /** The directory at which a relative path in this value begins. */
   directoryOf: (path: string) => string;
 };
 
@@ -227,7 +232,7 @@ export function readTexts(
   });
 }
 
-/** The value at a path, undefined where there is none. */
+/** The value at a path, undefined if there is no value. */
 export function readPath(root: Plain, path: string): Plain | undefined {
   let value: Plain | undefined = root;
   for (const part of path.split(/[.[\]]+/).filter((name) => name !== '')) {

@@ -8,7 +8,7 @@ import {
 import type { Json } from '../base/text/json.ts';
 import { parseDocument, findYamlExcess, findJsonExcess } from './parse-text.ts';
 
-/** An object within a document, and what to do with what is wrong with it. */
+/** An object within a document, and the report of its faults. */
 export type Fields = {
   readonly object: Readonly<Record<string, unknown>>;
   /** From the document to the object, with a dot at its end, e.g. `entries[3].`; '' for the document. */
@@ -17,8 +17,8 @@ export type Fields = {
 };
 
 /**
- * Keys that are equal after this are the same key. The dotless i folds to itself alone (Unicode
- * CaseFolding.txt has it for Turkic languages only), although its capital is I.
+ * Folds a key: keys that are equal after this are the same key. The dotless i folds to itself
+ * alone (Unicode CaseFolding.txt has it for Turkic languages only), although its capital is I.
  */
 export const foldCase = (key: string): string =>
   key
@@ -26,11 +26,14 @@ export const foldCase = (key: string): string =>
     .map((part) => part.toLowerCase().toUpperCase())
     .join('ı');
 
-/** The value of a key, whatever its case, as Go's encoding/json finds it; null is as good as absent. */
+/**
+ * The value of a key, regardless of its case, as Go's encoding/json finds it; null counts as
+ * absent.
+ */
 export const readField = (fields: Fields, key: string): unknown =>
   findValue(fields.object, key) ?? undefined;
 
-/** The value of a key, whatever its case; undefined when it is absent. */
+/** The value of a key, regardless of its case; undefined if it is absent. */
 export function findValue(object: Fields['object'], key: string): unknown {
   if (Object.hasOwn(object, key)) return object[key];
   const folded = foldCase(key);
@@ -38,7 +41,7 @@ export function findValue(object: Fields['object'], key: string): unknown {
   return other === undefined ? undefined : object[other];
 }
 
-/** A string, undefined when it is absent. */
+/** A string, undefined if it is absent. */
 export function readText(fields: Fields, key: string): string | undefined {
   const value = readField(fields, key);
   if (value === undefined || typeof value === 'string') return value;
@@ -46,7 +49,7 @@ export function readText(fields: Fields, key: string): string | undefined {
   return undefined;
 }
 
-/** A string that has to be there and has to say something; '' after a report. */
+/** A string that must exist and must not be empty; '' after a report. */
 export function needText(fields: Fields, key: string): string {
   const value = readField(fields, key);
   if (value === undefined || value === '') {
@@ -58,7 +61,7 @@ export function needText(fields: Fields, key: string): string {
   return readText(fields, key) ?? '';
 }
 
-/** The strings of a list; none when it is absent. */
+/** The strings of a list; empty if it is absent. */
 export function readTexts(fields: Fields, key: string): readonly string[] {
   return readList(fields, key).filter((value, index): value is string => {
     if (typeof value === 'string') return true;
@@ -67,7 +70,7 @@ export function readTexts(fields: Fields, key: string): readonly string[] {
   });
 }
 
-/** The objects of a list; none when it is absent. */
+/** The objects of a list; empty if it is absent. */
 export function readObjects(fields: Fields, key: string): readonly Fields[] {
   return readList(fields, key).flatMap((value, index) => {
     const item = `${key}[${index}]`;
@@ -94,7 +97,7 @@ function reportType(
   report(`${path}${key} should be ${expected}, but is ${nameType(value)}`);
 }
 
-/** What a value is, in the words of RFC 8259; a short one with its text. */
+/** The type of a value, in the words of RFC 8259; a short value with its text. */
 export function nameType(value: unknown): string {
   if (value === undefined) return 'absent';
   if (value === null) return 'null';
@@ -106,7 +109,9 @@ export function nameType(value: unknown): string {
   return `a ${typeof value}`;
 }
 
-/** A catalog of nothing but mistakes should not fill the terminal with them. */
+/**
+ * Most problems in one report. A catalog full of mistakes should not fill the terminal with them.
+ */
 const MAX_PROBLEMS = 1000;
 
 /** The refusal of a catalog, with its problems, one a line. */
@@ -134,8 +139,8 @@ export type Shape =
 export type ShownFile = { readonly directory: string; readonly path: string };
 
 /**
- * Parses strictly: keys are those of the shape to the case, and none twice. Where a shape is "with
- * others", those others are not looked at.
+ * Parses strictly: keys match the shape exactly, including case, and none is repeated. If a shape
+ * is "with others", those others are not looked at.
  *
  * @throws ConfigError `retained.manifest`, in the words of openshift-install
  */
@@ -143,7 +148,7 @@ export function decodeStrictly(text: string, shape: Shape, file: ShownFile): unk
   const value = parseJson(text, file);
   const excess = findYamlExcess(text);
   if (excess) throw manifestError(file, excess.message);
-  // JSON is YAML, whose parser tells what JSON.parse overlooks.
+  // JSON is YAML, whose parser reports faults that JSON.parse overlooks.
   const repeated = parseDocument(text).errors.find(({ code }) => code === 'DUPLICATE_KEY');
   if (repeated) throw manifestError(file, `a key appears twice in line ${lineOf(repeated)}`);
   refuseStrange(value, shape, { file, path: '' });
@@ -153,7 +158,7 @@ export function decodeStrictly(text: string, shape: Shape, file: ShownFile): unk
 const lineOf = ({ linePos }: { readonly linePos?: readonly { readonly line: number }[] }): number =>
   linePos?.[0]?.line ?? 1;
 
-/** The parser's own message would quote the text, keys and all. */
+/** Parses JSON with our own message. The parser's own would quote the text, keys and all. */
 function parseJson(text: string, file: ShownFile): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -164,7 +169,7 @@ function parseJson(text: string, file: ShownFile): unknown {
 
 type Place = { readonly file: ShownFile; readonly path: string };
 
-/** Null stands for what is not there, as in Go. */
+/** Refuses values of another type. Null means absent, as in Go. */
 function refuseStrange(value: unknown, shape: Shape, place: Place): void {
   if (value === null && place.path !== '') return;
   if (typeof shape === 'string') {
@@ -231,10 +236,10 @@ export const manifestError = ({ directory, path }: ShownFile, problem: string): 
     hint: 'give the file as openshift-install wrote it, or leave it out',
   });
 
-/** What the manifests of a site consist of; a map keeps the order of its keys. */
+/** A value in the manifests of a site; a map keeps the order of its keys. */
 export type GoJson = string | number | readonly GoJson[] | ReadonlyMap<string, GoJson>;
 
-/** Go's encoding/json writes these for the sake of browsers; JSON.stringify does not. */
+/** Characters that Go's encoding/json escapes for the sake of browsers; JSON.stringify does not. */
 const ESCAPED_BY_GO = /[<>&\u2028\u2029]/g;
 
 /** The bytes that Go's encoding/json gives: one line, no white space, no newline at the end. */
@@ -265,7 +270,10 @@ export function sortedMap(record: Readonly<Record<string, string>>): ReadonlyMap
 
 const isListOfGoJson = (value: GoJson): value is readonly GoJson[] => Array.isArray(value);
 
-/** An empty object is not: `omitempty` looks at pointers of structs, not into them. */
+/**
+ * True for an empty value. An empty object does not count: `omitempty` looks at pointers of
+ * structs, not into them.
+ */
 const isEmpty = (value: GoJson): boolean =>
   (typeof value === 'string' || isListOfGoJson(value)) && value.length === 0;
 
@@ -275,11 +283,11 @@ const formatString = (text: string): string =>
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
-/* What reads the JSON files of a medium: any of them may be damaged, or made to harm. */
+/** A parsed JSON file of a medium. Any of these files may be damaged, or made to harm. */
 
 export type Document = Readonly<Record<string, Json>>;
 
-/** The error of a problem, which is a sentence without its subject. */
+/** Returns the error of a problem, which is a sentence without its subject. */
 type Refuse = (problem?: string, cause?: unknown) => IntegrityError;
 
 /** The text of a JSON file of the medium, which has at most so many values. */
@@ -309,7 +317,7 @@ export function parseObject(text: string, refuse: Refuse): Document {
   throw refuse();
 }
 
-/** Whether a value is an object whose members of these names are texts. */
+/** True if a value is an object whose members of these names are texts. */
 export const isTexts = (value: unknown, keys: readonly string[]): boolean =>
   isObjectOfWrittenJson(value) && keys.every((key) => typeof value[key] === 'string');
 
@@ -318,7 +326,10 @@ export const isTextList = (value: unknown): value is readonly string[] =>
 
 export type JsonObject = Readonly<Record<string, Json | undefined>>;
 
-/** @throws IntegrityError `iso.malformed-json` when `bytes` is not a JSON object; `path` is for its message */
+/**
+ * @throws IntegrityError `iso.malformed-json` if `bytes` is not a JSON object; `path` is for its
+ * message
+ */
 export function parseJsonObjectOfCoreosJson(bytes: Uint8Array, path: string): JsonObject {
   let value: unknown;
   try {
@@ -330,7 +341,7 @@ export function parseJsonObjectOfCoreosJson(bytes: Uint8Array, path: string): Js
   throw new IntegrityError('iso.malformed-json', `${path} is not a JSON object`);
 }
 
-/** @throws IntegrityError `iso.malformed-json` when the member is there, but no size or offset */
+/** @throws IntegrityError `iso.malformed-json` if the member exists, but is not a size or offset */
 export function readOptionalInteger(
   object: JsonObject,
   key: string,

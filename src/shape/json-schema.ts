@@ -10,9 +10,9 @@ import type { Plain } from './shape.ts';
 const SECRET_PATH = /(?:^|\.)(?:pullSecret|sshKey|userCorePass|ignitionConfigOverride)$/;
 
 type SchemaOptions = {
-  /** What to do about unknown keys that used to have a meaning. */
+  /** Hints for unknown keys that used to have a meaning. */
   readonly hints?: ReadonlyMap<string, string>;
-  /** Rules say what is missing, in words of their own. */
+  /** True if rules report missing members, in words of their own. */
   readonly mayLack?: boolean;
 };
 
@@ -20,7 +20,9 @@ const REQUIRED = { code: 'config.required' };
 
 const compiled = new WeakMap<SchemaNode, ValidateFunction>();
 
-/** Everything a schema has against a document that was read along it, in the order of the schema. */
+/**
+ * All faults that a schema finds in a document that was read along it, in the order of the schema.
+ */
 export function checkSchema(
   document: ConfigDocument,
   schema: SchemaNode,
@@ -33,7 +35,10 @@ export function checkSchema(
     .map((error) => explain(error, document, { schema, hints }));
 }
 
-/** The schema is ours, and the tests check it: to check it at each start takes longer than all else here. */
+/**
+ * The schema is ours, and the tests check it: checking it at each start takes longer than all
+ * other work here.
+ */
 const FAST = { meta: false, validateSchema: false, code: { optimize: false } };
 
 function compile(schema: SchemaNode): ValidateFunction {
@@ -72,7 +77,7 @@ function explain(error: ErrorObject, document: ConfigDocument, about: About): Do
   });
 }
 
-/** An empty text where one is needed reads better as missing. */
+/** True for an empty text in a place that needs a text, which reads better as missing. */
 const isEmpty = (error: ErrorObject): boolean => error.keyword === 'minLength' && error.data === '';
 
 function describeRule({ keyword, params, parentSchema }: ErrorObject): string {
@@ -110,7 +115,7 @@ function hintFor(path: string, error: ErrorObject): string | undefined {
   return near === undefined ? undefined : `write "${near}"`;
 }
 
-/** What an unknown key may mean: one beside it, or one of another level. */
+/** Likely meanings of an unknown key: a key next to it, or one of another level. */
 export const suggestKey = (
   key: string,
   known: readonly string[],

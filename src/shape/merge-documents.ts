@@ -4,17 +4,17 @@ import type { Plain } from './shape.ts';
 
 type Scalar = null | boolean | number | string;
 
-/** A value, and the document that wrote it; of a mapping the first one that did. */
+/** A value, and the document that wrote it; for a mapping the first document that did. */
 export type Entry = {
   readonly from: ConfigDocument;
-  /** Undefined where the document removed what was there. */
+  /** Undefined if the document removed the value. */
   readonly content: Map<string, Entry> | Entry[] | Scalar | undefined;
 };
 
-/** Documents as one: every problem stands where the value does that it is about. */
+/** Documents as one: every problem is reported at the place of the value that it is about. */
 export type MergedDocument = ConfigDocument & {
   readonly root: Entry;
-  /** The document that wrote the value at a path, or the nearest thing above it. */
+  /** The document that wrote the value at a path, or the nearest value above it. */
   readonly ownerOf: (path: string) => ConfigDocument;
 };
 
@@ -26,8 +26,8 @@ export type Setting = {
 };
 
 /**
- * Lays later documents over earlier ones, and settings over all: mappings are merged by key, everything
- * else replaces what was there, and null removes it.
+ * Merges later documents over earlier ones, and settings over all: mappings are merged by key,
+ * everything else replaces the earlier value, and null removes it.
  */
 export function mergeDocuments(
   documents: readonly [ConfigDocument, ...ConfigDocument[]],
@@ -36,7 +36,7 @@ export function mergeDocuments(
   const [first, ...overlays] = documents;
   let root = removeNulls(build(first.value, first), first);
   for (const overlay of overlays) {
-    // A file of comments says nothing.
+    // A file of comments has no value.
     if (overlay.value !== null) root = removeNulls(merge(root, overlay.value, overlay), overlay);
   }
   const refused: DocumentProblem[] = [];
@@ -82,7 +82,7 @@ function merge(target: Entry | undefined, value: Plain, from: ConfigDocument): E
   return { from: target?.from ?? from, content: members };
 }
 
-/** What is absent stands where it was removed. */
+/** Marks removed values as absent, at the place at which they were removed. */
 function removeNulls(root: Entry, from: ConfigDocument): Entry {
   for (const path of from.nulls) {
     const steps = findSteps(root, path);
@@ -101,7 +101,7 @@ const childOf = (entry: Entry | undefined, step: string | number): Entry | undef
   return Array.isArray(content) ? content[Number(step)] : undefined;
 };
 
-/** The names of a path, as far as they lead; what is left of it is the last. A key may have dots. */
+/** The names of a path, as far as they exist; the remainder is the last. A key may have dots. */
 function findSteps(root: Entry, path: string): readonly (string | number)[] {
   const steps: (string | number)[] = [];
   let entry: Entry | undefined = root;
@@ -145,7 +145,7 @@ function find(root: Entry, path: string): Entry {
   return entry;
 }
 
-/** @returns the problem when the path does not exist */
+/** @returns the problem if the path does not exist */
 function set(target: Entry | undefined, { document, steps }: Setting): Entry | DocumentProblem {
   const [step, ...rest] = steps;
   if (step === undefined) {
@@ -198,7 +198,7 @@ function refuseItem(
   return report(path, `[${step}] is past the end of the list, which has ${count}`, { hint });
 }
 
-/** What the documents are for is one thing. */
+/** Checks that all documents have the same kind. */
 const checkKinds = (documents: readonly ConfigDocument[]): readonly DocumentProblem[] =>
   ['apiVersion', 'kind'].flatMap((name) => {
     const written = documents.flatMap((document) => {

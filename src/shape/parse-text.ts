@@ -1,18 +1,19 @@
 import { isUtf8 } from 'node:buffer';
-// eslint-disable-next-line no-restricted-imports -- this is where it is parsed
+// eslint-disable-next-line no-restricted-imports -- this file parses it
 import * as yaml from 'yaml';
 import { type CST, type Document, Lexer, Parser, LineCounter, isScalar } from 'yaml';
 import { withoutUndefined } from '../base/lists.ts';
 
-/*
- * What parses YAML. The library makes an error for each fault of a text, and V8 a stack for each error:
- * half a megabyte of quotes took five seconds. Here no error has a stack.
+/**
+ * Options of the YAML parser. The library makes an error for each fault of a text, and V8 a stack
+ * for each error: half a megabyte of quotes took five seconds. Here no error has a stack.
  *
- * Nor does it take what costs the square of its size. A key that is a collection is written out again with
- * the anchors of all others (8,000 of them took minutes), and the keys of `!!omap` are compared with each
- * other. Neither JSON nor Kubernetes has such keys or such maps.
+ * Input whose cost is the square of its size is not taken either. A key that is a collection is
+ * written out again with the anchors of all others (8,000 of them took minutes), and the keys of
+ * `!!omap` are compared with each other. Neither JSON nor Kubernetes has such keys or such maps.
  *
- * Nor numbers of base 60, which Go's parser leaves out of YAML 1.1: 52:54:00:12:34:56 is an address.
+ * Numbers of base 60 are not read, because Go's parser leaves them out of YAML 1.1:
+ * 52:54:00:12:34:56 is an address.
  */
 const CHEAP = {
   resolveKnownTags: false,
@@ -39,7 +40,7 @@ function withoutStacks<Value>(compose: () => Value): Value {
   }
 }
 
-/** What it throws does not quote the lines of the text, which may have secrets. */
+/** Parses a text; its errors do not quote the lines of the text, which may have secrets. */
 export const parse = (text: string, options: ParseOptions = {}): unknown =>
   withoutStacks(
     () => yaml.parse(text, { ...OF_TEXT_KEYS, prettyErrors: false, ...options }) as unknown,
@@ -55,7 +56,7 @@ export const parseAllDocuments = ((text, options) =>
     yaml.parseAllDocuments(text, { ...OF_TEXT_KEYS, ...options }),
   )) as typeof yaml.parseAllDocuments;
 
-/** The documents of tokens, one of which there is always. `size` is that of their text. */
+/** The documents of tokens; there is always at least one. `size` is the size of their text. */
 export const composeDocuments = (
   tokens: Iterable<CST.Token>,
   size: number,
@@ -80,18 +81,22 @@ type ComposerOptions = NonNullable<ConstructorParameters<typeof yaml.Composer>[0
  */
 const MOST_NESTED = 250;
 
-/** Of a quarter of a gigabyte when it is composed; the manifests of a whole product have a fifth of this. */
+/**
+ * Lexemes of a text that takes a quarter of a gigabyte when it is composed; the manifests of a
+ * whole product have a fifth of this.
+ */
 const MOST_LEXEMES_BOUNDS = 500_000;
 
 /**
- * Of nodes, while aliases are resolved and counted: the library walks through a whole document for an
- * alias, and again for each within what it stands for. Fourteen kilobytes took nine seconds.
+ * Visits of nodes, while aliases are resolved and counted: the library walks through a whole
+ * document for an alias, and again for each alias within its target. Fourteen kilobytes took nine
+ * seconds.
  */
 const MOST_VISITS = 50_000_000;
 
-/** A text that nobody wrote by hand; no value was composed of it. */
+/** The fault of a text that no person wrote by hand; no value was composed of it. */
 export class YamlExcess extends Error {
-  /** Where it became too much. */
+  /** Offset at which it became too much. */
   readonly offset: number;
 
   constructor(problem: string, offset: number) {
@@ -105,7 +110,7 @@ export class YamlExcess extends Error {
  * bounds, before it is given on.
  *
  * @param options.most lexemes; one takes up to half a kilobyte when it is composed
- * @param options.hasOwnAliases whether the caller resolves aliases, and not the library
+ * @param options.hasOwnAliases true if the caller resolves aliases, and not the library
  * @throws YamlExcess
  */
 export function* readYamlTokens(text: string, options: TokenOptions = {}): Generator<CST.Token> {
@@ -123,7 +128,7 @@ export function* readYamlTokens(text: string, options: TokenOptions = {}): Gener
   yield* parser.end();
 }
 
-/** Counts lexemes, and says when they are too many. */
+/** Counts lexemes, and reports when they are too many. */
 function createCount({
   most = Infinity,
   hasOwnAliases = false,
@@ -146,8 +151,8 @@ type TokenOptions = {
 const countVisits = (aliases: number, nodes: number): number => aliases ** 2 * nodes;
 
 /**
- * What makes a text unfit for the YAML library, if anything does: ask before it is parsed. Small
- * texts that cannot be nested deep take no time.
+ * Finds a reason why a text is unfit for the YAML library; call it before the text is parsed.
+ * Small texts that cannot be nested deep take no time.
  */
 export function findYamlExcess(text: string, lines?: LineCounter): YamlExcess | undefined {
   const isSmall = text.length <= MOST_LEXEMES_BOUNDS && !mayHaveManyAliases(text);
@@ -168,7 +173,10 @@ export function findYamlExcess(text: string, lines?: LineCounter): YamlExcess | 
 const mayHaveManyAliases = (text: string): boolean =>
   countVisits(text.split('*').length - 1, text.length) > MOST_VISITS;
 
-/** Flow collections need brackets; block collections marks, or spaces before them, on one line. */
+/**
+ * True if a text may be nested deep. Flow collections need brackets; block collections need marks,
+ * or spaces before them, on one line.
+ */
 function mayBeDeep(text: string): boolean {
   if ((text.match(/[[{]/g)?.length ?? 0) > MOST_NESTED / 2) return true;
   // A pattern for long lines would take a frame of the stack for each of their characters.
@@ -176,11 +184,11 @@ function mayBeDeep(text: string): boolean {
   return long.some((line) => (line.match(/[ \t:]|[-?](?=\s)/g)?.length ?? 0) > MOST_NESTED / 4);
 }
 
-/** What a JSON text may make its reader build. */
+/** Limits of the values that a reader builds from a JSON text. */
 type JsonBounds = {
   /** Arrays, objects, members and elements. */
   readonly values: number;
-  /** Arrays and objects in each other: what is done with a value recursively takes stack for each. */
+  /** Arrays and objects in each other: recursive work on a value takes stack for each. */
   readonly depth: number;
 };
 
@@ -189,8 +197,8 @@ const OPENING: ReadonlySet<number> = new Set([0x5b, 0x7b]);
 const CLOSING: ReadonlySet<number> = new Set([0x5d, 0x7d]);
 
 /**
- * Why a JSON text should not be parsed, as a sentence without its subject; undefined when nothing
- * speaks against it. Three bytes of text can take a hundred of memory: this takes none.
+ * The reason why a JSON text should not be parsed, as a sentence without its subject; undefined if
+ * there is no reason. Three bytes of text can take a hundred of memory: this takes no memory.
  */
 export function findJsonExcess(text: Uint8Array, bounds: JsonBounds): string | undefined {
   let values = 0;
@@ -208,7 +216,10 @@ export function findJsonExcess(text: Uint8Array, bounds: JsonBounds): string | u
   return undefined;
 }
 
-/** Where the string that begins at `start` has its second quote; the end of a text that has none. */
+/**
+ * Position of the second quote of the string that begins at `start`; the end of the text if there
+ * is no second quote.
+ */
 function endOfString(text: Uint8Array, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === QUOTE) return at;
@@ -217,16 +228,19 @@ function endOfString(text: Uint8Array, start: number): number {
   return text.length;
 }
 
-/** Of a megabyte of text that is as dense as any site's; what is composed takes 100 MiB at most. */
+/**
+ * Lexemes of a megabyte of text that is as dense as any site's; the composed values take 100 MiB
+ * at most.
+ */
 const MOST_LEXEMES = 250_000;
 
 /** A YAML or JSON text as nodes with positions. Every scalar has its written text only. */
 export type ParsedText = {
   readonly text: string;
   readonly lines: LineCounter;
-  /** Empty where nothing could be parsed. */
+  /** Empty if nothing could be parsed. */
   readonly document: Document.Parsed;
-  /** What makes the text not valid YAML, in the order of the text. */
+  /** Faults that make the text invalid YAML, in the order of the text. */
   readonly faults: readonly TextFault[];
 };
 
@@ -261,17 +275,17 @@ const compose = (text: string, lines = new LineCounter()): ReturnType<typeof com
   composeDocuments(readYamlTokens(text, { lines, most: MOST_LEXEMES }), text.length, {
     prettyErrors: false,
     uniqueKeys: false,
-    // Every scalar as text: what it means depends on what its place wants.
+    // Every scalar as text: its meaning depends on the type that its place expects.
     schema: 'failsafe',
   });
 
 const [EMPTY] = compose('');
 
-/** As after a marker at the end of a file. */
+/** True if nothing is in the document, for example after a marker at the end of a file. */
 const isEmptyDocument = ({ contents }: Document.Parsed): boolean =>
   contents === null || (isScalar(contents) && contents.range[0] === contents.range[1]);
 
-/** What is wrong with a YAML text, in words, by the code of the YAML library's error. */
+/** A fault of a YAML text in words, by the code of the YAML library's error. */
 export const explainYaml = (code: string): string =>
   WORDS[code] ?? code.toLowerCase().replaceAll('_', ' ');
 

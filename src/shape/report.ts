@@ -10,10 +10,10 @@ const NEXT_KEY = /^(?<indent>\s*)(?:- )?[A-Za-z][\w.-]*\s*:(?:\s|$)/;
 const MASK = '[redacted]';
 
 /**
- * The lines of a configuration file with every secret value masked, however broken the YAML is: this
- * looks at the text alone. A key that nobody knows may be a misspelt secret, so its value is masked
- * too. A value ends where the next key of the same or a lower level begins; `file:` and `env:`
- * references are not secrets and stay.
+ * The lines of a configuration file with every secret value masked, even if the YAML is broken:
+ * only the text is examined. An unknown key may be a misspelt secret, so its value is masked too.
+ * A value ends at the next key of the same or a lower level; `file:` and `env:` references are not
+ * secrets and stay.
  *
  * @param knownKeys in lower case
  */
@@ -58,8 +58,8 @@ function endsValue(line: string, secretIndent: number): boolean {
 }
 
 /**
- * User and password of URLs, however broken the URL is: up to the last @ of the word. Before the @ of
- * a digest stands none.
+ * Masks user and password of URLs, even if the URL is broken: up to the last @ of the word. The @
+ * of a digest has no user before it.
  */
 export const maskUserInfo = (text: string): string =>
   text
@@ -67,12 +67,12 @@ export const maskUserInfo = (text: string): string =>
     .replaceAll(/[^\s"'=,/@]+:[^\s"'/@]*@(?!sha\d+:)/g, '[redacted]@');
 
 export type ReportDetails = {
-  /** `config.rule` unless it says more. */
+  /** `config.rule` unless a more exact code is given. */
   readonly code?: string | undefined;
   readonly hint?: string | undefined;
-  /** The path as the peers print it, where it is not the path of the document. */
+  /** The path as the peers print it, if it is not the path of the document. */
   readonly shownPath?: string | undefined;
-  /** The value on the line is nobody's business: show the line up to its colon. */
+  /** True if the value on the line must not be shown: the line is shown up to its colon. */
   readonly hideValue?: boolean | undefined;
 };
 
@@ -85,17 +85,20 @@ export type Report = (
 
 type Source = Pick<ParsedText, 'text' | 'lines'> & {
   readonly file: string;
-  /** In lower case: what may be shown. A key that is not among them may be a misspelt secret. */
+  /**
+   * Keys in lower case whose values may be shown. A key that is not among them may be a misspelt
+   * secret.
+   */
   readonly publicKeys: ReadonlySet<string>;
   readonly offsetOf: (path: string) => number;
   /** Absent: the lines of the text, with secret values masked. */
   readonly shownLines?: readonly string[];
 };
 
-/** Longer texts come from a file that nobody wrote by hand. */
+/** Longer texts come from a file that no person wrote by hand. */
 const MAX_TEXT = 1000;
 
-/** Costs nothing before the first problem: most files have none. */
+/** Creates a report; it costs nothing before the first problem: most files have no problem. */
 export function createReport(source: Source): Report {
   const { text, lines, file, publicKeys, offsetOf } = source;
   let masked = source.shownLines;
@@ -122,10 +125,10 @@ export function createReport(source: Source): Report {
 const cut = (text: string): string =>
   text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}...` : text;
 
-/** A key of a mapping on one line, as JSON has them. */
+/** A key of a mapping on one line, as in JSON. */
 const INNER_KEY = /[{,]\s*["']?([\w.-]+)["']?\s*:/g;
 
-/** A line too long to help is left out, and so is one that holds keys nobody knows. */
+/** Shows a line, unless it is too long to help or holds unknown keys. */
 function showLine(line: string, publicKeys: ReadonlySet<string>): string {
   if (line.length > MAX_TEXT) return '';
   const keys = [...line.matchAll(INNER_KEY)].map(([, key = '']) => key.toLowerCase());
@@ -136,7 +139,7 @@ function showLine(line: string, publicKeys: ReadonlySet<string>): string {
 
 export const required = (why: string): string => `Required value: ${why}`;
 
-/** The value as Go's `%q` has it, nearly; long values are cut, secrets of URLs masked. */
+/** The value in nearly the form of Go's `%q`; long values are cut, secrets of URLs masked. */
 export const invalid = (value: string, why: string): string =>
   `Invalid value: ${quote(value)}: ${why}`;
 

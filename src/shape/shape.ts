@@ -1,6 +1,6 @@
 /**
- * What may stand at a place of a document. Members of a record match without regard to case, as in Go's
- * JSON decoder; keys of a map and of free data stand as written.
+ * The allowed values at a place of a document. Members of a record match without regard to case,
+ * as in Go's JSON decoder; keys of a map and of free data are kept as written.
  */
 export type Shape =
   | { readonly kind: 'text' | 'flag' | 'integer' | 'free' }
@@ -8,7 +8,7 @@ export type Shape =
   | {
       readonly kind: 'record';
       readonly members: Readonly<Record<string, Shape>>;
-      /** Of a whole document: members that no shape has are warned of, and no problems. */
+      /** True for a whole document whose unknown members cause warnings and not problems. */
       readonly isLenient?: boolean;
     };
 
@@ -16,7 +16,10 @@ export type Shape =
 export type Plain =
   null | boolean | number | string | readonly Plain[] | { readonly [key: string]: Plain };
 
-/** What is read along a shape: whatever is absent, empty or of another type is left out. */
+/**
+ * The value that is read along a shape: an absent or empty value, or one of another type, is left
+ * out.
+ */
 export type ValueOf<S> = S extends { kind: 'text' }
   ? string
   : S extends { kind: 'flag' }
@@ -41,13 +44,13 @@ export const map = <S extends Shape>(of: S) => ({ kind: 'map', of }) as const;
 export const record = <M extends Readonly<Record<string, Shape>>>(members: M) =>
   ({ kind: 'record', members }) as const;
 
-/** The same shape of a document, but unknown members are only warned of, on every level. */
+/** The same shape of a document, but unknown members only cause warnings, on every level. */
 export const lenient = <S extends { readonly kind: 'record' }>(shape: S): S => ({
   ...shape,
   isLenient: true,
 });
 
-/** For problems. */
+/** Names of the types for problems. */
 export const TYPES: Readonly<Record<Shape['kind'], string>> = {
   text: 'a field of type string',
   flag: 'a field of type bool',

@@ -6,7 +6,10 @@ import { formatSize } from '../text/words.ts';
 
 type Problem = 'malformed' | 'window-too-large' | 'too-large' | 'too-slow';
 
-/** Why packed bytes are refused. The caller knows where they are from: see `explainDecodeError`. */
+/**
+ * The reason why packed bytes are refused. The caller knows their origin: see
+ * `explainDecodeError`.
+ */
 export class DecodeError extends Error {
   readonly problem: Problem;
   readonly expected: string | undefined;
@@ -25,8 +28,8 @@ export class DecodeError extends Error {
 }
 
 /**
- * The refusal of `what` (`layer sha256:...`), with a code of the area it is from (`layer.malformed`).
- * Any other error counts as malformed bytes: it is one of a decoder.
+ * The refusal of `what` (`layer sha256:...`), with a code of its area (`layer.malformed`). Any
+ * other error counts as malformed bytes: it comes from a decoder.
  */
 export function explainDecodeError(area: string, what: string, cause: unknown): IntegrityError {
   const { problem, expected, found } =
@@ -42,15 +45,16 @@ export function explainDecodeError(area: string, what: string, cause: unknown): 
 /** Layers of images unfold 2 to 20 times; runs of zeros 1,000 times in gzip and 30,000 in zstd. */
 const MAX_RATIO = 250;
 
-/** Not asked of what unfolds to little: that costs seconds at most. */
+/** Smaller unpacked sizes are not checked: they cost seconds at most. */
 const RATIO_FLOOR = 256 * 1024 ** 2;
 
-/** Of the largest layer in a catalog or release image, ten times. */
+/** Ten times the largest layer in a catalog or release image. */
 const MAX_TOTAL = 64 * 1024 ** 3;
 
 /**
- * Passes unpacked bytes on, whoever takes or skips them, as long as they are not too many for `packed`
- * bytes: the cost of a stream stays in proportion to its size, and is bounded in total.
+ * Passes unpacked bytes on, whether they are taken or skipped, as long as they are not too many
+ * for `packed` bytes: the cost of a stream stays in proportion to its size, and is bounded in
+ * total.
  *
  * @throws DecodeError `too-large`, as the error of the stream
  */
@@ -73,29 +77,39 @@ const tooLarge = (packed: number, limit: number): DecodeError =>
   });
 
 /**
- * Ask it of each entry. tar-stream gives a binary size that is neither positive nor negative as null,
- * whatever its types say, and then waits for the end of the entry for ever.
+ * Checks the size of an entry; call it for each one. tar-stream gives a binary size that is
+ * neither positive nor negative as null, in spite of its types, and then waits for the end of the
+ * entry forever.
  *
- * @throws what `explain` makes of the fault
+ * @throws the error that `explain` makes of the fault
  */
 export function requireSize({ size }: Header, explain: (cause: Error) => unknown): void {
   if (Number.isSafeInteger(size)) return;
   throw explain(new Error('an entry has a size that is not a number'));
 }
 
-/** What one reading may still cost, by kind: bytes, entries, or whatever grows with its input. */
+/**
+ * The remaining cost of one reading, by kind: bytes, entries, or anything else that grows with its
+ * input.
+ */
 export type Budget<Kind extends string> = {
-  /** @throws what `refuse` of {@link createBudget} makes, once more than the limit is taken */
+  /**
+   * @throws the error that `refuse` of {@link createBudget} makes, when more than the limit is
+   * taken
+   */
   readonly take: (kind: Kind, amount: number) => void;
-  /** What may still be taken, for readers that can be given a limit; then {@link take} is still due. */
+  /**
+   * The amount that may still be taken, for readers that can be given a limit; {@link take} must
+   * still be called afterwards.
+   */
   readonly left: (kind: Kind) => number;
-  /** A new reading begins. */
+  /** Begins a new reading. */
   readonly reset: () => void;
 };
 
 /**
- * Bounds the whole of a reading: bounding each part alone is not enough when the input chooses how many
- * parts there are.
+ * Bounds the whole of a reading: bounding each part alone is not enough if the input chooses how
+ * many parts there are.
  */
 export function createBudget<Kind extends string>(
   limits: Readonly<Record<Kind, number>>,

@@ -5,16 +5,19 @@ import { formatDuration } from '../text/words.ts';
 import { startTimer, waitFor, type Timer } from '../wait.ts';
 import { DecodeError } from './limits.ts';
 
-/** What decode-worker.mjs unpacks. */
+/** Formats that decode-worker.mjs unpacks. */
 export type ThreadFormat = 'zstd' | 'xz';
 
 export type ThreadOptions = {
   readonly signal: AbortSignal;
-  /** Milliseconds for the answer to one message; default 30 s, and an answer takes some milliseconds. */
+  /**
+   * Milliseconds for the answer to one message; default 30 s, and an answer takes some
+   * milliseconds.
+   */
   readonly limit?: number;
 };
 
-/** What the thread says when it is asked to go on: see decode-worker.mjs. */
+/** The thread's answer to a request to go on: see decode-worker.mjs. */
 type Reply =
   | { readonly op: 'want' }
   | { readonly op: 'output'; readonly bytes: Uint8Array }
@@ -24,18 +27,18 @@ type Reply =
 type Message = {
   /** Starts a stream. */
   readonly format?: ThreadFormat;
-  /** More of it; a message without is its end, or asks for more output. */
+  /** More of the stream; a message without it is the end of the stream, or asks for more output. */
   readonly input?: Uint8Array;
-  /** Ends a stream of which no more is wanted; the answer is an error. */
+  /** Ends a stream that is no longer needed; the answer is an error. */
   readonly isOver?: true;
 };
 
 const STEP_LIMIT = 30_000;
 
-/** Mebibytes, without the memory of WebAssembly: that is at most a window and a half. */
+/** Mebibytes, without the memory of WebAssembly, which is at most a window and a half. */
 const LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 64 };
 
-/** A worker, and who waits for its answer. */
+/** A worker, and the caller that waits for its answer. */
 type Thread = {
   readonly worker: Worker;
   settle?: { readonly resolve: (reply: Reply) => void; readonly reject: (error: unknown) => void };
@@ -45,10 +48,11 @@ type Thread = {
 const idle: Thread[] = [];
 
 /**
- * Unpacks a stream in a thread. No more is read than the thread asks for, and it makes no more than is
- * taken. A thread that does not answer in time is ended, as one whose stream is not read to its end.
+ * Unpacks a stream in a thread. No more is read than the thread asks for, and it makes no more
+ * than is taken. A thread that does not answer in time is ended, as is one whose stream is not
+ * read to its end.
  *
- * @throws DecodeError; what the source throws; the signal's reason
+ * @throws DecodeError; errors of the source; the signal's reason
  */
 export async function* decodeInThread(
   format: ThreadFormat,
@@ -59,7 +63,7 @@ export async function* decodeInThread(
   const input = source[Symbol.asyncIterator]();
   const thread = idle.pop() ?? startThread();
   thread.worker.ref();
-  /** Whether it waits for a message. */
+  /** True if it waits for a message. */
   let isWaiting = false;
   let isFree = false;
   try {
@@ -87,7 +91,7 @@ export async function* decodeInThread(
   }
 }
 
-/** Whether the thread is ready for another stream: that of xz may still read ahead. */
+/** True if the thread is ready for another stream: a thread for xz may still read ahead. */
 async function endStream(
   thread: Thread,
   format: ThreadFormat,
@@ -116,7 +120,8 @@ function startThread(): Thread {
 
 async function nextInput(input: AsyncIterator<Uint8Array>): Promise<Message> {
   const next = await input.next();
-  // A copy, because what is sent is gone, and a view would take all that it is a part of along.
+  // A copy, because sent memory is gone, and a view would take along all the memory that it is a
+  // part of.
   return next.done === true ? {} : { input: new Uint8Array(next.value) };
 }
 
@@ -138,15 +143,19 @@ function ask(
   }).finally(() => timer?.stop());
 }
 
-/** Takes a stream apart at byte counts, whatever pieces it comes in. */
+/** Takes a stream apart at byte counts, regardless of the pieces it comes in. */
 export type ByteReader = {
   /** Bytes taken and skipped so far. */
   readonly position: number;
-  /** Whether there is another byte. */
+  /** True if there is another byte. */
   hasMore: () => Promise<boolean>;
   /** @throws DecodeError when the stream ends before that. */
   take: (size: number) => Promise<Buffer>;
-  /** The same without holding the bytes. */
+  /**
+   * Skips so many bytes without holding them.
+   *
+   * @throws DecodeError if the stream ends before that.
+   */
   skip: (size: number) => Promise<void>;
 };
 
@@ -162,7 +171,7 @@ export function createByteReader(source: AsyncIterable<Uint8Array>): ByteReader 
     }
     return true;
   };
-  /** Up to so many bytes, whichever are here. */
+  /** Takes up to so many bytes from those that are here. */
   const shift = async (size: number): Promise<Buffer> => {
     if (!(await hasMore())) {
       throw new DecodeError('malformed', `it ends where at least ${size} more bytes should be`);
@@ -192,13 +201,13 @@ export function createByteReader(source: AsyncIterable<Uint8Array>): ByteReader 
   };
 }
 
-/** RFC 8878 3.1.1: what a frame begins with, as a little-endian number. */
+/** RFC 8878 3.1.1: the first bytes of a frame, as a little-endian number. */
 const FRAME_MAGIC = 0xfd2fb528;
 const SKIPPABLE_MAGIC = 0x184d2a50;
 
 /**
- * The window is memory that the sender chooses. `zstd -19` takes 8 MiB, the packers of images no more;
- * only `--ultra` and `--long` take above 32 MiB.
+ * The window is memory that the sender chooses. `zstd -19` takes 8 MiB, the packers of images no
+ * more; only `--ultra` and `--long` take above 32 MiB.
  */
 const MAX_WINDOW_SIZE = 32 * 1024 * 1024;
 
@@ -208,10 +217,10 @@ const MAX_BLOCK_SIZE = 128 * 1024;
 /** RFC 8878 3.1.1.1.1.5. */
 const CHECKSUM_FLAG = 4;
 
-/** Bytes that go to the decoder at once, where a frame has as many. */
+/** Bytes that go to the decoder at once, if a frame has as many. */
 const PIECE_SIZE = 256 * 1024;
 
-/** What Node 22.15 and 23.8 brought; @types/node is that of Node 20. */
+/** Zstandard functions that came with Node 22.15 and 23.8; @types/node is for Node 20. */
 type ZstdOfNode = {
   readonly createZstdDecompress?: (options: {
     readonly chunkSize: number;
@@ -221,8 +230,9 @@ type ZstdOfNode = {
 };
 
 /**
- * Unpacks Zstandard frames (RFC 8878) one after the other, outside the main thread: with the decoder of
- * Node where it has one, else with one in WebAssembly. Windows are measured before either sees a frame.
+ * Unpacks Zstandard frames (RFC 8878) one after the other, outside the main thread: with Node's
+ * decoder if it has one, else with one in WebAssembly. Windows are measured before either sees a
+ * frame.
  *
  * @throws DecodeError; the signal's reason
  */
@@ -233,7 +243,11 @@ export async function* unzstd(
   yield* decodeFrames(readFrames(createByteReader(source)), signal);
 }
 
-/** The same for the one frame that is next; the reader then stands behind it. */
+/**
+ * Unpacks the next frame alone, outside the main thread; the reader is then behind it.
+ *
+ * @throws DecodeError; the signal's reason
+ */
 export async function* unzstdFrame(
   reader: ByteReader,
   signal: AbortSignal,
@@ -253,7 +267,7 @@ function decodeFrames(pieces: AsyncIterable<Buffer>, signal: AbortSignal): Async
   return source.compose(decoder, { signal }) as AsyncIterable<Buffer>;
 }
 
-/** Frames as they are, small ones together in a piece; those to skip are left out. */
+/** Frames as they are, small ones together in a piece; skippable frames are left out. */
 async function* readFrames(reader: ByteReader): AsyncGenerator<Buffer> {
   let parts: Buffer[] = [];
   let size = 0;
@@ -276,7 +290,7 @@ async function* readFrames(reader: ByteReader): AsyncGenerator<Buffer> {
   if (size > 0) yield Buffer.concat(parts);
 }
 
-/** RFC 8878 3.1.1: a header, blocks, and a checksum where the header announces one. */
+/** RFC 8878 3.1.1: a header, blocks, and a checksum if the header announces one. */
 async function* readFrame(reader: ByteReader, magic: Buffer): AsyncGenerator<Buffer> {
   const number = magic.readUInt32LE();
   if (number !== FRAME_MAGIC)
@@ -288,7 +302,7 @@ async function* readFrame(reader: ByteReader, magic: Buffer): AsyncGenerator<Buf
     const block = await reader.take(3);
     const field = block.readUIntLE(0, 3);
     isLast = (field & 1) === 1;
-    const isRepeated = ((field >> 1) & 3) === 1; // one byte stands for all of the block
+    const isRepeated = ((field >> 1) & 3) === 1; // one byte represents all of the block
     const blockSize = field >> 3;
     if (blockSize > MAX_BLOCK_SIZE) throw malformed(`a zstd block has ${blockSize} bytes`);
     const data = await reader.take(isRepeated ? 1 : blockSize);

@@ -4,8 +4,9 @@ import { basename, dirname, join } from 'node:path';
 import { isErrno } from '../errors.ts';
 
 /**
- * A name beside a path for what is not whole yet, which no one else uses. It tells whose it is, so
- * that what a killed process left can be told from what is being written.
+ * A name next to a path for a file that is not whole yet; no other process uses it. The name
+ * identifies its owner, so that a file left by a killed process can be told from one that is being
+ * written.
  */
 export async function nameAside(path: string): Promise<string> {
   own ??= readStartTime(process.pid);
@@ -16,17 +17,23 @@ let own: Promise<string | undefined> | undefined;
 
 const ASIDE = /^(.+)\.(\d+)-(\d+)-[0-9a-f]{12}\.tmp$/;
 
-/** Removes what killed processes left beside one path. Only who alone may write the path may call it. */
+/**
+ * Removes files that killed processes left next to one path. Only the process that alone may write
+ * the path may call it.
+ */
 export async function sweepAside(path: string): Promise<void> {
   await sweep(dirname(path), { name: basename(path), restMs: 0 });
 }
 
-/** A process of another container or machine seems dead from here: what is written lately stays. */
+/**
+ * Milliseconds for which recently written files stay: a process of another container or machine
+ * seems dead from here.
+ */
 const REST_MS = 60_000;
 
 /**
- * Removes what killed processes left in a directory that others may be writing to, too; with `alone`,
- * only this process writes there. What is gone when its turn comes is nobody's loss.
+ * Removes files that killed processes left in a directory that others may be writing to, too; with
+ * `alone`, only this process writes there. A file that disappears meanwhile is ignored.
  */
 export async function sweepDirectory(
   directory: string,
@@ -66,8 +73,9 @@ async function listNames(directory: string): Promise<readonly string[]> {
 }
 
 /**
- * When a process began, which with its id names it for good: ids are used again. Clock ticks after
- * boot, proc(5), /proc/pid/stat field 22; undefined when the process does not exist.
+ * The time at which a process began, which together with its id identifies it for good: ids are
+ * used again. Clock ticks after boot, proc(5), /proc/pid/stat field 22; undefined if the process
+ * does not exist.
  */
 export async function readStartTime(pid: number): Promise<string | undefined> {
   try {

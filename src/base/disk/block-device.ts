@@ -4,15 +4,21 @@ import { basename, join } from 'node:path';
 import { isErrno } from '../errors.ts';
 import { unlessAbsent } from './files.ts';
 
-/** A whole disk or a part of one, as the kernel tells of it. */
+/** A whole disk or a part of one, as the kernel describes it. */
 export type BlockDevice = {
-  /** `/dev/sdb`, whatever name it was found by. */
+  /** `/dev/sdb`, regardless of the name it was found by. */
   readonly path: string;
   /** `sdb` */
   readonly name: string;
-  /** Of its maker; for a loop device, the file behind it. Empty where nothing is known. */
+  /**
+   * Serial number given by its maker; for a loop device, the file behind it. Empty if nothing is
+   * known.
+   */
   readonly serial: string;
-  /** Another one for each disk since the machine began; empty where the kernel does not count. */
+  /**
+   * A number that differs for each disk since the machine began; empty if the kernel does not
+   * count.
+   */
   readonly sequence: string;
   /** Bytes. */
   readonly size: number;
@@ -21,20 +27,23 @@ export type BlockDevice = {
   readonly isReadOnly: boolean;
 };
 
-/** Who uses a device, or what is on it. */
+/** A use of a device, or of its content. */
 export type DeviceUse = {
-  /** `sdb1` */
+  /** Name of the device, `sdb1`. */
   readonly by: string;
   readonly kind: 'mounted' | 'swap' | 'held';
-  /** Where it is mounted, or what holds it: `/media/usb`, `dm-0`. */
+  /** Its mount point, or the holder: `/media/usb`, `dm-0`. */
   readonly where: string;
 };
 
-/** sysfs-block: the size of a device is in blocks of 512 bytes, whatever its own blocks are. */
+/**
+ * sysfs-block: the size of a device is in blocks of 512 bytes, regardless of the device's own
+ * blocks.
+ */
 const BLOCK = 512;
 const CLASS = '/sys/class/block';
 
-/** Where the kernel describes a device, whatever name it was opened by. */
+/** The path at which the kernel describes a device, regardless of the name it was opened by. */
 function describedAt({ rdev }: Pick<Stats, 'rdev'>): string {
   // gnu_dev_major(3): 12 bits of the major number above 8 of the minor number, the others above them.
   const device = BigInt(rdev);
@@ -43,18 +52,21 @@ function describedAt({ rdev }: Pick<Stats, 'rdev'>): string {
   return `/sys/dev/block/${major}:${minor}`;
 }
 
-/** Bytes of a block device, whose size stat(2) does not have. */
+/** Bytes of a block device; stat(2) does not report its size. */
 export async function readDeviceSize(stats: Pick<Stats, 'rdev'>): Promise<number> {
   return Number(await readFile(`${describedAt(stats)}/size`, 'utf8')) * BLOCK;
 }
 
-/** The block device of a path, by a link too; undefined where it leads to something else, or nothing. */
+/**
+ * The block device of a path, also through a link; undefined if it leads to something else, or
+ * nothing.
+ */
 export function findDevice(path: string): BlockDevice | undefined {
   const stats = unlessUnreadable(() => statSync(path));
   return stats && describeDevice(stats, () => realpathSync(path));
 }
 
-/** The block device of an open file; undefined where it is none. */
+/** The block device of an open file; undefined if it is not a block device. */
 export async function findOpenDevice(
   file: FileHandle,
   path: string,
@@ -80,7 +92,10 @@ function describeDevice(stats: Stats, realPath: () => string): BlockDevice | und
   };
 }
 
-/** NVMe and virtio, SCSI and USB (page 0x80 of its vital product data), by the name of the world, loop. */
+/**
+ * NVMe and virtio, SCSI and USB (page 0x80 of its vital product data), by the world-wide name,
+ * loop.
+ */
 const SERIALS = ['serial', 'device/serial', 'device/vpd_pg80', 'device/wwid', 'wwid'] as const;
 
 function readSerial(disk: string): string {
@@ -88,7 +103,7 @@ function readSerial(disk: string): string {
   return texts.find((text) => text !== undefined && text !== '') ?? '';
 }
 
-/** Whether a path is a disk, a partition of it, or the file behind a loop device. */
+/** True if a path is a disk, a partition of it, or the file behind a loop device. */
 export function isWithinDevice({ name }: BlockDevice, path: string): boolean {
   const found = findDevice(path);
   if (found) return (found.partOf ?? found.name) === name;
@@ -98,7 +113,7 @@ export function isWithinDevice({ name }: BlockDevice, path: string): boolean {
   return real !== undefined && real === unlessUnreadable(() => realpathSync(path));
 }
 
-/** The text of a file of sysfs, without what cannot be printed. */
+/** The text of a file of sysfs, without unprintable characters. */
 function read(path: string): string | undefined {
   const bytes = unlessUnreadable(() => readFileSync(path));
   return bytes
@@ -107,7 +122,7 @@ function read(path: string): string | undefined {
     .trim();
 }
 
-/** A device may lack an attribute, or refuse it. */
+/** Runs a read; a device may lack an attribute, or refuse it. */
 function unlessUnreadable<Value>(work: () => Value): Value | undefined {
   try {
     return unlessAbsent(work);
@@ -117,7 +132,7 @@ function unlessUnreadable<Value>(work: () => Value): Value | undefined {
   }
 }
 
-/** Who uses a disk, its partitions, and what is made of them (LVM, RAID, encryption). */
+/** Uses of a disk, of its partitions, and of the devices made of them (LVM, RAID, encryption). */
 export async function listUses({ name }: BlockDevice): Promise<readonly DeviceUse[]> {
   const own = [name, ...listPartitions(name)];
   const held = own.flatMap((by) =>
@@ -154,7 +169,10 @@ const listPartitions = (name: string): readonly string[] =>
     (entry) => read(join(CLASS, name, entry, 'partition')) !== undefined,
   );
 
-/** proc_pid_mountinfo(5): the device by its number, and by its name where the number is one of the file system's. */
+/**
+ * proc_pid_mountinfo(5): the device by its number, or by its name if the number belongs to the
+ * file system.
+ */
 function parseMounts(text: string): readonly { readonly by: string; readonly where: string }[] {
   return text.split('\n').flatMap((line) => {
     const [, , number, , where] = line.split(' ');
@@ -165,7 +183,7 @@ function parseMounts(text: string): readonly { readonly by: string; readonly whe
   });
 }
 
-/** `sdb1` for `/dev/disk/by-label/usb`; an empty name when the path is not below `/dev`. */
+/** `sdb1` for `/dev/disk/by-label/usb`; an empty name if the path is not below `/dev`. */
 function nameOf(path: string): string {
   if (!path.startsWith('/dev/')) return '';
   return basename(unlessUnreadable(() => realpathSync(path)) ?? path);

@@ -5,30 +5,33 @@ import { isErrno, DiskError, UsageError } from '../errors.ts';
 import { nameAside } from './aside.ts';
 import { createFile, isOwnUser } from './open-file.ts';
 
-/** A file to be written, and what must survive it. Absolute paths. */
+/** A file to be written, and the files that must survive it. Absolute paths. */
 export type OutputPlace = {
   readonly path: string;
   /** Files and directories that are read; absent ones are ignored. */
   readonly inputs?: readonly string[];
-  /** Work directories, which have room for what the program keeps and nothing else. */
+  /** Work directories, which have room only for the files that the program keeps. */
   readonly workDirs?: readonly string[];
 };
 
-/** What may be replaced. */
+/** The rule for replacing a file. */
 export type OutputRule = {
-  /** Replaces any regular file. What `checkOutputPlace` refuses stays refused. */
+  /** Replaces any regular file. A path that `checkOutputPlace` refuses stays refused. */
   readonly force: boolean;
-  /** Whether the regular file that is there may go, for instance because an earlier run made it. */
+  /**
+   * True if the existing regular file may be replaced, for instance because an earlier run made
+   * it.
+   */
   readonly isReplaceable: () => Promise<boolean>;
-  /** What `isReplaceable` accepts, in words; absent where it accepts nothing. */
+  /** Description of the files that `isReplaceable` accepts; absent if it accepts nothing. */
   readonly expected?: string;
 };
 
 /**
- * Decides whether a file may be written. The path may have nothing, an empty regular file of ours (as
- * mktemp makes one), or a file that the rule accepts. Nothing is changed.
+ * Decides whether a file may be written. The path may have nothing, an empty regular file of ours
+ * (as mktemp makes one), or a file that the rule accepts. Nothing is changed.
  *
- * @throws UsageError `output.exists`; what `checkOutputPlace` throws
+ * @throws UsageError `output.exists`; errors of `checkOutputPlace`
  */
 export async function claimOutput(place: OutputPlace, rule: OutputRule): Promise<void> {
   const found = await checkOutputPlace(place);
@@ -49,14 +52,14 @@ const listMay = (expected: string | undefined): string =>
     : `nothing, an empty file of yours, or ${expected}`;
 
 /**
- * Refuses what can never be an output, whatever the user forces: anything but a regular file (a
- * symbolic link too: it is not followed, and not replaced), an input under any of its names, a place
- * in the work directory or in a directory that is read, and a folder that cannot be written. Folders
- * that are missing are made later. Nothing stays changed.
+ * Refuses a path that can never be an output, even with force: anything but a regular file (a
+ * symbolic link too: it is not followed, and not replaced), an input under any of its names, a
+ * place in the work directory or in a directory that is read, and a folder that cannot be written.
+ * Missing folders are made later. Nothing stays changed.
  *
- * @returns the regular file that is there, undefined where there is nothing
- * @throws UsageError `output.not-a-file`, `output.link`, `output.special-place`, `output.is-input`,
- * `output.reserved`, `output.name-too-long`; DiskError `output.unwritable`
+ * @returns the existing regular file, undefined if there is no file
+ * @throws UsageError `output.not-a-file`, `output.link`, `output.special-place`,
+ * `output.is-input`, `output.reserved`, `output.name-too-long`; DiskError `output.unwritable`
  */
 export async function checkOutputPlace(place: OutputPlace): Promise<Stats | undefined> {
   checkLength(place.path);
@@ -70,7 +73,7 @@ export async function checkOutputPlace(place: OutputPlace): Promise<Stats | unde
   return found;
 }
 
-/** NAME_MAX of Linux, less what the names of files beside an output add. */
+/** NAME_MAX of Linux, less the characters that the names of files next to an output add. */
 const MAX_NAME = 255 - 64;
 
 function checkLength(path: string): void {
@@ -92,7 +95,7 @@ async function lookAt(path: string): Promise<Stats | undefined> {
   }
 }
 
-/** The kinds of files besides regular ones, and what to do about each. */
+/** The kinds of files besides regular ones, each with its remedy. */
 const KINDS: readonly {
   readonly is: (stats: Stats) => boolean;
   readonly kind: string;
@@ -129,7 +132,7 @@ async function notAFile(path: string, found: Stats): Promise<UsageError> {
   });
 }
 
-/** Where a path leads: the nearest directory that exists, and the whole path without links. */
+/** The target of a path: the nearest directory that exists, and the whole path without links. */
 type Folder = { readonly existing: string; readonly real: string };
 
 async function findFolder(path: string, missing = basename(path)): Promise<Folder> {
@@ -186,7 +189,10 @@ const reserved = (path: string, where: string): UsageError =>
     hint: 'name a file elsewhere',
   });
 
-/** A file has as many names as it has hard links, and symbolic links to each. */
+/**
+ * Refuses an output that is an input. A file has as many names as it has hard links, and symbolic
+ * links to each.
+ */
 async function refuseInput(found: Stats, { path, inputs = [] }: OutputPlace): Promise<void> {
   for (const input of inputs) {
     const used = await statIfPresent(input);
@@ -207,7 +213,7 @@ async function checkWritable({ existing }: Folder): Promise<void> {
   }
 }
 
-/** Makes a file and removes it: permission bits alone do not tell of every obstacle. */
+/** Makes a file and removes it: permission bits alone do not show every obstacle. */
 export async function probeDirectory(path: string): Promise<void> {
   const probe = await nameAside(join(path, 'probe'));
   await (await createFile(probe)).close();
@@ -254,7 +260,7 @@ export async function findRealPath(path: string): Promise<string> {
   }
 }
 
-/** Whether a path is a directory or in it, by names alone. */
+/** True if a path is a directory or in it, by names alone. */
 export function isWithin(path: string, directory: string): boolean {
   const below = relative(directory, path);
   return below === '' || !(below === '..' || below.startsWith('../'));

@@ -13,8 +13,9 @@ export const copyToNew = async (from: string, to: string, signal: AbortSignal): 
   copyOpen(await openForeign(from), to, { signal });
 
 /**
- * Copies what was listed as a file in a folder that others write to. What somebody put there under this name may
- * lead to a file that only we may read: no link is followed, and a file with other names is not taken.
+ * Copies a path that was listed as a file in a folder that others write to. An entry that another
+ * user put there under this name may lead to a file that only we may read: no link is followed,
+ * and a file with other names is not taken.
  *
  * @throws DiskError `file.not-regular`, `file.other-names`; the system's errors
  */
@@ -39,10 +40,10 @@ async function copyOpen(
 }
 
 /**
- * Gives `path` the bytes of another file by sharing its blocks, which takes no time and no room: XFS and btrfs
- * do. What is at `path` is replaced. Not synced.
+ * Gives `path` the bytes of another file by sharing its blocks, which takes no time and no room:
+ * XFS and btrfs do. Any file at `path` is replaced. Not synced.
  *
- * @returns false, and nothing has changed, where the file system does not clone
+ * @returns false, and nothing has changed, if the file system does not clone
  */
 export async function cloneFile(from: string, path: string): Promise<boolean> {
   const aside = await nameAside(path);
@@ -57,7 +58,10 @@ export async function cloneFile(from: string, path: string): Promise<boolean> {
   }
 }
 
-/** What ioctl_ficlone(2) answers where the two files cannot share blocks, and what it was not given. */
+/**
+ * Errors of ioctl_ficlone(2) if the two files cannot share blocks, or for an argument that it does
+ * not accept.
+ */
 const NO_CLONES = [
   'ENOTSUP',
   'EOPNOTSUPP',

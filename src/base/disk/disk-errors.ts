@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs';
 import { ConfigError, DiskError, isErrno, type ErrorDetails } from '../errors.ts';
 
-/** What the system says of a path that the user can correct. */
+/** Errors of the system for a path that the user can correct. */
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist',
   ENOTDIR: 'a part of its path is not a directory',
@@ -18,10 +18,13 @@ const REASONS: Readonly<Record<string, string>> = {
 const reasonOf = (error: unknown): string | undefined =>
   Object.entries(REASONS).find(([code]) => isErrno(error, code))?.[1];
 
-/** Whether the system says that what a user named cannot be read. */
+/** True if the system reports that a path named by a user cannot be read. */
 export const isUnreadable = (error: unknown): boolean => reasonOf(error) !== undefined;
 
-/** What the system says of an ISO or a delta that a user named, as ConfigError or DiskError; anything else as it is. */
+/**
+ * Turns an error of the system for an ISO or a delta that a user named into a ConfigError or
+ * DiskError; anything else is returned as it is.
+ */
 export function explainReadError(cause: unknown, path: string): unknown {
   if (isErrno(cause, 'EIO')) {
     return new DiskError('disk.broken', `the device answers with an error for "${path}"`, {
@@ -35,14 +38,19 @@ export function explainReadError(cause: unknown, path: string): unknown {
     : unreadable(path, reason, { cause: inOurWords(cause as NodeJS.ErrnoException, reason) });
 }
 
-/** The system's own words say the same again. */
+/** True if the system's own words would repeat our message. */
 const inOurWords = ({ code, syscall, path }: NodeJS.ErrnoException, reason: string): Error =>
   Object.assign(new Error(reason), { code, syscall, path });
 
-/** Whether the device answers with an error, by the system or as `explainReadError` has it. */
+/**
+ * True if the device answers with an error, in the system's form or as `explainReadError` has it.
+ */
 export const isBroken = (error: unknown): boolean => isErrno(error, 'EIO', 'disk.broken');
 
-/** The refusal of a folder, and of a pipe or a terminal: to read one may take for ever, and none can be read twice. */
+/**
+ * The refusal of a folder, and of a pipe or a terminal: reading one may take forever, and neither
+ * can be read twice.
+ */
 export const notReadable = (path: string, stats: Stats): ConfigError =>
   stats.isDirectory()
     ? unreadable(path, 'it is a directory')
@@ -55,7 +63,9 @@ const unreadable = (path: string, reason: string, details: ErrorDetails = {}): C
 
 type Kind = 'full' | 'unwritable' | 'broken' | 'tooLarge';
 
-/** What is said of a kind of failure; where it has none, the cause is passed on as it is. */
+/**
+ * The code and hint for a kind of failure; if there is no entry, the cause is passed on as it is.
+ */
 type Answers = Readonly<Partial<Record<Kind, { readonly code: string; readonly hint: string }>>>;
 
 const AGAIN = 'free some space and run the same command again';
@@ -68,7 +78,7 @@ const REASONS_ERRORS: Readonly<Record<Kind, string>> = {
   tooLarge: 'the file system cannot store a file as large as',
 };
 
-/** Of an output, which a repeated command continues. */
+/** Answers for an output, which a repeated command continues. */
 const OF_OUTPUTS: Answers = {
   full: { code: 'output.full', hint: `${AGAIN}: it continues where it stopped` },
   unwritable: { code: 'output.unwritable', hint: 'name a writable place with --output' },
@@ -76,31 +86,40 @@ const OF_OUTPUTS: Answers = {
   tooLarge: { code: 'output.too-large', hint: 'use a file system without a 4 GiB limit' },
 };
 
-/** Of any other file. */
+/** Answers for any other file. */
 const OF_FILES: Answers = {
   full: { code: 'disk.full', hint: AGAIN },
   unwritable: { code: 'disk.not-writable', hint: 'choose a place that may be written' },
   broken: { code: 'disk.broken', hint: `${LOOK} choose another place` },
 };
 
-/** Of what is stored in the work directory. */
+/** Answers for files in the work directory. */
 const OF_WORK: Answers = {
   ...OF_FILES,
   full: { code: 'disk.full', hint: `${AGAIN}: what is cached stays` },
   unwritable: { code: 'disk.not-writable', hint: 'choose another directory with --work-dir' },
 };
 
-/** What the disk said of the output or of a file beside it, as DiskError; anything else as it is. */
+/**
+ * Turns an error of the disk for the output or a file next to it into a DiskError; anything else
+ * is returned as it is.
+ */
 export function explainOutputError(cause: unknown, path: string): unknown {
   const kind = isErrno(cause, 'ENOENT', 'EEXIST') ? 'unwritable' : kindOf(cause);
   return explain(cause, { kind, what: `"${path}"`, answers: OF_OUTPUTS });
 }
 
-/** The same for any other file that is written. */
+/**
+ * Turns an error of the disk for any other file that is written into a DiskError; anything else is
+ * returned as it is.
+ */
 export const explainWriteError = (cause: unknown, path: string): unknown =>
   explain(cause, { kind: kindOf(cause), what: `"${path}"`, answers: OF_FILES });
 
-/** The same for what is stored in a directory of the work directory: `needed` bytes. */
+/**
+ * Turns an error of the disk for files in a directory of the work directory, with `needed` bytes,
+ * into a DiskError; anything else is returned as it is.
+ */
 export function explainDiskFailure(
   cause: unknown,
   { directory, needed }: { readonly directory: string; readonly needed: number },
@@ -110,7 +129,7 @@ export function explainDiskFailure(
   return explain(cause, { kind, what, answers: OF_WORK });
 }
 
-/** Runs what touches the file of this path, and explains what the disk says of it as an output. */
+/** Runs work on the file of this path, and explains errors of the disk as those of an output. */
 export async function explaining<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

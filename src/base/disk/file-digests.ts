@@ -6,7 +6,7 @@ import { formatReadableJson } from '../text/json.ts';
 import { isUnreadable } from './disk-errors.ts';
 import { digestFile, readFileIfPresent, syncDirectory, writeFileAtomic } from './files.ts';
 
-/** A file that a result is made from: what counts are its bytes, not where it is. Plain JSON. */
+/** A file that a result is made from: its bytes count, not its location. Plain JSON. */
 export type FileInput = {
   readonly kind: 'file';
   readonly path: string;
@@ -15,7 +15,10 @@ export type FileInput = {
   readonly digest: Digest;
 };
 
-/** What a file's inode says of it. As long as all of it is the same, so are the bytes, as far as anybody knows. */
+/**
+ * Data of a file's inode. As long as all of it is the same, so are the bytes, as far as can be
+ * known.
+ */
 export type FileStamp = {
   readonly size: number;
   /** Milliseconds since 1970, with fractions. */
@@ -24,7 +27,7 @@ export type FileStamp = {
   readonly inode: number;
 };
 
-/** undefined for what is missing, out of reach, or no regular file. */
+/** undefined if the path is missing, out of reach, or not a regular file. */
 export async function readStamp(path: string): Promise<FileStamp | undefined> {
   try {
     const found = await stat(path);
@@ -40,7 +43,7 @@ export async function readStamp(path: string): Promise<FileStamp | undefined> {
 export const isSameStamp = (a: FileStamp, b: FileStamp): boolean =>
   a.size === b.size && a.modified === b.modified && a.changed === b.changed && a.inode === b.inode;
 
-/** undefined for what is not a stamp. */
+/** undefined if the value is not a stamp. */
 export function parseStamp(value: unknown): FileStamp | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { size, modified, changed, inode } = value as Partial<Record<keyof FileStamp, unknown>>;
@@ -49,7 +52,7 @@ export function parseStamp(value: unknown): FileStamp | undefined {
   return { size, modified, changed, inode };
 }
 
-/** The file alone, without where it came from: the same bytes make the same results. */
+/** The file alone, without its origin: the same bytes make the same results. */
 export async function fileOf(file: FileInput | Promise<FileInput>): Promise<FileInput> {
   const { path, size, digest } = await file;
   return { kind: 'file', path, size, digest };
@@ -58,9 +61,9 @@ export async function fileOf(file: FileInput | Promise<FileInput>): Promise<File
 type FileRecord = { readonly digest: Digest; readonly stamp: FileStamp };
 
 /**
- * Moves a finished file to its place and then writes down what it is, in `<path>.json`: a file
- * without a record is one whose making was cut short, whatever it looks like. `digest` is that of the
- * bytes on the disk.
+ * Moves a finished file to its place and then writes its record to `<path>.json`: a file without a
+ * record was not finished, regardless of its content. `digest` is the digest of the bytes on the
+ * disk.
  */
 export async function cacheFile(aside: string, path: string, digest: Digest): Promise<FileInput> {
   await rename(aside, path);
@@ -72,8 +75,8 @@ export async function cacheFile(aside: string, path: string, digest: Digest): Pr
 }
 
 /**
- * The file as it was stored, or undefined when it is not there or not what it was. Where its inode says
- * what it said then, its bytes are not read again.
+ * The file as it was stored, or undefined if it is missing or has changed. If its inode is the
+ * same as in the record, its bytes are not read again.
  */
 export async function findCached(path: string): Promise<FileInput | undefined> {
   const record = parseRecord(await readFileIfPresent(`${path}.json`));
@@ -87,17 +90,17 @@ export async function findCached(path: string): Promise<FileInput | undefined> {
   return { kind: 'file', path, size: stamp.size, digest };
 }
 
-/** Whether a file that a stage made is still there, with the bytes that it had. */
+/** True if a file that a stage made still exists with the bytes that it had. */
 export const isCached = async ({ path, digest }: FileInput): Promise<boolean> =>
   (await findCached(path))?.digest === digest;
 
-/** The file counts as never made. */
+/** Makes the file count as never made. */
 const forgetCached = (path: string): Promise<void> => rm(`${path}.json`, { force: true });
 
 const writeRecord = (path: string, { digest, stamp }: FileRecord): Promise<void> =>
   writeFileAtomic(`${path}.json`, formatReadableJson({ digest, stamp }));
 
-/** undefined for what is not a record of ours: the file is made again. */
+/** undefined if the bytes are not a record of ours: the file is made again. */
 function parseRecord(bytes: Uint8Array | undefined): FileRecord | undefined {
   if (bytes === undefined) return undefined;
   try {
@@ -111,28 +114,33 @@ function parseRecord(bytes: Uint8Array | undefined): FileRecord | undefined {
 }
 
 /**
- * The digests of files that are not ours, remembered beside what their inodes said. A file whose inode
- * says the same is not read again. A digest that is wrong all the same does no harm: all bytes are
- * verified when they are used, and who finds other bytes calls `forget`.
+ * The digests of files that are not ours, remembered with the data of their inodes. A file whose
+ * inode is the same is not read again. A digest that is wrong all the same does no harm: all bytes
+ * are verified when they are used, and a reader that finds other bytes calls `forget`.
  */
 export type FileDigests = {
-  /** undefined where there is no regular file. */
+  /** undefined if there is no regular file. */
   readonly identify: (path: string) => Promise<FileInput | undefined>;
-  /** The same without reading the file: undefined where it is not known, or its inode has changed. */
+  /**
+   * The file as it is remembered, without reading it: undefined if it is not known, or its inode
+   * has changed.
+   */
   readonly recall: (path: string) => Promise<FileInput | undefined>;
-  /** Of a file that was just written, synced and named: its digest is known from its bytes. */
+  /**
+   * Remembers a file that was just written, synced and named: its digest is known from its bytes.
+   */
   readonly remember: (path: string, digest: Digest) => Promise<void>;
-  /** Also of a file of the cache: it is made again. */
+  /** Also forgets a file of the cache: it is made again. */
   readonly forget: (path: string) => Promise<void>;
 };
 
 type Remembered = { readonly stamp: FileStamp; readonly digest: Digest };
 
-/** FAT knows whole pairs of seconds only: what was written since could have the same times. */
+/** FAT has a resolution of two seconds: a later write within them could have the same times. */
 const COARSEST_MS = 2000;
 
 /**
- * @param cache folder of what was fetched and extracted; the digests are kept below it
+ * @param cache folder of fetched and extracted files; the digests are kept below it
  * @param options.signal ends the reading of a large file
  * @param options.trustsRecords default true; else only digests of this process are remembered
  */
@@ -206,11 +214,11 @@ function parse(bytes: Uint8Array | undefined): Remembered | undefined {
 }
 
 /**
- * Reads from a base ISO; what comes of it counts only when the file was the same before and after. Where
- * it was not, or had other bytes than its digest says, that digest is forgotten, so that the next run
+ * Reads from a base ISO; the result counts only if the file was the same before and after. If it
+ * changed, or had other bytes than its digest, that digest is forgotten, so that the next run
  * takes the file as it is then.
  *
- * @throws IntegrityError `base-iso.changed`, and what `read` throws
+ * @throws IntegrityError `base-iso.changed`, and errors of `read`
  */
 export async function readUnchanged<Result>(
   base: FileInput,
@@ -229,7 +237,7 @@ export async function readUnchanged<Result>(
   throw await baseChanged(base, digests);
 }
 
-/** The file has other bytes than its digest says. */
+/** The error for a file that has other bytes than its digest. */
 export async function baseChanged(
   { path, digest }: FileInput,
   digests: FileDigests,

@@ -16,8 +16,8 @@ import { isUnreadable, explainWriteError } from './disk-errors.ts';
 import { openDirectory, openToReadSync, writeNewFile } from './open-file.ts';
 
 /**
- * Writes aside, syncs, renames: a reader sees the old file or the whole new one. Mode applies to the
- * new file; 0o600 is the default because most of what we write may carry secrets.
+ * Writes aside, syncs, renames: a reader sees the old file or the whole new one. Mode applies to
+ * the new file; 0o600 is the default because most of our files may carry secrets.
  *
  * @throws DiskError `disk.full`, `disk.not-writable`, `disk.broken`
  */
@@ -47,7 +47,7 @@ async function replaceFile(path: string, data: string | Uint8Array, mode: number
 }
 
 /**
- * Makes a directory and those above it that are missing. Node's own `recursive` never returns where
+ * Makes a directory and those above it that are missing. Node's own `recursive` never returns if
  * the kernel denies that a new name could exist at all, as in /proc.
  *
  * @param mode permission bits of the directories that are made
@@ -58,7 +58,7 @@ export async function makeDirectory(path: string, mode = 0o777): Promise<void> {
   } catch (error) {
     const parent = dirname(path);
     if (!isErrno(error, 'ENOENT') || parent === path) throw error;
-    // Another call may have made the parent since; where it was there before, this fails again.
+    // Another call may have made the parent since; if it already existed, this fails again.
     if (!(await isDirectory(parent))) await makeDirectory(parent, mode);
     await makeOne(path, mode);
   }
@@ -91,7 +91,7 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** The file's bytes, or undefined when there is none. Other errors are thrown. */
+/** The file's bytes, or undefined if there is no file. Other errors are thrown. */
 export async function readFileIfPresent(path: string): Promise<Buffer | undefined> {
   try {
     return await readFile(path);
@@ -101,7 +101,7 @@ export async function readFileIfPresent(path: string): Promise<Buffer | undefine
   }
 }
 
-/** What a file that a user named may be. */
+/** Limits for a file that a user named. */
 export type InputFileRules = {
   /** The domain of the codes of refusals, e.g. `config` for `config.unreadable`. */
   readonly domain: string;
@@ -110,11 +110,11 @@ export type InputFileRules = {
 };
 
 /**
- * The bytes of a file that a user named. No pipe, device or file of the kernel is read: to read one
- * may block, or have no end. No more than the limit is read of a file that grows meanwhile.
+ * The bytes of a file that a user named. No pipe, device or file of the kernel is read: to read
+ * one may block, or have no end. If a file grows meanwhile, no more than the limit is read.
  *
- * @throws ConfigError `<domain>.unreadable` for what is not a regular file, `<domain>.too-large`; the
- * system's error where there is none, for folders and where it must not be read
+ * @throws ConfigError `<domain>.unreadable` if it is not a regular file, `<domain>.too-large`; the
+ * system's error if there is no file, for folders and if reading is not permitted
  */
 export function readInputFile(path: string, { domain, limit = 64 << 20 }: InputFileRules): Buffer {
   const file = openWithoutWaiting(path, domain);
@@ -137,10 +137,11 @@ export function readInputFile(path: string, { domain, limit = 64 << 20 }: InputF
 }
 
 /**
- * Reads a file or folder whose name was found, not given: a link to nothing or a folder in the place of a
- * file is the user's to correct, too.
+ * Reads a file or folder whose name was found, not given: a link to nothing or a folder in the
+ * place of a file is the user's to correct, too.
  *
- * @throws ConfigError `<domain>.unreadable` for what the system does not let us read; what `read` throws
+ * @throws ConfigError `<domain>.unreadable` for a path that the system does not let us read;
+ * errors of `read`
  */
 export function readListed<T>(path: string, { domain }: InputFileRules, read: () => T): T {
   try {
@@ -177,7 +178,10 @@ const explainSize = (
     hint: 'name a smaller file',
   });
 
-/** What a synchronous read gives, or undefined where there is no such file. Other errors are thrown. */
+/**
+ * The result of a synchronous read, or undefined if there is no such file. Other errors are
+ * thrown.
+ */
 export function unlessAbsent<Value>(read: () => Value): Value | undefined {
   try {
     return read();
@@ -197,11 +201,16 @@ export async function hasFile(path: string): Promise<boolean> {
   }
 }
 
-/** SHA-256 of a whole file, read in 1 MiB pieces. Throws the signal's reason between two of them. */
+/**
+ * SHA-256 of a whole file, read in 1 MiB pieces. Throws the signal's reason between two of them.
+ */
 export const digestFile = (path: string, signal?: AbortSignal): Promise<Digest> =>
   digestStream(createReadStream(path, { highWaterMark: PIECE }), signal);
 
-/** As `digestFile`, of an open file, which stays open. */
+/**
+ * SHA-256 of an open file, read in 1 MiB pieces; the file stays open. Throws the signal's reason
+ * between two of them.
+ */
 export const digestOpenFile = (file: FileHandle, signal?: AbortSignal): Promise<Digest> =>
   digestStream(file.createReadStream({ start: 0, autoClose: false, highWaterMark: PIECE }), signal);
 
@@ -216,7 +225,7 @@ async function digestStream(stream: ReadStream, signal?: AbortSignal): Promise<D
   return `sha256:${hash.digest('hex')}`;
 }
 
-/** As `digestFile`, for small files in a thread that nobody waits for. */
+/** SHA-256 of a small file, read synchronously, in a thread that no other code waits for. */
 export function digestFileSync(path: string): Digest {
   const hash = createHash('sha256');
   const file = openToReadSync(path);
@@ -232,7 +241,7 @@ export function digestFileSync(path: string): Digest {
   return `sha256:${hash.digest('hex')}`;
 }
 
-/** Bytes of disk that a file has taken, holes not counted; 0 where there is none. */
+/** Bytes of disk that a file has taken, holes not counted; 0 if there is no file. */
 export async function readAllocated(path: string): Promise<number> {
   try {
     return (await stat(path)).blocks * 512; // POSIX leaves the unit open; on Linux it is 512 bytes
@@ -248,7 +257,7 @@ export async function readFreeBytes(path: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** Bytes; 0 where there is nothing, or another process was quicker and took it. */
+/** Bytes; 0 if there is no file, or another process was quicker and took it. */
 export async function sizeOf(path: string): Promise<number> {
   try {
     return (await stat(path)).size;

@@ -12,12 +12,12 @@ import { readRegularFile, writeNewFile, openListed, openOwnFile } from './open-f
 
 const ATTEMPTS = 200;
 const PAUSE_MS = 10;
-/** How often a lock without an end is looked at before whoever wrote it counts as dead. */
+/** Number of looks at a lock without an end before its writer counts as dead. */
 const PATIENCE = 100;
 
 /**
  * Takes the right to write an output: a file that names us. A process id alone is reused by the
- * system, so the process's start time stands beside it; a lock whose process is gone is taken over.
+ * system, so the process's start time is next to it; a lock whose process is gone is taken over.
  *
  * @returns a function that gives the right back
  * @throws DiskError `output.locked` names the other's process id; `output.unwritable`,
@@ -40,7 +40,10 @@ export async function lockOutput(path: string): Promise<() => Promise<void>> {
   }
 }
 
-/** Does something with the right to write an output, and gives it back in any case. @throws what `lockOutput` throws */
+/**
+ * Does something with the right to write an output, and gives it back in any case. @throws errors
+ * of `lockOutput`
+ */
 export async function withLock<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
   const unlock = await lockOutput(path);
   try {
@@ -63,15 +66,16 @@ async function claim(path: string, aside: string): Promise<() => Promise<void>> 
 type Attempt = {
   readonly path: string;
   readonly aside: string;
-  /** Whether a lock without an end may still be in writing. */
+  /** True if a lock without an end may still be in writing. */
   readonly isPatient: boolean;
 };
 
 /**
- * A stale lock has one heir: the file `<lock>.<digest of its text>`, which only one can create, and
- * which nobody removes but its maker. Where the heir died too, its own heir counts, and so on. The
- * living heir puts itself in the lock's place in one step, and only then removes the line it came by.
- * No text is used twice: who was slow finds another text in the lock than it began with.
+ * Takes a lock, or a stale one by succession. A stale lock has one heir: the file `<lock>.<digest
+ * of its text>`, which only one process can create, and which only its maker removes. If the heir
+ * died too, its own heir counts, and so on. The living heir puts itself in the lock's place in one
+ * step, and only then removes the line of heirs it came by. No text is used twice: a slow process
+ * finds another text in the lock than it began with.
  */
 async function tryToTake({ path, aside, isPatient }: Attempt): Promise<boolean> {
   if (await linkUnlessPresent(aside, path)) return true;
@@ -102,7 +106,10 @@ async function settle({ path, aside, settled }: Line, isHeir: boolean): Promise<
   for (const name of settled) await rm(name, { force: true });
 }
 
-/** What killed processes left beside the lock. Only who has the lock may call it. */
+/**
+ * Removes files that killed processes left next to the lock. Only the holder of the lock may call
+ * it.
+ */
 async function removeLitter(path: string): Promise<void> {
   for (const name of await readdir(dirname(path))) {
     if (!name.startsWith(`${basename(path)}.`)) continue;
@@ -116,8 +123,9 @@ async function removeLitter(path: string): Promise<void> {
 }
 
 /**
- * A link appears with its content: nobody reads a lock that names no one yet. FAT and some network
- * file systems have no links; there the content follows, and readers wait for its end.
+ * Links a file unless the name exists. A link appears with its content: no process reads a lock
+ * without a name in it. FAT and some network file systems have no links; there the content
+ * follows, and readers wait for its end.
  */
 async function linkUnlessPresent(from: string, to: string): Promise<boolean> {
   try {
@@ -159,26 +167,30 @@ async function findHolder(text: string): Promise<number | undefined> {
 export type Claim = { readonly release: () => Promise<void> };
 
 export type ClaimsOptions = {
-  /** Exists. */
+  /** An existing folder. */
   readonly folder: string;
-  /** Milliseconds without a sign of life after which a claim of another machine or container ends. */
+  /**
+   * Milliseconds without a sign of life after which a claim of another machine or container ends.
+   */
   readonly lease?: number;
   /** Milliseconds, of this machine alone. */
   readonly now?: () => number;
 };
 
-/** NFS shows a file that is opened as it is now, but a machine may stand still for a while. */
+/** NFS shows the current state of a file that is opened, but a machine may pause for a while. */
 const LEASE_MS = 90_000;
 
 type Seen = { readonly sign: string; readonly since: number };
 
 /**
- * Claims as files, for any number of processes, containers and machines on one folder. A claim has its owner's process
- * and where that runs: an owner of this machine that ended is known at once. Any other shows that it lives by the
- * times of the file, which it renews. Times are compared with those of the same file only, and how long they stayed is
- * measured here: no two clocks need agree.
+ * Claims as files, for any number of processes, containers and machines on one folder. A claim
+ * names its owner's process and the space in which that runs: an owner of this machine that ended
+ * is known at once. Any other owner shows that it lives by the times of the file, which it renews.
+ * Times are compared with those of the same file only, and the time for which they stayed the same
+ * is measured here: no two clocks need agree.
  *
- * Two processes may have one claim, where one stood still for longer than the lease. What they do must bear it.
+ * Two processes may have one claim, if one was paused for longer than the lease. Their work must
+ * tolerate it.
  *
  * @returns takes a claim; undefined while another has it
  */
@@ -194,7 +206,7 @@ export function createClaims({
     const text = `${await identity} ${randomBytes(8).toString('hex')}\n`;
     if (await createUnlessPresentOfClaims(path, text)) return hold(path, text, lease);
     const found = await readClaim(path);
-    if (!found) return undefined; // just released: the caller looks whether the work is done
+    if (!found) return undefined; // just released: the caller checks whether the work is done
     const known = seen.get(name);
     const since = known?.sign === found.sign ? known.since : now();
     seen.set(name, { sign: found.sign, since });
@@ -204,7 +216,7 @@ export function createClaims({
   };
 }
 
-/** Process, its start, and the space that process numbers are of. */
+/** Process, its start, and the namespace of its process number. */
 async function identify(): Promise<string> {
   const boot = await readFile('/proc/sys/kernel/random/boot_id', 'latin1').catch(() => '');
   const space = await readlink('/proc/self/ns/pid').catch(() => randomBytes(8).toString('hex'));
@@ -245,10 +257,10 @@ export async function touch(path: string): Promise<void> {
   await file.utimes(time, time).finally(() => file.close());
 }
 
-/** Bytes; what is longer is of somebody else. */
+/** Bytes; a longer file is not one of our claims. */
 const CLAIM_SIZE = 256;
 
-/** What a claim says, with all that changes when its owner shows that it lives. */
+/** The text of a claim, with everything that changes when its owner shows that it lives. */
 async function readClaim(
   path: string,
 ): Promise<{ readonly text: string; readonly sign: string } | undefined> {
@@ -268,7 +280,10 @@ async function readClaim(
   }
 }
 
-/** Of two that remove one stale claim, the slower may catch a new one: it puts that back. */
+/**
+ * Removes a stale claim. If two processes remove the same one, the slower may catch a new one: it
+ * puts that back.
+ */
 async function removeStale(path: string, text: string): Promise<void> {
   const aside = `${path}.${randomBytes(8).toString('hex')}`;
   try {
@@ -294,7 +309,7 @@ async function createUnlessPresentOfClaims(path: string, text: string): Promise<
 /** A blob that is not whole yet, and that no other process writes to. */
 export type Partial = { readonly path: string; readonly file: FileHandle; readonly size: number };
 
-/** This process, even where another run had the same id (as in containers, where ids repeat). */
+/** This process, even if another run had the same id (as in containers, where ids repeat). */
 const RUN = randomBytes(6).toString('hex');
 
 /** Readers of one process never ask for one blob together, yet a name is never used twice. */
@@ -303,8 +318,8 @@ let count = 0;
 /**
  * Opens a partial file: one that an ended process left, else a new one.
  *
- * `<directory>/partial/<hex>.<pid>.<run>.<n>`: a process takes over what a dead one left by
- * renaming it, which only one can. So two builds never write one file.
+ * `<directory>/partial/<hex>.<pid>.<run>.<n>`: a process takes over a dead one's file by renaming
+ * it, which only one can. So two builds never write one file.
  */
 export async function claimPartial(directory: string, digest: Digest): Promise<Partial> {
   const folder = join(directory, 'partial');
@@ -316,7 +331,7 @@ export async function claimPartial(directory: string, digest: Digest): Promise<P
   return { path, file, size: (await file.stat()).size };
 }
 
-/** The smallest first: each replaces the one before it, so that the largest stays and no other does. */
+/** Lists the smallest first: each replaces the one before it, so that only the largest stays. */
 async function listLeftOvers(folder: string, digest: Digest): Promise<string[]> {
   const names = (await readdir(folder)).filter((name) => isLeftOver(name, digest));
   const sized = await Promise.all(
@@ -336,7 +351,7 @@ function isLeftOver(name: string, digest: Digest): boolean {
 
 const isReleased = (name: string): boolean => name.endsWith('.free');
 
-/** After a failure: the next one, of this process or another, may continue it at once. */
+/** Releases the file after a failure: the next process, or this one, may continue it at once. */
 export async function releasePartial({ path }: Partial): Promise<void> {
   await hasMoved(path, `${path}.free`);
 }

@@ -4,16 +4,17 @@ import { isErrno, DiskError } from '../errors.ts';
 import { nameAside } from './aside.ts';
 import { explainReadError, notReadable } from './disk-errors.ts';
 
-/*
- * The one door to files. Others may write to the directories that we write to: what is opened here for
- * writing is a new file, or a regular file of our own that no link leads to.
+/**
+ * The only access to files. Others may write to the directories that we write to: a file opened
+ * here for writing is a new file, or a regular file of our own that no link leads to.
  */
 
 const { O_RDONLY, O_RDWR, O_WRONLY, O_CREAT, O_EXCL, O_APPEND } = constants;
 const { O_NOFOLLOW, O_NONBLOCK, O_DIRECTORY, COPYFILE_EXCL, COPYFILE_FICLONE_FORCE } = constants;
 
 /**
- * Opens a file or a block device that a user named, by a link too. Never waits for a pipe's writer.
+ * Opens a file or a block device that a user named, also through a link. Never waits for a pipe's
+ * writer.
  *
  * @throws ConfigError `iso.unreadable` for anything else; the system's errors
  */
@@ -22,14 +23,20 @@ export async function openToRead(path: string): Promise<FileHandle> {
   return checking(file, async (stats) => {
     if (stats.isFile()) return;
     if (!stats.isBlockDevice()) throw notReadable(path, stats);
-    await (await reopen(file, O_RDONLY)).close(); // a drive without a medium says so only then
+    await (await reopen(file, O_RDONLY)).close(); // a drive without a medium reports it only then
   });
 }
 
-/** As `openToRead`, for a thread that nobody waits for: opening a pipe does not wait for its writer. */
+/**
+ * Opens a file to read synchronously, for a thread that no other code waits for: opening a pipe
+ * does not wait for its writer.
+ */
 export const openToReadSync = (path: string): number => openSync(path, O_RDONLY | O_NONBLOCK);
 
-/** Opens to read what was listed as a file: not a link that took its place. The caller checks its kind. */
+/**
+ * Opens a path that was listed as a file, to read: not a link that took its place. The caller
+ * checks its kind.
+ */
 export const openListed = (path: string): Promise<FileHandle> =>
   open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 
@@ -37,7 +44,7 @@ export const openListed = (path: string): Promise<FileHandle> =>
 export const openStream = (path: string): Promise<FileHandle> => open(path, O_WRONLY | O_APPEND);
 
 /**
- * Makes a file, to read and write. Fails with EEXIST where the name is taken, by a link too.
+ * Makes a file, to read and write. Fails with EEXIST if the name is taken, even by a link.
  *
  * @param mode permission bits, less the umask; by default the owner's alone
  * @param more flags of open(2), such as O_DIRECT
@@ -45,7 +52,10 @@ export const openStream = (path: string): Promise<FileHandle> => open(path, O_WR
 export const createFile = (path: string, mode = 0o600, more = 0): Promise<FileHandle> =>
   open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | more, mode);
 
-/** As `createFile`. */
+/**
+ * Makes a file synchronously, to read and write. Fails with EEXIST if the name is taken, even by a
+ * link.
+ */
 export const createFileSync = (path: string, mode = 0o600): number =>
   openSync(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 
@@ -64,7 +74,7 @@ export function writeNewFileSync(path: string, data: string | Uint8Array, mode =
   }
 }
 
-/** As `writeNewFileSync`; the content is on the disk when it resolves. */
+/** Makes a file with this content and closes it; the content is on the disk when it resolves. */
 export async function writeNewFile(
   path: string,
   data: string | Uint8Array,
@@ -80,20 +90,21 @@ export async function writeNewFile(
 }
 
 export type OwnFileOptions = {
-  /** Permission bits where it is made; by default the owner's alone. */
+  /** Permission bits if it is made; by default the owner's alone. */
   readonly mode?: number;
-  /** Whether it is made where there is none; default: yes. */
+  /** True if a missing file is made; default: yes. */
   readonly create?: boolean;
-  /** Whether everything is written at its end, wherever others have moved that. */
+  /** True if everything is written at its end, even after others have moved the end. */
   readonly append?: boolean;
 };
 
 /**
- * Opens a file whose name others can guess, to read and write: what an earlier run left, or a new one.
- * Nothing is cut off, and nothing is written to what somebody else put there.
+ * Opens a file whose name others can guess, to read and write: a file that an earlier run left, or
+ * a new one. Nothing is cut off, and nothing is written to a file that another user put there.
  *
- * @throws DiskError `file.not-regular` for links, pipes, devices and directories, `file.foreign` for
- * a file of another user, `file.other-names` for one with other hard links; the system's errors
+ * @throws DiskError `file.not-regular` for links, pipes, devices and directories, `file.foreign`
+ * for a file of another user, `file.other-names` for one with other hard links; the system's
+ * errors
  */
 export async function openOwnFile(
   path: string,
@@ -109,9 +120,10 @@ export async function openOwnFile(
 }
 
 /**
- * Opens what is written over in place: a file of our own, or a block device that nothing else uses.
+ * Opens a file of our own that is written over in place, or a block device that has no other user.
  *
- * @throws what `openOwnFile` throws; ConfigError `iso.unreadable`; DiskError `device.in-use`; the system's errors
+ * @throws errors of `openOwnFile`; ConfigError `iso.unreadable`; DiskError `device.in-use`; the
+ * system's errors
  */
 export async function openInPlace(path: string): Promise<FileHandle> {
   const found = await stat(path).catch((error: unknown) => {
@@ -119,7 +131,7 @@ export async function openInPlace(path: string): Promise<FileHandle> {
   });
   if (!found.isBlockDevice()) return openOwnFile(path, { create: false });
   try {
-    return await open(path, O_RDWR | O_EXCL); // open(2): EBUSY where it is mounted
+    return await open(path, O_RDWR | O_EXCL); // open(2): EBUSY if it is mounted
   } catch (cause) {
     if (isErrno(cause, 'EACCES', 'EPERM')) throw cause;
     if (!isErrno(cause, 'EBUSY')) throw explainReadError(cause, path);
@@ -130,11 +142,17 @@ export async function openInPlace(path: string): Promise<FileHandle> {
   }
 }
 
-/** Opens a regular file that others may change, by a link too. @throws DiskError `file.not-regular`; the system's errors */
+/**
+ * Opens a regular file that others may change, also through a link. @throws DiskError
+ * `file.not-regular`; the system's errors
+ */
 export const openForeign = (path: string): Promise<FileHandle> =>
   openRegular(path, O_RDONLY | O_NONBLOCK);
 
-/** As `openForeign`, but by no link, and no file with other names. @throws DiskError `file.other-names`, too */
+/**
+ * Opens a regular file that others may change, but not through a link, and not a file with other
+ * names. @throws DiskError `file.not-regular`, `file.other-names`; the system's errors
+ */
 export async function openForeignSole(path: string): Promise<FileHandle> {
   const file = await openRegular(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   return checking(file, ({ nlink }) =>
@@ -142,20 +160,26 @@ export async function openForeignSole(path: string): Promise<FileHandle> {
   );
 }
 
-/** Makes a new file that shares the blocks of another. Fails where the file system does not clone. */
+/** Makes a new file that shares the blocks of another. Fails if the file system does not clone. */
 export const cloneToNew = (from: string, to: string): Promise<void> =>
   copyFile(from, to, COPYFILE_FICLONE_FORCE | COPYFILE_EXCL);
 
-/** Where an open file can be executed, and read by child processes, as long as it is open. */
+/**
+ * A path at which an open file can be executed, and read by child processes, as long as it is
+ * open.
+ */
 export const pathOfOpen = (file: FileHandle): string => `/proc/${process.pid}/fd/${file.fd}`;
 
-/** The same open file once more, with other flags, whatever its name leads to now. Linux alone has this. */
+/**
+ * Opens the same open file again, with other flags, regardless of the current target of its name.
+ * Linux alone has this.
+ */
 export const reopen = (file: FileHandle, flags: number): Promise<FileHandle> =>
   open(`/proc/self/fd/${file.fd}`, flags);
 
 /**
- * The bytes of a file whose name others can guess, or undefined where there is none. Never waits for
- * a pipe.
+ * The bytes of a file whose name others can guess, or undefined if there is no file. Never waits
+ * for a pipe.
  *
  * @throws DiskError `file.not-regular`; the system's errors
  */
@@ -163,9 +187,11 @@ export const readRegularFile = (path: string): Promise<Buffer | undefined> =>
   readChecked(path, () => Promise.resolve());
 
 /**
- * As `readRegularFile`, for a file that is believed.
+ * The bytes of a file whose content is trusted, or undefined if there is no file. Never waits for
+ * a pipe.
  *
- * @throws DiskError `file.foreign` for a file of another user, too
+ * @throws DiskError `file.not-regular`, `file.foreign` for a file of another user; the system's
+ * errors
  */
 export const readOwnFile = (path: string): Promise<Buffer | undefined> =>
   readChecked(path, (stats) => requireOwn(path, stats));
@@ -201,7 +227,7 @@ async function openRegular(path: string, flags: number, mode?: number): Promise<
   }
 }
 
-/** The file, closed where it is not what it should be. */
+/** Returns the file, or closes it if it is not as it should be. */
 async function checking(
   file: FileHandle,
   check: (stats: Stats) => Promise<void>,
@@ -225,14 +251,14 @@ async function requireOwn(path: string, { uid }: Stats): Promise<void> {
 }
 
 /**
- * Whether a user is the owner of what we make beside a path: ourselves, or whom the file system makes
- * of us (NFS makes root nobody, FAT has one owner for all).
+ * True if a user is the owner of files that we make next to a path: ourselves, or the user to
+ * which the file system maps us (NFS maps root to an anonymous user, FAT has one owner for all).
  */
 export async function isOwnUser(uid: number, path: string): Promise<boolean> {
   return uid === process.geteuid?.() || uid === (await findOwner(path));
 }
 
-/** Undefined where we cannot make anything. */
+/** Undefined if we cannot make any file. */
 async function findOwner(path: string): Promise<number | undefined> {
   const aside = await nameAside(path);
   try {
@@ -244,7 +270,7 @@ async function findOwner(path: string): Promise<number | undefined> {
     if (isErrno(error, 'EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOSPC', 'EDQUOT')) return undefined;
     throw error;
   } finally {
-    await rm(aside, { force: true }).catch(() => undefined); // of what could not be made, or removed
+    await rm(aside, { force: true }).catch(() => undefined); // of a file that could not be made, or removed
   }
 }
 
@@ -263,7 +289,7 @@ const otherNames = (path: string, count: number): DiskError =>
   });
 
 /**
- * Opens a directory of ours, whose name others can guess: no link.
+ * Opens our own directory, whose name others can guess: not a link.
  *
  * @param mode permission bits that it gets; default: those that it has
  * @throws DiskError `file.not-directory`, `file.foreign`
@@ -276,7 +302,7 @@ export async function openOwnDirectory(path: string, mode?: number): Promise<Fil
   });
 }
 
-/** @param follow whether a link may lead to it; default: no */
+/** @param follow true if a link may lead to it; default: no */
 export async function openDirectory(path: string, { follow = false } = {}): Promise<FileHandle> {
   try {
     return await open(path, O_RDONLY | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW));

@@ -7,11 +7,11 @@ import { probeDirectory } from './claim-output.ts';
 import { makeDirectory } from './files.ts';
 import { isOwnUser, openDirectory, openOwnDirectory, pathOfOpen } from './open-file.ts';
 
-/** A directory with what builds use again, which nobody else can look into or change. */
+/** A directory of files that builds use again, which no other user can look into or change. */
 export type WorkDirectory = {
   /**
-   * Leads to the open directory, whatever takes the place of its name meanwhile; for child processes
-   * too. Messages show the name (`nameHeld`).
+   * Leads to the open directory, even if another file takes its name meanwhile; for child
+   * processes too. Messages show the name (`nameHeld`).
    */
   readonly path: string;
   close: () => Promise<void>;
@@ -19,7 +19,7 @@ export type WorkDirectory = {
 
 const MODE = 0o700; // only its owner may look into it
 
-/** Where results are. Each is a directory of our own, and no link. */
+/** Directories of results. Each is our own directory, and not a link. */
 const PLACES = [
   'stages',
   'stages/drawn',
@@ -38,13 +38,14 @@ const PLACES = [
   'cache/blobs/sha256',
 ];
 
-/** Names that programs of any version give to what is in it. */
+/** Names that programs of any version give to files in it. */
 const OURS =
   /^(?:stages|cache|tags|finished|uploads|devices|seal\.key|(?:installer|untrusted)-.+|.+\.tmp)$/;
 
 /**
- * Opens the work directory, or makes it, for us alone. It may be a link that we or root made. Results that
- * others could have written are put aside; blobs stay, whose digests are checked when they are read.
+ * Opens the work directory, or makes it, for us alone. It may be a link that we or root made.
+ * Results that others could have written are put aside; blobs stay, because their digests are
+ * checked when they are read.
  *
  * @param warn called for a directory that was too open, and once for parents that others can write
  * @throws DiskError `work-dir.foreign`, `work-dir.shared`, `work-dir.link`, `work-dir.unwritable`
@@ -72,7 +73,7 @@ export async function openWorkDirectory(
   }
 }
 
-/** What the directories are called: errors are shown when they are closed. */
+/** Names of the directories: errors are shown after they are closed. */
 const names = new Map<string, string>();
 
 function hold(directory: FileHandle, name: string): WorkDirectory {
@@ -88,8 +89,8 @@ export function nameHeld(text: string): string {
 }
 
 /**
- * What the system said of a file in a work directory and nobody else explained: somebody removed it, or
- * its disk is gone. Anything else as it is.
+ * Explains an error of the system for a file in a work directory that no other code explained: the
+ * file was removed, or its disk is gone. Anything else is returned as it is.
  *
  * @returns DiskError `work-dir.lost`
  */
@@ -116,7 +117,7 @@ function makePrivately(path: string): void {
   }
 }
 
-/** Whether it is a link at all. */
+/** True if it is a link at all. */
 async function isOwnLink(path: string): Promise<boolean> {
   const stats = await lstat(path);
   if (!stats.isSymbolicLink()) return false;
@@ -161,7 +162,10 @@ const describeOpen = (path: string, aside: string | undefined): string =>
       `they are in "${join(path, basename(aside))}"`;
 
 type ClaimedPlace = Pick<Claim, 'path' | 'root'>;
-/** Nobody else's directory becomes private by accident: there is nothing in it but what builds make. */
+/**
+ * Makes a directory private. No other user's directory becomes private by accident: it holds only
+ * files that builds make.
+ */
 async function makePrivate(directory: FileHandle, place: ClaimedPlace): Promise<void> {
   const { path, root } = place;
   const other = (await readdir(root)).find((name) => !OURS.test(name));
@@ -172,7 +176,7 @@ async function makePrivate(directory: FileHandle, place: ClaimedPlace): Promise<
   if ((now & 0o022) !== 0) throw shared(path, now, undefined);
 }
 
-/** Whether nobody else could write to the places of results since they were made. */
+/** True if no other user could write to the directories of results since they were made. */
 async function arePlacesPrivate(root: string, path: string): Promise<boolean> {
   for (const place of PLACES) {
     const stats = await lstatIfPresent(join(root, place));
@@ -193,7 +197,10 @@ async function lstatIfPresent(path: string): Promise<Stats | undefined> {
   }
 }
 
-/** Who holds a directory open can still write to it: none of them is used again. */
+/**
+ * Puts the results aside. A process that holds a directory open can still write to it: none of the
+ * directories is used again.
+ */
 async function putAside(root: string): Promise<string> {
   const aside = join(root, `untrusted-${randomBytes(8).toString('hex')}`);
   await mkdir(aside, MODE);
@@ -203,7 +210,10 @@ async function putAside(root: string): Promise<string> {
   return aside;
 }
 
-/** Their modes tell the next build that nobody else could write to them, whatever the umask is. */
+/**
+ * Makes the directories of results. Their modes show the next build that no other user could write
+ * to them, regardless of the umask.
+ */
 async function makePlaces(root: string): Promise<void> {
   for (const place of PLACES) {
     const path = join(root, place);
@@ -212,7 +222,7 @@ async function makePlaces(root: string): Promise<void> {
   }
 }
 
-/** Brings blobs back that only we could write to. */
+/** Brings back blobs that only we could write to. */
 async function takeBlobs(aside: string, root: string): Promise<void> {
   const opened: FileHandle[] = [];
   try {
@@ -226,7 +236,7 @@ async function takeBlobs(aside: string, root: string): Promise<void> {
       if (isTaken) await rename(path, join(root, 'cache/blobs/sha256', name));
     }
   } catch (error) {
-    // None are there, or another user put something else in their place.
+    // There are no blobs, or another user put something else in their place.
     if (!isErrno(error, 'ENOENT') && !(error instanceof DiskError)) throw error;
   } finally {
     for (const directory of opened) await directory.close();
@@ -244,7 +254,7 @@ const isOwnAlone = (stats: Stats | undefined): boolean =>
   stats.nlink === 1 &&
   (stats.mode & 0o022) === 0;
 
-/** The nearest directory above in which others can rename what is ours. */
+/** The nearest directory above in which others can rename our files. */
 async function findOpenParent(path: string): Promise<string | undefined> {
   const parent = dirname(path);
   if (parent === path) return undefined;

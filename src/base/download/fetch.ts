@@ -27,11 +27,11 @@ export type GetOptions = {
 const MAX_REDIRECTS = 10;
 
 /**
- * GET of a public document: redirects are followed, never from HTTPS to HTTP. User name and password of
- * the URL are sent to its own origin, as Go's client does. The status is the caller's to judge, but those
- * that a later attempt may cure are thrown.
+ * GET of a public document: redirects are followed, never from HTTPS to HTTP. User name and
+ * password of the URL are sent to its own origin, as Go's client does. The caller judges the
+ * status, but a status that a later attempt may cure is thrown.
  *
- * @throws RegistryError `http.redirect`, `http.unavailable`, and what `Http` throws
+ * @throws RegistryError `http.redirect`, `http.unavailable`, and errors of `Http`
  */
 export async function fetchPublic(http: Http, options: GetOptions): Promise<HttpResponse> {
   let url = options.url;
@@ -56,7 +56,7 @@ function authorize(named: URL, url: URL): { readonly authorization?: string } {
   return userInfo ? { authorization: formatBasic(userInfo) } : {};
 }
 
-/** The body, or undefined when it has more bytes than the limit. */
+/** The body, or undefined if it has more bytes than the limit. */
 export async function readLimited(
   { body }: HttpResponse,
   url: URL,
@@ -69,7 +69,7 @@ export async function readLimited(
   }
 }
 
-/** @throws TransientError `http.unavailable` where a later attempt may get another answer */
+/** @throws TransientError `http.unavailable` if a later attempt may get another answer */
 export function checkTransient(response: HttpResponse, url: URL): HttpResponse {
   if (!isPassingStatus(response.status)) return response;
   response.body.destroy();
@@ -95,7 +95,7 @@ function nextUrl(from: URL, location: string): URL {
   );
 }
 
-/** What was asked for is not given: all of it, or what follows `offset`. */
+/** The refusal of a request: for the whole file, or for the bytes from `offset`. */
 const refused = (url: URL, status: number, offset = 0): RegistryError =>
   new RegistryError('download.refused', `${redactUrl(url)} answers ${status}`, {
     expected: offset > 0 ? `206 from byte ${offset}, or 200` : '200',
@@ -112,11 +112,11 @@ const tooLarge = (url: URL, limit: number, found: string): IntegrityError =>
 
 export type Download = {
   readonly url: URL;
-  /** Absent where only what is made of the bytes can be compared. */
+  /** Absent if only the result made from the bytes can be compared. */
   readonly digest?: Digest;
-  /** Bytes; a file that is larger is not what is looked for. */
+  /** Bytes; a larger file is not the wanted one. */
   readonly limit: number;
-  /** Where the bytes go; what a run before this one left there is continued. */
+  /** Target of the bytes; a part that an earlier run left there is continued. */
   readonly path: string;
   readonly http: Http;
   readonly signal: AbortSignal;
@@ -125,11 +125,11 @@ export type Download = {
 };
 
 /**
- * Fetches a public file. A broken connection is continued by Range where it broke
+ * Fetches a public file. A broken connection is continued by Range from the byte at which it broke
  * off, inside a run and by a later run; a server that ignores Range starts over.
  *
  * @throws IntegrityError `download.digest`, `download.too-large`, after which nothing is left;
- * RegistryError `download.refused`, `download.too-short`, and what `fetchPublic` throws; DiskError
+ * RegistryError `download.refused`, `download.too-short`, and errors of `fetchPublic`; DiskError
  */
 export async function downloadFile(
   download: Download,
@@ -154,7 +154,7 @@ export async function downloadFile(
     await handle.sync();
     return { size: file.size(), digest: file.digest() };
   } catch (error) {
-    if (error instanceof IntegrityError) await handle.truncate(0); // nobody continues it
+    if (error instanceof IntegrityError) await handle.truncate(0); // no later run continues it
     throw explainDiskFailure(error, { directory: dirname(path), needed: file.size() });
   } finally {
     const { size } = await handle.stat();
@@ -198,10 +198,10 @@ async function open(download: Download, options: OpenOptions): Promise<OpenBytes
   const { status, headers, body } = response;
   if (status === 416 && offset > 0) {
     body.resume();
-    // RFC 9110 15.5.17: no bytes are left after ours, and the server says how many there are.
+    // RFC 9110 15.5.17: no bytes are left after ours, and the server reports how many there are.
     const isAtEnd = headers['content-range'] === `bytes */${offset}`;
     if (isAtEnd) return { offset, body: Readable.from([]), total: offset };
-    // What is here is longer than what is there: it was another file.
+    // The local file is longer than the remote one: it was another file.
     return open(download, { ...options, offset: 0 });
   }
   const start = startOf(response, offset);
@@ -221,7 +221,7 @@ const get = ({ http, url, tls }: Download, options: OpenOptions): Promise<HttpRe
     }),
   );
 
-/** The first byte of an answer; undefined where it is not what was asked for. */
+/** The first byte of an answer; undefined if it is not the requested one. */
 function startOf({ status, headers }: HttpResponse, offset: number): number | undefined {
   const range = headers['content-range'];
   const continues = typeof range === 'string' && range.startsWith(`bytes ${offset}-`);
@@ -229,7 +229,7 @@ function startOf({ status, headers }: HttpResponse, offset: number): number | un
   return status === 206 && continues ? offset : undefined;
 }
 
-/** RFC 9110 8.6 and 14.4: bytes of the whole file, where the server says so. */
+/** RFC 9110 8.6 and 14.4: bytes of the whole file, if the server reports them. */
 function totalOf({ headers }: HttpResponse): number | undefined {
   const range = headers['content-range'];
   const text = typeof range === 'string' ? range.split('/')[1] : headers['content-length'];
@@ -239,8 +239,8 @@ function totalOf({ headers }: HttpResponse): number | undefined {
 /**
  * A public document of at most `limit` bytes, as text.
  *
- * @throws IntegrityError `download.too-large`; RegistryError `download.refused`, and what `fetchPublic`
- * throws
+ * @throws IntegrityError `download.too-large`; RegistryError `download.refused`, and errors of
+ * `fetchPublic`
  */
 export function fetchText(
   http: Http,

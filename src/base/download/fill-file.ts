@@ -24,8 +24,8 @@ export type ResumableFile = {
   /** Bytes so far: in the file, or on their way there. */
   readonly size: () => number;
   /**
-   * Goes on behind the first `size` bytes of the file, which are read and hashed. What stands behind them
-   * stays until it is written over or cut off.
+   * Goes on behind the first `size` bytes of the file, which are read and hashed. The bytes behind
+   * them stay until they are written over or cut off.
    *
    * @throws the signal's reason, between two blocks
    */
@@ -34,9 +34,9 @@ export type ResumableFile = {
   readonly append: (bytes: Uint8Array) => Promise<void>;
   /** Resolves when all bytes so far are in the file. */
   readonly flush: () => Promise<void>;
-  /** Removes what stands behind the bytes so far. */
+  /** Removes the bytes in the file behind the bytes so far. */
   readonly cutOff: () => Promise<void>;
-  /** Of the bytes so far. */
+  /** Digest of the bytes so far. */
   readonly digest: () => Digest;
 };
 
@@ -44,8 +44,9 @@ export type ResumableFile = {
 const BLOCK = 1 << 20;
 
 /**
- * Writes what comes while nothing is written, and collects what comes meanwhile: over a slow line all bytes
- * are soon in the file, and over a fast one they are written in large blocks.
+ * Writes the bytes that come while nothing is being written, and collects those that come during a
+ * write: over a slow line all bytes are soon in the file, and over a fast one they are written in
+ * large blocks.
  *
  * @param file open to read and write, not to append; the caller closes it, and syncs it first
  */
@@ -54,7 +55,7 @@ export function createResumableFile(file: FileHandle): ResumableFile {
   let size = 0;
   let waiting: Uint8Array[] = [];
   let waitingSize = 0;
-  /** Stays when it fails, so that whoever comes next meets the failure. */
+  /** Stays when it fails, so that the next caller meets the failure. */
   let writing: Promise<void> | undefined;
 
   const write = async (): Promise<void> => {
@@ -84,7 +85,7 @@ export function createResumableFile(file: FileHandle): ResumableFile {
         signal.throwIfAborted();
         const length = Math.min(buffer.length, to - offset);
         const { bytesRead } = await file.read(buffer, 0, length, offset);
-        if (bytesRead === 0) break; // shortened meanwhile: the digest will tell
+        if (bytesRead === 0) break; // shortened meanwhile: the digest will show it
         hash.update(buffer.subarray(0, bytesRead));
         offset += bytesRead;
       }
@@ -95,7 +96,7 @@ export function createResumableFile(file: FileHandle): ResumableFile {
       waiting.push(bytes);
       waitingSize += bytes.length;
       writing ??= write();
-      writing.catch(() => undefined); // thrown to whoever waits for it
+      writing.catch(() => undefined); // thrown to the waiting caller
       if (waitingSize >= BLOCK) await flush();
     },
     flush,
@@ -110,7 +111,7 @@ export function createResumableFile(file: FileHandle): ResumableFile {
 export type FillOptions<S extends Source> = {
   readonly sources: readonly S[];
   readonly wanted: Wanted<S> & {
-    /** Absent where only what is made of the bytes can be compared. */
+    /** Absent if only the result made from the bytes can be compared. */
     readonly digest?: Digest;
     /** `from` names the sources of wrong bytes. */
     readonly explainWrong: (wrong: {
@@ -122,26 +123,28 @@ export type FillOptions<S extends Source> = {
   /** Bytes at the front of the file that an earlier run left. */
   readonly prefix: number;
   /**
-   * Whether what stands behind the place where a source starts over is cut off: where it may be of another
-   * object. Else it stays, so that the next run can build on it when this one ends before.
+   * True if the bytes behind the place at which a source starts over are cut off: when they may
+   * belong to another object. Else they stay, so that the next run can build on them if this one
+   * ends before.
    */
   readonly cutsOff: boolean;
-  /** Told the bytes that are here so far; they fall where a source starts over. */
+  /** Called with the number of bytes so far; it falls when a source starts over. */
   readonly onProgress?: (bytes: number, total?: number) => void;
 } & Pick<ReadOptions, 'signal' | 'bodyTime'>;
 
 /**
- * Fills a file with an object, verified: what an earlier run left is hashed and continued. Where that was wrong, it
- * alone is brought again, before everything else is. What is there when it fails stays in the file, but wrong bytes.
+ * Fills a file with an object, verified: bytes that an earlier run left are hashed and continued.
+ * If they were wrong, they alone are fetched again, before everything else is. After a failure,
+ * the bytes so far stay in the file, but not wrong bytes.
  *
- * @throws what `explainWrong` gives; the errors of `readSources` and of the disk
+ * @throws errors of `explainWrong`; the errors of `readSources` and of the disk
  */
 export async function fillFile<S extends Source>(
   file: ResumableFile,
   options: FillOptions<S>,
 ): Promise<void> {
   const { wanted, signal } = options;
-  /** Where the bytes of a prefix ended that may be all that is wrong. */
+  /** End of the prefix whose bytes may be all that is wrong. */
   let end: number | undefined;
   await bringVerified(async (attempt) => {
     const front = end;
@@ -175,11 +178,11 @@ async function empty(file: ResumableFile, signal: AbortSignal): Promise<void> {
 
 type Reading<S extends Source> = FillOptions<S> & {
   readonly attempt: Attempt;
-  /** Byte to end at, where what stands behind it is to stay; default: the end of the object. */
+  /** Byte to end at, if the bytes behind it must stay; default: the end of the object. */
   readonly end: number | undefined;
 };
 
-/** @returns whose bytes it took, and the byte that the last run of them began at */
+/** @returns the sources whose bytes it took, and the byte that their last run began at */
 async function readInto<S extends Source>(
   file: ResumableFile,
   options: Reading<S>,
@@ -224,7 +227,10 @@ const OUT_OF_REACH = new Set([
   'proxy.forbidden',
 ]);
 
-/** Refused for what was shown to it, or for what it showed: a password, a token, a certificate. */
+/**
+ * Codes of refusals because of a credential that was shown by either side: a password, a token, a
+ * certificate.
+ */
 const CREDENTIALS = new Set([
   'registry.unauthorized',
   'registry.forbidden',
@@ -240,8 +246,9 @@ export const isNotFound = ({ error }: SourceAnswer): boolean => NOT_FOUND.has(er
 export const isOutOfReach = ({ error }: SourceAnswer): boolean => OUT_OF_REACH.has(error.code);
 
 /**
- * How much an answer says about the cause, 0 first. "Not found" is certain only where no other source
- * gave a reason of its own (5xx, 429), and a source that was not reached says nothing about an image.
+ * The amount that an answer reveals about the cause, 0 first. "Not found" is certain only if no
+ * other source gave its own reason (5xx, 429), and a source that was not reached reveals nothing
+ * about an image.
  */
 function rankOf({ error }: SourceAnswer): number {
   if (error instanceof IntegrityError) return 0;
@@ -250,13 +257,16 @@ function rankOf({ error }: SourceAnswer): number {
   return NOT_FOUND.has(error.code) ? 3 : 2;
 }
 
-/** The answer that decides code and exit code; of equal ones the first: a mirror's before its origin's. */
+/**
+ * The answer that decides code and exit code; of equal ones the first: a mirror's before its
+ * origin's.
+ */
 export const findWorst = (answers: readonly SourceAnswer[]): SourceAnswer =>
   answers.reduce((worst, answer) => (rankOf(answer) < rankOf(worst) ? answer : worst));
 
 /**
- * One error for all sources of an image or a blob, at least one. A single answer speaks for itself; several stand
- * in the text in the order of asking, with code, hint and both values of the worst.
+ * One error for all sources of an image or a blob, at least one. A single answer is used as it is;
+ * several appear in the text in the order of asking, with code, hint and both values of the worst.
  */
 export function joinAnswers(answers: readonly SourceAnswer[]): SealiftError {
   const { error } = findWorst(answers);
@@ -267,7 +277,10 @@ export function joinAnswers(answers: readonly SourceAnswer[]): SealiftError {
   );
 }
 
-/** The same failure in a wider sentence: its code, exit code, hint and both values; it is the cause. */
+/**
+ * The same failure in a wider sentence, with its code, exit code, hint and both values; the
+ * failure is the cause.
+ */
 export function restate(
   cause: SealiftError,
   message: string,

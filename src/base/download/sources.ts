@@ -4,17 +4,17 @@ import { limitTime } from '../http/body.ts';
 import { explainNetworkFailure, TransientError } from '../http/network-failure.ts';
 import type { Budget } from '../retry.ts';
 
-/** Where bytes come from. Two repositories of one host have one name: identity tells them apart. */
+/** A source of bytes. Two repositories of one host have one name: identity tells them apart. */
 export type Source = {
-  /** For the report and errors, never a secret: `cache`, `quay.io`. */
+  /** Name for the report and errors, never a secret: `cache`, `quay.io`. */
   readonly name: string;
   /** Local sources cost no network; their bytes count as reused. */
   readonly local: boolean;
-  /** How long reading one object may be tried again; absent: no retries. */
+  /** Budget for retries while reading one object; absent: no retries. */
   readonly openBudget?: (signal: AbortSignal) => Budget;
 };
 
-/** Why one source did not give an object. */
+/** The reason why one source did not give an object. */
 export type SourceAnswer = {
   /** The host of a registry, or the name of a local source. */
   readonly source: string;
@@ -27,53 +27,55 @@ export type OpenOptions = {
   /** Bytes that are wanted from there; default: all. A source may give more. */
   readonly size?: number;
   readonly signal: AbortSignal;
-  /** What the source gave for reading this object. */
+  /** Budget that the source gave for reading this object. */
   readonly budget?: Budget;
 };
 
 /** An open object: its bytes from `offset` on. */
 export type OpenBytes = {
-  /** The first byte this body holds: what was asked for, or 0 where the peer ignored Range. */
+  /** The first byte this body holds: the requested one, or 0 if the peer ignored Range. */
   readonly offset: number;
   readonly body: Readable;
-  /** Bytes of the whole object, where its size is not known from elsewhere and the source says it. */
+  /**
+   * Bytes of the whole object, if its size is not known from elsewhere and the source reports it.
+   */
   readonly total?: number | undefined;
 };
 
-/** What an attempt may use. */
+/** The means that an attempt may use. */
 export type Attempt = {
-  /** Whether it may build on the bytes that an earlier run left. */
+  /** True if it may build on the bytes that an earlier run left. */
   readonly usePrefix: boolean;
   /**
-   * Those of an object's sources that may be asked, in order: who gave wrong bytes comes last, and is not
-   * asked after a second time.
+   * Sources of an object that may be asked, in order: a source that gave wrong bytes comes
+   * last, and is not asked after a second time.
    */
   readonly rank: <S extends Source>(sources: readonly S[]) => S[];
-  /** Whether it gave wrong bytes, or some of them: its bytes are not mixed with those of others. */
+  /** True if it gave wrong bytes, or some of them: its bytes are not mixed with those of others. */
   readonly isSuspect: (source: Source) => boolean;
-  /** What those that gave wrong bytes gave; part of the error where no source is left. */
+  /** Answers of the sources that gave wrong bytes; part of the error if no source is left. */
   readonly answers: readonly SourceAnswer[];
 };
 
 /** An attempt brought bytes of another digest. */
 export type Wrong = {
   readonly error: IntegrityError;
-  /** All whose bytes are among them. */
+  /** All sources whose bytes are among them. */
   readonly used: ReadonlySet<Source>;
-  /** Whether bytes of an earlier run are among them. */
+  /** True if bytes of an earlier run are among them. */
   readonly hasPrefix: boolean;
 };
 
-/** Bytes that were spoiled on their way come right the second time. */
+/** Attempts for a source: bytes that were spoiled on their way come right the second time. */
 const ROUNDS = 2;
 
 /**
- * Brings one object in, verified. All whose bytes are among wrong ones are suspects: they are asked after
- * all others, once more, each by itself from byte 0. Where an attempt was built on what an earlier run left,
- * that is dropped, and the sources are innocent.
+ * Brings one object in, verified. All sources whose bytes are among wrong ones are suspects: they
+ * are asked again after all others, each alone from byte 0. If an attempt was built on bytes that
+ * an earlier run left, those are dropped, and the sources are innocent.
  *
- * @param bring undefined where the bytes are right; throws where no source is left
- * @throws what `bring` throws
+ * @param bring undefined if the bytes are right; throws if no source is left
+ * @throws errors of `bring`
  */
 export async function bringVerified(
   bring: (attempt: Attempt) => Promise<Wrong | undefined>,
@@ -99,25 +101,25 @@ export async function bringVerified(
 
 /** A run of an object's bytes, not yet verified. */
 export type Chunk<S extends Source> = {
-  /** Of the first byte, in the object. */
+  /** Position of the first byte in the object. */
   readonly offset: number;
   readonly bytes: Uint8Array;
   readonly source: S;
-  /** Bytes of the whole object, where its source says so. */
+  /** Bytes of the whole object, if its source reports them. */
   readonly total: number | undefined;
 };
 
-/** An object as its sources know it, and what is said of it where they do not give it. */
+/** An object as its sources know it, and the explanation if they do not give it. */
 export type Wanted<S extends Source> = {
-  /** Bytes; absent where only the sources know. */
+  /** Bytes; absent if only the sources know. */
   readonly size?: number;
-  /** Bytes that it has at most: its size, where that is known. */
+  /** Most bytes that it has: its size, if that is known. */
   readonly limit: number;
-  /** Throws when this source does not have it, or cannot tell. */
+  /** Throws if this source does not have it, or cannot tell. */
   readonly open: (source: S, options: OpenOptions) => Promise<OpenBytes>;
   readonly explainLong: (source: S) => IntegrityError;
   readonly explainShort: (source: S, sent: number) => SealiftError;
-  /** One error for what all sources answered. */
+  /** One error for the answers of all sources. */
   readonly explainAll: (answers: readonly SourceAnswer[]) => SealiftError;
 };
 
@@ -126,8 +128,9 @@ export type ReadOptions = {
   readonly offset: number;
   readonly signal: AbortSignal;
   /**
-   * Of a small document: milliseconds after which a body is cut. Its bytes do not give a source more time
-   * for further attempts, so that a byte now and then does not keep the reader for ever.
+   * Time for a small document: milliseconds after which a body is cut. Its bytes do not give a
+   * source more time for further attempts, so that a byte now and then does not keep the reader
+   * forever.
    */
   readonly bodyTime?: number;
 } & Partial<Pick<Attempt, 'answers' | 'isSuspect'>>;
@@ -135,12 +138,12 @@ export type ReadOptions = {
 /**
  * Reads an object from `offset` to its end, from the first source that has it to the last.
  *
- * A body that breaks off is continued where it stopped. A source that cannot start there starts at
- * byte 0 again, and so does the next source after one that had too many bytes: a chunk whose offset
- * is not the end of the one before tells the reader to start its hash again. The bytes are not
- * verified, but never more than the limit.
+ * A body that breaks off is continued at the byte at which it stopped. A source that cannot start
+ * there starts at byte 0 again, and so does the next source after one that had too many bytes: a
+ * chunk whose offset is not the end of the one before tells the reader to start its hash again.
+ * The bytes are not verified, but never more than the limit.
  *
- * @throws when no source is left: `explainAll` of what each source answered; the signal's reason
+ * @throws if no source is left: `explainAll` of the answers of all sources; the signal's reason
  */
 export async function* readSources<S extends Source>(
   sources: readonly S[],
@@ -161,7 +164,7 @@ export async function* readSources<S extends Source>(
         if (offset + bytes.length > wanted.limit) throw wanted.explainLong(source);
         offset += bytes.length;
         yield { offset: offset - bytes.length, bytes, source, total };
-        opener.progress(offset); // what the reader did with it in the meantime took its own time
+        opener.progress(offset); // the time that the reader spent on it meanwhile is its own
       }
     } catch (error) {
       if (await opener.giveWay({ error, offset })) offset = 0;
@@ -169,9 +172,9 @@ export async function* readSources<S extends Source>(
     } finally {
       stopTimer();
     }
-    size ??= offset; // nobody said how much there is: it ends here
+    size ??= offset; // no source reported the size: it ends here
     if (offset < size) await opener.giveWay({ offset });
-    else if (size === 0) yield { offset, bytes: new Uint8Array(), source, total }; // what was before is void
+    else if (size === 0) yield { offset, bytes: new Uint8Array(), source, total }; // the bytes before are void
   }
 }
 
@@ -179,7 +182,7 @@ function limitBody(body: Readable, bodyTime: number | undefined): () => void {
   return bodyTime === undefined ? () => undefined : limitTime(body, bodyTime).stop;
 }
 
-/** How a body ended before the object did; without an error it ended well, but too early. */
+/** The end of a body before the object's end; without an error it ended well, but too early. */
 type BodyEnd = { readonly offset: number; readonly error?: unknown };
 
 type SourceFailure = { readonly source: Source; readonly error: unknown };
@@ -220,13 +223,16 @@ function createOpener<S extends Source>(
       }
       throw summarise(wanted, failures, options.answers);
     },
-    /** So many bytes of the object are here. */
+    /** Notes that so many bytes of the object are here. */
     progress(size: number): void {
       if (size <= furthest) return;
       furthest = size;
       if (options.bodyTime === undefined) budget?.progress();
     },
-    /** Waits for another connection, or goes on to the next source: true where it cannot build on this one. */
+    /**
+     * Waits for another connection, or goes on to the next source: true if it cannot build on this
+     * one.
+     */
     async giveWay(end: BodyEnd): Promise<boolean> {
       signal.throwIfAborted();
       const source = sources[index];
@@ -250,7 +256,7 @@ function createOpener<S extends Source>(
   };
 }
 
-/** `isCut`: what came before can be built on; not so after wrong bytes and errors of a disk. */
+/** `isCut`: the bytes before can be built on; not so after wrong bytes and errors of a disk. */
 function explainEnd<S extends Source>(wanted: Wanted<S>, source: S, end: BodyEnd) {
   const isShort = !('error' in end);
   const cause = isShort

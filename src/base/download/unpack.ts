@@ -17,9 +17,9 @@ export type Unpacking = {
   /** A gzip (RFC 1952) or .xz file. */
   readonly packed: string;
   readonly packing: Packing;
-  /** What an error calls it; default: its own name. */
+  /** Name in errors; default: its own name. */
   readonly shownAs?: string;
-  /** Where the bytes go; nothing is there. */
+  /** Target of the bytes; no file exists there. */
   readonly path: string;
   /** Bytes; more are not unpacked. */
   readonly limit: number;
@@ -30,16 +30,17 @@ export type Unpacking = {
 
 const PIECE = 1 << 20;
 
-/** How a file of this name is packed; undefined when it is not. */
+/** The packing of a file of this name; undefined if it is not packed. */
 export function packingOf(name: string): Packing | undefined {
   const [, ending] = /\.(gz|xz)$/i.exec(name) ?? [];
   return ending?.toLowerCase() as Packing | undefined;
 }
 
 /**
- * Unpacks a file as a stream, whatever its size, and digests what comes out.
+ * Unpacks a file as a stream, regardless of its size, and digests the result.
  *
- * @throws IntegrityError `unpack.malformed`, `unpack.too-large`, after which nothing is left; DiskError
+ * @throws IntegrityError `unpack.malformed`, `unpack.too-large`, after which nothing is left;
+ * DiskError
  */
 export async function unpackFile(
   unpacking: Unpacking,
@@ -78,7 +79,10 @@ async function writeUnpacked({ path, limit, onProgress, ...source }: Unpacking) 
 
 type Source = Omit<Unpacking, 'path' | 'limit' | 'onProgress'>;
 
-/** Only what unpacking throws is the file's fault: reading and writing have their own. */
+/**
+ * Reads the unpacked bytes. Only errors of unpacking are the file's fault: reading and writing
+ * have their own.
+ */
 async function* readUnpacked(wanted: Source): AsyncGenerator<Uint8Array> {
   const { packing, signal } = wanted;
   const source = createReadStream(wanted.packed, { highWaterMark: PIECE });

@@ -4,7 +4,10 @@ import { domainToASCII } from 'node:url';
 import { RegistryError } from '../errors.ts';
 import { rememberCredential } from '../text/redact.ts';
 
-/** How far an IP address reaches. Who is on a narrower one must not be asked on behalf of a wider. */
+/**
+ * How far an IP address reaches. A host on a narrower network must not be asked on behalf of a
+ * wider one.
+ */
 export type AddressKind = 'public' | 'private' | 'link-local' | 'loopback';
 
 const createList = (...ranges: readonly (readonly [string, number])[]): BlockList => {
@@ -31,7 +34,10 @@ const PRIVATE = createList(
   ] as const),
 );
 
-/** The kind of an IP address; an IPv4 address inside an IPv6 one (RFC 4291 2.5.5.2, RFC 6052) counts. */
+/**
+ * The kind of an IP address; an IPv4 address inside an IPv6 one (RFC 4291 2.5.5.2, RFC 6052)
+ * counts.
+ */
 export function kindOfAddress(address: string): AddressKind {
   const inner = embeddedIPv4(address);
   const family = isIP(inner) === 6 ? 'ipv6' : 'ipv4';
@@ -40,7 +46,7 @@ export function kindOfAddress(address: string): AddressKind {
   return PRIVATE.check(inner, family) ? 'private' : 'public';
 }
 
-/** URL writes such addresses in hexadecimal: `::ffff:7f00:1`. */
+/** Reads an embedded IPv4 address. URL writes such addresses in hexadecimal: `::ffff:7f00:1`. */
 function embeddedIPv4(address: string): string {
   const bare = address.replace(/%.*$/, ''); // RFC 4007 11: a zone
   if (isIP(bare) !== 6) return bare;
@@ -52,7 +58,7 @@ function embeddedIPv4(address: string): string {
   return [24, 16, 8, 0].map((shift) => (value >>> shift) & 0xff).join('.');
 }
 
-/** The kind of a URL's host where it is an IP address or `localhost`; undefined for other names. */
+/** The kind of a URL's host if it is an IP address or `localhost`; undefined for other names. */
 export function kindOfHost(hostname: string): AddressKind | undefined {
   const host = hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
   if (isIP(host) !== 0) return kindOfAddress(host);
@@ -60,21 +66,24 @@ export function kindOfHost(hostname: string): AddressKind | undefined {
 }
 
 /**
- * Whether a host of the one kind may name one of the other for us to ask: everybody may name public
- * hosts and those of their own kind, and whoever is not public may name private ones.
+ * True if a host of kind `by` may name a host of kind `named` for us to ask: every host may name
+ * public hosts and hosts of its own kind, and every host that is not public may name private ones.
  */
 export const mayName = (by: AddressKind, named: AddressKind): boolean =>
   named === 'public' || named === by || (named === 'private' && by !== 'public');
 
 const BY_WIDTH: readonly AddressKind[] = ['public', 'private', 'link-local', 'loopback'];
 
-/** Of a host with several addresses: the kind that may name least. None are public. */
+/**
+ * The kind, among those of a host's several addresses, that may name the fewest hosts. Public if
+ * there are no addresses.
+ */
 export const widestKind = (addresses: readonly string[]): AddressKind => {
   const kinds = addresses.map(kindOfAddress);
   return BY_WIDTH.find((kind) => kinds.includes(kind)) ?? 'public';
 };
 
-/** User name and password of a URL, decoded, where it has them; both are masked from now on. */
+/** User name and password of a URL, decoded, if it has them; both are masked from now on. */
 export function readUserInfo({
   username,
   password,
@@ -86,7 +95,7 @@ export function readUserInfo({
   return decoded;
 }
 
-/** What is not percent-encoded stays as it is. */
+/** Decodes percent-encoding; other text stays as it is. */
 function decodeText(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -95,7 +104,7 @@ function decodeText(text: string): string {
   }
 }
 
-/** All addresses of a name; an error as of the system's own. */
+/** Returns all addresses of a name; errors are those of the system's own look-up. */
 export type Lookup = (
   hostname: string,
   report: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
@@ -105,7 +114,7 @@ export const lookupAll: Lookup = (hostname, report) => {
   systemLookup(hostname, { all: true }, report);
 };
 
-/** Names are checked when a connection is made: what they stand for may change at any time. */
+/** Checks names when a connection is made: their addresses may change at any time. */
 export const guardLookup = (lookup: Lookup, namedBy: AddressKind): LookupFunction =>
   passLookup((hostname, report) => {
     lookup(hostname, (error, addresses) => {
@@ -115,7 +124,7 @@ export const guardLookup = (lookup: Lookup, namedBy: AddressKind): LookupFunctio
     });
   });
 
-/** A look-up as Node's connections want it. */
+/** Adapts a look-up to the form that Node's connections want. */
 export const passLookup =
   (lookup: Lookup): LookupFunction =>
   (hostname, { all = false }, report) => {
@@ -126,7 +135,7 @@ export const passLookup =
   };
 
 /**
- * An address in the place of a name is never looked up.
+ * Checks a host name. An address in place of a name is never looked up.
  *
  * @throws RegistryError `registry.address`
  */
@@ -149,17 +158,17 @@ function refuseAddress(host: string, address: string, namedBy: AddressKind): Reg
   );
 }
 
-/** Whether a URL is asked through a proxy. */
+/** True if a URL is requested through a proxy. */
 export type ProxyRule = (url: URL) => boolean;
 
 type Host = { readonly name: string; readonly port: string };
 type Matcher = (host: Host) => boolean;
 
 /**
- * NO_PROXY as Go's golang.org/x/net/http/httpproxy reads it, and so skopeo, podman and oc: names with
- * those below them, `.name` and `*.name` for those below alone, addresses, CIDRs, each name or address
- * with a port or without one, and `*` for all. `localhost` and loopback addresses are never asked
- * through a proxy.
+ * Parses NO_PROXY as Go's golang.org/x/net/http/httpproxy does, and so skopeo, podman and oc:
+ * names with their subdomains, `.name` and `*.name` for the subdomains alone, addresses, CIDRs,
+ * each name or address with a port or without one, and `*` for all. `localhost` and loopback
+ * addresses are never requested through a proxy.
  */
 export function parseNoProxy(text: string): ProxyRule {
   const entries = text
@@ -213,7 +222,7 @@ function parseEntry(entry: string): Matcher {
   return (host) => (host.name === exact || host.name.endsWith(`.${exact}`)) && isPort(host);
 }
 
-/** `[IPv6]:port`, `name:port`; an IPv6 address alone has colons and no port. */
+/** Splits `[IPv6]:port` or `name:port`; an IPv6 address alone has colons and no port. */
 function splitPort(entry: string): Host {
   const [, bracketed, plain, port] = /^(?:\[([^\]]*)\]|([^:[\]]*)):([^:]*)$/.exec(entry) ?? [];
   return port === undefined ? { name: entry, port: '' } : { name: bracketed ?? plain ?? '', port };
@@ -234,5 +243,8 @@ const isInside = (name: string, list: BlockList): boolean =>
 
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
-/** A URL has its host in this form; what cannot be written so stays, and names no host. */
+/**
+ * The form in which a URL has its host; a name that cannot be written so stays as it is, and names
+ * no host.
+ */
 const toAscii = (name: string): string => domainToASCII(name) || name;

@@ -4,10 +4,16 @@ import { formatDuration } from '../text/words.ts';
 import { startTimer, type Timer } from '../wait.ts';
 import type { Http } from './http.ts';
 
-/** Milliseconds for all of a small document: a byte now and then keeps the time between pieces short for ever. */
+/**
+ * Milliseconds for the whole of a small document: a byte now and then would keep the time between
+ * pieces short forever.
+ */
 export const DOCUMENT_TIME = 60_000;
 
-/** Ends a body with an Error ETIMEDOUT after so many milliseconds, unless the timer is stopped before. */
+/**
+ * Ends a body with an Error ETIMEDOUT after so many milliseconds, unless the timer is stopped
+ * before.
+ */
 export const limitTime = (body: Readable, timeLimit: number): Timer =>
   startTimer(timeLimit, () => {
     const message = `the answer is not whole after ${formatDuration(timeLimit)}`;
@@ -15,9 +21,10 @@ export const limitTime = (body: Readable, timeLimit: number): Timer =>
   });
 
 /**
- * The bytes of a small document, or undefined when there are more than `limit`: the rest is not read.
+ * The bytes of a small document, or undefined if there are more than `limit`: the rest is not
+ * read.
  *
- * @throws an Error ETIMEDOUT when it is not whole in time (default 60 s); what the body throws
+ * @throws an Error ETIMEDOUT if it is not whole in time (default 60 s); the body's own errors
  */
 export async function readSmallBody(
   body: Readable,
@@ -41,7 +48,10 @@ export async function readSmallBody(
 
 const MAX_TEXT_SIZE = 64 * 1024;
 
-/** A short body as text, to its end, so that the connection can be used again; '' when it is long. */
+/**
+ * A short body as text, read to its end, so that the connection can be used again; '' if it is
+ * long.
+ */
 export async function readText(body: Readable): Promise<string> {
   return (await readSmallBody(body, MAX_TEXT_SIZE))?.toString() ?? '';
 }
@@ -55,18 +65,21 @@ export function headerOf(
   return typeof value === 'string' ? value : value?.[0];
 }
 
-/** A request that was made, with its URL redacted, and what became of it. */
+/** A request that was made, with its URL redacted, and its outcome. */
 export type HttpRequestEvent = {
   readonly type: 'http-request';
   readonly method: string;
   readonly url: string;
-  /** Of the answer; absent where none came. */
+  /** Status of the answer; absent if no answer came. */
   readonly status?: number;
-  /** Why none came. */
+  /** Reason why no answer came. */
   readonly problem?: string;
 };
 
-/** The same door, which tells of every request: each source that is tried, and each retry. */
+/**
+ * Returns the same `Http` with a report of every request: each source that is tried, and each
+ * retry.
+ */
 export const reportRequests = (http: Http, onEvent: (event: HttpRequestEvent) => void): Http => ({
   ...http,
   async request(wanted) {

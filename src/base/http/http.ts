@@ -26,7 +26,10 @@ import {
   type TlsOptions,
 } from './proxy.ts';
 
-/** A body that comes in pieces tells of each that is taken from it, so that sending a long one is not silence. */
+/**
+ * Reports each piece that is taken from a body in pieces, so that sending a long one is not
+ * silence.
+ */
 function watchBody(
   body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined,
   onPiece: () => void,
@@ -34,7 +37,7 @@ function watchBody(
   if (body === undefined) return null;
   if (typeof body === 'string' || body instanceof Uint8Array) return body;
   const stream = Readable.from(watch(body, onPiece), { objectMode: false, highWaterMark: 1 });
-  // Whoever sends it hears of its failure; before that, nobody may be there to listen.
+  // The sender gets its failure; before that, there may be no listener.
   return stream.on('error', () => undefined);
 }
 
@@ -52,17 +55,23 @@ export type HttpRequest = {
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
-  /** What comes in pieces is sent as it comes; the header `content-length` says how much it is. */
+  /** A body in pieces is sent as they come; the header `content-length` gives its size. */
   readonly body?: string | Uint8Array | AsyncIterable<Uint8Array>;
   readonly signal?: AbortSignal;
   readonly tls?: TlsOptions;
-  /** What kind of host named this URL; absent: a person did. Some kinds may not name all others. */
+  /**
+   * Kind of the host that named this URL; absent: a person did. Some kinds may not name all
+   * others.
+   */
   readonly namedBy?: AddressKind;
-  /** Milliseconds until the headers are there, connecting included, since the last piece was sent; default 30 s. */
+  /**
+   * Milliseconds until the headers are there, connecting included, counted from the last piece
+   * sent; default 30 s.
+   */
   readonly headersTimeout?: number;
   /** Milliseconds between two pieces of the body; default 60 s. */
   readonly bodyTimeout?: number;
-  /** Told the size of every piece of the body as it arrives. */
+  /** Called with the size of every piece of the body as it arrives. */
   readonly onBytes?: (count: number) => void;
 };
 
@@ -73,19 +82,22 @@ export type HttpResponse = {
   readonly body: Readable;
 };
 
-/** The one door to HTTP. Redirects are never followed here: who follows decides what it sends along. */
+/**
+ * The only access to HTTP. Redirects are never followed here: the caller that follows one decides
+ * what it sends along.
+ */
 export type Http = {
   /**
-   * @throws TransientError and RegistryError of `explainNetworkFailure` as long as the body has not
-   * begun, from then on the body fails with the network's own error; RegistryError `registry.address`
-   * where `namedBy` may not name this host; the signal's reason at once
+   * @throws TransientError and RegistryError of `explainNetworkFailure` as long as the body has
+   * not begun, from then on the body fails with the network's own error; RegistryError
+   * `registry.address` if `namedBy` may not name this host; the signal's reason at once
    */
   request: (request: HttpRequest) => Promise<HttpResponse>;
-  /** Where a host is; that of a name which only a proxy can look up counts as public. */
+  /** The kind of a host's address; a name that only a proxy can look up counts as public. */
   kindOf: (url: URL) => Promise<AddressKind>;
-  /** Who has answered in this run, and how often others are asked again. */
+  /** The hosts that have answered in this run, and the rules for retrying others. */
   readonly retries: Retries;
-  /** Breaks off what is still running. */
+  /** Aborts the requests that are still running. */
   close: () => Promise<void>;
 };
 
@@ -95,19 +107,23 @@ export type HttpOptions = {
   readonly retries?: Retries;
   /** Milliseconds between two pieces of any body, at most. */
   readonly bodyTimeout?: number;
-  /** Default: that of the system. */
+  /** Default: the system's look-up. */
   readonly lookup?: Lookup;
 };
 
-/** Bytes of a body that wait for their reader; four times Node's default halves the stops of a socket. */
+/**
+ * Bytes of a body that wait for their reader; four times Node's default halves the stops of a
+ * socket.
+ */
 const BODY_BUFFER = 256 * 1024;
 
 /**
- * Keep-alive connections, one pool an origin and TLS setting. HTTPS_PROXY, HTTP_PROXY and NO_PROXY
- * (either case) are honoured as given in `env`. `connections` bounds the sockets of one origin.
+ * Keep-alive connections, one pool for each origin and TLS setting. HTTPS_PROXY, HTTP_PROXY and
+ * NO_PROXY (either case) are honoured as given in `env`. `connections` bounds the sockets of one
+ * origin.
  *
- * Trusted are Node's roots, those of the system (or of SSL_CERT_FILE and NODE_EXTRA_CA_CERTS), and
- * the `ca` of a request.
+ * Trusted are Node's roots, the roots of the system (or of SSL_CERT_FILE and NODE_EXTRA_CA_CERTS),
+ * and the `ca` of a request.
  */
 export function createHttp(options: HttpOptions = {}): Http {
   const dispatchers = new Map<string, Dispatcher>();
@@ -177,8 +193,9 @@ type Sending = {
 };
 
 /**
- * undici hears of a signal when the connection is there: until then it goes on looking up a name,
- * shaking hands, or waiting for a proxy. So who waits for it is released here.
+ * Sends a request and releases its caller when the signal ends. undici notices a signal only when
+ * the connection is there: until then it goes on looking up a name, shaking hands, or waiting for
+ * a proxy.
  */
 async function send(
   dispatcher: Dispatcher,
@@ -202,8 +219,8 @@ async function send(
   try {
     const response = await waitFor<Dispatcher.ResponseData>(signal, (resolve, reject) => {
       dispatch(dispatcher, { ...wanted, body, bodyTimeout }, controller).then((response) => {
-        // Whoever reads the body gets its error; without a listener, one that nobody reads would end
-        // the process when it breaks.
+        // The reader of the body gets its error; without a listener, an unread body would end the
+        // process when it breaks.
         response.body.on('error', () => undefined);
         if (signal.aborted) response.body.destroy();
         resolve(response);
@@ -233,8 +250,8 @@ function dispatch(
     method: wanted.method ?? 'GET',
     headers: wanted.headers ?? {},
     body: wanted.body ?? null,
-    // Else undici closes the connection behind every HEAD, for servers that send a body all the same.
-    // What such a server sends breaks the next request, and that is asked again.
+    // Otherwise undici closes the connection behind every HEAD, for servers that send a body all
+    // the same. A body from such a server breaks the next request, which is then made again.
     ...(wanted.method === 'HEAD' && { reset: false }),
     signal: controller.signal,
     onInfo: () => {
@@ -243,7 +260,7 @@ function dispatch(
     },
     dispatcher: onBytes ? dispatcher.compose(countBytes(onBytes)) : dispatcher,
     highWaterMark: BODY_BUFFER,
-    headersTimeout: 0, // ours counts the connecting, too
+    headersTimeout: 0, // our timer includes connecting
     bodyTimeout: wanted.bodyTimeout,
   });
 }
@@ -257,7 +274,10 @@ const endlessHints = (host: string): RegistryError =>
     found: `more than ${MAX_HINTS}`,
   });
 
-/** Counting where the pieces come in costs a call each; a stream in between would cost a tick each. */
+/**
+ * Counts bytes where the pieces come in, which costs a call each; a stream in between would cost a
+ * tick each.
+ */
 function countBytes(onBytes: (count: number) => void): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) =>
     dispatch(options, {
@@ -280,7 +300,7 @@ type Connecting = {
   readonly lookup?: LookupFunction;
 };
 
-/** A proxy looks names up itself. */
+/** Creates the dispatcher of an origin. A proxy looks names up itself. */
 function createDispatcher(
   { connections = 64 }: HttpOptions,
   { tls, proxy, lookup }: Connecting,

@@ -1,9 +1,9 @@
 import { RegistryError, SealiftError, type ErrorDetails } from '../errors.ts';
 
 type TransientDetails = ErrorDetails & {
-  /** Who failed, with port: `quay.io`, `127.0.0.1:5000`. Absent: who was asked. */
+  /** Host that failed, with port: `quay.io`, `127.0.0.1:5000`. Absent: the host that was asked. */
   readonly host?: string | undefined;
-  /** Whether this is an answer of the host, and not its silence. */
+  /** True if this is an answer of the host, and not its silence. */
   readonly answered?: boolean;
   readonly retryAfter?: number | undefined;
   readonly limited?: boolean;
@@ -13,9 +13,11 @@ type TransientDetails = ErrorDetails & {
 export class TransientError extends RegistryError {
   readonly host: string | undefined;
   readonly answered: boolean;
-  /** Milliseconds the server asks us to wait (Retry-After), if it does. */
+  /** Milliseconds that the server asks us to wait (Retry-After), if it does. */
   readonly retryAfter: number | undefined;
-  /** A server that counts requests (429) wants longer pauses than one that stumbled. */
+  /**
+   * True if the server counts requests (429): it wants longer pauses than a server that stumbled.
+   */
   readonly limited: boolean;
 
   constructor(code: string, message: string, details: TransientDetails = {}) {
@@ -27,13 +29,16 @@ export class TransientError extends RegistryError {
   }
 }
 
-/** A proxy did not open a tunnel: what it answered to CONNECT, or why nothing came from it. */
+/**
+ * The failure of a proxy to open a tunnel: its answer to CONNECT, or the reason why no answer
+ * came.
+ */
 export class ProxyFailure extends Error {
   /** `http://proxy.example:3128`, without credentials. */
   readonly proxy: string;
   /** `quay.io:443` */
   readonly target: string;
-  /** Of its answer, where it gave one. */
+  /** Status of its answer, if it gave one. */
   readonly status: number | undefined;
 
   constructor(
@@ -65,7 +70,10 @@ const PASSING = new Set([
 
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|HOSTNAME_MISMATCH/;
 
-/** The code of the network's own error: ECONNRESET, UND_ERR_SOCKET. Ours are looked through. */
+/**
+ * The code of the network's own error: ECONNRESET, UND_ERR_SOCKET. Our own errors are searched for
+ * their cause.
+ */
 export function networkCodeOf(error: unknown): string | undefined {
   for (let next = error; next instanceof Error; next = next.cause) {
     if (next instanceof SealiftError) continue;
@@ -76,7 +84,10 @@ export function networkCodeOf(error: unknown): string | undefined {
   return undefined;
 }
 
-/** HPE_ codes are an answer that breaks off or is not HTTP: a proxy in between that stumbled. */
+/**
+ * True for a failure that may pass. HPE_ codes are an answer that breaks off or is not HTTP: a
+ * proxy in between that stumbled.
+ */
 const isPassing = (code: string): boolean => PASSING.has(code) || code.startsWith('HPE_');
 
 export const isCertificateFailure = (error: unknown): boolean =>
@@ -90,8 +101,8 @@ export const isPassingStatus = (status: number): boolean =>
   (status >= 500 && status !== 501 && status !== 505);
 
 /**
- * What a thrown value of the network means: a TransientError where another try may help, a
- * RegistryError where the network says no, and anything else as it is, because it is a bug.
+ * The meaning of a value that the network threw: a TransientError if another try may help, a
+ * RegistryError if the network refuses, and anything else as it is, because it is a bug.
  */
 export function explainNetworkFailure(host: string, cause: unknown): unknown {
   if (cause instanceof SealiftError) return cause;
@@ -122,7 +133,9 @@ export function explainNetworkFailure(host: string, cause: unknown): unknown {
   return new RegistryError('registry.unreachable', `${host} cannot be reached: ${code}`, details);
 }
 
-/** The proxy is named, and `host` is what was asked for through it. */
+/**
+ * Explains the failure of a proxy, by its name; `host` is the host that was requested through it.
+ */
 function explainProxyFailure(host: string, failure: ProxyFailure): unknown {
   const { proxy, target, status } = failure;
   if (status !== undefined) return explainProxyAnswer(host, failure, status);

@@ -7,11 +7,13 @@ import { withoutUndefined } from '../lists.ts';
 import { parseNoProxy, readUserInfo } from './address.ts';
 import { ProxyFailure } from './network-failure.ts';
 
-/** The address of the proxy that a URL is asked through; undefined where it is asked directly. */
+/**
+ * The address of the proxy that a URL is requested through; undefined if it is requested directly.
+ */
 export type ProxyOf = (url: URL) => string | undefined;
 
 /**
- * HTTPS_PROXY for https, HTTP_PROXY for http, and NO_PROXY; lower case first, as curl has them. A proxy
+ * HTTPS_PROXY for https, HTTP_PROXY for http, and NO_PROXY; lower case first, as in curl. A proxy
  * without a scheme is an http one. This machine is never asked through a proxy.
  *
  * @throws ConfigError `proxy.malformed`
@@ -27,7 +29,7 @@ export function readProxies(env: NodeJS.ProcessEnv): ProxyOf {
 
 const SCHEMES = ['http:', 'https:', 'socks5:', 'socks:'];
 
-/** The value may hold a password: no error repeats it. */
+/** Reads a proxy's address. The value may hold a password: no error repeats it. */
 function readProxy(env: NodeJS.ProcessEnv, name: string): string {
   const text = readEither(env, name);
   if (text === '') return '';
@@ -62,9 +64,9 @@ export function createProxyAgent(uri: string, options: AgentOptions): Dispatcher
 type Connect = (options: Dispatcher.ConnectOptions) => Promise<Dispatcher.ConnectData>;
 
 /**
- * undici makes a connection again that ended with UND_ERR_SOCKET, and again: thousands of times a
- * second where a proxy closes every CONNECT. An error that it does not know ends the requests that
- * wait for the tunnel. It also forgets what the proxy answered.
+ * Protects the tunnels of a proxy. undici remakes a connection that ended with UND_ERR_SOCKET,
+ * again and again: thousands of times a second if a proxy closes every CONNECT. An error that it
+ * does not know ends the requests that wait for the tunnel. It also forgets the proxy's answer.
  */
 function guardTunnels(proxy: URL, pool: Pool, { timeout }: { readonly timeout: number }): Pool {
   const connect = pool.connect.bind<Connect>(pool);
@@ -91,7 +93,7 @@ const timedOut = (cause: unknown): Error =>
 
 /** TLS of one origin. PEM texts. Absent members mean the system's roots and verification on. */
 export type TlsOptions = {
-  /** Trusted besides the system's roots, not instead of them. */
+  /** PEM texts of roots that are trusted besides the system's roots, not instead of them. */
   readonly ca?: readonly string[];
   readonly cert?: string;
   readonly key?: string;
@@ -125,7 +127,10 @@ function readSystemRoots(env: NodeJS.ProcessEnv): string[] {
     });
 }
 
-/** Where Linux distributions keep all trusted roots in one PEM file; the first that exists is read. */
+/**
+ * Paths at which Linux distributions keep all trusted roots in one PEM file; the first that exists
+ * is read.
+ */
 const SYSTEM_ROOTS = [
   '/etc/pki/tls/certs/ca-bundle.crt',
   '/etc/ssl/certs/ca-certificates.crt',

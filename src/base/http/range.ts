@@ -1,4 +1,4 @@
-/** Positions of the first and the last byte, both inclusive, as HTTP counts them. */
+/** Positions of the first and the last byte, both inclusive, as in HTTP. */
 export type ByteRange = { readonly start: number; readonly end: number };
 
 /**
@@ -15,7 +15,10 @@ export function parseRange(
   return Number(last) < Number(first) ? undefined : rangeOf(Number(first), Number(last), size);
 }
 
-/** A range may begin before the file (a long suffix) and end behind it, but not lie beside it. */
+/**
+ * The range within the file. A range may begin before the file (a long suffix) and end behind it,
+ * but not be wholly outside it.
+ */
 function rangeOf(first: number, last: number, size: number): ByteRange | 'unsatisfiable' {
   const range = { start: Math.max(0, first), end: Math.min(last, size - 1) };
   return range.start <= range.end ? range : 'unsatisfiable';

@@ -10,25 +10,27 @@ import { withoutUndefined } from '../lists.ts';
 import { waitFor } from '../wait.ts';
 import { parseRange, type ByteRange } from './range.ts';
 
-/** Bytes for the pieces of all clients together, as far as each gets the smallest or more. */
+/**
+ * Bytes for the pieces of all clients together, as long as each gets the smallest piece or more.
+ */
 const BUDGET = 16 << 20;
-/** Larger ones gained nothing. */
+/** Larger pieces gained nothing. */
 const LARGEST = 512 << 10;
 const SMALLEST = 16 << 10;
 
-/** Buffers that are used again: memory that is new for each piece costs more than to fill it. */
+/** Buffers that are used again: new memory for each piece costs more than filling it. */
 export type Pieces = {
-  /** One more client takes pieces until the result is called. */
+  /** Counts one more client that takes pieces, until the result is called. */
   readonly join: () => () => void;
   /** A buffer for `wanted` bytes, or as many as a client gets now; never for more than `largest`. */
   readonly take: (wanted: number, largest?: number) => Buffer;
-  /** Nobody reads from it or writes to it any more. */
+  /** Returns a buffer that no code reads from or writes to any longer. */
   readonly give: (buffer: Buffer) => void;
 };
 
 /**
- * Each client gets a share of the budget, 16 KiB at least: what hundreds that are slow hold is bounded, and
- * a few that are fast get large pieces. Sizes are powers of two.
+ * Gives each client a share of the budget, 16 KiB at least: the memory of hundreds of slow clients
+ * is bounded, and a few fast ones get large pieces. Sizes are powers of two.
  */
 function createPieces(): Pieces {
   const free = new Map<number, Buffer[]>();
@@ -65,15 +67,15 @@ function floorPower(share: number, wanted: number): number {
   return size;
 }
 
-/** What is served: bytes of a known size that never change under their ETag. */
+/** Served bytes, of a known size, that never change under their ETag. */
 export type Served = {
   /** Bytes. */
   readonly size: number;
   /** Strong (RFC 9110 8.8.3), with its quotes. */
   readonly etag: string;
   /**
-   * Fills the buffer with the bytes from `offset`; at once, and without a promise, where they are at hand. Nothing
-   * writes to the buffer any more when it settles.
+   * Fills the buffer with the bytes from `offset`; at once, and without a promise, if they are at
+   * hand. The buffer is no longer written to when it settles.
    */
   readonly fill: (bytes: Buffer, offset: number, signal: AbortSignal) => Promise<void> | undefined;
 };
@@ -86,11 +88,11 @@ export type ServeOptions = {
   readonly lastModified?: Date;
 };
 
-/** What to send for a request. */
+/** The answer to a request. */
 export type PlannedAnswer = {
   readonly status: 200 | 206 | 304 | 405 | 412 | 416;
   readonly headers: OutgoingHttpHeaders;
-  /** Absent where none is sent. Both bytes are included. */
+  /** Absent if no body is sent. Both bytes are included. */
   readonly body?: ByteRange;
 };
 
@@ -98,8 +100,9 @@ type Asked = Pick<IncomingMessage, 'method' | 'headers'>;
 type About = Pick<Served, 'size' | 'etag'>;
 
 /**
- * RFC 9110: methods, preconditions in the order of 13.2.2, ranges. Times are no conditions, but for 13.1.4, which only
- * refuses: what changes twice in a second has one time for three bodies.
+ * Plans an answer by RFC 9110: methods, preconditions in the order of 13.2.2, ranges. Times are
+ * not used as conditions, except for 13.1.4, which only refuses: content that changes twice in a
+ * second has one time for three bodies.
  */
 function planAnswer(asked: Asked, served: About, options: ServeOptions): PlannedAnswer {
   if (asked.method !== 'GET' && asked.method !== 'HEAD') {
@@ -161,21 +164,23 @@ function checkConditions(
   return hasTag(ifNoneMatch.replaceAll('W/', ''), etag) ? 304 : undefined;
 }
 
-/** Our tags have no commas in them. */
+/** True if the list has the tag. Our tags have no commas in them. */
 const hasTag = (list: string, etag: string): boolean =>
   list.split(',').some((tag) => tag.trim() === '*' || tag.trim() === etag);
 
-/** NaN where there is no time: it compares with nothing. */
+/** Seconds of a time; NaN if there is no time: every comparison with it is false. */
 const secondsOf = (milliseconds = NaN): number => Math.floor(milliseconds / 1000);
 
-/** 13.1.5: the condition holds where it names exactly what would be sent, as no time does. */
+/**
+ * 13.1.5: the condition holds if it names exactly the content that would be sent, as no time does.
+ */
 const isCurrent = (condition: string, etag: string): boolean =>
   condition === '' || condition === etag;
 
 /** RFC 9110 5.6.2. */
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
 
-/** RFC 6266; RFC 8187 for what is not ASCII. */
+/** RFC 6266; RFC 8187 for text that is not ASCII. */
 function formatDisposition(filename: string): string {
   if (TOKEN.test(filename)) return `attachment; filename=${filename}`;
   const plain = filename.replace(/[^\x20-\x7e]/g, '_').replace(/["\\]/g, '_');
@@ -195,24 +200,25 @@ export type ServedEntry = {
   readonly status: number;
   /** Bytes of the body that the client took. */
   readonly sent: number;
-  /** Whether the client has the whole answer. */
+  /** True if the client has the whole answer. */
   readonly complete: boolean;
-  /** What went wrong on our side when a part was sent already: the connection was closed. */
+  /** Error on our side after a part was already sent: the connection was closed. */
   readonly error?: unknown;
 };
 
-/** Of each connection: aborted when the client goes away. */
+/** One signal for each connection: aborted when the client goes away. */
 const leaving = new WeakMap<Socket, AbortSignal>();
 const pieces = createPieces();
 
 /**
- * Answers GET and HEAD with the bytes, or those of them that Range asks for (RFC 9110 13 and 14). Several
- * ranges in one header are ignored, which 14.2 allows: the answer is then all of it.
+ * Answers GET and HEAD with the bytes, or with the part of them that Range requests (RFC 9110 13
+ * and 14). Several ranges in one header are ignored, which 14.2 allows: the answer is then all of
+ * it.
  *
- * The next piece is read when the client has taken the one before, and none when it went away. Memory: a
- * piece for each client, whose size shrinks with their number.
+ * The next piece is read when the client has taken the one before, and not read after the client
+ * went away. Memory: a piece for each client, whose size shrinks with their number.
  *
- * @throws what `fill` throws, where nothing was sent yet: the caller answers
+ * @throws errors of `fill`, if nothing was sent yet: the caller answers
  */
 export async function serveBytes(
   exchange: Exchange,
@@ -227,7 +233,8 @@ export async function serveBytes(
   try {
     if (planned.body) await sendBody(exchange, { planned, served, progress, gone });
     gone.throwIfAborted();
-    // After the last piece is with the kernel: a server that closes cuts off what has ended before.
+    // After the last piece is with the kernel: a server that closes cuts off answers that have
+    // ended before.
     if (!response.headersSent) response.writeHead(status, planned.headers);
     response.end();
     return { status, sent: progress.sent, complete: true };
@@ -263,13 +270,19 @@ type Sending = {
   readonly progress: { sent: number };
 };
 
-/** Bytes for one client before others have their turn: what the kernel takes at once has no end where a client is fast. */
+/**
+ * Bytes for one client before others have their turn: a fast client's kernel takes bytes at once
+ * without end.
+ */
 const TURN = 1 << 20;
 
 /** Bytes of a piece for a client of TLS, which keeps all of it a second time until it is sent. */
 const ENCRYPTED = 64 << 10;
 
-/** A loop of calls, not of promises: with those a download takes half as much processor time again. */
+/**
+ * A loop of calls, not of promises: with promises a download takes half as much processor time
+ * again.
+ */
 async function sendBody({ response }: Exchange, sending: Sending): Promise<void> {
   const { planned, served, progress, gone } = sending;
   const { start, end } = planned.body ?? { start: 0, end: -1 };
@@ -280,7 +293,7 @@ async function sendBody({ response }: Exchange, sending: Sending): Promise<void>
   const pump = (resolve: (done: undefined) => void, reject: (error: unknown) => void): void => {
     const next = (): void => {
       try {
-        if (gone.aborted) return; // whoever waits knows
+        if (gone.aborted) return; // the waiting code knows
         if (at > end) {
           resolve(undefined);
           return;
@@ -298,7 +311,8 @@ async function sendBody({ response }: Exchange, sending: Sending): Promise<void>
       }
     };
     const write = (buffer: Buffer, piece: Buffer): void => {
-      // Only when there are bytes: a source that fails at once gets an answer that says so.
+      // Only when there are bytes: a source that fails at once gets an answer that reports the
+      // failure.
       if (!response.headersSent) response.writeHead(planned.status, planned.headers);
       response.write(piece, (error) => {
         if (error) return; // the connection is closed, and the kernel may still read from the buffer

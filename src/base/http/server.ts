@@ -8,12 +8,15 @@ import { waitFor } from '../wait.ts';
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Requests of a connection that wait for the answer to the one before; no client of ours sends any ahead. */
+/**
+ * Requests of a connection that wait for the previous answer; no client of ours sends any ahead.
+ */
 const PIPELINED = 8;
 
 /**
- * Answers one request of a connection after the other (RFC 9112 9.3.2 has them in order): what is answered ahead
- * is memory until the client reads. A connection with more requests than may wait is closed.
+ * Answers the requests of a connection one after the other (RFC 9112 9.3.2 has them in order): an
+ * answer made ahead takes memory until the client reads it. A connection with more requests than
+ * may wait is closed.
  */
 export function answerInTurn(answer: Listener): Listener {
   const queues = new WeakMap<Socket, Parameters<Listener>[]>();
@@ -45,16 +48,19 @@ export function answerInTurn(answer: Listener): Listener {
   };
 }
 
-/** Node.js does not close an answer whose connection ended before its turn: whoever counts answers has to know. */
+/**
+ * Closes an answer whose connection ended before its turn, which Node.js does not do: code that
+ * counts answers has to know.
+ */
 function closeUnsent(response: ServerResponse): void {
   if (response.socket === null) response.emit('close');
 }
 
 export type Drain = {
   /**
-   * Takes no more connections and requests, lets those that are being answered end, and closes each
-   * connection behind its answer. Resolves when none is left; when the signal is aborted, those that are left
-   * are closed.
+   * Takes no more connections and requests, lets the requests that are being answered end, and
+   * closes each connection behind its answer. Resolves when no connection is left; when the signal
+   * is aborted, the remaining connections are closed.
    */
   readonly drain: (signal: AbortSignal) => Promise<void>;
 };
@@ -96,25 +102,26 @@ export function prepareDrain(server: Server): Drain {
       } catch (error) {
         const cut = [...open].filter(({ socket }) => socket).map(whenClosed);
         server.closeAllConnections();
-        await Promise.all(cut); // what they are answered from is closed behind them
+        await Promise.all(cut); // the source of the answers is closed after them
         throw error;
       }
     },
   };
 }
 
-/** A connection that is being used, as it was when it was last looked at. */
+/** A connection in use, in the state of the last look. */
 type Busy = { readonly request: IncomingMessage; readonly taken: number; readonly at: number };
 
-/** Bytes that the kernel has: those of a write that goes on are not counted. */
+/** Bytes that the kernel has; bytes of a write in progress are not counted. */
 const countTaken = (socket: Socket): number => socket.bytesWritten - socket.writableLength;
 
 /** Milliseconds between two looks at all connections. */
 const LOOK_EVERY = 1000;
 
 /**
- * Where there are too many connections, one makes room: the one that has been without a request for longest, else
- * one whose client has taken or sent nothing for `slow` milliseconds. Where there is none, the new one is closed.
+ * If there are too many connections, one makes room: the connection that has been without a
+ * request for longest, else one whose client has taken or sent nothing for `slow` milliseconds. If
+ * there is no such connection, the new one is closed.
  */
 export function boundConnections(
   server: Server | TlsServer,
@@ -181,18 +188,18 @@ function createFinder(busy: Map<Socket, Busy>, slow: number): () => Socket | und
   };
 }
 
-/** What a server gives to all of its clients together. Times are milliseconds. */
+/** Limits for all clients of a server together. Times are milliseconds. */
 export type ConnectionLimits = {
   readonly connections: number;
-  /** A connection that took nothing for so long may be closed in favour of a new one. */
+  /** A connection that took nothing for this long may be closed in favour of a new one. */
   readonly stalled: number;
-  /** A connection that has been idle for so long is closed. */
+  /** A connection that has been idle for this long is closed. */
   readonly idle: number;
-  /** For the head of a request, and for a TLS handshake. */
+  /** Time for the head of a request, and for a TLS handshake. */
   readonly head: number;
 };
 
-/** With a piece of 128 KiB for each, and as much again in TLS, some 32 MiB. */
+/** With a piece of 128 KiB for each connection, and as much again in TLS, some 32 MiB. */
 export const CONNECTION_LIMITS: ConnectionLimits = {
   connections: 128,
   stalled: 1000,
@@ -206,8 +213,8 @@ export type NoteProgress = (socket: Socket) => void;
 type Connection = { readonly socket: Socket; readonly movedAt: number };
 
 /**
- * Closes idle connections. When a new one would be too many, the one that has been idle longest is closed;
- * when all are in use, the new one is.
+ * Closes idle connections. When a new connection would be too many, the one that has been idle
+ * longest is closed; if all are in use, the new one is closed.
  */
 export function limitConnections(
   server: Server | TlsServer,
@@ -257,10 +264,10 @@ function closeStalled(open: Map<string, Connection>, stalled: number): boolean {
 export type KeyPair = { readonly cert: string; readonly key: string };
 
 /**
- * Refuses what no TLS server can be started with, before there is a server.
+ * Refuses a pair with which no TLS server can be started, before there is a server.
  *
- * @throws UsageError `registry.tls-certificate`, `registry.tls-key`, `registry.tls-mismatch`; none of
- * them shows a byte of the key
+ * @throws UsageError `registry.tls-certificate`, `registry.tls-key`, `registry.tls-mismatch`; none
+ * of them shows a byte of the key
  */
 export function checkKeyPair({ cert, key }: KeyPair): KeyPair {
   const certificate = readCertificate(cert);
@@ -319,6 +326,9 @@ function readKey(key: string): KeyObject {
   }
 }
 
-/** The first label (RFC 7468 3): what a file is, and nothing of what it holds. */
+/**
+ * The first label (RFC 7468 3): it describes the kind of a file and reveals no part of its
+ * content.
+ */
 const describePem = (text: string): string =>
   /^-----BEGIN [A-Z0-9 ]{1,40}-----$/m.exec(text)?.[0] ?? 'no PEM';

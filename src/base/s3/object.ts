@@ -9,12 +9,13 @@ export type S3Address = { readonly bucket: string; readonly key: string };
 
 export const formatS3Address = ({ bucket, key }: S3Address): string => `s3://${bucket}/${key}`;
 
-/** Of AWS; other services allow more. */
+/** Bucket names of AWS; other services allow more. */
 const BUCKET = /^[A-Za-z0-9][\w.-]{1,254}$/;
 const MAX_KEY = 1024 - 64;
 
 /**
- * A key with a part `.` or `..` is refused: HTTP clients and proxies would ask for another.
+ * Parses the address of an object. A key with a part `.` or `..` is refused: HTTP clients and
+ * proxies would ask for another.
  *
  * @throws UsageError `object-store.address`
  */
@@ -33,9 +34,10 @@ export function parseS3Address(text: string): S3Address {
 const NEVER = new AbortController().signal;
 
 /**
- * An object that is read by ranges, as it is now: another one in its place is refused.
+ * Opens an object that is read by ranges, in its current version: another one in its place is
+ * refused.
  *
- * @throws what `S3.call` throws
+ * @throws errors of `S3.call`
  */
 export async function openS3Source(
   s3: S3,

@@ -27,10 +27,13 @@ type S3Request = {
 
 type HandlerOptions = { readonly abortSignal?: unknown; readonly requestTimeout?: number };
 
-/** Headers that our door sets by itself, or cannot send. */
+/** Headers that our `Http` sets by itself, or cannot send. */
 const LEFT_OUT = new Set(['content-length', 'expect', 'connection']);
 
-/** Has the SDK speak through our one door: the same proxies, certificates and time limits as for registries. */
+/**
+ * Has the SDK send its requests through our own `Http`: the same proxies, certificates and time
+ * limits as for registries.
+ */
 const createS3Handler = (http: Http, tls: TlsOptions | undefined) => ({
   async handle(request: S3Request, { abortSignal, requestTimeout }: HandlerOptions = {}) {
     const entries = Object.entries(request.headers);
@@ -66,7 +69,7 @@ function urlOf({ protocol, hostname, port, path, query = {} }: S3Request): URL {
   return url;
 }
 
-/** RFC 3986 2.3, as the signature has it. */
+/** RFC 3986 2.3, as the signature requires. */
 const encode = (text: string): string =>
   encodeURIComponent(text).replaceAll(
     /[!'()*]/g,
@@ -74,12 +77,12 @@ const encode = (text: string): string =>
   );
 
 type Asked = {
-  /** What for: `s3://bucket/key`. */
+  /** Subject of the request: `s3://bucket/key`. */
   readonly about: string;
   readonly host: string;
 };
 
-/** By the name that the service gives its answer. */
+/** Codes and hints by the name that the service gives its answer. */
 const NAMED: Readonly<Record<string, { readonly code: string; readonly hint: string }>> = {
   NoSuchUpload: { code: 'object-store.upload-lost', hint: 'run again: a new upload begins' },
   InvalidPart: {
@@ -104,9 +107,10 @@ const BY_STATUS: Readonly<Record<number, { readonly code: string; readonly hint:
 };
 
 /**
- * What a thrown value of the SDK means: a TransientError where another try may help, a RegistryError with
- * `object-store.not-found`, `object-store.forbidden`, `object-store.changed`, `object-store.upload-lost` or `object-store.answer`, what
- * `explainNetworkFailure` makes of an answer that breaks off, and anything else as it is, because it is a bug or ours.
+ * The meaning of a value that the SDK threw: a TransientError if another try may help, a
+ * RegistryError with `object-store.not-found`, `object-store.forbidden`, `object-store.changed`,
+ * `object-store.upload-lost` or `object-store.answer`, the result of `explainNetworkFailure` for
+ * an answer that breaks off, and anything else as it is, because it is a bug or ours.
  */
 export function explainS3Failure(error: unknown, { about, host }: Asked): unknown {
   if (error instanceof SealiftError || !(error instanceof Error)) return error;
@@ -131,10 +135,12 @@ export function explainS3Failure(error: unknown, { about, host }: Asked): unknow
 const breaksOff = (error: Error, status: number): boolean =>
   status < 300 && networkCodeOf(error) !== undefined;
 
-/** Answers with a status below 500, or with 200 in front, that say "later" all the same. */
+/** Answers with a status below 500, or with 200 in front, that mean "later" all the same. */
 const PASSING = new Set(['SlowDown', 'RequestTimeout', 'InternalError', 'ServiceUnavailable']);
 
-/** Of an answer without a body, the SDK makes an error that says nothing. */
+/**
+ * The name of an error. For an answer without a body, the SDK makes an error that reveals nothing.
+ */
 const nameOf = (error: Error): readonly [name: string, said: ErrorDetails] =>
   /^(?:Unknown|UnknownError|Error)$/.test(error.name)
     ? ['', {}]
@@ -168,7 +174,7 @@ const noRegion = (cause: unknown): ConfigError =>
 
 type Sdk = typeof sdkModule;
 
-/** What an operation of the SDK is made with. */
+/** The input of an operation of the SDK. */
 export type S3Call = {
   readonly sdk: Sdk;
   readonly client: S3Client;
@@ -176,27 +182,31 @@ export type S3Call = {
 };
 
 export type S3CallOptions = {
-  /** What is asked for, for errors: `s3://bucket/key`. */
+  /** Object of the request, for errors: `s3://bucket/key`. */
   readonly about: string;
   readonly signal: AbortSignal;
-  /** Milliseconds until the answer begins, with what is sent before; default: as for all requests. */
+  /**
+   * Milliseconds until the answer begins, including the time for sending; default: as for all
+   * requests.
+   */
   readonly timeout?: number;
 };
 
 /** An object store; nothing is loaded or asked before the first call. */
 export type S3 = {
   /**
-   * Makes one request, again where it failed in a way that may pass.
+   * Makes one request, and repeats it after a failure that may pass.
    *
-   * @throws what `explainS3Failure` makes of the answer; ConfigError `object-store.credentials`, `object-store.region`
+   * @throws the explanation of the answer by `explainS3Failure`; ConfigError
+   * `object-store.credentials`, `object-store.region`
    */
   readonly call: <Output>(
     operation: (call: S3Call) => Promise<Output>,
     options: S3CallOptions,
   ) => Promise<Output>;
-  /** The address of the service; undefined where it follows from the region. */
+  /** The address of the service; undefined if it follows from the region. */
   readonly endpoint: string | undefined;
-  /** Of the service: for messages, and for its retries. */
+  /** Host of the service: for messages, and for its retries. */
   readonly hostOf: (signal: AbortSignal) => Promise<string>;
   readonly retries: Retries;
 };
@@ -209,9 +219,9 @@ export type S3Options = {
 
 /**
  * The service that the variables of AWS name: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, AWS_REGION,
- * AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; else what the SDK finds in
- * profiles and on the machine. A service that is named by its address is asked by paths, not by names
- * of hosts.
+ * AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; else the settings that the
+ * SDK finds in profiles and on the machine. A service that is named by its address is addressed by
+ * paths, not by names of hosts.
  */
 export function createS3(options: S3Options): S3 {
   const { http, env } = options;
@@ -240,7 +250,7 @@ export function createS3(options: S3Options): S3 {
 const endpointOf = (env: NodeJS.ProcessEnv): string | undefined =>
   textOf(env, 'AWS_ENDPOINT_URL_S3') ?? textOf(env, 'AWS_ENDPOINT_URL');
 
-/** An empty variable is none. */
+/** The text of a variable; an empty one counts as absent. */
 const textOf = (env: NodeJS.ProcessEnv, name: string): string | undefined =>
   env[name] === '' ? undefined : env[name];
 
@@ -275,7 +285,7 @@ function staticCredentials(env: NodeJS.ProcessEnv) {
 }
 
 /**
- * Finds out who we are before anything is sent; secrets are masked from now on.
+ * Finds our identity before anything is sent; secrets are masked from now on.
  *
  * @returns the host of the service
  */

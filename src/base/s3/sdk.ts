@@ -1,6 +1,6 @@
-/*
- * What is used of the SDK. The built program has this file as one of its own, which is read only where an
- * s3:// address is used.
+/**
+ * The part of the SDK that is used. The built program has this file as a separate one, which is
+ * read only if an s3:// address is used.
  */
 
 export {

@@ -19,17 +19,17 @@ export type Content = {
 };
 
 /**
- * One place a blob may come from: a local cache, a mirror, the origin, later a previous ISO.
- * Whoever reads verifies: a source may return wrong, short or long bytes.
+ * One place a blob may come from: a local cache, a mirror, the origin, later a previous ISO. The
+ * reader verifies: a source may return wrong, short or long bytes.
  */
 export type BlobSource = Source & {
-  /** undefined when this source does not have the blob; throws when it cannot tell. */
+  /** undefined if this source does not have the blob; throws if it cannot tell. */
   open: (blob: Content, options: OpenOptions) => Promise<OpenBytes | undefined>;
   /**
-   * Where the blob is in a file of this machine, for readers that copy files; undefined when this source
-   * does not have the blob. Absent: bytes come by `open` alone.
+   * The position of the blob in a file of this machine, for readers that copy files; undefined if
+   * this source does not have the blob. Absent: bytes come by `open` alone.
    *
-   * @param onFetched told the bytes that are brought to this machine before
+   * @param onFetched called with the bytes that are brought to this machine before
    */
   readonly fileOf?: (
     blob: Content,
@@ -39,11 +39,14 @@ export type BlobSource = Source & {
 
 export type FilePosition = {
   readonly path: string;
-  /** Of the blob's first byte. */
+  /** Position of the blob's first byte. */
   readonly position: number;
-  /** Whether a record of an earlier build stands for the bytes; else whoever reads verifies. */
+  /** True if a record of an earlier build vouches for the bytes; else the reader verifies. */
   readonly isRecorded?: boolean;
-  /** Whether others write to its folder: it was seen as a file, and is opened where no link took its place. */
+  /**
+   * True if others write to its folder: it was seen as a file, and is opened only if no link took
+   * its place.
+   */
   readonly isListed?: boolean;
 };
 
@@ -65,7 +68,7 @@ export const createLocalSource = (
   },
 });
 
-/** Whether one of these sources has a file of this machine with the blob. */
+/** True if one of these sources has a file of this machine with the blob. */
 export async function hasLocal(sources: readonly BlobSource[], blob: Content): Promise<boolean> {
   for (const source of sources) {
     if ((await source.fileOf?.(blob)) !== undefined) return true;
@@ -74,11 +77,12 @@ export async function hasLocal(sources: readonly BlobSource[], blob: Content): P
 }
 
 /**
- * Reads a blob from `offset` to its end, from the first source that has it to the last: `readSources`.
+ * Reads a blob from `offset` to its end, from the first source that has it to the last:
+ * `readSources`.
  *
- * @throws when no source is left: an error that names the blob and what each source answered, with
- * the code of the worst (`findWorst`): IntegrityError `blob.too-long`, `blob.too-short`; RegistryError
- * `blob.unknown` and those of the client; the signal's reason
+ * @throws if no source is left: an error that names the blob and the answer of each source, with
+ * the code of the worst (`findWorst`): IntegrityError `blob.too-long`, `blob.too-short`;
+ * RegistryError `blob.unknown` and those of the client; the signal's reason
  */
 export const readBlob = (
   sources: readonly BlobSource[],
@@ -86,7 +90,7 @@ export const readBlob = (
   options: ReadOptions,
 ): AsyncGenerator<Chunk<BlobSource>> => readSources(sources, describeBlob(blob), options);
 
-/** A blob for `readSources` and `fillFile`. */
+/** The form of a blob for `readSources` and `fillFile`. */
 export function describeBlob(blob: Content): FillOptions<BlobSource>['wanted'] {
   const { digest, size } = blob;
   const should = `blob ${digest} should be ${size} bytes, but`;

@@ -13,12 +13,12 @@ export type CachedBlob = {
   readonly digest: Digest;
   readonly path: string;
   readonly size: number;
-  /** When a build took it last. */
+  /** Time at which a build last took it. */
   readonly used: number;
 };
 
 /**
- * What a shared cache has, the longest unused first.
+ * Lists the files of a shared cache, the longest unused first.
  *
  * @throws ConfigError `cache.unreadable`
  */
@@ -64,16 +64,16 @@ async function readFileOf(path: string): Promise<Omit<CachedBlob, 'digest'> | un
   }
 }
 
-/** Milliseconds for which what a build took stays: it may be about to read it. */
+/** Milliseconds for which a file that a build took stays: the build may be about to read it. */
 const REST_MS = 10 * 60_000;
-/** What nobody continued for so long is of no use. */
+/** Milliseconds after which a part that no build continued is of no use. */
 const LEFT_MS = 7 * 24 * 3_600_000;
 
 export type Pruned = { readonly removed: readonly CachedBlob[]; readonly bytesLeft: number };
 
 /**
- * Removes the blobs that were not used for longest until the others have at most `maxSize` bytes, and what killed builds
- * left a week ago. What was used in the last ten minutes stays.
+ * Removes the blobs that were not used for longest until the others have at most `maxSize` bytes,
+ * and parts that killed builds left a week ago. Blobs used in the last ten minutes stay.
  *
  * @param now milliseconds since 1970
  * @throws ConfigError `cache.unreadable`
@@ -101,7 +101,7 @@ export async function pruneCache(directory: string, maxSize: number, now: number
 export type VerifiedCache = {
   readonly blobs: number;
   readonly bytes: number;
-  /** Files whose bytes are not those of their name; they are removed. */
+  /** Files whose bytes do not match their name; they are removed. */
   readonly damaged: readonly CachedBlob[];
 };
 

@@ -10,13 +10,13 @@ import { isErrno } from '../errors.ts';
 import { sumSizes } from '../lists.ts';
 import { untilAborted } from '../wait.ts';
 
-/** A run of bytes that is somewhere else. */
+/** A run of bytes of a remote object. */
 export type CachedPart = {
-  /** Of a file; the same for the same bytes. */
+  /** Name of a file; the same for the same bytes. */
   readonly name: string;
   /** Bytes; a chunk at most. */
   readonly size: number;
-  /** Fills a buffer of that size; called once, however many ask. */
+  /** Fills a buffer of that size; called once, regardless of the number of readers. */
   readonly fetch: (bytes: Buffer) => Promise<void>;
 };
 
@@ -25,22 +25,22 @@ type Target = { readonly target: Buffer; readonly at: number };
 export type PartCache = {
   /** Fills the target with the bytes of a part from `at`. */
   readonly fill: (part: CachedPart, wanted: Target, signal: AbortSignal) => Promise<void>;
-  /** Begins to fetch a part that somebody will read soon. */
+  /** Begins to fetch a part that will be read soon. */
   readonly expect: (part: CachedPart) => void;
   /** Bytes of files. */
   readonly size: () => number;
-  /** Resolves when what was fetched is stored. */
+  /** Resolves when all fetched parts are stored. */
   readonly close: () => Promise<void>;
 };
 
 export type PartCacheOptions = {
-  /** Of this process alone. It is made where there is none. */
+  /** Directory of this process alone. It is made if it is missing. */
   readonly directory: string;
   /** Bytes of disk. */
   readonly limit: number;
   /** Bytes of the largest part. */
   readonly partSize: number;
-  /** Told once, when parts cannot be stored: they are fetched each time. */
+  /** Called once, if parts cannot be stored: they are fetched each time. */
   readonly warn: (message: string) => void;
 };
 
@@ -54,9 +54,10 @@ const TRAILER = 32;
 const PIECE = 1 << 18;
 
 /**
- * Parts of ISOs on this disk, as many as fit; what was read least lately goes first. A part is fetched once,
- * however many ask for it, and whoever waits gets it from memory. What an earlier run left is verified when it is
- * first read, and fetched again where it is damaged.
+ * Parts of ISOs on this disk, as many as fit; the least recently read part is removed first. A
+ * part is fetched once, regardless of the number of readers, and waiting readers get it from
+ * memory. A part that an earlier run left is verified when it is first read, and fetched again if
+ * it is damaged.
  */
 export async function openPartCache(options: PartCacheOptions): Promise<PartCache> {
   const files = await openFiles(options);
@@ -66,7 +67,7 @@ export async function openPartCache(options: PartCacheOptions): Promise<PartCach
     close: () => fetches.close(),
     expect(part) {
       if (files.has(part)) return;
-      fetches.begin(part).arrived.catch(() => undefined); // who reads it asks again, and hears why
+      fetches.begin(part).arrived.catch(() => undefined); // its reader asks again, and gets the reason
     },
     async fill(part, { target, at }, signal) {
       for (;;) {
@@ -82,9 +83,9 @@ export async function openPartCache(options: PartCacheOptions): Promise<PartCach
 }
 
 type Fetching = {
-  /** Rejects where the bytes do not come. */
+  /** Rejects if the bytes do not come. */
   readonly arrived: Promise<unknown>;
-  /** From then until they are stored. */
+  /** The bytes from their arrival until they are stored. */
   readonly bytes: Buffer | undefined;
 };
 
@@ -148,7 +149,7 @@ function createFetches(
 
 type Entry = { readonly size: number; readonly isVerified: boolean };
 
-/** The files of the parts: those used lately are the last ones. */
+/** The files of the parts: the most recently used are last. */
 async function openFiles({ directory, limit, warn }: PartCacheOptions) {
   await makeDirectory(directory, 0o700);
   await sweepDirectory(directory, { alone: true });
@@ -186,7 +187,7 @@ async function openFiles({ directory, limit, warn }: PartCacheOptions) {
       const path = join(directory, name);
       const isIntact = entry.isVerified || (await isWhole(path, size));
       if (isIntact && (await readAt(path, target, at))) {
-        const isStillThere = entries.delete(name); // the last one is the one read last
+        const isStillThere = entries.delete(name); // the last one is the most recently read
         if (isStillThere) entries.set(name, { ...entry, isVerified: true });
         return true;
       }
@@ -219,7 +220,7 @@ async function isWhole(path: string, size: number): Promise<boolean> {
   return (await readAt(path, trailer, size)) && hash.digest().equals(trailer);
 }
 
-/** Whether the file is there, and has all of the bytes. */
+/** True if the file exists, and has all of the bytes. */
 async function readAt(path: string, target: Buffer, at: number): Promise<boolean> {
   try {
     const file = await openListed(path);

@@ -28,34 +28,40 @@ import { type BlobSource, type Content, describeBlob, createLocalSource } from '
 
 export type EnsureOptions = Pick<FillOptions<BlobSource>, 'signal' | 'onProgress' | 'bodyTime'>;
 
-/** Blobs on disk by their digest: `<directory>/sha256/<hex>`, each verified before it has its name. */
+/**
+ * Blobs on disk by their digest: `<directory>/sha256/<hex>`, each verified before it gets its
+ * name.
+ */
 export type BlobCache = {
-  /** What is here, for readers that verify themselves. */
+  /** Source of the stored blobs, for readers that verify themselves. */
   readonly source: BlobSource;
   /**
-   * The path of a blob, fetched from the first source whose bytes are right. What an earlier run
-   * left is hashed again and continued. A blob that is already here is hashed again, too, once a
-   * process; a damaged one is fetched again.
+   * The path of a blob, fetched from the first source whose bytes are right. A part that an
+   * earlier run left is hashed again and continued. A blob that is already here is hashed again,
+   * too, once per process; a damaged one is fetched again.
    *
-   * @throws IntegrityError `blob.digest-mismatch`; DiskError; what readBlob throws
+   * @throws IntegrityError `blob.digest-mismatch`; DiskError; errors of readBlob
    */
   ensure: (
     blob: Content,
     sources: readonly BlobSource[],
     options: EnsureOptions,
   ) => Promise<string>;
-  /** The bytes of a manifest, verified; undefined where it is absent, damaged or larger than a manifest. */
+  /**
+   * The bytes of a manifest, verified; undefined if it is absent, damaged or larger than a
+   * manifest.
+   */
   read: (digest: Digest) => Promise<Buffer | undefined>;
-  /** Whether a file has this name; its bytes are not looked at. */
+  /** True if a file has this name; its bytes are not looked at. */
   has: (digest: Digest) => Promise<boolean>;
   put: (bytes: Uint8Array) => Promise<Digest>;
-  /** Where a blob is, or would be: for readers that verify themselves. */
+  /** The path at which a blob is, or would be: for readers that verify themselves. */
   pathOf: (digest: Digest) => string;
 };
 
 /**
- * The directory is made when it is first written to. Any number of processes may use it at once:
- * they may fetch a blob twice, but never write one file together.
+ * Creates a cache; its directory is made when it is first written to. Any number of processes may
+ * use it at once: they may fetch a blob twice, but never write one file together.
  */
 export function createBlobCache(directory: string): BlobCache {
   const verified = new Set<Digest>();
@@ -114,8 +120,8 @@ export function createBlobCache(directory: string): BlobCache {
 }
 
 /**
- * Fetches a blob beside its place, verifies it while it passes, syncs, and renames. What is there
- * when it fails stays for the next run.
+ * Fetches a blob next to its place, verifies it while it passes, syncs, and renames. If it fails,
+ * the bytes so far stay for the next run.
  */
 async function download(
   path: string,
@@ -135,7 +141,10 @@ async function download(
   }
 }
 
-/** Whether the one before succeeded is its caller's affair: the next one looks for itself. */
+/**
+ * Waits for the work before, regardless of its success, which matters to its own caller: the next
+ * one looks for itself.
+ */
 async function settle(work: Promise<string>, signal: AbortSignal): Promise<void> {
   await untilAborted(
     work.then(
@@ -178,7 +187,7 @@ async function readSmall(path: string, digest: Digest): Promise<Buffer | undefin
 
 const READ_SIZE = 1 << 20;
 
-/** A file of another size than the descriptor's is not a copy of the blob. */
+/** Opens a file. A file of another size than the descriptor's is not a copy of the blob. */
 async function openFile(path: string, { digest, size }: Content, offset: number) {
   try {
     const file = await openToRead(path);
@@ -210,28 +219,31 @@ export const sharedFolders = (directory: string) => ({
 export type SharedCacheOptions = Pick<ClaimsOptions, 'lease' | 'now'> & {
   readonly directory: string;
   readonly signal: AbortSignal;
-  /** Told when the folder cannot be used and registries are asked instead, and when another build is waited for. */
+  /**
+   * Called when the folder cannot be used and registries are asked instead, and when another build
+   * is waited for.
+   */
   readonly warn: (message: string) => void;
 };
 
 /**
- * A folder of blobs that many builds use at once, of several users and machines. Nothing in it is trusted: who reads a
- * blob verifies it, and what is wrong costs a download from elsewhere.
+ * A folder of blobs that many builds use at once, of several users and machines. Nothing in it is
+ * trusted: the reader of a blob verifies it, and a wrong blob costs a download from elsewhere.
  */
 export type SharedCache = {
-  /** What is there. */
+  /** Source of the stored blobs. */
   readonly local: BlobSource;
   /**
-   * A source that has every blob of others: one that is not there yet is fetched into the folder, by one of all
-   * builds, and the others wait for it.
+   * A source that has every blob of others: a missing blob is fetched into the folder, by one of
+   * all builds, and the others wait for it.
    */
   readonly over: (sources: readonly BlobSource[]) => BlobSource;
 };
 
-/** Milliseconds between two looks at a claim of another. */
+/** Milliseconds between two looks at another build's claim. */
 const PAUSE_MS = 200;
 
-/** Looks after which somebody may wonder why nothing happens. */
+/** Number of looks after which a user may wonder why nothing happens. */
 const PATIENCE = 50;
 
 export function createSharedCache(options: SharedCacheOptions): SharedCache {
@@ -267,13 +279,13 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
       if (!(await isFile(path, blob.size))) return undefined;
     } catch (error) {
       signal.throwIfAborted();
-      // The registries themselves say why they do not give a blob.
+      // The registries themselves explain why they do not give a blob.
       if (error instanceof SealiftError && !(error instanceof DiskError)) return undefined;
       if (!hasFailed) options.warn(`the cache "${directory}" is not used: ${messageOf(error)}`);
       hasFailed = true;
       return undefined;
     }
-    await touch(path).catch(() => undefined); // of another owner: it counts as older
+    await touch(path).catch(() => undefined); // from another owner: it counts as older
     return { path, position: 0, isListed: true };
   };
   return {
@@ -295,7 +307,10 @@ type Fetching = {
   readonly onFetched: OnFetched | undefined;
 };
 
-/** Builds on what those before left: copied, for an owner that is not dead yet may still write to its file. */
+/**
+ * Fetches a blob, building on the parts that earlier builds left: they are copied, because an
+ * owner that is not dead yet may still write to its file.
+ */
 async function fetchUnder(claim: Claim, blob: Content, fetching: Fetching): Promise<void> {
   const { folders, sources, signal, onFetched } = fetching;
   const hex = hexOf(blob.digest);
@@ -308,8 +323,8 @@ async function fetchUnder(claim: Claim, blob: Content, fetching: Fetching): Prom
     await inherit(left, own, { size: blob.size, signal });
     const file = await openOwnFile(own);
     try {
-      await file.chmod(0o644); // whoever comes next may be another user
-      for (const { path } of left) await rm(path, { force: true }).catch(() => undefined); // of another owner
+      await file.chmod(0o644); // the next process may belong to another user
+      for (const { path } of left) await rm(path, { force: true }).catch(() => undefined); // from another owner
       const prefix = (await file.stat()).size;
       const wanted = describeBlob(blob);
       let here = prefix;
@@ -330,7 +345,7 @@ async function fetchUnder(claim: Claim, blob: Content, fetching: Fetching): Prom
   }
 }
 
-/** Makes a folder of a cache. What others put there in its place could lead anywhere. */
+/** Makes a folder of a cache. A link that others put there in its place could lead anywhere. */
 async function makeFolder(path: string): Promise<void> {
   await makeDirectory(path);
   await (await openDirectory(path)).close();
@@ -356,7 +371,7 @@ async function inherit(
   }
 }
 
-/** What is left of a blob, the largest file first; what is not a file has no size. */
+/** Remains of a blob, the largest file first; an entry that is not a file has no size. */
 async function listLeft(folder: string, hex: string): Promise<readonly Left[]> {
   const names = (await readdir(folder)).filter((name) => name.startsWith(`${hex}.`));
   const sized = await Promise.all(

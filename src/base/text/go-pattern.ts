@@ -7,7 +7,7 @@ export type GoPattern = { readonly test: (text: string) => boolean };
 /** Every shorter start of a refused pattern may be compiled to find the place of the mistake. */
 const MAX_LOCATED_SIZE = 1000;
 
-/** Of these, Go quotes the whole pattern. */
+/** For these errors, Go quotes the whole pattern. */
 const MISSING_PAREN = 'missing closing )';
 const UNEXPECTED_PAREN = 'unexpected )';
 
@@ -18,7 +18,8 @@ const BACKTRACKING = /^(?:\\[1-9k]|\(\?(?:[=!>]|<[=!]))/;
  * Compiles a regular expression with the syntax and the meaning of Go's package `regexp`
  * (https://pkg.go.dev/regexp/syntax, flag Perl).
  *
- * @throws ConfigError `pattern.malformed` for what Go refuses, with the character it stands at
+ * @throws ConfigError `pattern.malformed` for a pattern that Go refuses, with the position of the
+ * character
  */
 export function compileGoPattern(pattern: string): GoPattern {
   try {
@@ -47,8 +48,9 @@ function describe(pattern: string, cause: RE2JSSyntaxException): ConfigError {
 }
 
 /**
- * Go's errors quote what they are about and do not say where it is. The parser reads from left to
- * right, so that the shortest start of the pattern that is refused for the same reason ends with it.
+ * Finds the place of an error. Go's errors quote the faulty part and do not give its position. The
+ * parser reads from left to right, so the shortest start of the pattern that is refused for the
+ * same reason ends with the faulty part.
  */
 function locate(pattern: string, { error, input }: RE2JSSyntaxException): number | undefined {
   if (pattern.length > MAX_LOCATED_SIZE) return undefined;
@@ -60,7 +62,7 @@ function locate(pattern: string, { error, input }: RE2JSSyntaxException): number
   return end + 1 - input.length;
 }
 
-/** The end of the longest start of the pattern of which `isSame` does not hold. */
+/** The end of the longest start of the pattern for which `isSame` is false. */
 function endOfLast(
   pattern: string,
   isSame: (failure: RE2JSSyntaxException | undefined) => boolean,

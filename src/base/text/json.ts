@@ -1,19 +1,25 @@
 import { createHash } from 'node:crypto';
 import type { Digest } from '../digest.ts';
 
-/** What JSON can hold. `undefined` members of objects are left out, as JSON.stringify does. */
+/**
+ * Any value that JSON can hold. `undefined` members of objects are left out, as JSON.stringify
+ * does.
+ */
 export type Json =
   null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined };
 
 /**
  * One text per value: keys sorted by UTF-16 code unit, no white space (RFC 8785's order and number
- * form), so that a digest of it is a digest of the value.
+ * form), so that a digest of the text is a digest of the value.
  */
 export function formatCanonicalJson(value: Json): string {
   return JSON.stringify(sortKeys(value));
 }
 
-/** The digest of that text, without the text: of a value of 50 MB it would be as much again. */
+/**
+ * The digest of the canonical text, without building the text: for a value of 50 MB the text would
+ * take as much memory again.
+ */
 export function digestCanonicalJson(value: Json): Digest {
   const hash = createHash('sha256');
   let text = '';
@@ -50,7 +56,10 @@ function writeCanonical(value: Json, write: (piece: string) => void): void {
   write(`${separator === ',' ? '' : separator}${isList ? ']' : '}'}`);
 }
 
-/** The same order, indented by two spaces and ended by a newline: for files that people read. */
+/**
+ * JSON with its keys in canonical order, indented by two spaces and ended by a newline: for files
+ * that people read.
+ */
 export function formatReadableJson(value: Json): string {
   return `${JSON.stringify(sortKeys(value), null, 2)}\n`;
 }

@@ -1,26 +1,26 @@
 import { isObject } from '../lists.ts';
 
-/** A text that stands for a secret in an output, and how it is found there. */
+/** A text that represents a secret in an output, and how it is found there. */
 export type SecretForm = {
   readonly text: string;
   /**
-   * `word`: only where no letter or digit is beside it, as it may be a part of a word. `name`: nor a
-   * character of paths and hosts. `run`: with all base64 characters around it.
+   * `word`: only if no letter or digit is next to it, because it may be a part of a word. `name`:
+   * nor a character of paths and hosts. `run`: with all base64 characters around it.
    */
   readonly match: 'text' | 'word' | 'name' | 'run';
 };
 
-/** Shorter ones are parts of words everywhere. */
+/** Shorter texts are parts of words everywhere. */
 const LONG = 8;
 
-/** Characters of a text that anyone prints as a whole. */
+/** Characters of the longest text that a program prints as a whole. */
 const LONGEST = 64 * 1024;
 const LONGEST_NAME = 1024;
 
 /**
- * Every form in which programs print a secret: as it is, escaped as JSON (once, twice, as Go does), in
- * quotes of YAML, percent-encoded (RFC 3986, forms), and in base64 of it or of any text with it inside.
- * None of a text over 64 KiB.
+ * Every form in which programs print a secret: as it is, escaped as JSON (once, twice, as Go
+ * does), in quotes of YAML, percent-encoded (RFC 3986, forms), and in base64 of it or of any text
+ * with it inside. Empty for a text over 64 KiB.
  */
 export function listSecretForms(given: string): readonly SecretForm[] {
   if (given.length > LONGEST) return [];
@@ -63,7 +63,10 @@ function listQuoted(text: string): readonly string[] {
   ];
 }
 
-/** A user name: plain words are left, as `admin` says nothing and is in many texts. */
+/**
+ * Forms of a user name: plain words are left out, because `admin` reveals nothing and is in many
+ * texts.
+ */
 export function listNameForms(name: string): readonly SecretForm[] {
   if (name.length < 4 || name.length > LONGEST_NAME || /^[a-z]+$/.test(name)) return [];
   return listSecretForms(name).map((form) =>
@@ -73,7 +76,7 @@ export function listNameForms(name: string): readonly SecretForm[] {
 
 const escapeJson = (text: string): string => JSON.stringify(text).slice(1, -1);
 
-/** encoding/json of Go escapes what HTML gives a meaning to. */
+/** Go's encoding/json escapes the characters that have a meaning in HTML. */
 const escapeGo = (text: string): string =>
   escapeJson(text)
     .replaceAll('&', String.raw`\u0026`)
@@ -83,7 +86,7 @@ const escapeGo = (text: string): string =>
 const lowerEscapes = (text: string): string =>
   text.replaceAll(/%[0-9A-F]{2}/g, (escape) => escape.toLowerCase());
 
-/** encodeURIComponent leaves these as they are, other programs do not. */
+/** encodeURIComponent leaves these characters as they are, other programs do not. */
 const encodeRest = (text: string): string =>
   text.replaceAll(
     /[!'()*]/g,
@@ -91,8 +94,8 @@ const encodeRest = (text: string): string =>
   );
 
 /**
- * RFC 4648: what the bytes become for each place of their first byte in a group of three, without the
- * characters that depend on what is beside them. In both alphabets.
+ * RFC 4648: the base64 text of the bytes for each place of their first byte in a group of three,
+ * without the characters that depend on the bytes next to them. In both alphabets.
  */
 function listBase64(bytes: Buffer): readonly string[] {
   if (bytes.length < LONG) return bytes.length === 0 ? [] : [bytes.toString('base64')];
@@ -118,19 +121,20 @@ export function redactUrl(url: URL | string): string {
 }
 
 /**
- * Every form of every secret that this process has read. Of the whole process: a secret that is read in
- * one place is printed in another, and whoever prints cannot be asked to know it.
+ * Every form of every secret that this process has read. One list for the whole process: a secret
+ * that is read in one place is printed in another, and the code that prints cannot be expected to
+ * know it.
  */
 const known = new Map<string, SecretForm>();
-/** The longest first, so that no part of a secret is left beside a mask. */
+/** The longest first, so that no part of a secret is left next to a mask. */
 let ordered: readonly SecretForm[] | undefined;
 
 /** A line of a longer secret, such as a key, that is printed alone. */
 const SHORTEST_LINE = 12;
 
 /**
- * Has `redact` mask a password, token or key in each of its forms from now on; of a pull secret, every
- * credential in it. Texts of one character are left: they would mask every other word.
+ * Has `redact` mask a password, token or key in each of its forms from now on; for a pull secret,
+ * every credential in it. Texts of one character are left: they would mask every other word.
  */
 export function rememberSecret(value: string): void {
   const text = value.trim();
@@ -147,7 +151,7 @@ export function rememberSecret(value: string): void {
   }
 }
 
-/** The same for `user:password`, its parts, and its base64 form as it is written. */
+/** Has `redact` mask `user:password`, its parts, and its base64 form as it is written. */
 export function rememberCredential(username: string, password: string): void {
   rememberForms(listNameForms(username));
   rememberSecret(password);
@@ -159,7 +163,7 @@ function rememberPullSecret(json: string): void {
   try {
     document = JSON.parse(json);
   } catch {
-    return; // the whole text is remembered, and whoever needs its parts says that it is not JSON
+    return; // the whole text is remembered, and the code that needs its parts reports that it is not JSON
   }
   const auths = (document as { auths?: unknown } | null)?.auths;
   if (!isObject(auths)) return;
@@ -190,7 +194,7 @@ function rememberForms(forms: readonly SecretForm[]): void {
   }
 }
 
-/** A text without the secrets that were read, whatever stands around them. */
+/** A text without the secrets that were read, regardless of the text around them. */
 export function redactValues(text: string): string {
   ordered ??= [...known.values()].sort((a, b) => b.text.length - a.text.length);
   return ordered.reduce(mask, text);
@@ -219,7 +223,10 @@ function mask(text: string, { text: form, match }: SecretForm): string {
 
 const BASE64 = /[A-Za-z0-9+/=_-]/;
 
-/** A regular expression would look at a long run again from each of its characters. */
+/**
+ * Masks runs of characters. A regular expression would look at a long run again from each of its
+ * characters.
+ */
 function maskRuns(text: string, form: string): string {
   let result = '';
   let done = 0;
@@ -234,23 +241,26 @@ function maskRuns(text: string, form: string): string {
 }
 
 /**
- * User info of addresses that are not of the web: `s3://KEY:SECRET@bucket`, where a secret may have slashes
- * that a port has not before it. Bounded, so that no text takes long.
+ * User info of addresses other than web addresses: `s3://KEY:SECRET@bucket`, in which a secret may
+ * contain slashes, which cannot precede a port. Bounded, so that no text takes long.
  */
 const USER_INFO =
   /(?<![A-Za-z0-9+.-])((?!https?:)[A-Za-z][A-Za-z0-9+.-]{0,30}:\/\/)(?:[^\s/?#"'<>]{0,1000}@|[^\s/?#:"'<>]{1,200}:(?!\d*[/?#])[^\s@"'<>]{0,1000}@)/g;
 
-/** The same, and every URL without user info and with the values of secret-looking parameters masked. */
+/**
+ * A text without the secrets that were read, and with every URL without user info and with the
+ * values of secret-looking parameters masked.
+ */
 export function redact(text: string): string {
   const plain = redactValues(text).replaceAll(USER_INFO, '$1');
   return plain.replaceAll(/https?:\/\/[^\s"'<>]+/g, (match) => {
-    const end = /[;:,.!?)\]]*$/.exec(match)?.[0] ?? ''; // of the sentence, not of the URL
+    const end = /[;:,.!?)\]]*$/.exec(match)?.[0] ?? ''; // part of the sentence, not of the URL
     const url = match.slice(0, match.length - end.length);
     try {
       const redacted = redactUrl(url);
       return (redacted === new URL(url).href ? url : redacted) + end; // as it was written
     } catch {
-      return MASK; // not a URL after all: what we cannot parse we do not print
+      return MASK; // not a URL after all: a text that cannot be parsed is not printed
     }
   });
 }

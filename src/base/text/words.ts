@@ -11,13 +11,13 @@ export function findNearestName(name: string, known: Iterable<string>): string |
   return best?.name;
 }
 
-/** `did you mean "x"?`, for a hint; undefined when no known name is near. */
+/** `did you mean "x"?`, for a hint; undefined if no known name is near. */
 export function suggestName(name: string, known: Iterable<string>): string | undefined {
   const nearest = findNearestName(name, known);
   return nearest === undefined ? undefined : `did you mean "${nearest}"?`;
 }
 
-/** `; did you mean "x"?`, for the end of a sentence; empty when no known name is near. */
+/** `; did you mean "x"?`, for the end of a sentence; empty if no known name is near. */
 export function appendSuggestion(name: string, known: Iterable<string>, separator = '; '): string {
   const suggestion = suggestName(name, known);
   return suggestion === undefined ? '' : separator + suggestion;
@@ -40,9 +40,10 @@ export function countEdits(from: string, to: string): number {
 }
 
 /**
- * What commands a terminal (C0, C1, DEL), turns text around (bidi controls), or is not seen: format
- * characters, tags, variation selectors, fillers, blanks other than the space, halves of surrogate
- * pairs. Not tab and line break. By Unicode's properties, so that none is forgotten.
+ * Characters that command a terminal (C0, C1, DEL), turn text around (bidi controls), or are
+ * invisible: format characters, tags, variation selectors, fillers, blanks other than the space,
+ * halves of surrogate pairs. Tab and line break are not included. Defined by Unicode properties,
+ * so that none is forgotten.
  */
 const COMMANDING =
   /(?![\t\n ])[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\ufffe\uffff]/gu;
@@ -51,11 +52,14 @@ const COMMANDING =
 export const toPrintableLines = (text: string): string =>
   text.replaceAll(COMMANDING, escapeCharacter);
 
-/** The same on one line: the name of a file, or a key. */
+/**
+ * A text of unknown origin on one line (the name of a file, or a key); control characters are
+ * escaped.
+ */
 export const toPrintable = (text: string): string =>
   toPrintableLines(text).replaceAll('\n', escapeCharacter);
 
-/** A value of a foreign document in a message: a scalar as it is, anything else by what it is. */
+/** A value of a foreign document in a message: a scalar as it is, anything else by its kind. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return 'undefined';
   if (Array.isArray(value)) return 'a list';
@@ -63,7 +67,10 @@ export function describeValue(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** A character as JSON and YAML (1.2.2, 5.7) escape it: `\u` and four hex digits, for each of its UTF-16 units. */
+/**
+ * A character in the escaped form of JSON and YAML (1.2.2, 5.7): `\u` and four hex digits, for
+ * each of its UTF-16 units.
+ */
 export const escapeCharacter = (character: string): string =>
   Array.from(
     { length: character.length },
@@ -72,7 +79,7 @@ export const escapeCharacter = (character: string): string =>
 
 const SIZE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-/** Bytes as people read them, with one decimal and a binary unit: `41.3 GiB`. */
+/** Bytes in a form for people, with one decimal and a binary unit: `41.3 GiB`. */
 export function formatSize(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -83,10 +90,12 @@ export function formatSize(bytes: number): string {
   return `${unit === 0 ? value : value.toFixed(1)} ${SIZE_UNITS[unit] ?? ''}`;
 }
 
-/** What `parseSize` reads, for errors and `--help`. */
+/** The form that `parseSize` reads, for errors and `--help`. */
 export const SIZE_FORM = 'a size such as 700MiB or 4GiB';
 
-/** Bytes of a size with a binary unit or none: `4GiB`, `1024`. undefined for other texts. */
+/**
+ * Bytes of a size with a binary unit or without a unit: `4GiB`, `1024`. undefined for other texts.
+ */
 export function parseSize(text: string): number | undefined {
   const [, number, unit = 'B'] = /^([1-9]\d{0,11})(B|[KMGT]iB)?$/.exec(text) ?? [];
   const power = SIZE_UNITS.indexOf(unit as (typeof SIZE_UNITS)[number]);
@@ -105,10 +114,10 @@ export function formatDuration(milliseconds: number): string {
   return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
 }
 
-/** In milliseconds, largest first as they are written. */
+/** In milliseconds, largest first, in the order in which they are written. */
 const TIME_UNITS = [3_600_000, 60_000, 1000] as const;
 
-/** What `parseDuration` reads, for errors and `--help`. */
+/** The form that `parseDuration` reads, for errors and `--help`. */
 export const DURATION_FORM = 'a time such as 30s, 10m or 1h30m; 0s for none';
 
 /**
