@@ -23,25 +23,25 @@ import { warnOfImageBasedConfig, warnOfInstallConfig } from './rules/warnings.ts
 import type { Site, SiteFile, SiteInput, SiteImageBasedConfig, SiteInstallConfig } from './site.ts';
 
 export type SiteCheck = {
-  /** Only of inputs without a problem. */
+  /** Present only if the inputs have no problem. */
   readonly site?: Site;
-  /** What other sites are compared with; absent where a file is missing or cannot be read. */
+  /** Facts to compare with other sites; absent if a file is missing or cannot be read. */
   readonly facts?: SiteFacts;
-  /** What `file:` and `env:` references came to, by key; secrets are among them. */
+  /** Values of `file:` and `env:` references, by key; secrets are among them. */
   readonly references: References;
-  /** In the order of files and lines. */
+  /** Problems in the order of files and lines. */
   readonly problems: readonly DocumentProblem[];
   readonly warnings: readonly DocumentProblem[];
 };
 
 export type CheckOptions = {
-  /** Seconds since 1970: what certificates are measured by. */
+  /** Time against which certificates are checked, in seconds since 1970. */
   readonly epoch: number;
-  /** Unknown keys of install-config.yaml are warned of, as with OPENSHIFT_INSTALL_INVOKER. */
+  /** Makes unknown keys of install-config.yaml warnings, as with OPENSHIFT_INSTALL_INVOKER. */
   readonly isLenient?: boolean;
-  /** Of the seed that the sites are installed from, where it is known: `X.Y` or `X.Y.Z`. */
+  /** Version of the seed that the sites are installed from, if it is known: `X.Y` or `X.Y.Z`. */
   readonly seedVersion?: string;
-  /** Where `env:NAME` looks. */
+  /** Environment in which `env:NAME` is looked up. */
   readonly env?: NodeJS.ProcessEnv;
 };
 
@@ -49,8 +49,8 @@ type InstallDocument = SiteDocument<typeof INSTALL_CONFIG>;
 type ImageBasedDocument = SiteDocument<typeof IMAGE_BASED_CONFIG>;
 
 /**
- * Reads the inputs of one site and applies every rule of its own, all at once. Rules look at a copy
- * with the installer's defaults; what a site keeps is what the user wrote.
+ * Reads the inputs of one site and applies every rule for a single site, all at once. Rules look
+ * at a copy with the installer's defaults; the site keeps the values that the user wrote.
  */
 export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck {
   const shape = options.isLenient === true ? lenient(INSTALL_CONFIG) : INSTALL_CONFIG;
@@ -75,7 +75,7 @@ export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck {
   };
 }
 
-/** More than anybody mends before the next try. */
+/** More than a user fixes before the next try. */
 const MOST_SHOWN = 200;
 
 function limit(problems: readonly DocumentProblem[]): readonly DocumentProblem[] {
@@ -135,13 +135,13 @@ const isNear = (path: string, wanted: string): boolean =>
     .replace(/\.(?:yml|json)$/, '.yaml')
     .replaceAll('_', '-') === wanted;
 
-/** As the site's other files are called. */
+/** Shows a path in the style of the site's other files. */
 function showPath(name: string, files: readonly SiteFile[], path: string): string {
   const other = files.find((each) => each.shownAs.endsWith(`/${each.path}`));
   return other ? other.shownAs.slice(0, -other.path.length) + path : `${name}/${path}`;
 }
 
-/** A broken document holds nothing that rules could judge. */
+/** A broken document has no content that rules could judge. */
 function judgeInstall(
   install: InstallDocument | DocumentProblem,
   { seedVersion }: CheckOptions,
@@ -172,7 +172,7 @@ function judgeImageBased(
 
 const NO_NETWORKS: ClusterNetworks = { machine: [], service: [], cluster: [] };
 
-/** Machine networks only as written: those that the node will be told. */
+/** Machine networks exactly as written, since these are the ones the node will get. */
 function listNetworks({ value: { networking }, isBroken }: InstallDocument): ClusterNetworks {
   if (isBroken) return NO_NETWORKS;
   const { service, cluster } = resolveNetworks(networking);
@@ -191,7 +191,7 @@ function warn<D extends Pick<SiteDocument<Shape>, 'isBroken' | 'warnings'>>(
   return inOrder([...opened.warnings, ...rule(opened)]);
 }
 
-/** Of a value that could not be read no rule has anything to say. */
+/** Rules do not judge a value that could not be read. */
 function join(
   unread: readonly DocumentProblem[],
   judged: readonly DocumentProblem[],
@@ -200,7 +200,7 @@ function join(
   return inOrder([...unread, ...judged.filter(({ path }) => !paths.has(path.toLowerCase()))]);
 }
 
-/** By line and column, each only once. */
+/** Sorts by line and column and drops duplicates. */
 function inOrder(problems: readonly DocumentProblem[]): readonly DocumentProblem[] {
   const different = new Map(
     problems.map((each) => {
@@ -223,7 +223,7 @@ const createSite = ({ name, files }: SiteInput, { install, imageBased }: Both): 
   extraManifests: listExtraManifests(files),
 });
 
-/** What of install-config.yaml goes to the node, without any default. */
+/** The parts of install-config.yaml that go to the node, without any default. */
 function keepInstallConfig(written: WrittenInstallConfig): SiteInstallConfig {
   const { metadata = {}, baseDomain = '', sshKey = '', pullSecret = '' } = written;
   const machine = listMachineNetworks(written.networking).map(({ text }) => text);
@@ -264,7 +264,7 @@ const keepSource = (written: WrittenSource): DigestSource => {
   };
 };
 
-/** image-based-config.yaml, its network configuration in the normal form. */
+/** image-based-config.yaml, with its network configuration in the normal form. */
 function keepImageBasedConfig(written: WrittenImageBasedConfig): SiteImageBasedConfig {
   const { additionalNTPSources = [], hostname = '', nodeLabels = {} } = written;
   const { networkConfig: network, releaseRegistry } = written;

@@ -14,7 +14,9 @@ import {
 } from './rules/credentials.ts';
 import { explainRepository } from './rules/images.ts';
 
-/** image-based-installation-config.yaml, complete: what the user left out has its default. */
+/**
+ * image-based-installation-config.yaml, complete: keys that the user left out have their defaults.
+ */
 export type InstallationConfig = InstallationSettings & {
   readonly architecture: 'amd64' | 'arm64';
   /** Ignition JSON, which may hold passwords. */
@@ -22,18 +24,18 @@ export type InstallationConfig = InstallationSettings & {
   readonly pullSecret: Secret;
 };
 
-/** Stands for a value that is nobody's business, or may hold what does not belong there. */
+/** Replaces a value that is confidential, or that may hold text that does not belong there. */
 const HIDDEN = 'Invalid value: "[redacted]"';
 
 const FLAGS = ['--append-karg', '--delete-karg', '--save-partlabel', '--save-partindex'];
 
-/** Also what ASCII has from + to =. */
+/** Includes all ASCII characters from + to =. */
 const ARGUMENT = /^[A-Za-z0-9@!#$%*()_";':{}[\]+-=]+$/;
 
 /**
- * The rules of image-based-installation-config.yaml, on a configuration that has its defaults. Texts
- * are those of the field errors that users of openshift-install know; values that are secrets are left
- * out. What install-config.yaml has too is checked by the rules of sites.
+ * The rules of image-based-installation-config.yaml, for a configuration that has its defaults.
+ * Texts are those of the field errors that users of openshift-install know; values that are
+ * secrets are left out. Keys that install-config.yaml has too are checked by the rules of sites.
  */
 export function checkInstallationRules(
   config: InstallationConfig,
@@ -58,11 +60,11 @@ function checkPullSecret(report: Report, text: string): readonly DocumentProblem
   return faults.map((problem) => report('pullSecret', problem));
 }
 
-/** Of several lines the first that is a key counts. */
+/** If there are several lines, the first that is a key counts. */
 function checkSshKey(report: Report, text: string): readonly DocumentProblem[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   if (text === '' || lines.some((line) => explainSshKeys(line, false) === undefined)) return [];
-  // A private key may stand there.
+  // The value may be a private key.
   return [report('sshKey', `${HIDDEN}: ssh: no key found`, { hideValue: true })];
 }
 
@@ -87,7 +89,7 @@ function checkTrustBundle(report: Report, text: string): readonly DocumentProble
   return problem === undefined ? [] : [report('additionalTrustBundle', `${HIDDEN}: ${problem}`)];
 }
 
-/** What a source's policy says is nobody's concern here: only one word of it means something. */
+/** The text of a source's policy is not checked here: only one word of it has a meaning. */
 function checkDigestSources(
   report: Report,
   sources: readonly DigestSource[],
@@ -105,7 +107,10 @@ function checkDigestSources(
   );
 }
 
-/** Blanks around the elements of noProxy mean nothing here; install-config.yaml may not have them. */
+/**
+ * Blanks around the elements of noProxy have no meaning here; install-config.yaml may not have
+ * them.
+ */
 function withoutBlanks({ noProxy, ...urls }: InstallationProxy): InstallationProxy {
   if (noProxy === undefined) return urls;
   const elements = noProxy.split(',').map((element) => element.trim());
@@ -141,7 +146,7 @@ function checkArchitecture(report: Report, text: string): readonly DocumentProbl
   return [report('architecture', invalid(text, 'architecture must be one of [amd64 arm64]'))];
 }
 
-/** What is allowed in image-based-installation-config.yaml and yet seldom meant. */
+/** Warns of values in image-based-installation-config.yaml that are allowed but rarely intended. */
 export function warnOfInstallation(
   { installationDisk }: InstallationConfig,
   report: Report,

@@ -14,16 +14,16 @@ import { append, withoutUndefined } from '../base/lists.ts';
 import { parseDocument, findYamlExcess, explainYaml } from '../shape/parse-text.ts';
 import type { Site, SiteFile } from './site.ts';
 
-/** What keeps the node from applying a manifest. */
+/** The reason why the node cannot apply a manifest. */
 type ManifestFault = Pick<DocumentProblem, 'line' | 'column' | 'problem' | 'hint'>;
 
-/** Sites of a fleet share their manifests: as many results are cached. */
+/** Sites of a fleet share their manifests, so this many results are cached. */
 const CACHED = 1000;
 const cached = new Map<string, readonly ManifestFault[]>();
 
 /**
- * What is wrong with each document of a manifest, by the rules of lifecycle-agent
- * (`lca-cli/postpivot/postpivot.go`, `applyManifests`), which stops at the first document that is not
+ * Finds the faults of each document of a manifest, by the rules of lifecycle-agent
+ * (`lca-cli/postpivot/postpivot.go`, `applyManifests`). It stops at the first document that is not
  * an object with apiVersion, kind and name, or a list of such objects in `items`.
  */
 function findManifestFaults(bytes: Uint8Array): readonly ManifestFault[] {
@@ -36,7 +36,7 @@ function findManifestFaults(bytes: Uint8Array): readonly ManifestFault[] {
   return faults;
 }
 
-/** More than anybody fixes before the next try. */
+/** More than a user fixes before the next try. */
 const MOST_FAULTS = 20;
 
 function listFaults(text: string): readonly ManifestFault[] {
@@ -48,22 +48,22 @@ function listFaults(text: string): readonly ManifestFault[] {
   return faults.slice(0, MOST_FAULTS);
 }
 
-/** Kubernetes takes blanks and comments behind a separator, nothing else. */
+/** Kubernetes accepts only blanks and comments after a separator. */
 const SEPARATOR = /^---[ \t]*[^\s#]/;
 const SEPARATOR_HINT = 'write "---" on a line of its own';
 
 /** A document as the node cuts it out of the file. */
 type Piece = {
-  /** From 1. */
+  /** Number of the document, from 1. */
   readonly number: number;
-  /** Of its first line in the file, from 1. */
+  /** Number of the document's first line in the file, from 1. */
   readonly line: number;
   readonly text: string;
 };
 
 /**
- * As Kubernetes' YAMLReader does it: before every line that begins with `---`. Unlike in YAML, what
- * stands before the first such line is a document, even if it is only a comment.
+ * Splits a text like Kubernetes' YAMLReader: before every line that begins with `---`. Unlike in
+ * YAML, the text before the first such line is a document, even if it is only a comment.
  */
 function splitDocuments(text: string): readonly Piece[] {
   if (text.trim() === '') return [];
@@ -139,7 +139,7 @@ function checkObject(document: Document.Parsed, at: At): readonly ManifestFault[
   return faults.length === 0 ? [] : [at(offset, `has no ${faults.join(' and no ')}`)];
 }
 
-/** The node takes every object of `items` as it stands, whatever the kind of the list is. */
+/** The node takes every object of `items` unchanged, regardless of the kind of the list. */
 function checkItems(document: Document.Parsed, items: Node, at: At): readonly ManifestFault[] {
   if (!isSeq(items)) return [at(offsetOf(items), 'has "items" that are not a list')];
   return items.items.flatMap((item, index) => {
@@ -157,7 +157,7 @@ const offsetOf = (node: Node | null): number => node?.range?.[0] ?? 0;
 
 type Read = (map: YAMLMap, key: string) => Node | undefined;
 
-/** The names of those members without which no object can be applied. */
+/** The names of the missing members without which no object can be applied. */
 function checkIdentity(map: YAMLMap, read: Read): readonly string[] {
   const metadata = read(map, 'metadata');
   const name = isMap(metadata) ? read(metadata, 'name') : undefined;
@@ -168,7 +168,7 @@ function checkIdentity(map: YAMLMap, read: Read): readonly string[] {
   ];
 }
 
-/** Also out of a mapping that is merged in with `<<` (YAML 1.1). */
+/** Also reads out of a mapping that is merged in with `<<` (YAML 1.1). */
 function readMember(document: Document.Parsed, map: YAMLMap, key: string): Node | undefined {
   const find = (name: string): Node | undefined => {
     const pair = map.items.find((each) => isScalar(each.key) && each.key.source === name);
@@ -193,14 +193,16 @@ const textOf = (node: Node | undefined): string =>
 
 const FOLDER = 'extra-manifests/';
 const EXTENSION = /\.(?:yaml|yml|json)$/;
-/** The node applies files one by one; what other files a kustomization names, it does not ask. */
+/** The node applies files one by one; it does not ask which other files a kustomization names. */
 const KUSTOMIZATION = /^kustomization\.ya?ml$/i;
-/** Longer names are not safe with every reader of the media. */
+/** Some readers of the media do not handle longer names. */
 const LONGEST_NAME = 30;
 /** Manifests above this size are not parsed. */
 const MAX_PARSED = 1 << 20;
 
-/** Files that lie flat in extra-manifests and have an extension of manifests, sorted by their bytes. */
+/**
+ * Files directly in extra-manifests that have the extension of a manifest, sorted by their bytes.
+ */
 export const listExtraManifests = (files: readonly SiteFile[]): Site['extraManifests'] =>
   files
     .filter(isManifest)
@@ -210,7 +212,7 @@ export const listExtraManifests = (files: readonly SiteFile[]): Site['extraManif
 const isManifest = ({ path }: SiteFile): boolean =>
   path.startsWith(FOLDER) && !path.slice(FOLDER.length).includes('/') && EXTENSION.test(path);
 
-/** Manifests go on the ISO as they are, and a node that cannot apply one of them never finishes. */
+/** Manifests go on the ISO unchanged, and a node that cannot apply one of them never finishes. */
 export const checkExtraManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
   files.filter(isManifest).flatMap((file) => {
     if (KUSTOMIZATION.test(file.path.slice(FOLDER.length))) {
@@ -223,7 +225,7 @@ export const checkExtraManifests = (files: readonly SiteFile[]): readonly Docume
     );
   });
 
-/** What is left out, and names that some readers cut. */
+/** Warns of files that are left out, and of names that some readers cut. */
 export const warnOfExtraManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
   files
     .filter(({ path }) => path.startsWith(FOLDER))

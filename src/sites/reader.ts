@@ -6,30 +6,30 @@ import type { SiteFacts } from './facts.ts';
 import type { Site, SiteInput } from './site.ts';
 import type { SiteList } from './sources/list.ts';
 
-/** What is known of a site after it was read. But for the site and its files, it is small. */
+/** The result of reading a site. It is small, except for the site and its files. */
 export type ReadSite = {
-  /** Of everything that the site is made from. */
+  /** Digest of everything that the site is made from. */
   readonly inputs: Digest;
   readonly facts?: SiteFacts;
   readonly findings: readonly FileProblem[];
-  /** Only of inputs without a problem. */
+  /** Present only if the inputs have no problem. */
   readonly site?: Site;
   readonly files: SiteInput['files'];
 };
 
 /** Reads and checks the sites of a list, each by itself. */
 export type SiteReader = {
-  /** @throws ConfigError those of `SiteList.open` */
+  /** @throws ConfigError the errors of `SiteList.open` */
   readonly read: (name: string) => Promise<ReadSite>;
   /**
-   * A good site again, from memory or from its files.
+   * Gives a good site again, from memory or from its files.
    *
-   * @throws ConfigError `sites.changed`, those of `SiteList.open`
+   * @throws ConfigError `sites.changed`, and the errors of `SiteList.open`
    */
   readonly recall: (name: string, inputs: Digest) => Promise<Site>;
 };
 
-/** Bytes of inputs whose sites stay in memory: those of a thousand or so. */
+/** Bytes of inputs whose sites stay in memory: enough for about a thousand sites. */
 const REMEMBERED = 4 << 20;
 
 export function createSiteReader(list: SiteList, options: CheckOptions): SiteReader {
@@ -74,8 +74,8 @@ function checkInput(input: SiteInput, options: CheckOptions): ReadSite {
 }
 
 /**
- * A digest of everything that a site is made from, its files and what they refer to. Files are told apart
- * by their sizes, so that no two sets of files have the same bytes.
+ * A digest of everything that a site is made from: its files and the values they refer to. Sizes
+ * separate the files, so that no two sets of files have the same bytes.
  */
 function digestInputs(files: SiteInput['files'], references: ReadonlyMap<string, string>): Digest {
   const hash = createHash('sha256');
@@ -86,10 +86,10 @@ function digestInputs(files: SiteInput['files'], references: ReadonlyMap<string,
   return references.size === 0 ? digest : digestOf(JSON.stringify([digest, ...references]));
 }
 
-/** More than these of one site are counted, not shown. */
+/** Further findings of one site are counted, not shown. */
 const MAX_FINDINGS = 50;
 
-/** Errors come first: a site that has one never looks good for want of room. */
+/** Errors come first: a site that has an error never looks good because the list is full. */
 function limit(findings: readonly FileProblem[]): FileProblem[] {
   const rest = findings.length - MAX_FINDINGS;
   const last = findings[MAX_FINDINGS - 1];

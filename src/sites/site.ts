@@ -8,22 +8,22 @@ export type SiteFile = {
   /** Path below the site's folder, `/` between names: `install-config.yaml`, `extra-manifests/a.yaml`. */
   readonly path: string;
   readonly bytes: Uint8Array;
-  /** How the file is named in problems: a path, `sites.zip/alpha/install-config.yaml`, `sites.csv:12`. */
+  /** The file's name in problems: a path, `sites.zip/alpha/install-config.yaml`, `sites.csv:12`. */
   readonly shownAs: string;
-  /** Where relative paths of `file:` references begin; absent inside an archive. */
+  /** Base of relative paths in `file:` references; absent inside an archive. */
   readonly directory?: string;
 };
 
-/** The inputs of one configuration ISO, not looked into yet. */
+/** The inputs of one configuration ISO, not read yet. */
 export type SiteInput = {
-  /** Name of the folder or of the row: what its ISO is called. */
+  /** Name of the folder or of the row, which is also the name of its ISO. */
   readonly name: string;
   readonly files: readonly SiteFile[];
 };
 
 /**
- * What of install-config.yaml reaches a configuration ISO, as written and without defaults: what the
- * user left out stays absent.
+ * The parts of install-config.yaml that reach a configuration ISO, as written and without
+ * defaults: keys that the user left out stay absent.
  */
 export type SiteInstallConfig = {
   readonly clusterName: string;
@@ -35,7 +35,7 @@ export type SiteInstallConfig = {
   readonly additionalTrustBundlePolicy?: string;
   /** CIDRs in the user's order. */
   readonly machineNetworks?: readonly string[];
-  /** Present, though empty, when the key is there. */
+  /** Present, even if empty, when the key is present. */
   readonly imageDigestSources?: readonly DigestSource[];
 };
 
@@ -51,7 +51,7 @@ export type SiteImageBasedConfig = {
   readonly nodeLabels: Readonly<Record<string, string>>;
 };
 
-/** A site whose inputs passed every check of its own. */
+/** A site whose inputs passed every check for a single site. */
 export type Site = {
   readonly name: string;
   readonly install: SiteInstallConfig;
@@ -60,12 +60,15 @@ export type Site = {
   readonly extraManifests: readonly { readonly name: string; readonly bytes: Uint8Array }[];
 };
 
-/** Whether it concerns one site: a full disk or an abort concerns all, and a bug everyone. */
+/**
+ * True if the error concerns one site: a full disk or an abort concerns all sites, and a bug
+ * concerns every run.
+ */
 export const isOfOneSite = (error: unknown): error is SealiftError =>
   error instanceof SealiftError &&
   !(error instanceof DiskError || error instanceof InterruptedError);
 
-/** What came between a good site and its ISO, as a problem of the site. */
+/** A problem of the site that describes why a good site got no ISO. */
 export const findingOfError = (file: string, error: SealiftError): FileProblem => {
   const { code, message, expected, found, hint } = error;
   const values = { expected: expected && redact(expected), found: found && redact(found) };
@@ -78,7 +81,7 @@ export const findingOfError = (file: string, error: SealiftError): FileProblem =
   };
 };
 
-/** What is allowed beside a site's ISO and yet worth a look. */
+/** Warns of a file that is allowed next to a site's ISO but worth a look. */
 export const warnOfFile = (file: string, problem: string, hint?: string): FileProblem => ({
   severity: 'warning',
   code: 'sites.output',

@@ -12,7 +12,7 @@ import type { ProvidedIdentity } from '../state/provide.ts';
 import type { NewFiles } from '../state/writer.ts';
 import { CONFIG_VOLUME_ID, planConfigTree } from './tree.ts';
 
-/** What a configuration ISO is, besides its bytes. */
+/** The properties of a configuration ISO, without its bytes. */
 export type MadeIso = {
   readonly digest: Digest;
   /** Bytes. */
@@ -21,11 +21,11 @@ export type MadeIso = {
   readonly infraId: string;
   /** Number of the generation of keys that is on it. */
   readonly generation: number;
-  /** When every certificate is valid: ISO 8601. */
+  /** Period in which every certificate is valid: ISO 8601. */
   readonly validity: { readonly notBefore: string; readonly notAfter: string };
 };
 
-/** The state is the generation that was used. */
+/** Digests of a site's outputs; the state is the generation that was used. */
 export type SiteOutputs = Readonly<Record<'iso' | 'kubeconfig' | 'password' | 'state', Digest>>;
 
 type ComposeSite = {
@@ -34,16 +34,19 @@ type ComposeSite = {
   readonly retained?: RetainedIdentity | undefined;
 };
 
-/** The state appears first: whatever is killed, the same keys are used again. */
+/**
+ * The state appears first: if the process is killed at any moment, the same keys are used again.
+ */
 export type ComposedSite = NewFiles & {
   readonly made: MadeIso;
   readonly outputs: SiteOutputs;
-  /** Whether the same files are there already, byte by byte. */
+  /** True if identical files already exist, byte by byte. */
   readonly isThere: boolean;
 };
 
 /**
- * The ISO and the files beside it, not written yet. Same inputs and same state, same bytes.
+ * Composes the ISO and the files next to it, not written yet. Same inputs and same state give the
+ * same bytes.
  *
  * @throws ConfigError `layout.name-too-long`
  */
@@ -82,7 +85,9 @@ export function composeSite(site: Site, options: ComposeSite): ComposedSite {
   };
 }
 
-/** Whether the outputs of a site are there, byte by byte, with its generation of this number. */
+/**
+ * Reports whether the outputs of a site exist, byte by byte, with its generation of this number.
+ */
 export const hasOutputs = (places: SitePlaces, outputs: SiteOutputs, generation: number): boolean =>
   isThere(places.generation(generation), outputs.state) && hasVisible(places, outputs);
 
@@ -91,11 +96,11 @@ const hasVisible = (places: SitePlaces, outputs: SiteOutputs): boolean =>
     isThere(places[name], outputs[name]),
   );
 
-/** A pipe of that name is not opened: nobody may ever write to it. */
+/** A pipe of that name is not opened: perhaps no process ever writes to it. */
 const isThere = (path: string, wanted: Digest): boolean =>
   unlessAbsent(() => (statSync(path).isFile() ? digestFileSync(path) : undefined)) === wanted;
 
-/** Between the folder of all sites and the files of one. */
+/** Lists the directories between the folder of all sites and the files of one. */
 function listDirectories({ iso, kubeconfig }: SitePlaces): readonly string[] {
   const listed: string[] = [];
   for (let path = dirname(kubeconfig); path !== dirname(iso); path = dirname(path)) {

@@ -3,20 +3,23 @@ import { formatGoJson, omitEmpty, sortedMap, type GoJson } from '../../shape/go-
 import type { SiteIdentity, RetainedIdentity } from '../identity/identity.ts';
 import type { SiteImageBasedConfig, SiteInstallConfig, Site } from '../site.ts';
 
-/** What a seed reconfiguration takes of a site. Of the trust bundle policy, only what was written counts. */
+/**
+ * The parts of a site that a seed reconfiguration takes. The trust bundle policy counts only if it
+ * was written.
+ */
 type Reconfigured = {
   readonly install: Omit<SiteInstallConfig, 'imageDigestSources'>;
   readonly imageBased: Omit<SiteImageBasedConfig, 'clusterId' | 'infraId'>;
 };
 type ReconfiguredInstall = Reconfigured['install'];
 
-/** api_version; the lifecycle agent knows no other. */
+/** api_version; the only one that the lifecycle agent knows. */
 const API_VERSION = 1;
 
 /**
- * manifest.json of a configuration ISO: the SeedReconfiguration that the lifecycle agent reads, keys
- * in the order of openshift-install, on one line without a newline. Holds private keys and the pull
- * secret.
+ * manifest.json of a configuration ISO: the SeedReconfiguration that the lifecycle agent reads,
+ * keys in the order of openshift-install, on one line without a newline. Holds private keys and
+ * the pull secret.
  */
 export function renderSeedReconfiguration(
   { install, imageBased }: Reconfigured,
@@ -45,7 +48,7 @@ export function renderSeedReconfiguration(
   );
 }
 
-/** The names are the consumer's: three "s", and an `ingress_ca` that is a private key. */
+/** The consumer chose the names: three "s", and an `ingress_ca` that is a private key. */
 function mapRetention({ signers }: SiteIdentity): GoJson {
   const serving = omitEmpty([
     ['localhost_signer_private_key', signers.localhost.privateKey],
@@ -67,7 +70,7 @@ function mapRetention({ signers }: SiteIdentity): GoJson {
   ]);
 }
 
-/** As the user wrote it: what a cluster adds to noProxy is added on the node. */
+/** The proxy as the user wrote it: the node adds the cluster's own additions to noProxy. */
 const mapProxy = ({ httpProxy, httpsProxy, noProxy }: InstallationProxy): GoJson =>
   omitEmpty([
     ['httpProxy', httpProxy],
@@ -89,8 +92,8 @@ const CHRONY_HEAD = [
 ];
 
 /**
- * chrony.conf of a node, with a newline before its first line and none behind its last, as nodes have
- * always got it; undefined without sources, so that the node keeps its own.
+ * chrony.conf of a node, with a newline before its first line and no newline after its last, as
+ * nodes have always received it; undefined without sources, so that the node keeps its own.
  */
 function renderChronyConfig(sources: readonly string[]): string | undefined {
   if (sources.length === 0) return undefined;
@@ -100,8 +103,8 @@ function renderChronyConfig(sources: readonly string[]): string | undefined {
 const PROXY_CONFIG_MAP = 'user-ca-bundle';
 
 /**
- * `additionalTrustBundle` of a seed reconfiguration: always there, with all three of its texts. The
- * config map of the proxy is named only where a policy is written, `Always` or `Proxyonly` with a
+ * `additionalTrustBundle` of a seed reconfiguration: always present, with all three of its texts.
+ * The config map of the proxy is named only if a policy is written, `Always` or `Proxyonly` with a
  * proxy: consumers compare its presence with the seed's.
  */
 function mapTrustBundle(install: ReconfiguredInstall): GoJson {
@@ -120,12 +123,12 @@ const reachesProxy = ({
 }: ReconfiguredInstall): boolean =>
   policy === 'Always' || (policy === 'Proxyonly' && proxy !== undefined);
 
-/** What the files of a configuration ISO are made of; a checked site has all of it. */
+/** The inputs of the files of a configuration ISO; a checked site has all of them. */
 export type ConfiguredSite = Omit<Site, 'name'>;
 
 /** Paths are absolute. */
 export type ConfigTree = {
-  /** Those that are there even when empty: the lifecycle agent stops without `manifests`. */
+  /** Directories that exist even when empty: the lifecycle agent stops without `manifests`. */
   readonly directories: readonly string[];
   readonly files: readonly ConfigFile[];
 };
@@ -137,7 +140,7 @@ export type ConfigFile = {
   readonly mode: number;
 };
 
-/** What `lsblk` must call the medium. */
+/** The label that `lsblk` must show for the medium. */
 export const CONFIG_VOLUME_ID = 'cluster-config';
 
 export const MANIFEST_PATH = '/cluster-configuration/manifest.json';
@@ -148,14 +151,14 @@ const DIRECTORIES = [
   '/cluster-configuration/manifests',
   EXTRA_MANIFESTS,
 ] as const;
-/** The manifest holds keys: whoever copies the tree with its modes keeps them to himself. */
+/** The manifest holds keys: a user who copies the tree with its modes keeps them private. */
 const SECRET = 0o600;
 const PLAIN = 0o644;
 
 /**
- * The exact tree of a configuration ISO.
+ * Plans the exact tree of a configuration ISO.
  *
- * @param retained mirrors of an earlier producer, for a site that has none of its own
+ * @param retained mirrors of an earlier producer, for a site without mirrors of its own
  */
 export function planConfigTree(
   site: ConfiguredSite,
@@ -182,7 +185,7 @@ const textFile = (path: string, text: string, mode: number): ConfigFile => ({
   mode,
 });
 
-/** ImageDigestMirrorSet on one line, entries in the order of `sources` and none merged. */
+/** ImageDigestMirrorSet on one line, entries in the order of `sources`, not merged. */
 export function renderDigestMirrorSet(sources: readonly DigestSource[]): string {
   const mirrors = sources.map(({ source, mirrors, sourcePolicy }) => [
     ['source', source] as const,

@@ -1,7 +1,10 @@
 import { createHash, createPublicKey, sign, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 
-/** The part of ASN.1's Distinguished Encoding Rules (X.690) that certificates need, and no parser. */
+/**
+ * The part of ASN.1's Distinguished Encoding Rules (X.690) that certificates need; there is no
+ * parser.
+ */
 const TAG = {
   boolean: 0x01,
   integer: 0x02,
@@ -17,10 +20,10 @@ const TAG = {
   set: 0x31,
 } as const;
 
-/** X.680 41.4: what a PrintableString may hold. */
+/** X.680 41.4: the characters that a PrintableString may hold. */
 const PRINTABLE = /^[A-Za-z0-9 '()+,\-./:=?]*$/;
 
-/** RFC 5280 4.1.2.5: from 2050 on dates have years of four digits. */
+/** RFC 5280 4.1.2.5: from 2050 on, dates have years of four digits. */
 const FIRST_GENERALIZED_YEAR = 2050;
 
 export const encodeSequence = (...parts: readonly Uint8Array[]): Buffer =>
@@ -43,7 +46,7 @@ export const encodeExplicit = (number: number, part: Uint8Array): Buffer =>
 const encodeImplicit = (number: number, bytes: Uint8Array): Buffer =>
   encodeElement(0x80 | number, [bytes]);
 
-/** Bits, the first of which is the highest of the first byte; `unused` ones at the end are padding. */
+/** Bits, starting with the highest bit of the first byte; the last `unused` bits are padding. */
 export const encodeBits = (bytes: Uint8Array, unused = 0): Buffer =>
   encodeElement(TAG.bitString, [Uint8Array.of(unused), bytes]);
 
@@ -66,7 +69,7 @@ export function encodeOid(dotted: string): Buffer {
   return encodeElement(TAG.objectIdentifier, [Uint8Array.from(bytes)]);
 }
 
-/** A PrintableString where that can hold the text, else a UTF8String: what Go's encoder chooses. */
+/** A PrintableString if it can hold the text, else a UTF8String: the choice of Go's encoder. */
 export const encodeText = (text: string): Buffer =>
   encodeElement(PRINTABLE.test(text) ? TAG.printableString : TAG.utf8String, [Buffer.from(text)]);
 
@@ -84,7 +87,10 @@ function encodeElement(tag: number, parts: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Uint8Array.of(tag, ...encodeSize(size)), ...parts]);
 }
 
-/** X.690 8.1.3: itself when below 128, else how many bytes it takes, and those. */
+/**
+ * X.690 8.1.3: the size itself if it is below 128, else the number of bytes it takes, then these
+ * bytes.
+ */
 function encodeSize(size: number): readonly number[] {
   if (size < 0x80) return [size];
   const bytes: number[] = [];
@@ -92,26 +98,26 @@ function encodeSize(size: number): readonly number[] {
   return [0x80 | bytes.length, ...bytes];
 }
 
-/** A subject; its organization or unit stands before its common name. */
+/** A subject; its organization or unit comes before its common name. */
 export type Subject = {
   readonly commonName: string;
   readonly organization?: string;
   readonly organizationalUnit?: string;
 };
 
-/** What every certificate says of itself. */
+/** The terms that every certificate states about itself. */
 export type CertificateTerms = {
   readonly subject: Subject;
   readonly publicKey: KeyObject;
-  /** Of 8 random bytes, which decide the serial number. */
+  /** 8 random bytes, which decide the serial number. */
   readonly serial: Uint8Array;
   /** Seconds since 1970. */
   readonly notBefore: number;
-  /** Seconds since 1970; the certificate is valid in this second too. */
+  /** Seconds since 1970; the certificate is still valid in this second. */
   readonly notAfter: number;
 };
 
-/** Who signs: the subject and key of a signer. */
+/** The subject and key of the signer. */
 export type Issuer = { readonly subject: Subject; readonly privateKey: KeyObject };
 
 const OID = {
@@ -129,13 +135,15 @@ const OID = {
   clientAuth: encodeOid('1.3.6.1.5.5.7.3.2'),
 };
 
-/** In Node's thread pool: six signatures of a site cost five times what the rest of it costs. */
+/**
+ * Signs in Node's thread pool: six signatures of a site cost five times as much as the rest of it.
+ */
 const signAside = promisify(sign);
 
 /** RFC 5280 4.1.2.1. */
 const X509_V3 = 2n;
 
-/** Serial numbers are below 2^63 - 1, and RFC 5280 4.1.2.2 wants them above 0. */
+/** Serial numbers are below 2^63 - 1, and RFC 5280 4.1.2.2 requires them to be above 0. */
 const SERIAL_RANGE = 2n ** 63n - 2n;
 
 /** RFC 5280 4.2.1.3: bit 0 is digitalSignature, 2 keyEncipherment, 5 keyCertSign. */
@@ -158,7 +166,7 @@ export function issueSigner(terms: CertificateTerms, privateKey: KeyObject): Pro
   ]);
 }
 
-/** A certificate of a client, X.509 PEM: no CA, for clientAuth and, as ever, serverAuth. */
+/** A client certificate, X.509 PEM: not a CA, for clientAuth and, as always, serverAuth. */
 export function issueClient(terms: CertificateTerms, issuer: Issuer): Promise<string> {
   const authority = encodeImplicit(0, identifyKey(createPublicKey(issuer.privateKey)));
   return signCertificate(terms, issuer, [
@@ -215,7 +223,7 @@ const encodeCritical = (type: Uint8Array, value: Uint8Array): Buffer =>
 /** RFC 5280 4.2.1.2 (1): SHA-1 of the key's own bits, which for RSA are its PKCS#1 form. */
 const identifyKey = (key: KeyObject): Buffer => createHash('sha1').update(exportKey(key)).digest();
 
-/** PKCS#1; Node's export of the form around it takes 60 times as long. */
+/** PKCS#1; Node's export of the form that wraps it takes 60 times as long. */
 const exportKey = (key: KeyObject): Buffer => key.export({ type: 'pkcs1', format: 'der' });
 
 /** RFC 7468: lines of 64 characters. */
@@ -234,8 +242,8 @@ const UTC_TIME = 0x17;
 const CONTEXT_0 = 0xa0;
 
 /**
- * RFC 5280 4.1.2.5, of a certificate in PEM that is known to be one: takes a hundredth of what
- * parsing all of it would.
+ * RFC 5280 4.1.2.5: the validity of a PEM text that is known to be a certificate. Takes a
+ * hundredth of the time of parsing all of it.
  */
 export function readValidity(pem: string): Validity {
   const der = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64');
@@ -251,7 +259,7 @@ export function readValidity(pem: string): Validity {
 
 type Element = { readonly tag: number; readonly start: number; readonly end: number };
 
-/** X.690 8.1: tag, length in one byte or in as many as the first one says, content. */
+/** X.690 8.1: tag, length in one byte or in as many bytes as the first one gives, content. */
 function readElement(der: Buffer, offset: number): Element {
   const first = der.readUInt8(offset + 1);
   const more = first < 0x80 ? 0 : first & 0x7f;
@@ -260,7 +268,7 @@ function readElement(der: Buffer, offset: number): Element {
   return { tag: der.readUInt8(offset), start, end: start + size };
 }
 
-/** `YYMMDDhhmmssZ` of 1950 to 2049, `YYYYMMDDhhmmssZ` of later years. */
+/** `YYMMDDhhmmssZ` for 1950 to 2049, `YYYYMMDDhhmmssZ` for later years. */
 function readTime(der: Buffer, { tag, start, end }: Element): number {
   const text = der.toString('latin1', start, end);
   const century = tag !== UTC_TIME ? '' : Number(text.slice(0, 2)) < 50 ? '20' : '19';

@@ -6,7 +6,9 @@ import { formatCanonicalJson, formatReadableJson } from '../../base/text/json.ts
 import type { Subject } from './certificates.ts';
 import type { RetainedSource } from './retained/documents.ts';
 
-/** Private and public halves of what a cluster keeps across its reconfiguration. PEM texts. */
+/**
+ * Private and public halves of a key that a cluster keeps across its reconfiguration. PEM texts.
+ */
 export type KeyPair = {
   /** PKCS#1 PEM, `RSA PRIVATE KEY`. */
   readonly privateKey: string;
@@ -14,10 +16,13 @@ export type KeyPair = {
   readonly certificate: string;
 };
 
-/** A certificate, and its key where that is known. */
+/** A certificate, and its key if the key is known. */
 export type CertifiedKey = Pick<KeyPair, 'certificate'> & Partial<Pick<KeyPair, 'privateKey'>>;
 
-/** Keys, ids and password of a site: made once, stored in its state, used again by every later build. */
+/**
+ * Keys, ids and password of a site: made once, stored in its state, used again by every later
+ * build.
+ */
 export type SiteIdentity = {
   /** UUID version 4. */
   readonly clusterId: string;
@@ -27,24 +32,27 @@ export type SiteIdentity = {
     readonly localhost: KeyPair;
     readonly serviceNetwork: KeyPair;
     readonly ingress: KeyPair & { readonly commonName: string };
-    /** Neither ISO nor kubeconfig has its key: an identity that was read from those is without. */
+    /**
+     * Neither ISO nor kubeconfig has the key of its signer: an identity that was read from those
+     * lacks it.
+     */
     readonly adminKubeconfig: CertifiedKey;
   };
   readonly adminClient: KeyPair;
   readonly password: { readonly text: string; readonly bcrypt: string };
-  /** Seconds since 1970: when all of it was made. */
+  /** Time at which all of it was made, in seconds since 1970. */
   readonly madeAt: number;
 };
 
 export type SignerName = keyof SiteIdentity['signers'];
 
-/** What is fixed of a signer. */
+/** The fixed properties of a signer. */
 export type SignerTerms = {
-  /** Its files are `tls/<name>.key` and `tls/<name>.crt`. */
+  /** Base name of its files, `tls/<name>.key` and `tls/<name>.crt`. */
   readonly file: string;
   /** Days of 86,400 seconds. */
   readonly days: number;
-  /** Of a signer that is made at so many seconds since 1970. */
+  /** Subject of a signer that is made at this time, in seconds since 1970. */
   readonly subject: (madeAt: number) => Subject;
 };
 
@@ -54,7 +62,7 @@ const TWO_YEARS = 730;
 /** Days that the certificate of the administrator is valid. */
 export const ADMIN_CLIENT_DAYS = TEN_YEARS;
 
-/** The common name by which the node finds its ingress signer starts so. */
+/** Beginning of the common name by which the node finds its ingress signer. */
 export const INGRESS_PREFIX = 'ingress-operator@';
 
 /** The signers of a cluster, in the order in which their keys are drawn. */
@@ -77,33 +85,33 @@ function ofKubeApi(name: string): SignerTerms {
   return { file: name, days: TEN_YEARS, subject: () => subject };
 }
 
-/** What an earlier producer left of an identity. */
+/** The parts of an identity that an earlier producer left. */
 export type RetainedIdentity = {
   /** Signers with key and certificate. */
   readonly signers: Readonly<Partial<Record<SignerName, KeyPair>>>;
   /** Keys, PKCS#1 PEM, whose certificates are made again. */
   readonly signerKeys: Readonly<Partial<Record<SignerName, string>>>;
   readonly ingressCommonName?: string;
-  /** Of the cluster that it was made for; of no other can it be used. */
+  /** Name of the cluster that it was made for; no other cluster can use it. */
   readonly clusterName?: string;
   readonly baseDomain?: string;
   readonly clusterId?: string;
   readonly infraId?: string;
-  /** The text is empty when only the hash is known. */
+  /** The text is empty if only the hash is known. */
   readonly password?: { readonly text: string; readonly bcrypt: string };
-  /** All of it: nothing is left to be drawn. */
+  /** The whole identity: nothing is left to draw. */
   readonly whole?: SiteIdentity;
   /** For inputs that have no mirrors of their own. */
   readonly imageDigestSources?: readonly RetainedSource[];
 };
 
-/** Digests that tell the keys of two identities apart, and no key. */
+/** Digests that distinguish the keys of two identities; they contain no key. */
 export type Fingerprint = {
-  /** Of all of the signers' together. */
+  /** Digest of all signers' keys together. */
   readonly all: Digest;
   /**
-   * Of the public key of each signer, by the name of its file, in DER: what
-   * `openssl x509 -pubkey -noout | openssl pkey -pubin -outform der | sha256sum` prints.
+   * Digest of the public key of each signer, by the name of its file, in DER: the output of
+   * `openssl x509 -pubkey -noout | openssl pkey -pubin -outform der | sha256sum`.
    */
   readonly signers: Readonly<Record<string, Digest>>;
 };
@@ -121,12 +129,12 @@ function digestKey(certificate: string): Digest {
   return digestOf(der);
 }
 
-/** What of a site its kubeconfig names. */
+/** The properties of a site that its kubeconfig names. */
 export type KubeconfigSite = { readonly clusterName: string; readonly baseDomain: string };
 
 /**
- * auth/kubeconfig of the cluster's administrator: keys sorted, without kind and apiVersion, the way
- * openshift-install writes it. Holds a private key.
+ * auth/kubeconfig of the cluster's administrator: keys sorted, without kind and apiVersion, in the
+ * form that openshift-install writes. Holds a private key.
  */
 export function renderKubeconfig(site: KubeconfigSite, identity: SiteIdentity): string {
   const { localhost, serviceNetwork, loadBalancer, ingress } = identity.signers;
@@ -156,29 +164,32 @@ users:
 export const findServer = ({ clusterName, baseDomain }: KubeconfigSite): string =>
   `https://api.${clusterName}.${baseDomain.replace(/\.$/, '')}:6443`;
 
-/** A cluster may be called "123" or "no": quoted, as a string must be for a reader of YAML 1.1. */
+/** A cluster may be called "123" or "no": quoted, as a reader of YAML 1.1 requires for a string. */
 const formatScalar = (text: string): string => stringify(text, { version: '1.1' }).trimEnd();
 
 const encode = (text: string): string => Buffer.from(text).toString('base64');
 
-/** What of a site its identity depends on: when one of these changes, another identity is used. */
+/**
+ * The properties of a site that decide its identity: when one of them changes, another identity is
+ * used.
+ */
 export type StateSite = {
   readonly clusterName: string;
   readonly baseDomain: string;
-  /** As given by the user; absent when it was drawn. */
+  /** Id as given by the user; absent if it was drawn. */
   readonly clusterId?: string;
   readonly infraId?: string;
 };
 
-/** One generation of a site's identity, and whose it is. */
+/** One generation of a site's identity, and the site it belongs to. */
 export type IdentityState = {
   readonly identity: SiteIdentity;
   readonly site: StateSite;
-  /** Id of the rotation that drew it, if one did. */
+  /** Id of the rotation that drew it, if a rotation did. */
   readonly rotation?: string;
 };
 
-/** Raised when the shape of a state changes: an older one is then unusable. */
+/** Increases when the shape of a state changes; older states then cannot be used. */
 const VERSION = 1;
 
 /** The text of a state file. Holds private keys: for files of mode 0600. */
@@ -188,8 +199,8 @@ export function formatState({ identity, site, rotation }: IdentityState): string
 }
 
 /**
- * What a state file holds, or undefined when it is not the whole of what `formatState` wrote: cut
- * short, changed by hand, or of another version.
+ * Parses a state file; undefined if it is not complete as `formatState` wrote it: cut short,
+ * changed by hand, or of another version.
  */
 export function parseState(text: string): IdentityState | undefined {
   const { version, sha256, ...members } = parseObject(text);
@@ -199,14 +210,14 @@ export function parseState(text: string): IdentityState | undefined {
   return sha256 === hashState(state) ? state : undefined;
 }
 
-/** Whether it was drawn for exactly these names and given ids. */
+/** True if it was drawn for exactly these names and given ids. */
 export const isSameSite = (a: StateSite, b: StateSite): boolean =>
   a.clusterName === b.clusterName &&
   a.baseDomain === b.baseDomain &&
   a.clusterId === b.clusterId &&
   a.infraId === b.infraId;
 
-/** Whether an identity can be used for a site: an id that the site does not give may be any. */
+/** True if an identity can be used for a site: an id that the site does not give may be any. */
 export const fitsSite = ({ identity, site }: IdentityState, wanted: StateSite): boolean =>
   site.clusterName === wanted.clusterName &&
   site.baseDomain === wanted.baseDomain &&
@@ -221,6 +232,6 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(text);
     return isObject(value) ? value : {};
   } catch {
-    return {}; // a broken state is an unusable one, which is the answer
+    return {}; // a broken state cannot be used, and undefined says so
   }
 }

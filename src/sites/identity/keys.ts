@@ -11,21 +11,27 @@ export type RsaPair = {
   readonly signingKey: KeyObject;
 };
 
-/** Gives what takes long to make. */
+/** Gives keys and hashes, which take long to make. */
 export type Keys = {
-  /** A key that nobody else gets. Rejects with the signal's reason, or with what broke a thread. */
+  /**
+   * A key that no other caller gets. Rejects with the signal's reason, or with the error that
+   * broke a thread.
+   */
   next: (signal?: AbortSignal) => Promise<RsaPair>;
-  /** `$2a$10$` and 53 characters, of 16 bytes of salt. */
+  /** `$2a$10$` and 53 characters, from 16 bytes of salt. */
   hashPassword: (text: string, salt: Uint8Array) => Promise<string>;
 };
 
 /**
- * Makes keys and hashes on all cores and off the main thread, as many as are asked for. The threads
- * are its own and not Node's pool, which has four whatever the machine has, and in
- * which files and names would wait behind the keys.
+ * Makes keys and hashes on all cores and off the main thread, as many as are asked for. It uses
+ * its own threads, not Node's pool, which has four threads on any machine, and in which file and
+ * name look-ups would wait behind the keys.
  */
 export type KeySource = Keys & {
-  /** Ends the threads; who still waits is rejected. Takes until the keys in the making are made. */
+  /**
+   * Ends the threads; callers that still wait are rejected. Resolves once the keys that are being
+   * made are done.
+   */
   close: () => Promise<void>;
 };
 
@@ -37,16 +43,19 @@ type Waiter = {
 
 type State = {
   readonly threads: CryptoThreads;
-  /** Of those who gave up. */
+  /** Keys of callers that gave up. */
   readonly ready: RsaPair[];
   readonly waiting: Set<Waiter>;
-  /** One listener each: thousands of keys wait for the same signal. */
+  /** One listener for each signal: thousands of keys wait for the same signal. */
   readonly heard: WeakSet<AbortSignal>;
   ordered: number;
   broken?: { readonly reason: unknown };
 };
 
-/** @param options.jobs number of threads: one a core unless told; they start when first needed */
+/**
+ * @param options.jobs number of threads: by default one for each core; they start when first
+ * needed
+ */
 export function createKeySource(options: { readonly jobs?: number } = {}): KeySource {
   const jobs = Math.max(1, options.jobs ?? availableParallelism());
   const threads = createCryptoThreads(jobs);
@@ -91,7 +100,7 @@ function listen({ heard, waiting }: State, signal: AbortSignal): void {
   signal.addEventListener('abort', dismiss, { once: true });
 }
 
-/** Hands out what is ready, and orders what is missing. */
+/** Hands out the keys that are ready, and orders the missing ones. */
 function serve(state: State): void {
   for (const waiter of state.waiting) {
     const pair = state.ready.shift();
@@ -118,16 +127,16 @@ function orderKey(state: State): void {
   );
 }
 
-/** What a thread does, one at a time. */
+/** The work of a thread, one order at a time. */
 type Order =
   | { readonly op: 'key' }
   | { readonly op: 'hash'; readonly text: string; readonly salt: Uint8Array };
 
 /** Threads that take orders. */
 type CryptoThreads = {
-  /** The reply is what crypto-worker.mjs sends. Urgent orders go before all that wait. */
+  /** The reply is the message of crypto-worker.mjs. Urgent orders go before all waiting ones. */
   ask: (order: Order, urgent?: boolean) => Promise<unknown>;
-  /** Ends the threads, and rejects what they have not done. */
+  /** Ends the threads, and rejects the orders that they have not done. */
   close: () => Promise<void>;
 };
 
@@ -145,11 +154,11 @@ type ThreadsState = {
   readonly busy: Map<Worker, Task>;
   readonly idle: Worker[];
   readonly threads: Set<Worker>;
-  /** Why there will be no more replies. */
+  /** The reason why there will be no more replies. */
   broken?: { readonly reason: unknown };
 };
 
-/** Starts threads when there is something for them to do, at most as many as told. */
+/** Starts threads when there is work for them, at most `count`. */
 function createCryptoThreads(count: number): CryptoThreads {
   const state: ThreadsState = { queue: [], busy: new Map(), idle: [], threads: new Set() };
   return {

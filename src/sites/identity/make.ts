@@ -17,22 +17,22 @@ import {
 } from './identity.ts';
 import type { Keys, RsaPair } from './keys.ts';
 
-/** So many random bytes. */
+/** Draws this many random bytes. */
 export type RandomBytes = (size: number) => Uint8Array;
 
-/** What an identity is made with. */
+/** The tools with which an identity is made. */
 export type IdentityTools = {
   readonly keys: Keys;
-  /** `crypto.randomBytes` unless told. */
+  /** `crypto.randomBytes` by default. */
   readonly random?: RandomBytes;
   /** Seconds since 1970: the clock is an input. */
   readonly epoch: number;
-  /** What an earlier producer left; it is used in place of new things. */
+  /** The parts that an earlier producer left; they are used in place of new ones. */
   readonly retained?: RetainedIdentity;
   readonly signal?: AbortSignal;
 };
 
-/** What of a site its identity is made of; an id that is not given is drawn. */
+/** The properties of a site from which its identity is made; an id that is not given is drawn. */
 export type IdentifiedSite = {
   readonly clusterName: string;
   readonly baseDomain?: string;
@@ -97,7 +97,7 @@ export async function makeIdentity(
   };
 }
 
-/** A manifest that was retained names its cluster. */
+/** A retained manifest names its cluster. */
 function refuseOtherCluster(site: IdentifiedSite, retained: RetainedIdentity): void {
   for (const key of ['clusterName', 'baseDomain', 'clusterId', 'infraId'] as const) {
     const [expected, found] = [site[key], retained[key]];
@@ -114,7 +114,7 @@ function refuseOtherCluster(site: IdentifiedSite, retained: RetainedIdentity): v
   }
 }
 
-/** RFC 9562 5.4: random but for version 4 and the variant. */
+/** RFC 9562 5.4: random except for version 4 and the variant. */
 function makeUuid(random: Uint8Array): string {
   const bytes = Buffer.from(random);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);
@@ -126,7 +126,7 @@ function makeUuid(random: Uint8Array): string {
 const MAX_INFRA_ID_SIZE = 27;
 const INFRA_ID_SUFFIX_SIZE = 5;
 
-/** No vowels and nothing that looks like one: no word comes out by chance. */
+/** No vowels and nothing that looks like one, so that no word appears by chance. */
 const INFRA_ID_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 
 /** Name of a cluster's infrastructure: its own name, shortened, and five random characters. */
@@ -139,17 +139,20 @@ export function makeInfraId(clusterName: string, random: RandomBytes): string {
   return `${name}-${drawText(INFRA_ID_ALPHABET, INFRA_ID_SUFFIX_SIZE, random)}`;
 }
 
-/** Without l, O, 0 and 1, which people mistake for others. */
+/** Without l, O, 0 and 1, which people mistake for other characters. */
 const PASSWORD_ALPHABET = 'abcdefghijkmnopqrstuvwxyzABCDEFGHIJKLMNPQRSTUVWXYZ23456789';
 
-/** Password of the cluster's first administrator: four groups of five with dashes between. */
+/**
+ * Draws the password of the cluster's first administrator: four groups of five with dashes
+ * between.
+ */
 export function drawPassword(random: RandomBytes): string {
   const text = drawText(PASSWORD_ALPHABET, 20, random);
   return [0, 5, 10, 15].map((start) => text.slice(start, start + 5)).join('-');
 }
 
 /**
- * Characters of an alphabet, each equally likely: bytes from the last whole multiple of the
+ * Draws characters of an alphabet, each equally likely: bytes from the last whole multiple of the
  * alphabet's size on are drawn again, because a remainder alone would favour the first characters.
  */
 export function drawText(alphabet: string, count: number, random: RandomBytes): string {
@@ -188,7 +191,7 @@ function subjectOf(name: SignerName, { retained = NOTHING, epoch }: IdentityTool
   return commonName === undefined ? SIGNERS[name].subject(epoch) : { commonName };
 }
 
-/** Its signer's private key is used here and stored in the state: it never reaches an ISO. */
+/** The private key of its signer is used here and stored in the state: it never reaches an ISO. */
 async function makeAdmin(
   tools: IdentityTools,
 ): Promise<{ readonly signer: MadeSigner; readonly client: KeyPair }> {
@@ -211,7 +214,10 @@ async function makeAdmin(
   return { signer, client: { privateKey, certificate } };
 }
 
-/** A signer that was retained may name its key by another digest than ours, and readers go by that. */
+/**
+ * A retained signer may derive its key id from another digest than ours, and readers rely on that
+ * id.
+ */
 function refuseForeignKeyId(client: string, signer: KeyPair): void {
   const signedBy = new X509Certificate(signer.certificate);
   if (new X509Certificate(client).checkIssued(signedBy)) return;

@@ -8,16 +8,16 @@ import {
   type ShownFile,
 } from '../../../shape/go-json.ts';
 
-/** What a manifest.json of an earlier producer says of a cluster's identity; texts may be empty. */
+/** A cluster's identity according to a manifest.json of an earlier producer; texts may be empty. */
 export type RetainedManifest = {
-  /** Where it stands, for errors. */
+  /** The file's name in errors. */
   readonly shownAs: string;
   readonly clusterName: string;
   readonly baseDomain: string;
   readonly clusterId: string;
   readonly infraId: string;
   readonly passwordHash: string;
-  /** Private keys, as they stand there. */
+  /** Private keys, unchanged from the manifest. */
   readonly keys: Readonly<
     Record<'localhost' | 'serviceNetwork' | 'loadBalancer' | 'ingress', string>
   >;
@@ -35,8 +35,9 @@ const SERVING_KEYS = {
 } as const;
 
 /**
- * What of a SeedReconfiguration is the cluster's identity. The rest (host name, network, proxy, and
- * whatever another version has) is that of an earlier installation, and the new inputs replace it.
+ * The members of a SeedReconfiguration that are the cluster's identity. The rest (host name,
+ * network, proxy, and anything that another version has) belongs to an earlier installation, and
+ * the new inputs replace it.
  */
 const MANIFEST: Shape = [
   'with others',
@@ -56,8 +57,8 @@ const MANIFEST: Shape = [
 const API_VERSION = 1;
 
 /**
- * Reads the identity in a manifest strictly: keys are those of openshift-install to the case, and
- * none twice.
+ * Reads the identity in a manifest strictly: keys match openshift-install's including upper and
+ * lower case, and no key appears twice.
  *
  * @throws ConfigError `retained.manifest`, in the words of openshift-install
  */
@@ -101,7 +102,7 @@ function findMember(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((inner, key) => (isObject(inner) ? inner[key] : undefined), value);
 }
 
-/** What a node is to be told of mirrors, as install-config.yaml has it. */
+/** A mirror that a node must know, in the form of install-config.yaml. */
 export type RetainedSource = {
   readonly source: string;
   readonly mirrors: readonly string[];
@@ -128,8 +129,8 @@ type MirrorSet = {
 type MirrorEntry = { readonly mirrorSourcePolicy?: string } & Omit<RetainedSource, 'sourcePolicy'>;
 
 /**
- * Reads image-digest-mirror-set.json: the list that openshift-install takes in its directory, or the
- * ImageDigestMirrorSet that it writes to the ISO.
+ * Reads image-digest-mirror-set.json: the list that openshift-install takes in its directory, or
+ * the ImageDigestMirrorSet that it writes to the ISO.
  *
  * @throws ConfigError `retained.manifest`, in the words of openshift-install
  */
@@ -156,22 +157,22 @@ const toSource = ({ source, mirrors, sourcePolicy }: Partial<RetainedSource>): R
   ...(sourcePolicy && { sourcePolicy }),
 });
 
-/** File in which openshift-install remembers what it made, in its directory. */
+/** File in which openshift-install records the files it made, in its directory. */
 export const INSTALL_STATE_FILE = '.openshift_install_state.json';
 
-/** Texts that an openshift-install state holds; absent where it did not come that far. */
+/** Texts that an openshift-install state holds; absent if the run stopped before making them. */
 export type InstallState = {
   /** manifest.json of the configuration ISO. */
   readonly manifest?: string;
   readonly kubeconfig?: string;
   readonly password?: string;
-  /** PEM. This key is in no other file that openshift-install leaves. */
+  /** PEM. No other file that openshift-install leaves has this key. */
   readonly adminSignerKey?: string;
 };
 
 /**
- * Reads a state of `openshift-install image-based create config-image`: an object of assets by their
- * Go types, bytes in base64 (docs/decisions/0031).
+ * Reads a state of `openshift-install image-based create config-image`: an object of assets by
+ * their Go types, bytes in base64 (docs/decisions/0031).
  *
  * @throws ConfigError `retained.manifest` when it is not such a file
  */
@@ -188,7 +189,7 @@ export function parseInstallState(text: string, file: ShownFile): InstallState {
   };
 }
 
-/** The parser's own message would quote the text, keys and all. */
+/** The parser's own message would quote the text, including keys. */
 function parseAssets(text: string, file: ShownFile): Readonly<Record<string, unknown>> {
   let assets: unknown;
   try {

@@ -14,11 +14,11 @@ import {
   type SiteIdentity,
 } from '../identity.ts';
 
-/** A manifest has the pull secret and the network of a site; all else is smaller. */
+/** A manifest has the pull secret and the network of a site; all other files are smaller. */
 const MAX_SIZE = 16 << 20;
 
 /**
- * A text below a directory, or undefined where there is none.
+ * Reads a text below a directory; undefined if the file does not exist.
  *
  * @throws ConfigError `retained.unreadable`
  */
@@ -37,7 +37,7 @@ export async function readRetainedText(dir: string, file: string): Promise<strin
   }
 }
 
-/** Anything but a file counts as too large: reading a pipe may never end. */
+/** Anything except a file counts as too large: reading a pipe may never end. */
 async function findSize(path: string): Promise<number | undefined> {
   try {
     const found = await stat(path);
@@ -55,25 +55,26 @@ const unreadable = (dir: string, file: string, cause?: unknown): ConfigError =>
       : { cause }),
   });
 
-/** A part is missing of what belongs together. */
+/** The error for a missing part of a set that belongs together. */
 export const incomplete = (message: string, hint = GIVE_ALL): ConfigError =>
   new ConfigError('retained.incomplete', message, { hint });
 
 const GIVE_ALL = 'give all that the earlier producer left, or nothing of it';
 
-/** Two parts are of different runs. */
+/** The error for two parts of different runs. */
 export const mismatch = (message: string): ConfigError =>
   new ConfigError('retained.mismatch', message, {
     hint: 'give files of one cluster and of one run only',
   });
 
-/** As many as new keys have. */
+/** The size of new keys. */
 const MIN_BITS = 2048;
 
 /**
- * A private key that an earlier producer left, PKCS#1 PEM, whichever PEM it came as.
+ * Parses a private key that an earlier producer left and returns PKCS#1 PEM, regardless of the
+ * kind of PEM it had.
  *
- * @param shownAs the file, for errors, which never quote what is in it
+ * @param shownAs the file, for errors, which never quote its content
  * @throws ConfigError `retained.not-pem`, `retained.not-rsa`
  */
 export function parseRetainedKey(text: string, shownAs: string): string {
@@ -103,7 +104,7 @@ function decodeKey(text: string, shownAs: string): KeyObject {
 }
 
 /**
- * A certificate that an earlier producer left.
+ * Parses a certificate that an earlier producer left.
  *
  * @throws ConfigError `retained.not-pem`
  */
@@ -117,7 +118,9 @@ export function parseRetainedCertificate(text: string, shownAs: string): X509Cer
   }
 }
 
-/** Exactly one PEM block, and that of the right kind: of several, the reader would take the first. */
+/**
+ * Requires exactly one PEM block, of the right kind: the reader would take the first of several.
+ */
 function refuseOther(text: string, kind: string, shownAs: string): void {
   const labels = Array.from(text.matchAll(/^-----BEGIN ([A-Z0-9 ]+)-----/gm), ([, label]) => label);
   if (labels.length === 1 && labels[0]?.endsWith(kind)) return;
@@ -127,15 +130,18 @@ function refuseOther(text: string, kind: string, shownAs: string): void {
   });
 }
 
-/** Whether two private keys, PEM, are the same, or a private key is that of a certificate's owner. */
+/**
+ * True if two private keys, PEM, are equal, or if a private key belongs to the owner of a
+ * certificate.
+ */
 export function isSameKey(privateKey: string, other: string | X509Certificate): boolean {
   const found = typeof other === 'string' ? createPublicKey(other) : other.publicKey;
   return createPublicKey(privateKey).equals(found);
 }
 
 /**
- * The common name of a signer, which is a CA of the right subject: the node looks its signers up by
- * their names, and would not replace any other by ours.
+ * Reads the common name of a signer, which must be a CA with the right subject: the node looks its
+ * signers up by their names, and would not replace any other by ours.
  *
  * @throws ConfigError `retained.mismatch`
  */
@@ -163,17 +169,22 @@ const formatSubject = (lines: string): string => lines.split('\n').join(', ');
 /** An empty hash makes the node delete the password's secret. */
 const BCRYPT = /^(\$2[aby]\$\d\d\$[./A-Za-z0-9]{53})?$/;
 
-/** Each one more takes twice the time; openshift-install writes 10, which is a tenth of a second. */
+/**
+ * Each further step takes twice the time; openshift-install writes 10, which takes a tenth of a
+ * second.
+ */
 const MAX_PROVED_COST = 12;
 
-/** The files of a password, for errors, which never quote what is in them. */
+/** The files of a password, for errors, which never quote their content. */
 type PasswordFiles = { readonly hash: string; readonly text: string };
 
 /**
- * Refuses a hash that the node could not use, and a password that is not the one of the hash: it
- * would be handed out and open nothing. A hash that takes long is taken as it is.
+ * Refuses a hash that the node could not use, and a password that does not match the hash: the
+ * user would get a password that opens nothing. A hash that takes long to prove is accepted
+ * unproven.
  *
- * @param password as it is in the files, the text undefined where there is none; an empty one counts as absent
+ * @param password as it is in the files; the text is undefined if there is no such file, and an
+ * empty text counts as absent
  * @throws ConfigError `retained.password`, `retained.mismatch`
  */
 export async function proveRetainedPassword(
@@ -205,7 +216,7 @@ const PASSWORD_FILE = 'tls/kubeadmin-password';
 type Signer = KeyPair & { readonly commonName: string };
 export type RetainedSigners = Partial<Record<SignerName, Signer>>;
 
-/** Signers in `tls/`: each with key and certificate, or not at all. */
+/** Reads the signers in `tls/`: each has both key and certificate, or neither. */
 export async function readSigners(dir: string): Promise<RetainedSigners> {
   const signers: RetainedSigners = {};
   for (const name of SIGNER_NAMES) {
@@ -236,7 +247,7 @@ async function readSigner(dir: string, name: SignerName): Promise<Signer | undef
   return { privateKey, certificate: certificate.toString(), commonName };
 }
 
-/** Hash, and text if it is known, in `tls/`. */
+/** Reads the hash in `tls/`, and the text if it is known. */
 export async function readTlsPassword(dir: string): Promise<SiteIdentity['password'] | undefined> {
   const bcrypt = await readRetainedText(dir, HASH_FILE);
   const text = await readRetainedText(dir, PASSWORD_FILE);

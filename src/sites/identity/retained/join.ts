@@ -23,11 +23,11 @@ import {
   readSignerName,
 } from './files.ts';
 
-/** What a kubeconfig of an administrator says of a cluster's identity. */
+/** A cluster's identity according to a kubeconfig of an administrator. */
 export type RetainedKubeconfig = {
   readonly shownAs: string;
   readonly server: string;
-  /** Whose certificates its reader trusts. */
+  /** The authorities whose certificates the kubeconfig's reader trusts. */
   readonly authorities: readonly X509Certificate[];
   readonly client: KeyPair;
 };
@@ -35,9 +35,10 @@ export type RetainedKubeconfig = {
 type Value = Readonly<Record<string, unknown>>;
 
 /**
- * Reads the cluster and the user of the current context, certificates and key inside the file.
+ * Reads the cluster and the user of the current context, with certificates and key inside the
+ * file.
  *
- * @param shownAs the file, for errors, which never quote what is in it
+ * @param shownAs the file, for errors, which never quote its content
  * @throws ConfigError `retained.kubeconfig`, `retained.not-pem`, `retained.not-rsa`,
  * `retained.mismatch`
  */
@@ -73,7 +74,7 @@ export function parseRetainedKubeconfig(text: string, shownAs: string): Retained
   };
 }
 
-/** The parser's own message would quote the text, keys and all. */
+/** The parser's own message would quote the text, including keys. */
 function parseYaml(text: string, shownAs: string): Value {
   const excess = findYamlExcess(text);
   if (excess) throw unusable(shownAs, excess.message);
@@ -87,7 +88,7 @@ function parseYaml(text: string, shownAs: string): Value {
   throw unusable(shownAs, 'it is not a YAML mapping');
 }
 
-/** What `list` has by that name: the member that is called like the list, in the singular. */
+/** The member of `list` with that name: its key is the name of the list in the singular. */
 function findNamed(config: Value, list: string, name: unknown): Value {
   const entries: unknown = config[list];
   const found: unknown = Array.isArray(entries)
@@ -109,27 +110,28 @@ const unusable = (shownAs: string, problem: string): ConfigError =>
     },
   );
 
-/** Where the parts of an identity are that was made before. */
+/** The places of the parts of an identity that was made earlier. */
 export type IdentityParts = {
   readonly manifest: RetainedManifest;
   readonly kubeconfig: RetainedKubeconfig;
-  /** Of the manifest's hash; the text is empty where it is unknown. */
+  /** The password of the manifest's hash; the text is empty if it is unknown. */
   readonly password?: (ShownFile & { readonly text: string }) | undefined;
-  /** PEM key of the administrator's signer, where that is known. */
+  /** PEM key of the administrator's signer, if it is known. */
   readonly adminKey?: (ShownFile & { readonly text: string }) | undefined;
-  /** Seconds since 1970; that of the ingress signer unless told. */
+  /** Seconds since 1970; by default the time of the ingress signer. */
   readonly madeAt?: number | undefined;
 };
 
-/** A file as it is named in errors. */
+/** The name of a file in errors. */
 export const nameOf = ({ directory, path }: ShownFile): string => join(directory, path);
 
 type ServingName = keyof RetainedManifest['keys'];
 
 /**
- * The whole identity of a cluster out of its manifest, which has the keys, and its kubeconfig, which
- * has their certificates. Every part is proven to be of the others: certificates of keys, the
- * client's of the administrator's signer, password of hash, server of name and domain.
+ * Joins the whole identity of a cluster from its manifest, which has the keys, and its kubeconfig,
+ * which has the certificates of these keys. Every part is proven to belong to the others:
+ * certificates to keys, the client's certificate to the administrator's signer, password to hash,
+ * server to name and domain.
  *
  * @throws ConfigError `retained.incomplete`, `retained.mismatch`, `retained.not-pem`,
  * `retained.not-rsa`, `retained.password`
@@ -198,7 +200,10 @@ function joinSigner(
   return { pair: { privateKey, certificate: certificate.toString() }, commonName };
 }
 
-/** The node trusts the certificate of the manifest: it must be the one that signed the client's. */
+/**
+ * The node trusts the certificate of the manifest: it must be the certificate that signed the
+ * client's.
+ */
 function joinAdmin({ manifest, kubeconfig, adminKey }: IdentityParts): CertifiedKey {
   const shownAs = `${manifest.shownAs}: admin_ca_certificate`;
   const signer = parseRetainedCertificate(manifest.adminCertificate, shownAs);

@@ -43,21 +43,21 @@ const MIRRORS_FILE = 'cluster-configuration/manifests/image-digest-mirror-set.js
 const KUBECONFIG_FILE = 'auth/kubeconfig';
 const PASSWORD_FILE = 'auth/kubeadmin-password';
 
-/** What of a configuration ISO an identity is read from. */
+/** The parts of a configuration ISO from which an identity is read. */
 export type RetainedIso = {
   /** manifest.json */
   readonly manifest: string;
-  /** Seconds since 1970, where the volume has a time. */
+  /** Seconds since 1970, if the volume has a time. */
   readonly madeAt?: number;
 };
 
-/** Where an earlier producer left an identity. */
+/** The places in which an earlier producer left an identity. */
 export type RetainedPlace = {
-  /** Directory of openshift-install, or one that was filled like it. */
+  /** Directory of openshift-install, or a directory that was filled like it. */
   readonly directory?: string;
   /** Configuration ISO. */
   readonly iso?: string;
-  /** Kubeconfig to be used in place of that of the directory. */
+  /** Kubeconfig to use in place of the directory's kubeconfig. */
   readonly kubeconfig?: string;
   readonly readIso: (path: string) => Promise<RetainedIso>;
 };
@@ -77,15 +77,15 @@ type Found = {
 };
 
 /**
- * What an earlier producer left. With a manifest (in the directory, on an ISO, or in the state of
- * openshift-install) and a kubeconfig, that is the whole identity. With a manifest and the
- * administrator's signer in `tls/`, or with signers and password in `tls/` alone, what is missing is
- * drawn. Of a manifest only name, domain, ids, keys and password hash are taken. Costs no key, and the
- * proof of a password where there is one.
+ * Reads an identity that an earlier producer left. With a manifest (in the directory, on an ISO,
+ * or in the state of openshift-install) and a kubeconfig, it is the whole identity. With a
+ * manifest and the administrator's signer in `tls/`, or with only signers and password in `tls/`,
+ * the missing parts are drawn. From a manifest only name, domain, ids, keys and password hash are
+ * taken. Makes no key; proves the password if there is one.
  *
  * @throws ConfigError `retained.unreadable`, `retained.empty`, `retained.incomplete`,
  * `retained.not-pem`, `retained.not-rsa`, `retained.mismatch`, `retained.password`,
- * `retained.manifest`, `retained.kubeconfig`; what `readIso` throws
+ * `retained.manifest`, `retained.kubeconfig`; the errors of `readIso`
  */
 export async function readRetained(place: RetainedPlace): Promise<RetainedIdentity> {
   const found = await findAll(place);
@@ -179,7 +179,7 @@ async function readFound(directory: string, path: string): Promise<FoundText | u
   return text === undefined ? undefined : { text, directory, path };
 }
 
-/** The kubeconfig, and the password that openshift-install puts beside it. */
+/** Reads the kubeconfig, and the password that openshift-install puts next to it. */
 async function readGiven(path: string | undefined): Promise<{
   readonly kubeconfig?: FoundText;
   readonly password?: FoundText | undefined;
@@ -194,7 +194,7 @@ async function readGiven(path: string | undefined): Promise<{
   return { kubeconfig, password: await readFound(dirname(path), basename(PASSWORD_FILE)) };
 }
 
-/** All that are there must have the same identity. */
+/** All manifests that exist must have the same identity. */
 function pickManifest(found: readonly (FoundText | undefined)[]): RetainedManifest | undefined {
   const [first, ...others] = found.flatMap((file) =>
     file ? [parseRetainedManifest(file.text, file)] : [],
@@ -234,7 +234,7 @@ function describeSigners(signers: RetainedSigners): Pick<RetainedIdentity, 'sign
   };
 }
 
-/** What stands in `tls/` must say the same as the manifest. */
+/** The files in `tls/` must agree with the manifest. */
 function joinManifest(
   manifest: RetainedManifest,
   found: Found,
@@ -258,7 +258,7 @@ function joinManifest(
   };
 }
 
-/** Those that `tls/` has no certificate for. */
+/** Reads the keys for which `tls/` has no certificate. */
 function readKeys({ keys, shownAs }: RetainedManifest, { signers }: Found): Record<string, string> {
   const found = Object.entries(keys).map(([name, text]): [SignerName, string] => {
     const { file } = SIGNERS[name as SignerName];
@@ -274,7 +274,7 @@ function readKeys({ keys, shownAs }: RetainedManifest, { signers }: Found): Reco
   return Object.fromEntries(found.filter(([name]) => !signers[name]));
 }
 
-/** The node trusts the one of the manifest, and the one of `tls/` signs the kubeconfig. */
+/** The node trusts the manifest's signer, and the signer in `tls/` signs the kubeconfig. */
 function refuseOtherAdmin(manifest: RetainedManifest, { signers }: Found): void {
   const shownAs = `${manifest.shownAs}: admin_ca_certificate`;
   const found = parseRetainedCertificate(manifest.adminCertificate, shownAs).toString();
