@@ -79,12 +79,12 @@ function readSource(
   }
 }
 
-/** Tables by their names, archives by their first bytes, whatever they are called. */
+/** Detects tables by their names and archives by their first bytes, regardless of their names. */
 async function detectKind(path: string): Promise<SourceKind> {
   try {
     const found = await stat(path);
     if (found.isDirectory()) return 'folder';
-    if (!found.isFile()) return unknownKind(path); // to read a pipe may take for ever
+    if (!found.isFile()) return unknownKind(path); // reading a pipe may take forever
     if (/\.(csv|tsv|ya?ml)$/i.test(path)) return 'table';
     if (SPREADSHEET.test(path)) return refuseSpreadsheet(path);
     return kindOfHead(await readHead(path)) ?? unknownKind(path);
@@ -97,7 +97,7 @@ async function detectKind(path: string): Promise<SourceKind> {
   }
 }
 
-/** Most of them are archives inside. */
+/** Most of these formats are archives inside. */
 const SPREADSHEET = /\.(xls[xmb]?|ods|numbers)$/i;
 
 function refuseSpreadsheet(path: string): never {
