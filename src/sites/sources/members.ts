@@ -74,7 +74,7 @@ export function listMembers(source: MemberSource): SiteList {
   return toList(source, [...found.values()], problems);
 }
 
-/** Of a skipped member, its folder remains: an archive may have no entry for that folder. */
+/** Keeps the folder of a skipped member: an archive may have no entry for that folder. */
 function parseMember(member: SiteMember): Parsed[] {
   const { components, refusal } = parseMemberPath(member.path);
   if (refusal !== undefined) return [{ components, refusal, member }];
