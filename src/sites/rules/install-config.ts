@@ -123,7 +123,7 @@ export function checkInstallConfig(
 const cidrs = (entries: readonly NetworkEntry[]): readonly Cidr[] =>
   entries.flatMap(({ cidr }) => (cidr ? [cidr] : []));
 
-/** As written; absent when the key is absent. */
+/** The proxy as written; absent when the key is absent. */
 export const readProxy = (proxy: WrittenInstallConfig['proxy']): InstallationProxy | undefined =>
   proxy && {
     ...(proxy.httpProxy && { httpProxy: proxy.httpProxy }),

@@ -19,7 +19,7 @@ import type { Plain } from '../../shape/shape.ts';
 
 /** The networks of install-config.yaml that a site's addresses must fit. */
 export type ClusterNetworks = {
-  /** As written; empty if the user wrote no machine network. */
+  /** Machine networks as written; empty if the user wrote no machine network. */
   readonly machine: readonly Cidr[];
   readonly service: readonly Cidr[];
   readonly cluster: readonly Cidr[];

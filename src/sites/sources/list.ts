@@ -29,8 +29,8 @@ export type SiteList = {
 };
 
 /**
- * The same list, but its problems name files below a folder relative to it: the way that people
- * type files.
+ * Gives a list whose problems name files below a folder relative to it: the way that people type
+ * files.
  */
 export function nameBelow(list: SiteList, cwd: string): SiteList {
   const shortenName = (name: string): string =>
@@ -50,7 +50,7 @@ export function nameBelow(list: SiteList, cwd: string): SiteList {
 
 /** An entry in a folder or an archive, before its site is known. */
 export type SiteMember = {
-  /** As written, including any tricks of an archive; `/` between names. */
+  /** Path as written, including any tricks of an archive; `/` between names. */
   readonly path: string;
   /**
    * An entry that is neither a file nor a folder, or cannot be read, is refused with the words of

@@ -19,8 +19,8 @@ type SourceKind = 'folder' | 'zip' | 'tar' | 'tar.gz' | 'table';
 
 /**
  * Lists the sites of a source without reading them. A source is a folder of site folders, one site
- * folder, a .zip, .tar or .tar.gz of either, or a table (.csv, .yaml) that fills a template. What is
- * wrong with one site is among the problems and keeps only that site out. Nothing is modified.
+ * folder, a .zip, .tar or .tar.gz of either, or a table (.csv, .yaml) that fills a template. A
+ * fault of one site is among the problems and keeps only that site out. Nothing is modified.
  *
  * | what                     | limit                                       |
  * | ------------------------ | ------------------------------------------- |
@@ -30,8 +30,8 @@ type SourceKind = 'folder' | 'zip' | 'tar' | 'tar.gz' | 'table';
  * | a table                  | 64 MiB                                      |
  * | an archive               | 500,000 members, 300 times its packed bytes |
  *
- * Of a .tar.gz the inputs are unpacked once, into a temporary file (`TMPDIR`) that has no name and
- * goes when the list is closed or the process ends.
+ * The inputs of a .tar.gz are unpacked once, into a temporary file (`TMPDIR`) that has no name and
+ * is removed when the list is closed or the process ends.
  *
  * @throws ConfigError `sites.unreadable`, `sites.unknown-kind`, `sites.damaged`, `sites.too-large`,
  * `sites.template`

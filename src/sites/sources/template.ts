@@ -70,7 +70,7 @@ export const holesOf = ({ parts }: Template): readonly Hole[] =>
 
 const PLACEHOLDER = 'hole';
 
-/** The same template, with the YAML context of each hole. JSON is YAML, too. */
+/** Adds the YAML context of each hole to a template. JSON is YAML, too. */
 export function placeHoles(template: Template): Template {
   const { parts, faults } = template;
   const holes = holesOf(template);

@@ -145,7 +145,7 @@ async function takeBackIfLost(
   }
 }
 
-/** True if the generation made from the user's retained identity has all of it. */
+/** True if the retained identity has all of this one, and so does the generation made from it. */
 const isRetained = ({ identity }: IdentityState, { retained }: IdentityRequest): boolean =>
   retained?.whole !== undefined && holdsWhole(retained.whole, identity);
 

@@ -130,7 +130,7 @@ async function isRegularFile(path: string): Promise<boolean> {
   }
 }
 
-/** Without this list, a folder with a misspelt name would let its site have new keys. */
+/** Lists folders of no site: a misspelt name would let its site have new keys. */
 async function listStrangers(dir: string, known: ReadonlySet<string>): Promise<string[]> {
   const strangers: string[] = [];
   for (const name of (await readdir(dir)).sort()) {

@@ -21,7 +21,7 @@ export type NewFiles = {
    * directories exist.
    */
   readonly directories: readonly string[];
-  /** Files on the disk, with their names, before the first of the others appears. */
+  /** Files that are on the disk with their names before the first of the others appears. */
   readonly state: readonly NewStateFile[];
   /** Files in the order in which they must appear. */
   readonly files: readonly NewFile[];
