@@ -15,7 +15,10 @@ export type JsonValue =
 
 const MASK = '[redacted]';
 
-/** Members of a manifest that hold no secret, whatever is in them. All others do until shown. */
+/**
+ * Members of a manifest whose content is never secret. All others count as secret until proven
+ * otherwise.
+ */
 const PUBLIC = new Set([
   'additionalTrustBundle',
   'api_version',
@@ -34,12 +37,12 @@ const PUBLIC = new Set([
   'node_labels',
 ]);
 const PUBLIC_CRYPTO = new Set(['admin_ca_certificate', 'ingress_certificate_cn']);
-/** NMState: 802.1X, WireGuard, IPsec, MACsec and their like. */
+/** NMState: 802.1X, WireGuard, IPsec, MACsec and similar. */
 const SECRET_OF_NETWORK = /password|passwd|secret|psk|private|shared|wep|mka-cak|token|pin$/i;
 
 /**
- * A manifest.json as it may be shown: the same shape, with keys, hashes, passwords and what is not
- * known to be public masked. Of the pull secret the registries stay.
+ * Redacts a manifest.json for display: the same shape, with keys, hashes, passwords and everything
+ * not known to be public masked. The registries of the pull secret stay.
  */
 export function redactReconfiguration(manifest: JsonValue): JsonValue {
   return mapMembers(manifest, (key, value) => {
@@ -54,10 +57,10 @@ export function redactReconfiguration(manifest: JsonValue): JsonValue {
 
 const mask = (text: string): string => (text === '' ? '' : MASK);
 
-/** Whoever put a private key where a certificate belongs did not mean to show it. */
+/** A user who put a private key in place of a certificate did not mean to show it. */
 const maskKeys = (text: string): string => (text.includes('PRIVATE KEY-----') ? MASK : text);
 
-/** Of other makers it need not be a URL. */
+/** In a file of another maker, the proxy need not be a URL. */
 const redactProxy = (text: string): string => redact(text).replaceAll(/[^\s,/]+@/g, `${MASK}@`);
 
 const isObject = (value: JsonValue): value is Readonly<Record<string, JsonValue>> =>
@@ -73,7 +76,7 @@ function mapMembers(
   );
 }
 
-/** Numbers, too, count as texts: nothing that is masked keeps its value. */
+/** Numbers count as texts, too: no masked member keeps its value. */
 function mapTexts(value: JsonValue, change: (text: string) => string): JsonValue {
   if (typeof value === 'string') return change(value);
   if (typeof value === 'number') return change(String(value));
@@ -99,18 +102,21 @@ function readRegistries(value: JsonValue): readonly string[] | undefined {
     const auths = isObject(secret) ? secret['auths'] : undefined;
     return auths !== undefined && isObject(auths) ? Object.keys(auths) : undefined;
   } catch {
-    return undefined; // anything but a pull secret is masked as a whole
+    return undefined; // anything except a pull secret is masked as a whole
   }
 }
 
-/** Parsed again, for other makers may write it in any style; what cannot be read is masked as a whole. */
+/**
+ * Parsed again, because other makers may write it in any style; text that cannot be read is masked
+ * as a whole.
+ */
 function redactNetwork(value: JsonValue): JsonValue {
   const state = readNetwork(value);
   if (state === undefined) return mapTexts(value, mask);
   return redact(stringify(redactState(state), FORM));
 }
 
-/** As the normal form of nmstate documents is. */
+/** The normal form of nmstate documents. */
 const FORM = { schema: 'failsafe', lineWidth: 0, indentSeq: false } as const;
 
 /** Every scalar stays the text that it is. */
@@ -133,7 +139,7 @@ function redactState(value: JsonValue): JsonValue {
   );
 }
 
-/** What a configuration ISO holds; the manifest with its secrets. */
+/** The content of a configuration ISO; the manifest includes its secrets. */
 export type ConfigIso = {
   readonly volumeId: string;
   /** Bytes of the image. */
@@ -150,20 +156,20 @@ type ConfigIsoEntry = {
   readonly digest?: Digest;
 };
 
-/** A configuration ISO has a handful; another kind of image is rejected early. */
+/** A configuration ISO has only a few; another kind of image is rejected early. */
 const MAX_ENTRIES = 10_000;
 /** Bytes of all files together; a site's inputs may have 16 MiB. */
 const MAX_CONTENT = 256 << 20;
-/** Of a manifest; that of a seed reconfiguration has five levels. */
+/** Bounds of a manifest; a seed reconfiguration has five levels. */
 const BOUNDS = { values: 200_000, depth: 64 };
-/** The lifecycle agent looks for both, the second for the sake of old media. */
+/** The lifecycle agent looks for both, the second to support old media. */
 const VOLUME_IDS = ['cluster-config', 'relocation-config'];
 
 /**
  * Reads a configuration ISO of any maker.
  *
  * @throws IntegrityError `config-iso.label`, `config-iso.manifest`, `config-iso.too-large`, and
- * those of reading an ISO; ConfigError `iso.unreadable`
+ * the errors of reading an ISO; ConfigError `iso.unreadable`
  */
 export async function readConfigIso(path: string): Promise<ConfigIso> {
   return useMedium(path, async (iso) => {
@@ -177,7 +183,7 @@ export async function readConfigIso(path: string): Promise<ConfigIso> {
 const notLabelled = (path: string, found: string): IntegrityError =>
   new IntegrityError('config-iso.label', `${path} does not have the label of a configuration ISO`, {
     expected: VOLUME_IDS.join(' or '),
-    found: JSON.stringify(found).slice(1, -1), // it may have been made to command the terminal
+    found: JSON.stringify(found).slice(1, -1), // the label may contain control sequences for the terminal
     hint:
       found === CONFIG_IMAGE_LABEL
         ? 'this is a configuration image of an agent-based installation: see "sealift config-iso check"'
@@ -204,9 +210,9 @@ const tooLarge = ({ path }: IsoImage, what: string): IntegrityError =>
   new IntegrityError('config-iso.too-large', `${path} has ${what}`);
 
 /**
- * What of a configuration ISO of any maker an identity is read from.
+ * Reads the parts of a configuration ISO of any maker that give an identity.
  *
- * @throws as `readConfigIso`
+ * @throws the errors of `readConfigIso`
  */
 export async function readRetainedIso(path: string): Promise<RetainedIso> {
   return useMedium(path, async (iso) => {
@@ -240,7 +246,7 @@ async function readManifest(iso: IsoImage): Promise<JsonValue> {
   );
 }
 
-/** The parser's own message would quote the text, keys and all. */
+/** The parser's own message would quote the text, including keys. */
 function parseManifest(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text) as JsonValue;

@@ -15,7 +15,7 @@ import {
 } from '../shape/shape.ts';
 import type { SiteFile } from './site.ts';
 
-/** Kubernetes' type and object metadata: accepted and, but for the name, not looked at. */
+/** Kubernetes' type and object metadata: accepted and, except for the name, not checked. */
 const OBJECT = {
   apiVersion: TEXT,
   kind: TEXT,
@@ -56,7 +56,7 @@ const CLUSTER_NETWORKS = list(
 
 const IMAGE_SOURCES = list(record({ source: TEXT, mirrors: list(TEXT), sourcePolicy: TEXT }));
 
-/** Only that one of the others is there matters; their members do not. */
+/** Only the presence of another platform matters; its members do not. */
 const PLATFORM = record({
   aws: FREE,
   azure: FREE,
@@ -114,7 +114,7 @@ export const INSTALL_CONFIG = record({
   osImageStream: TEXT,
 });
 
-/** Names of platforms, in the order of the alphabet. */
+/** Names of platforms, in alphabetical order. */
 export const PLATFORMS: readonly string[] = Object.keys(PLATFORM.members);
 
 /** install-config.yaml as the user wrote it, without any default. */
@@ -134,17 +134,17 @@ export const IMAGE_BASED_CONFIG = record({
 
 export type WrittenImageBasedConfig = ValueOf<typeof IMAGE_BASED_CONFIG>;
 
-/** A file of a site, read along its shape. */
+/** A file of a site, read according to its shape. */
 export type SiteDocument<S> = ConfigDocument<ValueOf<S>>;
 
-/** Strictly: unknown and duplicate keys are problems. */
+/** Reads strictly: unknown and duplicate keys are problems. */
 export const readSiteDocument = <S extends Shape>(
   { bytes, shownAs }: SiteFile,
   shape: S,
 ): SiteDocument<S> =>
   readAlongShape({ text: bytes, file: shownAs, publicKeys: PUBLIC_KEYS }, shape);
 
-/** Keys of the network configuration whose values may be shown beside a problem. */
+/** Keys of the network configuration whose values may be shown in a problem. */
 const NETWORK_KEYS = [
   'interfaces name type state mtu mac-address identifier ipv4 ipv6 address ip prefix-length enabled',
   'dhcp autoconf routes config destination next-hop-address next-hop-interface metric table-id',
@@ -158,7 +158,7 @@ const NETWORK_KEYS = [
   .join(' ')
   .split(' ');
 
-/** In lower case: what may be shown. A key that is not among them may be a misspelt secret. */
+/** Keys that may be shown, in lower case. A key that is not among them may be a misspelt secret. */
 export const PUBLIC_KEYS: ReadonlySet<string> = new Set([
   ...listNames(INSTALL_CONFIG),
   ...listNames(IMAGE_BASED_CONFIG),
@@ -174,25 +174,27 @@ function listNames(shape: Shape): readonly string[] {
   ]);
 }
 
-/** Where `file:` and `env:` look. */
+/** The places in which `file:` and `env:` are looked up. */
 export type ReferenceSource = {
   /**
-   * Where relative paths begin, for tables at the template. An archive has no folder on this machine, and
-   * its author may be somebody else: it cannot name files.
+   * Base of relative paths; for tables, the template's folder. An archive has no folder on this
+   * machine, and its author may not be the user: it cannot name files.
    */
   readonly directory?: string | undefined;
   readonly env: NodeJS.ProcessEnv;
 };
 
-/** What references came to, by key: part of what is made from a document. Secrets are among them. */
+/**
+ * Values of references, by key: part of the inputs that a document gives. Secrets are among them.
+ */
 export type References = ReadonlyMap<string, string>;
 
-/** Keys whose value may stand in a file or a variable. */
+/** Keys whose value may be in a file or a variable. */
 const KEYS = ['pullSecret', 'sshKey', 'additionalTrustBundle', 'ignitionConfigOverride'];
 
 /**
- * Replaces `file:PATH` and `env:NAME` in a document by what they name. What is written in the document
- * itself stays as it is. No problem shows a value.
+ * Replaces `file:PATH` and `env:NAME` in a document by the values they name. Values written in the
+ * document itself stay as they are. No problem shows a value.
  */
 export function resolveReferences<Value>(
   document: ConfigDocument<Value>,

@@ -4,10 +4,10 @@ import { toPrintable } from '../base/text/words.ts';
 import { readInterfaces } from '../nmstate/rules.ts';
 import type { SiteDocument, IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './documents.ts';
 
-/** What may occur in one site only. */
+/** A kind of fact that may occur in only one site. */
 export type FactKind = 'cluster' | 'hostname' | 'address' | 'mac' | 'cluster id';
 
-/** Something that no two sites may share, and where the site says it. */
+/** A fact that no two sites may share, and its place in the site's files. */
 export type SiteFact = {
   readonly kind: FactKind;
   /** In its canonical form. */
@@ -17,13 +17,13 @@ export type SiteFact = {
   readonly line: number;
 };
 
-/** What is kept of a site to compare it with others: some hundred bytes. */
+/** The facts that are kept of a site to compare it with others: a few hundred bytes. */
 export type SiteFacts = { readonly name: string; readonly facts: readonly SiteFact[] };
 
 type Install = SiteDocument<typeof INSTALL_CONFIG>;
 type ImageBased = SiteDocument<typeof IMAGE_BASED_CONFIG>;
 
-/** @param machine empty where no machine network is written */
+/** @param machine empty if no machine network is written */
 export function listFacts(
   install: Install,
   imageBased: ImageBased,
@@ -42,7 +42,7 @@ export function listFacts(
   ];
 }
 
-/** Longer values are no facts of a site that passes. */
+/** A site that passes has no longer values. */
 const LONGEST_FACT = 1000;
 
 type Writer = (kind: FactKind, value: string, path: string) => readonly SiteFact[];
@@ -71,7 +71,7 @@ function listNetworkFacts(
   const macs = new Map(interfaces.map(({ mac = '', path }) => [mac, path]));
   const addresses = interfaces
     .flatMap((each) => each.addresses)
-    // Other addresses than the node's may well be the same on every site.
+    // Addresses that are not the node's may be equal on every site.
     .filter(({ subnet }) => machine.length === 0 || machine.some((cidr) => contains(cidr, subnet)));
   return [
     ...[...macs]
@@ -81,12 +81,15 @@ function listNetworkFacts(
   ];
 }
 
-/** Templates hold the zero address in place of one. */
+/** Templates use the zero address as a placeholder. */
 const isPlaceholder = (mac: string): boolean => /^(?:00:)*0*$/.test(mac);
 
-/** Something that a site shares with another and may not. It names the other site, its file and its line. */
+/**
+ * A fact that a site shares with another but must not. It names the other site, its file and its
+ * line.
+ */
 export type AcrossFinding = Problem<FilePlace> & {
-  /** The site that it is told of; the other one gets a finding of its own. */
+  /** The site that gets the finding; the other site gets its own. */
   readonly name: string;
 };
 
@@ -101,9 +104,10 @@ const WORDS: Readonly<Record<FactKind, string>> = {
 };
 
 /**
- * What occurs in more than one site: names and domains of clusters, hostnames, addresses of nodes, MAC
- * addresses, cluster ids. Takes time and memory in proportion to the facts. What sites may share is
- * warned of: behind address translation, say, every site may have the same addresses.
+ * Finds facts that occur in more than one site: names and domains of clusters, hostnames,
+ * addresses of nodes, MAC addresses, cluster ids. Takes time and memory in proportion to the
+ * facts. Facts that sites may share are only warnings: behind address translation, for example,
+ * every site may have the same addresses.
  */
 export function checkAcrossSites(
   sites: Iterable<SiteFacts>,
@@ -135,7 +139,10 @@ const hintAt = (kind: FactKind): { readonly hint?: string } =>
 
 type Told = Omit<AcrossFinding, 'severity'> & { readonly kind: FactKind };
 
-/** The first is told of the second, and every other of the first: one line for each, however many. */
+/**
+ * The first site's finding names the second, and every other site's names the first: one line for
+ * each, regardless of their number.
+ */
 const tell = (holders: readonly Holder[]): readonly Told[] =>
   holders.flatMap((holder, index) => {
     const other = holders[index === 0 ? 1 : 0];

@@ -19,10 +19,13 @@ import {
   warnOfInstallation,
 } from './installation-rules.ts';
 
-/** The name that openshift-install gives the file. */
+/** File name that openshift-install uses. */
 export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';
 
-/** By what it says it is, else by its name: openshift-install does not ask for `kind`. */
+/**
+ * Decides by the `kind` of the text, else by the file's name: openshift-install does not require
+ * `kind`.
+ */
 export const isInstallationConfig = (path: string, text: string): boolean =>
   /^kind:[ \t]*["']?ImageBasedInstallationConfig\b/m.test(text) ||
   (basename(path) === INSTALLATION_CONFIG_NAME &&
@@ -31,11 +34,14 @@ export const isInstallationConfig = (path: string, text: string): boolean =>
 export type ReadOptions = {
   /** The file's name in problems. */
   readonly shownAs?: string;
-  /** Where `env:NAME` looks; `file:PATH` begins at the folder of the configuration. */
+  /**
+   * Environment in which `env:NAME` is looked up; `file:PATH` begins at the folder of the
+   * configuration.
+   */
   readonly env?: NodeJS.ProcessEnv;
-  /** Says what is wrong with a network configuration in its normal form, if anything is. */
+  /** Describes the fault of a network configuration in its normal form, if there is one. */
   readonly judgeNetwork?: (text: string) => Promise<string | undefined>;
-  /** Is given what is allowed and seldom meant. */
+  /** Receives warnings of values that are allowed but rarely intended. */
   readonly warn?: (warning: DocumentProblem) => void;
 };
 
@@ -63,13 +69,13 @@ export async function readInstallationConfig(
 }
 
 type Circumstances = {
-  /** Absent where references are not followed. */
+  /** Absent if references are not followed. */
   readonly source?: ReferenceSource;
-  /** What somebody else has against the network configuration. */
+  /** Fault that `judgeNetwork` found in the network configuration. */
   readonly verdict?: string;
 };
 
-/** Checks a text; where there are problems the configuration is no more than a guess. */
+/** Checks a text; if there are problems, the configuration is only a guess. */
 export function checkInstallationConfig(
   text: string,
   file: string,
@@ -94,7 +100,7 @@ export function checkInstallationConfig(
         ...checkSchema(written, schema, { mayLack: true }),
       ];
   const problems = [...document.problems, ...rest];
-  // Of a value that could not be read no rule has anything to say.
+  // Rules do not judge a value that could not be read.
   const unread = new Set(problems.map(({ path }) => path));
   const judged = isBroken
     ? []
@@ -106,7 +112,7 @@ export function checkInstallationConfig(
   };
 }
 
-/** An absent value is its default; what is written counts, an empty text too. */
+/** An absent value gets its default; any written value counts, including an empty text. */
 function applyDefaults(value: Plain, networkConfig?: string): InstallationConfig {
   const { members, text: string, flag } = createReader(value);
   const override = string('ignitionConfigOverride', '');
@@ -162,7 +168,7 @@ function readDigestSource(value: Plain): DigestSource {
   };
 }
 
-/** What has another type than its key is absent here: the schema has said so. */
+/** Reads a value as absent if its type is not the key's: the schema has already reported it. */
 function createReader(value: Plain): {
   readonly members: Readonly<Record<string, Plain>>;
   readonly text: (name: string, otherwise: string) => string;
@@ -195,7 +201,7 @@ function readPullSecret(text: string): Secret {
 }
 
 /**
- * post.sh beside a configuration, byte for byte; undefined when there is none.
+ * Reads post.sh next to a configuration, byte for byte; undefined if it does not exist.
  *
  * @throws ConfigError `installation.post-script` when it cannot be read
  */

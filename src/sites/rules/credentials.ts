@@ -6,11 +6,12 @@ import type { InstallationProxy } from '../../openshift/installation/mirrors.ts'
 import { type Report, invalid, required, unsupported } from '../../shape/report.ts';
 import { isNoProxyElement } from './images.ts';
 
-/** Stands for a value that is nobody's business. */
+/** Replaces a confidential value. */
 export const HIDDEN = 'Invalid value: "[redacted]"';
 
 /**
- * What is wrong with a pull secret. Nothing of it is repeated but the names of its registries.
+ * Explains what is wrong with a pull secret. Repeats no part of it except the names of its
+ * registries.
  */
 export function explainPullSecret(text: string): readonly string[] {
   return isPlaceholder(text) ? [PLACEHOLDER_PROBLEM] : explainJson(text);
@@ -22,7 +23,7 @@ function explainJson(text: string): readonly string[] {
     const why = text.trim() === '' ? 'unexpected end of JSON input' : 'not valid JSON';
     return [`${HIDDEN}: ${why}`];
   }
-  // JSON's null is an empty object to Go.
+  // Go reads JSON's null as an empty object.
   if (!isMapping(parsed ?? {})) return [`${HIDDEN}: json: cannot unmarshal it into an object`];
   const { auths } = isMapping(parsed) ? parsed : {};
   if (isMapping(auths) && Object.keys(auths).length > 0) return explainAuths(auths);
@@ -38,7 +39,7 @@ function explainAuths(auths: Mapping): readonly string[] {
   });
 }
 
-/** The registries that a pull secret has an entry for; none when it is not a pull secret. */
+/** The registries for which a pull secret has an entry; empty if it is not a pull secret. */
 export function listPullSecretHosts(text: string): ReadonlySet<string> {
   const parsed = parseJson(text);
   const auths = isMapping(parsed) ? parsed['auths'] : undefined;
@@ -61,7 +62,9 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** How many strings follow the algorithm's name in a public key (RFC 4253 6.6, RFC 5656, RFC 8709). */
+/**
+ * Number of strings after the algorithm's name in a public key (RFC 4253 6.6, RFC 5656, RFC 8709).
+ */
 const FIELDS: Readonly<Record<string, number>> = {
   'ssh-rsa': 2,
   'ssh-dss': 4,
@@ -75,7 +78,7 @@ const FIELDS: Readonly<Record<string, number>> = {
 
 const FIPS = /^(?:ssh-rsa|ecdsa-sha2-nistp(?:256|384|521))$/;
 
-/** Every line must be an entry of authorized_keys; a FIPS cluster takes RSA and ECDSA only. */
+/** Every line must be an entry of authorized_keys; a FIPS cluster takes only RSA and ECDSA. */
 export function explainSshKeys(text: string, fips: boolean): string | undefined {
   const lines = text.split('\n').map((line) => line.trim());
   for (const line of lines.filter((each) => each !== '')) {
@@ -88,7 +91,7 @@ export function explainSshKeys(text: string, fips: boolean): string | undefined 
   return undefined;
 }
 
-/** `[options] type base64 [comment]`: the algorithm that the key itself names. */
+/** Parses `[options] type base64 [comment]` and returns the algorithm that the key itself names. */
 function parseEntry(line: string): string | undefined {
   if (line.startsWith('#')) return undefined;
   return readKey(line) ?? readKey(skipWord(line));
@@ -110,7 +113,10 @@ function skipWord(line: string): string {
   return '';
 }
 
-/** RFC 4253 6.6: strings with their length in front, the algorithm first, and nothing behind. */
+/**
+ * RFC 4253 6.6: strings with their length before them, the algorithm first, and nothing after the
+ * last.
+ */
 function readAlgorithm(blob: Buffer): string | undefined {
   const strings: Buffer[] = [];
   let at = 0;
@@ -129,12 +135,12 @@ function readAlgorithm(blob: Buffer): string | undefined {
 const BLOCK =
   /^-----BEGIN ([^\n-][^\n]*?)-----[ \t\r]*\n([^-]*(?:-(?!----)[^-]*)*)^-----END \1-----[ \t\r]*(?:\n|$)/m;
 
-/** Sites of a fleet share their bundles: as many are cached parsed. */
+/** Sites of a fleet share their bundles, so this many are cached parsed. */
 const CACHED = 64;
 const cached = new Map<string, TrustBundle>();
 
 export type TrustBundle = {
-  /** What is wrong with it; its text is not repeated, since a key may have slipped in. */
+  /** The fault of the bundle; its text is not repeated, since it may contain a key by mistake. */
   readonly problem?: string;
   readonly certificates: readonly {
     readonly subject: string;
@@ -144,7 +150,7 @@ export type TrustBundle = {
   }[];
 };
 
-/** PEM blocks until no byte is left, each an X.509 certificate (RFC 7468). */
+/** Reads PEM blocks until no byte is left, each an X.509 certificate (RFC 7468). */
 export function readTrustBundle(text: string): TrustBundle {
   const known = cached.get(text);
   if (known) return known;
@@ -179,13 +185,13 @@ function parseCertificate(base64: string): TrustBundle['certificates'][number] |
       notAfter: Date.parse(validTo),
     };
   } catch (error) {
-    // OpenSSL's errors have no class of their own.
+    // OpenSSL's errors do not have their own class.
     if (error instanceof Error) return undefined;
     throw error;
   }
 }
 
-/** Networks inside of the cluster, where no proxy can be. */
+/** Networks inside of the cluster, in which no proxy can be. */
 export type InnerNetworks = {
   readonly clusterNetworks: readonly Cidr[];
   readonly serviceNetworks: readonly Cidr[];
@@ -227,7 +233,7 @@ function explainUri(
   return explainHost(text, host.replace(/^\[(.*)\]$/, '$1'), inner);
 }
 
-/** An absolute URI or an absolute path, without blanks (Go's ParseRequestURI). */
+/** True for an absolute URI or an absolute path, without blanks (Go's ParseRequestURI). */
 const isRequestUri = (text: string): boolean =>
   /^(?:[A-Za-z][A-Za-z0-9+.-]*:|\/)[^\s]*$/.test(text) && !/%(?![0-9A-Fa-f]{2})/.test(text);
 

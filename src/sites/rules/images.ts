@@ -4,7 +4,7 @@ import { type Report, invalid } from '../../shape/report.ts';
 
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
-/** What is wrong with a DNS-1123 subdomain in the words of Kubernetes, or undefined. */
+/** Explains what is wrong with a DNS-1123 subdomain in the words of Kubernetes, or undefined. */
 export function explainSubdomain(text: string): string | undefined {
   if (text.length > 253) return 'must be no more than 253 characters';
   return SUBDOMAIN.test(text)
@@ -20,7 +20,7 @@ export const explainDomain = (text: string): string | undefined =>
 export const isAddressOrDomain = (text: string): boolean =>
   parseAddress(text) !== undefined || explainDomain(text) === undefined;
 
-/** An element of noProxy: one dot may lead and one may trail a domain. */
+/** Accepts an element of noProxy: a domain may have one dot before it and one after it. */
 export const isNoProxyElement = (text: string): boolean =>
   parseAddress(text) !== undefined ||
   parseCidr(text) !== undefined ||
@@ -34,7 +34,7 @@ type Source = {
 
 const POLICIES = ['NeverContactSource', 'AllowContactingSource'];
 
-/** `imageDigestSources`, and `imageContentSources`, which has the same form. */
+/** Checks `imageDigestSources`, and `imageContentSources`, which has the same form. */
 export function checkImageSources(
   report: Report,
   list: string,
@@ -77,7 +77,10 @@ const SUFFIX =
 /** Longer names are not valid (distribution's reference grammar). */
 const LONGEST_NAME = 255;
 
-/** What is wrong with a repository `registry/path`, or with a whole registry `registry[:port]`. */
+/**
+ * Explains what is wrong with a repository `registry/path`, or with a whole registry
+ * `registry[:port]`.
+ */
 export function explainRepository(text: string): string | undefined {
   const { domain, rest } = splitDomain(text);
   const untagged = rest.split(/[:@]/, 1)[0] ?? '';
@@ -87,12 +90,12 @@ export function explainRepository(text: string): string | undefined {
   const suffix = SUFFIX.exec(rest)?.[0] ?? '';
   const path = rest.slice(0, rest.length - suffix.length);
   if (!isPath(path) || !isDomain(domain)) return 'failed to parse: invalid reference format';
-  // Docker's short names mean another repository than they say.
+  // Docker's short names mean another repository than the one written.
   if (domain === undefined || domain === 'index.docker.io') return explainRegistry(text);
   return suffix === '' ? undefined : 'must be repository--not reference';
 }
 
-/** What stands before the first slash is a registry only if it looks like one. */
+/** The text before the first slash is a registry only if it looks like one. */
 function splitDomain(text: string): { readonly domain?: string; readonly rest: string } {
   const slash = text.indexOf('/');
   const head = text.slice(0, Math.max(slash, 0));
@@ -112,7 +115,7 @@ function explainRegistry(text: string): string | undefined {
   return why === undefined ? undefined : `the repository provided is invalid: ${why}`;
 }
 
-/** Mirrors for whose registry the pull secret has no entry: the nodes may be refused there. */
+/** Warns of mirrors whose registry has no entry in the pull secret: it may refuse the nodes. */
 export function warnOfMirrors(
   report: Report,
   sources: readonly (Source | undefined)[] | undefined,
@@ -128,6 +131,6 @@ export function warnOfMirrors(
   );
 }
 
-/** Both keys at once contradict each other. */
+/** The two keys contradict each other if both are present. */
 export const explainBoth = (count: number): string =>
   invalid(String(count), 'cannot set imageContentSources and imageDigestSources at the same time');

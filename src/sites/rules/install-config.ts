@@ -23,10 +23,10 @@ import { checkNetworking } from './networking.ts';
 import { checkMachineNetwork, type NetworkEntry, type SiteNetworks } from './networks.ts';
 import { checkPlausibility, type ClusterNetworks } from './plausibility.ts';
 
-/** The sets of config.openshift.io/v1; releases since 4.18 have added none. */
+/** The sets of config.openshift.io/v1; releases since 4.18 have added no set. */
 const SETS = ['None', ...Array.from({ length: 8 }, (_, index) => `v4.${index + 11}`), 'vCurrent'];
 
-/** The capabilities of config.openshift.io/v1, of every release so far. */
+/** The capabilities of config.openshift.io/v1, from every release so far. */
 const CAPABILITIES = [
   'Build',
   'CSISnapshot',
@@ -49,10 +49,10 @@ const CAPABILITIES = [
   'openshift-samples',
 ];
 
-/** The first set that has the capability Ingress, which no cluster can do without. */
+/** The first set that has the capability Ingress, which every cluster needs. */
 const FIRST_WITH_INGRESS = 'v4.16';
 
-/** Words that no release knows, and sets of capabilities that no cluster can have. */
+/** Refuses words that no release knows, and sets of capabilities that no cluster can have. */
 function checkCapabilities(
   report: Report,
   { capabilities }: WrittenInstallConfig,
@@ -123,7 +123,7 @@ export function checkInstallConfig(
 const cidrs = (entries: readonly NetworkEntry[]): readonly Cidr[] =>
   entries.flatMap(({ cidr }) => (cidr ? [cidr] : []));
 
-/** As written; absent when the key is. */
+/** The proxy as written; absent when the key is absent. */
 export const readProxy = (proxy: WrittenInstallConfig['proxy']): InstallationProxy | undefined =>
   proxy && {
     ...(proxy.httpProxy && { httpProxy: proxy.httpProxy }),
@@ -145,7 +145,7 @@ function checkSshKey(
   { sshKey = '', fips = false }: WrittenInstallConfig,
 ): readonly DocumentProblem[] {
   const why = sshKey === '' ? undefined : explainSshKeys(sshKey, fips);
-  // A private key may stand there.
+  // The value may be a private key.
   return why === undefined ? [] : [report('sshKey', `${HIDDEN}: ${why}`, { hideValue: true })];
 }
 
@@ -187,10 +187,10 @@ const explainClusterName = (name: string): string | undefined =>
     ? `must be no more than ${LONGEST_NAME} characters`
     : explainSubdomain(name);
 
-/** Of the kernel: longer names cannot be set. */
+/** Limit of the kernel: longer names cannot be set. */
 const LONGEST_HOSTNAME = 64;
 
-/** The rules of image-based-config.yaml, and whether its network fits its cluster. */
+/** The rules of image-based-config.yaml, and of how its network fits its cluster. */
 export function checkImageBasedConfig(
   report: Report,
   written: WrittenImageBasedConfig,

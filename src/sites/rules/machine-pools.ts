@@ -7,7 +7,7 @@ type Pool = NonNullable<WrittenInstallConfig['controlPlane']>;
 const DEFAULT_REPLICAS = 3;
 const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x'];
 
-/** A single node: one control plane machine that also works. */
+/** Requires a single node: one control plane machine that also runs the workloads. */
 export function checkMachinePools(
   report: Report,
   { controlPlane = {}, compute = [] }: WrittenInstallConfig,
@@ -89,7 +89,7 @@ function checkName(
   return names.includes(name) ? [] : [report(`${path}.name`, unsupported(name, names))];
 }
 
-/** A pool without an architecture has that of the control plane. */
+/** A pool without an architecture has the architecture of the control plane. */
 function checkSame(
   report: Report,
   path: string,
@@ -113,7 +113,7 @@ function checkDuplicate(
   return isTwice ? [report(`compute[${index}].name`, `Duplicate value: "${name}"`)] : [];
 }
 
-/** What of a pool has no effect on a node that comes out of a seed. */
+/** Warns of values of a pool that have no effect on a node installed from a seed. */
 export function warnOfMachinePools(
   report: Report,
   { controlPlane, compute = [] }: WrittenInstallConfig,
@@ -133,7 +133,7 @@ export function warnOfMachinePools(
 const isFilled = (value: Pool['platform']): boolean =>
   typeof value === 'object' && value !== null && Object.keys(value).length > 0;
 
-/** Image-based sites have the platform `none` and what goes with it. */
+/** Image-based sites have the platform `none` and the values that go with it. */
 export function checkPlatform(
   report: Report,
   written: WrittenInstallConfig,
@@ -208,7 +208,7 @@ function checkModes(
   ];
 }
 
-/** What only clusters of other platforms, or of more machines, can have. */
+/** Refuses keys that only clusters of other platforms, or of more machines, can have. */
 function checkForeign(
   report: Report,
   { operatorPublishingStrategy: strategy, arbiter, networking }: WrittenInstallConfig,

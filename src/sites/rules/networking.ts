@@ -5,7 +5,7 @@ import { listInternalNetworks, type NetworkEntry, type SiteNetworks } from './ne
 
 const MOST_MACHINE_NETWORKS = 2;
 
-/** Networks of the kinds that a cluster has, each by itself and beside the others. */
+/** Checks networks of the kinds that a cluster has, each by itself and against the others. */
 export function checkNetworking(
   report: Report,
   networks: SiteNetworks,
@@ -101,7 +101,7 @@ function explainHostPrefix(cidr: Cidr, hostPrefix: number): string | undefined {
     : undefined;
 }
 
-/** Of IPv4; that of IPv6 is 64 anyway. */
+/** Checks prefixes of IPv4; the prefix of IPv6 is always 64. */
 function checkSamePrefix(
   report: Report,
   cluster: readonly NetworkEntry[],
@@ -115,7 +115,9 @@ function checkSamePrefix(
     );
 }
 
-/** It has an address for each of the nodes that the cluster networks have room for. */
+/**
+ * The join network needs an address for each of the nodes that the cluster networks have room for.
+ */
 function checkJoinNetwork(
   report: Report,
   { join, cluster }: SiteNetworks,
@@ -136,7 +138,10 @@ function checkJoinNetwork(
 /** More networks than any cluster has. */
 const MOST_NETWORKS = 100;
 
-/** Every network against those before it: machine networks first, then service, then cluster networks. */
+/**
+ * Compares every network with the ones before it: machine networks first, then service, then
+ * cluster networks.
+ */
 function checkOverlaps(report: Report, networks: SiteNetworks): readonly DocumentProblem[] {
   const kinds = ['machine', 'service', 'cluster'] as const;
   const all = kinds.flatMap((kind) =>
@@ -192,7 +197,7 @@ function explainFamilies(
     : [`IPv${families[0] ?? 4} must come first, as in the list of service networks`];
 }
 
-/** In the order in which they first occur. */
+/** Families in the order in which they first occur. */
 const listFamilies = (entries: readonly NetworkEntry[]): readonly Family[] => [
   ...new Set(entries.flatMap(({ cidr }) => (cidr ? [cidr.family] : []))),
 ];

@@ -5,31 +5,31 @@ import { mapOf, textOf } from '../../nmstate/values.ts';
 import { type Report, required } from '../../shape/report.ts';
 import type { WrittenInstallConfig } from '../documents.ts';
 
-/** A network of install-config.yaml, and where it stands. */
+/** A network of install-config.yaml, and its place there. */
 export type NetworkEntry = {
   readonly path: string;
   readonly text: string;
-  /** Absent where the text is not a valid CIDR. */
+  /** Absent if the text is not a valid CIDR. */
   readonly cidr?: Cidr;
-  /** Only of cluster networks: length of a node's prefix. */
+  /** Length of a node's prefix; only for cluster networks. */
   readonly hostPrefix?: number;
 };
 
-/** The networks that are checked: as written, or the defaults where nothing is. */
+/** The networks that are checked: as written, or the defaults if there are no written ones. */
 export type SiteNetworks = {
   readonly networkType: string;
-  /** Where that is written, or would be. */
+  /** Path of the network type, whether it is written or not. */
   readonly networkTypePath: string;
   readonly machine: readonly NetworkEntry[];
   readonly service: readonly NetworkEntry[];
   readonly cluster: readonly NetworkEntry[];
-  /** Where the user moved the join network of OVN-Kubernetes to. */
+  /** Join network of OVN-Kubernetes, if the user moved it. */
   readonly join?: NetworkEntry;
 };
 
 type Written = NonNullable<WrittenInstallConfig['networking']>;
 
-/** Networks that OVN-Kubernetes keeps for itself; the first can be moved. */
+/** Networks that OVN-Kubernetes reserves for itself; the first can be moved. */
 const INTERNAL = [
   '100.64.0.0/16',
   '100.88.0.0/16',
@@ -39,7 +39,9 @@ const INTERNAL = [
   'fd69::/112',
 ];
 
-/** Fills in what the installer takes for networks that are not written, deprecated keys included. */
+/**
+ * Fills in the installer's defaults for networks that are not written; reads deprecated keys too.
+ */
 export function resolveNetworks(written: Written = {}): SiteNetworks {
   const machine = listMachineNetworks(written);
   const join = readJoinNetwork(written);
@@ -57,7 +59,7 @@ export function resolveNetworks(written: Written = {}): SiteNetworks {
   };
 }
 
-/** Only what is written: an absent list stays absent on the ISO. */
+/** Only written networks: an absent list stays absent on the ISO. */
 export function listMachineNetworks(written: Written = {}): readonly NetworkEntry[] {
   const { machineNetwork = [], machineCIDR = '' } = written;
   if (machineNetwork.length > 0) {
@@ -102,7 +104,10 @@ function createEntry(path: string, text: string): NetworkEntry {
   return { path, text, ...(cidr && { cidr }) };
 }
 
-/** What OVN-Kubernetes keeps for itself, with its join network where the user moved it to. */
+/**
+ * Networks that OVN-Kubernetes reserves for itself, with its join network in the place that the
+ * user chose.
+ */
 export function listInternalNetworks({ join }: SiteNetworks): readonly Cidr[] {
   const texts = join ? [join.text, ...INTERNAL.slice(1)] : INTERNAL;
   return texts.map(parseCidr).filter((cidr) => cidr !== undefined);
@@ -115,17 +120,17 @@ function readJoinNetwork({ ovnKubernetesConfig }: Written): NetworkEntry | undef
   return text === '' ? undefined : createEntry(path, text);
 }
 
-/** The first seed whose node compares its machine networks with those of the seed. */
+/** The first seed whose node compares its machine networks with the seed's. */
 const FIRST_COMPARED = '4.20.0-0';
 
 type Seed = {
-  /** `X.Y` or `X.Y.Z`; absent where nobody said it. */
+  /** `X.Y` or `X.Y.Z`; absent if it was not given. */
   readonly seedVersion?: string;
 };
 
 /**
- * A machine network is what the node chooses its addresses by. It stops without one when it has a
- * proxy, for which it computes noProxy, and from 4.20 on always (lifecycle-agent, post-pivot).
+ * The node chooses its addresses by its machine network. Without one it stops if it has a proxy,
+ * for which it computes noProxy, and from 4.20 on always (lifecycle-agent, post-pivot).
  */
 export function checkMachineNetwork(
   report: Report,

@@ -19,15 +19,15 @@ import type { Plain } from '../../shape/shape.ts';
 
 /** The networks of install-config.yaml that a site's addresses must fit. */
 export type ClusterNetworks = {
-  /** As written; empty where the user wrote none. */
+  /** Machine networks as written; empty if the user wrote no machine network. */
   readonly machine: readonly Cidr[];
   readonly service: readonly Cidr[];
   readonly cluster: readonly Cidr[];
 };
 
 /**
- * Whether the addresses of a node make sense together with the networks of its cluster. The node looks
- * for its addresses in the machine networks; without one it never becomes ready.
+ * Checks that the addresses of a node make sense together with the networks of its cluster. The
+ * node looks for its addresses in the machine networks; without one it never becomes ready.
  */
 export function checkPlausibility(
   report: Report,
@@ -90,7 +90,10 @@ function checkOwnNetworks(
 const listOverlaps = (subnet: Cidr, others: readonly Cidr[]): readonly Cidr[] =>
   others.filter((other) => overlaps(subnet, other));
 
-/** The first and the last address of an IPv4 subnet belong to no host (RFC 1122 3.2.1.3; /31: RFC 3021). */
+/**
+ * The first and the last address of an IPv4 subnet belong to no host (RFC 1122 3.2.1.3; /31: RFC
+ * 3021).
+ */
 function checkEdges(
   report: Report,
   addresses: readonly InterfaceAddress[],
@@ -104,7 +107,7 @@ function checkEdges(
   });
 }
 
-/** Every VRF has addresses of its own. */
+/** Every VRF has its own addresses. */
 function checkTwice(
   report: Report,
   interfaces: readonly NetworkInterface[],
@@ -142,10 +145,10 @@ function checkNextHops(
 
 type Hop = { readonly family: Family; readonly value: bigint };
 
-/** fe80::/10 is reached over any interface. */
+/** fe80::/10 can be reached over any interface. */
 const isLinkLocal = ({ family, value }: Hop): boolean => family === 6 && value >> 118n === 0x3fan;
 
-/** A route without a gateway tells that its hosts are on the link. */
+/** A route without a gateway means that its hosts are on the link. */
 function isOnLink(route: FreeMap, name: string, hop: Hop): boolean {
   const network = parseCidr(textOf(route['destination']) ?? '');
   const hasGateway = (textOf(route['next-hop-address']) ?? '') !== '';
@@ -166,7 +169,7 @@ function explainNextHop(
     return `this is the address of ${name} itself`;
   }
   const mine = addresses.filter(({ subnet }) => subnet.family === hop.family);
-  // NetworkManager adds a route to a gateway beside an address that is alone in its subnet.
+  // NetworkManager adds a route to a gateway for an address that is alone in its subnet.
   const isAlone = mine.length > 0 && mine.every(({ subnet }) => subnet.first === subnet.last);
   return isAlone || mine.some(({ subnet }) => contains(subnet, hop))
     ? undefined

@@ -8,12 +8,12 @@ import { warnOfMachinePools } from './machine-pools.ts';
 import { warnOfMachineNetwork } from './networks.ts';
 
 const DAY = 24 * 3600 * 1000;
-/** A certificate with less time left is worth a word. */
+/** A certificate with less time left gets a warning. */
 const SOON = 30 * DAY;
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** What is allowed in install-config.yaml and yet seldom meant. */
+/** Warns of values in install-config.yaml that are allowed but rarely intended. */
 export function warnOfInstallConfig(
   report: Report,
   written: WrittenInstallConfig,
@@ -61,7 +61,7 @@ function warnOfCertificates(report: Report, bundle = '', now: number): readonly 
   });
 }
 
-/** Keys whose values a seed has already decided. */
+/** Warns of keys whose values a seed has already decided. */
 function warnOfIgnored(
   report: Report,
   {
@@ -86,7 +86,7 @@ function warnOfIgnored(
   ];
 }
 
-/** What is allowed in image-based-config.yaml and yet seldom meant. */
+/** Warns of values in image-based-config.yaml that are allowed but rarely intended. */
 export function warnOfImageBasedConfig(
   report: Report,
   written: WrittenImageBasedConfig,

@@ -29,7 +29,7 @@ export type FillOptions = { readonly template: string; readonly signal: AbortSig
 type Filling = {
   readonly path: string;
   readonly folder: TemplateFolder;
-  /** Columns that the template has a hole for, with the first hole. */
+  /** Columns for which the template has a hole, with the first hole. */
   readonly wanted: ReadonlyMap<string, { readonly shownAs: string; readonly line: number }>;
   /** All holes in texts, with their files. */
   readonly holes: readonly { readonly file: string; readonly hole: Hole }[];
@@ -37,9 +37,9 @@ type Filling = {
 };
 
 /**
- * The sites of a table, each made of the template folder and one row. A hole without a column and a
- * column without a hole stop all; a row without what others have stops only itself. The column `name`
- * names the site and needs no hole.
+ * Makes the sites of a table, each from the template folder and one row. A hole without a column
+ * or a column without a hole stops all sites; a row that lacks a column stops only itself. The
+ * column `name` names the site and needs no hole.
  *
  * @throws ConfigError `sites.unreadable`, `sites.too-large`, `sites.not-utf8`
  */
@@ -84,7 +84,7 @@ function findWanted({ files }: TemplateFolder): Filling['wanted'] {
   return wanted;
 }
 
-/** The columns that every row has, or nothing where the table does not fit the template. */
+/** The columns that every row has, or undefined if the table does not fit the template. */
 function checkColumns(
   filling: Filling,
   rows: readonly TableRow[],
@@ -137,7 +137,10 @@ function checkRows(
   return usable;
 }
 
-/** Of rows with one name the first has it, and the others their lines: each is counted. */
+/**
+ * If several rows have one name, the first gets it, and the others get their lines: each is
+ * counted.
+ */
 function labelRows(twins: ReadonlyMap<string, readonly TableRow[]>): ReadonlyMap<TableRow, string> {
   const labels = new Map<TableRow, string>();
   for (const [folded, [, ...others]] of twins) {
@@ -180,7 +183,7 @@ function findCellFaults(
   return faults;
 }
 
-/** The value itself is not told: it may be a password. */
+/** The message does not show the value: it may be a password. */
 function findHoleFault({ holes }: Filling, column: string, text: string): string | undefined {
   const value = normalizeValue(text);
   for (const { file, hole } of holes) {
@@ -229,7 +232,7 @@ function fillContent(
   throw new ConfigError('sites.too-large', sizes);
 }
 
-/** Problems of the template come first, those of the table in the order of its lines. */
+/** Problems of the template come first, then problems of the table in the order of its lines. */
 function sortRows({ path, problems }: Filling): readonly SiteProblem[] {
   const isRow = ({ file }: SiteProblem): boolean => file === path;
   const rows = problems.filter(isRow).toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
@@ -251,8 +254,8 @@ function toList(filling: Filling, usable: ReadonlyMap<string, TableRow>): SiteLi
 }
 
 /**
- * Reads a table of sites: comma-separated values (RFC 4180; also with `;` or tabs) with a header row,
- * or YAML, a list of mappings or a mapping from name to mapping.
+ * Reads a table of sites: comma-separated values (RFC 4180; also with `;` or tabs) with a header
+ * row, or YAML, a list of mappings or a mapping from name to mapping.
  *
  * @throws ConfigError `sites.unreadable`, `sites.too-large`, `sites.not-utf8`
  */
@@ -271,7 +274,7 @@ async function readBytes(path: string, signal: AbortSignal): Promise<Buffer> {
   return readFile(path, { signal });
 }
 
-/** A byte order mark is dropped by the decoder. */
+/** The decoder drops a byte order mark. */
 function decodeTable(path: string, bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);

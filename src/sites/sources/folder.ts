@@ -18,7 +18,7 @@ import {
 import { CONFIG_FILES, isInput } from './members.ts';
 import { parseTemplate, placeHoles, type Template } from './template.ts';
 
-/** Below `sites/alpha/extra-manifests/`, folders are named but not looked into. */
+/** Below `sites/alpha/extra-manifests/`, folders are named but not read. */
 const MAX_DEPTH = 3;
 
 type Walk = {
@@ -28,7 +28,7 @@ type Walk = {
 };
 
 /**
- * What is in a folder. Links are not followed, but the folder itself may be one.
+ * Lists the content of a folder. Links are not followed, but the folder itself may be a link.
  *
  * @throws ConfigError `sites.unreadable`, `sites.too-large`
  */
@@ -43,7 +43,10 @@ export async function readFolder(path: string, signal: AbortSignal): Promise<Mem
   };
 }
 
-/** Synchronous calls: ten thousand sites are forty thousand of them, three times as fast. */
+/**
+ * Uses synchronous calls: ten thousand sites need forty thousand of them, and they are three times
+ * as fast.
+ */
 async function walkFolder(walk: Walk, folder: string, depth: number): Promise<void> {
   await new Promise(setImmediate);
   walk.signal.throwIfAborted();
@@ -59,7 +62,7 @@ async function walkFolder(walk: Walk, folder: string, depth: number): Promise<vo
   for (const path of inner) await walkInner(walk, path, depth + 1);
 }
 
-/** What cannot be read within a source is a matter of one site. */
+/** A folder within a source that cannot be read concerns only one site. */
 async function walkInner(walk: Walk, folder: string, depth: number): Promise<void> {
   try {
     await walkFolder(walk, folder, depth);
@@ -107,7 +110,7 @@ function kindOf(stat: Stats): SiteMember['kind'] {
   return { other: 'is a device, a pipe or a socket' };
 }
 
-/** Whatever took the file's place since it was listed is refused, not followed. */
+/** Anything that replaced the file since it was listed is refused, not followed. */
 async function readWhole(path: string, size: number): Promise<Uint8Array> {
   const file = await openListed(path).catch((cause: unknown) => {
     throw new ConfigError('sites.unreadable', `file ${path} cannot be read`, { cause });
@@ -134,20 +137,21 @@ export type TemplateFile = {
   readonly shownAs: string;
   readonly name: Template;
   readonly content: Template;
-  /** Bytes before anything is put in. */
+  /** Bytes before any value is put in. */
   readonly size: number;
-  /** Where `file:` references of the filled file begin. */
+  /** Base of `file:` references in the filled file. */
   readonly directory: string;
 };
 
 export type TemplateFolder = {
   readonly files: readonly TemplateFile[];
-  /** With an error among them, no site can be made. */
+  /** If there is an error among them, no site can be made. */
   readonly problems: readonly SiteProblem[];
 };
 
 /**
- * Reads the folder that a table fills: the files of one site, UTF-8, with holes in texts and names.
+ * Reads the folder that a table fills: the files of one site, UTF-8, with holes in texts and
+ * names.
  *
  * @throws ConfigError `sites.unreadable`, `sites.changed`
  */
@@ -200,6 +204,6 @@ function decode(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    return undefined; // the answer, which the caller reports
+    return undefined; // undefined is the answer, which the caller reports
   }
 }

@@ -2,18 +2,18 @@ import { CST, Lexer, isCollection, isMap, isScalar, Scalar } from 'yaml';
 import { escapeCharacter } from '../../base/text/words.ts';
 import { parseDocument, findYamlExcess } from '../../shape/parse-text.ts';
 
-/** Where in a YAML text (1.2.2) a hole stands: it decides how a value is written there. */
+/** The place of a hole in a YAML text (1.2.2): it decides how a value is written there. */
 export type HoleContext =
   | { readonly kind: 'double-quoted' | 'single-quoted' | 'comment' }
-  /** In a `|` or `>`; `isFirst` where its indentation is told by what is put in. */
+  /** In a `|` or `>`; `isFirst` if the inserted text decides the indentation. */
   | { readonly kind: 'block'; readonly isFirst: boolean }
   | {
       readonly kind: 'plain';
-      /** Within `[]` or `{}`, where commas and brackets have a meaning. */
+      /** Within `[]` or `{}`, in which commas and brackets have a meaning. */
       readonly isFlow: boolean;
-      /** Whether the hole is the whole node, so that a list or a mapping may be put in. */
+      /** True if the hole is the whole node, so that a list or a mapping may be put in. */
       readonly isWhole: boolean;
-      /** Whether nothing else stands on its line. */
+      /** True if the hole is alone on its line. */
       readonly isAlone: boolean;
     };
 
@@ -25,11 +25,12 @@ type Lexeme = {
 };
 
 /**
- * The contexts of holes.
+ * Finds the contexts of holes.
  *
  * @param text a template with a word in place of each hole
- * @param holes where these words begin and end, ascending
- * @returns for each hole its context, or undefined where no value can be written: in an anchor, say
+ * @param holes beginning and end of each of these words, ascending
+ * @returns for each hole its context, or undefined if no value can be written there: in an anchor,
+ * for example
  */
 export function findContexts(
   text: string,
@@ -44,7 +45,7 @@ export function findContexts(
   });
 }
 
-/** Marks of the lexer that stand for no text. */
+/** Marks of the lexer that represent no text. */
 const MARKS = ['doc-mode', 'flow-error-end', 'scalar'];
 const DEPTHS: ReadonlyMap<string, number> = new Map([
   ['flow-map-start', 1],
@@ -72,7 +73,7 @@ function splitText(text: string): Lexeme[] {
   return lexemes;
 }
 
-/** What stands behind the head of a block scalar is its text. */
+/** The text after the head of a block scalar is its content. */
 const nameScalar = (isBlock: boolean): string => (isBlock ? 'block' : 'plain');
 
 type Place = { readonly text: string; readonly start: number; readonly end: number };
@@ -99,15 +100,15 @@ function describe(lexeme: Lexeme, { text, start, end }: Place): HoleContext | un
   }
 }
 
-/** Line breaks as YAML has them, and none at the end. */
+/** Normalizes line breaks to YAML's, and drops them at the end. */
 export const normalizeValue = (text: string): string =>
   text.replaceAll(/\r\n|\r/g, '\n').replace(/\n+$/, '');
 
 /**
- * Why a value cannot be put into a hole so that it stays within it, or undefined. In double quotes
- * every value can be.
+ * Explains why a value cannot be put into a hole and stay within it, or undefined. Double quotes
+ * allow every value.
  *
- * @param value as `normalizeValue` gives it
+ * @param value in the form of `normalizeValue`
  */
 export function findContextFault(
   value: string,
@@ -136,7 +137,7 @@ function isFit(value: string, context: Plain, indent: string): boolean {
   return context.isWhole && (isDocument || isOneNode(value, context));
 }
 
-/** YAML 1.2.2, 7.3.3, and a little stricter: it may be a part of a longer text. */
+/** YAML 1.2.2, 7.3.3, and slightly stricter: the value may be a part of a longer text. */
 function isPlain(value: string, { isFlow }: Plain): boolean {
   if (/\n|:(\s|$)|(^|\s)#|^\s|\s$/.test(value)) return false;
   return isFlow ? !FLOW_MEANING.test(value) : !BLOCK_MEANING.test(value);
@@ -147,7 +148,7 @@ const BLOCK_MEANING = /^[,[\]{}&*!|>'"%@`]|^(\?|-|---|\.\.\.)(\s|$)/;
 
 const STRANGE = ['anchor', 'alias', 'doc-start', 'doc-end', 'directive-line', 'directive'];
 
-/** A quoted text, a list or a mapping; in block style only where the lines are its own. */
+/** A quoted text, a list or a mapping; block style only if the node has its own lines. */
 function isOneNode(value: string, { isFlow, isAlone }: Plain): boolean {
   if (isStrange(value)) return false;
   if (isAlone && !isFlow) {
@@ -160,7 +161,7 @@ function isOneNode(value: string, { isFlow, isAlone }: Plain): boolean {
   return (isCollection(node) && node.flow === true) || isQuoted(node);
 }
 
-/** Anchors reach beyond a node, and so do documents. */
+/** Anchors and documents reach beyond a node. */
 const isStrange = (value: string): boolean =>
   findYamlExcess(value) !== undefined ||
   [...new Lexer().lex(value)].some((lexeme) => STRANGE.includes(CST.tokenType(lexeme) ?? ''));
@@ -168,7 +169,7 @@ const isStrange = (value: string): boolean =>
 const isQuoted = (node: unknown): boolean =>
   isScalar(node) && (node.type === Scalar.QUOTE_DOUBLE || node.type === Scalar.QUOTE_SINGLE);
 
-/** A node as a reader finds it, if what stands before and behind it is found, too. */
+/** Reads a node as a parser finds it, if the parser also finds the text before and after it. */
 function readBetween(node: string): unknown {
   const options = { uniqueKeys: false, prettyErrors: false, logLevel: 'silent' } as const;
   const { contents, errors } = parseDocument(`a:${node}\nz: end\n`, options);
@@ -178,15 +179,15 @@ function readBetween(node: string): unknown {
 }
 
 /**
- * A value as it is written into a hole.
+ * Writes a value into a hole.
  *
- * @param value as `normalizeValue` gives it
- * @param indent white space that the hole's line begins with
+ * @param value in the form of `normalizeValue`
+ * @param indent white space at the beginning of the hole's line
  */
 export function writeValue(value: string, context: HoleContext, indent: string): string {
   switch (context.kind) {
     case 'double-quoted':
-      // JSON's escapes are YAML's, too (1.2.2, 5.7), and YAML 1.1 breaks lines at these three.
+      // JSON's escapes are also YAML's (1.2.2, 5.7), and YAML 1.1 breaks lines at these three.
       return JSON.stringify(value)
         .slice(1, -1)
         .replaceAll(/[\x85\u2028\u2029]/g, escapeCharacter);
@@ -200,7 +201,7 @@ export function writeValue(value: string, context: HoleContext, indent: string):
   }
 }
 
-/** Every line but the first gets the indentation of the hole's line. */
+/** Every line except the first gets the indentation of the hole's line. */
 export const indentLines = (value: string, indent: string): string =>
   value
     .split('\n')

@@ -3,11 +3,11 @@ import { formatSize, toPrintable } from '../../base/text/words.ts';
 import type { SiteInput } from '../site.ts';
 
 /**
- * What is wrong, or looks wrong, with the inputs before any of them is looked into. An error keeps its
- * site, or with no site its member, out of the list; a warning does not.
+ * An error or a warning about the inputs before any of them is read. An error keeps its site, or
+ * without a site its member, out of the list; a warning does not.
  */
 export type SiteProblem = Problem<FilePlace> & {
-  /** Name of the site as it was found, or '' for what belongs to none. */
+  /** Name of the site as it was found, or '' if the problem belongs to no site. */
   readonly name: string;
 };
 
@@ -28,7 +28,10 @@ export type SiteList = {
   readonly close: () => Promise<void>;
 };
 
-/** The same list, whose problems name what is below a folder without it: the way that people type files. */
+/**
+ * Gives a list whose problems name files below a folder relative to it: the way that people type
+ * files.
+ */
 export function nameBelow(list: SiteList, cwd: string): SiteList {
   const shortenName = (name: string): string =>
     name.startsWith(`${cwd}/`) ? name.slice(cwd.length + 1) : name;
@@ -45,59 +48,65 @@ export function nameBelow(list: SiteList, cwd: string): SiteList {
   };
 }
 
-/** What stands in a folder or an archive, before it is known to which site it belongs. */
+/** An entry in a folder or an archive, before its site is known. */
 export type SiteMember = {
-  /** As written, for archives with whatever tricks are in it; `/` between names. */
+  /** Path as written, including any tricks of an archive; `/` between names. */
   readonly path: string;
-  /** What neither a file nor a folder is, or cannot be read, is refused by the words of `other`. */
+  /**
+   * An entry that is neither a file nor a folder, or cannot be read, is refused with the words of
+   * `other`.
+   */
   readonly kind: 'file' | 'folder' | { readonly other: string };
   /** Bytes, as the source declares it. */
   readonly size: number;
   /** Never gives more than `size` bytes; errors are those of {@link SiteList.open}. */
   readonly read: () => Promise<Uint8Array>;
-  /** Of the file on this machine, absolute; absent inside an archive. */
+  /** Absolute folder of the file on this machine; absent inside an archive. */
   readonly directory?: string;
 };
 
-/** A folder or an archive: all that is in it. */
+/** A folder or an archive: everything in it. */
 export type MemberSource = {
-  /** How the source is named in problems, before the path of a member. */
+  /** Name of the source in problems, before the path of a member. */
   readonly shownAs: string;
-  /** What a site at the root of the source is called. */
+  /** Name of a site at the root of the source. */
   readonly rootName: string;
   readonly members: readonly SiteMember[];
   readonly close: () => Promise<void>;
 };
 
-/** Something wrong with a table, where from 1. */
+/** A fault of a table, and its line, from 1. */
 export type TableProblem = { readonly line: number; readonly problem: string };
 
 export type TableRow = {
-  /** Where the row begins, from 1. */
+  /** Line at which the row begins, from 1. */
   readonly line: number;
   /** Texts as written, by column. */
   readonly cells: ReadonlyMap<string, string>;
 };
 
 export type Table = {
-  /** Without those that have a problem. */
+  /** Rows without a problem. */
   readonly rows: readonly TableRow[];
-  /** Of single rows: the others are good. */
+  /** Problems of single rows: the others are good. */
   readonly rowProblems: readonly TableProblem[];
-  /** Of the whole table: no row can be used. */
+  /** Problems of the whole table: no row can be used. */
   readonly tableProblems: readonly TableProblem[];
-  /** Where the columns are named once for all rows. */
+  /** Line that names the columns, if they are named once for all rows. */
   readonly headerLine?: number;
 };
 
-/** A site's inputs are some ten kilobytes; these keep hostile archives from filling memory or disk. */
+/**
+ * A site's inputs are about ten kilobytes; these limits keep hostile archives from filling memory
+ * or disk.
+ */
 export const MAX_FILE = 1 << 20;
 export const MAX_SITE = 16 << 20;
 const MAX_TOTAL = 4 * 2 ** 30;
 export const MAX_TABLE = 64 << 20;
 /** A site takes a few dozen values. */
 export const MAX_COLUMNS = 10_000;
-/** Ten thousand sites are what the program is made for. */
+/** The program is made for ten thousand sites. */
 const MAX_ROWS = 50_000;
 /** Ten thousand sites of two hundred columns each. */
 const MAX_CELLS = 2_000_000;
@@ -106,8 +115,8 @@ const QUOTED_FLOOR = 16 << 20;
 /** Ten thousand sites of fifty files each. */
 const MAX_MEMBERS = 500_000;
 /**
- * How far a .tar.gz may unfold: sites made of one template reach some 60 times, a run of zeros 1,000
- * times. Not asked of what unfolds to little.
+ * Limit on how far a .tar.gz may unfold: sites made from one template reach about 60 times, a run
+ * of zeros 1,000 times. Not checked if the unpacked size is small.
  */
 const MAX_RATIO = 300;
 const RATIO_FLOOR = 64 << 20;
@@ -139,8 +148,8 @@ export function refuseManyCells(count: number): void {
 }
 
 /**
- * The parser copies a cell for each quote that is wrong in it, so that a line of quotes costs the
- * square of its size.
+ * The parser copies a cell for each wrong quote in it, so that a line of quotes costs the square
+ * of its size.
  *
  * @param quoted bytes of all those copies
  * @throws ConfigError `sites.too-large` when they are many times the size of the table
@@ -162,7 +171,9 @@ export function refuseManyQuotes({
   );
 }
 
-/** @throws ConfigError `sites.too-large` when so many bytes came out of so few. */
+/**
+ * @throws ConfigError `sites.too-large` when the unpacked size is too many times the packed size
+ */
 export function refuseBomb(packed: number, unpacked: number, shownAs: string): void {
   if (unpacked > RATIO_FLOOR && unpacked > packed * MAX_RATIO) {
     throw new ConfigError(
@@ -188,12 +199,12 @@ export function refuseTotal(size: number, shownAs: string): void {
 const MAX_PATH = 4096;
 
 /**
- * A member's name taken apart, or what is wrong with it. Leading `../`, doubled and trailing slashes
- * mean nothing.
+ * A member's name split into parts, or its fault. Leading `../`, doubled and trailing slashes have
+ * no meaning.
  */
 export type MemberPath = {
   readonly components: readonly string[];
-  /** Why it is refused: it leads out of its folder, or no file system could hold it. */
+  /** Reason for refusal: it leads out of its folder, or no file system could hold it. */
   readonly refusal?: string;
 };
 
@@ -216,23 +227,25 @@ function findRefusal(path: string, components: readonly string[]): string | unde
 }
 
 /**
- * What lies beside inputs and means nothing: hidden files (`.git`, `.DS_Store`, the installer's own
- * state), read-me files, and the folder that macOS adds to a zip.
+ * Names next to inputs that have no meaning: hidden files (`.git`, `.DS_Store`, the installer's
+ * own state), read-me files, and the folder that macOS adds to a zip.
  */
 export const isIgnored = (name: string): boolean =>
   name === '__MACOSX' || /^README/i.test(name) || (name.startsWith('.') && !/^\.\.?$/.test(name));
 
-/** Names that are one name on a file system that does not tell case or Unicode forms apart. */
+/**
+ * Maps names to one form if a file system that ignores case and Unicode forms treats them as one.
+ */
 export const foldName = (name: string): string =>
   name.normalize('NFC').toLowerCase().normalize('NFC');
 
-/** A name for messages: short, on one line, nothing that moves a terminal's cursor. */
+/** A name for messages: short, on one line, without characters that move a terminal's cursor. */
 export const printable = (name: string): string =>
   toPrintable(
     JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}...` : name).slice(1, -1),
   ).replaceAll('\\\\', '\\');
 
-/** RFC 1123 2.1 as Kubernetes has it: what is wrong with it as a label, or undefined. */
+/** RFC 1123 2.1 in Kubernetes' version: the fault of a name as a label, or undefined. */
 export function findLabelFault(name: string): string | undefined {
   if (name === '') return 'is empty';
   if (name.length > 63) return `has ${name.length} characters, and a DNS label has at most 63`;
@@ -240,7 +253,7 @@ export function findLabelFault(name: string): string | undefined {
   return 'is not a DNS label: it may have a-z, 0-9 and "-", and "-" neither first nor last';
 }
 
-/** Those that would be one name after folding, together; in their order. */
+/** Groups items whose names become one name after folding; in their order. */
 export function groupByFold<Item>(
   items: readonly Item[],
   nameOf: (item: Item) => string,

@@ -31,7 +31,7 @@ type Placed = { readonly path: string; readonly shownAs: string; readonly member
 type Found = {
   readonly name: string;
   readonly shownAs: string;
-  /** By folded path, to find what appears twice; folders are not in it. */
+  /** Paths by folded path, to find duplicates; folders are not included. */
   readonly seen: Map<string, string>;
   readonly files: Placed[];
   readonly unused: Set<string>;
@@ -45,8 +45,9 @@ type Parsed = {
 };
 
 /**
- * Sorts what is in a folder or an archive into sites. A site stands at the root (then the source is
- * that one site), or in a folder of its own; in archives these may stand in one common top folder.
+ * Sorts the content of a folder or an archive into sites. A site is at the root (then the source
+ * is that one site), or in its own folder; in archives these folders may be in one common top
+ * folder.
  *
  * @throws ConfigError `sites.too-large`
  */
@@ -73,7 +74,7 @@ export function listMembers(source: MemberSource): SiteList {
   return toList(source, [...found.values()], problems);
 }
 
-/** Of what is passed over, the folder remains in which it stands: an archive may not name it itself. */
+/** Keeps the folder of a skipped member: an archive may have no entry for that folder. */
 function parseMember(member: SiteMember): Parsed[] {
   const { components, refusal } = parseMemberPath(member.path);
   if (refusal !== undefined) return [{ components, refusal, member }];
@@ -110,7 +111,7 @@ function findMemberFault({ refusal, member }: Parsed): string | undefined {
   return typeof member.kind === 'object' ? member.kind.other : undefined;
 }
 
-/** Something beside the folders of the sites. */
+/** Judges a member that is outside of the sites' folders. */
 function judgeStray(
   shownAs: string,
   refusal: string | undefined,
@@ -152,7 +153,7 @@ function addMember(site: Found, placed: Placed, refusal: string | undefined): vo
   }
 }
 
-/** One warning for a folder, not one for each file in it. */
+/** One warning for a folder, instead of one for each file in it. */
 function findUnusedTop(path: string): string {
   const components = path.split('/');
   return components.slice(0, components[0] === MANIFESTS ? 2 : 1).join('/');
@@ -182,7 +183,7 @@ function addFile(site: Found, placed: Placed): void {
   }
 }
 
-/** What openshift-install would read; it does not look below `extra-manifests/`. */
+/** True for files that openshift-install would read; it does not look below `extra-manifests/`. */
 export const isInput = (path: string): boolean =>
   (CONFIG_FILES as readonly string[]).includes(path) ||
   /^extra-manifests\/[^/]+\.(yaml|yml|json)$/.test(path);
@@ -217,7 +218,7 @@ function warnUnused({ name, shownAs, unused, problems }: Found): void {
   }
 }
 
-/** Neither of two is taken: nobody can tell which was meant. */
+/** Neither of two is taken: it cannot be known which was meant. */
 function refuseCollisions(sites: readonly Found[]): void {
   const byFold = groupByFold(sites, ({ name }) => name);
   for (const group of byFold.values()) {

@@ -19,8 +19,8 @@ type SourceKind = 'folder' | 'zip' | 'tar' | 'tar.gz' | 'table';
 
 /**
  * Lists the sites of a source without reading them. A source is a folder of site folders, one site
- * folder, a .zip, .tar or .tar.gz of either, or a table (.csv, .yaml) that fills a template. What is
- * wrong with one site is among the problems and keeps only that site out. Nothing is modified.
+ * folder, a .zip, .tar or .tar.gz of either, or a table (.csv, .yaml) that fills a template. A
+ * fault of one site is among the problems and keeps only that site out. Nothing is modified.
  *
  * | what                     | limit                                       |
  * | ------------------------ | ------------------------------------------- |
@@ -30,8 +30,8 @@ type SourceKind = 'folder' | 'zip' | 'tar' | 'tar.gz' | 'table';
  * | a table                  | 64 MiB                                      |
  * | an archive               | 500,000 members, 300 times its packed bytes |
  *
- * Of a .tar.gz the inputs are unpacked once, into a temporary file (`TMPDIR`) that has no name and
- * goes when the list is closed or the process ends.
+ * The inputs of a .tar.gz are unpacked once, into a temporary file (`TMPDIR`) that has no name and
+ * is removed when the list is closed or the process ends.
  *
  * @throws ConfigError `sites.unreadable`, `sites.unknown-kind`, `sites.damaged`, `sites.too-large`,
  * `sites.template`
@@ -79,12 +79,12 @@ function readSource(
   }
 }
 
-/** Tables by their names, archives by their first bytes, whatever they are called. */
+/** Detects tables by their names and archives by their first bytes, regardless of their names. */
 async function detectKind(path: string): Promise<SourceKind> {
   try {
     const found = await stat(path);
     if (found.isDirectory()) return 'folder';
-    if (!found.isFile()) return unknownKind(path); // to read a pipe may take for ever
+    if (!found.isFile()) return unknownKind(path); // reading a pipe may take forever
     if (/\.(csv|tsv|ya?ml)$/i.test(path)) return 'table';
     if (SPREADSHEET.test(path)) return refuseSpreadsheet(path);
     return kindOfHead(await readHead(path)) ?? unknownKind(path);
@@ -97,7 +97,7 @@ async function detectKind(path: string): Promise<SourceKind> {
   }
 }
 
-/** Most of them are archives inside. */
+/** Most of these formats are archives inside. */
 const SPREADSHEET = /\.(xls[xmb]?|ods|numbers)$/i;
 
 function refuseSpreadsheet(path: string): never {

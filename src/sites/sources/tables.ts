@@ -16,7 +16,7 @@ import { isColumnName } from './template.ts';
 
 type Line = { readonly line: number; readonly cells: readonly string[] };
 
-/** Texts of the parser's errors quote the cell, which may be a password; ours do not. */
+/** Texts of the parser's errors quote the cell, which may be a password; these do not. */
 const FAULTS: Readonly<Record<string, string>> = {
   CSV_QUOTE_NOT_CLOSED: 'has a quote that is never closed',
   INVALID_OPENING_QUOTE: 'has a quote in a cell that does not begin with one',
@@ -24,9 +24,10 @@ const FAULTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * RFC 4180 with a header row. The separator is the comma, or `;` or a tab where the header has that
- * and no comma, as spreadsheets of many countries write, or what Excel's line `sep=;` before the header
- * says. White space around a cell is not part of it. Lines without any text are skipped.
+ * Reads RFC 4180 with a header row. The separator is the comma; or `;` or a tab if the header has
+ * that and no comma, as spreadsheets of many countries write; or the one in Excel's line `sep=;`
+ * before the header. White space around a cell is not part of it. Lines without any text are
+ * skipped.
  *
  * @throws ConfigError `sites.too-large`
  */
@@ -53,10 +54,13 @@ export function readCsvTable(text: string, separator?: string): Table {
   return { rows, rowProblems, tableProblems, headerLine: header.line };
 }
 
-/** The end of its line stays, so that lines keep their numbers. */
+/** The end of the line stays, so that lines keep their numbers. */
 const TOLD_DELIMITER = /^sep=([,;\t])(?=\r?\n)/i;
 
-/** The parser makes an error for each quote that is wrong, with a stack: as costly as so many bytes. */
+/**
+ * The parser makes an error with a stack for each wrong quote: it costs as much as this many
+ * bytes.
+ */
 const FAULT_COST = 1000;
 
 type Reading = { readonly delimiter: string; readonly problems: TableProblem[] };
@@ -124,7 +128,10 @@ function checkHeader(columns: readonly string[], line: number): TableProblem[] {
   return problems;
 }
 
-/** The cells themselves are not told: of a shifted row nobody knows which is the password. */
+/**
+ * The message does not show the cells: in a shifted row it is not known which cell is the
+ * password.
+ */
 function findCountFault(cells: readonly string[], columns: readonly string[]): string | undefined {
   const isFull = cells.length >= columns.length;
   if (isFull && cells.slice(columns.length).every((cell) => cell === '')) return undefined;
@@ -136,10 +143,10 @@ type Piece = { readonly line: number; readonly text: string };
 type Split = { readonly pieces: readonly Piece[]; readonly problems: readonly TableProblem[] };
 
 /**
- * A list of mappings, or a mapping from name to mapping. All scalars keep their written text: `4.20`,
- * `yes` and `0x10` are not numbers or truths here. Each entry is parsed by itself, so that ten
- * thousand of them take little memory and a broken one does not hide the rest; an alias therefore
- * reaches anchors of its own entry only.
+ * Reads a list of mappings, or a mapping from name to mapping. All scalars keep their written
+ * text: `4.20`, `yes` and `0x10` are not numbers or booleans here. Each entry is parsed by itself,
+ * so that ten thousand of them take little memory and a broken one does not hide the rest; an
+ * alias therefore reaches only anchors of its own entry.
  *
  * @throws ConfigError `sites.too-large`
  */
@@ -156,8 +163,8 @@ export function readYamlTable(text: string): Table {
 }
 
 /**
- * Cuts before every line that stands as far left as the first. What an entry has below itself stands
- * further right (YAML 1.2.2, 8.2), but for comments.
+ * Cuts before every line that is indented as little as the first. The content of an entry is
+ * indented further (YAML 1.2.2, 8.2), except for comments.
  */
 function splitEntries(text: string): Split {
   const pieces: { line: number; lines: string[] }[] = [];
@@ -190,7 +197,7 @@ function startOf(first: string): RegExp {
 }
 
 function readEntry({ line, text }: Piece): TableRow | TableProblem {
-  // It has no marker of another document, so there is one.
+  // The text has no marker of another document, so there is exactly one.
   const { document, lines, faults } = parseText(text);
   const lineOf = (offset: number): number => line - 1 + lines.linePos(offset).line;
   const [fault] = faults;
@@ -231,7 +238,7 @@ function readCells(document: Document.Parsed, named: Named, lines: Lines): Table
 
 const startOfKey = (key: unknown): number => (isScalar(key) ? (key.range?.[0] ?? 0) : 0);
 
-/** In a mapping of sites, the key is the name; it may be written again, but not differently. */
+/** In a mapping of sites, the key is the name; the entry may repeat the name, but not change it. */
 function addName(
   cells: Map<string, string>,
   name: string | undefined,
@@ -258,5 +265,5 @@ function findCellFault(
   return `value of "${column}" is a list or a mapping: write it as a text, with "|"`;
 }
 
-/** The failsafe schema (YAML 1.2.2, 10.1) has texts only; what is left out is an empty one. */
+/** The failsafe schema (YAML 1.2.2, 10.1) has only texts; an omitted value is an empty text. */
 const textOf = ({ value }: Scalar): string => (typeof value === 'string' ? value : '');

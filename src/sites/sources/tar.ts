@@ -18,7 +18,7 @@ import {
 } from './list.ts';
 
 export type TarOptions = {
-  /** Whether gzip is around it. */
+  /** True if it is packed with gzip. */
   readonly packed: boolean;
   readonly signal: AbortSignal;
 };
@@ -28,18 +28,18 @@ type TarEntry = AsyncIterable<Buffer> & {
   readonly resume: () => unknown;
 };
 
-/** Where contents are read from, and where the next one of a .tar.gz goes. */
+/** The file from which contents are read, and the position for the next content of a .tar.gz. */
 type Contents = { readonly file: FileHandle; end: number };
 
 const CHUNK_SIZE = 1 << 20;
 
-/** Old tars without a `ustar` magic are read, too; their checksum still has to be right. */
+/** Old tars without a `ustar` magic are read, too; their checksum must still be right. */
 const TAR_OPTIONS = { allowUnknownFormat: true, highWaterMark: CHUNK_SIZE };
 
 /**
- * The members of a tar (POSIX pax, GNU). Of a plain one, contents are read in place when they are
- * asked for. Gzip cannot be entered in the middle, so the small files of a .tar.gz are kept in a
- * temporary file, private and without a name.
+ * Reads the members of a tar (POSIX pax, GNU). Contents of a plain tar are read in place when they
+ * are asked for. Gzip cannot be entered in the middle, so the small files of a .tar.gz are kept in
+ * a temporary file, private and without a name.
  *
  * @throws ConfigError `sites.damaged`, `sites.too-large`; DiskError `disk.no-temporary`
  */
@@ -159,7 +159,7 @@ function kindOf({ type, pax }: Header): SiteMember['kind'] {
   if (type === 'link') return { other: 'is a hard link' };
   if (type !== 'file' && type !== 'contiguous-file')
     return { other: 'is neither a file nor a folder' };
-  // GNU tar manual, D.2: what the tar holds of such a file is not simply its bytes.
+  // GNU tar manual, D.2: the content that the tar holds for such a file is not simply its bytes.
   const isSparse = Object.keys(pax ?? {}).some((key) => key.startsWith('GNU.sparse.'));
   return isSparse ? { other: 'is a sparse file' } : 'file';
 }

@@ -20,9 +20,9 @@ export type Template = {
 export type Hole = {
   readonly column: string;
   readonly line: number;
-  /** White space that its line begins with. */
+  /** White space at the beginning of its line. */
   readonly indent: string;
-  /** Where it stands in YAML; without it, values are put in as they are. */
+  /** Place of the hole in YAML; without it, values are put in unchanged. */
   readonly context?: HoleContext;
 };
 
@@ -52,7 +52,7 @@ export function parseTemplate(text: string): Template {
   return { parts, faults };
 }
 
-/** Counts on from where it stopped the last time. */
+/** Continues counting from the last position. */
 function countLines(text: string, position: { line: number; at: number }, index: number): number {
   for (; position.at < index; position.at++) {
     if (text.charCodeAt(position.at) === 10) position.line++;
@@ -70,7 +70,7 @@ export const holesOf = ({ parts }: Template): readonly Hole[] =>
 
 const PLACEHOLDER = 'hole';
 
-/** The same template, with what YAML makes of the places of its holes. JSON is YAML, too. */
+/** Adds the YAML context of each hole to a template. JSON is YAML, too. */
 export function placeHoles(template: Template): Template {
   const { parts, faults } = template;
   const holes = holesOf(template);
@@ -121,8 +121,8 @@ function findSyntaxFault(text: string): Template['faults'][number] | undefined {
 
 /**
  * Puts the texts of one row into the holes, so that each stays the text that it is: escaped in
- * quotes, and in a `|` or on a line of its own with the indentation of the hole's line before every
- * line. Line breaks at its end are dropped. What was put in is not searched for holes.
+ * quotes, and in a `|` or on its own line with the indentation of the hole's line before every
+ * line. Line breaks at its end are dropped. Inserted text is not searched for holes.
  */
 export function fillTemplate({ parts }: Template, cells: ReadonlyMap<string, string>): string {
   return parts
@@ -135,7 +135,10 @@ function fillHole({ context, indent }: Hole, text: string): string {
   return context ? writeValue(value, context, indent) : indentLines(value, indent);
 }
 
-/** What must not be put into YAML (1.2.2, 5.1), or undefined. Tabs and line breaks may. */
+/**
+ * The fault of a value that must not be put into YAML (1.2.2, 5.1), or undefined. Tabs and line
+ * breaks are allowed.
+ */
 export function findValueFault(text: string): string | undefined {
   // eslint-disable-next-line no-control-regex -- they are what is looked for
   if (/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]/.test(text)) return 'has control characters';

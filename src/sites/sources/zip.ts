@@ -19,7 +19,7 @@ import {
   printable,
 } from './list.ts';
 
-/** What is kept of a member: an Entry as yauzl makes it holds three buffers of a kilobyte. */
+/** The parts of a member that are kept: yauzl's own Entry holds three buffers of a kilobyte. */
 type Kept = Pick<
   Entry,
   | 'compressedSize'
@@ -34,8 +34,8 @@ type Archive = { readonly path: string; readonly file: FileHandle; readonly zip:
 const inflate = promisify(inflateRaw);
 
 /**
- * The members of a .zip (APPNOTE 6.3.10, with zip64), stored or deflated. Only the central directory
- * is read; contents are when they are asked for.
+ * Reads the members of a .zip (APPNOTE 6.3.10, with zip64), stored or deflated. Reads only the
+ * central directory; contents are read when they are asked for.
  *
  * @throws ConfigError `sites.damaged`, `sites.too-large`
  */
@@ -55,7 +55,7 @@ export async function readZip(path: string, signal: AbortSignal): Promise<Member
   }
 }
 
-/** Names are decoded here, not by yauzl, which gives up the whole archive for one that is bad. */
+/** Names are decoded here, not by yauzl, which rejects the whole archive for one bad name. */
 async function openZip(path: string, file: FileHandle): Promise<ZipFile> {
   const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
   try {
@@ -66,7 +66,10 @@ async function openZip(path: string, file: FileHandle): Promise<ZipFile> {
   }
 }
 
-/** That of yauzl throws outside of every promise where an archive names a place above 2^53. */
+/**
+ * A reader that replaces yauzl's, which throws outside of every promise if an archive names a
+ * position above 2^53.
+ */
 class FileReader extends RandomAccessReader {
   readonly #file: FileHandle;
 
@@ -132,7 +135,7 @@ function toMember(archive: Archive, entry: Entry): SiteMember {
   };
 }
 
-/** APPNOTE 4.4.15: the upper half of the attributes is a Unix mode where one packed it. */
+/** APPNOTE 4.4.15: the upper half of the attributes is a Unix mode if a Unix system packed it. */
 function kindOf(entry: Entry, path: string): SiteMember['kind'] {
   const type = (entry.externalFileAttributes >>> 16) & 0o170000;
   if (type === 0o120000) return { other: 'is a symbolic link' };
@@ -165,7 +168,7 @@ async function readContent(archive: Archive, kept: Kept, path: string): Promise<
   }
 }
 
-/** Stops where the declared size is passed. */
+/** Stops when the declared size is exceeded. */
 const unpack = (packed: Uint8Array, { uncompressedSize }: Kept): Promise<Buffer> =>
   inflate(packed, { maxOutputLength: Math.max(1, uncompressedSize) });
 

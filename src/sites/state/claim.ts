@@ -15,22 +15,23 @@ type SiteClaim = {
   readonly provided: {
     /** All identities that the state has or gets. */
     readonly known: readonly SiteIdentity[];
-    /** Whether an identity of before is in none of them. */
+    /** True if a previous identity is in none of them. */
     readonly isLost: boolean;
   };
   /** Files and directories that are read; absolute paths. */
   readonly inputs: readonly string[];
-  /** Whether foreign files are replaced. */
+  /** True if foreign files are replaced. */
   readonly force: boolean;
 };
 
 /**
- * Decides whether the files of a site may be written. What is there may be nothing, an empty regular
- * file, or a file whose identity is in the state; anything else only with `force`. An identity that is
- * not in the state is never overwritten: a file with one gets a second name there first.
+ * Decides whether the files of a site may be written. The existing path may be absent, an empty
+ * regular file, or a file whose identity is in the state; anything else only with `force`. An
+ * identity that is not in the state is never overwritten: a file with one gets a second name in
+ * the state first.
  *
- * @returns the names in the state directory of what is about to be replaced and was kept
- * @throws what `claimOutput` throws
+ * @returns the names in the state directory of files that will be replaced and were kept
+ * @throws the errors of `claimOutput`
  */
 export async function claimFiles(claim: SiteClaim): Promise<readonly string[]> {
   const { places, provided, inputs, force } = claim;
@@ -48,7 +49,7 @@ export async function claimFiles(claim: SiteClaim): Promise<readonly string[]> {
   return keepRemains(places, remains);
 }
 
-/** Whether a file is, to all appearances, a part of the identity of some cluster. */
+/** True if a file appears to be a part of the identity of some cluster. */
 export async function hasIdentity(places: SitePlaces): Promise<boolean> {
   for (const kind of KINDS) {
     const path = places[kind.name];
@@ -57,7 +58,9 @@ export async function hasIdentity(places: SitePlaces): Promise<boolean> {
   return false;
 }
 
-/** Most sites are new; then their folder is not there, and that of all was checked before. */
+/**
+ * Most sites are new; then their folder does not exist, and the folder of all was checked before.
+ */
 const isVacant = ({ iso, kubeconfig }: SitePlaces): boolean =>
   [iso, dirname(dirname(kubeconfig))].every(
     (path) => unlessAbsent(() => lstatSync(path)) === undefined,
@@ -70,10 +73,10 @@ const sizeOf = (path: string): number => {
 
 type Kind = {
   readonly name: 'iso' | 'kubeconfig' | 'password';
-  /** What may be replaced, in words. */
+  /** Description of the files that may be replaced. */
   readonly expected: string;
   readonly hasIdentity: (path: string) => Promise<boolean>;
-  /** Whether it has one of these identities. */
+  /** True if the file has one of these identities. */
   readonly isOf: (path: string, known: readonly SiteIdentity[]) => Promise<boolean>;
 };
 
@@ -109,7 +112,7 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-/** Of the cluster that a configuration ISO is of; undefined for any other image. */
+/** Id of the cluster that a configuration ISO belongs to; undefined for any other image. */
 async function readClusterId(path: string): Promise<string | undefined> {
   try {
     const { manifest } = await readConfigIso(path);
@@ -121,7 +124,7 @@ async function readClusterId(path: string): Promise<string | undefined> {
   }
 }
 
-/** Bytes; a kubeconfig has some 20 KiB. */
+/** Bytes; a kubeconfig has about 20 KiB. */
 const MAX_SMALL = 1 << 20;
 
 async function readSmall(path: string): Promise<string> {
@@ -152,7 +155,10 @@ async function isTaken(placeOf: SitePlaces['remains'], number: number): Promise<
   return found.includes(true);
 }
 
-/** A copy: a second name would keep the mode, the owner and the other names of the first. Replaces nothing. */
+/**
+ * Makes a copy: a second name would keep the mode, the owner and the other names of the first.
+ * Replaces nothing.
+ */
 async function copyWhole(from: string, to: string): Promise<void> {
   const bytes = await readRegularFile(from);
   if (!bytes) throw new Error(`${from} is gone, though it was just read`);
@@ -173,22 +179,23 @@ type MadeBefore = {
   readonly listed?: ListedIds | undefined;
 };
 
-/** Which of the files that have an identity are there. */
+/** The existing files among the ones that have an identity. */
 const listMade = ({ iso, kubeconfig, password }: SitePlaces): readonly string[] =>
   [iso, kubeconfig, password].filter((path) => unlessAbsent(() => statSync(path))?.isFile());
 
 /**
- * The identity that is on the ISO of a site and in its kubeconfig and password, when all three are
- * there and agree with each other and with what the list says of them.
+ * Takes the identity back from the ISO of a site and from its kubeconfig and password, if all
+ * three exist and agree with each other and with the list's ids.
  *
- * @throws DiskError `file.foreign`; ConfigError `config-iso.identity-lost`, those of `readRetained`; those of reading an ISO
+ * @throws DiskError `file.foreign`; ConfigError `config-iso.identity-lost`, the errors of
+ * `readRetained`; the errors of reading an ISO
  */
 export async function takeBack({ places, site, listed }: MadeBefore): Promise<IdentityState> {
   const { iso, kubeconfig, password } = places;
   const made = listMade(places);
   const missing = [iso, kubeconfig, password].filter((path) => !made.includes(path));
   if (missing.length > 0) throw lost(`${missing.join(', ')} is not there`);
-  // Who made these files has the keys of the cluster.
+  // The maker of these files has the keys of the cluster.
   for (const path of made) await readOwnFile(path);
   const { whole, clusterName, baseDomain } = await readRetained({
     iso,

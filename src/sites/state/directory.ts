@@ -31,7 +31,7 @@ Keep it private. Never publish it, never commit it, and copy it only where the I
 
 export const readmeOf = (state: string): string => join(state, 'README');
 
-/** Of any version; absent counts too. */
+/** True if the readme is from any version of the program, or absent. */
 export const isOurReadme = async (state: string): Promise<boolean> =>
   (await readOwnFile(readmeOf(state)))
     ?.toString('utf8')
@@ -40,13 +40,13 @@ export const isOurReadme = async (state: string): Promise<boolean> =>
 const STATE_FILE =
   /^(?:[a-z0-9-]+\.(?:(?:[1-9]\d*|order|made)\.json|lost-\d+\.)|rotation\.marker|build\.lock|README\.)/;
 
-/** Whether a build gives a file such a name, while it writes it or when it is complete. */
+/** True if a build uses such a name for a file, while it writes the file or when it is complete. */
 export const isStateFile = (name: string): boolean => STATE_FILE.test(name);
 
-/** Only their owner may look into a directory of keys. */
+/** Only its owner may read a directory of keys. */
 const MODE = 0o700;
 
-/** Makes the state directory, for its owner alone, with a file that says what it is. */
+/** Makes the state directory, for its owner alone, with a file that describes it. */
 export async function makeStateDirectory(out: string): Promise<string> {
   const state = stateDirectoryOf(out);
   await makeDirectory(state, MODE);
@@ -58,15 +58,18 @@ export async function makeStateDirectory(out: string): Promise<string> {
   return state;
 }
 
-/** Where earlier versions kept the state; live ISOs keep their work in a folder of the same name. */
+/**
+ * Directory in which earlier versions kept the state; live ISOs keep their work in a folder of the
+ * same name.
+ */
 const oldDirectoryOf = (out: string): string => join(out, '.sealift');
 
 const OLD_FILE = /^([a-z0-9-]+?)(\.before|\.made)?\.json$/;
 
 /**
- * Moves the state that an earlier version left. A state appears in its new place before it goes from
- * its old one: killed at any moment, the next call does the rest. Only who has the lock of the new
- * state may call it; the old lock is taken as well.
+ * Moves the state that an earlier version left. A state appears in its new place before it leaves
+ * its old one: if the process is killed at any moment, the next call does the rest. Only the
+ * holder of the new state's lock may call it; the old lock is taken as well.
  *
  * @throws DiskError `output.locked`, `file.foreign`, `file.not-regular`, `file.not-directory`
  */
@@ -74,7 +77,7 @@ export async function adoptOldState(out: string): Promise<void> {
   const old = oldDirectoryOf(out);
   const names = listOldSites(old);
   if (names.length === 0 && !isLockAlone(old)) return;
-  // Who writes there chooses the keys of clusters.
+  // A user who can write there chooses the keys of clusters.
   await (await openOwnDirectory(old)).close();
   const files = await readdir(old);
   for (const file of files.filter((name) => OLD_FILE.test(name)))
@@ -93,13 +96,13 @@ export async function adoptOldState(out: string): Promise<void> {
   if ((await readdir(old)).length === 0) await rmdir(old);
 }
 
-/** All that is left where a move was killed at its end. */
+/** Only the lock is left if a move was killed at its end. */
 function isLockAlone(old: string): boolean {
   const files = unlessAbsent(() => readdirSync(old)) ?? [];
   return files.length > 0 && files.every((file) => file.startsWith('build.lock'));
 }
 
-/** The file in which a generation of an earlier version is, if it was not moved yet. */
+/** Lists the files with generations of an earlier version that were not moved yet. */
 export function listOldStates(out: string, name: string): readonly string[] {
   const old = join(oldDirectoryOf(out), name);
   return [`${old}.before.json`, `${old}.json`].filter(
@@ -116,7 +119,7 @@ const listOldSites = (old: string): readonly string[] => [
   ),
 ];
 
-/** The one that was put aside first: it is the older. */
+/** The file that was put aside comes first: it is the older one. */
 async function addGenerations(
   old: string,
   places: SitePlaces,
@@ -131,7 +134,7 @@ async function addGenerations(
   }
 }
 
-/** Where there are no links, or the old directory is on another disk, it is copied aside. */
+/** If there are no links, or the old directory is on another disk, the file is copied aside. */
 async function moveNew(from: string, to: string): Promise<void> {
   try {
     linkSync(from, to);

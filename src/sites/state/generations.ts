@@ -15,27 +15,30 @@ import {
   type SiteIdentity,
 } from '../identity/identity.ts';
 
-/** Where what is made of one site goes. Absolute paths. */
+/** Places of the files that are made for one site. Absolute paths. */
 export type SitePlaces = {
   readonly iso: string;
   readonly kubeconfig: string;
   readonly password: string;
-  /** Keys, ids and password: one file a generation, from 1, none of which is ever written again. */
+  /** Keys, ids and password: one file for each generation, from 1, never written again. */
   readonly generation: (number: number) => string;
-  /** Numbers of generations as they were used, where that is not their own order. */
+  /** Numbers of generations in the order of their use, if it differs from their own order. */
   readonly order: string;
-  /** What was left of an identity that no generation has; numbered from 1, never written again. */
+  /** Remains of an identity that no generation has; numbered from 1, never written again. */
   readonly remains: (number: number, file: 'iso' | 'kubeconfig' | 'password') => string;
-  /** What the files before were made from: written last. */
+  /** Inputs from which the files above were made: written last. */
   readonly record: string;
 };
 
-/** Where builds keep what later builds need; no DNS label, and so no site, is called so. */
+/**
+ * Directory in which builds keep files for later builds; it is not a DNS label, so no site has
+ * this name.
+ */
 export const STATE_DIRECTORY = '_state';
 
 export const stateDirectoryOf = (directory: string): string => join(directory, STATE_DIRECTORY);
 
-/** Names of sites are DNS labels: none of these files can be another site's. */
+/** Names of sites are DNS labels: none of these files can belong to another site. */
 export const placesOf = (directory: string, name: string): SitePlaces => ({
   iso: join(directory, `${name}.iso`),
   kubeconfig: join(directory, name, 'auth', 'kubeconfig'),
@@ -43,10 +46,10 @@ export const placesOf = (directory: string, name: string): SitePlaces => ({
   ...statePlacesOf(directory, name),
 });
 
-/** What the only site of a directory is called: its directory may be called anything. */
+/** Name of the only site of a directory: the directory itself may have any name. */
 export const DROP_IN_NAME = 'site';
 
-/** The names of openshift-install, for one site in a directory of its own. */
+/** The names of openshift-install, for one site in its own directory. */
 const dropInPlaces = (directory: string): SitePlaces => ({
   iso: join(directory, 'imagebasedconfig.iso'),
   kubeconfig: join(directory, 'auth', 'kubeconfig'),
@@ -54,7 +57,10 @@ const dropInPlaces = (directory: string): SitePlaces => ({
   ...statePlacesOf(directory, DROP_IN_NAME),
 });
 
-/** Where everything is written, and whether it is that of one site with the names of openshift-install. */
+/**
+ * The directory in which everything is written, and whether it belongs to one site with the names
+ * of openshift-install.
+ */
 export type OutputFolder = { readonly out: string; readonly dropIn: boolean };
 
 export const placesFor = ({ dropIn, out }: OutputFolder, name: string): SitePlaces =>
@@ -75,9 +81,9 @@ function statePlacesOf(
 
 /** One identity that a site has or had. */
 export type Generation = {
-  /** From 1, in the order in which they were made. */
+  /** Number from 1, in the order in which they were made. */
   readonly number: number;
-  /** Undefined where the file is not the whole of what was written. */
+  /** Undefined if the file is not complete as it was written. */
   readonly state: IdentityState | undefined;
 };
 
@@ -102,7 +108,7 @@ export function indexGenerations(out: string): GenerationIndex {
   };
 }
 
-/** Those that an order does not name were made after it was written. */
+/** Generations that an order does not name were made after it was written. */
 function sortByUse(numbers: readonly number[], order: readonly number[]): readonly number[] {
   const named = order.filter((number) => numbers.includes(number));
   return [...named, ...numbers.filter((number) => !named.includes(number))];
@@ -115,7 +121,7 @@ function readOrder({ order: path }: SitePlaces): readonly number[] {
 
 export const formatOrder = (numbers: readonly number[]): string => `${JSON.stringify(numbers)}\n`;
 
-/** In the order of their use, the one in use last. */
+/** Generations in the order of their use, the one in use last. */
 export const readGenerations = (
   places: SitePlaces,
   numbers: readonly number[],
@@ -126,12 +132,12 @@ function readState(places: SitePlaces, number: number): IdentityState | undefine
   return text === undefined ? undefined : parseState(text);
 }
 
-/** What an identity is wanted for. */
+/** The requirements for an identity. */
 export type GenerationWish = {
   readonly name: string;
   readonly site: StateSite;
   readonly retained?: RetainedIdentity | undefined;
-  /** Number that the user asks for. */
+  /** Number of the generation that the user asks for. */
   readonly use?: number | undefined;
   /** The rotation that the site takes part in. */
   readonly rotation?: string | undefined;
@@ -140,11 +146,11 @@ export type GenerationWish = {
 export type WholeGeneration = Generation & { readonly state: IdentityState };
 
 /**
- * The generation to be used again, or undefined for a new one: that of the same names and given ids,
- * else one that fits them, of several the one used last.
+ * Chooses the generation to use again, or undefined for a new one: first a generation with the
+ * same names and given ids, else one that fits them; if there are several, the one used last.
  *
  * @param generations in the order of their use
- * @throws ConfigError `config-iso.generation` when the one that is asked for cannot be used
+ * @throws ConfigError `config-iso.generation` when the requested one cannot be used
  */
 export function chooseGeneration(
   generations: readonly Generation[],
@@ -208,7 +214,7 @@ const describe = ({ clusterName, baseDomain, clusterId, infraId }: StateSite): s
     ...(infraId === undefined ? [] : [`infra id ${infraId}`]),
   ].join(', ');
 
-/** Whether all that an earlier producer left is in the identity already. */
+/** True if the identity already has everything that an earlier producer left. */
 function holds(identity: SiteIdentity, retained: RetainedIdentity | undefined): boolean {
   if (!retained) return true;
   const { signers, signerKeys, clusterId, infraId, password, ingressCommonName } = retained;
@@ -228,7 +234,10 @@ function holds(identity: SiteIdentity, retained: RetainedIdentity | undefined): 
   );
 }
 
-/** Whether an identity is another one, or more than that: a key or a password may be unknown there. */
+/**
+ * True if the identity has all of the whole one and possibly more: the whole one may lack a key or
+ * a password.
+ */
 export function holdsWhole(identity: SiteIdentity, whole: SiteIdentity): boolean {
   const names = Object.keys(whole.signers) as (keyof SiteIdentity['signers'])[];
   return (
@@ -245,14 +254,14 @@ export function holdsWhole(identity: SiteIdentity, whole: SiteIdentity): boolean
 const isUnsetOr = (wanted: string | undefined, found: string | undefined): boolean =>
   wanted === undefined || wanted === found;
 
-/** Names of sites have no dot: no site's state is called so. */
+/** Names of sites have no dot, so no site's state has this name. */
 const markerOf = (out: string): string => join(stateDirectoryOf(out), 'rotation.marker');
 
 /** One replacement of all keys, which may take several runs of the program. */
 export type Rotation = { readonly id: string; readonly isContinued: boolean };
 
 /**
- * Begins to replace all keys, or goes on where a rotation was killed or left sites behind: no key is
+ * Begins to replace all keys, or continues if a rotation was killed or left sites out: no key is
  * replaced twice.
  */
 export async function beginRotation(out: string): Promise<Rotation> {
@@ -263,5 +272,7 @@ export async function beginRotation(out: string): Promise<Rotation> {
   return { id, isContinued: false };
 }
 
-/** Call it when every site has its new keys, or none is wanted any more. */
+/**
+ * Ends a rotation: call it when every site has its new keys, or when no site wants them any more.
+ */
 export const endRotation = (out: string): Promise<void> => rm(markerOf(out), { force: true });

@@ -33,7 +33,7 @@ export type IdentityRequest = {
   readonly name: string;
   readonly places: SitePlaces;
   readonly site: StateSite;
-  /** Numbers of the generations that are there, in the order of their use. */
+  /** Numbers of the existing generations, in the order of their use. */
   readonly numbers: readonly number[];
   readonly listed?: ListedIds | undefined;
   readonly keys: Keys;
@@ -42,7 +42,7 @@ export type IdentityRequest = {
   readonly retained?: RetainedIdentity | undefined;
   readonly use?: number | undefined;
   readonly rotation?: string | undefined;
-  /** Whether new keys may take the place of those that are lost. */
+  /** True if new keys may replace lost ones. */
   readonly mayBeNew: boolean;
   /** Ends the wait for keys. */
   readonly signal: AbortSignal;
@@ -50,21 +50,23 @@ export type IdentityRequest = {
 
 /** The identity that a site is made with. */
 export type ProvidedIdentity = WholeGeneration & {
-  /** To be on the disk before what is made of it appears. */
+  /** Files that must be on the disk before the files made from them appear. */
   readonly files: readonly NewStateFile[];
   /** All identities that the state has or gets. */
   readonly known: readonly SiteIdentity[];
-  /** Whether an identity of before is in none of them, but perhaps in what was made with it. */
+  /** True if a previous identity is in none of them, but perhaps in the files made with it. */
   readonly isLost: boolean;
-  /** What someone who knows the identity of before should hear. */
+  /** Findings for a user who knows the previous identity. */
   readonly findings: readonly FileProblem[];
 };
 
 /**
- * A generation that fits the site, or a new one. Where the one in use is gone or damaged and what was
- * made with it is there, it is taken back from that; new keys never replace lost ones by themselves.
+ * Provides a generation that fits the site, or a new one. If the one in use is gone or damaged and
+ * the files made with it exist, it is taken back from them; new keys never replace lost ones by
+ * themselves.
  *
- * @throws ConfigError `config-iso.identity-lost`, `config-iso.generation`, those of `makeIdentity`
+ * @throws ConfigError `config-iso.identity-lost`, `config-iso.generation`, the errors of
+ * `makeIdentity`
  */
 export async function provideIdentity(request: IdentityRequest): Promise<ProvidedIdentity> {
   const { places, numbers } = request;
@@ -123,7 +125,7 @@ async function makeGeneration(
   return { number, state };
 }
 
-/** Lost is what could not be taken back. */
+/** An identity that could not be taken back is lost. */
 type TakenBack = { readonly isLost: boolean; readonly back?: WholeGeneration };
 
 async function takeBackIfLost(
@@ -143,7 +145,7 @@ async function takeBackIfLost(
   }
 }
 
-/** Then the generation that is made of what the user names has all of it. */
+/** True if the retained identity has all of this one, and so does the generation made from it. */
 const isRetained = ({ identity }: IdentityState, { retained }: IdentityRequest): boolean =>
   retained?.whole !== undefined && holdsWhole(retained.whole, identity);
 
@@ -186,7 +188,7 @@ type Change = {
   readonly isNew: boolean;
 };
 
-/** Who asked for it does not hear of it. */
+/** Reports a change of identity, except to a user who asked for it. */
 function tellChange(
   { name, places, use, rotation, retained }: IdentityRequest,
   { known, used, isNew }: Change,
@@ -206,15 +208,15 @@ function tellChange(
   return [warnOfFile(basename(places.iso), problem, hint)];
 }
 
-/** What was made of a site before, where its files go, and what is wanted of its identity. */
+/** The earlier files of a site, the places of its files, and the requirements for its identity. */
 export type SiteState = Omit<IdentityRequest, 'name' | 'site' | 'retained' | 'keys' | 'signal'> & {
-  /** Whether foreign files are replaced. */
+  /** True if foreign files are replaced. */
   readonly force: boolean;
   /** Files and directories that are never written; absolute paths. */
   readonly inputs: readonly string[];
 };
 
-/** Of which sites new identities are wanted. */
+/** The sites that must get new identities. */
 export type WantedIdentities = {
   readonly rotate: boolean;
   readonly newIdentities?: ReadonlySet<string>;
@@ -223,18 +225,18 @@ export type WantedIdentities = {
 export const takesPart = ({ rotate, newIdentities }: WantedIdentities, name: string): boolean =>
   rotate || (newIdentities?.has(name) ?? false);
 
-/** What is asked of the states of all sites of a folder. */
+/** The requirements for the states of all sites of a folder. */
 export type WantedStates = OutputFolder &
   WantedIdentities &
   Pick<SiteState, 'epoch' | 'inputs'> & {
     readonly force?: boolean;
     readonly useGenerations?: ReadonlyMap<string, number>;
-    /** What the list of an earlier run says of sites, by their names. */
+    /** Ids in the list of an earlier run, by the names of sites. */
     readonly listed: ReadonlyMap<string, ListedIds>;
     readonly rotation: Rotation | undefined;
   };
 
-/** What the state directory has of each site, and what is asked of it. */
+/** Opens the state directory: for each site, its existing state and the requirements for it. */
 export function openStates(wanted: WantedStates): (name: string) => SiteState {
   const { epoch, inputs, useGenerations, newIdentities, listed, rotation, force = false } = wanted;
   const numbersOf = indexGenerations(wanted.out);

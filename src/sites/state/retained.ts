@@ -8,34 +8,38 @@ import type { RetainedIdentity } from '../identity/identity.ts';
 import { INSTALL_STATE_FILE } from '../identity/retained/documents.ts';
 import { readRetained, type RetainedPlace } from '../identity/retained/read.ts';
 
-/** Gives what an earlier producer left of a site, if anything. */
+/** Gives the identity that an earlier producer left for a site, if there is one. */
 export type FindRetained = (name: string) => Promise<RetainedIdentity | undefined>;
 
 type OpenedRetained = {
   readonly find: FindRetained;
-  /** Folders of something that is kept, but of no site. */
+  /** Folders with a retained identity that belong to no site. */
   readonly strangers: readonly string[];
 };
 
 const NOTHING: OpenedRetained = { find: () => Promise.resolve(undefined), strangers: [] };
 
-/** What the user names: a file is an ISO, a directory that of one site or one with a folder each. */
+/**
+ * Path that the user names: a file is an ISO; a directory belongs to one site or has a folder for
+ * each.
+ */
 export type GivenRetained = {
   readonly retainFrom?: string;
   readonly kubeconfig?: string;
-  /** Sites that must not have one, as they get new identities. */
+  /** Sites that must not have a retained identity, because they get new ones. */
   readonly newIdentities?: ReadonlySet<string>;
 };
 
-/** Any of these makes a directory that of one site. */
+/** Any of these means that a directory belongs to one site. */
 const SIGNS = ['tls', 'cluster-configuration', INSTALL_STATE_FILE, 'imagebasedconfig.iso'];
 
 /**
- * An ISO, or a directory that openshift-install left or could have, is of the only site; any other
- * directory has a folder, or an ISO, for each site that something is kept of.
+ * Opens the retained identities. An ISO, or a directory that openshift-install left or could have
+ * left, belongs to the only site; any other directory has a folder, or an ISO, for each site that
+ * has a retained identity.
  *
- * @throws ConfigError `retained.ambiguous`, `retained.empty`; the function `config-iso.new-identity`, those
- * of `readRetained` and those of reading an ISO
+ * @throws ConfigError `retained.ambiguous`, `retained.empty`; the function
+ * `config-iso.new-identity`, the errors of `readRetained` and of reading an ISO
  */
 export async function openRetained(
   { retainFrom, kubeconfig, newIdentities }: GivenRetained,
@@ -99,7 +103,7 @@ const nothing = (from: string): ConfigError =>
 
 type Place = Pick<RetainedPlace, 'directory' | 'iso'>;
 
-/** Where what is kept of one site is, or undefined when it is not one site's. */
+/** The place of one site's retained identity, or undefined if the path is not for one site. */
 async function placeOf(path: string): Promise<Place | undefined> {
   if (await isRegularFile(path)) return { iso: path };
   const found = await Promise.all(SIGNS.map((sign) => hasFile(join(path, sign))));
@@ -108,7 +112,7 @@ async function placeOf(path: string): Promise<Place | undefined> {
   return { directory: path, ...((await isRegularFile(iso)) && { iso }) };
 }
 
-/** A folder in any form, or an ISO with `auth/` in the folder beside it, as builds leave them. */
+/** A folder in any form, or an ISO with `auth/` in the folder next to it, as builds leave them. */
 async function placeOfSite(from: string, name: string): Promise<Place | undefined> {
   const directory = join(from, name);
   const place = await placeOf(directory);
@@ -126,7 +130,7 @@ async function isRegularFile(path: string): Promise<boolean> {
   }
 }
 
-/** A folder whose name is misspelt would let its site have new keys. */
+/** Lists folders of no site: a misspelt name would let its site have new keys. */
 async function listStrangers(dir: string, known: ReadonlySet<string>): Promise<string[]> {
   const strangers: string[] = [];
   for (const name of (await readdir(dir)).sort()) {

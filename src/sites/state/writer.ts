@@ -12,24 +12,27 @@ export type NewFile = { readonly path: string; readonly data: string | Uint8Arra
 /** A file of the state directory; a new one never replaces another. */
 export type NewStateFile = NewFile & { readonly isNew: boolean };
 
-/** What is written of one site. */
+/** The files that are written for one site. */
 export type NewFiles = {
-  /** What it is called in errors. */
+  /** Name of the site in errors. */
   readonly shownAs: string;
-  /** Of the files, from the outermost. Made if they are not there; the others are there. */
+  /**
+   * Directories of the files, from the outermost. They are made if they do not exist; all other
+   * directories exist.
+   */
   readonly directories: readonly string[];
-  /** On the disk with their names before the first of the others appears. */
+  /** Files that are on the disk with their names before the first of the others appears. */
   readonly state: readonly NewStateFile[];
-  /** In the order in which they are to appear. */
+  /** Files in the order in which they must appear. */
   readonly files: readonly NewFile[];
 };
 
-/** Writes the files of sites with mode 0600; nobody sees a part of one. */
+/** Writes the files of sites with mode 0600; no reader sees a part of a file. */
 export type SiteWriter = {
   /**
-   * Resolves when all are in their places, and the data of all is on the disk. The state has its names
-   * there too before another file appears; who needs those of the others to outlive a loss of power
-   * syncs their directories.
+   * Resolves when all files are in their places, and the data of all is on the disk. The state
+   * also has its names there before another file appears; a caller that needs the names of the
+   * others to survive a loss of power syncs their directories.
    *
    * @throws ConfigError `config-iso.in-the-way`; DiskError
    */
@@ -37,8 +40,8 @@ export type SiteWriter = {
 };
 
 /**
- * So many sites are synced together: the disk then takes two thirds of the time. Each has four open
- * files meanwhile.
+ * Number of sites that are synced together: the disk then takes two thirds of the time. Each has
+ * four open files meanwhile.
  */
 export const SITES_AT_ONCE = 32;
 
@@ -60,13 +63,15 @@ type Opened = {
   readonly job: Job;
   readonly state: readonly Aside[];
   readonly files: readonly Aside[];
-  /** What went wrong with it; nothing more is done then. */
+  /** The reason why it failed; no further step runs then. */
   failure?: { readonly reason: unknown };
 };
 
 const syncData = promisify(fdatasync);
 
-/** Those that come while others are synced make up the next group: nobody waits for a group to fill. */
+/**
+ * Sites that come while others are synced form the next group: no site waits for a group to fill.
+ */
 export function createSiteWriter(): SiteWriter {
   const waiting: Job[] = [];
   let isWriting = false;
@@ -101,7 +106,7 @@ async function writeGroup(jobs: readonly Job[]): Promise<void> {
   for (const site of opened) finish(site);
 }
 
-/** Undefined when it did not go well, and the job was told. */
+/** Undefined if it failed, in which case the job's promise is rejected. */
 async function openAll(job: Job): Promise<Opened | undefined> {
   const asides: Aside[] = [];
   try {
@@ -130,7 +135,7 @@ async function openAside(given: NewFile | NewStateFile, asides: Aside[]): Promis
   fillFileSync(file, data);
 }
 
-/** None is closed while another is synced. */
+/** No file is closed while another is synced. */
 async function syncAndClose(site: Opened): Promise<void> {
   const asides = [...site.state, ...site.files];
   const results = await Promise.allSettled(asides.map(({ file }) => syncData(file)));
@@ -139,7 +144,10 @@ async function syncAndClose(site: Opened): Promise<void> {
   if (failed) site.failure = { reason: failed.reason };
 }
 
-/** A link appears whole and replaces nothing; where there are no links, nobody else writes either. */
+/**
+ * A link appears whole and replaces nothing; on a disk without links, no other process writes
+ * either.
+ */
 function showState({ aside, path, isNew }: Aside): void {
   if (!isNew) {
     renameSync(aside, path);
@@ -198,10 +206,10 @@ const removeAll = (asides: readonly Aside[]): void => {
   for (const { aside } of asides) rmSync(aside, { force: true });
 };
 
-/** Something else of the same name concerns this site only. */
+/** Another kind of file with the same name concerns only this site. */
 function explainObstacle(error: unknown, { shownAs }: Job): unknown {
   if (!isErrno(error, 'EEXIST', 'ENOTDIR', 'EISDIR')) return explainOutputError(error, shownAs);
-  const { dest = shownAs } = error as { readonly dest?: string }; // where a rename leads
+  const { dest = shownAs } = error as { readonly dest?: string }; // the place to which a rename leads
   return new ConfigError('config-iso.in-the-way', `something else is in the way of ${dest}`, {
     cause: error,
     hint: 'choose another folder with --out, or move it away',
