@@ -39,7 +39,7 @@ import {
 } from './terminal/output.ts';
 import { createLogFormatOption } from './terminal/progress.ts';
 
-/** `sealift build installation-iso [CONFIG]`. */
+/** Registers `sealift build installation-iso [CONFIG]`. */
 export function registerInstallationIso(build: Command, host: CliHost): void {
   addLockOptions(addInstallationIsoOptions(build.command('installation-iso')))
     .description('the ISO that installs a seed image on a disk, the same for any number of sites')
@@ -69,7 +69,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     });
 }
 
-/** What all commands that have a name for the product have in common. */
+/** Adds the options that all commands with a name for the product share. */
 export const addInstallationIsoOptions = (command: Command): Command =>
   addInstallationOptions(
     addReuseOptions(addSignatureOptions(command))
@@ -90,7 +90,10 @@ export const addInstallationIsoOptions = (command: Command): Command =>
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
-/** Values of the configuration may hold anything, but give the terminal no orders. */
+/**
+ * Formats the report. Values of the configuration may hold anything, but must not control the
+ * terminal.
+ */
 function formatReport(report: InstallationIsoReport & Verified, host: CliHost): string {
   const { base, bytes, embedded } = report;
   const output = formatOutput(report.output, host);
@@ -132,7 +135,7 @@ export const formatRoom = ({ used, size, grownTo }: InstallationIsoReport['embed
     : `${formatSize(used)}, more than the ${formatSize(size)} that the base has for it: ` +
       `the ISO has ${formatSize(grownTo)} instead`;
 
-/** How messages call what makes each product. */
+/** Names, in messages, of the commands' objects by product. */
 const MAKERS = {
   'live-iso': 'an appliance',
   'upgrade-iso': 'an upgrade ISO',
@@ -150,10 +153,12 @@ const OF_LIVE_ISOS: Readonly<Record<string, readonly Product[]>> = {
 };
 
 /**
- * Adds the options of other products to those of live ISOs, for commands that see in what they are given
- * which product is meant. What is returned refuses, once that is known, the options of the others.
+ * Adds the options of other products to those of live ISOs, for commands that learn from their
+ * arguments which product is meant. The returned function refuses the options of the other
+ * products once the product is known.
  *
- * @param addUpgrade adds those of upgrade ISOs alone; absent: the command does not take them
+ * @param addUpgrade adds the options that only upgrade ISOs have; absent: the command does not
+ * take them
  */
 export function addOtherProducts(
   command: Command,
@@ -190,7 +195,11 @@ function otherProduct(option: Option, [owner]: readonly Product[], product: Prod
   });
 }
 
-/** Whether the configuration is that of an installation ISO; those have no overlays. @throws UsageError `usage.overlays` */
+/**
+ * True if the configuration is for an installation ISO; such a configuration has no overlays.
+ *
+ * @throws UsageError `usage.overlays`
+ */
 export function isInstallationNamed(config: ConfigNames, { cwd }: Pick<CliHost, 'cwd'>): boolean {
   const path = resolve(cwd, config[0]);
   const isInstallation = isInstallationConfig(path, readConfigText(path));

@@ -46,7 +46,7 @@ import {
 } from './terminal/output.ts';
 import { createLogFormatOption } from './terminal/progress.ts';
 
-/** `sealift build upgrade-iso [CONFIG]`. */
+/** Registers `sealift build upgrade-iso [CONFIG]`. */
 export function registerUpgradeIso(build: Command, host: CliHost): void {
   addLockOptions(addUpgradeOptions(build.command('upgrade-iso')))
     .description('the ISO that brings an installed cluster, without network, to a later release')
@@ -72,7 +72,7 @@ export function registerUpgradeIso(build: Command, host: CliHost): void {
     });
 }
 
-/** `sealift plan upgrade-iso [CONFIG]`. */
+/** Registers `sealift plan upgrade-iso [CONFIG]`. */
 export function registerUpgradePlan(plan: Command, host: CliHost): void {
   addUpgradeOptions(plan.command('upgrade-iso'))
     .description('the same for an upgrade ISO')
@@ -138,7 +138,10 @@ function formatPlan(plan: UpgradeIsoPlan, host: CliHost): string {
   ].join('\n');
 }
 
-/** The text of risks is the graph's: the terminal takes no orders from it. */
+/**
+ * Formats the updates. The text of risks comes from the graph, so it must not control the
+ * terminal.
+ */
 function formatUpdates({ path, signatures }: UpgradeIsoPlan): readonly string[] {
   const versions = [path.from, ...path.hops.map(({ version }) => version)];
   return [
@@ -183,7 +186,10 @@ function formatSteps(plan: UpgradeIsoPlan, host: CliHost): readonly string[] {
   ];
 }
 
-/** A command of a plan names a file by its name alone; a person runs it from here. */
+/**
+ * Completes a command of a plan, which names a file by its name alone, with the path from here,
+ * where a person runs it.
+ */
 function placeCommand(command: string, { files }: UpgradeIsoPlan, { cwd }: CliHost): string {
   const file = files.find((path) => command === `oc apply -f ${basename(path)}`);
   return file === undefined ? command : `oc apply -f ${formatShellPath(relative(cwd, file))}`;
@@ -197,7 +203,7 @@ export const addFromOption = (command: Command): Command =>
     'version of the cluster: also carry the releases that it passes by the update graph',
   );
 
-/** What all commands have in common for an upgrade ISO. */
+/** Adds the options that all commands for an upgrade ISO share. */
 export const addUpgradeOptions = (command: Command): Command =>
   addFromOption(addReuseOptions(addSignatureOptions(command)))
     .addArgument(createConfigArgument())

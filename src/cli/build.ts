@@ -28,19 +28,23 @@ import {
 } from './run.ts';
 import { formatShellPath, createForceOption, writeFormatted } from './terminal/output.ts';
 
-/** What the way from a live ISO to a cluster depends on. */
+/** Properties of a live ISO that decide the steps to a cluster. */
 export type BuiltMedium = {
-  /** As a person in the working directory names it. */
+  /** Output as a person in the working directory names it. */
   readonly output: string;
   readonly interactive: boolean;
   readonly fips: boolean;
-  /** Embedded templates have no assisted installer: nothing installs a cluster. */
+  /**
+   * Source of the Ignition config. Embedded templates have no assisted installer, so no cluster is
+   * installed.
+   */
   readonly ignition: 'installer' | 'embedded';
 };
 
 /**
- * The steps from a finished live ISO to a cluster, as lines. A medium that is not interactive waits on
- * its console for a configuration image, which only its own release's installer can make.
+ * Formats the steps from a finished live ISO to a cluster, as lines. A medium that is not
+ * interactive waits on its console for a configuration image, which only its own release's
+ * installer can make.
  */
 export function formatNextSteps(medium: BuiltMedium): readonly string[] {
   const { output, interactive, ignition } = medium;
@@ -80,9 +84,9 @@ function listWithImage({ output, fips }: BuiltMedium): readonly string[] {
   ];
 }
 
-/** `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
+/** Registers `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
 export function registerBuild(program: Command, host: CliHost): void {
-  // Options behind the name of another product belong to that product, and both levels must know it.
+  // Options after the name of another product belong to that product, and both levels must know it.
   const build = addLockOptions(addLiveOptions(program.enablePositionalOptions().command('build')))
     .enablePositionalOptions()
     .option(

@@ -14,7 +14,7 @@ type ListOptions = { readonly outputFormat: OutputFormat };
 type PruneOptions = ListOptions & { readonly maxSize: number };
 type VerifyOptions = ListOptions & { readonly logFormat: LogFormat };
 
-/** `sealift cache ls|prune|verify`. */
+/** Registers `sealift cache ls|prune|verify`. */
 export function registerCache(program: Command, host: CliHost): void {
   const cache = program
     .command('cache')

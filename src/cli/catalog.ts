@@ -38,7 +38,7 @@ type ShowOptions = CatalogOptions & {
 const CATALOG_ARGUMENT =
   'image reference, file:DIRECTORY of file-based catalog files, or oci:DIRECTORY[:TAG] of an image layout';
 
-/** `sealift catalog list` and `sealift catalog show`. */
+/** Registers `sealift catalog list` and `sealift catalog show`. */
 export function registerCatalog(program: Command, host: CliHost): void {
   const catalog = program
     .command('catalog')
@@ -108,7 +108,7 @@ type ShownCatalog = {
 };
 
 /**
- * The catalogs to show and what to keep of each. Options count more than the configuration.
+ * Finds the catalogs to show and what to keep of each. Options win over the configuration.
  *
  * @throws UsageError `usage.selection`, `usage.catalog`
  */
@@ -177,7 +177,7 @@ function readSelection(options: ShowOptions): CatalogSelection {
   };
 }
 
-/** Opens a registry client only for a catalog that is in a registry. */
+/** Lists catalogs; opens a registry client only for a catalog that is in a registry. */
 async function runCatalog<Result>(
   call: Omit<ShownCatalog, 'selection'> & {
     readonly options: CatalogOptions;

@@ -11,7 +11,7 @@ import {
   type OutputFormat,
 } from './terminal/output.ts';
 
-/** `sealift completion bash|zsh|fish`. */
+/** Registers `sealift completion bash|zsh|fish`. */
 export function registerCompletion(program: Command, host: CliHost): void {
   program
     .command('completion')
@@ -28,9 +28,9 @@ export function registerCompletion(program: Command, host: CliHost): void {
 
 type Shell = 'bash' | 'zsh' | 'fish';
 
-/** A command as a completion script knows it. */
+/** A command in the form that a completion script needs. */
 type Node = {
-  /** Words from the program on, without it: `registry serve`; empty for the program itself. */
+  /** Words after the program's name: `registry serve`; empty for the program itself. */
   readonly path: string;
   readonly description: string;
   readonly children: readonly Node[];
@@ -39,7 +39,7 @@ type Node = {
   readonly choices: readonly string[];
 };
 
-/** A script made of the commands, options and choices that the program really has. */
+/** Renders a script from the commands, options and choices that the program really has. */
 function renderCompletion(shell: Shell, program: Command): string {
   const nodes = flatten(describe(program, ''));
   if (shell === 'fish') return renderFish(program.name(), nodes);
@@ -146,7 +146,7 @@ export function readVersion(): string {
   return (JSON.parse(file) as { version: string }).version;
 }
 
-/** `sealift version`. */
+/** Registers `sealift version`. */
 export function registerVersion(program: Command, host: CliHost): void {
   program
     .command('version')

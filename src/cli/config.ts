@@ -36,7 +36,7 @@ type Options = {
   readonly outputFormat: 'text' | 'json' | 'yaml';
 };
 
-/** `sealift config show [CONFIG...]`. */
+/** Registers `sealift config show [CONFIG...]`. */
 export function registerConfig(program: Command, host: CliHost): void {
   const config = program
     .command('config')
@@ -95,7 +95,7 @@ function refuseInstallation({
   );
 }
 
-/** Settings that a variable decides where the configuration does not. */
+/** Reads the settings that a variable decides if the configuration does not. */
 function readVariables(env: NodeJS.ProcessEnv): EnvironmentValues {
   const policy = env[IMAGE_POLICY_VARIABLE] ?? '';
   const keys = env['OCP_SIGNATURE_VERIFICATION_PK'] ?? '';
@@ -121,7 +121,7 @@ type Verdict = {
   readonly notes: readonly DocumentProblem[];
 };
 
-/** `sealift validate [CONFIG]`: no network; exit code 3 when there are problems. */
+/** Registers `sealift validate [CONFIG]`: no network; exit code 3 when there are problems. */
 export function registerValidate(program: Command, host: CliHost): void {
   program
     .command('validate')
@@ -161,14 +161,14 @@ type Found = Pick<Verdict, 'problems' | 'notes'>;
 
 type Check = (input: ConfigInput, host: CliHost) => Found | Promise<Found>;
 
-/** By the rules of `build live-iso`; what is wrong beside the file is an error of its own. */
+/** Checks by the rules of `build live-iso`; problems next to the file are separate errors. */
 const checkAppliance: Check = (input, host) => {
   const check = checkConfig(input, { env: host.env, rules: LIVE_ISO_RULES });
   if (check.problems.length === 0) readSurroundings(input.files[0].path, host);
   return check;
 };
 
-/** By the rules of `build installation-iso`. */
+/** Checks by the rules of `build installation-iso`. */
 const checkInstallation: Check = async ({ files: [{ path, shownAs }] }, host) => {
   try {
     const { notes } = await readInstallation(path, shownAs, host);
@@ -179,7 +179,7 @@ const checkInstallation: Check = async ({ files: [{ path, shownAs }] }, host) =>
   }
 };
 
-/** What has no place in the file is said of all of it. */
+/** Converts a note to a problem; a note without a place in the file refers to the whole file. */
 const toProblem = (note: DocumentProblem | string, file: string): DocumentProblem =>
   typeof note === 'string'
     ? { ...NOTE, file, line: 1, column: 1, path: '', lineText: '', problem: note }
@@ -187,7 +187,7 @@ const toProblem = (note: DocumentProblem | string, file: string): DocumentProble
 
 const NOTE = { severity: 'note', code: 'config.note' } as const;
 
-/** Problems are left to stderr, where every failure is reported. */
+/** Formats the verdict without problems: they go to stderr, where every failure is reported. */
 function formatVerdict({ file, valid, notes }: Verdict): string {
   const lines = notes.map(formatProblem);
   return [...lines, ...(valid ? [`${file} is valid`] : []), ''].join('\n');

@@ -2,39 +2,39 @@ import { setFlagsFromString } from 'node:v8';
 import { InterruptedError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 
-/** What a command sees of the world: everything a test replaces. */
+/** The environment of a command: everything that a test replaces. */
 export type CliHost = {
-  /** Results. Binary safe; respect its back pressure. */
+  /** Stream for results. Binary safe; respect its back pressure. */
   readonly stdout: NodeJS.WritableStream;
-  /** Progress, notes, errors. */
+  /** Stream for progress, notes and errors. */
   readonly stderr: NodeJS.WritableStream;
   readonly env: NodeJS.ProcessEnv;
-  /** Relative paths of the command line start here. */
+  /** Directory in which relative paths of the command line start. */
   readonly cwd: string;
-  /** `/etc/containers`; absent: registries.conf of the system is not read. */
+  /** Directory `/etc/containers`; absent: registries.conf of the system is not read. */
   readonly containersDir?: string;
-  /** Whether stderr is a terminal that can be redrawn. */
+  /** True if stderr is a terminal that can be redrawn. */
   readonly isTTY: boolean;
-  /** Aborted by the first SIGINT or SIGTERM, with an InterruptedError as its reason. */
+  /** Signal that the first SIGINT or SIGTERM aborts, with an InterruptedError as its reason. */
   readonly signal: AbortSignal;
-  /** Milliseconds since 1970. */
+  /** Time in milliseconds since 1970. */
   readonly now: () => number;
   /** Gives the command more time to end in order than others have, in milliseconds. */
   readonly allowGrace?: (milliseconds: number) => void;
-  /** Absent outside of a run: everything is shown, and nothing recorded. */
+  /** Log of the run. Absent outside a run: everything is shown, and nothing recorded. */
   readonly log?: RunLog;
 };
 
 export type LogLevel = 'quiet' | 'normal' | 'verbose';
 
-/** What every command takes beside its own options. */
+/** Options of every command, in addition to its own. */
 export type LogOptions = {
   readonly quiet?: boolean;
   readonly verbose?: boolean;
   readonly logFile?: string;
 };
 
-/** How much goes to stderr, and the file that everything goes to. */
+/** The amount that goes to stderr, and the file that everything goes to. */
 export type RunLog = {
   readonly level: () => LogLevel;
   /** Writes an event with its time to the file, if there is one. Never fails. */
@@ -44,7 +44,7 @@ export type RunLog = {
   readonly close: () => Promise<void>;
 };
 
-/** Where this host has what the containers tools read. */
+/** Places where this host has the files that the containers tools read. */
 export const placesOf = ({
   env,
   cwd,
@@ -56,17 +56,19 @@ export const placesOf = ({
 });
 
 /**
- * Percent of what is in use that garbage may have before V8 collects it. By default that is several
- * times as much: too much for the index of a large medium, or for a service, where memory is little.
+ * Limits garbage to a percentage of the memory in use before V8 collects it. The default is
+ * several times the memory in use: too much for the index of a large medium, or for a service with
+ * little memory.
  */
 export function keepGarbageSmall(): void {
   setFlagsFromString('--heap-growing-percent=30');
 }
 
 /**
- * The space of new objects stays at the size it has now (1 MiB to 8) and does not grow to 32 MiB. It is
- * collected the more often, and with its objects go their buffers, which are outside of it and many times
- * its size. For what copies buffers: where most objects live on, it takes several times the time.
+ * Keeps the space of new objects at its present size (1 MiB to 8 MiB), so that it does not grow to
+ * 32 MiB. It is collected more often, and the buffers of its objects, which are outside it and
+ * many times its size, are freed with them. For work that copies buffers: if most objects live on,
+ * it takes several times as long.
  */
 export function keepNewSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
@@ -74,15 +76,16 @@ export function keepNewSmall(): void {
 
 type Signal = 'SIGINT' | 'SIGTERM';
 
-/** What of the process this needs; a test gives its own. */
+/** The part of the process that is needed here; a test gives its own. */
 export type SignalSource = {
   on: (signal: Signal, listener: () => void) => unknown;
   off: (signal: Signal, listener: () => void) => unknown;
 };
 
 /**
- * The first SIGINT or SIGTERM aborts the returned signal, so that work stops in an orderly way and the
- * partial output stays; the second one calls `end` with 130 or 143 and nothing more happens.
+ * Listens for signals. The first SIGINT or SIGTERM aborts the returned signal, so that work stops
+ * in an orderly way and the partial output stays; the second one calls `end` with 130 or 143, and
+ * nothing more happens.
  */
 export function listenForSignals(
   source: SignalSource,

@@ -31,13 +31,13 @@ import {
 } from './terminal/output.ts';
 
 type Template = {
-  /** The first is the one to go on with. */
+  /** Files of the template; the first is the one to continue with. */
   readonly files: readonly StarterFile[];
-  /** What to do next with the first file. */
+  /** Describes the next step with the first file. */
   readonly next: (first: string) => string;
 };
 
-/** The schema goes beside, so that no file names a path of this machine. */
+/** The schema as a file next to the others, so that no file names a path of this machine. */
 const schemaFile = (path: (typeof SCHEMA)[keyof typeof SCHEMA]): StarterFile => ({
   path,
   text: readSchemaText(path),
@@ -73,7 +73,7 @@ const TEMPLATES: Readonly<Record<string, () => Template>> = {
   }),
 };
 
-/** The one line without which no site can be made. */
+/** Finds the next step for sites: the one line without which no site can be made. */
 function nextOfSites(first: string): string {
   const template = join(dirname(first), 'template');
   const file = SITES_STARTER.find(({ text }) => text.includes(PLACEHOLDER));
@@ -85,7 +85,7 @@ function nextOfSites(first: string): string {
   );
 }
 
-/** `sealift init [--template ove|minimal|ibi|sites] [DIR]`. */
+/** Registers `sealift init [--template ove|minimal|ibi|sites] [DIR]`. */
 export function registerInit(program: Command, host: CliHost): void {
   program
     .command('init')
@@ -122,7 +122,7 @@ type Options = {
   readonly force: boolean;
 };
 
-/** `sealift import imageset FILE [--output FILE]`: exit code 9 when something is lost. */
+/** Registers `sealift import imageset FILE [--output FILE]`: exit code 9 when something is lost. */
 export function registerImportImageset(program: Command, host: CliHost): void {
   program
     .command('import')

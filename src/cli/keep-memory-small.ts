@@ -1,7 +1,7 @@
 import { keepGarbageSmall, keepNewSmall } from './host.ts';
 
-// The first thing that the program does: the space of new objects would grow while the rest of it is read,
-// and does not shrink again. Options may come before the command.
+// This module must be the first that the program loads: the space of new objects would grow while
+// the rest is loaded, and it does not shrink again. Options may come before the command.
 if (process.argv.includes('serve')) {
   keepGarbageSmall();
   keepNewSmall();

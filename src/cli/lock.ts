@@ -49,9 +49,9 @@ const OUTPUT = {
   description: 'the ISO that is built later (default: "appliance.iso")',
 };
 
-/** `sealift lock [live-iso] [CONFIG...]`, and the other products as commands below it. */
+/** Registers `sealift lock [live-iso] [CONFIG...]`, and the other products as commands below it. */
 export function registerLock(program: Command, host: CliHost): void {
-  // Options behind the name of another product belong to that product.
+  // Options after the name of another product belong to that product.
   const live = program.enablePositionalOptions().command('lock');
   const lock = addLockFileOptions(addLiveOptions(live, OUTPUT))
     .enablePositionalOptions()
@@ -102,7 +102,7 @@ function registerOthers(lock: Command, host: CliHost): void {
 
 type Written = { readonly path: string; readonly isSealed: boolean; readonly lock: Lock };
 
-/** What is done with a request of any product. */
+/** Locks a request of any product. */
 const locking =
   <Request extends IsoRequest>(prepare: PrepareIso<Request>) =>
   async (request: Request, tools: BuildTools): Promise<Written> => {
@@ -159,7 +159,7 @@ type ReproduceOptions = Omit<
   readonly lock?: string;
 };
 
-/** `sealift reproduce ISO`: exit code 8 where a build would make other bytes. */
+/** Registers `sealift reproduce ISO`: exit code 8 if a build would make other bytes. */
 export function registerReproduce(program: Command, host: CliHost): void {
   const command = addLiveOptions(program.command('reproduce'), CONFIG)
     .description('compare an ISO with what a build makes of the same configuration and lock')
@@ -206,7 +206,10 @@ const REPRODUCE = {
     runInstallation(call, (...given) => reproduceIso(...given, prepareInstallationIso)),
 } as const;
 
-/** An installation ISO has the label of its base, so only its configuration tells what it is. */
+/**
+ * Finds the product; an installation ISO has the label of its base, so only its configuration
+ * identifies it.
+ */
 async function findProduct(
   output: string,
   config: ConfigNames,
@@ -217,7 +220,7 @@ async function findProduct(
   return isUpgradeLabel(label) ? 'upgrade-iso' : 'live-iso';
 }
 
-/** Of each kind; `-o json` has all. */
+/** Most entries shown of each kind; `-o json` has all. */
 const SHOWN = 20;
 
 function format(name: string, { result, size, differences, notCompared }: Reproduction): string {

@@ -8,7 +8,8 @@ import { printError } from './terminal/errors.ts';
 
 const args = process.argv.slice(2);
 
-// What a run writes it reads again: a umask that takes that right from the owner is meant for others.
+// A run reads again the files that it writes: a umask that takes this right from the owner is meant
+// for others.
 process.umask(process.umask(0o077) & 0o077);
 
 const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(exitCode));
@@ -20,7 +21,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(printError(process, lost, wantsJson(args)));
 });
 
-// Nor is one that reads no progress any more: the work goes on.
+// A reader that no longer reads progress is not an error either: the work continues.
 process.stderr.on('error', () => undefined);
 
 process.exitCode = await runProgram(args, {
@@ -35,11 +36,13 @@ process.exitCode = await runProgram(args, {
 });
 stop();
 
-/** Milliseconds for what the process still holds: a name being looked up, a connection in the making. */
+/**
+ * Milliseconds for remaining work of the process: a name being looked up, a connection being made.
+ */
 const LEAVE = 400;
 
-// process.exit waits for threads of the file system, which may wait for ever; a signal does not. With
-// our listeners gone it ends the process as it would end any other.
+// process.exit waits for threads of the file system, which may wait forever; a signal does not.
+// Without our listeners it ends the process as it would end any other.
 startTimer(LEAVE, () => {
   if (signal.reason instanceof InterruptedError) process.kill(process.pid, signal.reason.signal);
   else process.exit();

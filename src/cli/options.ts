@@ -18,7 +18,7 @@ import { toSavedPlan, type LockUse, type SavedPlan } from '../stages/resolved/us
 import { openRegistryAccess, type RegistryAccessOptions } from '../stages/tools.ts';
 import { placesOf, type CliHost } from './host.ts';
 
-/** The refusal of an option's value; the code is `usage.` and the name of the option. */
+/** Creates the refusal of an option's value; the code is `usage.` and the name of the option. */
 export const refuseOption = (
   code: string,
   found: string,
@@ -35,20 +35,20 @@ export const parseWhole =
     throw refuseOption(code, text, { expected: `a whole number from ${least} to ${most}` });
   };
 
-/** Gathers the values of an option that may be repeated. */
+/** Collects the values of an option that may be repeated. */
 export const addTo = (value: string, earlier: readonly string[] = []): readonly string[] => [
   ...earlier,
   value,
 ];
 
-/** `--set` of every command that takes the configuration of an appliance. */
+/** Creates `--set` for every command that takes the configuration of an appliance. */
 export const createSetOption = (): Option =>
   new Option(
     '--set <path=value>',
     'lay a value over those of the files, as in build.concurrency=4; may be repeated',
   ).argParser(addTo);
 
-/** The argument of the same commands. */
+/** Creates the argument for the configuration of an appliance. */
 export const createConfigArgument = (
   description = 'configuration files, later ones laid over',
 ): Argument =>
@@ -57,7 +57,7 @@ export const createConfigArgument = (
     'appliance-config.yaml',
   );
 
-/** `--retry-for` of every command that fetches: milliseconds. */
+/** Creates `--retry-for`, in milliseconds, for every command that fetches. */
 export const createRetryOption = (): Option =>
   new Option(
     '--retry-for <duration>',
@@ -68,7 +68,7 @@ export const createRetryOption = (): Option =>
     throw refuseOption('usage.retry-for', text, { expected: DURATION_FORM });
   });
 
-/** What commands that lay out an ISO take over from earlier ones. */
+/** Adds the options for reusing earlier ISOs to commands that lay out an ISO. */
 export const addReuseOptions = (command: Command): Command =>
   addSeedOptions(command)
     .option('--fresh-layout', 'do not leave blobs where the ISO that is replaced has them')
@@ -85,7 +85,10 @@ export const addReuseOptions = (command: Command): Command =>
     .option('--checksum', 'compute the digest of the ISO even where an earlier one is cloned')
     .option('--rehash', 'ignore what earlier builds wrote down of files: read and hash them again');
 
-/** Where commands that write an ISO find blobs before they ask the network. */
+/**
+ * Adds the options for places where commands that write an ISO find blobs before they ask the
+ * network.
+ */
 export const addSeedOptions = (command: Command): Command =>
   command
     .option(
@@ -113,7 +116,7 @@ export function parseAreaSize(text: string): number {
 
 export const DEFAULT_CONCURRENCY = 8;
 
-/** `--concurrency`, which has the range of `build.concurrency`. */
+/** Creates `--concurrency`, which has the range of `build.concurrency`. */
 export function createConcurrencyOption(): Option {
   const { minimum: least, maximum: most } =
     readSchema().properties?.['build']?.properties?.['concurrency'] ?? {};
@@ -124,11 +127,11 @@ export function createConcurrencyOption(): Option {
   ).argParser(parseWhole('usage.concurrency', [least, most]));
 }
 
-/** How commands without a configuration of their own are told of the way to registries. */
+/** Options that set the access to registries for commands without their own configuration. */
 export type AccessOptions = {
   readonly config?: readonly string[];
   readonly set?: readonly string[];
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly retryFor?: number;
 };
 
@@ -142,7 +145,7 @@ export const addAccessOptions = (command: Command): Command =>
     .addOption(createSetOption())
     .addOption(createRetryOption());
 
-/** How registries are reached: as a build would reach them, or with what the environment has. */
+/** Reads the access to registries: as for a build, or from the environment. */
 export function readAccess(
   options: AccessOptions,
   host: CliHost,
@@ -169,7 +172,7 @@ export function readConfig(
   });
 }
 
-/** Does something with registries, and closes all connections in any case. */
+/** Works with registries, and closes all connections in any case. */
 export async function useAccess<Result>(
   options: AccessOptions,
   host: CliHost & { readonly emit: EventListener },
@@ -185,14 +188,17 @@ export async function useAccess<Result>(
   }
 }
 
-/** Of commands that use or write a lock. */
+/** Options of commands that use or write a lock. */
 export type LockOptions = {
   readonly lock?: boolean;
   readonly locked?: boolean;
   readonly lockFile?: string;
-  /** `file:PATH` or `env:NAME`. */
+  /** Source of the key: `file:PATH` or `env:NAME`. */
   readonly lockKey?: string;
-  /** Whether an ISO is compared: without `locked` no lock is read, and one without its secrets will do. */
+  /**
+   * True if an ISO is compared: without `locked`, no lock is read, and a lock without its secrets
+   * is enough.
+   */
   readonly compares?: boolean;
 };
 
@@ -205,7 +211,7 @@ export const createLockKeyOption = (): Option =>
     'file:PATH or env:NAME: what was drawn at random is in the lock, encrypted with this',
   );
 
-/** Of commands that build. */
+/** Adds the options for locks to commands that build. */
 export const addLockOptions = (command: Command): Command =>
   addLockFileOptions(
     command
@@ -219,11 +225,14 @@ export const addLockOptions = (command: Command): Command =>
       ),
   );
 
-/** Of commands that write a lock and no ISO. */
+/** Adds the options for locks to commands that write a lock and no ISO. */
 export const addLockFileOptions = (command: Command): Command =>
   command.addOption(createLockFileOption()).addOption(createLockKeyOption());
 
-/** Options in front of another product are not that product's: a lock must not be lost without a word. */
+/**
+ * Refuses options before another product, as they are not options of that product: a lock must not
+ * be lost without a message.
+ */
 export function refuseLockInFront(command: Command, product: Command): void {
   const { lock, locked, lockFile, lockKey } = command.opts<LockOptions>();
   const given = { '--lock': lock, '--locked': locked, '--lock-file': lockFile };
@@ -237,17 +246,19 @@ export function refuseLockInFront(command: Command, product: Command): void {
   });
 }
 
-/** What a run takes from its lock, or writes to it. */
+/** The lock that a run reads or writes. */
 export type Locking = { readonly lock?: LockUse; readonly saved?: SavedPlan };
 
-/** A lock that is only read must survive the build. */
+/** Lists the lock as an input if it is only read: it must survive the build. */
 export const listLockInputs = ({ lock, saved }: Locking): readonly (string | undefined)[] =>
   saved ? [lock?.path] : [];
 
 /**
- * The lock beside the first file of the configuration; undefined where nothing is there and none is asked for.
+ * Reads the lock next to the first file of the configuration; undefined if it does not exist and
+ * is not required.
  *
- * @throws ConfigError `lock.missing`, `lock.other-product`; what `readLock` and `readLockSecrets` throw
+ * @throws ConfigError `lock.missing`, `lock.other-product`; errors of `readLock` and
+ * `readLockSecrets`
  */
 export function readLockUse(
   options: LockOptions,
@@ -281,7 +292,7 @@ const noLock = (path: string): ConfigError =>
     hint: 'write it with "sealift lock", or name another file with --lock-file',
   });
 
-/** The lock of another product that nobody asked for is left alone. */
+/** Takes the lock; the lock of another product is ignored unless the user asked for it. */
 function takeLock(
   lock: LockUse,
   given: { readonly held: Lock; readonly product: string; readonly isNamed: boolean },
@@ -311,7 +322,7 @@ function withSecrets(
   return { ...use, drawsAgain, ...withoutUndefined({ secrets, key }) };
 }
 
-/** Characters: shorter ones are found by trying. */
+/** Least number of characters: shorter keys are found by trying. */
 const SHORTEST_KEY = 16;
 
 /** @throws UsageError `usage.lock-key` */

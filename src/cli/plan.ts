@@ -31,9 +31,11 @@ const OUTPUT = {
   description: `the ISO to write (default: "appliance.iso", of installations "${INSTALLATION_OUTPUT}")`,
 };
 
-/** `sealift plan [CONFIG]`: everything that is known before the first payload byte moves. */
+/**
+ * Registers `sealift plan [CONFIG]`: everything that is known before the first payload byte moves.
+ */
 export function registerPlan(program: Command, host: CliHost): void {
-  // Options behind the name of another product belong to that product.
+  // Options after the name of another product belong to that product.
   const command = addLiveOptions(program.enablePositionalOptions().command('plan'), OUTPUT);
   const refuseOthers = addOtherProducts(command);
   command
@@ -121,7 +123,7 @@ function formatPlan(plan: LiveIsoPlan): string {
   ].join('\n');
 }
 
-/** Whose registry the installed cluster uses. */
+/** Formats which registry the installed cluster uses. */
 export function formatInternalRelease({
   internalReleaseImage: served,
 }: Pick<LiveIsoPlan, 'internalReleaseImage'>): string {
@@ -129,7 +131,9 @@ export function formatInternalRelease({
   return `InternalReleaseImage ${served.version}${served.isPreview ? ', a technology preview' : ''}`;
 }
 
-/** Names are of any length: a catalog is called by its reference. */
+/**
+ * Formats a table of the parts. Names may be of any length: a catalog is named by its reference.
+ */
 function formatParts(parts: LiveIsoPlan['parts']): readonly string[] {
   const title = 'part of the configuration';
   const width = maxOf([title, ...parts.map(({ part }) => `  ${part}`)].map(lengthOf));
@@ -146,7 +150,7 @@ function formatParts(parts: LiveIsoPlan['parts']): readonly string[] {
   ];
 }
 
-/** A part of the configuration may have grown by them. */
+/** Formats the additions, by which a part of the configuration may have grown. */
 function formatAdditions(additions: LiveIsoPlan['additions']): readonly string[] {
   if (additions.length === 0) return [];
   return [
@@ -168,7 +172,10 @@ function formatUsers(users: readonly string[]): string {
   return users.length > 3 ? `${shown} and ${users.length - 3} more` : shown;
 }
 
-/** Values of the configuration may hold anything, but give the terminal no orders. */
+/**
+ * Formats the plan. Values of the configuration may hold anything, but must not control the
+ * terminal.
+ */
 function formatInstallationPlan(plan: InstallationIsoPlan): string {
   const { embedded } = plan;
   return [

@@ -31,8 +31,8 @@ import { registerResources, registerWhy } from './why.ts';
 const EXIT_USAGE = 2;
 
 /**
- * Every command, in the order of help. A command is a file that exports
- * `register<Name>(program, host)`; add it to this list.
+ * All commands, in the order of help. A command is a file that exports `register<Name>(program,
+ * host)`; add it to this list.
  */
 const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerInit,
@@ -69,9 +69,9 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
 ];
 
 /**
- * The whole command line as commander knows it; nothing in it ends the process.
+ * Creates the whole command line for commander; no part of it ends the process.
  *
- * @param isJson whether nothing but JSON goes to stderr, not even help where a command is missing
+ * @param isJson true if only JSON goes to stderr, not even help when a command is missing
  */
 export function createProgram(host: CliHost, isJson = false): Command {
   const program = new Command('sealift')
@@ -85,7 +85,7 @@ export function createProgram(host: CliHost, isJson = false): Command {
       writeErr: (text) => {
         if (!isJson) writeMessage(host, text);
       },
-      outputError: () => undefined, // it is thrown as well
+      outputError: () => undefined, // the error is thrown as well
     })
     .exitOverride()
     .addHelpText(
@@ -99,7 +99,7 @@ export function createProgram(host: CliHost, isJson = false): Command {
   return program;
 }
 
-/** Options of every command, which may stand before or behind its name. */
+/** Adds the options of every command, which may be before or after its name. */
 export function addLogOptions(program: Command, host: CliHost): void {
   const create = (): readonly Option[] => [
     new Option('-q, --quiet', 'print results and errors only'),
@@ -124,13 +124,14 @@ export function addLogOptions(program: Command, host: CliHost): void {
 const nameOf = (command: Command): string =>
   command.parent?.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
 
-/** Milliseconds that work has after an interruption to end in order. */
+/** Milliseconds in which work may end in order after an interruption. */
 const GRACE = 1400;
 
 /**
- * Every wait ends with the signal by itself. Some cannot: the kernel gives no file of a dead network
- * file system, and nobody opens the other end of a pipe. Whatever has not ended in time is left as a
- * kill would leave it, which is safe at any moment.
+ * Limits the time that work takes to end. Waits end with the signal by themselves, but some
+ * cannot: the kernel returns no file of a dead network file system, and no process opens the other
+ * end of a pipe. Work that has not ended in time is left as a kill would leave it, which is safe
+ * at any moment.
  */
 async function endInTime(
   work: Promise<unknown>,
@@ -152,7 +153,7 @@ async function endInTime(
   }
 }
 
-/** Runs a command line without the program's own name and gives the exit code. */
+/** Runs a command line without the program's own name and returns the exit code. */
 export async function runProgram(args: readonly string[], given: CliHost): Promise<number> {
   const log = createRunLog(given.now, (message) => {
     showMessage(given, `warning: ${message}\n`);
@@ -180,18 +181,18 @@ async function runCommand(args: readonly string[], given: CliHost): Promise<numb
       return printError(host, interruptionOf(host) ?? explainLoss(error), wantsJson(args));
     }
     if (error.exitCode === 0) return 0;
-    // Help, which commander has printed already, says more than a sentence.
+    // Help, which commander has already printed, is more useful than a sentence.
     const isPrinted = error.code === 'commander.help' && !wantsJson(args);
     return isPrinted ? EXIT_USAGE : printError(host, toUsageError(error), wantsJson(args));
   }
 }
 
-/** Whatever breaks while stopping breaks because of the stop. */
+/** The interruption, if there was one: an error while stopping is caused by the stop. */
 function interruptionOf({ signal }: CliHost): InterruptedError | undefined {
   return signal.reason instanceof InterruptedError ? signal.reason : undefined;
 }
 
-/** By the words alone: parse errors are answered the same way. */
+/** True if the words of the command line ask for JSON; parse errors are answered in JSON, too. */
 export function wantsJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   const words = end < 0 ? args : args.slice(0, end);

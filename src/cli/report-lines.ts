@@ -12,7 +12,10 @@ import { formatPath } from './terminal/output.ts';
 
 const MOST_NAMED = 5;
 
-/** What nodes say to the images: one line where they pull them all, else one for each reason as well. */
+/**
+ * Describes the verdict of nodes on the images: one line if they pull them all, else one more line
+ * for each reason.
+ */
 export function formatImagePolicy(
   { policies, unchecked, isDisabled, images, refused }: ImagePolicyCheck,
   label: string,
@@ -38,7 +41,7 @@ function summarize(
   return `${names}: nodes refuse ${refused.length} of ${images} images at first boot`;
 }
 
-/** `etcd, cli and 3 more: it has no signature`. */
+/** Formats `etcd, cli and 3 more: it has no signature`. */
 function formatReasons(refused: ImagePolicyCheck['refused']): readonly string[] {
   return [...groupBy(refused, ({ problem }) => problem)].map(([problem, all]) => {
     const names = [...new Set(all.map(({ name }) => name))];
@@ -46,7 +49,7 @@ function formatReasons(refused: ImagePolicyCheck['refused']): readonly string[] 
   });
 }
 
-/** One line for each release: who signed it and as what, or that nobody did. */
+/** Formats one line for each release: who signed it and as what, or that it is unsigned. */
 export const formatSignatures = (
   signatures: readonly DescribedSignature[],
   label: string,
@@ -57,7 +60,7 @@ export const formatSignatures = (
       : `${label}${one.version} is unsigned: ${one.problem}`,
   );
 
-/** What was moved for an ISO, and what was there already. */
+/** Formats the bytes that were moved for an ISO, and the bytes that already existed. */
 export function formatBytes({ copiedByServer, ...bytes }: PourReport['bytes']): string {
   const { fetched, copied, reused, written } = bytes;
   const moved = `${formatSize(fetched)} fetched, ${formatSize(copied)} copied, ${formatSize(reused)} reused`;
@@ -68,15 +71,15 @@ export function formatBytes({ copiedByServer, ...bytes }: PourReport['bytes']): 
 
 type Checksum = Pick<PourReport, 'digest' | 'noChecksum'>;
 
-/** The checksum of the whole ISO, or why there is none. */
+/** Formats the checksum of the whole ISO, or why it is missing. */
 export const formatChecksum = ({ digest, noChecksum = 'not known' }: Checksum): string =>
   `  sha256    ${digest === undefined ? `none: ${noChecksum}` : digest.slice('sha256:'.length)}`;
 
-/** As a person in the working directory names it. */
+/** Formats the output as a person in the working directory names it. */
 export const formatOutput = (output: string, { cwd }: Pick<CliHost, 'cwd'>): string =>
   isObjectOutput(output) ? output : formatPath(output, { cwd });
 
-/** What `--verify` found, where it was given. */
+/** Formats the findings of `--verify`, if it was given. */
 export const formatVerified = ({ verified }: Verified): readonly string[] =>
   verified
     ? [
@@ -90,7 +93,7 @@ export const warnOfTls = (hosts: readonly string[], label: string): readonly str
       `${label}TLS of ${host} was not verified, and passwords were sent to it without encryption`,
   );
 
-/** What tells of the ISO. */
+/** Formats the lines about the files that describe the ISO. */
 export const formatFiles = (
   { device, digest }: DescribedOutput & Checksum,
   output: string,

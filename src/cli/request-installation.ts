@@ -37,7 +37,7 @@ export type InstallationRequestOptions = BuildOptions &
     readonly insecureRegistry?: readonly string[];
   };
 
-/** Everything an installation ISO is made from, out of the command line and the configuration's folder. */
+/** Reads all inputs of an installation ISO from the command line and the configuration's folder. */
 export async function readInstallationRequest(
   path: string,
   given: InstallationRequestOptions,
@@ -82,7 +82,7 @@ export async function readInstallationRequest(
   };
 }
 
-/** openshift-install takes its live ISO from this address, where it is set. */
+/** Variable with the address from which openshift-install takes its live ISO, if it is set. */
 const OVERRIDE = 'OPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE';
 
 function withOverride(
@@ -94,7 +94,7 @@ function withOverride(
   return isNamed || baseIso === undefined || baseIso === '' ? options : { ...options, baseIso };
 }
 
-/** A variable that was exported long ago is easily forgotten. */
+/** Notes that the variable is in use: a variable that was exported long ago is easily forgotten. */
 const noteOverride = (
   given: InstallationRequestOptions,
   { baseIso }: InstallationRequestOptions,
@@ -106,8 +106,8 @@ type Installation = Pick<InstallationIsoRequest, 'config' | 'postScript'> & {
 };
 
 /**
- * A configuration with what lies beside it, by every rule that needs no network: `validate` and every
- * command that builds or plans read it here.
+ * Reads a configuration with the files next to it, by every rule that needs no network, for
+ * `validate` and every command that builds or plans.
  *
  * @throws ConfigProblems; ConfigError `config.missing`, `installation.override`,
  * `installation.post-script`
@@ -163,7 +163,9 @@ function checkUsage(options: InstallationRequestOptions): void {
   checkBases(options);
 }
 
-/** Beside another base, a release is there for the images that are carried. */
+/**
+ * Checks the bases: together with another base, a release is only for the images that are carried.
+ */
 function checkBases(options: InstallationRequestOptions): void {
   const { baseIso, coreosStream, release } = options;
   const bases = [
@@ -247,7 +249,7 @@ function readBase(
 
 const isAddress = (text: string): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
 
-/** `?sha256=` is ours and not sent; any other query stays. */
+/** Reads an address; `?sha256=` is ours and not sent, any other query stays. */
 function readAddress(text: string): { readonly url: string; readonly sha256: Digest } {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 'https:') throw untrusted(url?.protocol ?? 'no address');

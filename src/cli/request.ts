@@ -53,7 +53,10 @@ type SignatureOptions = {
   readonly allowUnsigned?: boolean;
 };
 
-/** How the signature of a release is found and judged, for all media that are made from one. */
+/**
+ * Adds the options for finding and judging the signature of a release, for all media that are made
+ * from one.
+ */
 export const addSignatureOptions = (command: Command): Command =>
   command
     .option(
@@ -71,7 +74,8 @@ export const addSignatureOptions = (command: Command): Command =>
     .option('--allow-unsigned', 'accept a nightly or CI build without a signature');
 
 /**
- * The command line wins over the configuration, and that over the environment.
+ * Reads how signatures are checked. The command line wins over the configuration, and the
+ * configuration over the environment.
  *
  * @throws UsageError `usage.signature-url`
  */
@@ -118,7 +122,7 @@ function refuseClearPassword(url: URL): void {
   );
 }
 
-/** What the commands that plan or build an ISO have in common. */
+/** Options that all commands that plan or build an ISO share. */
 export type BuildOptions = SignatureOptions & {
   readonly output?: string;
   readonly workDir?: string;
@@ -127,18 +131,18 @@ export type BuildOptions = SignatureOptions & {
   readonly rehash?: boolean;
   readonly checksum?: boolean;
   readonly cache?: string;
-  /** What `--seed` names; false: `--no-seed`. */
+  /** Values of `--seed`; false: `--no-seed`. */
   readonly seed?: readonly string[] | boolean;
   /** File with a saved plan, or the report of an earlier build. */
   readonly plan?: string;
-  /** `PATH=VALUE`, over the configuration. */
+  /** Settings `PATH=VALUE`, which win over the configuration. */
   readonly set?: readonly string[];
   readonly concurrency?: number;
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly retryFor?: number;
 };
 
-/** @throws what `readSavedPlan` throws */
+/** @throws errors of `readSavedPlan` */
 export const readSaved = (
   { plan }: BuildOptions,
   product: string,
@@ -148,7 +152,7 @@ export const readSaved = (
 
 type ReuseOptions = Pick<BuildOptions, 'freshLayout' | 'rehash' | 'cache' | 'seed'>;
 
-/** A folder, or a repository. */
+/** Resolves the place of a cache: a folder, or a repository. */
 const resolveCache = (cwd: string, cache: string): string =>
   isArtifactOutput(cache)
     ? `oci://${formatReference(parseRepositoryAddress(cache))}`
@@ -171,10 +175,12 @@ function readReuse(
 }
 
 /**
- * Where an ISO goes, and what must survive it.
+ * The place of an ISO, and the files that must survive it.
  *
- * @param inputs of the command line, besides the configuration and what that names; undefined: none
- * @throws UsageError `usage.no-stream`, `usage.empty-path`, `output.not-a-file`, `object-store.address`
+ * @param inputs of the command line, besides the configuration and the files that it names;
+ * undefined entries are ignored
+ * @throws UsageError `usage.no-stream`, `usage.empty-path`, `output.not-a-file`,
+ * `object-store.address`
  */
 export function readIsoPlace(
   {
@@ -213,7 +219,7 @@ export function readIsoPlace(
   };
 }
 
-/** Of what the digests of its tags are stored under. */
+/** Identifies the configuration under which the digests of its tags are stored. */
 const identifyConfig = ({ files }: ConfigInput): string => files.map(({ path }) => path).join('\n');
 
 function resolveOutput(cwd: string, output: string): string {
@@ -236,7 +242,7 @@ function resolveOutput(cwd: string, output: string): string {
 }
 
 /**
- * SOURCE_DATE_EPOCH, seconds since 1970; undefined where it is not set.
+ * Reads SOURCE_DATE_EPOCH, seconds since 1970; undefined if it is not set.
  * reproducible-builds.org/specs/source-date-epoch: whole seconds, in decimal.
  *
  * @throws ConfigError `env.source-date-epoch`
@@ -252,7 +258,7 @@ export function readEpoch(env: NodeJS.ProcessEnv): number | undefined {
 }
 
 /**
- * UPDATE_URL_OVERRIDE, as openshift-install knows it; undefined where it is not set.
+ * Reads UPDATE_URL_OVERRIDE, a variable of openshift-install; undefined if it is not set.
  *
  * @throws ConfigError `graph.url-malformed`
  */
@@ -266,14 +272,14 @@ export function readGraphUrl(env: NodeJS.ProcessEnv): string | undefined {
 export type LiveIsoOptions = BuildOptions &
   LockOptions & {
     readonly ignition?: 'installer' | 'embedded';
-    /** Bytes. */
+    /** In bytes. */
     readonly ignitionArea?: number;
     readonly baseIso?: string;
   };
 
 const DEFAULT_OUTPUT = 'appliance.iso';
 
-/** Everything a live ISO is made from, out of the command line, the configuration and its folder. */
+/** Reads all inputs of a live ISO from the command line, the configuration and its folder. */
 export async function readLiveIsoRequest(
   names: ConfigNames,
   options: LiveIsoOptions,
@@ -319,12 +325,13 @@ export async function readLiveIsoRequest(
   };
 }
 
-/** Beside the configuration, what is read without being named in it. */
+/** Lists the folders next to the configuration that are read without being named in it. */
 const listFolders = (directory: string): readonly string[] =>
   ['openshift', 'mirror', 'cluster-manifests'].map((name) => join(directory, name));
 
 /**
- * What a build reads beside its configuration file, and refuses before it asks the network.
+ * Reads the inputs next to the configuration file, and refuses bad ones before any request to the
+ * network.
  *
  * @throws ConfigError `env.source-date-epoch`, `graph.url-malformed`, `manifest.malformed`,
  * `manifest.duplicate`, `manifest.unreadable`, `manifest.too-large`
@@ -339,19 +346,22 @@ export function readSurroundings(
   return { manifests, ...withoutEmpty({ epoch, graphUrl }) };
 }
 
-/** Optional members are absent, never undefined. */
+/** Removes empty members: optional ones are absent, never undefined. */
 function withoutEmpty<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined && value !== '');
   return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
 }
 
-/** The configuration wins over the environment. Any text in the variable counts, as for the installer. */
+/**
+ * Reads whether image policies are disabled: the configuration wins over the environment. Any text
+ * in the variable counts, as for the installer.
+ */
 function wishOfImagePolicy({ build }: ApplianceConfig, { env }: CliHost): boolean | undefined {
   const variable = env[IMAGE_POLICY_VARIABLE] ?? '';
   return build.disableImagePolicy ?? (variable === '' ? undefined : true);
 }
 
-/** Of NMStateConfigs, with the profiles that only nmstate makes. */
+/** Reads the hosts of NMStateConfigs, with the profiles that only nmstate makes. */
 async function readHosts(
   { build }: ApplianceConfig,
   host: CliHost,
@@ -362,7 +372,7 @@ async function readHosts(
   return addProfiles(readHostNetworks(parseResources(text, 'build.nmstate')), host);
 }
 
-/** What the command line says wins. */
+/** Merges the command line into the configuration; the command line wins. */
 function withBuild(
   config: ApplianceConfig,
   options: Pick<LiveIsoOptions, 'concurrency' | 'retryFor' | 'ignitionArea'>,
@@ -396,7 +406,7 @@ export type UpgradeRequestOptions = BuildOptions &
     readonly prepareHosts?: boolean;
   };
 
-/** Everything an upgrade ISO is made from, out of the command line and the configuration. */
+/** Reads all inputs of an upgrade ISO from the command line and the configuration. */
 export function readUpgradeRequest(
   names: ConfigNames,
   options: UpgradeRequestOptions,

@@ -40,18 +40,17 @@ import { createProgress, type LogFormat, createLogFormatOption } from './termina
 export type RecipeOptions = {
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
-  /** Of commands that build. */
+  /** Only for commands that build. */
   readonly verify?: boolean;
-  /** Bytes. */
+  /** In bytes. */
   readonly cacheLimit?: number;
 };
 
-/** A command line of these options. */
 export type RecipeCall<Options extends RecipeOptions> = {
   readonly config: ConfigNames;
   readonly options: Options;
   readonly host: CliHost;
-  /** Whether the ISO is written, and not only planned. */
+  /** True if the ISO is written, not only planned. */
   readonly isBuild?: boolean;
 };
 
@@ -116,7 +115,9 @@ const ISO_OUTPUT = {
     'a file, a block device, s3://BUCKET/KEY, or oci://REGISTRY/REPOSITORY:TAG (default: "appliance.iso")',
 };
 
-/** The options that `plan` and `build` share: what one says of a medium the other makes. */
+/**
+ * Options that `plan` and `build` share, so that a plan describes the medium that the build makes.
+ */
 export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =>
   addReuseOptions(addSignatureOptions(command))
     .option(output.flags, output.description)
@@ -140,7 +141,7 @@ export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
-/** What `findConfigArgument` takes apart, of commands for live ISOs alone. */
+/** Arguments of commands for live ISOs alone; `findConfigArgument` takes them apart. */
 export const LIVE_ARGUMENTS = [
   '[args...]',
   'product (live-iso) and configuration files (appliance-config.yaml), later ones laid over',
@@ -157,7 +158,7 @@ export async function runLive<Result>(
 
 export type InstallationCommandOptions = InstallationRequestOptions & RecipeOptions;
 
-/** What `plan` and `build` know of an installation ISO and not of a live ISO. */
+/** Options that `plan` and `build` have for an installation ISO but not for a live ISO. */
 export const addInstallationOptions = (command: Command): Command =>
   command
     .option(
@@ -205,8 +206,8 @@ const DEFAULT_CONFIGS = {
 type NamedProduct = keyof typeof DEFAULT_CONFIGS;
 
 /**
- * The files of the configuration out of `[product] [config...]`, both of which may be left out. A word like
- * a product that is not a file is a mistyped one.
+ * Finds the files of the configuration in `[product] [config...]`, both of which may be left out.
+ * A word that resembles a product and is not a file is a mistyped product.
  *
  * @throws UsageError `usage.product`
  */
@@ -228,7 +229,10 @@ export async function findConfigArgument(
   });
 }
 
-/** Words without a dot or slash are not names of configuration files, as a rule. */
+/**
+ * Finds the product that a word resembles: words without a dot or slash are usually not names of
+ * configuration files.
+ */
 function nearestProduct(word: string): string | undefined {
   if (/[./]/.test(word)) return undefined;
   if (/^config-?isos?$/.test(word)) return 'sealift config-iso build';
@@ -253,7 +257,7 @@ export type Watched = {
   readonly emit: EventListener;
 };
 
-/** Draws work that is not a stage of a build as one, under this name. */
+/** Shows work that is not a stage of a build as a stage with this name. */
 export async function runWithProgress<Result>(
   {
     stage,
@@ -283,10 +287,13 @@ export async function runWithProgress<Result>(
   }
 }
 
-/** What `<iso>` of these commands may be. */
+/** Description of the argument `<iso>` of these commands. */
 export const ISO_ARGUMENT = 'ISO: a file, a block device, or an https://, oci:// or s3:// address';
 
-/** Does something with a medium as the command line names it, and closes it; `name` may be printed. */
+/**
+ * Opens a medium as the command line names it, works with it, and closes it; `name` may be
+ * printed.
+ */
 export async function useNamed<Result>(
   text: string,
   host: CliHost,
@@ -300,7 +307,10 @@ export async function useNamed<Result>(
   }
 }
 
-/** The same for an ISO image. */
+/**
+ * Opens an ISO image as the command line names it, works with it, and closes it; `name` may be
+ * printed.
+ */
 export const useIso = <Result>(
   text: string,
   host: CliHost,
@@ -308,7 +318,7 @@ export const useIso = <Result>(
 ): Promise<Result> =>
   useNamed(text, host, (source, name) => useMedium(source, (iso) => work(iso, name)));
 
-/** The same inside of `runWithProgress`. */
+/** Opens a medium inside `runWithProgress`, works with it, and closes it; `name` may be printed. */
 export const useWatched = <Result>(
   text: string,
   host: CliHost & Pick<Watched, 'emit'>,

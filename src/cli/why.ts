@@ -13,7 +13,10 @@ import { writeFormatted, createForceOption } from './terminal/output.ts';
 
 type WhyOptions = LiveCommandOptions & { readonly iso?: string };
 
-/** `sealift why DIGEST|IMAGE [CONFIG]`, or `--iso SOURCE`: what an image, a manifest or a blob is there for. */
+/**
+ * Registers `sealift why DIGEST|IMAGE [CONFIG]`, or `--iso SOURCE`: the purpose of an image, a
+ * manifest or a blob.
+ */
 export function registerWhy(program: Command, host: CliHost): void {
   const command = addLiveOptions(program.command('why'));
   command
@@ -87,7 +90,7 @@ const formatImage = ({ name, size, marginalSize, ...image }: ExplainedImage): re
   ),
 ];
 
-/** `sealift resources [CONFIG]`: what a cluster needs to know of the media. */
+/** Registers `sealift resources [CONFIG]`: the resources that a cluster needs for the media. */
 export function registerResources(program: Command, host: CliHost): void {
   addLiveOptions(program.command('resources'), {
     flags: '--output <file>',

@@ -41,7 +41,7 @@ type BuildOptions = SitesOptions & {
   readonly kubeconfig?: string;
 };
 
-/** `sealift config-iso build SITES`: exit code 3 when a site was not built. */
+/** Registers `sealift config-iso build SITES`: exit code 3 when a site was not built. */
 function registerConfigIsoBuild(parent: Command, host: CliHost): void {
   addSitesOptions(parent.command('build'))
     .description('make an ISO of each site; run again after an interruption, it continues')
@@ -105,7 +105,7 @@ function readRequest(sites: string, options: BuildOptions, host: CliHost): Confi
     ...(kubeconfig !== undefined && {
       kubeconfig: resolveGiven(host.cwd, kubeconfig, '--kubeconfig'),
     }),
-    // More threads than cores make nothing faster, and each takes 10 MiB.
+    // More threads than cores are not faster, and each takes 10 MiB.
     jobs: Math.min(options.jobs ?? Infinity, availableParallelism()),
   };
 }
@@ -166,11 +166,14 @@ async function run(
   }
 }
 
-/** Of all certificates of a cluster, that of the ingress is valid for the shortest time. */
+/** Validity of the ingress certificate, the shortest of all certificates of a cluster. */
 const VALID_MS = 730 * 86_400_000;
 const TOLERATED_MS = 86_400_000;
 
-/** Reproducible builds are given any time; nodes use the real one. */
+/**
+ * Warns about an epoch at which certificates are not valid: reproducible builds are given any
+ * time, but nodes use the real one.
+ */
 function doubtEpoch(epoch: number, now: number): string | undefined {
   const age = now - epoch * 1000;
   const date = `SOURCE_DATE_EPOCH is ${new Date(epoch * 1000).toISOString().slice(0, 10)}`;
@@ -183,7 +186,7 @@ function doubtEpoch(epoch: number, now: number): string | undefined {
 const AGAIN =
   'fix what is listed above and run the same command again: only what is missing is made';
 
-/** As many of the sites that failed as fit in a line or two. */
+/** Number of failed sites that fit in a line or two. */
 const NAMED = 10;
 
 function formatReport(report: ConfigIsosReport, options: BuildOptions, host: CliHost): string {
@@ -206,7 +209,7 @@ function formatReport(report: ConfigIsosReport, options: BuildOptions, host: Cli
   ].join('\n');
 }
 
-/** `sealift config-iso build|validate|generations|show|diff|check`. */
+/** Registers `sealift config-iso build|validate|generations|show|diff|check`. */
 export function registerConfigIso(program: Command, host: CliHost): void {
   const command = program
     .command('config-iso')

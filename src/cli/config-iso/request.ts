@@ -10,7 +10,7 @@ import { readEpoch } from '../request.ts';
 import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 
-/** What `build` and `validate` are both told. */
+/** Options of both `build` and `validate`. */
 export type SitesOptions = {
   readonly template?: string;
   readonly dropIn: boolean;
@@ -22,7 +22,10 @@ export type SitesOptions = {
 
 type SharedFact = (typeof SHARED)[number];
 
-/** Never what tells clusters or hosts apart for good: names of clusters, their ids, MAC addresses. */
+/**
+ * Facts that sites may share; never those that tell clusters or hosts apart for good: names of
+ * clusters, their ids, MAC addresses.
+ */
 const SHARED = ['address', 'hostname'] as const;
 
 const SITES =
@@ -76,14 +79,15 @@ export function readSitesRequest(
     ...(template !== undefined && { template: resolveGiven(cwd, template, '--template') }),
     ...(allowShared && { shared: new Set(allowShared) }),
     ...withoutUndefined({ seedVersion }),
-    // As openshift-install does for the programs that run it.
+    // openshift-install is lenient as well for the programs that run it.
     isLenient: (env['OPENSHIFT_INSTALL_INVOKER'] ?? '') !== '',
     epoch: readEpoch(env) ?? Math.floor(now() / 1000),
   };
 }
 
 /**
- * An empty name would be the working directory, which nobody means by `--out "$UNSET"`.
+ * Resolves a path. An empty name would be the working directory, which is never the intention of
+ * `--out "$UNSET"`.
  *
  * @throws UsageError `usage.empty-path`
  */
@@ -95,7 +99,7 @@ export function resolveGiven(cwd: string, path: string, option: string): string 
 }
 
 /**
- * Where output goes. What is written among the inputs would be taken for a site by the next run, or
+ * Resolves the output directory. The next run would take output among the inputs for a site, or
  * for a manifest of all sites.
  *
  * @throws UsageError `usage.out-inside`, `usage.empty-path`
@@ -121,7 +125,10 @@ function isWithin(path: string, directory: string): boolean {
   return below === '' || !(below === '..' || below.startsWith('../'));
 }
 
-/** A site that is called like the folder would get its `auth/` there when output goes beside it. */
+/**
+ * True if a site has the name of the output directory: its `auth/` would be written into the site
+ * when the output is next to it.
+ */
 const hasOwnSite = (sites: string, out: string): boolean =>
   dirname(sites) === out &&
   ['install-config.yaml', basename(sites)].some((name) => existsSync(join(sites, name)));

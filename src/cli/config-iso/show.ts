@@ -17,7 +17,7 @@ import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { resolveGiven } from './request.ts';
 
-/** `sealift config-iso show ISO`. */
+/** Registers `sealift config-iso show ISO`. */
 export function registerConfigIsoShow(parent: Command, host: CliHost): void {
   parent
     .command('show')
@@ -48,7 +48,7 @@ function formatIso(iso: string, { volumeId, size, entries, manifest }: ConfigIso
   ].join('\n');
 }
 
-/** `sealift config-iso diff A B`: exit code 8 when they differ. */
+/** Registers `sealift config-iso diff A B`: exit code 8 when they differ. */
 export function registerConfigIsoDiff(parent: Command, host: CliHost): void {
   parent
     .command('diff')
@@ -75,7 +75,7 @@ const formatDifferences = (differences: readonly ConfigIsoDifference[]): string 
     ? 'no differences\n'
     : differences.map((difference) => `${formatDifference(difference)}\n`).join('');
 
-/** What is masked on both sides changed all the same. */
+/** Formats a difference; a value that is masked on both sides changed, too. */
 function formatDifference({ kind, path, a, b }: ConfigIsoDifference): string {
   const head = `${kind} ${toPrintable(path)}:`;
   if (a === undefined) return `${head} only in B: ${indent(b ?? '')}`;
@@ -84,7 +84,10 @@ function formatDifference({ kind, path, a, b }: ConfigIsoDifference): string {
   return `${head}\n  A: ${indent(a)}\n  B: ${indent(b)}`;
 }
 
-/** Nobody compares certificates by eye. */
+/**
+ * Indents a text, with certificates replaced by their digest: people do not compare certificates
+ * by eye.
+ */
 const indent = (text: string): string =>
   text.startsWith('-----BEGIN ')
     ? `PEM of ${digestOf(text)}`
@@ -96,7 +99,7 @@ type GenerationsOptions = {
   readonly outputFormat: OutputFormat;
 };
 
-/** `sealift config-iso generations SITE`. */
+/** Registers `sealift config-iso generations SITE`. */
 export function registerConfigIsoGenerations(parent: Command, host: CliHost): void {
   parent
     .command('generations')

@@ -22,7 +22,10 @@ import {
 import { createProgress, type LogFormat } from '../terminal/progress.ts';
 import { addSitesOptions, readSitesRequest, type SitesOptions } from './request.ts';
 
-/** `sealift config-iso validate SITES`: writes nothing; exit code 3 when there are problems. */
+/**
+ * Registers `sealift config-iso validate SITES`: writes no file; exit code 3 when there are
+ * problems.
+ */
 export function registerConfigIsoValidate(parent: Command, host: CliHost): void {
   addSitesOptions(parent.command('validate'))
     .description('check sites, each for itself and against each other, and make nothing')
@@ -74,13 +77,13 @@ const countSites = (count: number): string => (count === 1 ? '1 site is' : `${co
 
 type SiteFindings = { readonly name: string; readonly findings: readonly FileProblem[] };
 
-/** More errors than anyone mends at once. */
+/** Most errors shown, more than a person fixes at once. */
 const SHOWN_ERRORS = 500;
 const SHOWN_WARNINGS = 20;
-/** A warning that many sites share is printed once. */
+/** Number of sites from which a warning that they share is printed once. */
 const MANY = 4;
 
-/** Tells on stderr what was found, errors last; in JSON one a line, and all of them. */
+/** Writes the findings to stderr, errors last; in JSON, one per line and all of them. */
 export function writeFindings(
   host: CliHost,
   format: LogFormat,
@@ -114,7 +117,10 @@ function listAsText(found: readonly SiteFindings[]): readonly string[] {
   ];
 }
 
-/** Ten thousand sites of one template have ten thousand times the same to be said of them. */
+/**
+ * Groups equal warnings: ten thousand sites of one template have the same warning ten thousand
+ * times.
+ */
 function groupAlike(warnings: readonly FileProblem[]): readonly string[] {
   const groups = groupBy(warnings, ({ path, problem }) => `${path ?? ''}\n${problem}`);
   return [...groups.values()].flatMap((group) => {
@@ -131,7 +137,10 @@ const cut = (texts: readonly string[], most: number, what: string): readonly str
 
 type CheckOptions = { readonly medium: string; readonly outputFormat: OutputFormat };
 
-/** `sealift config-iso check IMAGE --medium ISO`: exit code 8 when the medium does not take it. */
+/**
+ * Registers `sealift config-iso check IMAGE --medium ISO`: exit code 8 when the medium does not
+ * take it.
+ */
 export function registerConfigIsoCheck(parent: Command, host: CliHost): void {
   parent
     .command('check')

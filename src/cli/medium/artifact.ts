@@ -37,7 +37,7 @@ type Options = AccessOptions & {
   readonly logFormat: LogFormat;
 };
 
-/** `sealift push ISO oci://REGISTRY/REPOSITORY:TAG`. */
+/** Registers `sealift push ISO oci://REGISTRY/REPOSITORY:TAG`. */
 export function registerPush(program: Command, host: CliHost): void {
   const push = program
     .command('push')
@@ -125,14 +125,14 @@ const format = (name: string, report: PushReport, size: number): string =>
 
 type PullOptions = AccessOptions & {
   readonly output: string;
-  /** false: what is replaced is not used either. */
+  /** Seeds; false: the replaced ISO is not used either. */
   readonly seed?: readonly string[] | boolean;
   readonly force: boolean;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
 
-/** `sealift pull oci://REGISTRY/REPOSITORY:TAG --output ISO`. */
+/** Registers `sealift pull oci://REGISTRY/REPOSITORY:TAG --output ISO`. */
 export function registerPull(program: Command, host: CliHost): void {
   const pull = program
     .command('pull')

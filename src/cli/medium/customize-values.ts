@@ -27,9 +27,10 @@ import { addTo } from '../options.ts';
 import { writeMessage } from '../terminal/output.ts';
 
 /**
- * Refuses values that no host can use.
+ * Refuses values that are not usable by any host.
  *
- * @throws UsageError `usage.ssh-key`, `usage.pull-secret`, `usage.trust-bundle`, `usage.proxy`, `usage.hostname`, `usage.ntp`
+ * @throws UsageError `usage.ssh-key`, `usage.pull-secret`, `usage.trust-bundle`, `usage.proxy`,
+ * `usage.hostname`, `usage.ntp`
  */
 function checkValues(values: CustomValues): void {
   checkAccess(values);
@@ -56,7 +57,7 @@ function checkNetwork({ proxy = {}, ntpSources = [], hostnames = [] }: CustomVal
     refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
 }
 
-/** A host has one name, and a name one host; every host is localhost to itself. */
+/** Checks that a host has one name, and a name one host; every host is localhost to itself. */
 function checkHostnames(hostnames: NonNullable<CustomValues['hostnames']>): void {
   const macs = hostnames.map(({ macAddress }) => macAddress.toLowerCase());
   const twice = macs.find((mac, at) => macs.indexOf(mac) !== at);
@@ -110,7 +111,7 @@ export type ValueOptions = {
   readonly hostname?: readonly string[];
 };
 
-/** An option for each value. */
+/** Adds an option for each value. */
 export const addValueOptions = (command: Command): Command =>
   command
     .option(
@@ -153,11 +154,11 @@ const FLAGS: Readonly<Record<keyof ValueOptions, string>> = {
 
 const NAMES = Object.keys(FLAGS) as readonly (keyof ValueOptions)[];
 
-/** The options for values that are given, as they are written. */
+/** Lists the options for values that are given, in the form of the command line. */
 export const listGiven = (options: ValueOptions): readonly string[] =>
   NAMES.flatMap((name) => (options[name] === undefined ? [] : [FLAGS[name]]));
 
-/** A variable of a script that is not set would leave the ISO without the value. */
+/** Refuses empty values: an unset variable of a script would leave the ISO without the value. */
 function refuseEmpty(options: ValueOptions): void {
   const empty = NAMES.find((name) =>
     [options[name] ?? []].flat().some((text) => text.trim() === ''),
@@ -168,7 +169,7 @@ function refuseEmpty(options: ValueOptions): void {
   });
 }
 
-/** Commander would take it for the absence of `--proxy`. */
+/** Creates `--no-proxy`, which commander would take for the absence of `--proxy`. */
 function createNoProxyOption(): Option {
   const option = new Option(
     '--no-proxy <list>',
@@ -179,9 +180,11 @@ function createNoProxyOption(): Option {
 }
 
 /**
- * The values that the options stand for; those of single options win over those of custom resources.
+ * Reads the values that the options mean; values of single options win over those of custom
+ * resources.
  *
- * @throws UsageError `usage.ssh-key`, `usage.pull-secret` and the like; what reads the files throws
+ * @throws UsageError `usage.ssh-key`, `usage.pull-secret` and the like; errors of reading the
+ * files
  */
 export function readValues(options: ValueOptions, host: CliHost): CustomValues {
   refuseEmpty(options);
@@ -246,7 +249,10 @@ function readFile(path: string, { cwd }: CliHost): string {
   }
 }
 
-/** NMStateConfigs say which addresses their names stand for; a document of nmstate itself may. */
+/**
+ * Reads networks. NMStateConfigs give the addresses that their names mean; a document of nmstate
+ * itself may do so.
+ */
 function readNetworks(text: string, path: string): readonly HostNetwork[] {
   if (/^kind:/m.test(text)) {
     const hosts = readHostNetworks(parseResources(text, path));
@@ -266,7 +272,7 @@ function parseState(text: string, path: string): unknown {
   try {
     if (!excess) return parse(text);
   } catch (cause) {
-    if (!(cause instanceof Error)) throw cause; // it may quote the text, which may have a password
+    if (!(cause instanceof Error)) throw cause; // the cause may quote the text, which may have a password
   }
   throw malformed(`${path} is not YAML${excess ? `: ${excess.message}` : ''}`);
 }
@@ -278,7 +284,10 @@ function readSecret(code: string, text: string, { cwd, env }: CliHost): string {
   throw new UsageError(code, reading.problem, hint);
 }
 
-/** The words of a command are no secret: others see them in the list of processes. */
+/**
+ * Reads a pull secret. The words of a command are not secret: other users see them in the list of
+ * processes.
+ */
 function readPullSecret(text: string, host: CliHost): string {
   if (isReference(text)) return readSecret('usage.pull-secret', text, host);
   throw new UsageError('usage.pull-secret', '--pull-secret is neither file:PATH nor env:NAME', {

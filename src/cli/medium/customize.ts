@@ -28,13 +28,13 @@ import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { addValueOptions, listGiven, readValues, type ValueOptions } from './customize-values.ts';
 import { placeInPlace } from './delta.ts';
 
-/** What came of a run. */
+/** The result of a run. */
 export type Done = {
   readonly output: string;
   readonly action: 'customised' | 'reset' | 'unchanged';
-  /** Bytes of the areas that are other than before. */
+  /** Bytes of the areas that differ from before. */
   readonly changed: number;
-  /** Whether an earlier run that was killed was undone first. */
+  /** True if an earlier run that was killed was undone first. */
   readonly undone: boolean;
 };
 
@@ -47,7 +47,7 @@ const formatDone = ({ output, action, changed, undone }: Done): string =>
     '',
   ].join('\n');
 
-/** Everything that is set, secrets only by their names. */
+/** Formats everything that is set, secrets only by their names. */
 function formatCustomisation(
   iso: string,
   { customised, ignition, kernelArguments }: Customisation,
@@ -99,7 +99,7 @@ type Options = ValueOptions & {
   readonly logFormat: LogFormat;
 };
 
-/** `sealift customize ISO [--output FILE | --in-place | --show]`. */
+/** Registers `sealift customize ISO [--output FILE | --in-place | --show]`. */
 export function registerCustomize(program: Command, host: CliHost): void {
   const command = program
     .command('customize')
@@ -250,7 +250,7 @@ async function writeCopy(
   );
 }
 
-/** Bytes of areas that are other than on the original. */
+/** Counts the bytes of areas that differ from the original. */
 async function countChanged(
   { read }: RandomAccess,
   parts: readonly OverlayPart[],

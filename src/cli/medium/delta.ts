@@ -49,7 +49,7 @@ function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
   });
 }
 
-/** `sealift apply OLD FILE --in-place`: the old ISO becomes the new one. */
+/** Runs `sealift apply OLD FILE --in-place`: the old ISO becomes the new one. */
 async function runInPlace(
   path: string,
   deltas: readonly string[],
@@ -67,7 +67,7 @@ async function runInPlace(
   );
 }
 
-/** Works with a delta, which is made of its parts for that where there are several. */
+/** Works with a delta, which is joined from its parts if there are several. */
 async function useDelta<T>(
   paths: readonly string[],
   { joined, ...options }: JoinOptions & { readonly joined: string },
@@ -86,7 +86,8 @@ async function useDelta<T>(
 }
 
 /**
- * What is beside a file that is changed in place; for a device, it is in the work directory.
+ * The places next to a file that is changed in place; for a device, they are in the work
+ * directory.
  *
  * @throws ConfigError `iso.unreadable`
  */
@@ -99,7 +100,7 @@ export async function placeInPlace(
   });
   const device = findDevice(path);
   if (!device) return { aside: `${path}.apply`, lock: `${path}.lock` };
-  const place = standInFor(device, workDir); // whatever name it has today
+  const place = standInFor(device, workDir); // regardless of its name today
   await makeDirectory(dirname(place));
   return { aside: `${place}.apply`, lock: `${place}.lock` };
 }
@@ -131,7 +132,7 @@ type Work = (
   settings: Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>,
 ) => Promise<DeltaReport & { readonly parts?: readonly string[] }>;
 
-/** `sealift delta OLD NEW --output FILE`. */
+/** Registers `sealift delta OLD NEW --output FILE`. */
 export function registerDelta(program: Command, host: CliHost): void {
   addOptions(program.command('delta').requiredOption('--output <file>', 'the delta to write'))
     .description('write what one ISO has and another has not, for sites behind slow links')
@@ -156,7 +157,7 @@ export function registerDelta(program: Command, host: CliHost): void {
         async (settings) => {
           const claim = createPartClaim(Object.values(inputs), options);
           if (maxPartSize === undefined) return makeDelta(inputs, settings);
-          for (const end of ['1', 'parity']) await claim(`${settings.output}.${end}`); // the others come later
+          for (const end of ['1', 'parity']) await claim(`${settings.output}.${end}`); // the other parts come later
           const report = await makeDelta(inputs, settings);
           const parts = await splitDelta(settings.output, { ...settings, maxPartSize, claim });
           await rm(settings.output);
@@ -166,7 +167,7 @@ export function registerDelta(program: Command, host: CliHost): void {
     });
 }
 
-/** `sealift apply OLD FILE --output NEW`, or `--in-place`. */
+/** Registers `sealift apply OLD FILE --output NEW`, or `--in-place`. */
 export function registerApply(program: Command, host: CliHost): void {
   addOptions(program.command('apply').option('--output <file>', 'the new ISO to write'))
     .option('--in-place', 'make the new ISO of the old one at its place', false)

@@ -26,7 +26,10 @@ import {
   formatReport,
 } from '../terminal/report.ts';
 
-/** What somebody reads first in the changelog of a nightly: five sentences, then one table a subject. */
+/**
+ * Describes a comparison for the reader of the changelog of a nightly: first five sentences, then
+ * one table per subject.
+ */
 function describeComparison(
   comparison: MediaComparison,
   names: { readonly old: string; readonly new: string },
@@ -94,7 +97,7 @@ function describeBytes({ bytes }: MediaComparison): Phrase {
   ];
 }
 
-/** What boots and configures the live system. */
+/** Describes the parts that boot and configure the live system. */
 function describeSystem({ old, new: now, ...comparison }: MediaComparison): string {
   const { kernelArguments: words, ignition, files, notCompared } = comparison;
   const hasOtherBase = old.release && now.release && old.base !== now.base;
@@ -138,7 +141,7 @@ function listTables(comparison: MediaComparison): readonly Table[] {
   ];
 }
 
-/** Both values of what differs between the media as wholes, and the bytes. */
+/** Describes both values of each property in which the media differ as wholes, and the bytes. */
 function describeMedia({ old, new: now, bytes }: MediaComparison): Table {
   const values: readonly (readonly [string, string | undefined, string | undefined])[] = [
     ['product', old.product, now.product],
@@ -172,7 +175,7 @@ const formatBytes = (size: number): string => `${size} (${formatSize(size)})`;
 
 const optional = (text: string | undefined): Phrase => (text === undefined ? ['-'] : [code(text)]);
 
-/** Rows of all changes: what changed first. */
+/** Lists rows for all changes, the changed items first. */
 const listRows = <Item>(
   { added, removed, changed }: Changes<Item>,
   row: (change: string, old: Item | undefined, now: Item | undefined) => readonly Phrase[],
@@ -198,11 +201,11 @@ const describeOperators = (operators: Changes<ComparedOperator>): Table => ({
   }),
 });
 
-/** What is installed by default; without a default channel, all that there is. */
+/** The version that is installed by default; without a default channel, all existing versions. */
 const describeVersion = ({ version, versions }: ComparedOperator): string =>
   version ?? versions.join(', ');
 
-/** What was added to a list with `+`, what was removed from it with `-`. */
+/** Describes the items added to a list with `+`, the items removed from it with `-`. */
 function describeLists(old: readonly string[] = [], now: readonly string[] = []): Phrase {
   const [before, after] = [new Set(old), new Set(now)];
   const changes = [
@@ -228,7 +231,7 @@ const describeImages = (images: Changes<ComparedImage>): Table => ({
   }),
 });
 
-/** Hex digits of a digest that tell images apart. */
+/** Number of hex digits of a digest that tell images apart. */
 const SHORT = 12;
 
 function describeDigest(
@@ -250,7 +253,7 @@ const describeArguments = ({ added, removed }: ComparedArguments): Table => ({
   ],
 });
 
-/** Names alone: what they hold may be secret. */
+/** Describes parts by their names alone: their content may be secret. */
 const describeParts = (
   title: string,
   ignition: readonly ComparedIgnition[],
@@ -290,7 +293,7 @@ type DiffOptions = {
   readonly outputFormat: OutputFormat | 'markdown';
 };
 
-/** `sealift diff OLD NEW`. */
+/** Registers `sealift diff OLD NEW`. */
 export function registerDiff(program: Command, host: CliHost): void {
   program
     .command('diff')

@@ -29,7 +29,10 @@ type ExtractOptions = {
   readonly outputFormat: OutputFormat;
 };
 
-/** `sealift extract installer MEDIUM`, and `pxe`, `rootfs` and `minimal-iso` of live ISOs of CoreOS. */
+/**
+ * Registers `sealift extract installer MEDIUM`, and `pxe`, `rootfs` and `minimal-iso` of live ISOs
+ * of CoreOS.
+ */
 export function registerExtract(program: Command, host: CliHost): void {
   const extract = program
     .command('extract')

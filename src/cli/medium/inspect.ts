@@ -16,7 +16,7 @@ import {
   writeContent,
 } from '../terminal/output.ts';
 
-/** `sealift inspect ISO`. */
+/** Registers `sealift inspect ISO`. */
 export function registerInspect(program: Command, host: CliHost): void {
   program
     .command('inspect')
@@ -103,7 +103,7 @@ function formatMedia({ media, mediaProblem }: Inspection): readonly string[] {
 type Entry = {
   readonly path: string;
   readonly kind: IsoNode['kind'];
-  /** Octal, as chmod takes it. */
+  /** Mode in octal, as chmod takes it. */
   readonly mode: string;
   readonly size?: number;
   readonly modifiedAt?: string;
@@ -116,7 +116,7 @@ type LsOptions = {
   readonly recursive?: boolean;
 };
 
-/** `sealift ls ISO [PATH]`. */
+/** Registers `sealift ls ISO [PATH]`. */
 export function registerLs(program: Command, host: CliHost): void {
   program
     .command('ls')
@@ -184,7 +184,7 @@ function formatLong(entry: Entry): string {
   return `${entry.mode} ${size} ${time} ${formatShort(entry).trimEnd()}${target}\n`;
 }
 
-/** `sealift cat ISO PATH`. */
+/** Registers `sealift cat ISO PATH`. */
 export function registerCat(program: Command, host: CliHost): void {
   program
     .command('cat')
@@ -203,7 +203,7 @@ export function registerCat(program: Command, host: CliHost): void {
     });
 }
 
-/** Until the reader has taken what was written, or has gone. */
+/** Waits until the reader has taken what was written, or has gone. */
 async function drained({ stdout, signal }: CliHost): Promise<void> {
   const events = ['drain', 'close', 'error'];
   let settle = (): void => undefined;
@@ -219,7 +219,9 @@ async function drained({ stdout, signal }: CliHost): Promise<void> {
   }
 }
 
-/** A reader that has seen enough (`head`) closes the pipe: no failure. */
+/**
+ * Writes a stream. A reader that has seen enough (`head`) closes the pipe: this is not a failure.
+ */
 async function writeStream(pieces: AsyncIterable<unknown>, host: CliHost): Promise<void> {
   const state = { isClosed: false };
   const onError = (error: unknown): void => {
@@ -239,7 +241,7 @@ async function writeStream(pieces: AsyncIterable<unknown>, host: CliHost): Promi
   }
 }
 
-/** `sealift ignition show ISO`. */
+/** Registers `sealift ignition show ISO`. */
 export function registerIgnition(program: Command, host: CliHost): void {
   program
     .command('ignition')

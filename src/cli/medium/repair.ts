@@ -35,7 +35,10 @@ type Options = {
 const ORIGINS = 'registries';
 const REPOSITORY = 'docker://';
 
-/** `sealift repair ISO --from SOURCE...`: exit code 8 when something could not be repaired. */
+/**
+ * Registers `sealift repair ISO --from SOURCE...`: exit code 8 when something could not be
+ * repaired.
+ */
 export function registerRepair(program: Command, host: CliHost): void {
   program
     .command('repair')
@@ -155,7 +158,7 @@ function openTools({ config, workDir }: Options, host: CliHost) {
   });
 }
 
-/** Of each kind; `-o json` has all. */
+/** Most entries shown of each kind; `-o json` has all. */
 const SHOWN = 20;
 
 function format(iso: string, { ok, damaged, problems, bytes }: RepairReport): string {

@@ -25,12 +25,12 @@ import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 type VerifyCliOptions = {
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
-  /** Percent of the bytes; true: the default. */
+  /** Percentage of the bytes; true: the default. */
   readonly quick?: number | true;
   readonly sampleSeed?: string;
 };
 
-/** `sealift verify ISO`: exit code 8 when anything is not as it should be. */
+/** Registers `sealift verify ISO`: exit code 8 when there is any difference. */
 export function registerVerify(program: Command, host: CliHost): void {
   program
     .command('verify')
@@ -87,7 +87,7 @@ const createQuickOption = (): Option =>
 const differs = (iso: string, { problems }: Verification, hint: string): DifferenceError =>
   new DifferenceError('verify.differences', `${iso} has ${count(problems, 'problem')}`, { hint });
 
-/** `--verify` of every command that builds an ISO. */
+/** Creates `--verify` for every command that builds an ISO. */
 export const createVerifyOption = (): Option =>
   new Option('--verify', 'read the finished ISO again and check it as "sealift verify" does');
 
@@ -108,7 +108,10 @@ export async function verifyBuilt(
   throw differs(iso, value, 'build it again with --rehash and --force');
 }
 
-/** Of each kind; `-o json` has more. A medium that was cut off lost thousands of files. */
+/**
+ * Most entries shown of each kind; `-o json` has more. A medium that was cut off lost thousands of
+ * files.
+ */
 const SHOWN = 20;
 
 function formatVerification(iso: string, verification: Verification): string {
@@ -145,7 +148,7 @@ function formatSample(
   ];
 }
 
-/** Rounded down: nothing is promised that is not so. */
+/** Formats a chance, rounded down, so that it never promises too much. */
 const formatChance = (chance: number): string => `${Math.floor(chance * 10_000) / 100} %`;
 
 function formatKind(kind: string, found: readonly ImageProblem[]): readonly string[] {

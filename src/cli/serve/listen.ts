@@ -18,7 +18,11 @@ import type { CliHost } from '../host.ts';
 
 export type TlsOptions = { readonly tlsCert?: string; readonly tlsKey?: string };
 
-/** What `--tls-cert` and `--tls-key` name. @throws UsageError `usage.tls`; ConfigError `input.missing` */
+/**
+ * Reads the files that `--tls-cert` and `--tls-key` name.
+ *
+ * @throws UsageError `usage.tls`; ConfigError `input.missing`
+ */
 export function readTls(options: TlsOptions, host: Pick<CliHost, 'cwd'>): KeyPair | undefined {
   const { tlsCert, tlsKey } = options;
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
@@ -43,11 +47,14 @@ function readPem(option: string, path: string): string {
   }
 }
 
-/** Whether nobody else can connect; the unspecified addresses listen on all of its addresses. */
+/**
+ * True if no other machine can connect; the unspecified addresses listen on all addresses of the
+ * machine.
+ */
 export const isThisMachine = (address: string): boolean =>
   !['0.0.0.0', '::'].includes(address) && kindOfAddress(address) === 'loopback';
 
-/** Until the signal, or an error of a server that listens. */
+/** Waits until the signal, or an error of a server that listens. */
 export async function waitForEnd(server: Server | TlsServer, { signal }: CliHost): Promise<void> {
   if (signal.aborted) return;
   await waitFor<never>(signal, (_resolve, reject) => {
@@ -59,7 +66,7 @@ export async function waitForEnd(server: Server | TlsServer, { signal }: CliHost
 
 type Refusal = (message: string, details: ErrorDetails) => UsageError;
 
-/** What is said of an address that cannot be listened on, each with a code of its own. */
+/** Refusals of an address that cannot be listened on, each with its own code. */
 export type ListenRefusals = Readonly<Record<'inUse' | 'denied' | 'address', Refusal>>;
 
 export type Address = { readonly host: string; readonly port: number };
@@ -106,28 +113,31 @@ function explainListening(
   return cause;
 }
 
-/** Milliseconds between two looks at the files. */
+/** Milliseconds between two checks of the files. */
 const INTERVAL = 1000;
 
 type Told = {
   readonly use: (pair: KeyPair) => void;
-  /** Told why what the files have now cannot be used; what was there before stays in use. */
+  /**
+   * Called with the reason why the present content of the files cannot be used; the previous pair
+   * stays in use.
+   */
   readonly warn: (message: string) => void;
 };
 
-/** A pair, and what tells of another one. */
+/** A pair, and a way to watch for another one. */
 export type WatchedTls = {
   readonly pair: KeyPair | undefined;
-  /** @returns ends it */
+  /** @returns a function that ends the watch */
   readonly watch: (told: Told) => () => void;
 };
 
 /**
- * Reads certificate and key, and later tells of new ones, however they get there: written, renamed, or behind a
- * link that points elsewhere. Both are read when one changes, and used when they belong together. A pair that
- * was replaced before watching began is used too.
+ * Reads certificate and key, and later reports new ones, regardless of how they arrive: written,
+ * renamed, or behind a link that points elsewhere. Both are read when one changes, and used when
+ * they belong together. A pair that was replaced before watching began is used too.
  *
- * @throws what `readTls` throws
+ * @throws errors of `readTls`
  */
 export function openTls(options: TlsOptions, host: Pick<CliHost, 'cwd'>): WatchedTls {
   const paths = [options.tlsCert, options.tlsKey].flatMap((path) =>
@@ -162,12 +172,12 @@ export function openTls(options: TlsOptions, host: Pick<CliHost, 'cwd'>): Watche
   };
 }
 
-/** Another file of the same name has another text. */
+/** Describes a file; another file of the same name has another description. */
 function describeFile(path: string): string {
   try {
     const { ino, size, mtimeMs } = statSync(path);
     return `${ino} ${size} ${mtimeMs}`;
   } catch {
-    return 'nothing'; // whoever reads it says why
+    return 'nothing'; // reading the file reports the reason
   }
 }

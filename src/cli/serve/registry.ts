@@ -28,7 +28,7 @@ type ServeOptions = {
   readonly logFormat: LogFormat;
 };
 
-/** `sealift registry serve ISO`: until it is interrupted. */
+/** Registers `sealift registry serve ISO`, which runs until it is interrupted. */
 export function registerRegistry(program: Command, host: CliHost): void {
   program
     .command('registry')
@@ -114,7 +114,7 @@ async function serve(
   host.signal.throwIfAborted();
 }
 
-/** A command that works on this medium: on a repository with tags where there is one. */
+/** Finds a command that works on this medium: on a repository with tags if there is one. */
 async function findExample(
   tree: RegistryTree,
   source: string,
@@ -128,18 +128,18 @@ async function findExample(
     const [first] = repositories;
     return first === undefined ? { problem: 'its registry is empty' } : { example: format(first) };
   } catch (error) {
-    // What is not damaged can still be pulled.
+    // The undamaged parts can still be pulled.
     if (!(error instanceof IntegrityError)) throw error;
     return { problem: `its repositories cannot be listed: ${error.message}` };
   }
 }
 
-/** What a server prints once it is ready. */
+/** Details that a server prints once it is ready. */
 type Serving = {
   readonly iso: string;
   readonly url: string;
   readonly example?: string;
-  /** Why no example can be given. */
+  /** Reason why no example can be given. */
   readonly problem?: string;
 };
 
@@ -150,8 +150,8 @@ type ServeLog = {
 };
 
 /**
- * Lines of a server on standard error. What went wrong on our side is always told, other requests
- * with `--verbose`.
+ * Writes lines of a server to standard error. Errors of the server are always reported, other
+ * requests only with `--verbose`.
  */
 function createServeLog(
   host: CliHost,
@@ -189,7 +189,7 @@ const formatServing = ({ iso, url, example, problem }: Serving): string =>
 
 const ORIGIN = 'http://registry';
 
-/** Clients may put a token into the query. */
+/** Redacts a path: clients may put a token into the query. */
 const redactPath = (url: string): string => redact(`${ORIGIN}${url}`).replace(ORIGIN, '');
 
 const describe = (error: unknown): string =>

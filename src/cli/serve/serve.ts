@@ -28,7 +28,7 @@ type ServeOptions = {
   readonly listen: Address;
   readonly data: string;
   readonly store: readonly string[];
-  /** Bytes. */
+  /** In bytes. */
   readonly cacheSize: number;
   readonly database?: string;
   readonly key: string;
@@ -44,7 +44,7 @@ type ServeOptions = {
   readonly logFormat: LogFormat;
 };
 
-/** `sealift serve`: until it is interrupted. */
+/** Registers `sealift serve`, which runs until it is interrupted. */
 export function registerServe(program: Command, host: CliHost): void {
   program
     .command('serve')
@@ -142,12 +142,12 @@ function parseUrl(text: string): string {
 async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   const { pair: tls, watch } = openTls(options, host);
   const log = createLog(host, options);
-  // What it needs is read for this command alone.
+  // These modules are loaded for this command alone.
   const { openService } = await import('../../service/service.ts');
   const { createServiceServer } = await import('../../service/app.ts');
   const { database, publicUrl, urlLifetime } = options;
   warnOfSecrets(options, host, log.warn);
-  const closing = new AbortController(); // behind the last download
+  const closing = new AbortController(); // aborted after the last download
   const service = await openService({
     data: resolve(host.cwd, options.data),
     key: new Secret(readSecret('--key', options.key, host)),
@@ -200,7 +200,10 @@ const REFUSE: ListenRefusals = {
 /** Milliseconds to close the records. */
 const CLOSING = 5000;
 
-/** A URL may have a password: the command line of a process is no secret. */
+/**
+ * Reads the address of the database. A URL may have a password, and the command line of a process
+ * is not secret.
+ */
 function readDatabase(text: string, host: CliHost): string {
   const url = /^(?:env|file):/.test(text) ? readSecret('--database', text, host) : text;
   if (/^postgres(?:ql)?:\/\//.test(url) && URL.canParse(url)) return url;
@@ -232,7 +235,10 @@ type ServeLog = {
   readonly answer: (request: AnsweredRequest) => void;
 };
 
-/** Lines on standard error. What went wrong on our side is always told, other requests with `--verbose`. */
+/**
+ * Writes lines to standard error. Errors of the service are always reported, other requests only
+ * with `--verbose`.
+ */
 function createLog(host: CliHost, { logFormat, auth, tlsCert }: ServeOptions): ServeLog {
   const isJson = logFormat === 'json';
   const write = (event: object): void => {

@@ -18,7 +18,11 @@ import {
   type OutputFormat,
 } from '../terminal/output.ts';
 
-/** What an option names as file:PATH or env:NAME. @throws ConfigError `service.secret` */
+/**
+ * Reads the secret that an option names as file:PATH or env:NAME.
+ *
+ * @throws ConfigError `service.secret`
+ */
 export function readSecret(option: string, text: string, { cwd: directory, env }: CliHost): string {
   const reading = readSecretSource(text, { directory, env });
   if (reading.kind === 'value' && reading.from === 'reference') return reading.value;
@@ -31,7 +35,7 @@ export function readSecret(option: string, text: string, { cwd: directory, env }
   );
 }
 
-/** Tells of secrets that others on this machine can read. */
+/** Warns about secrets that others on this machine can read. */
 export function warnOfSecrets(
   { key, database = '' }: { readonly key: string; readonly database?: string },
   { cwd }: Pick<CliHost, 'cwd'>,
@@ -50,7 +54,7 @@ export function warnOfSecrets(
   }
 }
 
-/** Undefined for what cannot be reached: `readSecret` refuses it. */
+/** Finds a file; undefined if it cannot be reached: `readSecret` refuses it. */
 function findFile(path: string): Stats | undefined {
   try {
     return statSync(path);
@@ -60,7 +64,7 @@ function findFile(path: string): Stats | undefined {
   }
 }
 
-/** `sealift token keys|issue`: who may ask `sealift serve --auth local`. */
+/** Registers `sealift token keys|issue`, which decide who may use `sealift serve --auth local`. */
 export function registerToken(program: Command, host: CliHost): void {
   const token = program
     .command('token')
@@ -120,7 +124,7 @@ type IssueOptions = {
   readonly user: string;
   readonly org?: string;
   readonly issuer?: string;
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly lifetime: number;
   readonly outputFormat: OutputFormat;
 };

@@ -3,7 +3,7 @@ import { SealiftError, UsageError, ConfigProblems, formatProblem } from '../../b
 import { redact } from '../../base/text/redact.ts';
 import { indentLines, showEvent, showMessage, type Messages } from './output.ts';
 
-/** Prints a failure to stderr and gives the exit code. */
+/** Prints a failure to stderr and returns the exit code. */
 export function printError(host: Messages, error: unknown, isJson: boolean): number {
   const { text, exitCode } = describeError(error);
   const event = toEvent(error);
@@ -13,18 +13,20 @@ export function printError(host: Messages, error: unknown, isJson: boolean): num
   return exitCode;
 }
 
-/** Printed: for people on stderr, and the code to end with. */
+/** The printed failure: the text for people on stderr, and the exit code. */
 export type ErrorReport = { readonly text: string; readonly exitCode: number };
 
-/** More problems than anyone corrects at once; all of them are in `validate -o json`. */
+/**
+ * Most problems shown, more than a person corrects at once; all of them are in `validate -o json`.
+ */
 const SHOWN_PROBLEMS = 100;
 
-/** Deeper chains of causes are cut: they come from a loop. */
+/** Depth at which chains of causes are cut: deeper ones come from a loop. */
 const MAX_DEPTH = 16;
 
 /**
- * A foreseen failure as the path of its causes, both values and the hint; anything else as the bug it
- * is, with its stack. URLs lose their secrets either way.
+ * Describes a foreseen failure by the path of its causes, both values and the hint; any other
+ * failure as a bug, with its stack. URLs lose their secrets in both cases.
  */
 export function describeError(error: unknown): ErrorReport {
   if (error instanceof ConfigProblems) return describeProblems(error);
@@ -39,7 +41,7 @@ export function describeError(error: unknown): ErrorReport {
   return { text: `${redact(lines.join('\n'))}\n`, exitCode: foreseen.exitCode };
 }
 
-/** The same as an event, for `-o json` and `--log-format json`. */
+/** Describes a failure as an event, for `-o json` and `--log-format json`. */
 function toEvent(error: unknown): object {
   const foreseen = findForeseen(error);
   return {
@@ -56,7 +58,7 @@ function toEvent(error: unknown): object {
   };
 }
 
-/** One of the failures behind a failure, as it was where it happened. */
+/** Describes one of the failures behind a failure, in the words of the place where it happened. */
 function describeLink(link: unknown): Readonly<Record<string, unknown>> {
   const message = link instanceof Error ? link.message || link.name : String(link);
   if (!(link instanceof SealiftError)) {
@@ -84,7 +86,10 @@ function describeBug(error: unknown): ErrorReport {
   return { text: redact(text), exitCode: 1 };
 }
 
-/** The outermost foreseen failure decides code and exit code; an abort counts by its reason. */
+/**
+ * Finds the outermost foreseen failure, which decides code and exit code; an abort counts by its
+ * reason.
+ */
 function findForeseen(error: unknown): SealiftError | undefined {
   return listChain(error).find((link) => link instanceof SealiftError);
 }
@@ -94,7 +99,7 @@ const findHint = (error: unknown): string | undefined =>
     .map((link) => (link instanceof SealiftError ? link.hint : undefined))
     .find((hint) => hint !== undefined);
 
-/** The sentences of the chain, outermost first, without repetitions. */
+/** Lists the sentences of the chain, outermost first, without repetitions. */
 function listCauses(error: unknown): readonly string[] {
   const sentences = listChain(error).map((link) =>
     link instanceof Error ? link.message || link.name : String(link),
@@ -114,7 +119,7 @@ function listChain(error: unknown): readonly unknown[] {
   return chain;
 }
 
-/** What commander says of a command line, as any other foreseen failure. */
+/** Converts commander's report on a command line to a failure like any other foreseen one. */
 export function toUsageError({ code, message }: CommanderError): UsageError {
   const [text = '', guess] = message.replace(/^error: /, '').split('\n');
   const meant = /^\(Did you mean (.*)\?\)$/.exec(guess ?? '')?.[1];
@@ -123,7 +128,7 @@ export function toUsageError({ code, message }: CommanderError): UsageError {
   });
 }
 
-/** `commander.unknownOption` is `usage.unknown-option`. */
+/** Derives the code: `commander.unknownOption` becomes `usage.unknown-option`. */
 const codeOf = (code: string): string =>
   code === 'commander.help'
     ? 'usage.no-command'
@@ -131,6 +136,8 @@ const codeOf = (code: string): string =>
         .replace(/^commander\./, 'usage.')
         .replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-/** Without a command, commander prints the help and has no sentence for it. */
+/**
+ * Describes the failure: without a command, commander prints the help and has no sentence for it.
+ */
 const describe = (code: string, text: string): string =>
   code === 'commander.help' ? 'no command is given' : text;

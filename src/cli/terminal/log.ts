@@ -8,7 +8,7 @@ import { UsageError, isErrno, DiskError } from '../../base/errors.ts';
 import type { LogLevel, RunLog, CliHost } from '../host.ts';
 import { formatEvent, writeContent } from './output.ts';
 
-/** How every line of a log begins, by which a file is known as one. */
+/** Beginning of every line of a log, by which a file is recognised as a log. */
 const FIRST = '{"time":"';
 
 /** @param warn is called once, when the file takes no more */
@@ -44,7 +44,7 @@ export function createRunLog(now: () => number, warn: (message: string) => void)
   };
 }
 
-/** A log of earlier runs is continued; no other file with content is touched. */
+/** Opens a log: a log of earlier runs is continued; no other file with content is touched. */
 async function openLog(name: string, cwd: string): Promise<FileHandle> {
   if (name === '') {
     throw new UsageError('usage.empty-path', '--log-file is empty', { hint: 'name a file' });
@@ -66,7 +66,7 @@ async function beginsAsLog(path: string): Promise<boolean> {
   }
 }
 
-/** At once, so that a process which is killed has told everything up to then. */
+/** Writes at once, so that a process that is killed has written everything up to then. */
 function writeAll(file: number, text: string): void {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
@@ -74,26 +74,27 @@ function writeAll(file: number, text: string): void {
 
 /** A text that a command was asked to write to a file. */
 export type TextFile = {
-  /** As it was given; relative to the working directory. */
+  /** Path as it was given; relative to the working directory. */
   readonly path: string;
   readonly text: string;
-  /** Of its file; default 0600, because people paste secrets into texts. */
+  /** Mode of its file; default 0600, because people paste secrets into texts. */
   readonly mode?: number;
 };
 
 type TextRule = {
-  /** Whether a file of other content is replaced. */
+  /** True if a file with other content is replaced. */
   readonly force: boolean;
-  /** Files that are read, which are not replaced in any case; as they were given. */
+  /** Paths of files that are read, as they were given; these files are never replaced. */
   readonly inputs?: readonly string[];
 };
 
 /**
- * Writes texts to files, all or none: the one rule of every command whose result is a text. A file of
- * the same content stays as it is, without a word; one of other content is replaced with `force`
- * only. Texts may go to streams: `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/dev/null`.
+ * Writes texts to files, all or none: the one rule for every command whose result is a text. A
+ * file with the same content is left unchanged, without a message; a file with other content is
+ * replaced only with `force`. Texts may go to streams: `-`, `/dev/stdout`, `/dev/stderr`,
+ * `/dev/fd/N`, `/dev/null`.
  *
- * @returns names of the files that have the texts now, to be shown; none for streams
+ * @returns names of the files that have the texts now, to be shown; empty for streams
  * @throws UsageError and DiskError of `claimOutput`; DiskError `disk.full`, ...
  */
 export async function writeTexts(
@@ -113,7 +114,7 @@ export async function writeTexts(
   return files.map(({ path }) => relative(host.cwd, resolve(host.cwd, path)));
 }
 
-/** Whether the text is still to be written. */
+/** Checks the place of a text; true if the text must still be written. */
 async function claimText(
   { cwd }: CliHost,
   { path: given, text }: TextFile,
@@ -130,7 +131,7 @@ async function claimText(
   return !(await isSame());
 }
 
-/** Bytes of what is there. */
+/** Size of an existing file, in bytes. */
 async function sizeOf(path: string): Promise<number | undefined> {
   try {
     return (await stat(path)).size;
@@ -142,7 +143,7 @@ async function sizeOf(path: string): Promise<number | undefined> {
 
 const STREAM = /^(?:-|\/dev\/(?:stdout|stderr|null|tty|fd\/\d+)|\/proc\/self\/fd\/\d+)$/;
 
-/** Whether a name is that of something open, or of a device that takes any text. */
+/** True if a name is the name of something open, or of a device that takes any text. */
 const isStream = (path: string): boolean => STREAM.test(path);
 
 async function writeStream(host: CliHost, path: string, text: string): Promise<void> {
@@ -151,7 +152,7 @@ async function writeStream(host: CliHost, path: string, text: string): Promise<v
     return writeContent({ ...host, stdout: host.stderr }, text);
   }
   try {
-    // Who opened it decides whether what it has goes: it is not cut off here.
+    // The process that opened it decides whether its content goes: it is not cut off here.
     const file = await openStream(path);
     try {
       await file.writeFile(text);

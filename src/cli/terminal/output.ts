@@ -9,43 +9,43 @@ import type { CliHost } from '../host.ts';
 
 export type OutputFormat = 'text' | 'json';
 
-/** `-o json` of every command that prints a result. */
+/** Creates `-o json` for every command that prints a result. */
 export const createOutputOption = (formats: readonly string[] = ['text', 'json']): Option =>
   new Option('-o, --output-format <format>', 'how the result is printed')
     .choices(formats)
     .default('text');
 
-/** `--force` of every command that writes files whose names are given. */
+/** Creates `--force` for every command that writes files whose names are given. */
 export const createForceOption = (): Option =>
   new Option('--force', 'overwrite files that are not of an earlier run').default(false);
 
-/** Where messages and events go. */
+/** Destination of messages and events. */
 export type Messages = Pick<CliHost, 'stderr' | 'log'>;
 
 /**
- * Writes a message for people to stderr: without secrets of URLs, and with escapes for what would
- * command the terminal.
+ * Writes a message for people to stderr: without secrets of URLs, and with escapes for characters
+ * that would control the terminal.
  */
 export function writeMessage(host: Messages, text: string): void {
   host.log?.record({ type: 'message', message: text.trimEnd() });
   if (host.log?.level() !== 'quiet') showMessage(host, text);
 }
 
-/** The same for what is not recorded here, and shown in any case. */
+/** Writes a message for people that is not recorded here, and is always shown. */
 export function showMessage({ stderr }: Pick<CliHost, 'stderr'>, text: string): void {
   stderr.write(toMessage(text));
 }
 
 /**
- * A sentence that may quote what has line breaks, under what it begins with: no line of it looks like one
- * of the program.
+ * Indents a sentence that may quote text with line breaks below its beginning, so that no line of
+ * it looks like a line of the program.
  */
 export const indentLines = (text: string): string => redact(text).replaceAll(/\n */g, '\n    ');
 
-/** Characters of a line; what a document names may be of any length. */
+/** Characters in a line; names in a document may be of any length. */
 const MOST_OF_LINE = 20_000;
 
-/** What `writeMessage` writes. */
+/** The text that `writeMessage` writes. */
 export const toMessage = (text: string): string =>
   redact(nameHeld(text))
     .split('\n')
@@ -64,12 +64,12 @@ export function writeEvent(host: Messages, event: object): void {
   if (host.log?.level() !== 'quiet') showEvent(host, event);
 }
 
-/** The same for what is not recorded here, and shown in any case. */
+/** Writes an event as one line of JSON; it is not recorded here, and is always shown. */
 export function showEvent({ stderr }: Pick<CliHost, 'stderr'>, event: object): void {
   stderr.write(`${formatEvent(event)}\n`);
 }
 
-/** One line of JSON, which reads an escape as the character itself. */
+/** Formats one line of JSON, in which a reader takes an escape for the character itself. */
 export const formatEvent = (event: object): string =>
   toPrintable(
     JSON.stringify(event, (_key, value: unknown) =>
@@ -77,11 +77,11 @@ export const formatEvent = (event: object): string =>
     ),
   );
 
-/** Writes a result that people read: control characters are escaped. */
+/** Writes a result that people read, with control characters escaped. */
 export const writeResult = (host: CliHost, text: string): Promise<void> =>
   writeContent(host, toPrintableLines(redactValues(text)));
 
-/** Writes the content of a file, to the byte. Waits until a slow reader has taken it. */
+/** Writes the content of a file byte for byte. Waits until a slow reader has taken it. */
 export function writeContent({ stdout, signal }: CliHost, text: string): Promise<void> {
   return waitFor(signal, (resolve, reject) => {
     stdout.write(text, (error) => {
@@ -91,10 +91,10 @@ export function writeContent({ stdout, signal }: CliHost, text: string): Promise
   });
 }
 
-/** Writes a piece of a file's content; false where the reader is slow, until `drain`. */
+/** Writes a piece of a file's content; false if the reader is slow, until `drain`. */
 export const writePiece = ({ stdout }: CliHost, piece: Uint8Array): boolean => stdout.write(piece);
 
-/** Prints a value as JSON with sorted keys, or as the text made of it. */
+/** Prints a value as JSON with sorted keys, or as the text made from it. */
 export const writeFormatted = <T extends Json>(
   { host, outputFormat }: { readonly host: CliHost; readonly outputFormat: OutputFormat },
   value: T,
@@ -107,7 +107,7 @@ const PIECE = 1 << 16;
 
 /**
  * Prints the items of a list as they come, in the form of `writeFormatted`: a list may have half a
- * million. Where reading it fails, what was read before is printed.
+ * million. If reading it fails, the items read before are printed.
  */
 export async function writeList<T extends Json>(
   { host, outputFormat }: { readonly host: CliHost; readonly outputFormat: OutputFormat },
@@ -131,19 +131,19 @@ export async function writeList<T extends Json>(
 
 const indentJson = (text: string): string => text.trimEnd().replaceAll(/^/gm, '  ');
 
-/** Characters that no POSIX shell gives a meaning to, wherever they stand in a word. */
+/** Characters that have no meaning to any POSIX shell, at any place in a word. */
 const PLAIN = /^[\p{L}\p{N}_@%+=:,./-]+$/u;
 
 /**
- * A path as one word of a command that a person copies to a shell (POSIX 2.2): quoted where it must be,
- * and never an option.
+ * Formats a path as one word of a command that a person copies to a shell (POSIX 2.2): quoted if
+ * necessary, and never an option.
  */
 export function formatShellPath(path: string): string {
   const word = path.startsWith('-') ? `./${path}` : path;
   return PLAIN.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Relative where it is below the working directory. */
+/** Formats a path: relative if it is below the working directory. */
 export function formatPath(path: string, { cwd }: Pick<CliHost, 'cwd'>): string {
   const below = relative(cwd, path);
   return below === '' || below.startsWith('..') ? path : below;

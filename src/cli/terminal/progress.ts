@@ -15,22 +15,27 @@ import {
 
 export type LogFormat = 'auto' | 'plain' | 'json';
 
-/** What draws a run: give `listener` to the engine, call `close` when the run has ended either way. */
+/**
+ * The view that draws a run: give `listener` to the engine, call `close` when the run has ended,
+ * successfully or not.
+ */
 export type ProgressView = { readonly listener: EventListener; close: () => void };
 
-/** `--log-format`: `auto` draws on a terminal outside CI and writes plain lines elsewhere. */
+/**
+ * Creates `--log-format`: `auto` draws on a terminal outside CI and writes plain lines elsewhere.
+ */
 export const createLogFormatOption = (): Option =>
   new Option('--log-format <format>', 'how progress is shown on stderr')
     .choices(['auto', 'plain', 'json'])
     .default('auto');
 
-/** A line of progress for each stage at most this often, so that a CI log stays readable. */
+/** Least interval between lines of progress for a stage, so that a CI log stays readable. */
 const PLAIN_INTERVAL_MS = 15_000;
 
-/** One JSON event of progress for each stage at most this often. */
+/** Least interval between JSON events of progress for a stage. */
 const JSON_INTERVAL_MS = 1000;
 
-/** Draws events, and records them; schedules nothing. */
+/** Draws events and records them; schedules no work. */
 export function createProgress(host: CliHost, format: LogFormat): ProgressView {
   const { log } = host;
   const view = chooseView(host, format);
@@ -66,7 +71,7 @@ const writeJsonLines = (host: CliHost, isVerbose: boolean): EventListener =>
     showEvent(host, { time: new Date(host.now()).toISOString(), ...event });
   });
 
-/** Of progress, what is due. */
+/** Passes all events on, but events of progress only when they are due. */
 function passDue(host: CliHost, listener: EventListener): EventListener {
   const isDue = createThrottle(host, JSON_INTERVAL_MS);
   return (event) => {
@@ -86,7 +91,7 @@ function writePlainLines(host: CliHost, isVerbose: boolean): EventListener {
       show(detail);
       return;
     }
-    // There may be many a second; what they wait for is reported once a minute.
+    // There may be many per second; what they wait for is reported once a minute.
     if (event.type === 'retry' || event.type === 'http-request') return;
     const line = formatPlainLine(event, () => {
       if (event.type !== 'stage-progress') return undefined;
@@ -99,7 +104,7 @@ function writePlainLines(host: CliHost, isVerbose: boolean): EventListener {
   };
 }
 
-/** What `--verbose` says more of. */
+/** Formats the details that `--verbose` adds. */
 function formatDetail(event: BuildEvent): string | undefined {
   const { type } = event;
   if (type === 'stage-started' && event.reason) {
@@ -122,10 +127,10 @@ const REASONS: Readonly<Record<StageReason, string>> = {
   'result-unusable': 'what its earlier result names is gone or has changed',
 };
 
-/** Of a line of progress that is due; the rate is absent while it is unknown. */
+/** A measurement for a line of progress that is due; the rate is absent while it is unknown. */
 type Measured = { readonly rate: Rate | undefined };
 
-/** @param measure gives undefined when no line of progress is due */
+/** @param measure returns undefined when no line of progress is due */
 function formatPlainLine(
   event: Exclude<BuildEvent, { type: 'retry' | 'http-request' }>,
   measure: () => Measured | undefined,

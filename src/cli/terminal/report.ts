@@ -1,7 +1,7 @@
 import { maxOf } from '../../base/lists.ts';
 import { escapeCharacter, toPrintable } from '../../base/text/words.ts';
 
-/** Words of this program, or `code`: a text of unknown origin that stands as it is. */
+/** Words of this program, or `code`: a text of unknown origin that is shown unchanged. */
 export type Phrase = readonly (string | { readonly code: string })[];
 
 export type Table = {
@@ -10,7 +10,7 @@ export type Table = {
   readonly rows: readonly (readonly Phrase[])[];
 };
 
-/** A report with what matters first, as text for a terminal or as Markdown. */
+/** A report that begins with the most important facts, as text for a terminal or as Markdown. */
 export type Report = {
   readonly title: Phrase;
   /** Sentences by their labels. */
@@ -19,7 +19,7 @@ export type Report = {
   readonly notes: readonly Phrase[];
 };
 
-/** Lines with labels in a column, then the tables, each indented below its title. */
+/** Formats lines with labels in a column, then the tables, each indented below its title. */
 export function formatReport({ summary, tables, notes }: Report): string {
   const width =
     2 +
@@ -52,8 +52,8 @@ const toText = (phrase: Phrase): string =>
   phrase.map((piece) => (typeof piece === 'string' ? piece : toPrintable(piece.code))).join('');
 
 /**
- * GitHub Flavored Markdown. Each text of unknown origin is a code span: no link, no mention, no HTML in it
- * takes effect.
+ * Formats GitHub Flavored Markdown. Each text of unknown origin is a code span, so that no link,
+ * mention or HTML in it takes effect.
  */
 export function formatMarkdownReport({ title, summary, tables, notes }: Report): string {
   return [
@@ -79,8 +79,8 @@ const toMarkdown = (phrase: Phrase): string =>
   phrase.map((piece) => (typeof piece === 'string' ? piece : toCodeSpan(piece.code))).join('');
 
 /**
- * A code span (GFM 6.3) ends at a backtick, and a table's cell (GFM 4.10) at a bar wherever it stands: both are
- * written as escapes, as control characters are.
+ * Makes a code span. A code span (GFM 6.3) ends at a backtick, and a cell of a table (GFM 4.10) at
+ * a bar anywhere in it: both are written as escapes, like control characters.
  */
 const toCodeSpan = (text: string): string =>
   text === '' ? '' : `\`${toPrintable(text).replaceAll(/[`|]/g, escapeCharacter)}\``;

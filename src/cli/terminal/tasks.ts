@@ -4,7 +4,10 @@ import { formatDuration, formatSize } from '../../base/text/words.ts';
 import type { BuildEvent, EventListener } from '../../engine/index.ts';
 import { indentLines, toMessage } from './output.ts';
 
-/** `waiting for quay.io, 1 min 00 s of 10 min 00 s: ...`, and when it answers again. */
+/**
+ * Formats `waiting for quay.io, 1 min 00 s of 10 min 00 s: ...`, and the line for when it answers
+ * again.
+ */
 export function formatWaiting(
   event: Extract<BuildEvent, { type: 'retry-waiting' } | { type: 'retry-over' }>,
 ): string {
@@ -17,10 +20,16 @@ export function formatWaiting(
 
 type Sample = { readonly time: number; readonly bytes: number };
 
-/** Bytes a second: over the last moments, and over the last minute, which tells what is left. */
+/**
+ * Bytes per second: over the last moments, and over the last minute, from which the time left is
+ * estimated.
+ */
 export type Rate = { readonly now: number; readonly steady: number };
 
-/** A build that stalls says so, and a burst soon counts; it does not change the time left at once. */
+/**
+ * Meter of the rate: it shows at once that a build stalls, and soon that a burst began, without
+ * changing the time left at once.
+ */
 export type RateMeter = { add: (sample: Sample) => void; read: () => Rate | undefined };
 
 const NOW_MS = 10_000;
@@ -60,9 +69,12 @@ export type StageProgress = {
 /** All stages of a run that count bytes, taken together. */
 export type RunMeter = {
   readonly add: (event: Extract<BuildEvent, { type: 'stage-progress' }>, time: number) => void;
-  /** A stage that has ended has brought all its bytes. */
+  /** Counts all bytes of a stage that has ended. */
   readonly finish: (stage: string) => void;
-  /** Undefined while no stage counts bytes; the total is known when that of every stage is. */
+  /**
+   * Reads the sum; undefined while no stage counts bytes. The total is known once the totals of
+   * all stages are known.
+   */
   readonly read: () => StageProgress | undefined;
 };
 
@@ -91,10 +103,10 @@ export function createRunMeter(): RunMeter {
   };
 }
 
-/** The line of a pour fits into 80 columns. */
+/** Width that lets the line of a pour fit into 80 columns. */
 const BAR_WIDTH = 12;
 
-/** `[====>       ] 1.2 GiB of 41.3 GiB, ...`; without a bar while the total is unknown. */
+/** Formats `[====>       ] 1.2 GiB of 41.3 GiB, ...`; without a bar while the total is unknown. */
 export function formatBar(progress: StageProgress): string {
   const { bytes, total } = progress;
   const text = formatProgress(progress);
@@ -104,7 +116,7 @@ export function formatBar(progress: StageProgress): string {
   return `[${bar}] ${text}`;
 }
 
-/** `1.2 GiB of 41.3 GiB, 3 %, 512.0 MiB/s, 1 min 20 s left, note`. */
+/** Formats `1.2 GiB of 41.3 GiB, 3 %, 512.0 MiB/s, 1 min 20 s left, note`. */
 export function formatProgress({ bytes, total, note, rate }: StageProgress): string {
   const share =
     total === undefined || total === 0 ? [] : [`${Math.floor((bytes * 100) / total)} %`];
@@ -112,7 +124,7 @@ export function formatProgress({ bytes, total, note, rate }: StageProgress): str
   return [
     ...(bytes > 0 || total !== undefined ? [`${formatSize(bytes)}${amount}`] : []),
     ...share,
-    // A stage that counts something else than bytes says so in its note.
+    // A stage that counts something other than bytes puts it in its note.
     ...(bytes > 0 || total !== undefined ? formatRate(bytes, total, rate) : []),
     ...(note === undefined ? [] : [note]),
   ].join(', ');
@@ -131,9 +143,10 @@ type Task = List['tasks'][number];
 type Row = { readonly task: Task; readonly meter: RateMeter };
 
 /**
- * Stages as lines of a terminal, redrawn in place by listr2's renderer. Its scheduler never runs: a
- * task's state is what the engine's events say; a host that is waited for has a line, too. The first line
- * is for the whole run, once bytes are counted. Warnings are printed at the end, where they can be read.
+ * Draws stages as lines of a terminal, redrawn in place by listr2's renderer. Its scheduler never
+ * runs: a task's state comes from the engine's events. A host that is waited for has a line, too.
+ * The first line is for the whole run, once bytes are counted. Warnings are printed at the end, so
+ * that they can be read.
  */
 export function drawTasks(
   stream: WriteStream,
@@ -149,7 +162,8 @@ export function drawTasks(
     processOutput: new ProcessOutput(stream, stream),
   });
   const renderer = new DefaultRenderer(list.tasks, { logger }, list.events);
-  // The renderer loads parts of itself before it draws; what ends sooner is drawn once, at its end.
+  // The renderer loads parts of itself before it draws; a run that ends sooner is drawn once, at
+  // its end.
   const ready = renderer.render();
   const rows = new Map<string, Row>();
   const messages: string[] = [];
@@ -159,7 +173,7 @@ export function drawTasks(
     list.add({ title: stage, task: () => undefined });
     const task = list.tasks.at(-1);
     if (task === undefined) throw new Error(`no line for stage ${stage}`);
-    // A task is drawn from its check on; nothing of it is run.
+    // A task is drawn from its check on; no part of it is run.
     void task.check(undefined);
     const row = { task, meter: createRateMeter() };
     rows.set(stage, row);
