@@ -12,33 +12,33 @@ import type { TagDigests } from './resolved/tags.ts';
 import { claimLock, writeLock, type LockUse, type SavedPlan } from './resolved/use.ts';
 import type { BuildTools } from './tools.ts';
 
-/** What every ISO is asked for with. */
+/** Settings that every ISO is requested with. */
 export type IsoRequest = IsoPlace & {
   /** Path of the configuration: the digests of its tags are stored under it. */
   readonly configuration: string;
-  /** Whose images are taken, even if tags have moved. */
+  /** Plan whose images are taken, even if tags have moved. */
   readonly saved?: SavedPlan;
   readonly lock?: LockUse;
   /** UPDATE_URL_OVERRIDE. */
   readonly graphUrl?: string;
   /** Address of the CoreOS stream that names the live ISO. */
   readonly streamUrl?: string;
-  /** Paths that the configuration names and that mean those of another machine. */
+  /** Paths that the configuration names and that belong to another machine. */
   readonly elsewhere?: readonly string[];
-  /** Whether the output is only compared: it needs no room. */
+  /** True if the output is only compared: it needs no room. */
   readonly isThere?: boolean;
 };
 
-/** Every byte of an ISO, and what it was resolved from. */
+/** Every byte of an ISO, and the contents that it was resolved from. */
 type Decided = { readonly layout: Layout; readonly tags: TagDigests; readonly lock: Lock };
 
-/** From a configuration to every byte of an ISO. */
+/** Decides every byte of an ISO from a configuration. */
 export type PrepareIso<Request, Prepared = Decided> = (
   request: Request,
   tools: BuildTools,
 ) => Promise<Prepared>;
 
-/** A product: how its bytes are decided, and what is said of it before it is poured. */
+/** A product: how its bytes are decided, and what is reported about it before it is poured. */
 export type IsoRecipe<Request, Prepared, Report> = {
   readonly prepare: PrepareIso<Request, Prepared>;
   readonly describe: (request: Request, prepared: Prepared) => Report;
@@ -46,18 +46,18 @@ export type IsoRecipe<Request, Prepared, Report> = {
     request: Request,
     prepared: Prepared,
   ) => Promise<Omit<PourIsoInput, 'output' | 'layout'>>;
-  /** Files that are written beside the ISO. */
+  /** Files that are written next to the ISO. */
   readonly beside?: {
-    /** Refuses, before anything is poured, what must not be replaced. */
+    /** Refuses, before anything is poured, to replace files that must not be replaced. */
     readonly claim: (request: Request, prepared: Prepared) => Promise<void>;
-    /** Their paths. */
+    /** Writes the files and returns their paths. */
     readonly write: (request: Request, prepared: Prepared) => Promise<readonly string[]>;
   };
 };
 
 /**
- * From a configuration to a sealed ISO, its lock and the files beside it. Two builds of one output exclude
- * each other.
+ * Builds a sealed ISO, its lock and the files next to it from a configuration. Two builds of one
+ * output exclude each other.
  */
 export async function buildIso<
   Request extends IsoRequest,
@@ -88,7 +88,7 @@ export async function buildIso<
   });
 }
 
-/** From a configuration to a lock, without an ISO. */
+/** Makes a lock from a configuration, without an ISO. */
 export async function lockIso<Request extends IsoRequest>(
   request: Request,
   tools: BuildTools,
@@ -102,22 +102,29 @@ export async function lockIso<Request extends IsoRequest>(
 
 export type Reproduction = {
   /**
-   * `equal`: each byte is what a build makes now. `equal-as-compared`: so is all but rendered parts that
-   * have values drawn at random, which are not known here.
+   * `equal`: each byte is what a build makes now. `equal-as-compared`: each byte is equal, except
+   * rendered parts that have values drawn at random, which are not known here.
    */
   readonly result: 'equal' | 'equal-as-compared' | 'different';
   readonly size: { readonly found: number; readonly expected: number };
   readonly differences: readonly LayoutDifference[];
-  /** What differs, and may depend on what was drawn: rendered files, and directories that have their sizes. */
+  /**
+   * Differences that may depend on randomly drawn values: rendered files, and directories that
+   * have their sizes.
+   */
   readonly notCompared: readonly LayoutDifference[];
 };
 
-/** What values drawn at random have no part in; directories have the sizes of files that have them. */
+/**
+ * Parts that do not depend on values drawn at random; directories have the sizes of files that
+ * depend on them.
+ */
 const ALWAYS_EQUAL: ReadonlySet<IsoPart> = new Set(['base', 'blobs', 'structures', 'padding']);
 
 /**
- * Decides every byte of the ISO again, from the configuration and the lock, and compares them with the ISO
- * that is the output of the request. No second ISO is written, and no blob fetched for it.
+ * Decides every byte of the ISO again, from the configuration and the lock, and compares them with
+ * the ISO that is the output of the request. No second ISO is written, and no blob is fetched for
+ * it.
  */
 export async function reproduceIso<Request extends IsoRequest>(
   request: Request,
@@ -137,6 +144,6 @@ export async function reproduceIso<Request extends IsoRequest>(
   return { result: isDifferent ? 'different' : equal, size, differences: known, notCompared };
 }
 
-/** Whether something was drawn that is not what was drawn for the ISO, as far as the lock tells. */
+/** True if a value was drawn that is not the value drawn for the ISO, as far as the lock shows. */
 const drewAgain = ({ lock }: IsoRequest, { drawn }: BuildTools): boolean =>
   (lock?.isLocked !== true || lock.drawsAgain === true) && Object.keys(drawn.list()).length > 0;

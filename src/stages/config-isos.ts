@@ -40,17 +40,18 @@ export type ConfigIsosReport = SiteListing & {
   readonly out: string;
   /** ISOs that this run made. */
   readonly made: number;
-  /** ISOs that were there already, of the same inputs. */
+  /** ISOs that already existed, made of the same inputs. */
   readonly reused: number;
 };
 
 /**
- * Makes a configuration ISO of each site, with kubeconfig and password beside it, and a list of all.
- * A bad site never stops the others: it is among `failed`. Killed at any moment, the same request
- * makes what is missing, with the same keys. Two builds of one output directory exclude each other.
+ * Makes a configuration ISO of each site, with kubeconfig and password next to it, and a list of
+ * all. A bad site never stops the others: it is among `failed`. After being killed at any moment,
+ * the same request makes what is missing, with the same keys. Two builds of one output directory
+ * exclude each other.
  *
- * @throws ConfigError `config-iso.no-sites`, those of `listSites` and `openRetained`; DiskError;
- * UsageError `usage.drop-in`, `usage.use-generation`, those of `claimFolder`
+ * @throws ConfigError `config-iso.no-sites`, the errors of `listSites` and `openRetained`;
+ * DiskError; UsageError `usage.drop-in`, `usage.use-generation`, the errors of `claimFolder`
  */
 export async function buildConfigIsos(
   request: ConfigIsosRequest,
@@ -71,7 +72,10 @@ export async function buildConfigIsos(
   }
 }
 
-/** What is wrong with one site's place was told of that site; this is of all. */
+/**
+ * Explains an obstacle that concerns all sites; a problem with the place of one site was reported
+ * for that site.
+ */
 function explainObstacle(cause: unknown, out: string): unknown {
   if (!isErrno(cause, 'EEXIST', 'ENOTDIR', 'EISDIR', 'ERR_FS_EISDIR')) {
     return explainOutputError(cause, out);
@@ -94,7 +98,7 @@ async function buildLocked(
     const named = nameGenerations(survey, request);
     refuseStrangers(survey, named);
     const listed = dropIn ? new Map<never, never>() : await readListed(out);
-    // A table that cannot be read as sites says nothing of the ISOs that are there.
+    // A table that cannot be read as sites says nothing about the ISOs that exist.
     const isListed = !dropIn && (survey.sites.length > 0 || listed.size === 0);
     if (isListed) await removeListing(out);
     const outcomes = await makeSites(survey, { ...named, listed }, tools);
@@ -109,7 +113,7 @@ async function buildLocked(
   }
 }
 
-/** Files were synced as they were made; of the directories each is synced once, for all its names. */
+/** Syncs each directory once, for all its names; files were synced as they were made. */
 async function syncNames(
   { sites }: Survey,
   outcomes: ReadonlyMap<string, SiteOutcome>,
@@ -121,7 +125,7 @@ async function syncNames(
   for (const path of [...directories, out, stateDirectoryOf(out)]) await syncDirectory(path);
 }
 
-/** A number without a name is that of the only site. */
+/** Names the site of each number: a number without a name belongs to the only site. */
 function nameGenerations({ sites }: Survey, request: ConfigIsosRequest): ConfigIsosRequest {
   const { useGenerations } = request;
   const number = useGenerations?.get(ONLY_SITE);
@@ -140,7 +144,10 @@ function nameGenerations({ sites }: Survey, request: ConfigIsosRequest): ConfigI
   );
 }
 
-/** @throws ConfigError `config-iso.unknown-site` where a site is named that is not there */
+/**
+ * Refuses named sites that do not exist.
+ * @throws ConfigError `config-iso.unknown-site`
+ */
 function refuseStrangers(
   { sites }: Survey,
   { newIdentities, useGenerations }: ConfigIsosRequest,
@@ -160,7 +167,10 @@ function refuseStrangers(
   }
 }
 
-/** @throws ConfigError `config-iso.no-sites` */
+/**
+ * Refuses a source without sites.
+ * @throws ConfigError `config-iso.no-sites`
+ */
 function refuseNothing({ sites, findings }: Survey, shownAs: string): void {
   if (sites.length > 0 || findings.some(({ severity }) => severity === 'error')) return;
   throw new ConfigError('config-iso.no-sites', `${shownAs} has no site`, {
@@ -169,8 +179,8 @@ function refuseNothing({ sites, findings }: Survey, shownAs: string): void {
 }
 
 /**
- * Decides, before anything is made, whether the list of all sites and the state may be written: each
- * may be absent, empty, or what a build made; anything else only with `force`.
+ * Decides, before anything is made, if the list of all sites and the state may be written: each
+ * may be absent, empty, or made by a build; anything else only with `force`.
  *
  * @throws what `claimOutput` throws
  */
@@ -198,7 +208,10 @@ async function claimFolder(request: ConfigIsosRequest): Promise<void> {
   );
 }
 
-/** A state whose README was lost is known by the names of its files. */
+/**
+ * Refuses a state that no build made. A state whose README was lost is recognized by the names of
+ * its files.
+ */
 async function refuseForeignState(state: string): Promise<void> {
   if ((await readRegularFile(readmeOf(state))) !== undefined) return;
   const names = unlessAbsent(() => lstatSync(state)) ? await readdir(state) : [];
@@ -211,25 +224,26 @@ async function refuseForeignState(state: string): Promise<void> {
   });
 }
 
-/** What is to be said of the inputs of sites. */
+/** Findings about the inputs of sites. */
 export type SitesVerdict = {
   /** Number of sites that an ISO could be made of. */
   readonly good: number;
-  /** Those of which no ISO could be made. */
+  /** Sites of which no ISO could be made. */
   readonly failed: readonly string[];
-  /** Only sites that there is something to say of. */
+  /** Only sites with findings. */
   readonly sites: readonly {
     readonly name: string;
     readonly findings: readonly FileProblem[];
   }[];
-  /** What belongs to no site. */
+  /** Findings that belong to no site. */
   readonly findings: readonly FileProblem[];
 };
 
 /**
- * Everything that a build would say of the inputs, without making or writing anything.
+ * Reports everything that a build would report about the inputs, without making or writing
+ * anything.
  *
- * @throws ConfigError `config-iso.no-sites`, those of `listSites`; UsageError `usage.drop-in`
+ * @throws ConfigError `config-iso.no-sites`, the errors of `listSites`; UsageError `usage.drop-in`
  */
 export async function validateSites(
   request: SitesRequest,

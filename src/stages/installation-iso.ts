@@ -49,7 +49,7 @@ import {
 } from './resolved/use.ts';
 import type { BuildTools } from './tools.ts';
 
-/** From a configuration to a sealed ISO. */
+/** Builds a sealed ISO from a configuration. */
 export const buildInstallationIso = (
   request: InstallationIsoRequest,
   tools: BuildTools,
@@ -65,7 +65,7 @@ export const buildInstallationIso = (
     }),
   });
 
-/** From a configuration to every byte of the ISO: what feeds what. */
+/** Decides every byte of the ISO from a configuration: which stage feeds which. */
 export async function prepareInstallationIso(
   request: InstallationIsoRequest,
   tools: BuildTools,
@@ -78,7 +78,7 @@ export async function prepareInstallationIso(
   const places = await findPlaces(request, tools);
   const release = resolveNamedRelease(request, tools);
   const releases = Promise.all(release ? [release] : []);
-  releases.catch(() => undefined); // what waits for the release tells
+  releases.catch(() => undefined); // the stages that wait for the release report its failure
   const embedded = await planEmbedded(request, tools, release);
   const { base, url } = findBase(request, tools, release);
   const made = engine.run(layOutInstallationIso, {
@@ -114,7 +114,7 @@ export async function prepareInstallationIso(
   return { ...prepared, signatures, space, lock, ...(embedded && { embedded }) };
 }
 
-/** What the index of the medium says that it installs. */
+/** Describes what the medium installs, for its index. */
 const describeSeed = (config: InstallationIsoRequest['config']) => ({
   version: config.seedVersion,
   reference: config.seedImage,
@@ -126,7 +126,7 @@ const NO_IMAGES = mergeMirrorPlan({ images: [], blocked: [] });
 type Configured = Pick<InstallationIsoRequest, 'config' | 'postScript'>;
 
 /**
- * Whether the live system takes what the configuration says.
+ * Checks that the live system accepts the configuration.
  *
  * @throws ConfigError `installation.override`
  */
@@ -134,7 +134,10 @@ export function checkInstallation(configured: Configured): void {
   renderIgnition(configured);
 }
 
-/** It holds the pull secret: no stage keeps it, no fingerprint shows it. */
+/**
+ * Renders the Ignition config. It holds the pull secret, so no stage stores it and no fingerprint
+ * shows it.
+ */
 function renderIgnition({ config, postScript }: Configured, embedded?: EmbeddedImages): string {
   const override = config.ignitionConfigOverride?.reveal();
   const localRegistry = embedded && describeRegistry(embedded, config.releaseRegistry);
@@ -166,7 +169,10 @@ const describeRegistry = (
   mirrors: planLocalMirrors(plan.images, releaseRegistry),
 });
 
-/** The live ISO to build on: the one that is named, or that of the release. `url` is what a stream named. */
+/**
+ * The live ISO to build on: the named one, or the ISO of the release. `url` is present if a stream
+ * named it.
+ */
 type FoundBase = { readonly base: Promise<BaseIso>; readonly url?: Promise<string | undefined> };
 
 function findBase(
@@ -184,7 +190,7 @@ function findBase(
       if ('streamUrl' in base) tags.note(noteOfStream(base.streamUrl), sha256);
       return readUserInfo(new URL(url)) ? undefined : url; // a lock has no secret
     });
-    url.catch(() => undefined); // the stage tells
+    url.catch(() => undefined); // the stage reports the failure
     return { base: engine.run(takeBaseIso, { given }), url };
   }
   if (base !== undefined) {
@@ -194,7 +200,10 @@ function findBase(
   return { base: engine.run(fetchBaseIso, { release }) };
 }
 
-/** A stream at an address is not asked where a lock has what it named. */
+/**
+ * Finds the ISO that a stream named in the lock. A stream at an address is not asked if the lock
+ * has its answer.
+ */
 function findLockedStream(
   stream: CoreosStream,
   held: LockedBase | undefined,
@@ -203,7 +212,10 @@ function findLockedStream(
   return Promise.resolve({ url: held.url, sha256: held.digest as Digest });
 }
 
-/** Before it is fetched. @throws ConfigError `lock.mismatch` */
+/**
+ * Checks the base ISO against the lock, before it is fetched.
+ * @throws ConfigError `lock.mismatch`
+ */
 function requireLockedBase<Given extends GivenBaseIso>(
   held: LockedBase | undefined,
   given: Given,

@@ -26,7 +26,10 @@ import {
 } from './resolved/use.ts';
 import type { BuildTools } from './tools.ts';
 
-/** What of the request belongs to a site: the same bytes are on the medium when they are added later. */
+/**
+ * Seals the values of the request that belong to a site: the same bytes are on the medium when
+ * they are added later.
+ */
 function sealValues(request: LiveIsoRequest): Secret | undefined {
   const values = listValues(request);
   return Object.keys(values).length === 0 ? undefined : new Secret(JSON.stringify(values));
@@ -46,7 +49,7 @@ function listValues({ config, ignition, hosts, overrides }: LiveIsoRequest): Cus
   };
 }
 
-/** What only the agent-based installer has a place for. */
+/** Reads the values that only the agent-based installer has a place for. */
 function readForAgents(hosts: readonly HostNetwork[] = [], infraEnv?: string): CustomValues {
   const { metadata, spec } = infraEnv === undefined ? {} : objectOrEmpty(parse(infraEnv));
   const { sshAuthorizedKey, proxy } = objectOrEmpty(spec);
@@ -60,7 +63,7 @@ function readForAgents(hosts: readonly HostNetwork[] = [], infraEnv?: string): C
   };
 }
 
-/** From a configuration to every byte of the ISO: what feeds what. */
+/** Decides every byte of the ISO from a configuration: which stage feeds which. */
 export async function prepareLiveIso(
   request: LiveIsoRequest,
   tools: BuildTools,
@@ -116,7 +119,7 @@ export async function prepareLiveIso(
   return { ...settled, space: await space, imagePolicy: await imagePolicy, lock };
 }
 
-/** The live ISO to build on. */
+/** Finds the live ISO to build on. */
 const findBase = (
   { baseIso }: LiveIsoRequest,
   { engine }: BuildTools,
@@ -126,7 +129,7 @@ const findBase = (
     ? engine.run(fetchBaseIso, { release }, reserved)
     : engine.run(takeBaseIso, { given: baseIso }, reserved);
 
-/** From a configuration to a sealed ISO. */
+/** Builds a sealed ISO from a configuration. */
 export const buildLiveIso = (request: LiveIsoRequest, tools: BuildTools): Promise<LiveIsoReport> =>
   buildIso(request, tools, {
     prepare: prepareLiveIso,
@@ -139,6 +142,6 @@ export const buildLiveIso = (request: LiveIsoRequest, tools: BuildTools): Promis
     }),
   });
 
-/** Whether the ISO holds what other users of this machine must not read. */
+/** True if the ISO holds secrets that other users of this machine must not read. */
 const isConfidential = ({ config }: LiveIsoRequest): boolean =>
   config.userCorePass !== undefined || config.build.embed.pullSecret !== undefined;

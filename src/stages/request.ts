@@ -33,15 +33,18 @@ import { LIVE_ISO_RULES } from './rules.ts';
 export type LiveIsoRequest = IsoRequest & {
   readonly config: ApplianceConfig;
   readonly manifests: UserManifests;
-  /** Of the folder of the configuration. */
+  /** Overrides in the folder of the configuration. */
   readonly overrides: Overrides;
   /** Networks of hosts. */
   readonly hosts?: readonly HostNetwork[];
   readonly ignition: 'installer' | 'embedded';
   readonly baseIso?: GivenBaseIso;
-  /** Whether the cluster accepts images of OpenShift without a signature; absent: as its release needs. */
+  /**
+   * True if the cluster accepts images of OpenShift without a signature; absent: as its release
+   * needs.
+   */
   readonly disableImagePolicy?: boolean;
-  /** What it takes for the release to be trusted. */
+  /** Conditions for trusting the release. */
   readonly signatures: SignatureGate;
   /** SOURCE_DATE_EPOCH, seconds; default: the release's creation. */
   readonly epoch?: number;
@@ -53,9 +56,9 @@ export type PreparedIso = {
   readonly plan: MirrorPlan;
   readonly imagePolicy: ImagePolicyCheck;
   readonly catalogs: readonly SelectedCatalog[];
-  /** What tags named. */
+  /** Digests that tags named. */
   readonly tags: TagDigests;
-  /** Of all that is carried. */
+  /** Digest of everything that is carried. */
   readonly contents: Digest;
   readonly layout: Layout;
   readonly space: Space;
@@ -67,25 +70,28 @@ export type PreparedIso = {
 export type PreparedLiveIso = PreparedIso & {
   readonly layout: LiveLayout;
   readonly base: BaseIso;
-  /** Of manifests that the cluster cannot take as they are. */
+  /** Warnings about manifests that the cluster cannot take as they are. */
   readonly warnings: readonly string[];
 };
 
 /** Everything an installation ISO is made from. */
 export type InstallationIsoRequest = IsoRequest & {
   readonly config: InstallationConfig;
-  /** What could not be checked of it. */
+  /** Notes on values that could not be checked. */
   readonly notes: readonly string[];
-  /** post.sh beside the configuration. */
+  /** post.sh next to the configuration. */
   readonly postScript?: Uint8Array;
-  /** The live ISO to build on, or the CoreOS stream that names it; default: that of the release. */
+  /**
+   * The live ISO to build on, or the CoreOS stream that names it; default: the live ISO of the
+   * release.
+   */
   readonly base?: GivenBaseIso | CoreosStream;
   /** Pullspec of a release payload, which has a live ISO, a registry server and the release images. */
   readonly release?: string;
-  /** What it takes for the release to be trusted. */
+  /** Conditions for trusting the release. */
   readonly signatures: SignatureGate;
   readonly embed: EmbedRequest;
-  /** How registries are reached. */
+  /** Settings for access to registries. */
   readonly build: {
     readonly caBundle?: string;
     readonly registriesConf?: string;
@@ -99,7 +105,7 @@ export type InstallationIsoRequest = IsoRequest & {
   readonly epoch?: number;
 };
 
-/** What the medium carries besides its configuration. */
+/** Content of the medium besides its configuration. */
 export type EmbedRequest = {
   readonly seed: boolean;
   /** The images of the release, for precaching. */
@@ -108,34 +114,40 @@ export type EmbedRequest = {
   readonly precached: boolean;
   /** Further images, by tag or digest. */
   readonly images: readonly string[];
-  /** The registry server; default: that of the release. */
+  /** The registry server; default: the server of the release. */
   readonly registryImage?: string;
 };
 
-/** Images that the medium carries, and the server that is to serve them there. */
+/** Images that the medium carries, and the server that serves them there. */
 export type EmbeddedImages = { readonly plan: MirrorPlan; readonly server: RegistryImageChoice };
 
-/** Everything an upgrade ISO is made from: what of an appliance's configuration it can carry. */
+/**
+ * Everything an upgrade ISO is made from: the parts of an appliance's configuration that it can
+ * carry.
+ */
 export type UpgradeIsoRequest = IsoRequest &
   Pick<LiveIsoRequest, 'config' | 'signatures' | 'epoch'> & {
-    /** Where the other files are written: beside the ISO, or of a device or an object in the working directory. */
+    /**
+     * Folder for the other files: next to the ISO, or the working directory if the output is a
+     * device or an object.
+     */
     readonly folder: string;
     /** The version of the cluster; absent: the release alone is carried. */
     readonly from?: string;
-    /** Whether a MachineConfig is written that upgrades the cluster by itself. */
+    /** True if a MachineConfig is written that upgrades the cluster automatically. */
     readonly machineConfig: boolean;
-    /** Whether MachineConfigs are written that bring hosts what they need to take the ISO. */
+    /** True if MachineConfigs are written that bring hosts everything they need to take the ISO. */
     readonly prepareHosts: boolean;
   };
 
-/** A file that is written beside the ISO. */
+/** A file that is written next to the ISO. */
 export type SideFile = {
   /** Absolute. */
   readonly path: string;
   readonly text: string;
 };
 
-/** The files that are written beside the ISO. */
+/** The files that are written next to the ISO. */
 export type SideFiles = {
   /** `upgrade-VERSION.yaml` */
   readonly resources: SideFile;
@@ -152,7 +164,7 @@ export type PreparedUpgradeIso = PreparedIso & {
   readonly releases: readonly Release[];
 };
 
-/** What makes hosts that no upgrade ISO can reach, and why. */
+/** Settings that make hosts unreachable for any upgrade ISO, with the reasons. */
 const REFUSED = [
   {
     path: 'enableInteractiveFlow',
@@ -192,33 +204,33 @@ function refuseMirrorPath({ text, report }: View): ReturnType<ConfigRule> {
   return { problems: [report('mirrorPath', problem, { hint })], notes: [] };
 }
 
-/** Where sites come from. */
+/** The source of sites. */
 export type SitesRequest = {
   /** Folder, archive or table; absolute. */
   readonly sites: string;
-  /** What is below it is named without it. */
+  /** Working directory; paths below it are shown relative to it. */
   readonly cwd: string;
   /** Folder that a table fills; absolute. */
   readonly template?: string;
-  /** Whether the folder is one site, whatever it is called. */
+  /** True if the folder is one site, regardless of its name. */
   readonly dropIn: boolean;
-  /** Seconds since 1970: what is overdue by then is warned of. */
+  /** Seconds since 1970: anything that is overdue by then causes a warning. */
   readonly epoch: number;
-  /** Whether unknown keys of install-config.yaml are only warned of. */
+  /** True if unknown keys of install-config.yaml only cause a warning. */
   readonly isLenient?: boolean;
-  /** Version of the seed that the sites are installed from, where it is known. */
+  /** Version of the seed that the sites are installed from, if it is known. */
   readonly seedVersion?: string;
-  /** Where `env:NAME` in inputs looks. */
+  /** Environment in which `env:NAME` in inputs is looked up. */
   readonly env?: NodeJS.ProcessEnv;
-  /** What several sites may have in common; it is warned of. */
+  /** Facts that several sites may have in common; they cause a warning. */
   readonly shared?: ReadonlySet<FactKind>;
-  /** What an earlier producer left: of the only site, or with a folder for each site. */
+  /** Files that an earlier producer left: of the only site, or with a folder for each site. */
   readonly retainFrom?: string;
   /** Kubeconfig of the only site, which the earlier producer made. */
   readonly kubeconfig?: string;
 };
 
-/** Stands for the name of a site where there is one only. */
+/** Replaces the name of a site if there is only one. */
 export const ONLY_SITE = '';
 
 export type ConfigIsosRequest = SitesRequest & {
@@ -226,19 +238,20 @@ export type ConfigIsosRequest = SitesRequest & {
   readonly out: string;
   /** Threads that make keys. */
   readonly jobs: number;
-  /** Whether every site gets a new generation of keys, ids and password. */
+  /** True if every site gets a new generation of keys, ids and password. */
   readonly rotate: boolean;
-  /** Whether files that no build made are replaced; inputs never are. */
+  /** True if files that no build made are replaced; inputs never are. */
   readonly force?: boolean;
-  /** Names of sites that get one, even where the one of before is lost. */
+  /** Names of sites that get a new identity, even if the previous one is lost. */
   readonly newIdentities?: ReadonlySet<string>;
-  /** Numbers of generations to be used again, by the names of sites or `ONLY_SITE`. */
+  /** Numbers of generations to use again, by the names of sites or `ONLY_SITE`. */
   readonly useGenerations?: ReadonlyMap<string, number>;
 };
 
 /**
- * What is read and never written. Not the folder of the only site, which is the output folder as well,
- * nor a folder of earlier outputs: the files in it may be replaced when their identity is in the state.
+ * Lists the paths that are read and never written. Leaves out the folder of the only site, which
+ * is also the output folder, and a folder of earlier outputs: the files in it may be replaced when
+ * their identity is in the state.
  */
 export const listInputs = ({
   sites,
@@ -265,6 +278,6 @@ export type SiteTools = {
 
 export type ConfigIsosTools = SiteTools & {
   readonly keys: Keys;
-  /** Which program this is; default: what it was built as. */
+  /** Digest of the running program; default: the digest it was built with. */
   readonly program?: Digest;
 };

@@ -37,7 +37,7 @@ const refuse = (problems: readonly DocumentProblem[]): ReturnType<ConfigRule> =>
   notes: [],
 });
 
-/** By the functions that the stages read them with. */
+/** Checks references, with the functions that the stages read them with. */
 function checkReferences(view: View) {
   const single = ['ocpRelease.url', 'imageRegistry.uri'].flatMap((path) => {
     const text = view.text(path);
@@ -66,7 +66,7 @@ function checkRegistriesConf(view: View) {
   );
 }
 
-/** What is beside the images of a mirror; they themselves are looked at by the plan. */
+/** Checks the files next to the images of a mirror; the plan checks the images themselves. */
 function checkWorkspace(view: View) {
   const text = view.text('mirrorPath');
   if (text === undefined) return refuse([]);
@@ -92,7 +92,7 @@ function checkWorkspace(view: View) {
   ]);
 }
 
-/** Versions of packages and channels. */
+/** Checks versions of packages and channels. */
 function checkRanges(view: View): ReturnType<ConfigRule> {
   const packages = view.items('operators').flatMap((path) => view.items(`${path}.packages`));
   const channels = packages.flatMap((path) => view.items(`${path}.channels`));
@@ -108,7 +108,10 @@ function checkRanges(view: View): ReturnType<ConfigRule> {
   );
 }
 
-/** Files of the folder that take the place of what is rendered: what can be said without the payload. */
+/**
+ * Checks the files of the folder that replace rendered files, as far as possible without the
+ * payload.
+ */
 function checkOverrides(view: View, { directory, secrets }: Parameters<ConfigRule>[1]) {
   const at = 'apiVersion';
   let overrides: Overrides = {};
@@ -152,7 +155,10 @@ function wantedInfraEnv(view: View, sshKey?: string): Parameters<typeof checkInf
   };
 }
 
-/** Which of its registries will ask for a password nobody knows before they are asked. */
+/**
+ * Notes unusable entries of pull secrets. Before registries are asked, it is unknown which of them
+ * will ask for a password.
+ */
 function checkPullSecrets(
   view: View,
   { secrets }: Parameters<ConfigRule>[1],
@@ -167,7 +173,7 @@ function checkPullSecrets(
   return { problems: [], notes };
 }
 
-/** What a reader refuses, at the place that it read. */
+/** Reports the error of a reader at the place that it read. */
 function attempt(view: View, path: string, read: () => unknown): readonly DocumentProblem[] {
   try {
     read();

@@ -33,7 +33,7 @@ import type { LiveIsoRequest } from './request.ts';
 import type { BuildTools } from './tools.ts';
 
 /**
- * Everything of the plan that the words mean; see `explainImages`.
+ * Explains everything in the plan that the words mean; see `explainImages`.
  *
  * @throws UsageError `why.nothing`
  */
@@ -43,7 +43,7 @@ export async function explainImage(
   tools: BuildTools,
 ): Promise<Explanation> {
   const { plan, reserved } = selectImages(request, tools);
-  reserved.catch(() => undefined); // what does not fit is explained, too
+  reserved.catch(() => undefined); // a plan that does not fit is explained, too
   return explain(what, await plan);
 }
 
@@ -61,14 +61,17 @@ function toExplainable(image: PlannedImage): ExplainableImage {
 }
 
 export type CatalogRequest = {
-  /** As the user names it, for errors. */
+  /** Name that the user gave, for errors. */
   readonly name: string;
   readonly source: CatalogSource;
   readonly platform: Platform;
   readonly signal: AbortSignal;
   /** Called only when a registry is needed. */
   readonly openTools: () => Promise<ImageTools & { readonly workDir: string }>;
-  /** Where a catalog out of an image is unpacked, and stays. Called only when one is, without tools. */
+  /**
+   * Opens the directory in which a catalog from an image is unpacked, and stays. Called only when
+   * a catalog is unpacked without tools.
+   */
   readonly openWorkDir: () => Promise<string>;
 };
 
@@ -95,12 +98,12 @@ export type CatalogView = {
     readonly version: string | null;
     readonly image: string;
   }[];
-  /** Each once, sorted. */
+  /** References, each once, sorted. */
   readonly relatedImages: readonly string[];
   readonly warnings: readonly string[];
 };
 
-/** Every package of a catalog. A channel without a single head is a warning. */
+/** Lists every package of a catalog. A channel without a single head causes a warning. */
 export async function listCatalog(request: CatalogRequest): Promise<CatalogList> {
   const catalog = await openCatalog(request);
   const warnings = catalog.malformed.flatMap(({ problems }) => problems);
@@ -111,7 +114,9 @@ export async function listCatalog(request: CatalogRequest): Promise<CatalogList>
   return { packages, warnings };
 }
 
-/** What a build with this selection would keep: the code is the same. */
+/**
+ * Shows the part of a catalog that a build with this selection would keep: the code is the same.
+ */
 export async function showCatalog(
   request: CatalogRequest,
   selection: CatalogSelection,
@@ -191,16 +196,16 @@ function describeHead(channel: CatalogChannel, warnings: string[]): string | nul
 }
 
 /**
- * The objects that tell a cluster of the media: what the media themselves carry, and the
- * ClusterCatalogs, which they leave out because not every cluster knows the kind. The password of
- * core is not among them.
+ * Lists the objects that describe the media to a cluster: the objects on the media themselves, and
+ * the ClusterCatalogs, which the media leave out because not every cluster knows the kind. The
+ * password of core is not among them.
  */
 export async function listResources(
   request: LiveIsoRequest,
   tools: BuildTools,
 ): Promise<readonly Manifest[]> {
   const images = selectImages(request, tools);
-  images.reserved.catch(() => undefined); // what does not fit has resources, too
+  images.reserved.catch(() => undefined); // media that do not fit have resources, too
   const made = {
     release: await images.release,
     plan: await images.plan,

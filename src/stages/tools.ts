@@ -61,7 +61,7 @@ export type RegistryAccessOptions = RegistriesConfPlaces & {
   readonly emit: EventListener;
 };
 
-/** The way to registries that a configuration and the environment describe. */
+/** Access to registries that a configuration and the environment describe. */
 export type RegistryAccess = {
   readonly client: WritingClient;
   readonly http: Http;
@@ -70,7 +70,10 @@ export type RegistryAccess = {
   readonly registriesConf: Awaited<ReturnType<typeof loadRegistriesConf>>;
 };
 
-/** @throws ConfigError of what the configuration names */
+/**
+ * Opens the access to registries.
+ * @throws ConfigError for files that the configuration names
+ */
 export async function openRegistryAccess(options: RegistryAccessOptions): Promise<RegistryAccess> {
   const { config, env, emit } = options;
   const { build, pullSecret } = config;
@@ -97,14 +100,17 @@ export async function openRegistryAccess(options: RegistryAccessOptions): Promis
   return { client, http, caBundle, registriesConf };
 }
 
-/** Of an entry nobody may ever need the build does not stop. */
+/**
+ * Warns about unusable entries of the pull secret. The build does not stop for an entry that may
+ * never be needed.
+ */
 function warnOfPullSecret({ config, emit }: RegistryAccessOptions): void {
   for (const { key, reason } of listUnusableEntries(config.pullSecret?.reveal() ?? '')) {
     emit({ type: 'warning', message: `pullSecret entry ${key} cannot be used: ${reason}` });
   }
 }
 
-/** Loopback traffic never leaves this machine. */
+/** Warns about insecure registries, except loopback, whose traffic never leaves this machine. */
 function warnOfInsecure({ config, emit }: RegistryAccessOptions): void {
   for (const host of config.build.insecureRegistries) {
     const { hostname } = URL.canParse(`https://${host}`)
@@ -118,71 +124,80 @@ function warnOfInsecure({ config, emit }: RegistryAccessOptions): void {
   }
 }
 
-/** What every recipe works with; made from the few settings that concern it. */
+/** Tools that every recipe works with; made from the few settings that concern it. */
 export type BuildTools = {
   readonly engine: Engine<StageTools>;
   readonly client: RegistryClient;
   readonly cache: BlobCache;
-  /** Leads to the work directory as long as the tools are open. */
+  /** Path that leads to the work directory as long as the tools are open. */
   readonly workDir: string;
   /** The files with mirrors that were read, in order. */
   readonly registriesConf: readonly string[];
-  /** What tags named in this run. */
+  /** Digests that tags named in this run. */
   readonly tags: TagLedger;
-  /** What was drawn at random in this run, or for it before. */
+  /** Values drawn at random in this run, or for it before. */
   readonly drawn: DrawnLedger;
   /**
-   * Opens the seeds, before anything is fetched; of an ISO that needs no build they are not read.
+   * Opens the seeds, before anything is fetched; they are not read for an ISO that needs no build.
    *
-   * @returns where the ISO that is replaced has its bytes, if they are to stay there
+   * @returns the places of bytes in the ISO that is replaced, if they must stay there
    * @throws what `openReusable` throws
    */
   readonly takeOver: () => Promise<Places | undefined>;
-  /** What fingerprints of secrets are keyed with. */
+  /** Key for fingerprints of secrets. */
   readonly sealKey: Uint8Array;
-  /** Which program this is. */
+  /** Digest of the running program. */
   readonly program: Digest;
   readonly emit: EventListener;
   readonly close: () => Promise<void>;
 };
 
-/** What stages work with. No result may depend on it: bytes are verified, wherever they come from. */
+/**
+ * Tools that stages work with. No result may depend on them: bytes are verified, regardless of
+ * their source.
+ */
 export type StageTools = {
   readonly http: Http;
   readonly tls: TlsOptions;
   readonly client: RegistryClient;
   readonly cache: BlobCache;
-  /** Where blobs may be already, besides the cache; they are the first sources of every image as well. */
+  /**
+   * Places that may already have blobs, besides the cache; they are also the first sources of
+   * every image.
+   */
   readonly seeds: readonly BlobSource[];
   readonly digests: FileDigests;
-  /** The repository that jobs share blobs in. */
+  /** The repository in which jobs share blobs. */
   readonly common?: RegistryCache;
   readonly s3: S3;
   /** Writes to registries. */
   readonly registry: Pick<WritingClient, 'writerOf' | 'placesOf'>;
   readonly records: IsoRecords;
-  /** Those among the seeds. */
+  /** ISOs among the seeds. */
   readonly isos: readonly ReusableIso[];
   readonly workDir: string;
 };
 
 export type ToolsOptions = RegistryAccessOptions & {
   readonly config: {
-    /** The only source of images, where it is given. */
+    /** The only source of images, if it is given. */
     readonly mirrorPath?: string;
   };
   readonly workDir: string;
   readonly reuses?: IsoReuse;
-  /** What tags named when this was planned: they name the same now. */
+  /** Digests that tags had when this was planned: they keep them now. */
   readonly pinned?: Pinned;
-  /** What was drawn for a lock, with the key of its fingerprints. */
+  /** Values that were drawn for a lock, with the key of its fingerprints. */
   readonly drawn?: DrawnSource;
-  /** Which program this is; default: what it was built as. */
+  /** Digest of the running program; default: the digest it was built with. */
   readonly program?: Digest;
   readonly signal: AbortSignal;
 };
 
-/** @throws what `openWorkDirectory` throws; ConfigError of what the configuration names */
+/**
+ * Opens the tools of a build.
+ * @throws what `openWorkDirectory` throws; ConfigError for files that the configuration names
+ */
 export async function openBuildTools(options: ToolsOptions): Promise<BuildTools> {
   const held = await openWorkDirectory(options.workDir, (message) => {
     options.emit({ type: 'warning', message });
@@ -257,12 +272,12 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
 
 type LazyReusable = {
   readonly open: BuildTools['takeOver'];
-  /** What is on this machine: none before it is open, but the cache that builds share. */
+  /** Sources on this machine: before it is open, only the cache that builds share. */
   readonly seeds: () => readonly BlobSource[];
   readonly isos: () => readonly ReusableIso[];
   readonly close: () => Promise<void>;
   readonly common: RegistryCache | undefined;
-  /** What comes before the registries and mirrors of an image. */
+  /** Sources that come before the registries and mirrors of an image. */
   readonly before: (remote: readonly BlobSource[]) => readonly BlobSource[];
 };
 
@@ -313,7 +328,7 @@ function openCommon(
   return createRegistryCache({ client, repository: parseRepositoryAddress(address), signal, warn });
 }
 
-/** A mirror on this machine needs none. */
+/** Opens the cache that builds share, which a mirror on this machine does not need. */
 function openShared({ reuses, config, signal, emit }: ToolsOptions): SharedCache | undefined {
   const directory = reuses?.cache;
   if (directory === undefined || config.mirrorPath !== undefined) return undefined;
@@ -323,7 +338,10 @@ function openShared({ reuses, config, signal, emit }: ToolsOptions): SharedCache
   return createSharedCache({ directory, signal, warn });
 }
 
-/** Seeds are asked before the network, whatever image a blob is of, and the cache that builds share for the rest. */
+/**
+ * Adds seeds as sources: they are asked before the network, for blobs of any image, and the cache
+ * that builds share for the rest.
+ */
 const plantSeeds = (client: RegistryClient, { before }: LazyReusable): RegistryClient => ({
   ...client,
   sourcesOf(reference) {
@@ -332,7 +350,10 @@ const plantSeeds = (client: RegistryClient, { before }: LazyReusable): RegistryC
   },
 });
 
-/** What was drawn elsewhere is known by the key that it was drawn under. */
+/**
+ * Reads the key for fingerprints. Values that were drawn elsewhere are recognized by the key that
+ * they were drawn under.
+ */
 async function readSealKey(workDir: string, drawn?: DrawnSource): Promise<Uint8Array> {
   const secrets = drawn?.secrets;
   if (secrets) return Buffer.from(secrets.key, 'base64');
@@ -344,7 +365,10 @@ async function readSealKey(workDir: string, drawn?: DrawnSource): Promise<Uint8A
   return key;
 }
 
-/** Where a build makes what it keeps, below its work directory. Blobs have partial files of their own. */
+/**
+ * Directories in which a build makes the files that it keeps, below its work directory. Blobs have
+ * their own partial files.
+ */
 const SWEPT = [
   'stages',
   'stages/drawn',

@@ -31,7 +31,7 @@ import {
 } from './resolved/use.ts';
 import type { BuildTools } from './tools.ts';
 
-/** From a configuration to every byte of the ISO and of the files beside it. */
+/** Decides every byte of the ISO and of the files next to it from a configuration. */
 export async function prepareUpgradeIso(
   request: UpgradeIsoRequest,
   tools: BuildTools,
@@ -49,7 +49,7 @@ export async function prepareUpgradeIso(
   const path = findPath(request, tools, release);
   const passed = resolvePassed(request, tools, { release, path });
   const { catalogs, plan, imagePolicy } = selectPayload(config, tools, { release, passed });
-  passed.catch(() => undefined); // the stages that wait tell
+  passed.catch(() => undefined); // the stages that wait for it report its failure
   const layout = engine.run(layOutUpgradeIso, {
     release,
     passed,
@@ -82,7 +82,10 @@ export async function prepareUpgradeIso(
   };
 }
 
-/** From where the cluster is, as far as that is known, to the release of the medium. */
+/**
+ * Finds the path from the cluster's version, as far as that is known, to the release of the
+ * medium.
+ */
 async function findPath(
   { from, config, graphUrl, lock }: UpgradeIsoRequest,
   { engine, tags }: BuildTools,
@@ -107,7 +110,7 @@ async function findPath(
   return path;
 }
 
-/** The releases between, each by the digest that the graph names. */
+/** Resolves the releases between, each by the digest that the graph names. */
 async function resolvePassed(
   { config, signatures }: UpgradeIsoRequest,
   tools: BuildTools,
@@ -125,7 +128,7 @@ async function resolvePassed(
   );
 }
 
-/** From a configuration to the sealed ISO, and then the files beside it. */
+/** Builds the sealed ISO from a configuration, and then the files next to it. */
 export const buildUpgradeIso = (
   request: UpgradeIsoRequest,
   tools: BuildTools,

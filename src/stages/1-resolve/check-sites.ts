@@ -13,13 +13,13 @@ import { listSites } from '../../sites/sources/sites.ts';
 import { DROP_IN_NAME, STATE_DIRECTORY } from '../../sites/state/generations.ts';
 import type { SitesRequest, SiteTools } from '../request.ts';
 
-/** What is known of a site after it was checked by itself; small, for there may be ten thousand. */
+/** Facts about a site after it was checked by itself; small, because there may be ten thousand. */
 export type CheckedSite = {
-  /** Of its inputs; absent where they could not be read. */
+  /** Digest of its inputs; absent if they could not be read. */
   readonly inputs?: Digest;
   readonly facts?: SiteFacts;
   readonly findings: readonly FileProblem[];
-  /** Whether nmstate is not there to see its network configuration. */
+  /** True if nmstate is not available to check its network configuration. */
   readonly isUnseen?: boolean;
 };
 
@@ -27,7 +27,7 @@ type SiteItem = { readonly name: string };
 
 type CheckTools = { readonly reader: SiteReader; readonly nmstate?: Nmstate | undefined };
 
-/** Reads a site and applies every rule of its own. */
+/** Reads a site and applies every rule that concerns it alone. */
 const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools, SiteItem> = {
   name: 'check sites',
   items: 'sites',
@@ -53,31 +53,31 @@ function describeRefused(problem: string, files: ReadSite['files']): FileProblem
   return { ...REFUSED, file: file?.shownAs ?? '', path: 'networkConfig', problem };
 }
 
-/** What is known of a site after it was looked at; small, for there may be ten thousand. */
+/** Facts about a site after it was looked at; small, because there may be ten thousand. */
 export type SurveyedSite = {
   readonly name: string;
-  /** Of its inputs; absent where they could not be read. */
+  /** Digest of its inputs; absent if they could not be read. */
   readonly inputs?: Digest;
   readonly findings: readonly FileProblem[];
 };
 
 export type Survey = {
-  /** In the order of the source; what could not be listed comes last. */
+  /** Sites in the order of the source; those that could not be listed come last. */
   readonly sites: readonly SurveyedSite[];
-  /** What belongs to no site. */
+  /** Findings that belong to no site. */
   readonly findings: readonly FileProblem[];
   readonly reader: SiteReader;
 };
 
-/** Files of sites are read a few ahead; checking them is what takes long. */
+/** Number of sites whose files are read ahead; checking them is what takes long. */
 const AT_ONCE = 4;
 
 const UNSEEN =
   'nmstatectl is not installed: network configurations were checked, but nmstate did not see them';
 
 /**
- * Reads and checks every site of a list, each for itself and then against each other. Sites that
- * collide are refused together: nobody can tell which of them is right.
+ * Reads and checks every site of a list, each by itself and then against each other. Sites that
+ * collide are refused together: this program cannot decide which of them is right.
  */
 export async function surveySites(
   list: SiteList,
@@ -113,20 +113,20 @@ export async function surveySites(
   return { sites, findings: ofNone, reader };
 }
 
-/** The name of what belongs to no site. */
+/** The name for findings that belong to no site. */
 const OF_NONE = '';
 
-/** Whether nothing speaks against making it. */
+/** True if there is no objection to making the site. */
 export const isGood = (site: SurveyedSite): site is SurveyedSite & { readonly inputs: Digest } =>
   site.inputs !== undefined && !site.findings.some(isError);
 
-/** What lies beside the inputs after a build. */
+/** Files that are next to the inputs after a build. */
 const MADE = ['auth', 'imagebasedconfig.iso'];
-/** Read when the directory is told to hold them, too. */
+/** Folders that are also read if the directory is declared to hold retained files. */
 const RETAINED = ['cluster-configuration', 'tls'];
 
 /**
- * The sites of a source; must be closed.
+ * Opens the sites of a source; must be closed.
  *
  * @throws ConfigError as `listSites`; UsageError `usage.drop-in`
  */

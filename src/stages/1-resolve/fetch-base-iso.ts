@@ -36,7 +36,7 @@ export type FetchBaseIsoInput = { readonly release: Release };
 export type FetchBaseIsoTools = Pick<ImageTools, 'client' | 'cache'> & { readonly workDir: string };
 
 /**
- * The CoreOS live ISO that the medium is built on, out of the release's `machine-os-images`.
+ * Fetches the CoreOS live ISO that the medium is built on, from the release's `machine-os-images`.
  *
  * @throws IntegrityError `release.component-missing`, `layer.file-missing`
  */
@@ -56,7 +56,10 @@ export const fetchBaseIso: Stage<FetchBaseIsoInput, BaseIso, FetchBaseIsoTools> 
   },
 };
 
-/** Where the live ISO is in `machine-os-images`; from 5.0 on there are two, and this is the one. */
+/**
+ * Path of the live ISO in `machine-os-images`; from 5.0 on it contains two live ISOs, and this is
+ * the right one.
+ */
 function baseIsoPath(version: string, arch: RpmArchitecture): string {
   const name = isAtLeast(version, '5.0.0') ? 'coreos10' : 'coreos';
   return `coreos/${name}-${arch}.iso`;
@@ -67,8 +70,8 @@ export type TakeBaseIsoTools = Pick<FetchGivenTools, 'http' | 'digests' | 'tls'>
 };
 
 /**
- * A live ISO that the user names. A file may have changed since, so it is looked at each time; what was
- * downloaded or unpacked is found by digest.
+ * Takes a live ISO that the user names. A file may have changed since, so it is looked at each
+ * time; a downloaded or unpacked ISO is found by digest.
  *
  * @throws what `takeGivenIso` throws
  */
@@ -89,7 +92,10 @@ export const takeBaseIso: Stage<{ readonly given: GivenBaseIso }, BaseIso, TakeB
 
 const PAUSE_MS = 500;
 
-/** Two builds of one work directory would write the same partial download: the other's is waited for. */
+/**
+ * Waits for the lock of another build: two builds of one work directory would write the same
+ * partial download.
+ */
 async function waitForLock(
   path: string,
   { signal, onProgress }: StageContext,
@@ -105,7 +111,10 @@ async function waitForLock(
   }
 }
 
-/** Where the metadata of a CoreOS stream is. It vouches for the ISO, so its address is https. */
+/**
+ * Location of the metadata of a CoreOS stream. The metadata vouches for the ISO, so its address is
+ * https.
+ */
 export type CoreosStream = { readonly streamFile: string } | { readonly streamUrl: string };
 
 export type ReadCoreosStreamInput = {
@@ -119,11 +128,11 @@ export type ReadCoreosStreamTools = {
 };
 
 /**
- * Address and digest of the live ISO that a CoreOS stream has for an architecture. It changes with the next
- * build of CoreOS, so it is read each time.
+ * Reads the address and digest of the live ISO that a CoreOS stream has for an architecture. It
+ * changes with the next build of CoreOS, so it is read each time.
  *
- * @throws ConfigError `coreos-stream.missing`, `coreos-stream.malformed`, `coreos-stream.no-iso`; what
- * `fetchText` throws
+ * @throws ConfigError `coreos-stream.missing`, `coreos-stream.malformed`, `coreos-stream.no-iso`;
+ * what `fetchText` throws
  */
 export const readCoreosStream: Stage<ReadCoreosStreamInput, StreamIso, ReadCoreosStreamTools> = {
   name: 'read CoreOS stream',

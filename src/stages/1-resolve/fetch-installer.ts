@@ -22,8 +22,8 @@ export type FetchInstallerTools = Pick<ImageTools, 'client' | 'cache'> & {
 };
 
 /**
- * `openshift-install` of exactly this release, executable, told which release it is of as `oc adm
- * release extract` would. It runs on hosts of the release's architecture.
+ * Fetches `openshift-install` of exactly this release, executable, with its release written into
+ * it as `oc adm release extract` would. It runs on hosts of the release's architecture.
  *
  * @throws IntegrityError `release.component-missing`, `layer.file-missing`,
  * `installer.value-too-long`
@@ -53,7 +53,7 @@ export const fetchInstaller: Stage<FetchInstallerInput, FileInput, FetchInstalle
 export type IdentifyInstallerTools = { readonly digests: FileDigests };
 
 /**
- * The installer that the user names, by digest: the file may have been replaced since.
+ * Identifies the installer that the user names, by digest: the file may have been replaced since.
  *
  * @throws ConfigError `installer.missing`
  */

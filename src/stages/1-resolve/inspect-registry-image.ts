@@ -14,16 +14,17 @@ import { listPresent, type Reference } from '../../registry/index.ts';
 
 export type InspectRegistryImageInput = {
   readonly reference: Reference;
-  /** Component `docker-registry` of 4.21 or later: known to start as such. */
+  /** True for component `docker-registry` of 4.21 or later: known to start as such. */
   readonly isComponent: boolean;
   readonly arch: RpmArchitecture;
-  /** Of the release on the hosts. */
+  /** Version of the release on the hosts. */
   readonly version: string;
 };
 
 /**
- * Resolves the registry server's image to a digest and finds out how it is started. The layers of a
- * component are read for releases whose hosts need openssl from it, those of a configured image always.
+ * Resolves the registry server's image to a digest and finds out how it is started. The layers of
+ * a component are read for releases whose hosts need openssl from it; the layers of a configured
+ * image are always read.
  *
  * @throws ConfigError `registry-image.architecture`, `registry-image.cluster-only`,
  * `registry-image.no-command`, `registry-image.not-distribution`, `registry-image.no-openssl`;

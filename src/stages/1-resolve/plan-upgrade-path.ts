@@ -9,18 +9,21 @@ import { resolveUpgradePath, type UpgradePath } from '../../openshift/release/up
 export type PlanUpgradePathInput = {
   /** The version that the cluster has. */
   readonly from: string;
-  /** The one it is upgraded to. */
+  /** The release that it is upgraded to. */
   readonly release: Release;
-  /** Without a minor version. */
+  /** Channel without a minor version. */
   readonly channel: string;
   readonly arch: RpmArchitecture;
-  /** UPDATE_URL_OVERRIDE, where it is set. */
+  /** UPDATE_URL_OVERRIDE, if it is set. */
   readonly graphUrl?: string;
 };
 
 type Tools = { readonly http: Http; readonly tls?: TlsOptions };
 
-/** The releases that a cluster passes on its way. @throws what `resolveUpgradePath` throws */
+/**
+ * Plans the releases that a cluster passes on its way.
+ * @throws what `resolveUpgradePath` throws
+ */
 export const planUpgradePath: Stage<PlanUpgradePathInput, UpgradePath, Tools> = {
   name: 'plan upgrade path',
   run: ({ arch, graphUrl: url, ...wanted }, { http, tls }, { signal }) =>

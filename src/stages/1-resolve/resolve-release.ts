@@ -44,11 +44,11 @@ export type ResolveReleaseInput = {
   readonly url?: string;
   readonly version: string;
   readonly channel: string;
-  /** Absent: that of the payload at `url`; of several, x86_64. */
+  /** Absent: the architecture of the payload at `url`; x86_64 if there are several. */
   readonly arch?: RpmArchitecture;
-  /** UPDATE_URL_OVERRIDE, where it is set. */
+  /** UPDATE_URL_OVERRIDE, if it is set. */
   readonly graphUrl?: string;
-  /** What is said where it cannot be resolved, when nobody asked for this release by name. */
+  /** The error if the release cannot be resolved and the user did not ask for it by name. */
   readonly otherwise?: { readonly message: string; readonly hint: string };
 };
 
@@ -58,14 +58,13 @@ export type ResolveReleaseTools = Pick<ImageTools, 'client' | 'cache'> & {
 };
 
 /**
- * Finds the release and reads what its payload says of itself. Only the layer with the release
+ * Finds the release and reads its description in the payload. Only the layer with the release
  * manifests is fetched.
  *
  * @throws ConfigError `release.not-found`, `release.version-mismatch`, `release.arch-mismatch`;
  * IntegrityError `release.malformed`, `release.too-large`, `release.version-conflict`,
- * `release.manifest-unreadable`,
- * `release.no-definitions`; and what the graph and the
- * registry client throw.
+ * `release.manifest-unreadable`, `release.no-definitions`; and what the graph and the registry
+ * client throw.
  */
 export const resolveRelease: Stage<ResolveReleaseInput, Release, ResolveReleaseTools> = {
   name: 'resolve release',
@@ -107,7 +106,7 @@ async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Releas
   };
 }
 
-/** A payload of one architecture is opened as that one. */
+/** Opens a payload. A payload of one architecture is opened as a payload of that architecture. */
 async function openPayload(
   { arch = DEFAULT_ARCH }: ResolveReleaseInput,
   tools: Tools,
@@ -126,7 +125,10 @@ const DEFAULT_ARCH = 'x86_64';
 type NamedPayload = {
   readonly version: string;
   readonly payload: Reference;
-  /** Whether the version stands beside a pullspec; else it is the very version of the update graph. */
+  /**
+   * True if the version is next to a pullspec; otherwise it is the exact version in the update
+   * graph.
+   */
   readonly isByUrl: boolean;
 };
 
@@ -150,7 +152,10 @@ async function findPayload(
   return { ...found, isByUrl: false };
 }
 
-/** The last layer has the release manifests; all are read only where it has not, and they are small. */
+/**
+ * Reads the release manifests from the last layer; all layers are read only if it does not have
+ * them, and they are small.
+ */
 async function readPayload(
   tools: ImageTools,
   { reference, image }: OpenImage,
@@ -185,7 +190,10 @@ async function readPayload(
   };
 }
 
-/** Bytes of layers that are fetched before the signature is verified; real release manifests take 3 MiB. */
+/**
+ * Bytes of layers that are fetched before the signature is verified; real release manifests take 3
+ * MiB.
+ */
 const MAX_FETCHED = 64 << 20;
 
 const isLarge = (layers: readonly Descriptor[]): boolean => sumSizes(layers) > MAX_FETCHED;
@@ -212,7 +220,10 @@ const readWanted = (
 ): Promise<Map<string, Uint8Array>> =>
   readFiles(layers, (path) => NAMED_FILES.includes(path) || isManifestPath(path), { signal });
 
-/** Every release defines kinds; one that seems not to would get a medium without a single manifest. */
+/**
+ * Reads the relevant manifests. Every release defines kinds; a release that seems not to would get
+ * a medium without a single manifest.
+ */
 function readRelevant(
   files: ReadonlyMap<string, Uint8Array>,
   reference: Reference,

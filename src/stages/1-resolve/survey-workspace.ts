@@ -32,14 +32,18 @@ import { parseDocument } from '../../shape/parse-text.ts';
 export type SurveyWorkspaceInput = {
   /** An oc-mirror workspace: `mirrorPath` of the configuration. */
   readonly directory: string;
-  /** The node's, host and port: what mirrors and catalogs get in place of the mirrored registry. */
+  /**
+   * Host and port of the node's registry: it replaces the mirrored registry in mirrors and
+   * catalogs.
+   */
   readonly registry: string;
 };
 
 /**
- * Lists the images of an oc-mirror workspace, with every manifest checked against its digest, and puts
- * the name of the node's registry into its resources. Uploads that were never finished are not looked at.
- * A mirror or catalog whose repository is not in the tree stays as it is, with a warning.
+ * Lists the images of an oc-mirror workspace, with every manifest checked against its digest, and
+ * puts the name of the node's registry into its resources. Uploads that were never finished are
+ * not looked at. A mirror or catalog whose repository is not in the tree stays as it is, with a
+ * warning.
  *
  * @throws what `readWorkspace`, `enclosedTree` and `readTag` throw
  */
@@ -145,7 +149,7 @@ async function listImages(place: Place, source: Reference): Promise<WorkspaceIma
     }));
 }
 
-/** Without the directories of manifests that were deleted, which have no link. */
+/** Lists the revisions, without the directories of deleted manifests, which have no link. */
 async function listRevisions({ tree, repository }: Place): Promise<Digest[]> {
   const names = (await tree.list(pathTo.revisions(repository))) ?? [];
   const revisions: Digest[] = [];

@@ -27,15 +27,18 @@ import type { SurveyedWorkspace } from '../../openshift/workspace/set.ts';
 import type { BuildTools } from '../tools.ts';
 import { resolveRelease, type ResolveReleaseInput } from './resolve-release.ts';
 
-/** Where signatures of releases and the keys to them are, and what a release without one means. */
+/**
+ * Locations of release signatures and of their keys, and the treatment of a release without a
+ * signature.
+ */
 export type SignatureGate = {
   /** Path of a folder `sha256=HEX/signature-N`, or of a file with ConfigMaps. */
   readonly files?: string;
   /** Address of a signature store; asked before the public ones. */
   readonly store?: string;
-  /** Path of a file with public keys; default: those of Red Hat. */
+  /** Path of a file with public keys; default: the keys of Red Hat. */
   readonly keys?: string;
-  /** Whether releases that nobody signs, nightlies and CI builds, are accepted. */
+  /** True if releases without signatures, nightlies and CI builds, are accepted. */
   readonly allowUnsigned: boolean;
 };
 
@@ -43,7 +46,7 @@ export type VerifyReleaseInput = SignatureGate & {
   readonly release: Release;
   /** Signatures of an oc-mirror workspace. */
   readonly workspace?: readonly StoredSignature[];
-  /** Addresses of the stores that everybody may ask; default: Red Hat's. */
+  /** Addresses of the public stores; default: Red Hat's. */
   readonly publicStores?: readonly string[];
 };
 
@@ -51,7 +54,7 @@ export type VerifyReleaseTools = { readonly http: Http; readonly tls?: TlsOption
 
 type Tools = VerifyReleaseTools & StageContext;
 
-/** Both have the signatures of all releases of Red Hat. */
+/** Stores that both have the signatures of all releases of Red Hat. */
 const PUBLIC_STORES = [
   'https://mirror.openshift.com/pub/openshift-v4/signatures/openshift/release/',
   'https://storage.googleapis.com/openshift-release/official/signatures/openshift/release/',
@@ -60,12 +63,14 @@ const PUBLIC_STORES = [
 const TIMEOUT_MS = 30_000;
 
 /**
- * The release with what is known of its signature. Sources are asked by digest, whatever registry the
- * release is read from, until one has a signature that holds: the named files, the workspace, the named
- * store, then the public stores. Of nightlies and CI builds the public stores have none, and are not asked.
+ * Verifies the release and adds the facts about its signature. Sources are asked by digest,
+ * regardless of the registry that the release is read from, until one has a valid signature: the
+ * named files, the workspace, the named store, then the public stores. The public stores have no
+ * signatures of nightlies and CI builds, and are not asked for them.
  *
- * @throws IntegrityError `signature.missing`, `signature.unsigned`, and the codes of `verifySignedMessage`
- * and `verifyReleaseMessage`; RegistryError `signature.store-failed`; ConfigError `signature.unreadable`, ...
+ * @throws IntegrityError `signature.missing`, `signature.unsigned`, and the codes of
+ * `verifySignedMessage` and `verifyReleaseMessage`; RegistryError `signature.store-failed`;
+ * ConfigError `signature.unreadable`, ...
  */
 export const verifyRelease: Stage<VerifyReleaseInput, Release, VerifyReleaseTools> = {
   name: 'verify release',
@@ -116,7 +121,7 @@ type Source = { readonly from: string } & (
   { readonly read: () => readonly Buffer[] } | { readonly store: (number: number) => URL }
 );
 
-/** In the order of asking; those of one list at the same time. */
+/** Lists sources in the order of asking; the sources of one list are asked at the same time. */
 function listSources(input: VerifyReleaseInput, digest: Digest): readonly (readonly Source[])[] {
   const { files, workspace, store, release } = input;
   const toStore = (address: string): Source => {
@@ -142,9 +147,9 @@ function listSources(input: VerifyReleaseInput, digest: Digest): readonly (reado
 type Answer = {
   readonly from: string;
   readonly messages: readonly Buffer[];
-  /** Files and workspaces say nothing of what the stores have. */
+  /** True for a store; files and workspaces do not show what the stores have. */
   readonly isStore: boolean;
-  /** Of a store that did not answer. */
+  /** Failure of a store that did not answer. */
   readonly failure?: string;
   readonly refused?: readonly SealiftError[];
 };
@@ -167,7 +172,7 @@ async function ask(source: Source, tools: Tools): Promise<Answer> {
   return { from, isStore: true, messages };
 }
 
-/** What of an answer holds, and why the rest does not. */
+/** Separates the valid part of an answer from the reasons why the rest is invalid. */
 function judge(
   { from, messages }: Pick<Answer, 'from' | 'messages'>,
   known: Known,
@@ -192,7 +197,10 @@ function judge(
   return { refused, accepted };
 }
 
-/** A signature that does not hold says more than one that is not there; both more than silence. */
+/**
+ * Explains why no signature is valid. An invalid signature explains more than a missing one; both
+ * explain more than a store that did not answer.
+ */
 function explain(release: Release, answers: readonly Answer[]): SealiftError {
   const { version } = release;
   for (const { from, refused: [first] = [] } of answers) {
@@ -240,7 +248,7 @@ const HINTS: Readonly<Record<string, string>> = {
   'signature.other-digest': 'take the signature of this release from where it was published',
 };
 
-/** Undefined when the store has none of this number. */
+/** Fetches a signature; undefined if the store has no signature of this number. */
 function fetchSignature(url: URL, tools: Tools): Promise<Buffer | undefined> {
   return withTimeLimit(TIMEOUT_MS, tools.signal, (signal) =>
     tools.http.retries.run({ host: url.host, signal }, () =>
@@ -274,8 +282,8 @@ const isTimeout = (error: unknown): boolean =>
   error instanceof DOMException && error.name === 'TimeoutError';
 
 /**
- * A release as it was found, with its signature verified: what is large, and what is executed, is fetched
- * of this one only.
+ * Resolves a release, with its signature verified: large files, and files that are executed, are
+ * fetched from this release only.
  *
  * @param wanted values, or promises of them
  */
@@ -292,7 +300,7 @@ export function resolveVerified(
   });
 }
 
-/** What plan and report say of the signature of a release. */
+/** The description of a release's signature in plan and report. */
 export type DescribedSignature = { readonly version: string } & (
   | Omit<Extract<ReleaseSignature, { status: 'verified' }>, 'messages'>
   | Extract<ReleaseSignature, { status: 'unsigned' }>

@@ -29,24 +29,24 @@ import {
 } from '../../registry/index.ts';
 
 export type CheckImagePolicyInput = {
-  /** Whose nodes pull the images. */
+  /** The release whose nodes pull the images. */
   readonly release: Release;
   readonly plan: MirrorPlan;
-  /** Absent: as media decide themselves; see `disablesImagePolicy`. */
+  /** Absent: the media decide for themselves; see `disablesImagePolicy`. */
   readonly disableImagePolicy?: boolean;
 };
 
-/** What nodes will say to the images of OpenShift on a medium. Plain JSON. */
+/** The answer of nodes to the images of OpenShift on a medium. Plain JSON. */
 export type ImagePolicyCheck = {
   /** Names of the policies of the release that ask for a key. */
   readonly policies: readonly string[];
-  /** Names of those that ask for something else, and were not checked. */
+  /** Names of the policies that ask for something else, and were not checked. */
   readonly unchecked: readonly string[];
-  /** Whether the medium switches them off. */
+  /** True if the medium switches the policies off. */
   readonly isDisabled: boolean;
-  /** How many images they are for. */
+  /** Number of images that the policies apply to. */
   readonly images: number;
-  /** Those that a node does not pull. */
+  /** Images that a node does not pull. */
   readonly refused: readonly PulledProblem[];
 };
 
@@ -57,9 +57,10 @@ export type CheckImagePolicyTools = Pick<ImageTools, 'cache'> & {
 type Tools = CheckImagePolicyTools & StageContext;
 
 /**
- * Which images a node of a release refuses to pull, because no signature on the medium is by the key that
- * a ClusterImagePolicy of the payload names. Nodes read signatures only under the tag `sha256-HEX.sig`, of
- * the manifest of their own platform; a bundle of cosign 3 is looked for where there is none.
+ * Finds the images that a node of a release refuses to pull, because no signature on the medium is
+ * by the key that a ClusterImagePolicy of the payload names. Nodes read signatures only under the
+ * tag `sha256-HEX.sig`, of the manifest of their own platform; if there is no such tag, a bundle
+ * of cosign 3 is looked for.
  *
  * @throws what fetching signatures throws
  */
@@ -89,13 +90,16 @@ export const checkImagePolicy: Stage<
 
 const CONCURRENCY = 8;
 
-/** Where the media of a release need a preview, its clusters have the policies of the preview, too. */
+/**
+ * True if clusters have the policy. When the media of a release need a preview, its clusters also
+ * have the policies of the preview.
+ */
 const isApplied = (policy: ImagePolicy, { definitions }: Release): boolean =>
   isInDefaultSet(policy) ||
   (findInternalReleaseImage(definitions)?.isPreview === true &&
     policy.featureSets?.includes('TechPreviewNoUpgrade') === true);
 
-/** A manifest that a node pulls and a policy is for. */
+/** A manifest that a node pulls and that a policy applies to. */
 type Candidate = {
   readonly image: PlannedImage;
   readonly digest: Digest;
@@ -121,7 +125,7 @@ function listCandidates(policies: readonly ImagePolicy[], plan: MirrorPlan): Can
     });
 }
 
-/** Each key is parsed once. */
+/** Creates a reader that parses each key once. */
 function createKeyReader(): (pem: string) => KeyObject {
   const keys = new Map<string, KeyObject>();
   return (pem) => {
@@ -131,7 +135,10 @@ function createKeyReader(): (pem: string) => KeyObject {
   };
 }
 
-/** Nodes ask for the signature of what they run, not of the list that it is in. */
+/**
+ * Media types of indexes. Nodes ask for the signature of the manifest that they run, not of the
+ * list that contains it.
+ */
 const INDEXES: readonly string[] = [MEDIA_TYPE.ociIndex, MEDIA_TYPE.dockerList];
 
 async function findProblem(
@@ -149,7 +156,9 @@ async function findProblem(
   return [{ ...REFUSED, name: image.name, image: reference, problem }];
 }
 
-/** The medium is built all the same: nodes may be told to accept it. */
+/**
+ * A warning only: the medium is built all the same, because nodes may be told to accept the image.
+ */
 const REFUSED = { severity: 'warning', code: 'signature.image-refused' } as const;
 
 /** The image that cosign attaches to another, where nodes look for it. */
@@ -165,7 +174,7 @@ function findAttached(
   );
 }
 
-/** Undefined where one of its signatures is accepted, else why the first is not. */
+/** Undefined if one of its signatures is accepted, else the reason why the first is not. */
 async function findAttachedProblem(
   { source }: PlannedImage,
   signed: Signed,
@@ -191,7 +200,10 @@ async function findAttachedProblem(
   return `its signature is refused: ${first ?? ''}`;
 }
 
-/** An image that is signed again and again keeps all of them; the last may be the one that counts. */
+/**
+ * Signatures that are read of an image. An image that is signed repeatedly keeps all of them; the
+ * last may be the one that counts.
+ */
 const MOST_SIGNATURES = 128;
 const MOST_BUNDLES = 16;
 const LARGEST_PAYLOAD = 64 << 10;
@@ -199,7 +211,10 @@ const LARGEST_PAYLOAD = 64 << 10;
 const isSignature = ({ mediaType, size }: Descriptor): boolean =>
   mediaType === SIMPLE_SIGNING && size <= LARGEST_PAYLOAD;
 
-/** A registry that cannot say what is attached has no signature where nodes look for it, either. */
+/**
+ * Explains a missing signature. A registry that cannot list what is attached has no signature
+ * where nodes look for it, either.
+ */
 async function explainAbsent(image: PlannedImage, signed: Signed, tools: Tools): Promise<string> {
   try {
     return (await hasBundle(image, signed, tools))

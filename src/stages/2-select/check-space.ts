@@ -13,9 +13,9 @@ import { surveyPartial } from '../../pour/index.ts';
 export type CheckSpaceInput = {
   readonly plan: MirrorPlan;
   readonly output: string;
-  /** What takes the ISO, where that is a block device. */
+  /** The block device that takes the ISO, if it is one. */
   readonly device?: BlockDevice;
-  /** Whether the output is there, whole, or goes elsewhere: it needs no room here. */
+  /** True if the output already exists, whole, or goes elsewhere: it needs no room here. */
   readonly isThere?: boolean;
   /** Bytes. */
   readonly maxSize?: number;
@@ -28,8 +28,8 @@ export type CheckSpaceTools = {
 };
 
 /**
- * Fails before the first large download when not even the payload and what is unpacked of it fit. The
- * exact check comes with the layout. Gives the free bytes of the output's file system.
+ * Fails before the first large download if not even the payload and its unpacked files fit. The
+ * exact check comes with the layout. Returns the free bytes of the output's file system.
  *
  * @throws ConfigError `iso.over-max-size`; DiskError `disk.too-small`, `disk.file-too-large`
  */

@@ -17,7 +17,9 @@ import { selectRegistryImage } from './select-payload.ts';
 export const architectureOf = ({ architecture }: InstallationConfig): RpmArchitecture =>
   archNames.toRpm(architecture);
 
-/** `X.Y` asks the update graph only, and that is not consulted for a pullspec. */
+/**
+ * Placeholder: `X.Y` is only used to ask the update graph, which is not consulted for a pullspec.
+ */
 const ANY_VERSION = '4.0';
 
 /** The release payload that the request names, verified. */
@@ -31,7 +33,10 @@ export function resolveNamedRelease(
   return resolveVerified(wanted, tools, { signatures });
 }
 
-/** The seed, the release and what else is carried, by digest, when there is room for it. */
+/**
+ * Plans the seed, the release and all other carried images, by digest, when there is room for
+ * them.
+ */
 export async function planEmbedded(
   request: InstallationIsoRequest,
   tools: BuildTools,

@@ -38,7 +38,7 @@ import {
 import { parseReference, type Reference } from '../../registry/index.ts';
 
 export type PlanMirrorInput = {
-  /** Absent where no release is carried. */
+  /** Absent if no release is carried. */
   readonly release?: Release;
   /** Releases that an upgrade passes on its way: carried by digest, without tags. */
   readonly passed?: readonly Release[];
@@ -46,16 +46,18 @@ export type PlanMirrorInput = {
   readonly additionalImages: readonly AdditionalImage[];
   /** Regular expressions, matched anywhere in the source or the destination. */
   readonly blockedImages: readonly string[];
-  /** Otherwise an index is carried with the images of `arch` only. */
+  /** If false, an index is carried with the images of `arch` only. */
   readonly allArchitectures: boolean;
   readonly arch: RpmArchitecture;
-  /** Copies cosign's `.sig` tags, where there are any. */
+  /** Copies cosign's `.sig` tags, if there are any. */
   readonly includeSignatures: boolean;
-  /** Hosts whose images are known to have none, or whose answers about them are wrong. */
+  /** Hosts whose images are known to have no signatures, or whose answers about them are wrong. */
   readonly noSignaturesFrom?: readonly string[];
-  /** Where images come from a workspace of oc-mirror: all that it has is carried. */
+  /**
+   * The oc-mirror workspace that images come from, if there is one: everything in it is carried.
+   */
   readonly workspace?: SurveyedWorkspace;
-  /** The registry server, where it is to be carried. */
+  /** The registry server, if it is carried. */
   readonly registryImage?: Reference;
 };
 
@@ -65,8 +67,8 @@ export type PlanMirrorTools = Pick<ImageTools, 'client' | 'cache'> & {
 };
 
 /**
- * Fetches every manifest of everything that is wanted, and no layer. All that is missing is told at
- * once.
+ * Fetches every manifest of everything that is wanted, and no layer. Everything that is missing is
+ * reported at once.
  *
  * @throws ConfigError `mirror.twice`, `mirror.conflict`, `mirror.release-blocked`,
  * `catalog.image-reference`, `image.no-platform`; RegistryError `mirror.images-missing`
@@ -114,7 +116,10 @@ async function plan(input: PlanMirrorInput, tools: FetchTools): Promise<MirrorPl
   return merged;
 }
 
-/** Those of a workspace's other images are images of it themselves. */
+/**
+ * Finds signatures of images. Signatures of a workspace's other images are images of the workspace
+ * themselves.
+ */
 async function findSignatures(
   carried: readonly FetchedImage[],
   { includeSignatures, noSignaturesFrom }: PlanMirrorInput,
@@ -135,7 +140,7 @@ const listPlaces = ({ destination: { repository, tags } }: WantedImage): readonl
 
 const REGISTRY_SET = 'registry';
 
-/** It has no place in the registry that it serves. */
+/** Set of the registry server's image, which has no place in the registry that it serves. */
 const planRegistrySet = ({ registryImage }: PlanMirrorInput): ImageSet[] =>
   registryImage === undefined
     ? []
@@ -153,7 +158,7 @@ const planRegistrySet = ({ registryImage }: PlanMirrorInput): ImageSet[] =>
         },
       ];
 
-/** What the program in a seed image reads to know which images to pull. */
+/** The file that the program in a seed image reads to know which images to pull. */
 const LIST = 'containers.list';
 
 export type PrecacheInput = { readonly seedImage: string; readonly arch: RpmArchitecture };
@@ -161,8 +166,8 @@ export type PrecacheInput = { readonly seedImage: string; readonly arch: RpmArch
 export type PrecacheTools = Pick<ImageTools, 'client' | 'cache'> & { readonly workDir: string };
 
 /**
- * The images that an installation pulls besides the seed, as the seed names them. Its layers stay in
- * the cache: they are poured from there.
+ * Reads the images that an installation pulls besides the seed, as the seed names them. Its layers
+ * stay in the cache: they are poured from there.
  *
  * @throws IntegrityError `layer.file-missing`; ConfigError `reference.malformed`
  */

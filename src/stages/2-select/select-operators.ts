@@ -30,9 +30,11 @@ import type { Selection } from '../../openshift/mirror/fetch.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { type Descriptor, parseReference, type Reference } from '../../registry/index.ts';
 
-/** A catalog of the configuration and what is wanted of it. */
+/** A catalog of the configuration and the selection from it. */
 export type WantedCatalog = CatalogSelection & {
-  /** Reference of the catalog's image, or how the configuration names the one on this machine. */
+  /**
+   * Reference of the catalog's image, or the configuration's name of the catalog on this machine.
+   */
   readonly catalog: string;
   readonly local?: LocalCatalog;
   readonly targetCatalog?: string;
@@ -44,9 +46,9 @@ export type SelectOperatorsInput = {
   readonly arch: RpmArchitecture;
   /** Rebuilds a catalog for every architecture that it has. */
   readonly allArchitectures: boolean;
-  /** Catalogs are carried as they are, and what is selected of them is only looked for. */
+  /** Carries catalogs as they are: the selection is only looked for in them. */
   readonly unchanged?: boolean;
-  /** Image of the release that catalogs out of directories are put into, where there are any. */
+  /** Image of the release that catalogs from directories are put into, if there are any. */
   readonly server?: Reference;
 };
 
@@ -55,18 +57,18 @@ export type SelectOperatorsTools = Pick<ImageTools, 'client' | 'cache'> & {
 };
 
 type Tools = ImageTools & {
-  /** Where catalogs are unpacked. */
+  /** Directory in which catalogs are unpacked. */
   readonly directory: string;
   readonly warn: (message: string) => void;
 };
 
 /**
- * Reads every catalog, keeps what is selected of it, and makes the image that is carried in its
- * place; a catalog that is selected whole is carried as it is. What selected bundles require is looked for in
- * all catalogs together. Problems of all of them are reported.
+ * Reads every catalog, keeps what is selected from it, and makes the image that is carried in its
+ * place; a catalog that is selected whole is carried as it is. Bundles that selected bundles
+ * require are looked for in all catalogs together. Problems of all of them are reported.
  *
- * @throws ConfigError, RegistryError or IntegrityError: the failure of the only catalog that fails,
- * or `catalog.several` with the kind of the first.
+ * @throws ConfigError, RegistryError or IntegrityError: the failure of the only catalog that
+ * fails, or `catalog.several` with the kind of the first.
  */
 export const selectOperators: Stage<
   SelectOperatorsInput,
@@ -160,7 +162,7 @@ async function makeCatalog(
 type OpenCatalog = {
   readonly image: CatalogImage;
   readonly reference: Reference;
-  /** Where the files of the catalog are. */
+  /** Directory with the files of the catalog. */
   readonly directory: string;
 };
 
@@ -182,7 +184,7 @@ async function openWanted(
   return { image, reference, directory: await extractCatalog(tools, image, tools.directory) };
 }
 
-/** Where the copy goes, if not to the path and tag of its reference. */
+/** Reads the target of the copy, if it is not the path and tag of its reference. */
 function readTarget({ local, targetCatalog, targetTag }: WantedCatalog) {
   const own = local && nameLocalCatalog(local);
   const [repository, tag] = [targetCatalog ?? own?.repository, targetTag ?? own?.tag];
@@ -191,7 +193,10 @@ function readTarget({ local, targetCatalog, targetTag }: WantedCatalog) {
   };
 }
 
-/** Puts what no registry has into the cache, where the plan and the pour find it by digest. */
+/**
+ * Puts content that no registry has into the cache, in which the plan and the pour find it by
+ * digest.
+ */
 async function rebuild(
   parts: Parameters<typeof rebuildCatalog>[0],
   { cache }: ImageTools,
@@ -205,7 +210,10 @@ async function rebuild(
   return { digest: made.top.descriptor.digest, blobs };
 }
 
-/** A mistake in this program comes first; then several failures become one. */
+/**
+ * Summarises failures: a mistake in this program comes first; otherwise several failures become
+ * one.
+ */
 function summarise(failures: readonly unknown[]): unknown {
   const bug = failures.find((failure) => !(failure instanceof SealiftError));
   const foreseen = failures.filter((failure) => failure instanceof SealiftError);

@@ -40,7 +40,7 @@ type PayloadRequest = {
 /**
  * The release that the configuration names, or that a saved plan found for it, verified.
  *
- * @param workspace names a release and has its signature, where all images come from it
+ * @param workspace names a release and has its signature, if all images come from it
  */
 export function findRelease(
   { config, graphUrl, saved, signatures }: PayloadRequest,
@@ -60,20 +60,20 @@ export function findRelease(
   );
 }
 
-/** What is carried beside the operators and images of the configuration. */
+/** Content that is carried next to the operators and images of the configuration. */
 type Carried = {
   readonly release: Promise<Release>;
   /** Releases that an upgrade passes on its way. */
   readonly passed?: Promise<readonly Release[]>;
-  /** Absent on media that are served by what is on the hosts. */
+  /** Absent on media that are served by programs already on the hosts. */
   readonly registryImage?: Promise<Reference>;
-  /** Where all images come from, when it is one of oc-mirror. */
+  /** The oc-mirror workspace that all images come from, if there is one. */
   readonly workspace?: Promise<SurveyedWorkspace>;
-  /** Of live ISOs; see `disablesImagePolicy`. */
+  /** For live ISOs; see `disablesImagePolicy`. */
   readonly disableImagePolicy?: boolean;
 };
 
-/** Operators and images of the configuration, with what is carried beside them. */
+/** Selects operators and images of the configuration, with what is carried next to them. */
 export function selectPayload(
   { additionalImages, operators, ...config }: ApplianceConfig,
   { engine }: BuildTools,
@@ -116,7 +116,10 @@ export function selectPayload(
   return { catalogs, plan, imagePolicy };
 }
 
-/** What the graph answered when it was planned is not asked again. */
+/**
+ * Finds the pullspec of the release. The graph is not asked again for what it answered when this
+ * was planned.
+ */
 function findPullspec(
   { ocpRelease: { url, version } }: ApplianceConfig,
   saved: SavedPlan | undefined,
@@ -144,15 +147,15 @@ const CHANNEL = 'stable';
 export async function selectRegistryImage(
   options: {
     readonly release: Release;
-    /** As it is configured, where it is. */
+    /** The registry server as it is configured, if it is. */
     readonly uri?: string;
-    /** How a user would configure it. */
+    /** Makes an error tell the user how to configure it. */
     readonly configure: Configure;
     readonly graphUrl?: string;
-    /** For the release that it is taken from, where that is another one. */
+    /** For the release that the registry server is taken from, if it is another one. */
     readonly signatures: SignatureGate;
     readonly saved?: SavedPlan | undefined;
-    /** Whether no other release can be asked for. */
+    /** True if no other release can be asked for. */
     readonly isOffline?: boolean;
   },
   tools: BuildTools,
@@ -184,20 +187,22 @@ export async function selectRegistryImage(
   return tools.engine.run(inspectRegistryImage, { reference, ...component });
 }
 
-/** What a medium carries, under way. */
+/** Content of a medium that is still being selected. */
 export type LiveIsoImages = {
   readonly release: Promise<Release>;
   readonly registryImage: Promise<RegistryImageChoice>;
   readonly catalogs: Promise<readonly SelectedCatalog[]>;
   readonly plan: Promise<MirrorPlan>;
   readonly imagePolicy: Promise<ImagePolicyCheck>;
-  /** Present where all images come from a workspace of oc-mirror. */
+  /** Present if all images come from a workspace of oc-mirror. */
   readonly workspace?: Promise<SurveyedWorkspace>;
-  /** There is room for what is fetched. */
+  /** Resolved when there is room for what is fetched. */
   readonly reserved: Promise<unknown>;
 };
 
-/** The release and every image by digest; `reserved` when there is room for them. */
+/**
+ * Selects the release and every image by digest; `reserved` resolves when there is room for them.
+ */
 export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIsoImages {
   const { config, graphUrl, device, saved, signatures, disableImagePolicy, isThere } = request;
   const { maxSize } = config.build;
@@ -222,7 +227,7 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
       tools,
     ),
   );
-  registryImage.catch(() => undefined); // the stages that wait for it tell
+  registryImage.catch(() => undefined); // the stages that wait for it report its failure
   const selected = selectPayload(workspace ? nameCopies(config) : config, tools, {
     release,
     registryImage: registryImage.then(({ reference }) => reference),
@@ -244,11 +249,11 @@ function findWorkspace(
   if (directory === undefined) return undefined;
   const registry = `${nodeRegistryDomain(enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;
   const workspace = engine.run(surveyWorkspace, { directory, registry });
-  workspace.catch(() => undefined); // the stages that wait for it tell
+  workspace.catch(() => undefined); // the stages that wait for it report its failure
   return workspace;
 }
 
-/** Images by the names of their copies in the mirror, where the configuration gives them others. */
+/** Renames images to their copies in the mirror, if the configuration gives them other names. */
 function nameCopies(config: ApplianceConfig): ApplianceConfig {
   const { additionalImages, operators } = config;
   return {
@@ -273,7 +278,10 @@ function nameCopy(name: string, repository?: string, tag?: string): string {
   });
 }
 
-/** Out of a graph, `X.Y` is what was asked for; a mirror has what it has. */
+/**
+ * Checks the minor version. A graph answers with the `X.Y` that was asked for; a mirror has only
+ * what it has.
+ */
 function requireMinor(wanted: string, release: Release): Release {
   const { version } = release;
   if (!isMinorVersion(wanted) || version.startsWith(`${wanted}.`)) return release;

@@ -26,26 +26,29 @@ export type RenderBootstrapInput = CarriedForCluster &
     readonly skipLocalRegistry: boolean;
     readonly registryData: 'copy' | 'medium';
     readonly manifests: { readonly extra: readonly Manifest[]; readonly crs: readonly Manifest[] };
-    /** Of the nodes. */
+    /** registries.conf of the nodes. */
     readonly registriesConf: string;
-    /** Absent: for releases that nobody signs. */
+    /** Absent for releases without signatures. */
     readonly disableImagePolicy?: boolean;
-    /** Of the user core. */
+    /** Password of the user core. */
     readonly password?: { readonly text: Sealed; readonly salt: string };
   };
 
 export type RenderedBootstrap = {
   /** JSON text. */
   readonly ignition: string;
-  /** Of what a cluster of this release cannot take as it is, or does otherwise than others. */
+  /**
+   * Warnings about what a cluster of this release cannot take as it is, or handles differently
+   * from others.
+   */
   readonly warnings: readonly string[];
 };
 
 /**
- * The system configuration of the medium. Holds the hash of core's password when there is one, and no
- * other secret.
+ * Renders the system configuration of the medium. Holds the hash of core's password if there is
+ * one, and no other secret.
  *
- * @throws IntegrityError `ignition.invalid` when what we rendered breaks a rule of the format
+ * @throws IntegrityError `ignition.invalid` if the rendered config breaks a rule of the format
  */
 export const renderBootstrap: Stage<
   RenderBootstrapInput,
@@ -68,7 +71,7 @@ function listWarnings(input: BootstrapInput): readonly string[] {
   return [...planClusterManifests(input).warnings, ...(input.disableImagePolicy ? [unsigned] : [])];
 }
 
-/** The registry's tree as hosts have it when they have copied it. */
+/** Describes the registry's tree as it is on hosts that have copied it. */
 async function describeTree(
   { plan, release }: RenderBootstrapInput,
   cache: BlobCache,
@@ -95,8 +98,9 @@ function describe(input: RenderBootstrapInput, registryTree: RegistryTree): Boot
 }
 
 /**
- * The salt of core's password: random, so that nobody hashes a dictionary for all media of a release, and
- * stored with the password that it belongs to, so that the same password gives the same medium.
+ * Draws the salt of core's password: random, so that no attacker can hash a dictionary for all
+ * media of a release, and stored with the password that it belongs to, so that the same password
+ * gives the same medium.
  */
 export const drawPasswordSalt: Stage<{ readonly password: Sealed }, string, unknown> = {
   name: 'draw password salt',

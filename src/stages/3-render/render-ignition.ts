@@ -20,7 +20,7 @@ import { drawPasswordSalt, renderBootstrap, type RenderedBootstrap } from './ren
 import { renderUnconfigured } from './render-unconfigured.ts';
 import { runInstaller } from './run-installer.ts';
 
-/** Both Ignition configs of the medium, as JSON text. */
+/** Renders both Ignition configs of the medium, as JSON text. */
 export function renderIgnition(
   request: LiveIsoRequest,
   tools: BuildTools,
@@ -28,14 +28,14 @@ export function renderIgnition(
 ): {
   readonly bootstrap: Promise<RenderedBootstrap>;
   readonly unconfigured: Promise<string>;
-  /** Where the request asks for the configuration of one. */
+  /** Present if the request asks for the configuration of an installer. */
   readonly installer?: Promise<FileInput>;
 } {
   const { config, manifests, disableImagePolicy } = request;
   const { stopLocalRegistry } = config;
   const { release, plan, catalogs, registryImage, workspace } = images;
   const registriesConf = followOverrides(request, tools, images);
-  registriesConf.catch(() => undefined); // the stages that wait for it tell
+  registriesConf.catch(() => undefined); // the stages that wait for it report its failure
   const bootstrap = tools.engine.run(renderBootstrap, {
     release,
     plan,
@@ -55,7 +55,10 @@ export function renderIgnition(
   return { bootstrap, ...renderForUser(request, tools, { ...images, registriesConf }) };
 }
 
-/** The registries.conf of the nodes, where the files beside the configuration fit the medium. */
+/**
+ * Renders the registries.conf of the nodes, after checking that the files next to the
+ * configuration fit the medium.
+ */
 async function followOverrides(
   { config, overrides, ignition }: LiveIsoRequest,
   { emit }: BuildTools,
@@ -106,7 +109,10 @@ function saltPassword({ config: { userCorePass: text } }: LiveIsoRequest, { engi
   return { password: salt.then((salt) => ({ text, salt })) };
 }
 
-/** The configuration of the user without values of a site, from the installer where the request asks for its own. */
+/**
+ * Renders the configuration of the user without values of a site, by the installer if the request
+ * asks for the installer's own.
+ */
 function renderForUser(
   request: LiveIsoRequest,
   tools: BuildTools,
@@ -137,7 +143,7 @@ function renderForUser(
   return { installer, unconfigured: engine.run(renderUnconfigured, { ...forNode, installed }) };
 }
 
-/** That of this release, or the one that the user names. */
+/** Finds the installer of this release, or the one that the user names. */
 const findInstaller = (
   { config }: LiveIsoRequest,
   { engine }: BuildTools,

@@ -15,13 +15,13 @@ export type RenderUnconfiguredInput = {
   readonly release: NodeRelease;
   readonly interactive: boolean;
   readonly registriesConf: string;
-  /** What the installer wrote; absent where the embedded templates take its place. */
+  /** Output of the installer; absent if the embedded templates replace it. */
   readonly installed?: string | undefined;
 };
 
 /**
- * The user's configuration without values of a site, as JSON text: what the installer wrote, fitted to the medium, or
- * the embedded templates.
+ * Renders the user's configuration without values of a site, as JSON text: the installer's output,
+ * fitted to the medium, or the embedded templates.
  *
  * @throws IntegrityError `ignition.malformed`, `ignition.invalid`
  */
@@ -39,8 +39,9 @@ function render({ installed, ...input }: RenderUnconfiguredInput): IgnitionConfi
 const SERVICE_ENVIRONMENT = '/usr/local/share/assisted-service/assisted-service.env';
 
 /**
- * The installer draws a random id for the infrastructure environment. Ours comes from the release's
- * digest: the same inputs give the same medium, and a resumed build finds the layout it began with.
+ * Replaces the random id that the installer draws for the infrastructure environment. Ours comes
+ * from the release's digest: the same inputs give the same medium, and a resumed build finds the
+ * layout it began with.
  */
 function settleInfraEnvId(config: IgnitionConfig, seed: string): IgnitionConfig {
   const files = config.storage?.files ?? [];
@@ -60,7 +61,7 @@ function settleFile(file: File, seed: string): File {
   return contents === undefined ? file : { ...file, contents };
 }
 
-/** RFC 9562 5.8, version 8: bits of a SHA-256. */
+/** Formats a UUID by RFC 9562 5.8, version 8: bits of a SHA-256. */
 function formatUuid(seed: string): string {
   const bytes = createHash('sha256').update(`infra-env ${seed}`).digest().subarray(0, 16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;

@@ -15,11 +15,11 @@ export type RunInstallerInput = {
   readonly installer: FileInput;
   /** The subcommand and its flags, without `--dir`. */
   readonly args: readonly string[];
-  /** Below the directory that it runs on; they may hold the pull secret. */
+  /** Files below the directory that the installer runs on; they may hold the pull secret. */
   readonly files: readonly { readonly path: string; readonly text: Sealed }[];
-  /** Besides PATH and HOME; absent where there is nothing to say. */
+  /** Variables besides PATH and HOME; absent if no others are needed. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Never shown, whatever the installer prints. */
+  /** Never shown, regardless of what the installer prints. */
   readonly pullSecret?: Sealed;
 };
 
@@ -34,10 +34,12 @@ export type RunInstallerTools = {
 const INSTALLER_LIMIT_MS = 300_000;
 
 /**
- * `unconfigured-agent.ign` as the installer writes it. The installer draws ids and keys at random, so its
- * result is stored and used again: a build that continues, or is made again, gives the same medium.
+ * Runs the installer for `unconfigured-agent.ign` as it writes it. The installer draws ids and
+ * keys at random, so its result is stored and reused: a build that continues, or is repeated,
+ * gives the same medium.
  *
- * It sees a directory of its own (0700, removed in any case) and of the environment only what the inputs say.
+ * It sees its own directory (0700, removed in any case) and, from the environment, only what the
+ * inputs contain.
  *
  * @throws ToolError `tool.failed`, `tool.timeout`, `installer.no-output`; IntegrityError
  * `installer.changed`, `ignition.malformed`
@@ -71,8 +73,9 @@ export const runInstaller: Stage<RunInstallerInput, string, RunInstallerTools> =
 };
 
 /**
- * What is executed is what the result is stored under: the open file is hashed and then executed. Only we can
- * write to it: a file outside of the work directory is copied.
+ * Opens the installer so that the executed file is the one that the result is stored under: the
+ * open file is hashed and then executed. Only we can write to it: a file outside of the work
+ * directory is copied.
  */
 async function openInstaller(
   { path, digest }: FileInput,
@@ -107,7 +110,7 @@ const explainChange = ({
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Where the open installer is, and the directory that it works in. */
+/** Path of the open installer, and the directory that it works in. */
 type Execution = RunInstallerInput & { readonly program: string; readonly assets: string };
 
 async function execute(
@@ -126,7 +129,7 @@ async function execute(
 
 const OUTPUT = 'unconfigured-agent.ign';
 
-/** What is stored permanently should be an Ignition config. */
+/** Reads the output, and checks that it is an Ignition config, because it is stored permanently. */
 async function readOutput(assets: string): Promise<string> {
   const bytes = await readOwnFile(join(assets, OUTPUT));
   if (bytes) return checkIgnition(bytes.toString('utf8'));

@@ -12,20 +12,20 @@ export type CheckSizeInput = {
   readonly layout: Layout;
   readonly plan: MirrorPlan;
   readonly output: string;
-  /** What takes the ISO, where that is a block device. */
+  /** The block device that takes the ISO, if it is one. */
   readonly device?: BlockDevice;
   /** Bytes. */
   readonly maxSize?: number;
-  /** Whether every blob is on this machine. */
+  /** True if every blob is on this machine. */
   readonly isLocal?: boolean;
-  /** Whether the output is there, whole, or goes elsewhere: it needs no room here. */
+  /** True if the output already exists, whole, or goes elsewhere: it needs no room here. */
   readonly isThere?: boolean;
 };
 
-/** Bytes of the payload's blobs, by where they are, and of the disk. */
+/** Bytes of the payload's blobs, by their location, and of the disk. */
 export type Space = {
   readonly bytesToFetch: number;
-  /** In the cache, in a seed, in an interrupted output, or in a mirror on this machine. */
+  /** Bytes in the cache, in a seed, in an interrupted output, or in a mirror on this machine. */
   readonly bytesReused: number;
   readonly freeBytes: number;
   /** Bytes that the output still has to take. */
@@ -33,7 +33,7 @@ export type Space = {
 };
 
 /**
- * What is to fetch for a layout, and whether it fits: exact, to the byte.
+ * Computes what must be fetched for a layout, and checks that it fits: exact, to the byte.
  *
  * @throws ConfigError `iso.over-max-size`; DiskError `disk.too-small`, `disk.file-too-large`
  */

@@ -27,17 +27,20 @@ import { planMediaRegistry, type MediaRegistry } from '../../media/tree.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { Release } from '../../openshift/release/release.ts';
 
-/** The recipe of the minimal ISO describes the base image byte by byte: untrue of a grown one. */
+/**
+ * The recipe of the minimal ISO. It describes the base image byte by byte, which is not true of a
+ * grown one.
+ */
 const MINIMAL_RECIPE = '/coreos/miniso.dat';
 
 export type InstallationIsoParts = {
   readonly base: FileInput;
   readonly scan: BaseScan;
-  /** That of the configuration. */
+  /** The architecture in the configuration. */
   readonly architecture: RpmArchitecture;
   /** Ignition config, as JSON text; it holds the pull secret. */
   readonly ignition: Sealed;
-  /** Of the ISO that this one replaces. */
+  /** Places of the ISO that this one replaces. */
   readonly places?: Places;
   /** Seconds since 1970, for what is new on a grown medium; default: the base's creation. */
   readonly epoch?: number;
@@ -46,9 +49,9 @@ export type InstallationIsoParts = {
 
 /** Images that the medium serves by itself. */
 export type EmbeddedParts = Pick<MediaRegistry, 'plan'> & {
-  /** What the index of the medium says that it installs. */
+  /** Describes what the medium installs, for its index. */
   readonly release: MediaIndex['release'];
-  /** The payload that images and live ISO are from, where one is named. */
+  /** The payload that images and live ISO come from, if one is named. */
   readonly releases?: readonly Release[];
 };
 
@@ -56,22 +59,22 @@ export type InstallationLayout = { readonly layout: Layout; readonly embedArea: 
 
 /** Bytes. */
 export type EmbedAreaUse = {
-  /** Of the archive with the Ignition config. */
+  /** Size of the archive with the Ignition config. */
   readonly used: number;
-  /** Of the area in the base. */
+  /** Size of the area in the base. */
   readonly size: number;
-  /** Of the one that took its place, where that was too small. */
+  /** Size of the area that replaced it, if it was too small. */
   readonly grownTo?: number;
-  /** What the base had in it and the ISO has no more. */
+  /** Files that the base had in the area and the ISO no longer has. */
   readonly replaced: readonly string[];
 };
 
 /**
- * The base ISO with an Ignition config in its embed area and nothing else changed, unless it carries
- * images. A config that is too large for the area gets a larger one, behind the base.
+ * Lays out the base ISO with an Ignition config in its embed area and nothing else changed, unless
+ * it carries images. A config that is too large for the area gets a larger one, behind the base.
  *
- * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`, `iso.base-changed`; ConfigError
- * `base-iso.architecture`
+ * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`, `iso.base-changed`;
+ * ConfigError `base-iso.architecture`
  */
 export const layOutInstallationIso: Stage<
   InstallationIsoParts,
@@ -109,7 +112,10 @@ async function layOut(parts: InstallationIsoParts, cache: BlobCache): Promise<In
 
 const OTHER_BASE = 'give another live ISO, or set architecture in the configuration';
 
-/** A description that lies about the area would have something else overwritten. */
+/**
+ * Lists the files in the area. A wrong description of the area would cause other bytes to be
+ * overwritten.
+ */
 async function listEmbedded(iso: IsoImage, area: EmbedArea): Promise<readonly string[]> {
   try {
     const files = await decodeInitrd(await iso.readBytes(area.offset, area.size));
@@ -146,7 +152,10 @@ async function layOutGrown(
   });
 }
 
-/** Every extent is one of the base, but those that the patch touches. */
+/**
+ * Lays out a patched base: every extent is from the base, except the extents that the patch
+ * touches.
+ */
 async function layOutPatched(iso: IsoImage, scan: BaseScan, patch: BasePatch): Promise<Layout> {
   const extents: Extent[] = [];
   for (const piece of scan.pieces) {

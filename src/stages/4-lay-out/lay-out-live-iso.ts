@@ -37,7 +37,10 @@ const OTHER_BASE = 'give a live ISO of the architecture of the release, or none'
 /** Bytes of the embed area: a config with the values of any site should fit, and no build knows which. */
 const AREA_SIZE = 2 ** 20;
 
-/** The recipe of the minimal ISO describes the base image byte by byte: untrue of ours. */
+/**
+ * The recipe of the minimal ISO. It describes the base image byte by byte, which is not true of
+ * our ISO.
+ */
 const MINIMAL_RECIPE = '/coreos/miniso.dat';
 
 export type LiveIsoParts = {
@@ -45,24 +48,27 @@ export type LiveIsoParts = {
   readonly scan: BaseScan;
   readonly release: Release;
   readonly plan: MirrorPlan;
-  /** What its index says that the catalogs offer. */
+  /** The offers of the catalogs, for the index. */
   readonly catalogs: readonly IndexCatalog[];
   /** Ignition configs, as JSON text; neither has values of a site. */
   readonly bootstrap: string;
   readonly unconfigured: string;
-  /** Of the medium; those of a site are among its values. */
+  /** Kernel arguments of the medium; the arguments of a site are among its values. */
   readonly appendKargs: readonly string[];
-  /** Of a site: the JSON text of a `CustomValues`. */
+  /** Values of a site: the JSON text of a `CustomValues`. */
   readonly values?: Sealed;
   /** Bytes of the embed area, for the config with the values of any site; default: 1 MiB. */
   readonly ignitionArea?: number;
-  /** Of the ISO that this one replaces. */
+  /** Places of the ISO that this one replaces. */
   readonly places?: Places;
   /** Seconds since 1970, for everything new on the medium; default: the release's creation. */
   readonly epoch?: number;
 };
 
-/** A layout with an embed area. Bytes: the area has as many whatever is in it, and the archive takes so many. */
+/**
+ * A layout with an embed area. Sizes are bytes: of the area, which is independent of its content,
+ * and of the archive in it.
+ */
 export type LiveLayout = Layout & {
   readonly ignitionArea: { readonly size: number; readonly used: number };
 };
@@ -70,10 +76,11 @@ export type LiveLayout = Layout & {
 type LayoutTools = { readonly cache: BlobCache; readonly digests: FileDigests };
 
 /**
- * The whole live ISO, before a byte of it is written: the base, the registry, both configurations and
- * the index. Fetches nothing.
+ * Lays out the whole live ISO, before a byte of it is written: the base, the registry, both
+ * configurations and the index. Fetches nothing.
  *
- * @throws ConfigError `base-iso.architecture`; IntegrityError `base-iso.fixed-embed-area`; and what {@link planLiveGraft} and {@link layOutIso} throw
+ * @throws ConfigError `base-iso.architecture`; IntegrityError `base-iso.fixed-embed-area`; and
+ * what {@link planLiveGraft} and {@link layOutIso} throw
  */
 export const layOutLiveIso: Stage<LiveIsoParts, LiveLayout, LayoutTools> = {
   name: 'lay out ISO',
@@ -134,7 +141,10 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout
   }
 }
 
-/** An area that is a part of a file keeps its size. The default asks for nothing. */
+/**
+ * Checks the size of the area. An area that is a part of a file keeps its size. The default
+ * requires nothing.
+ */
 function requireArea(size: number, wanted = AREA_SIZE): void {
   if (size >= wanted || wanted === AREA_SIZE) return;
   throw new IntegrityError(

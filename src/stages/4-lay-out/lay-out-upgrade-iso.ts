@@ -13,14 +13,15 @@ import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import { formatReference, type RegistryFile } from '../../registry/index.ts';
 
 const LABEL_PREFIX = 'upgrade_';
-/** ECMA-119 8.4.6. */
+/** Characters; ECMA-119 8.4.6. */
 const MAX_LABEL = 32;
 /** Hex digits of the release's digest in a label that has no room for the whole version. */
 const HASH_SIZE = 8;
 
 /**
- * The volume label by which hosts know an upgrade ISO, `upgrade_<version>`. A version that does not
- * fit, as that of a nightly build, is cut at its first hyphen and followed by a part of the digest.
+ * The volume label by which hosts recognize an upgrade ISO, `upgrade_<version>`. A version that
+ * does not fit, such as the version of a nightly build, is cut at its first hyphen and followed by
+ * a part of the digest.
  */
 export function formatUpgradeLabel(release: Pick<Release, 'version' | 'reference'>): string {
   const label = `${LABEL_PREFIX}${release.version}`;
@@ -34,7 +35,7 @@ export const isUpgradeLabel = (label: string): boolean => label.startsWith(LABEL
 
 /**
  * The small root of an upgrade ISO: `release.env`, which upgrade scripts of any maker read, and
- * `release.json`, which says what the ISO is for.
+ * `release.json`, which describes the purpose of the ISO.
  */
 function renderUpgradeRoot(medium: {
   readonly release: Release;
@@ -69,21 +70,21 @@ const toContent = (text: string): RegistryFile['content'] => ({
 
 export type UpgradeIsoParts = {
   readonly release: Release;
-  /** Those that are passed on the way. */
+  /** Releases that an upgrade passes on its way. */
   readonly passed?: readonly Release[];
   readonly path: UpgradePath;
   readonly plan: MirrorPlan;
-  /** What its index says that the catalogs offer. */
+  /** The offers of the catalogs, for the index. */
   readonly catalogs: readonly IndexCatalog[];
-  /** Of the ISO that this one replaces. */
+  /** Places of the ISO that this one replaces. */
   readonly places?: Places;
   /** Seconds since 1970, for everything on the medium; default: the release's creation. */
   readonly epoch?: number;
 };
 
 /**
- * The whole upgrade ISO, before a byte of it is written: a small root, the registry and the index. It
- * does not boot. Fetches nothing.
+ * Lays out the whole upgrade ISO, before a byte of it is written: a small root, the registry and
+ * the index. It does not boot. Fetches nothing.
  */
 export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: BlobCache }> = {
   name: 'lay out ISO',

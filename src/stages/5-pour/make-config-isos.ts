@@ -34,7 +34,7 @@ import { type SiteWriter, createSiteWriter, SITES_AT_ONCE } from '../../sites/st
 import { isGood, type Survey } from '../1-resolve/check-sites.ts';
 import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from '../request.ts';
 
-/** How it went with one site. */
+/** The result for one site. */
 export type SiteOutcome =
   | {
       readonly kind: 'made' | 'reused';
@@ -47,12 +47,12 @@ export type SiteOutcome =
     }
   | { readonly kind: 'failed'; readonly finding: FileProblem };
 
-/** What an ISO is made from; the identity that is on it as well is state. */
+/** Inputs that an ISO is made from; the identity that is also on it is state. */
 type SiteInputs = {
   readonly name: string;
-  /** Of the inputs of the site, which `reader` has. */
+  /** Digest of the inputs of the site, which `reader` has. */
   readonly digest: Digest;
-  /** What an earlier producer left. */
+  /** The identity that an earlier producer left. */
   readonly retained?: RetainedIdentity;
 };
 
@@ -64,7 +64,10 @@ type MakeTools = {
   readonly findRetained: FindRetained;
 };
 
-/** The ISO of a site, and the files beside it. What goes wrong with one site only is its outcome. */
+/**
+ * Makes the ISO of a site, and the files next to it. A problem with one site only is the outcome
+ * of that site.
+ */
 const makeIsos: MappedStage<SiteInputs, SiteOutcome, MakeTools, Omit<SiteInputs, 'retained'>> = {
   name: 'make ISOs',
   items: 'sites',
@@ -128,16 +131,18 @@ const tellNoPassword = ({ iso, password }: SitePlaces): FileProblem =>
     `has a password of which only the hash is known: ${basename(password)} is empty`,
   );
 
-/** What the list of an earlier run says of sites, by their names. */
+/** Entries of sites in the list of an earlier run, by site name. */
 export type ListedSites = ReadonlyMap<string, ListedIds>;
 
 export type ListedRequest = ConfigIsosRequest & { readonly listed: ListedSites };
 
-/** Files of as many sites are synced together while as many more are composed. */
+/**
+ * Sites in progress: files of half of them are synced together while the other half are composed.
+ */
 const AT_ONCE = 2 * SITES_AT_ONCE;
 
 /**
- * Makes the ISOs of all sites that nothing speaks against, but for those that are there already.
+ * Makes the ISOs of all sites without objections, except the ISOs that already exist.
  *
  * @throws DiskError; ConfigError `retained.ambiguous`, `retained.empty`
  */
@@ -189,7 +194,10 @@ async function openRetainedOf(
   return find;
 }
 
-/** A run that is not to rotate puts an end to what an earlier one began. */
+/**
+ * Decides the rotation of this run. A run that must not rotate ends the rotation that an earlier
+ * one began.
+ */
 async function decideRotation(
   { rotate, newIdentities, out }: ConfigIsosRequest,
   { emit }: ConfigIsosTools,

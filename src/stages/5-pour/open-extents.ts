@@ -24,10 +24,10 @@ export function createExtentOpener(sources: ExtentSources): ExtentOpener {
   const { cache, client } = sources;
   const blobs = new Map(sources.blobs.map((blob) => [blob.digest, blob]));
   const known = new Map<PlannedBlob, readonly BlobSource[]>();
-  /** Always the same objects: those that gave wrong bytes are known by identity. */
+  /** Always returns the same objects: sources that gave wrong bytes are known by identity. */
   const sourcesOf = (blob: PlannedBlob): readonly BlobSource[] => {
     const found = known.get(blob) ?? [
-      ...new Set([cache.source, ...remoteSources(blob, client)]), // a seed is one of every repository
+      ...new Set([cache.source, ...remoteSources(blob, client)]), // a seed counts as a source of every repository
     ];
     known.set(blob, found);
     return found;

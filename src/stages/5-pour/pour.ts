@@ -58,16 +58,16 @@ import { createExtentOpener } from './open-extents.ts';
 
 export type PourIsoInput = {
   readonly layout: Layout;
-  /** Absent where the layout has no bytes of a base. */
+  /** Absent if the layout has no bytes of a base. */
   readonly base?: FileInput;
   readonly blobs: readonly PlannedBlob[];
   /** Absolute path of the ISO. */
   readonly output: string;
-  /** The block device that takes its bytes; its files are beside `output`. */
+  /** The block device that takes the ISO's bytes; its files are next to `output`. */
   readonly device?: PouredDevice;
   /** Permission bits of the output. */
   readonly mode: number;
-  /** Whether the digest of the whole is computed in any case. */
+  /** True if the digest of the whole is computed in any case. */
   readonly checksum?: boolean;
   /** Extents poured at a time. */
   readonly lanes: number;
@@ -80,24 +80,27 @@ export type PourIsoTools = {
   readonly isos: readonly ReusableIso[];
 };
 
-/** What the pour adds to the report. */
+/** The part of the report that the pour adds. */
 export type PourReport = {
-  /** Of the whole ISO; absent where nobody has seen every byte, as `noChecksum` says. */
+  /**
+   * Digest of the whole ISO; absent if no stage has seen every byte, for the reason in
+   * `noChecksum`.
+   */
   readonly digest?: Digest;
   readonly noChecksum?: string;
-  /** Of the artifact, where the ISO was pushed. */
+  /** Digest of the artifact's manifest, if the ISO was pushed. */
   readonly manifest?: Digest;
   readonly bytes: {
-    /** Over the network while pouring. */
+    /** Bytes that came over the network while pouring. */
     readonly fetched: number;
-    /** From the cache and the base ISO. */
+    /** Bytes from the cache and the base ISO. */
     readonly copied: number;
-    /** Stood in the interrupted output already. */
+    /** Bytes that were in the interrupted output already. */
     readonly reused: number;
     readonly written: number;
-    /** Read again from the output for its digest. */
+    /** Bytes that were read again from the output for its digest. */
     readonly readBack: number;
-    /** By an object store, out of the object that was there. */
+    /** Bytes that an object store copied from the previous object. */
     readonly copiedByServer?: number;
   };
   readonly hosts: readonly {
@@ -108,7 +111,9 @@ export type PourReport = {
   }[];
 };
 
-/** Brings every byte to its place in the partial output, verified and synced. `sealIso` names it. */
+/**
+ * Brings every byte to its place in the partial output, verified and synced. `sealIso` names it.
+ */
 const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
   name: 'pour ISO',
   async run(
@@ -142,7 +147,7 @@ const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
 
 const CLONED = 'most of it was cloned and not read; --checksum reads it';
 
-/** The ISO that has most of the bytes where this one is to have them. */
+/** Chooses the ISO that has most of the bytes at the same places as this one. */
 function chooseEarlier({ extents }: Layout, isos: readonly ReusableIso[]): ReusableIso | undefined {
   const countInPlace = (iso: ReusableIso): number =>
     extents
@@ -153,7 +158,7 @@ function chooseEarlier({ extents }: Layout, isos: readonly ReusableIso[]): Reusa
 }
 
 /**
- * Whose bytes were taken by their record must be the same file still.
+ * Checks that each ISO whose bytes were taken by their record is still the same file.
  *
  * @throws IntegrityError `seed.changed`
  */
@@ -186,24 +191,24 @@ export type CompareIsoInput = {
   readonly output: string;
 };
 
-/** Compares an ISO that is there with what would be poured. */
+/** Compares an existing ISO with what would be poured. */
 export const compareIso: Stage<CompareIsoInput, LayoutComparison, object> = {
   name: 'compare ISO',
   run: ({ layout, output }, _, watched) => compareLayout(output, layout, watched),
 };
 
 export type FinishedIsoInput = {
-  /** Names every byte of what is to be built. */
+  /** Digest that identifies every byte of what will be built. */
   readonly layout: Digest;
   /** Absolute path of the ISO. */
   readonly output: string;
-  /** Whether the digest of the whole must be known. */
+  /** True if the digest of the whole must be known. */
   readonly checksum?: boolean;
 };
 
 /**
- * The output where an earlier build has finished it and nothing has touched it since, as its inode says; else
- * undefined. Reads no byte of it.
+ * Finds the output if an earlier build has finished it and it has not been touched since,
+ * according to its inode; else undefined. Reads no byte of it.
  */
 const findFinishedIso: Stage<
   FinishedIsoInput,
@@ -219,14 +224,14 @@ const findFinishedIso: Stage<
 };
 
 export type FinishedObjectInput = {
-  /** Names every byte of what is to be built. */
+  /** Digest that identifies every byte of what will be built. */
   readonly layout: Digest;
-  /** Bytes of it. */
+  /** Size of the ISO in bytes. */
   readonly size: number;
   readonly output: string;
 };
 
-/** What is known of the object where it has these bytes already; else undefined. */
+/** Describes the object if it has these bytes already; else undefined. */
 const findFinishedObject: Stage<
   FinishedObjectInput,
   FinishedObject | undefined,
@@ -249,7 +254,7 @@ const findFinishedObject: Stage<
 
 export type SealIsoInput = {
   readonly place: IsoPlace;
-  /** Absent where it is not known. */
+  /** Absent if it is not known. */
   readonly digest?: NonNullable<PublishedIso['digest']>;
   readonly layout: Digest;
   /** Names hosts and times, which the ISO itself never does; it has no secret. */
@@ -257,8 +262,8 @@ export type SealIsoInput = {
 };
 
 /**
- * Gives a poured ISO its name, checksum and report. Killed before that, the pour finds all of it in place
- * and this stage runs again.
+ * Gives a poured ISO its name, checksum and report. If the build is killed before that, the next
+ * pour finds all of the ISO in place and this stage runs again.
  */
 export const sealIso: Stage<
   SealIsoInput,
@@ -281,14 +286,17 @@ export const sealIso: Stage<
 export type SealObjectInput = {
   readonly output: string;
   readonly layout: Digest;
-  /** Of the object, where an earlier run sent it. */
+  /** Etag of the object, if an earlier run sent it. */
   readonly etag?: string;
-  /** Absent where nobody has seen every byte. */
+  /** Absent if no stage has seen every byte. */
   readonly digest?: Digest;
   readonly report: Readonly<Record<string, Json | undefined>>;
 };
 
-/** Writes checksum and report beside a finished object. Killed before that, the next build does it. */
+/**
+ * Writes checksum and report next to a finished object. If the build is killed before that, the
+ * next build does it.
+ */
 const sealObject: Stage<SealObjectInput, undefined, { readonly s3: S3; readonly workDir: string }> =
   {
     name: 'seal object',
@@ -309,7 +317,7 @@ export type SendIsoInput = Omit<PourIsoInput, 'mode'>;
 
 export type SendIsoTools = PourIsoTools & { readonly s3: S3; readonly workDir: string };
 
-/** Brings every byte into the object, verified. `sealObject` tells of it. */
+/** Brings every byte into the object, verified. `sealObject` writes its report. */
 const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
   name: 'send ISO',
   async run({ layout, base, blobs, output, lanes }, tools, { signal, onProgress, warn }) {
@@ -349,7 +357,7 @@ const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
   },
 };
 
-/** The object that is replaced, where its bytes may be copied. */
+/** Opens the object that is replaced, if its bytes may be copied. */
 async function openEarlier(
   found: FoundObject & { readonly output: string },
   { s3, workDir }: SendIsoTools,
@@ -410,16 +418,16 @@ const pushIso: Stage<PourIsoInput, PourReport, PushIsoTools> = {
   },
 };
 
-/** What the report of an ISO says of the run that made it. */
+/** The part of an ISO's report that describes the run that made it. */
 export type MadeIso = PourReport & {
   readonly stages: readonly StageTime[];
-  /** Names every byte of the ISO. */
+  /** Digest that identifies every byte of the ISO. */
   readonly layout: Digest;
-  /** Whether an earlier build had finished the ISO, and nothing was written. */
+  /** True if an earlier build had finished the ISO, and no byte was written. */
   readonly isUpToDate: boolean;
 };
 
-/** What is reported of an ISO of this size that was there: no byte of it was moved. */
+/** Reports an existing ISO of this size: no byte of it was moved. */
 export const describeUntouched = (
   size: number,
   { client }: Pick<BuildTools, 'client'>,
@@ -437,7 +445,10 @@ export async function claimOutputObject(
     await engine.run(claimObject, { output, force });
 }
 
-/** The last stage of an ISO that becomes an artifact: the registry is asked for every layer, so nothing else remembers. */
+/**
+ * Runs the last stage of an ISO that becomes an artifact: the registry is asked for every layer,
+ * so no other state is kept.
+ */
 async function pushBuilt<Report extends Readonly<Record<string, Json | undefined>>>(
   layout: Digest,
   { engine }: BuildTools,
@@ -448,7 +459,10 @@ async function pushBuilt<Report extends Readonly<Record<string, Json | undefined
   return { ...report, ...pushed, stages: [...engine.times()], layout, isUpToDate };
 }
 
-/** The last stages of an ISO that becomes an object; only the first of them where it is there already. */
+/**
+ * Runs the last stages of an ISO that becomes an object; only the first of them if the object
+ * already exists.
+ */
 async function sendAndSeal<Report extends Readonly<Record<string, Json | undefined>>>(
   layout: Digest,
   { engine, client }: BuildTools,
@@ -476,7 +490,10 @@ async function sendAndSeal<Report extends Readonly<Record<string, Json | undefin
   return made;
 }
 
-/** The last stages of every ISO; only the first of them where it is there already. @param pour with what is known of the ISO before it is poured */
+/**
+ * Runs the last stages of every ISO; only the first of them if the ISO already exists.
+ * @param pour with what is known of the ISO before it is poured
+ */
 export async function pourAndSeal<Report extends Readonly<Record<string, Json | undefined>>>(
   request: IsoPlace,
   tools: BuildTools,
@@ -519,7 +536,10 @@ export async function pourAndSeal<Report extends Readonly<Record<string, Json | 
   return made;
 }
 
-/** Where jobs share a repository: what this one brought there, and what it found. */
+/**
+ * Fills the repository that jobs share, if there is one: reports what this job brought there, and
+ * what it found.
+ */
 async function fillCommon(
   { reuses, output }: IsoPlace,
   { blobs }: Pick<PourIsoInput, 'blobs'>,

@@ -18,24 +18,27 @@ import {
 
 type Blob = Pick<Descriptor, 'digest' | 'size'>;
 
-/** What was done so that a repository has some blobs. Bytes. */
+/** The result of bringing some blobs into a repository. Bytes. */
 export type FilledCache = {
-  /** From elsewhere, by this job. */
+  /** Bytes that this job fetched from elsewhere. */
   readonly fetched: number;
-  /** Found in the repository. */
+  /** Bytes that were already in the repository. */
   readonly found: number;
 };
 
-/** A repository that many builds put the blobs into that they fetch. Nothing in it is trusted. */
+/**
+ * A repository that many builds fill with the blobs that they fetch. Its content is never trusted.
+ */
 export type RegistryCache = SharedCache & {
   /**
-   * Brings blobs into the repository that it does not have, before they are read. Each job of a fleet begins at another
-   * place of the list of digests, so that they meet late, and find what others brought.
+   * Brings blobs into the repository that it does not have, before they are read. Each job of a
+   * fleet begins at another place in the list of digests, so that jobs meet late and find blobs
+   * that others brought.
    */
   readonly fill: (
     blobs: readonly Blob[],
     options: {
-      /** Names the job. */
+      /** Name of the job. */
       readonly job: string;
       readonly sourcesOf: (blob: Blob) => readonly BlobSource[];
       readonly onProgress: (bytes: number, total: number) => void;
@@ -45,10 +48,10 @@ export type RegistryCache = SharedCache & {
 
 type Options = {
   readonly client: Pick<WritingClient, 'writerOf' | 'sourcesOf'>;
-  /** Without a tag. */
+  /** Reference without a tag. */
   readonly repository: Reference;
   readonly signal: AbortSignal;
-  /** Told once, when the repository cannot be used and registries are asked instead. */
+  /** Called once, when the repository cannot be used and registries are asked instead. */
   readonly warn: (message: string) => void;
 };
 
@@ -59,7 +62,10 @@ export function createRegistryCache({ client, repository, signal, warn }: Option
   const here = client.sourcesOf(repository);
   const filled = new Set<BlobSource>();
   let hasFailed = false;
-  /** The registry verifies what it takes, and whoever reads it does so again. Returns the bytes that were fetched. */
+  /**
+   * Brings a blob into the repository. The registry verifies the blobs it takes, and each reader
+   * verifies them again. Returns the bytes that were fetched.
+   */
   const bring = async (blob: Blob, sources: readonly BlobSource[]): Promise<number> => {
     let fetched = 0;
     try {
@@ -75,7 +81,7 @@ export function createRegistryCache({ client, repository, signal, warn }: Option
       if (!(error instanceof SealiftError)) throw error;
       if (!hasFailed)
         warn(`the cache ${formatReference(repository)} lacks a blob: ${error.message}`);
-      hasFailed = true; // the sources themselves say why they do not give it
+      hasFailed = true; // the sources themselves report why they do not give it
     }
     return fetched;
   };
@@ -114,14 +120,14 @@ export function createRegistryCache({ client, repository, signal, warn }: Option
 
 const nothing = (): Promise<undefined> => Promise.resolve(undefined);
 
-/** By digest, from this one on, and around. */
+/** Orders blobs by digest, from this one on, and around. */
 function startAt<B extends Blob>(start: Digest, blobs: readonly B[]): readonly B[] {
   const sorted = blobs.toSorted((a, b) => (a.digest < b.digest ? -1 : 1));
   const after = sorted.filter(({ digest }) => digest >= start);
   return [...after, ...sorted.slice(0, sorted.length - after.length)];
 }
 
-/** A source that starts over begins another upload. */
+/** Reads the sources in order. A source that starts over begins another upload. */
 async function* readInOrder(
   { digest, size }: Blob,
   sources: readonly BlobSource[],
@@ -148,7 +154,10 @@ type FillCacheTools = {
   readonly common?: RegistryCache;
 };
 
-/** Brings what neither this machine nor the repository that jobs share has into that repository. */
+/**
+ * Brings blobs that neither this machine nor the repository that jobs share has into that
+ * repository.
+ */
 export const fillCache: Stage<FillCacheInput, FilledCache | undefined, FillCacheTools> = {
   name: 'fill cache',
   async run({ blobs, output }, { client, cache, seeds, common }, { onProgress }) {

@@ -17,23 +17,23 @@ import type { TagDigests } from '../resolved/tags.ts';
 /** Everything that is decided before the first byte of the ISO is written. */
 export type PreparedInstallationIso = {
   readonly base: BaseIso;
-  /** What tags named. */
+  /** Digests that tags named. */
   readonly tags: TagDigests;
   /** A digest of everything that is carried. */
   readonly contents: string;
   readonly lock: Lock;
   readonly layout: Layout;
   readonly embedArea: EmbedAreaUse;
-  /** Absent where the medium carries no images. */
+  /** Absent if the medium carries no images. */
   readonly embedded?: EmbeddedImages;
   /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
-  /** Of the release, where one is named. */
+  /** Signatures of the release, if one is named. */
   readonly signatures: readonly DescribedSignature[];
   readonly space: Space;
 };
 
-/** What is known of an installation ISO before it is poured. */
+/** Facts about an installation ISO before it is poured. */
 type Announced = DescribedOutput & {
   readonly format: 1;
   readonly product: 'installation-iso';
@@ -44,36 +44,39 @@ type Announced = DescribedOutput & {
   readonly seedImage: string;
   readonly seedVersion: string;
   readonly installationDisk: string;
-  /** Room for the Ignition config: bytes it takes, that the base has, and that the ISO has instead. */
+  /**
+   * Room for the Ignition config in bytes: what it takes, what the base has, and what the ISO has
+   * instead.
+   */
   readonly embedArea: Omit<EmbedAreaUse, 'replaced'>;
-  /** What the medium serves by itself; absent where it carries no images. */
+  /** Images that the medium serves by itself; absent if it carries no images. */
   readonly embedded?: {
-    /** By digest, as they are named elsewhere. */
+    /** References by digest, as images are named elsewhere. */
     readonly images: readonly string[];
     readonly registryImage: string;
     readonly blobs: number;
-    /** Every blob once. */
+    /** Bytes; every blob counts once. */
     readonly payloadSize: number;
   };
-  /** Of the release, where one is named. */
+  /** Signatures of the release, if one is named. */
   readonly signatures: readonly DescribedSignature[];
-  /** What each tag named: `--plan` takes these digests. */
+  /** Digests that tags named: `--plan` takes these digests. */
   readonly tags: TagDigests;
   /** A digest of everything that is carried. */
   readonly contents: string;
   readonly secretsOnMedia: readonly string[];
-  /** What could not be checked, or may be missed. */
+  /** Notes on values that could not be checked, or that may be missed. */
   readonly notes: readonly string[];
   /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
   readonly unverifiedTls: readonly string[];
-  /** What stays on disk for the next build. */
+  /** Directory that stays on disk for the next build. */
   readonly cache: string;
 };
 
 export type InstallationIsoReport = Announced & MadeIso;
 
-/** What `sealift plan` reports for an installation ISO. Sizes are bytes. */
+/** The report of `sealift plan` for an installation ISO. Sizes are bytes. */
 export type InstallationIsoPlan = Announced & Space;
 
 export const summarizeInstallationPlan = (
@@ -123,7 +126,7 @@ function describeEmbedded({
   };
 }
 
-/** What on the media is not for everybody. */
+/** Lists the secrets on the media. */
 function listSecrets({ config, postScript }: InstallationIsoRequest): readonly string[] {
   return [
     'pullSecret',
@@ -135,8 +138,8 @@ function listSecrets({ config, postScript }: InstallationIsoRequest): readonly s
 }
 
 /**
- * What the build takes and the factory may stumble over; no secret. `replaced` are the files that the
- * base had in its embed area.
+ * Lists notes on settings that the build accepts and the factory may have problems with; no
+ * secret. `replaced` are the files that the base had in its embed area.
  */
 const listNotes = (
   request: InstallationIsoRequest,
@@ -148,7 +151,7 @@ const listNotes = (
   ...noteMissing(request),
 ];
 
-/** Somebody has prepared this base, and may count on it. */
+/** Notes replaced files: the person who prepared this base may count on them. */
 const noteReplaced = (names: readonly string[]): readonly string[] =>
   names.length === 0
     ? []
@@ -156,7 +159,10 @@ const noteReplaced = (names: readonly string[]): readonly string[] =>
         `the base ISO was customized: ${names.join(', ')} in its embed area gave way to the new config`,
       ];
 
-/** openshift-install takes any text; the live system asks for it again and again. */
+/**
+ * Notes an unusable seed: openshift-install takes any text; the live system asks for it again and
+ * again.
+ */
 function noteSeed({ config: { seedImage } }: InstallationIsoRequest): readonly string[] {
   try {
     parseReference(seedImage);
@@ -169,7 +175,9 @@ function noteSeed({ config: { seedImage } }: InstallationIsoRequest): readonly s
 
 const OVERRIDE = 'ignitionConfigOverride';
 
-/** Ignition only warns of these, where nobody is looking. */
+/**
+ * Notes the warnings about the override. Ignition only warns of these, where no person is looking.
+ */
 function noteOverride({ config }: InstallationIsoRequest): readonly string[] {
   const override = config.ignitionConfigOverride?.reveal();
   if (override === undefined) return [];
@@ -177,7 +185,7 @@ function noteOverride({ config }: InstallationIsoRequest): readonly string[] {
   return findIgnitionWarnings(parsed, OVERRIDE).map(formatSentence);
 }
 
-/** A factory without registries learns of it too late otherwise. */
+/** Notes missing images: a factory without registries would otherwise find out too late. */
 const noteMissing = ({ embed }: InstallationIsoRequest): readonly string[] =>
   embed.seed && !embed.precached && !embed.release
     ? ['the images that the seed precaches are not on the ISO: they are pulled while it installs']

@@ -23,7 +23,7 @@ import type { MadeIso } from '../5-pour/pour.ts';
 import type { LiveIsoRequest, PreparedIso, PreparedLiveIso } from '../request.ts';
 import type { TagDigests } from '../resolved/tags.ts';
 
-/** What `sealift plan` tells. Sizes are bytes. */
+/** The report of `sealift plan`. Sizes are bytes. */
 export type LiveIsoPlan = {
   readonly format: 1;
   readonly product: 'live-iso';
@@ -32,24 +32,30 @@ export type LiveIsoPlan = {
     readonly reference: string;
     readonly architecture: string;
   };
-  /** Of each release on the medium. */
+  /** Signatures of each release on the medium. */
   readonly signatures: readonly DescribedSignature[];
-  /** What nodes will say to the images of OpenShift. */
+  /** The answer of nodes to the images of OpenShift. */
   readonly imagePolicy: ImagePolicyCheck;
   /** The registry server on the hosts, by digest. */
   readonly registryImage?: string;
   readonly base: { readonly digest: string; readonly from: string; readonly size: number };
-  /** Room for the compressed Ignition config with the values of a site, and what of it is used. */
+  /**
+   * Room for the compressed Ignition config with the values of a site, and the part of it that is
+   * used.
+   */
   readonly ignitionArea: { readonly size: number; readonly used: number };
-  /** Its object on the media; null where it has none: the flow or the release has no use for it. */
+  /**
+   * Its object on the media; null if there is no object: the flow or the release has no use for
+   * it.
+   */
   readonly internalReleaseImage: ServedKind | null;
   readonly isoSize: number;
-  /** Every blob once. */
+  /** Bytes; every blob counts once. */
   readonly payloadSize: number;
   readonly bytesToFetch: number;
   readonly bytesReused: number;
   readonly dedupeSaved: number;
-  /** What installed hosts copy to their disks; absent when they copy nothing. */
+  /** Data that installed hosts copy to their disks; absent if they copy nothing. */
   readonly hostCopy?: HostCopy;
   readonly freeBytes: number;
   readonly neededBytes: number;
@@ -65,13 +71,16 @@ export type LiveIsoPlan = {
     readonly images: number;
     readonly bytes: number;
   }[];
-  /** The release, each operator, the additional images: what each costs, and would save. */
+  /**
+   * The release, each operator, the additional images: the cost of each, and what leaving it out
+   * would save.
+   */
   readonly parts: readonly PartCost[];
   /** Bundles that are carried because others require them, each with its cost. */
   readonly additions: readonly (AddedBundle & BundleCost & { readonly catalog: string })[];
   readonly catalogs: readonly {
     readonly name: string;
-    /** By digest, on the media. */
+    /** Digest on the media. */
     readonly digest: string;
     readonly isRebuilt: boolean;
     readonly bundles: readonly string[];
@@ -79,12 +88,15 @@ export type LiveIsoPlan = {
   }[];
   /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
-  /** What each tag named: `build --plan` takes these digests. */
+  /** Digests that tags named: `build --plan` takes these digests. */
   readonly tags: TagDigests;
   /** A digest of everything that is carried. */
   readonly contents: string;
   readonly secretsOnMedia: readonly string[];
-  /** Of manifests that a cluster of this release cannot take as they are, and of disks that are too small. */
+  /**
+   * Warnings about manifests that a cluster of this release cannot take as they are, and about
+   * disks that are too small.
+   */
   readonly warnings: readonly string[];
   readonly blocked: readonly string[];
   /** Images of a mirror on this machine that the configuration does not name. */
@@ -94,19 +106,19 @@ export type LiveIsoPlan = {
 /** Bytes. */
 export type HostCopy = {
   readonly size: number;
-  /** Disk that a host needs for it and for everything else. */
+  /** Size of the disk that a host needs for the copy and for everything else. */
   readonly diskNeeded: number;
 };
 
 const GB = 1e9;
 
-/** Of a host besides the copy: system, container images, logs. */
+/** Bytes that a host needs besides the copy: system, container images, logs. */
 const HOST_WITHOUT_COPY = 40 * GB;
 
-/** The assisted service refuses hosts with a smaller disk. */
+/** Bytes; the assisted service refuses hosts with a smaller disk. */
 const SMALLEST_DISK = 100 * GB;
 
-/** What a plan reports about images and sizes, for any medium. */
+/** The part of a plan's report that describes images and sizes, for any medium. */
 export type PayloadSummary = Omit<
   LiveIsoPlan,
   | 'product'
@@ -175,8 +187,8 @@ export function summarizePayload(prepared: PreparedIso): PayloadSummary {
 }
 
 /**
- * What only the workspace names. Below a namespace of oc-mirror, images of other sets are there under
- * another name.
+ * Lists the images that only the workspace names. Below a namespace of oc-mirror, images of other
+ * sets exist under another name.
  */
 function listExtras(images: readonly PlannedImage[]): readonly string[] {
   const isOfWorkspace = ({ set }: PlannedImage): boolean => set === 'workspace';
@@ -189,7 +201,10 @@ function listExtras(images: readonly PlannedImage[]): readonly string[] {
     .map(({ name }) => name);
 }
 
-/** Whether a host's disk is large enough is known only there; the smallest that is accepted, here. */
+/**
+ * Plans the copy on hosts. The disk size of a host is known only on the host; here, only the
+ * smallest accepted size is known.
+ */
 export function planHostCopy(
   { enableInteractiveFlow, skipLocalRegistry, build }: LiveIsoRequest['config'],
   { release, plan }: Pick<PreparedLiveIso, 'release' | 'plan'>,
@@ -226,7 +241,7 @@ function summarizeAdditions({
   );
 }
 
-/** Each set's images and the blobs they need, each blob once a set. */
+/** Summarises each set's images and the blobs they need; each blob counts once in a set. */
 function summarizeSets({ plan }: Pick<PreparedLiveIso, 'plan'>): LiveIsoPlan['imageSets'] {
   const names = [...new Set(plan.images.map(({ set }) => set))];
   return names.map((name) => {
@@ -238,7 +253,7 @@ function summarizeSets({ plan }: Pick<PreparedLiveIso, 'plan'>): LiveIsoPlan['im
   });
 }
 
-/** What on the media is not for everybody. The pull secret used for mirroring never is on it. */
+/** Lists the secrets on the media. The pull secret used for mirroring is never on them. */
 function listSecrets({ config }: Pick<LiveIsoRequest, 'config'>): readonly string[] {
   return [
     ...(config.sshKey === undefined ? [] : ['sshKey (public key of core)']),
@@ -249,15 +264,15 @@ function listSecrets({ config }: Pick<LiveIsoRequest, 'config'>): readonly strin
   ];
 }
 
-/** What is known of a live ISO before it is poured. */
+/** Facts about a live ISO before it is poured. */
 type Announced = LiveIsoPlan &
   DescribedOutput & {
-    /** Whether a person configures the cluster at the web interface of a host. */
+    /** True if a person configures the cluster at the web interface of a host. */
     readonly interactive: boolean;
     readonly fips: boolean;
     readonly ignition: 'installer' | 'embedded';
     readonly unverifiedTls: readonly string[];
-    /** What stays on disk for the next build. */
+    /** Directory that stays on disk for the next build. */
     readonly cache: string;
   };
 

@@ -28,7 +28,7 @@ import {
 import type { Survey, SurveyedSite } from '../1-resolve/check-sites.ts';
 import type { ListedRequest, ListedSites, SiteOutcome } from '../5-pour/make-config-isos.ts';
 
-/** A site whose ISO is there. */
+/** A site whose ISO exists. */
 export type BuiltSite = Omit<MadeIso, 'digest'> & {
   readonly name: string;
   /** File below the output directory. */
@@ -42,7 +42,7 @@ export type BuiltSite = Omit<MadeIso, 'digest'> & {
 export type FailedSite = {
   readonly name: string;
   readonly findings: readonly FileProblem[];
-  /** What an earlier run wrote of it, if one made it. */
+  /** Ids in the list of an earlier run, if that run made the ISO. */
   readonly before?: ListedIds;
 };
 
@@ -50,15 +50,18 @@ export type FailedSite = {
 export type SiteListing = {
   readonly sites: readonly BuiltSite[];
   readonly failed: readonly FailedSite[];
-  /** What belongs to no site. */
+  /** Findings that belong to no site. */
   readonly findings: readonly FileProblem[];
 };
 
-/** Raised when a reader of an older list would misunderstand a newer one. */
+/**
+ * Version of the list format, raised when a reader of an older list would misunderstand a newer
+ * one.
+ */
 const VERSION = 1;
 const MODE = 0o644; // it has no secret
 
-/** Sites and what became of them, in the order of the source. */
+/** Lists sites and their outcomes, in the order of the source. */
 export async function listOutcomes(
   survey: Survey,
   outcomes: ReadonlyMap<string, SiteOutcome>,
@@ -88,8 +91,8 @@ export async function listOutcomes(
 const RECORD = '.made.json';
 
 /**
- * ISOs of sites that are among the inputs no more: someone would ship them all the same. Nothing is
- * said where the inputs could not be listed as a whole.
+ * Lists ISOs of sites that are no longer among the inputs: a person might ship them all the same.
+ * Reports no such ISO if the inputs could not be listed as a whole.
  */
 async function listLeft({ sites, findings }: Survey, out: string): Promise<FileProblem[]> {
   if (findings.some(isError)) return [];
@@ -105,7 +108,10 @@ async function listLeft({ sites, findings }: Survey, out: string): Promise<FileP
   return left;
 }
 
-/** Kept keys are used for ever, but their certificates are not valid for ever. */
+/**
+ * Finds certificates that are over. Kept keys are used forever, but their certificates are not
+ * valid forever.
+ */
 function findOver(
   notAfter: string,
   { iso, epoch }: { readonly iso: string; readonly epoch: number },
@@ -116,7 +122,10 @@ function findOver(
   return [warnOfFile(basename(iso), problem, hint)];
 }
 
-/** Nothing is removed: an ISO that a former run made may be all that someone has. */
+/**
+ * Describes a failed site. No file is removed: an ISO that an earlier run made may be the only one
+ * that a person has.
+ */
 async function describeFailed(
   { name, findings }: SurveyedSite,
   finding: FileProblem | undefined,
@@ -133,10 +142,10 @@ async function describeFailed(
   };
 }
 
-/** Named by a build that has ended, and by no other. */
+/** The file name of the list. Only a build that has ended gives the list this name. */
 export const listFileOf = (out: string): string => join(out, 'sites.json');
 
-/** The ids that the list of an earlier run has; a list that cannot be read has none. */
+/** Reads the ids in the list of an earlier run; returns no ids if the list cannot be read. */
 export async function readListed(out: string): Promise<ListedSites> {
   const text = (await readRegularFile(listFileOf(out)))?.toString('utf8') ?? '';
   const { sites = [], failed = [] } = parseListing(text);
@@ -155,10 +164,10 @@ function parseListing(text: string): Partial<SiteListing> {
   }
 }
 
-/** Bytes; a list of ten thousand sites has a twentieth. */
+/** Bytes; a list of ten thousand sites has a twentieth of it. */
 const MAX_LIST = 256 << 20;
 
-/** Whether a file is a list of an earlier run, of any version. */
+/** True if a file is a list of an earlier run, of any version. */
 export async function isListing(path: string): Promise<boolean> {
   if ((await stat(path)).size > MAX_LIST) return false;
   const listing = parseListing((await readRegularFile(path))?.toString('utf8') ?? '');
@@ -166,7 +175,7 @@ export async function isListing(path: string): Promise<boolean> {
   return Array.isArray(sites) && typeof version === 'number';
 }
 
-/** What an earlier run said of the ISOs is about to become untrue. */
+/** Removes the list of an earlier run, because it is about to become untrue for the ISOs. */
 export const removeListing = (out: string): Promise<void> => rm(listFileOf(out), { force: true });
 
 export const writeListing = (out: string, listing: SiteListing): Promise<void> =>
@@ -175,9 +184,9 @@ export const writeListing = (out: string, listing: SiteListing): Promise<void> =
 /** One identity of a site, without its secrets. */
 export type ListedGeneration = {
   readonly number: number;
-  /** Whether the next build uses it, if it fits the inputs. */
+  /** True if the next build uses the identity, if it fits the inputs. */
   readonly isInUse: boolean;
-  /** Undefined where the file is damaged. */
+  /** Undefined if the file is damaged. */
   readonly identity?: {
     /** ISO 8601. */
     readonly madeAt: string;
@@ -192,10 +201,10 @@ export type ListedGeneration = {
 };
 
 /**
- * All generations of a site's identity below an output directory, in the order of their numbers; a
- * state that an earlier version left has the numbers that the next build gives it.
+ * Lists all generations of a site's identity below an output directory, in the order of their
+ * numbers; a state that an earlier version left has the numbers that the next build gives it.
  *
- * @throws ConfigError `config-iso.generation` where there is none
+ * @throws ConfigError `config-iso.generation` if there is no generation
  */
 export async function listGenerations(
   out: string,
@@ -245,23 +254,23 @@ function describe({ number, state }: Generation, isInUse: boolean): ListedGenera
   };
 }
 
-/** The same ISO as it may be shown. */
+/** Reads a configuration ISO with its secrets redacted, so that it may be shown. */
 export async function showConfigIso(path: string): Promise<ConfigIso> {
   const iso = await readConfigIso(path);
   return { ...iso, manifest: redactReconfiguration(iso.manifest) };
 }
 
-/** One thing that two configuration ISOs do not have in common; secrets are masked. */
+/** A difference between two configuration ISOs; secrets are masked. */
 export type ConfigIsoDifference = {
-  /** `file` paths are those on the ISO, `manifest` paths join keys with dots. */
+  /** `file` paths are paths on the ISO, `manifest` paths join keys with dots. */
   readonly kind: 'volume' | 'file' | 'manifest';
   readonly path: string;
-  /** Undefined where it is not there. */
+  /** Undefined if it does not exist there. */
   readonly a: string | undefined;
   readonly b: string | undefined;
 };
 
-/** What differs between two configuration ISOs, the manifest member by member. */
+/** Finds the differences between two configuration ISOs, the manifest member by member. */
 export async function diffConfigIsos(a: string, b: string): Promise<ConfigIsoDifference[]> {
   const [left, right] = [await readConfigIso(a), await readConfigIso(b)];
   const labels = { a: left.volumeId, b: right.volumeId };
@@ -272,10 +281,10 @@ export async function diffConfigIsos(a: string, b: string): Promise<ConfigIsoDif
   ];
 }
 
-/** What is compared, and what of it is shown. */
+/** Values that are compared, and the part of them that is shown. */
 type Compared = ReadonlyMap<string, { readonly value: string; readonly shown: string }>;
 
-/** The manifest's own bytes are told member by member. */
+/** Describes the files, except the manifest, which is compared member by member. */
 const describeFiles = ({ entries }: ConfigIso): Compared =>
   new Map(
     entries.map(({ path, digest, size }) => {

@@ -23,7 +23,7 @@ import { summarizePayload, type PayloadSummary } from './live-iso.ts';
 
 const SEAL = /^# Made by sealift\. Without this line the file is (sha256:[0-9a-f]{64})\.\n/;
 
-/** A text that says by itself whether anybody has changed it since it was made. */
+/** Adds a seal to a text, which shows if the text has been changed since it was made. */
 export const sealSideFile = (text: string): string =>
   `# Made by sealift. Without this line the file is ${digestOf(Buffer.from(text))}.\n${text}`;
 
@@ -31,10 +31,11 @@ const listSideFiles = ({ resources, machineConfig, hosts }: SideFiles): SideFile
   [resources, machineConfig, hosts].filter((file) => file !== undefined);
 
 /**
- * Decides, before anything is poured, whether the files beside an ISO may be written. There may be
- * nothing yet, or what an earlier build made and nobody changed; anything else only with `force`.
+ * Decides, before anything is poured, if the files next to an ISO may be written. The places may
+ * be empty, or hold unchanged files of an earlier build; anything else only with `force`.
  *
- * @throws UsageError `output.reserved` where the ISO has the name of one; what `claimOutput` throws
+ * @throws UsageError `output.reserved` if the ISO has the name of one of them; what `claimOutput`
+ * throws
  */
 export async function claimSideFiles(
   files: SideFiles,
@@ -61,7 +62,8 @@ const takesOutput = (path: string): UsageError =>
   });
 
 /**
- * Pouring takes hours, in which somebody may have put a file there: the places are claimed again.
+ * Writes the files next to the ISO. Pouring takes hours, in which another process may have put a
+ * file there: the places are claimed again.
  *
  * @returns their paths
  * @throws DiskError `disk.full`, ...; what `claimSideFiles` throws
@@ -76,10 +78,10 @@ export async function writeSideFiles(
   return all.map(({ path }) => path);
 }
 
-/** Bytes; many times what the resources of a cluster have. */
+/** Bytes; many times the size of a cluster's resources. */
 const MAX_SIZE = 64 << 20;
 
-/** Regular, as `claimOutput` has seen. */
+/** True if the seal fits the text. The file is regular, as `claimOutput` has seen. */
 async function isUnchanged(path: string): Promise<boolean> {
   if ((await stat(path)).size > MAX_SIZE) return false;
   const text = (await readRegularFile(path))?.toString('utf8') ?? '';
@@ -90,8 +92,9 @@ async function isUnchanged(path: string): Promise<boolean> {
 type Carried = Pick<PreparedUpgradeIso, 'release' | 'path' | 'plan' | 'catalogs' | 'releases'>;
 
 /**
- * What a cluster is given: `upgrade-VERSION.yaml` for `oc apply`, and where they are wanted
- * `upgrade-machine-config-VERSION.yaml` and `upgrade-hosts.yaml`, all in the folder of the request.
+ * Renders the files for a cluster: `upgrade-VERSION.yaml` for `oc apply`, and if they are wanted
+ * `upgrade-machine-config-VERSION.yaml` and `upgrade-hosts.yaml`, all in the folder of the
+ * request.
  *
  * @throws ConfigError `upgrade.no-previous`, `catalog.bad-name`, `catalog.same-name`
  */
@@ -142,7 +145,10 @@ function listHops({ release, path, releases }: Carried) {
   }));
 }
 
-/** The versions that may be updated by a hop: the one before it on the path, else all the payload names. */
+/**
+ * Lists the versions that a hop may update: the version before it on the path, else all that the
+ * payload names.
+ */
 function listBefore(
   { release, path }: Pick<Carried, 'release' | 'path'>,
   index: number,
@@ -160,24 +166,24 @@ function listBefore(
   );
 }
 
-/** What `sealift plan upgrade-iso` tells. Sizes are bytes. */
+/** The report of `sealift plan upgrade-iso`. Sizes are bytes. */
 export type UpgradeIsoPlan = PayloadSummary & {
   readonly product: 'upgrade-iso';
   readonly volumeId: string;
   readonly path: UpgradePath;
-  /** Paths of the files beside the ISO. */
+  /** Paths of the files next to the ISO. */
   readonly files: readonly string[];
-  /** What a person runs before, so that hosts can take the ISO. */
+  /** Commands that a person runs first, so that hosts can take the ISO. */
   readonly preparation: readonly string[];
-  /** What a person runs when every host has the ISO, in order. */
+  /** Commands that a person runs when every host has the ISO, in order. */
   readonly commands: readonly string[];
 };
 
-/** What is known of an upgrade ISO before it is poured. */
+/** Facts about an upgrade ISO before it is poured. */
 type Announced = UpgradeIsoPlan &
   DescribedOutput & {
     readonly unverifiedTls: readonly string[];
-    /** What stays on disk for the next build. */
+    /** Directory that stays on disk for the next build. */
     readonly cache: string;
   };
 
@@ -204,7 +210,7 @@ export const describeUpgradeIso = (
   cache: request.workDir,
 });
 
-/** A MachineConfig holds the resources and requests each update by itself. */
+/** Lists the commands. A MachineConfig holds the resources and requests each update by itself. */
 function listCommands({
   path,
   sideFiles: { resources, machineConfig },

@@ -37,33 +37,33 @@ import { secretsPathOf } from './record.ts';
 import type { TagDigests } from './tags.ts';
 import type { LockUse } from './use.ts';
 
-/** What an ISO was made from, as far as it can be asked again without planning it. */
+/** The inputs of an ISO, as far as they can be asked for again without planning it. */
 export type FinishedIso = {
-  /** Of the request, the files that it names, and the program. */
+  /** Digest of the request, the files that it names, and the program. */
   readonly asked: Digest;
-  /** What names stood for that may stand for something else by now. */
+  /** Digests that names had and that may have changed by now. */
   readonly names: Readonly<Record<string, Digest>>;
-  /** Of the report beside the ISO. */
+  /** Digest of the report next to the ISO. */
   readonly report: Digest;
-  /** By path, of other files that the build wrote beside it. */
+  /** Digests of other files that the build wrote next to it, by path. */
   readonly beside?: Readonly<Record<string, Digest>>;
 };
 
 const pathOf = (workDir: string, output: string): string =>
   join(workDir, 'finished', `${hexOf(digestOf(output)).slice(0, 32)}.json`);
 
-/** Written last: without it, the ISO is planned again. */
+/** Writes the record last: without it, the ISO is planned again. */
 const writeFinishedIso = (workDir: string, output: string, finished: FinishedIso): Promise<void> =>
   writeFileAtomic(pathOf(workDir, output), formatReadableJson({ format: 1, output, ...finished }));
 
-/** undefined where there is none that can be read. */
+/** Reads the record; undefined if there is no readable one. */
 async function readFinishedIso(workDir: string, output: string): Promise<FinishedIso | undefined> {
   const bytes = await readFileIfPresent(pathOf(workDir, output));
   try {
     const value: unknown = JSON.parse(bytes?.toString('utf8') ?? '');
     return isFinishedIso(value) ? value : undefined;
   } catch {
-    return undefined; // none, or damaged: the ISO is planned again
+    return undefined; // missing or damaged: the ISO is planned again
   }
 }
 
@@ -80,13 +80,13 @@ const areDigests = (value: unknown): boolean =>
 const isDigestText = (value: unknown): boolean => typeof value === 'string' && isDigest(value);
 
 export type FindUnchangedIsoInput = {
-  /** Of the request, the files that it names, and the program. */
+  /** Digest of the request, the files that it names, and the program. */
   readonly asked: Digest;
   /** Absolute path of the ISO. */
   readonly output: string;
-  /** Whether names stand for what a lock or a plan says, whatever they stand for now. */
+  /** True if a lock or a plan decides the digest of each name, regardless of its digest now. */
   readonly isPinned: boolean;
-  /** Whether the digest of the whole must be known. */
+  /** True if the digest of the whole must be known. */
   readonly checksum: boolean;
   /** UPDATE_URL_OVERRIDE. */
   readonly graphUrl?: string;
@@ -102,9 +102,9 @@ export type FindUnchangedIsoTools = {
   readonly workDir: string;
 };
 
-/** What builds of this program wrote. */
+/** The report that builds of this program wrote. */
 type Report = Readonly<Record<string, Json>> & {
-  /** Of installation ISOs, whose release is not carried. */
+  /** Present for installation ISOs, whose release is not carried. */
   readonly architecture?: RpmArchitecture;
   readonly release?: {
     readonly version: string;
@@ -114,10 +114,11 @@ type Report = Readonly<Record<string, Json>> & {
 };
 
 /**
- * The report of the output where an earlier build of this work directory finished it, the same was asked for, every
- * name that a person gave stands for what it stood for then, and nothing has touched the file since. Else
- * undefined, and the ISO is planned, which costs what a catalog and some hundred images cost. Tags of
- * signatures are not asked: their images are the same.
+ * Finds the report of the output if an earlier build of this work directory finished it, the
+ * request is the same, every name that a person gave still has the same digest, and the file has
+ * not been touched since. Otherwise returns undefined, and the ISO is planned, which costs as much
+ * as fetching a catalog and some hundred images' manifests. Tags of signatures are not asked for:
+ * their images are the same.
  */
 const findUnchangedIso: Stage<FindUnchangedIsoInput, Report | undefined, FindUnchangedIsoTools> = {
   name: 'find unchanged ISO',
@@ -135,7 +136,7 @@ const findUnchangedIso: Stage<FindUnchangedIsoInput, Report | undefined, FindUnc
   },
 };
 
-/** The report of an ISO that was made of the same and that nothing has touched since. */
+/** Reads the report of an ISO that was made from the same inputs and has not been touched since. */
 async function readReport(
   known: FinishedIso,
   { asked, output, checksum }: Pick<FindUnchangedIsoInput, 'asked' | 'output' | 'checksum'>,
@@ -163,7 +164,7 @@ type Given = Pick<FindUnchangedIsoInput, 'graphUrl' | 'streamUrl'> & { readonly 
 
 type Asking = FindUnchangedIsoTools & StageContext;
 
-/** Asks what a name stands for now. */
+/** Creates the function that asks for the current digest of a name. */
 const createAsk =
   (given: Given, tools: Asking) =>
   async (name: string): Promise<Digest | undefined> => {
@@ -204,9 +205,9 @@ type Request = IsoPlace & {
 };
 
 /**
- * A digest of what an ISO is asked for with: the request, the files that it names, and the program. Taken before
- * anything is read, so that a file that changes during the build makes the next one look again. Undefined
- * where an input can be read only once.
+ * Computes a digest of the inputs that an ISO is requested with: the request, the files that it
+ * names, and the program. Taken before anything is read, so that a file that changes during the
+ * build makes the next one look again. Undefined if an input can be read only once.
  */
 export async function describeAsked(
   request: Request,
@@ -227,10 +228,13 @@ export async function describeAsked(
   return fingerprintOf({ stage: 'find unchanged ISO', inputs: all, program, sealKey });
 }
 
-/** They are described by their files, or do not matter. */
+/** Fields of the request that are described by their files, or do not matter. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['inputs', 'force', 'checksum', 'lock', 'reuses']);
 
-/** Bytes up to which a file counts by its bytes: a checkout of a repository gives all files new times. */
+/**
+ * Bytes up to which a file is compared by content: a checkout of a repository gives all files new
+ * times.
+ */
 const SMALL = 1 << 20;
 
 async function describeFile(path: string): Promise<Json | undefined> {
@@ -240,15 +244,15 @@ async function describeFile(path: string): Promise<Json | undefined> {
     if (!found.isFile()) return undefined;
     return found.size <= SMALL ? digestOf(await readFile(path)) : await describeStamp(path);
   } catch (error) {
-    // What cannot be read is refused, or not needed.
+    // A file that cannot be read is refused later, or not needed.
     if (isUnreadable(error)) return 'absent';
     throw error;
   }
 }
 
 /**
- * A mirror has tens of thousands of files: they count by what their inodes say. Undefined where a link leads to
- * another folder, which may change unseen.
+ * Describes a folder. A mirror has tens of thousands of files, which are compared by their inodes.
+ * Undefined if a link leads to another folder, which may change unseen.
  */
 async function describeFolder(folder: string): Promise<Json | undefined> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -275,7 +279,7 @@ async function leadsToFolder(link: string): Promise<boolean> {
 
 const describeStamp = async (path: string): Promise<Json> => (await readStamp(path)) ?? 'absent';
 
-/** The lock counts as it stands after a build, which writes it. */
+/** Adds the lock to the digest, as it is after a build, which writes it. */
 async function digestWithLock(asked: Digest, { lock }: Request): Promise<Digest> {
   const paths = lock ? [lock.path, secretsPathOf(lock.path)] : [];
   const files = await Promise.all(paths.map(readFileIfPresent));
@@ -286,7 +290,7 @@ async function digestWithLock(asked: Digest, { lock }: Request): Promise<Digest>
 
 type Asked = { readonly asked: Digest | undefined; readonly request: Request };
 
-/** The report of the output where it needs no build; see `findUnchangedIso`. */
+/** Finds the report of the output if it needs no build; see `findUnchangedIso`. */
 export async function findUnchanged<Report extends MadeIso>(
   { asked, request }: Asked,
   { engine, client }: BuildTools,
@@ -318,16 +322,16 @@ export async function findUnchanged<Report extends MadeIso>(
   };
 }
 
-/** A tag that stands for a digest, as those of signatures do: its image is carried as it is. */
+/** A tag that contains a digest, like the tags of signatures: its image is carried as it is. */
 const OF_DIGEST = /:sha256-[0-9a-f]{64}(?:\.\w+)?$/;
 
 type Finished = {
   readonly tags: TagDigests;
-  /** Paths of other files that were written beside the ISO. */
+  /** Paths of other files that were written next to the ISO. */
   readonly beside: readonly string[];
 };
 
-/** What a build that ends now lets the next one know. */
+/** Records facts about a finished build for the next one. */
 export async function rememberFinished(
   { asked, request, tags, beside }: Asked & Finished,
   { workDir }: BuildTools,

@@ -11,27 +11,30 @@ import type { TagDigests } from './tags.ts';
 
 export const LOCK_NAME = 'sealift.lock.json';
 
-/** Everything that a build resolved, by digest. It has no secret: it belongs beside the configuration in Git. */
+/**
+ * Everything that a build resolved, by digest. It has no secret: it belongs next to the
+ * configuration in Git.
+ */
 export type Lock = {
   readonly kind: 'SealiftLock';
   readonly format: 1;
   readonly product: string;
   /** Digest of the program: another one may make other bytes. */
   readonly program: string;
-  /** Absent on media that are made from none. */
+  /** Absent on media that are made without a release. */
   readonly release?: {
     readonly version: string;
-    /** Absent where a pullspec is given. */
+    /** Absent if a pullspec is given. */
     readonly channel?: string;
     readonly architecture: string;
-    /** By digest. */
+    /** Reference by digest. */
     readonly reference: string;
   };
-  /** What upgrade ISOs lead from and to, as the update graph had it. */
+  /** The releases that upgrade ISOs lead from and to, as the update graph had them. */
   readonly path?: UpgradePath;
-  /** What installation ISOs install. */
+  /** The seed that installation ISOs install. */
   readonly seed?: LockedSeed;
-  /** By version: fingerprint of the key, and digest of the messages; or `unsigned`. */
+  /** Signatures by version: fingerprint of the key, and digest of the messages; or `unsigned`. */
   readonly signatures: Readonly<Record<string, { readonly key: string; readonly digest: string }>>;
   /** Absent on media that do not boot. */
   readonly base?: LockedBase;
@@ -41,11 +44,14 @@ export type Lock = {
   /** Every image on the medium, by digest, sorted. */
   readonly images: readonly string[];
   readonly tags: TagDigests;
-  /** By stage: digest of what was drawn at random. */
+  /** Digest of the randomly drawn value, by stage. */
   readonly drawn: Readonly<Record<string, string>>;
-  /** What was drawn, as `sealSecrets` encrypts it, where a key was given; else it is in a file of its own. */
+  /**
+   * Randomly drawn values, as `sealSecrets` encrypts them, if a key was given; otherwise they are
+   * in a separate file.
+   */
   readonly secrets?: string;
-  /** See `digestContents`. */
+  /** Digest; see `digestContents`. */
   readonly contents: string;
   /** Absent on media without an index. */
   readonly places?: Places;
@@ -53,15 +59,17 @@ export type Lock = {
 
 export type LockedSeed = {
   readonly version: string;
-  /** As it is configured. */
+  /** Reference as it is configured. */
   readonly reference: string;
   readonly architecture: string;
 };
 
-/** The live ISO that a medium grew from; `url` where a CoreOS stream named it. */
+/** The live ISO that a medium grew from; `url` is present if a CoreOS stream named it. */
 export type LockedBase = { readonly digest: string; readonly url?: string };
 
-/** One line a value: of two locks, Git shows what is different. */
+/**
+ * Formats a lock with one value in each line, so that Git shows the differences between two locks.
+ */
 export const formatLock = ({ places, ...lock }: Lock): string =>
   formatReadableJson({
     ...lock,
@@ -74,7 +82,8 @@ export const formatLock = ({ places, ...lock }: Lock): string =>
 const LIMIT = 32 << 20;
 
 /**
- * @returns undefined where there is none
+ * Reads a lock.
+ * @returns undefined if there is no lock
  * @throws ConfigError `lock.unreadable`, `lock.too-large`, `lock.malformed`
  */
 export function readLock(path: string): Lock | undefined {
@@ -102,7 +111,8 @@ export function readLock(path: string): Lock | undefined {
 type StoredPlaces = Pick<Places, 'areas'> & { readonly offsets: Readonly<Record<Digest, number>> };
 
 /**
- * The parsed text of the lock, or of its secrets; undefined where there is none, null for what is not JSON.
+ * Reads the parsed text of the lock, or of its secrets; undefined if there is no file, null if it
+ * is not JSON.
  *
  * @throws ConfigError `lock.unreadable`, `lock.too-large`
  */
@@ -246,26 +256,27 @@ function describeFound(found: unknown): string {
   return JSON.stringify(found).slice(0, 100);
 }
 
-/** What was drawn at random for a lock, of which the lock has digests alone. */
+/** Values that were drawn at random for a lock, which has only their digests. */
 export type LockSecrets = {
   readonly kind: 'SealiftLockSecrets';
   readonly format: 1;
-  /** 32 bytes, base64: what the fingerprints of inputs are keyed with. */
+  /** 32 bytes, base64: the key for fingerprints of inputs. */
   readonly key: string;
-  /** By stage. */
+  /** Values by stage. */
   readonly drawn: Readonly<Record<string, Drawn>>;
 };
 
-/** A value that was drawn, and a fingerprint of what it was drawn for. */
+/** A value that was drawn, and a fingerprint of the inputs it was drawn for. */
 export type Drawn = { readonly fingerprint: string; readonly value: Json };
 
-/** Beside the lock: `sealift.lock.secrets` of `sealift.lock.json`. */
+/** Path of the secrets next to the lock: `sealift.lock.secrets` for `sealift.lock.json`. */
 export const secretsPathOf = (lock: string): string => `${lock.replace(/\.json$/, '')}.secrets`;
 
 export const formatLockSecrets = (secrets: LockSecrets): string => formatReadableJson(secrets);
 
 /**
- * @returns undefined where there are none
+ * Reads the secrets of a lock.
+ * @returns undefined if there are no secrets
  * @throws ConfigError `lock.unreadable`, `lock.too-large`, `lock.secrets-malformed`
  */
 export function readLockSecrets(lock: string): LockSecrets | undefined {
@@ -274,7 +285,10 @@ export function readLockSecrets(lock: string): LockSecrets | undefined {
   return value === undefined ? undefined : requireSecrets(value, path);
 }
 
-/** @throws ConfigError `lock.secrets-malformed` */
+/**
+ * Parses the secrets of a lock.
+ * @throws ConfigError `lock.secrets-malformed`
+ */
 export const parseLockSecrets = (text: string, path: string): LockSecrets =>
   requireSecrets(JSON.parse(text) as Json, path);
 
@@ -300,11 +314,14 @@ const isDrawn = (value: unknown): boolean =>
   typeof value['fingerprint'] === 'string' &&
   isDigest(value['fingerprint']);
 
-/** How a lock's fields are named: `release.channel`, `tags["quay.io/a:1"]`. */
+/** Names a field of a lock: `release.channel`, `tags["quay.io/a:1"]`. */
 export const nameField = (path: string, name: string): string =>
   /^\w+$/.test(name) ? `${path}.${name}` : `${path}["${name}"]`;
 
-/** What a build found is not what the lock says. @param field its name in the lock */
+/**
+ * Error for a result of a build that differs from the lock.
+ * @param field its name in the lock
+ */
 export const mismatch = (
   field: string,
   values: { readonly expected: string; readonly found: string },
@@ -314,22 +331,25 @@ export const mismatch = (
     hint: 'restore what it was, or update the lock with "sealift lock"',
   });
 
-/** What was drawn at random in this run, or for it before; by stage. */
+/** Values drawn at random in this run, or for it before; by stage. */
 export type DrawnLedger = {
   readonly store: StageStore;
   readonly list: () => Readonly<Record<string, Drawn>>;
 };
 
 export type DrawnSource = {
-  /** What was drawn for the lock; it comes before what this work directory has. */
+  /**
+   * Secrets that were drawn for the lock; they take precedence over the values in this work
+   * directory.
+   */
   readonly secrets?: LockSecrets;
-  /** Present in a build that draws nothing: the digests of what it may use. */
+  /** Present in a build that draws nothing: the digests of the values that it may use. */
   readonly locked?: Lock['drawn'];
 };
 
 export const digestOfDrawn = (value: Json): Digest => digestOf(formatCanonicalJson(value));
 
-/** A store that writes down what was drawn, and takes what was drawn for the lock. */
+/** Creates a store that records drawn values, and takes the values that were drawn for the lock. */
 export function createDrawnLedger(store: StageStore, source: DrawnSource = {}): DrawnLedger {
   const seen = new Map<string, Drawn>();
   const { secrets, locked } = source;

@@ -8,10 +8,12 @@ const SALT = 16;
 const COST = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 << 20 };
 
 /**
- * The secrets of a lock, encrypted: salt (16 bytes), nonce (12), tag (16) and the JSON text, in base64.
- * AES-256-GCM (NIST SP 800-38D); its key is scrypt (RFC 7914; N 2^15, r 8, p 1) of what `--lock-key` has.
+ * Encrypts the secrets of a lock: salt (16 bytes), nonce (12), tag (16) and the JSON text, in
+ * base64. AES-256-GCM (NIST SP 800-38D); its key is scrypt (RFC 7914; N 2^15, r 8, p 1) of the
+ * content of `--lock-key`.
  *
- * @param known what is there: it stays where it has the same secrets, so that a lock changes only when they do
+ * @param known the existing text: it is kept if it has the same secrets, so that a lock changes
+ * only when they do
  */
 export function sealSecrets(secrets: LockSecrets, key: Secret, known: string | undefined): string {
   const text = formatLockSecrets(secrets);
@@ -21,7 +23,10 @@ export function sealSecrets(secrets: LockSecrets, key: Secret, known: string | u
   return Buffer.concat([salt, encrypted]).toString('base64');
 }
 
-/** @throws ConfigError `lock.key-wrong`, `lock.secrets-malformed` */
+/**
+ * Decrypts the secrets of a lock.
+ * @throws ConfigError `lock.key-wrong`, `lock.secrets-malformed`
+ */
 export function unsealSecrets(sealed: string, key: Secret, path: string): LockSecrets {
   const text = openSealed(sealed, key);
   if (text !== undefined) return parseLockSecrets(text, path);
@@ -30,7 +35,7 @@ export function unsealSecrets(sealed: string, key: Secret, path: string): LockSe
   });
 }
 
-/** undefined where it is another key, or the text was changed. */
+/** Opens the sealed text; undefined if the key is another one, or the text was changed. */
 function openSealed(sealed: string, key: Secret): string | undefined {
   const bytes = Buffer.from(sealed, 'base64');
   const salt = bytes.subarray(0, SALT);

@@ -2,28 +2,29 @@ import type { Digest } from '../../base/digest.ts';
 import { ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
 import { formatReference, type Reference, type RegistryClient } from '../../registry/index.ts';
 
-/** What tags name: `registry/repository:tag` and a digest. */
+/** Digests that tags name, by `registry/repository:tag`. */
 export type TagDigests = Readonly<Record<string, Digest>>;
 
-/** What an earlier run wrote down. */
+/** Names and digests that an earlier run recorded. */
 export type Pinned = {
   readonly tags: TagDigests;
-  /** Where it has a digest. Absent: it is a plan. */
+  /** Names the field of a lock that has a digest. Absent: it is a plan. */
   readonly findField?: (digest: Digest) => string | undefined;
 };
 
 export type TagLedger = {
-  /** Asks as the client does, and remembers what each tag named. */
+  /** Asks registries as the client does, and remembers the digest of each tag. */
   readonly client: RegistryClient;
-  /** What a name that is not a tag was resolved to: a version in an update graph. */
+  /** Records the digest of a name that is not a tag: a version in an update graph. */
   readonly note: (name: string, digest: Digest) => void;
   /** Sorted by name. */
   readonly list: () => TagDigests;
 };
 
 /**
- * Writes down what tags named. With `pinned` they name what they named then, whatever they name now:
- * images are asked for by those digests, and a tag that is not among them is not known.
+ * Creates a ledger of the digests of tags. With `pinned`, tags keep their earlier digests,
+ * regardless of their digests now: images are requested by those digests, and a tag that is not
+ * among them is unknown.
  */
 export function createTagLedger(client: RegistryClient, pinned?: Pinned): TagLedger {
   const seen = new Map<string, Digest>();
@@ -97,7 +98,7 @@ function unknownTag(name: string, { findField }: Pinned): ConfigError {
   });
 }
 
-/** What a lock has by digest is named by the field that has it. */
+/** Names the field of the lock in errors about an image that the lock has by digest. */
 async function orGone<Found>(
   found: Promise<Found>,
   { digest, ...reference }: Reference,

@@ -38,7 +38,7 @@ import {
 import { sealSecrets } from './sealed.ts';
 import type { TagDigests, Pinned } from './tags.ts';
 
-/** What a plan, or the report of a build, says for another build to take exactly. */
+/** The part of a plan, or of a build's report, that another build takes exactly. */
 export type SavedPlan = {
   readonly release?: { readonly version: string; readonly reference: string };
   /** The registry server, by digest. */
@@ -46,9 +46,9 @@ export type SavedPlan = {
   /** Absent on media that do not boot. */
   readonly base?: { readonly digest: string };
   readonly tags: TagDigests;
-  /** Whether it stands in a lock. */
+  /** True if it is from a lock. */
   readonly isLock?: boolean;
-  /** Of every image with its place, every catalog, and the base ISO. */
+  /** Digest of every image with its place, every catalog, and the base ISO. */
   readonly contents: string;
 };
 
@@ -70,7 +70,8 @@ export const digestContents = (carried: {
 };
 
 /**
- * @param path of what `sealift plan -o json` printed, or of the report beside an ISO
+ * Reads a saved plan.
+ * @param path of the output of `sealift plan -o json`, or of the report next to an ISO
  * @throws ConfigError `plan.unreadable`, `plan.too-large`, `plan.malformed`
  */
 export function readSavedPlan(path: string, product: string): SavedPlan {
@@ -123,7 +124,7 @@ function describe(value: unknown): string {
 }
 
 /**
- * Nothing is poured that the plan did not say.
+ * Makes sure that everything that is poured is in the plan.
  *
  * @throws ConfigError `plan.differs`
  */
@@ -150,11 +151,11 @@ export function requirePlanned(
   );
 }
 
-/** What a product resolved, as far as it has it. */
+/** Results that a product resolved, as far as it has them. */
 export type LockedContents = {
   readonly product: string;
   readonly channel?: string;
-  /** All that it carries; the last is the one that it is for. */
+  /** All releases that it carries; the last is the one that the medium is for. */
   readonly releases: readonly Release[];
   readonly path?: UpgradePath;
   readonly seed?: LockedSeed;
@@ -167,7 +168,7 @@ export type LockedContents = {
   readonly layout: Layout;
 };
 
-/** The lock of what was prepared. */
+/** Makes the lock of prepared contents. */
 export function makeLock(made: LockedContents, { program, drawn }: BuildTools): Lock {
   const { product, channel, releases, installer, plan, tags, contents, layout } = made;
   const release = releases.at(-1);
@@ -205,12 +206,18 @@ function describeSignature({
   return [[version, { key, digest: digestOf(formatCanonicalJson(messages)) }]];
 }
 
-/** @throws ConfigError `lock.mismatch` */
+/**
+ * Requires the value of the lock.
+ * @throws ConfigError `lock.mismatch`
+ */
 export function requireSame(field: string, expected: string, found: string): void {
   if (expected !== found) throw mismatch(field, { expected, found });
 }
 
-/** What must fit, in the order in which it explains the rest. Tags are asked of the lock itself. */
+/**
+ * Lists the fields that must fit; earlier fields explain differences in later ones. Tags are
+ * checked by the lock itself.
+ */
 function listFields(lock: Lock): readonly (readonly [string, string])[] {
   const { product, release, path, seed, signatures, base, installer, registryImage } = lock;
   const { catalogs, images, drawn, contents } = lock;
@@ -231,7 +238,7 @@ function listFields(lock: Lock): readonly (readonly [string, string])[] {
   return Object.entries(fields).flatMap(([name, value]) => flatten(value, name));
 }
 
-/** Each text of a value, by the name of its place. */
+/** Flattens a value into its texts, each by the name of its place. */
 export function flatten(
   value: Json | undefined,
   path: string,
@@ -245,18 +252,18 @@ export function flatten(
 /** The lock of a run. */
 export type LockUse = {
   readonly path: string;
-  /** What is there. */
+  /** The existing lock. */
   readonly held?: Lock;
   readonly secrets?: LockSecrets;
-  /** Whether nothing else is taken than what it has; else it is written. */
+  /** True if only the contents of the lock are taken; otherwise the lock is written. */
   readonly isLocked: boolean;
-  /** Whether what was drawn at random for the lock is drawn again, where its secrets are not there. */
+  /** True if randomly drawn values of the lock are drawn again when its secrets are missing. */
   readonly drawsAgain?: boolean;
-  /** What the secrets in the lock are encrypted with; absent: they are in a file beside it. */
+  /** Key for encrypting the secrets in the lock; absent: they are in a file next to it. */
   readonly key?: Secret;
 };
 
-/** What a lock says as a saved plan does. */
+/** Converts a lock to a saved plan. */
 export const toSavedPlan = ({ release, registryImage, base, tags, contents }: Lock): SavedPlan => ({
   tags,
   contents,
@@ -268,7 +275,7 @@ export const toSavedPlan = ({ release, registryImage, base, tags, contents }: Lo
 export const heldBy = (use: LockUse | undefined): Lock | undefined =>
   use?.isLocked === true ? use.held : undefined;
 
-/** What is resolved already, for the tools of a run. */
+/** Pins of a run: digests that are resolved already, for its tools. */
 export function pinsOf(saved: SavedPlan, use: LockUse | undefined): Pinned {
   const held = heldBy(use);
   if (!held) return { tags: saved.tags };
@@ -279,7 +286,7 @@ export function pinsOf(saved: SavedPlan, use: LockUse | undefined): Pinned {
   return { tags: held.tags, findField };
 }
 
-/** What was drawn already, for the tools of a run. */
+/** Values that were drawn already, for the tools of a run. */
 export const drawnFor = ({ held, secrets, isLocked, drawsAgain }: LockUse): DrawnSource => ({
   ...(secrets && { secrets }),
   ...(isLocked && drawsAgain !== true && held && { locked: held.drawn }),
@@ -287,7 +294,10 @@ export const drawnFor = ({ held, secrets, isLocked, drawsAgain }: LockUse): Draw
 
 type LockedRequest = IsoPlace & { readonly lock?: LockUse };
 
-/** Where the lock has its bytes, or else the ISO that is replaced; a locked build asks the lock alone. */
+/**
+ * Finds the places of bytes in the lock, or else in the ISO that is replaced; a locked build uses
+ * the lock only.
+ */
 export async function findPlaces(
   { lock, reuses }: LockedRequest,
   { takeOver }: BuildTools,
@@ -297,9 +307,9 @@ export async function findPlaces(
 }
 
 /**
- * What is known at once, before anything is fetched.
+ * Checks the inputs that are known at once, before anything is fetched.
  *
- * @param given fields of the lock, and what the request says of them
+ * @param given fields of the lock, and their values in the request
  * @throws ConfigError `lock.mismatch`
  */
 export function requireLockedInputs(
@@ -317,7 +327,7 @@ export function requireLockedInputs(
 }
 
 /**
- * Nothing is poured that the lock does not have.
+ * Makes sure that everything that is poured is in the lock.
  *
  * @throws ConfigError `lock.mismatch`
  */
@@ -340,7 +350,10 @@ const listOffsets = ({ areas, offsets }: Places): readonly (readonly [string, nu
   ...offsets.map(([digest, at]) => [nameField('places.offsets', digest), at] as const),
 ];
 
-/** A layout has the places of the lock and no other, unless somebody edited the lock. */
+/**
+ * Requires the places of the lock. A layout has these places and no other, unless the lock was
+ * edited.
+ */
 function requirePlaces(held: Places | undefined, found: Places | undefined): void {
   const now = new Map(found && listOffsets(found));
   for (const [field, offset] of held ? listOffsets(held) : []) {
@@ -351,8 +364,8 @@ function requirePlaces(held: Places | undefined, found: Places | undefined): voi
 }
 
 /**
- * Refuses, before anything is fetched, what is in the place of the lock and is not one, and to put plain text in
- * the place of what is encrypted.
+ * Refuses, before anything is fetched, a file in the place of the lock that is not a lock, and to
+ * replace encrypted secrets with plain text.
  *
  * @throws ConfigError `lock.key-missing`; what `claimOutput` throws
  */
@@ -396,7 +409,10 @@ function canRead(read: () => unknown): boolean {
   }
 }
 
-/** What was drawn goes first: a lock without it cannot be built elsewhere. @throws what `claimLock` throws */
+/**
+ * Writes the lock, and drawn values first: a lock without them cannot be built elsewhere.
+ * @throws what `claimLock` throws
+ */
 export async function writeLock(
   request: LockedRequest,
   lock: Lock,
@@ -419,14 +435,17 @@ export async function writeLock(
   if (key) {
     const sealed = sealSecrets(secrets, key, held?.secrets);
     await writeFileAtomic(path, formatLock({ ...lock, secrets: sealed }), 0o644);
-    await rm(secretsPathOf(path), { force: true }); // they were there in plain text before
+    await rm(secretsPathOf(path), { force: true }); // the secrets were there in plain text before
     return;
   }
   await writeFileAtomic(secretsPathOf(path), formatLockSecrets(secrets), 0o600);
   await writeFileAtomic(path, formatLock(lock), 0o644);
 }
 
-/** What tags named, the release of the update graph among them; warns of those that moved. */
+/**
+ * Collects the digests that tags named, including the release of the update graph; warns about
+ * tags that moved.
+ */
 export async function settleTags(
   request: {
     readonly config: Pick<ApplianceConfig, 'ocpRelease'>;
@@ -444,9 +463,9 @@ export async function settleTags(
 }
 
 /**
- * Warns of tags that name another image than when this configuration was last planned or built out of
- * this work directory, and keeps what they name now. A build of a saved plan takes what the plan says:
- * what tags name now is not asked, so nothing is reported and nothing stored.
+ * Warns about tags that name another image than when this configuration was last planned or built
+ * in this work directory, and stores what they name now. A build of a saved plan takes the digests
+ * of the plan: tags are not asked for, so nothing is reported and nothing stored.
  */
 export async function reportMovedTags(
   tags: TagDigests,
@@ -485,6 +504,6 @@ function parseOfMovedTags(
     } | null;
     return value?.tags ?? {};
   } catch {
-    return {}; // damaged: nothing is known of before
+    return {}; // damaged: no earlier digest is known
   }
 }
