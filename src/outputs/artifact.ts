@@ -25,13 +25,13 @@ import type { Part } from './artifact/parts.ts';
 
 export type PushOptions = {
   readonly client: Pick<WritingClient, 'writerOf'>;
-  /** With a tag. */
+  /** A reference with a tag. */
   readonly reference: Reference & { readonly tag: string };
-  /** Repositories of that registry which may have a layer, in this order. */
+  /** Repositories of the same registry that may have a layer, in this order. */
   readonly mountsOf: (layer: Digest) => readonly string[];
   /** The bytes of a part, from the first to the last; called again for each attempt. */
   readonly open: (part: Required<Part>) => AsyncIterable<Uint8Array>;
-  /** Layers of one manifest, at most. */
+  /** Maximum number of layers in one manifest. */
   readonly mostLayers: number;
   readonly signal: AbortSignal;
   /** Bytes of layers that are in the repository, out of all. */
@@ -40,28 +40,28 @@ export type PushOptions = {
 
 /** Sizes are bytes. */
 export type PushReport = {
-  /** Of the manifest or index that the tag names now. */
+  /** Digest of the manifest or index that the tag names now. */
   readonly digest: Digest;
   readonly layers: number;
   readonly manifests: number;
-  /** Sent of layers, what was sent again included. */
+  /** Bytes of layers that were sent, including bytes that were sent again. */
   readonly sent: number;
-  /** Of layers that the registry took over from other repositories. */
+  /** Bytes of layers that the registry took from other repositories. */
   readonly mounted: number;
-  /** Of layers that were in the repository already. */
+  /** Bytes of layers that were already in the repository. */
   readonly present: number;
 };
 
 const LANES = 8;
 
-/** Layers of one manifest, unless told. */
+/** Default for the number of layers in one manifest. */
 export const MOST_LAYERS = 4096;
 
 /**
- * Brings every layer that is missing into the repository, then the manifests, then the tag: what is half done
- * has no name. Interrupted, the same call sends the rest.
+ * Brings every missing layer into the repository, then the manifests, then the tag: a
+ * half-finished artifact has no name. Interrupted, the same call sends the rest.
  *
- * @throws RegistryError `artifact.manifest-limit` and those of the registry; what `open` throws
+ * @throws RegistryError `artifact.manifest-limit` and those of the registry; the errors of `open`
  */
 export async function pushArtifact(
   artifact: IsoArtifact,
@@ -87,7 +87,7 @@ export async function pushArtifact(
   };
 }
 
-/** The first failure ends all. */
+/** The first failure ends all transfers. */
 async function pushLayers(
   layers: readonly Required<Part>[],
   writer: RegistryWriter,
@@ -164,10 +164,12 @@ async function putManifests(
   }
 }
 
-/** Layers of one manifest, below which no registry has a reason to refuse it for its size. */
+/**
+ * Layers of one manifest. With fewer layers, a registry has no reason to refuse it for its size.
+ */
 const FEWEST_LAYERS = 16;
 
-/** The tag comes last. */
+/** Sends the tag last. */
 async function put(
   { top, others }: ArtifactManifests,
   { writer, reference, signal }: PushOptions & { readonly writer: RegistryWriter },
@@ -180,7 +182,7 @@ async function put(
   await writer.putManifest(top.bytes, { mediaType, name: reference.tag, signal });
 }
 
-/** distribution answers 400 MANIFEST_INVALID to what passes its limit, proxies 413. */
+/** distribution answers 400 MANIFEST_INVALID to a manifest that exceeds its limit, proxies 413. */
 const isRefusedForSize = ({ code, found = '' }: RegistryError): boolean =>
   code === 'registry.manifest-refused' && /^413|MANIFEST_INVALID|SIZE_INVALID/.test(found);
 
@@ -188,14 +190,14 @@ async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield await Promise.resolve(bytes);
 }
 
-/** An artifact, and the digest of what names all of it. */
+/** An artifact, and the digest of the manifest or index that names all of it. */
 export type FoundArtifact = { readonly artifact: IsoArtifact; readonly manifest: Digest };
 
 /** Bytes of all manifests: 200,000 layers take 50 MB. */
 const LARGEST = 64 * 2 ** 20;
 
 /**
- * What a reference names, with the manifests of its index.
+ * Fetches the artifact that a reference names, with the manifests of its index.
  *
  * @throws IntegrityError `artifact.not-ours`, `artifact.malformed`; RegistryError
  */
@@ -209,7 +211,7 @@ export async function fetchArtifact(
   if (top.manifest.kind === 'index') {
     const { manifests } = top.manifest;
     requireFew(name, sumSizes(manifests));
-    parseArtifact(name, top, []); // an index of anything else is not followed
+    parseArtifact(name, top, []); // an index of any other artifact is not followed
     for (const { digest, size } of manifests) {
       const { registry, repository } = reference;
       const other = await client.fetchManifest({ registry, repository, digest }, { signal });
@@ -220,7 +222,7 @@ export async function fetchArtifact(
   return { artifact: parseArtifact(name, top, others), manifest: top.descriptor.digest };
 }
 
-/** The limit stands on the sizes that the index tells. */
+/** The limit relies on the sizes that the index states. */
 const wrongSize = (
   name: string,
   { digest, size }: Pick<Descriptor, 'digest' | 'size'>,

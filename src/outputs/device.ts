@@ -8,14 +8,17 @@ import {
 import { DiskError, UsageError } from '../base/errors.ts';
 import { formatSize } from '../base/text/words.ts';
 
-/** What stands in for an output that is a device: its journal, lock and report have this name in front. */
+/**
+ * The path that replaces an output that is a device: the names of its journal, lock and report
+ * begin with it.
+ */
 export const standInFor = (device: BlockDevice, workDir: string): string =>
   join(workDir, 'devices', `${device.name}-${nameSerial(device)}`);
 
 const nameSerial = ({ serial, size }: BlockDevice): string =>
   serial === '' ? String(size) : serial.replaceAll(/[^A-Za-z0-9.-]+/g, '_').slice(-64);
 
-/** Where a running system would lose what it runs from. */
+/** Mount points whose loss would take away the files that a running system runs from. */
 const OF_SYSTEM: ReadonlySet<string> = new Set([
   '/',
   '/boot',
@@ -26,10 +29,11 @@ const OF_SYSTEM: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Decides whether a device may be overwritten. Nothing forces one that is in use, or that is read.
+ * Decides whether a device may be overwritten. A device that is in use, or that is read, cannot be
+ * forced.
  *
- * @throws DiskError `device.system`, `device.mounted`, `device.swap`, `device.held`, `device.read-only`;
- * UsageError `device.partition`, `device.is-input`, `device.force`
+ * @throws DiskError `device.system`, `device.mounted`, `device.swap`, `device.held`,
+ * `device.read-only`; UsageError `device.partition`, `device.is-input`, `device.force`
  */
 export async function claimDevice(
   device: BlockDevice,
@@ -92,6 +96,6 @@ function refuseUses(what: string, uses: readonly DeviceUse[]): void {
   });
 }
 
-/** As a person tells devices apart. */
+/** Describes a device so that a person can tell it from others. */
 const describeDevice = ({ path, serial, size }: BlockDevice): string =>
   `${path} (${serial === '' ? 'no serial number' : serial}, ${formatSize(size)})`;

@@ -38,31 +38,34 @@ export type IsoReuse = {
 
 type SealNames = { readonly checksum: string; readonly report: string };
 
-/** The files that tell of an ISO, and what they are called until the ISO has its name. */
+/** The files that describe an ISO, and their names until the ISO has its name. */
 export const namesBeside = (output: string): SealNames & { readonly aside: SealNames } => ({
   checksum: `${output}.sha256`,
   report: `${output}.report.json`,
   aside: { checksum: `${output}.partial.sha256`, report: `${output}.partial.report.json` },
 });
 
-/** Where an ISO is to be written, and whether what is there may go. */
+/** The place of an ISO that will be written, and whether an existing file may be replaced. */
 export type IsoPlace = {
   /** Absolute path of the ISO. */
   readonly output: string;
   readonly workDir: string;
   /** Every file and directory that the build reads; absolute paths. */
   readonly inputs: readonly string[];
-  /** Whether a foreign file is replaced. */
+  /** True if a foreign file is replaced. */
   readonly force: boolean;
-  /** Whether the digest of the whole ISO is computed even where an earlier one is cloned. */
+  /** True if the digest of the whole ISO is computed even if an earlier ISO is cloned. */
   readonly checksum?: boolean;
-  /** Absent: nothing. */
+  /** Absent: nothing is reused. */
   readonly reuses?: IsoReuse;
-  /** The block device that takes the bytes; `output` then names what is known of it in the work directory. */
+  /**
+   * The block device that takes the bytes; `output` then names the records about it in the work
+   * directory.
+   */
   readonly device?: BlockDevice;
 };
 
-/** Where, out of a request that says more. */
+/** The place, taken from a larger request. */
 export const placeOf = ({ output, workDir, inputs, force, device }: IsoPlace): IsoPlace => ({
   output,
   workDir,
@@ -71,15 +74,15 @@ export const placeOf = ({ output, workDir, inputs, force, device }: IsoPlace): I
   ...withoutUndefined({ device }),
 });
 
-/** Where an ISO went, as its report says. */
+/** The place of a written ISO, for its report. */
 export type DescribedOutput = {
-  /** Of the ISO, or the block device that it was written to. */
+  /** Path of the ISO, or the block device that it was written to. */
   readonly output: string;
   readonly device?: {
     readonly serial: string;
     /** Bytes. */
     readonly size: number;
-    /** Where the report is, which an ISO has beside it. */
+    /** Path of the report, which is next to the ISO. */
     readonly report: string;
   };
 };
@@ -91,8 +94,8 @@ export const describeOutput = ({ output, device }: IsoPlace): DescribedOutput =>
 };
 
 /**
- * Decides, before anything is fetched, whether an ISO and the files beside it may be written. What is
- * there may be nothing, an empty regular file of this user, or what a build made; anything else only with `force`.
+ * Decides, before anything is fetched, whether an ISO and the files next to it may be written. Each may be
+ * missing, an empty regular file of this user, or made by a build; anything else needs `force`.
  *
  * | file                     | made by a build when                                                  |
  * | ------------------------ | --------------------------------------------------------------------- |
@@ -103,7 +106,7 @@ export const describeOutput = ({ output, device }: IsoPlace): DescribedOutput =>
  * | `X.partial.journal`      | it is this user's, and its first line names a layout                  |
  * | `X.lock`                 | it has a process id, a start time and a random number                 |
  *
- * @throws what `claimOutput` and `claimDevice` throw
+ * @throws the errors of `claimOutput` and `claimDevice`
  */
 export async function claimIso({ force, ...place }: IsoPlace): Promise<void> {
   if (place.device) return claimDevice(place.device, { ...place, force });
@@ -114,17 +117,17 @@ export async function claimIso({ force, ...place }: IsoPlace): Promise<void> {
     await claimOutput({ path, inputs, workDirs }, { force, expected, isReplaceable });
   }
   if (!force) return;
-  // A pour writes into a partial output; a foreign file may have other names as well.
+  // A pour writes into a partial output; a foreign file may also have other names.
   for (const { path, isOurs, isWrittenInto } of listOutputs(place.output)) {
     if (isWrittenInto && !(await isOurs(path))) await rm(path, { force: true });
   }
 }
 
 /**
- * Refuses what no build could write, as `claimIso` does with `force`. For commands that only tell
- * what a build would do.
+ * Refuses a place that no build could write to, as `claimIso` does with `force`. For commands that
+ * only report what a build would do.
  *
- * @throws what `checkOutputPlace` throws
+ * @throws the errors of `checkOutputPlace`
  */
 export async function checkIsoPlace(place: Omit<IsoPlace, 'force'>): Promise<void> {
   if (place.device) return claimDevice(place.device, { ...place, force: true });
@@ -133,7 +136,7 @@ export async function checkIsoPlace(place: Omit<IsoPlace, 'force'>): Promise<voi
   for (const { path } of listOutputs(output)) await checkOutputPlace({ path, inputs, workDirs });
 }
 
-/** That of this build, and what is one by its name. */
+/** The work directory of this build, and directories that are one by their name. */
 async function listWorkDirs({ workDir, output }: Omit<IsoPlace, 'force'>): Promise<string[]> {
   const above = listAncestors(join(await findRealPath(dirname(output)), basename(output)));
   return [workDir, ...above.filter((path) => basename(path) === '.sealift')];
@@ -146,10 +149,10 @@ function listAncestors(path: string): readonly string[] {
 
 type Output = {
   readonly path: string;
-  /** What a build may replace, in words. */
+  /** Files that a build may replace, in words. */
   readonly expected: string;
   readonly isOurs: (path: string) => Promise<boolean>;
-  /** Whether a build writes into the file that is there. */
+  /** True if a build writes into the existing file. */
   readonly isWrittenInto?: boolean;
 };
 
@@ -181,7 +184,10 @@ function listOutputs(output: string): readonly Output[] {
   ];
 }
 
-/** A delta, or an ISO with its report beside it, or about to get one when the build was killed. */
+/**
+ * True for a delta, or an ISO that has its report next to it, or was about to get one when the
+ * build was killed.
+ */
 async function isOurIso(path: string): Promise<boolean> {
   const size = await sizeOf(path);
   const { report, aside } = namesBeside(path);
@@ -196,7 +202,7 @@ const isOurReport = async (path: string): Promise<boolean> =>
 
 const PRODUCTS: readonly unknown[] = ['live-iso', 'installation-iso', 'upgrade-iso'];
 
-/** The report that stands beside an ISO; undefined for any other file. */
+/** The report next to an ISO; undefined for any other file. */
 export async function readReport(path: string): Promise<WrittenReport | undefined> {
   const text = await readSmall(path);
   if (text === undefined) return undefined;
@@ -208,14 +214,14 @@ export async function readReport(path: string): Promise<WrittenReport | undefine
   }
 }
 
-/** Anybody may have written it. */
+/** A report that any program may have written. */
 type WrittenReport = {
   readonly isoSize?: unknown;
   readonly layout?: unknown;
   readonly digest?: unknown;
 };
 
-/** The medium's own account of itself. */
+/** True if the medium has its own index. */
 async function hasIndex(path: string): Promise<boolean> {
   try {
     const iso = await openIso(path);
@@ -235,11 +241,14 @@ async function isOurChecksum(path: string, name: string): Promise<boolean> {
   return text !== undefined && /^[0-9a-f]{64}$/.test(text.replace(`  ${name}\n`, ''));
 }
 
-/** src/pour/start.ts; of any version. */
+/** See src/pour/start.ts; a journal of any version. */
 const isOurJournal = async (path: string): Promise<boolean> =>
   (await isOwnFile(path)) && matches(path, /^\{"format":\d+,"layout":"sha256:[0-9a-f]{64}"/);
 
-/** src/base/disk/lease.ts; where there are no links, a killed process may leave the first part of it. */
+/**
+ * See src/base/disk/lease.ts; on file systems without links, a killed process may leave the first
+ * part of it.
+ */
 const isOurLock = (path: string): Promise<boolean> => matches(path, /^\d+( \d*( [0-9a-f]*\n?)?)?$/);
 
 const matches = async (path: string, pattern: RegExp): Promise<boolean> =>
@@ -248,7 +257,9 @@ const matches = async (path: string, pattern: RegExp): Promise<boolean> =>
 /** Bytes; a report with the costs of some thousand images has about one tenth. */
 const MAX_SMALL = 64 << 20;
 
-/** The text of a regular file, unless it is unreadable or larger than any that a build writes. */
+/**
+ * The text of a regular file, unless it is unreadable or larger than any file that a build writes.
+ */
 async function readSmall(path: string): Promise<string | undefined> {
   try {
     const found = await stat(path);
@@ -260,7 +271,7 @@ async function readSmall(path: string): Promise<string | undefined> {
   }
 }
 
-/** Whether there is a regular file of one name that belongs to us. */
+/** True if there is a regular file with only one name that belongs to us. */
 async function isOwnFile(path: string): Promise<boolean> {
   try {
     const stats = await lstat(path);
@@ -272,18 +283,21 @@ async function isOwnFile(path: string): Promise<boolean> {
 }
 
 export type PublishedIso = {
-  /** Whether it is on a block device, which has no name to get and no file beside it but a report. */
+  /**
+   * True if the ISO is on a block device, which gets no name and has no file next to it except a
+   * report.
+   */
   readonly isDevice?: boolean;
-  /** Of the whole ISO; absent: no checksum stands beside it. */
+  /** Digest of the whole ISO; absent: no checksum is written next to it. */
   readonly digest?: Digest;
-  /** Absent: none is written. */
+  /** Absent: no report is written. */
   readonly report?: Readonly<Record<string, Json | undefined>>;
 };
 
 /**
- * Gives a poured ISO its name, with a checksum as `sha256sum -c` reads it and the report beside it. Both
- * are written before the ISO has its name, and get theirs right after it: they are never of an ISO that
- * is not there. The output is locked meanwhile.
+ * Gives a poured ISO its name, with a checksum as `sha256sum -c` reads it and the report next to
+ * it. Both are written before the ISO has its name, and get their names right after it: they never
+ * describe an ISO that does not exist. The output is locked meanwhile.
  */
 export async function publishIso(
   output: string,
@@ -311,7 +325,7 @@ async function writeChecksum(path: string, output: string, digest?: Digest): Pro
   return true;
 }
 
-/** Writes the checksum beside an ISO that has its name already. */
+/** Writes the checksum next to an ISO that already has its name. */
 export const publishChecksum = (path: string, digest: Digest): Promise<void> =>
   writeFileAtomic(namesBeside(path).checksum, formatChecksum(path, digest), 0o644);
 
@@ -319,17 +333,18 @@ const formatChecksum = (path: string, digest: Digest): string =>
   `${hexOf(digest)}  ${basename(path)}\n`;
 
 /**
- * Which ISOs this work directory finished, beside what their inodes said then. As long as an inode says the same, every
- * byte of the ISO is taken for what its layout says, without reading it.
+ * The ISOs that this work directory finished, each with the state of its inode at that time. As
+ * long as the inode is unchanged, every byte of the ISO is assumed to match its layout, without
+ * reading it.
  */
 export type IsoRecords = {
-  /** The digest of its layout; undefined where it is not known, or its inode has changed. */
+  /** The digest of its layout; undefined if it is not known, or its inode has changed. */
   readonly recall: (path: string) => Promise<Digest | undefined>;
-  /** Of an ISO that was just verified, synced and named. */
+  /** Records an ISO that was just verified, synced and named. */
   readonly remember: (path: string, layout: Digest) => Promise<void>;
 };
 
-/** @param isTrusted whether earlier records count; what is written counts for later runs in any case */
+/** @param isTrusted true if earlier records count; new records count for later runs in any case */
 export function createIsoRecords(workDir: string, isTrusted = true): IsoRecords {
   const entryOf = (path: string): string =>
     join(workDir, 'finished', `${hexOf(digestOf(path)).slice(0, 32)}.stamp.json`);
@@ -355,14 +370,17 @@ function parse(bytes: Uint8Array | undefined) {
       ? { stamp: found, layout }
       : undefined;
   } catch {
-    return undefined; // none, or damaged: the ISO is read
+    return undefined; // missing or damaged: the ISO is read
   }
 }
 
-/** An ISO that an earlier build finished; its digest where that build computed it. */
+/** An ISO that an earlier build finished; its digest if that build computed it. */
 export type KnownIso = { readonly layout: Digest; readonly digest?: Digest };
 
-/** What the report beside an ISO says, where it is of the file that an earlier build gave this name. */
+/**
+ * The contents of the report next to an ISO, if it describes the file that an earlier build gave
+ * this name.
+ */
 export async function recallFinished(
   output: string,
   records: IsoRecords,
@@ -371,7 +389,7 @@ export async function recallFinished(
   const layout = await records.recall(output);
   const report = await readReport(names.report);
   if (layout === undefined || report?.layout !== layout) return undefined;
-  const digest = report.digest as Digest | undefined; // of a layout that we finished
+  const digest = report.digest as Digest | undefined; // a layout that we finished
   if (digest !== undefined && !(await hasFile(names.checksum))) return undefined;
   return { layout, ...withoutUndefined({ digest }) };
 }

@@ -17,12 +17,12 @@ import {
   type FoundObject,
 } from './object/stored.ts';
 
-/** The object that is there, as a build of ours left it. */
+/** The existing object, as a build of ours left it. */
 export type EarlierObject = EarlierIso & { readonly etag: string; readonly access: RandomAccess };
 
 export type SendOptions = {
   readonly layout: Layout;
-  /** Name of the layout, and what the object says of itself. */
+  /** Name of the layout, also stored in the metadata of the object. */
   readonly digest: Digest;
   readonly metadata: Readonly<Record<string, string>>;
   readonly open: (signal: AbortSignal) => StoredObject;
@@ -30,25 +30,25 @@ export type SendOptions = {
   readonly endpoint: string;
   /** File in the work directory. */
   readonly record: string;
-  /** Of an object that is there: its ETag. */
+  /** ETag of the existing object. */
   readonly replaces?: string;
   readonly earlier?: EarlierObject;
   readonly openExtent: ExtentOpener;
   readonly lanes: number;
-  /** Parts that every service takes; absent: 1000, as Swift does by default. */
+  /** Number of parts that every service takes; absent: 1000, the default of Swift. */
   readonly fewParts?: number;
   readonly signal: AbortSignal;
-  /** The last step before the object is another one. */
+  /** The last step before the object is replaced. */
   readonly beforeComplete: () => Promise<void>;
   readonly onProgress: (bytes: number) => void;
   readonly warn: (message: string) => void;
 };
 
 export type SentCounters = {
-  /** From registries, and from this machine. */
+  /** Bytes from registries, and from this machine. */
   fetched: number;
   copied: number;
-  /** Parts that an earlier run sent. */
+  /** Bytes of parts that an earlier run sent. */
   reused: number;
   /** Bytes of parts that were sent. */
   written: number;
@@ -57,12 +57,15 @@ export type SentCounters = {
 };
 
 export type SentIso = SentCounters & {
-  /** Of the whole ISO; where it is absent, `noChecksum` says why. */
+  /** Digest of the whole ISO; if it is absent, `noChecksum` gives the reason. */
   readonly digest?: Digest;
   readonly noChecksum?: string;
 };
 
-/** What an object says of itself, in its metadata; its report says with which ETag it was finished. */
+/**
+ * Metadata keys under which an object describes itself; its report states the ETag with which it
+ * was finished.
+ */
 export const OBJECT_KEYS = {
   layout: 'sealift-layout',
   extents: 'sealift-extents',
@@ -70,8 +73,8 @@ export const OBJECT_KEYS = {
 } as const;
 
 /**
- * Names all extents with bytes: the rest of an ISO is zeros. Unlike the digest of a layout, it can be
- * computed from what stands on the medium.
+ * Names all extents with bytes: the rest of an ISO is zeros. Unlike the digest of a layout, it can
+ * be computed from the contents of the medium.
  */
 export const nameExtents = ({ size, extents }: Pick<Layout, 'size' | 'extents'>): Digest =>
   nameListed({
@@ -94,8 +97,8 @@ const nameListed = ({
   ]);
 
 /**
- * The object that is there, where it has the ETag that a build of ours finished it with, when every byte had been
- * verified, and what its index says is what its metadata says. Undefined for any other object.
+ * The existing object, if it has the ETag with which a build of ours finished it, after every byte
+ * had been verified, and its index agrees with its metadata. Undefined for any other object.
  */
 export async function openEarlierObject(
   s3: S3,
@@ -106,7 +109,7 @@ export async function openEarlierObject(
   const named = found.metadata[OBJECT_KEYS.extents];
   if (named === undefined) return undefined;
   const source = await openS3Source(s3, address, signal);
-  if (bareEtag(source.version ?? '') !== found.etag) return undefined; // another one by now
+  if (bareEtag(source.version ?? '') !== found.etag) return undefined; // another object by now
   const access = await openAccess(s3, source, signal);
   const index = await readOwnIndex(access);
   if (!index) return undefined;
@@ -128,7 +131,7 @@ async function openAccess(s3: S3, source: RangeSource, signal: AbortSignal): Pro
   return createCachedAccess(source, readRange, () => Promise.resolve());
 }
 
-/** Of an object that is not a medium, or a damaged one: none. */
+/** Index of an object; undefined if the object is not a medium, or is damaged. */
 async function readOwnIndex(access: RandomAccess): Promise<MediaIndex | undefined> {
   try {
     return await readIndex(await openIso(access));
@@ -138,7 +141,7 @@ async function readOwnIndex(access: RandomAccess): Promise<MediaIndex | undefine
   }
 }
 
-/** Where the object that is replaced has its bytes. */
+/** Places of the bytes in the object that is replaced. */
 export async function readObjectPlaces(
   s3: S3,
   address: S3Address,
@@ -162,16 +165,16 @@ const besides = ({ bucket, key }: S3Address) => ({
 const isOurs = ({ metadata }: FoundObject): boolean => metadata[OBJECT_KEYS.layout] !== undefined;
 
 /**
- * Decides, before anything is fetched, whether an object and the two beside it may be written: nothing is
- * there, or what a build of ours sent, or it is forced.
+ * Decides, before anything is fetched, whether an object and the two next to it may be written:
+ * they do not exist, or a build of ours sent them, or it is forced.
  *
- * @throws UsageError `output.exists`; what `StoredObject.look` throws
+ * @throws UsageError `output.exists`; the errors of `StoredObject.look`
  */
 export async function claimObject(
   address: S3Address,
   { open, force }: { readonly open: OpenStored; readonly force: boolean },
 ): Promise<void> {
-  await open(address).listUploads(); // only this tells that there is no such bucket
+  await open(address).listUploads(); // only this request reports that the bucket does not exist
   for (const one of [address, ...Object.values(besides(address))]) {
     const found = await open(one).look();
     if (!found || isOurs(found) || force) continue;
@@ -184,19 +187,20 @@ export async function claimObject(
 }
 
 export type FinishedObject = {
-  /** Of the whole ISO, where it is known. */
+  /** Digest of the whole ISO, if it is known. */
   readonly digest?: Digest;
-  /** Of the object, as the service gave it. */
+  /** ETag of the object, as the service gave it. */
   readonly etag: string;
-  /** Whether the report is beside it: a build that is killed at its end leaves none. */
+  /** True if the report is next to it: a build that is killed at its end leaves no report. */
   readonly isSealed: boolean;
 };
 
 /**
- * Whether an object is what a build of ours left: it has the ETag that the service gave it then. Its metadata says
- * nothing of its bytes, for who writes it again may keep that.
+ * True if an object is as a build of ours left it: it has the ETag that the service gave it then.
+ * Its metadata proves nothing about its bytes, because a program that writes it again may keep the
+ * metadata.
  *
- * @param noted what the work directory has of an upload that was not sealed
+ * @param noted the record in the work directory of an upload that was not sealed
  */
 export async function isAsSent(
   { address, etag }: { readonly address: S3Address; readonly etag: string },
@@ -208,13 +212,13 @@ export async function isAsSent(
   return (await open(besides(address).report).look())?.metadata[OBJECT_KEYS.etag] === etag;
 }
 
-/** Whether the object is of this layout already, and as a build of ours left it. */
+/** Finds the object, if it already has this layout and is as a build of ours left it. */
 export async function findFinished(
   address: S3Address,
   wanted: {
     readonly layout: Digest;
     readonly size: number;
-    /** As in `isAsSent`. */
+    /** The record of the upload; see `isAsSent`. */
     readonly noted: string | undefined;
     readonly open: OpenStored;
   },
@@ -226,7 +230,7 @@ export async function findFinished(
   return { etag: found.etag, ...(await readReport(open(besides(address).report), found)) };
 }
 
-/** A damaged report is none: it is written again. */
+/** A damaged report counts as missing: it is written again. */
 async function readReport(
   report: StoredObject,
   { metadata, etag }: FoundObject,
@@ -241,16 +245,19 @@ async function readReport(
   return { isSealed: true, ...(isTold && { digest }) };
 }
 
-/** A checksum of other bytes must not stand beside an object: it goes before the object is complete. */
+/**
+ * A checksum of other bytes must not be next to an object: it is removed before the object is
+ * complete.
+ */
 export const removeChecksum = (address: S3Address, open: OpenStored): Promise<void> =>
   open(besides(address).checksum).remove();
 
-/** Writes what tells of a finished ISO. */
+/** Writes the files that describe a finished ISO. */
 export async function sealObject(
   address: S3Address,
   made: {
     readonly layout: Digest;
-    /** Of the object, as the service gave it. */
+    /** ETag of the object, as the service gave it. */
     readonly etag?: string;
     readonly digest?: Digest;
     readonly report: Readonly<Record<string, Json | undefined>>;

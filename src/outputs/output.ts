@@ -9,10 +9,10 @@ type Place = {
   readonly workDir: string;
 };
 
-/** Whether an output is an artifact in a registry. */
+/** True if an output is an artifact in a registry. */
 export const isArtifactOutput = (output: string): boolean => output.startsWith('oci://');
 
-/** Whether an output is elsewhere: an object in an object store, or an artifact. */
+/** True if an output is elsewhere: an object in an object store, or an artifact. */
 export const isObjectOutput = (output: string): boolean =>
   output.startsWith('s3://') || isArtifactOutput(output);
 
@@ -20,11 +20,11 @@ export const isObjectOutput = (output: string): boolean =>
 export const recordPathOf = ({ output, workDir }: Place): string =>
   join(workDir, 'uploads', hexOf(digestOf(output)).slice(0, 16));
 
-/** What builds of one output exclude each other with. */
+/** Lock by which builds of one output exclude each other. */
 export const lockPathOf = (place: Place): string =>
   `${isObjectOutput(place.output) ? recordPathOf(place) : place.output}.lock`;
 
-/** What the disk of this machine takes: of an object only what is kept of it. */
+/** The files on the disk of this machine: for an object, only its records. */
 export const diskOf = (place: Place): { readonly output: string; readonly isThere: boolean } => {
   const isThere = isObjectOutput(place.output);
   return { output: isThere ? recordPathOf(place) : place.output, isThere };
@@ -43,7 +43,7 @@ export function parseArtifactAddress(text: string): Reference {
   }
 }
 
-/** Where to push to has a name that stays: a tag. */
+/** A push address must have a name that stays: a tag. */
 export function parseTaggedAddress(text: string): Reference & { readonly tag: string } {
   const reference = parseArtifactAddress(text);
   const { tag, digest } = reference;
@@ -51,7 +51,7 @@ export function parseTaggedAddress(text: string): Reference & { readonly tag: st
   throw malformed(text, 'a push needs a tag, and takes no digest');
 }
 
-/** A repository alone: what is in it has digests. */
+/** A repository alone: its contents have digests. */
 export function parseRepositoryAddress(text: string): Reference {
   const { tag, digest, ...repository } = parseArtifactAddress(text);
   if (tag === undefined && digest === undefined) return repository;

@@ -8,14 +8,14 @@ import {
 } from './live-system.ts';
 import { shorten } from './obstacles.ts';
 
-/** What a configuration image says of its cluster. */
+/** The description of the cluster in a configuration image. */
 export type ConfiguredCluster = {
   readonly nodes?: {
     readonly masters: number;
     readonly arbiters: number;
     readonly workers: number;
   };
-  /** Hosts with a configuration of their own, known by MAC address. */
+  /** Number of hosts with a separate configuration, known by MAC address. */
   readonly hosts: number;
   readonly rendezvousIp?: string;
   readonly certificates: readonly {
@@ -58,7 +58,7 @@ function readCount(bytes: Uint8Array | undefined, name: string): number | undefi
   return value !== undefined && /^\d{1,6}$/.test(value) ? Number(value) : undefined;
 }
 
-/** More than an environment file of an installer ever has. */
+/** Bytes; more than an environment file of an installer ever has. */
 const WINDOW = 64 << 10;
 
 function readVariable(bytes: Uint8Array | undefined, name: string): string | undefined {
@@ -94,7 +94,7 @@ function parseCertificate(bytes: Uint8Array | undefined) {
 
 const formatTime = (text: string): string => new Date(text).toISOString().replace(/\.\d+Z$/, 'Z');
 
-/** What a live system takes and the installation may still stop at, as sentences. */
+/** Conditions that a live system accepts and that may still stop the installation, as sentences. */
 export function findCautions(
   system: LiveSystem,
   archive: ConfigArchive,
@@ -150,7 +150,7 @@ function findCarriedOver({ loader, paths }: LiveSystem, { files }: ConfigArchive
   return absent.map((path) => `the image has no ${path}: that of the medium stays`);
 }
 
-/** At most of a kind; an archive can hold a hundred thousand. */
+/** Maximum number of a kind; an archive can hold a hundred thousand. */
 const MOST = 20;
 
 const findReplacedManifests = ({ paths }: LiveSystem, { files }: ConfigArchive) =>

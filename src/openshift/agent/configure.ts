@@ -21,11 +21,13 @@ import {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Where the agent services read what they register. */
+/** File in which the agent services read what they register. */
 export const INFRA_ENV = '/etc/assisted/manifests/infraenv.yaml';
 export const PULL_SECRET_MANIFEST = '/etc/assisted/manifests/pull-secret.yaml';
 
-/** The label that leads from an InfraEnv to its NMStateConfigs; they are told apart by nothing else. */
+/**
+ * The label that leads from an InfraEnv to its NMStateConfigs; only this label distinguishes them.
+ */
 const NETWORK_LABELS = { 'agent-install.openshift.io/infraenv': 'appliance' };
 
 /** The InfraEnv of the medium with the values, in the form that the installer writes. */
@@ -54,13 +56,13 @@ function configureInfraEnv(text: string, values: CustomValues): string {
 
 const hasHosts = ({ hosts = [] }: CustomValues): boolean => hosts.length > 0;
 
-/** As one text: the installer gives core one entry, however many lines it has. */
+/** The keys as one text: the installer gives core one entry, regardless of its number of lines. */
 const formatSshKeys = ({ sshKeys = [] }: CustomValues): string | undefined => {
   const lines = sshKeys.map((key) => key.trim()).filter((key) => key !== '');
   return lines.length === 0 ? undefined : lines.join('\n');
 };
 
-/** Present where there is a proxy: exceptions from none say nothing. */
+/** Present if there is a proxy: exceptions without a proxy have no meaning. */
 function formatProxy({ proxy = {} }: CustomValues): Members | undefined {
   const { httpProxy = '', httpsProxy = '', noProxy = '' } = proxy;
   if (httpProxy === '' && httpsProxy === '') return undefined;
@@ -82,7 +84,10 @@ function configurePullSecret(text: string, values: CustomValues): string {
   });
 }
 
-/** Go's encoding of what it read: keys sorted, two spaces, and no character that HTML gives a meaning. */
+/**
+ * Go's encoding of the text that it read: keys sorted, two spaces, and no character that HTML
+ * gives a meaning.
+ */
 const formatPullSecret = (text: string): string =>
   JSON.stringify(sortKeys(JSON.parse(text)), null, 2).replace(
     /[<>&\u2028\u2029]/g,
@@ -101,24 +106,25 @@ export const DOCKER_CONFIG = '/root/.docker/config.json';
 export const PROXY_CONFIG = '/etc/systemd/system.conf.d/10-default-env.conf';
 export const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
 export const TRUST_ANCHOR = '/etc/pki/ca-trust/source/anchors/domain.crt';
-/** Folders. */
+/** Paths of folders. */
 export const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests/';
 export const HOSTNAMES = '/etc/assisted/hostnames/';
 export const NETWORK_UNIT = 'pre-network-manager-config.service';
 
 /**
- * The Ignition config of a medium with a site's values: the one way by which they get there, whether the medium is
- * built with them or gets them later. Where the config is that of the agent-based installer, the result is what the
- * installer writes when it is given the values itself, and what it has no place for besides.
+ * The Ignition config of a medium with a site's values: the only way by which the values get
+ * there, both when the medium is built with them and when it gets them later. If the config
+ * belongs to the agent-based installer, the result is the text that the installer writes when it
+ * is given the values itself, plus the values that it has no place for.
  *
- * Same inputs, same text. No value means the config as it was. A value takes the place of what the config has of it:
- * of a list, such as keys, servers or networks, as a whole; files that other values made stay.
+ * Same inputs, same text. No value means the config as it was. A value replaces the config's
+ * value: a list, such as keys, servers or networks, as a whole; files that other values made stay.
  *
- * @param current JSON text; undefined where the medium has no config
+ * @param current JSON text; undefined if the medium has no config
  * @param pristine as the medium has it without values of a site; default: the same
- * @throws ConfigError `customize.no-effect` for a value that nothing on the medium reads, `customize.rendezvous-ip`,
- * `nmstate.unsupported`, `nmstate.malformed`, `nmstate.interfaces`; IntegrityError `ignition.malformed`,
- * `ignition.version`, `ignition.invalid`
+ * @throws ConfigError `customize.no-effect` for a value that no program on the medium reads,
+ * `customize.rendezvous-ip`, `nmstate.unsupported`, `nmstate.malformed`, `nmstate.interfaces`;
+ * IntegrityError `ignition.malformed`, `ignition.version`, `ignition.invalid`
  */
 export function configure(
   current: string | undefined,
@@ -145,13 +151,16 @@ const listFiles = ({ storage }: IgnitionConfig): readonly File[] => storage?.fil
 
 const EMPTY = '{"ignition":{"version":"3.2.0"}}';
 
-/** Whether the services of the agent-based installer are in a config: they read what is handed to them. */
+/**
+ * True if a config has the services of the agent-based installer, which read the files that they
+ * are given.
+ */
 export const isForAgents = (config: IgnitionConfig): boolean =>
   listFiles(config).some(({ path }) => path === INFRA_ENV);
 
 type Files = ReadonlyMap<string, File>;
 
-/** A value that nothing reads would look as if it had been taken. */
+/** A value that no program reads would look as if it had been accepted. */
 function requireEffect(files: Files, values: CustomValues): void {
   if (values.rendezvousIp !== undefined && !findRendezvousTemplate(files)) {
     throw noEffect('a rendezvous IP', 'a rendezvous-host.env that waits for one');
@@ -170,7 +179,10 @@ function requireEffect(files: Files, values: CustomValues): void {
   if (found) throw noEffect(found[1], 'the services of the agent-based installer');
 }
 
-/** What an InfraEnv says to the hub that makes images; it has no meaning on one that is there already. */
+/**
+ * True for a member of an InfraEnv that addresses the hub which makes images; it has no meaning on
+ * an image that already exists.
+ */
 const isOfHub = (member: string): boolean =>
   ['cpuArchitecture', 'ipxeScriptType', 'osImageVersion'].includes(member);
 
@@ -185,7 +197,7 @@ const isRendezvous = (path: string): boolean =>
 const findRendezvousTemplate = (files: Files): File | undefined =>
   files.get(`${RENDEZVOUS}.template`) ?? files.get(RENDEZVOUS);
 
-/** Files that are new or take the place of one, in the installer's order. */
+/** Files that are new or replace one, in the installer's order. */
 function planFiles(files: Files, values: CustomValues): readonly File[] {
   const { pullSecret, rendezvousIp, hosts = [], hostnames = [], manifests = [] } = values;
   const proxy = formatProxy(values);
@@ -215,7 +227,9 @@ function planRendezvous(files: Files, address: string): readonly File[] {
   return [textFile(RENDEZVOUS, renderRendezvousHost(text, address), template?.mode ?? 0o644)];
 }
 
-/** Where the agent services are, they read them in the InfraEnv; elsewhere, chrony does. */
+/**
+ * If the agent services exist, they read the time servers in the InfraEnv; elsewhere, chrony does.
+ */
 function planTimeServers(files: Files, { ntpSources = [] }: CustomValues): readonly File[] {
   if (files.has(INFRA_ENV) || ntpSources.length === 0) return [];
   const lines = [
@@ -236,7 +250,7 @@ function rewrite(file: File | undefined, change: (text: string) => string): read
     : [textFile(file.path, change(text), file.mode ?? 0o600)];
 }
 
-/** systemd takes `%` for the start of a specifier; the installer doubles it in addresses alone. */
+/** systemd reads `%` as the start of a specifier; the installer doubles it in addresses alone. */
 function renderProxy(proxy: Readonly<Record<string, unknown>>): string {
   const names = { httpProxy: 'HTTP_PROXY', httpsProxy: 'HTTPS_PROXY', noProxy: 'NO_PROXY' };
   const lines = Object.entries(names).flatMap(([member, name]) => {
@@ -248,14 +262,20 @@ function renderProxy(proxy: Readonly<Record<string, unknown>>): string {
   return ['[Manager]\n', ...lines].join('');
 }
 
-/** Hosts are numbered: those of before would stay beside fewer ones. */
+/**
+ * Hosts are numbered: the files of earlier hosts would remain next to a smaller number of new
+ * ones.
+ */
 function dropNetworks(config: IgnitionConfig, { hosts = [] }: CustomValues): IgnitionConfig {
   const files = listFiles(config).filter(({ path }) => !path.startsWith(HOST_NETWORKS));
   const isSame = hosts.length === 0 || files.length === listFiles(config).length;
   return isSame ? config : { ...config, storage: { ...config.storage, files } };
 }
 
-/** At the place of the file of the same path; new ones in front, as the installer has those of a site. */
+/**
+ * A file replaces the file of the same path in its place; new files are put in front, as the
+ * installer does for the files of a site.
+ */
 function changeFiles(config: IgnitionConfig, changed: readonly File[]): IgnitionConfig {
   if (changed.length === 0) return config;
   const files = listFiles(config);
@@ -276,7 +296,7 @@ function addSshKeys(config: IgnitionConfig, values: CustomValues): IgnitionConfi
   return { ...config, passwd: { ...others, users: [changed, ...rest] } };
 }
 
-/** The installer enables the service that places the profiles only where there are some. */
+/** The installer enables the service that places the profiles only if there are some. */
 function addUnits(config: IgnitionConfig, { hosts = [] }: CustomValues): IgnitionConfig {
   if (hosts.length === 0) return config;
   const units = config.systemd?.units ?? [];

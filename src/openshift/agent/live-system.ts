@@ -11,18 +11,21 @@ import {
   type Unit,
 } from '../../ignition/index.ts';
 
-/** Names the release; the loader compares it with that of the image, byte by byte. */
+/** Names the release; the loader compares it with the file of the image, byte by byte. */
 export const CLUSTER_IMAGE_SET = '/etc/assisted/manifests/cluster-image-set.yaml';
 
-/** What a medium's live system does with configuration images. */
+/** The way in which a medium's live system uses configuration images. */
 export type LiveSystem = {
-  /** Absent where the release's installer rendered no Ignition config for the medium. */
+  /** Absent if the release's installer rendered no Ignition config for the medium. */
   readonly loader?: {
-    /** `CONFIG_IMAGE_FILES`: files the loader requires, and directories, of which it takes all. */
+    /**
+     * `CONFIG_IMAGE_FILES`: files that the loader requires, and directories, of which it takes all
+     * files.
+     */
     readonly required: readonly string[];
     readonly directories: readonly string[];
   };
-  /** Whether a person configures the cluster at the web interface: the loader does not start. */
+  /** True if a person configures the cluster at the web interface: the loader does not start. */
   readonly isInteractive: boolean;
   /** Paths that its Ignition configs write. */
   readonly paths: ReadonlySet<string>;
@@ -33,8 +36,8 @@ const LOADER = 'load-config-iso@.service';
 const INTERACTIVE = '/etc/assisted/no-config-image';
 
 /**
- * What the Ignition configs of a live system say, lowest precedence first
- * (installer: `data/data/agent/systemd/units/load-config-iso@.service.template`).
+ * Reads the Ignition configs of a live system, lowest precedence first (installer:
+ * `data/data/agent/systemd/units/load-config-iso@.service.template`).
  */
 export function describeLiveSystem(configs: readonly IgnitionConfig[]): LiveSystem {
   const files = new Map<string, File>();
@@ -61,7 +64,7 @@ export function describeLiveSystem(configs: readonly IgnitionConfig[]): LiveSyst
 export const findReleaseImage = (clusterImageSet: Uint8Array): string | undefined =>
   findScalar(clusterImageSet, 'releaseImage');
 
-/** More than a ClusterImageSet ever has. */
+/** Bytes; more than a ClusterImageSet ever has. */
 const SCALAR_WINDOW = 64 << 10;
 
 /** The first value of a key anywhere in a small YAML document, as the loader's `sed` finds it. */
@@ -101,7 +104,10 @@ export const MAX_ARCHIVE_SIZE = 16 << 20;
 const MAX_UNPACKED_SIZE = 32 << 20;
 
 export type ConfigArchive = {
-  /** By name. A name that occurs twice has all of its contents, as `cpio --to-stdout` gives them. */
+  /**
+   * Contents by name. A name that occurs twice has all of its contents, as `cpio --to-stdout`
+   * gives them.
+   */
   readonly files: ReadonlyMap<string, Uint8Array>;
   /** Names that occur more than once, sorted. */
   readonly repeated: readonly string[];

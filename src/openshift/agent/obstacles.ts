@@ -9,7 +9,7 @@ import {
   type LiveSystem,
 } from './live-system.ts';
 
-/** Why a live system does not take a configuration image: a problem of one of them. */
+/** The reason why a live system does not take a configuration image: a problem of one of them. */
 export type Obstacle = Omit<FileProblem, 'severity' | keyof FilePlace> & {
   /** Stable within a major version. */
   readonly code:
@@ -25,7 +25,7 @@ export type Obstacle = Omit<FileProblem, 'severity' | keyof FilePlace> & {
     | 'image.special-member';
 };
 
-/** Of the medium alone. */
+/** Obstacles of the medium alone. */
 export function findMediumObstacles(system: LiveSystem): readonly Obstacle[] {
   if (system.isInteractive) {
     return [
@@ -60,7 +60,7 @@ export const findLabelObstacle = (label: string): readonly Obstacle[] =>
         },
       ];
 
-/** What `load-config-iso.sh` of the live system stops at, in its order. */
+/** Conditions at which `load-config-iso.sh` of the live system stops, in its order. */
 export const findArchiveObstacles = (
   system: LiveSystem,
   archive: ConfigArchive,
@@ -70,7 +70,7 @@ export const findArchiveObstacles = (
   ...findSpecial(system, archive),
 ];
 
-/** The loader takes nothing unless both files are equal to the byte. */
+/** The loader takes no file unless both files are equal to the byte. */
 function findReleaseObstacle(system: LiveSystem, archive: ConfigArchive): readonly Obstacle[] {
   const { clusterImageSet: expected } = system;
   const found = archive.files.get(CLUSTER_IMAGE_SET);
@@ -93,7 +93,7 @@ function findReleaseObstacle(system: LiveSystem, archive: ConfigArchive): readon
 
 /**
  * The live file is rendered without an install-config and so has no namespace; the installer gives
- * the one of the image that of `metadata.namespace`.
+ * the file of the image the namespace of `metadata.namespace`.
  */
 function describeNamespace(expected: Uint8Array, found: Uint8Array): Obstacle | undefined {
   const namespace = findScalar(found, 'namespace');
@@ -128,7 +128,7 @@ function excerptOf(bytes: Uint8Array, offset: number): string {
   return bytes.length === offset ? `the end, at ${offset} bytes` : (line ?? '');
 }
 
-/** A file that the live system has already may be absent: the loader looks at the path only. */
+/** A file that the live system already has may be absent: the loader looks at the path only. */
 const findMissing = ({ loader, paths }: LiveSystem, archive: ConfigArchive): readonly Obstacle[] =>
   (loader?.required ?? [])
     .filter((path) => path !== CLUSTER_IMAGE_SET && !archive.files.has(path) && !paths.has(path))
@@ -148,7 +148,7 @@ function describeMissing(path: string, { files }: ConfigArchive): Obstacle {
   };
 }
 
-/** At most; an archive can hold a hundred thousand. */
+/** Maximum number; an archive can hold a hundred thousand. */
 const MOST_SPECIAL = 20;
 
 /** Installers write regular files only; the loader would make links and devices on the node. */
@@ -182,6 +182,6 @@ const KINDS: Readonly<Record<number, string>> = {
 
 const LONGEST = 300;
 
-/** What an image says may be of any length. */
+/** The text of an image may have any length. */
 export const shorten = (text: string): string =>
   text.length > LONGEST ? `${text.slice(0, LONGEST)}...` : text;

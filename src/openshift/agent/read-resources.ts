@@ -13,7 +13,7 @@ import {
 } from './resources.ts';
 import type { CustomValues } from './values.ts';
 
-/** Members that values stand for; all others stay in the InfraEnv as they are. */
+/** Members that values represent; all others stay in the InfraEnv unchanged. */
 const STOOD_FOR = [
   'sshAuthorizedKey',
   'pullSecretRef',
@@ -30,7 +30,7 @@ const STOOD_FOR = [
 ];
 
 /**
- * What an InfraEnv says, and the Secret that it names.
+ * The values in an InfraEnv, and in the Secret that it names.
  *
  * @throws ConfigError `customize.resource`
  */
@@ -69,7 +69,10 @@ const isObject = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const isList = (value: unknown): boolean => Array.isArray(value);
 
-/** What the API says of members that are read: what has another type would be lost without a word. */
+/**
+ * Types that the API gives to members that are read: a member of another type would be lost
+ * without a message.
+ */
 const TYPES: Readonly<Record<string, readonly [what: string, test: (value: unknown) => boolean]>> =
   {
     sshAuthorizedKey: ['a text', isText],
@@ -148,17 +151,22 @@ function readKargs(value: unknown): NonNullable<CustomValues['kargs']> {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** The values that custom resources stand for, and what of them has no place on a medium. */
+/**
+ * The values that custom resources represent, and the parts of them that have no place on a
+ * medium.
+ */
 export type ValuesOfResources = {
   readonly values: CustomValues;
   readonly warnings: readonly string[];
 };
 
 /**
- * What an InfraEnv and the resources that it refers to say of a site: its NMStateConfigs by their labels, the Secret
- * with its pull secret, the ClusterImageSet, and the ConfigMaps with manifests for the cluster.
+ * The values of a site in an InfraEnv and the resources that it refers to: its NMStateConfigs by
+ * their labels, the Secret with its pull secret, the ClusterImageSet, and the ConfigMaps with
+ * manifests for the cluster.
  *
- * @param options.hasPullSecret whether one is given otherwise, so that the Secret may be missing
+ * @param options.hasPullSecret true if a pull secret is given otherwise, so that the Secret may be
+ * missing
  * @throws ConfigError `customize.resource`, `manifest.malformed`, `manifest.duplicate`
  */
 export function readResourceValues(
@@ -204,7 +212,10 @@ type SelectedNetworks = {
   readonly warnings: readonly string[];
 };
 
-/** All where no InfraEnv selects. A selector that finds nothing of what is there would leave hosts without network. */
+/**
+ * All networks if no InfraEnv selects. A selector that matches none of the existing networks would
+ * leave hosts without network.
+ */
 function selectNetworks(
   resources: readonly Resource[],
   infraEnv: Resource | undefined,
@@ -236,7 +247,7 @@ function selectNetworks(
   };
 }
 
-/** That which the AgentClusterInstall names, or the only one. */
+/** The release image that the AgentClusterInstall names, or the only one. */
 function findReleaseImage(
   resources: readonly Resource[],
   install: Resource | undefined,
@@ -265,7 +276,10 @@ type Parents = {
   readonly install: Resource | undefined;
 };
 
-/** Those that an AgentClusterInstall names; where there is none, of every ConfigMap but that of the mirrors. */
+/**
+ * The manifests that an AgentClusterInstall names; if there is no AgentClusterInstall, the
+ * manifests of every ConfigMap except the mirrors' one.
+ */
 function readManifests(
   resources: readonly Resource[],
   { infraEnv, install }: Parents,

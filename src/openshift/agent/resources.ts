@@ -13,7 +13,7 @@ export type Resource = {
   readonly labels: Members;
   readonly spec: Members;
   readonly value: Members;
-  /** For messages. */
+  /** Name for messages. */
   readonly file: string;
 };
 
@@ -87,10 +87,10 @@ export const lacks = (resource: Resource, what: string): ConfigError =>
 export const refuseResource = (problem: string, hint = 'correct the resource'): ConfigError =>
   new ConfigError('customize.resource', problem, { hint });
 
-/** For messages. */
+/** Name for messages. */
 export const nameOf = ({ kind, name, file }: Resource): string => `${kind} "${name}" of ${file}`;
 
-/** @param where who names it */
+/** @param where the resource that names it */
 export const missingReference = (
   { kind, name }: { readonly kind: string; readonly name: unknown },
   where: string,
@@ -101,7 +101,7 @@ export const missingReference = (
     hint,
   );
 
-/** Whether a resource is that which another one names: of its own namespace, where both say theirs. */
+/** True if another resource names this one: in its own namespace, if both state a namespace. */
 export const isNamedBy =
   ({ namespace }: Resource, kind: string, name: unknown) =>
   (other: Resource): boolean =>
@@ -121,8 +121,9 @@ const OPERATORS: Readonly<Record<string, (label: unknown, values: readonly unkno
   };
 
 /**
- * Whether a LabelSelector of the Kubernetes API selects a resource: all of `matchLabels`, and all of
- * `matchExpressions`. One without either selects nothing here, as the controllers of assisted-service have it.
+ * True if a LabelSelector of the Kubernetes API selects a resource: all of `matchLabels`, and all
+ * of `matchExpressions`. A selector without either selects no resource here, like the controllers
+ * of assisted-service.
  *
  * @throws ConfigError `customize.resource` for a selector that the API would refuse
  */

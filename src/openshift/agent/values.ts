@@ -6,7 +6,10 @@ import { normaliseKeyfile, type HostNetwork, type Keyfile } from '../../nmstate/
 import { parse } from '../../shape/parse-text.ts';
 import { formatManifest } from '../node/manifests.ts';
 
-/** What a site adds to a medium that boots. Every member may be absent: it then stays as the medium has it. */
+/**
+ * The values that a site adds to a bootable medium. Every member may be absent: it then stays as
+ * the medium has it.
+ */
 export type CustomValues = {
   /** Lines of authorized_keys, for the user core. */
   readonly sshKeys?: readonly string[];
@@ -27,11 +30,11 @@ export type CustomValues = {
     /** Arguments as they are written, removed before others are appended. */
     readonly remove?: readonly string[];
   };
-  /** For the cluster, by file name. */
+  /** Manifests for the cluster, by file name. */
   readonly manifests?: readonly { readonly name: string; readonly text: string }[];
-  /** The release that the values are for: another one on the medium is refused. */
+  /** The release that the values are for: a medium with another release is refused. */
   readonly releaseImage?: string;
-  /** Members of the InfraEnv on the medium that the values above do not stand for. */
+  /** Members of the InfraEnv on the medium that the values above do not represent. */
   readonly infraEnv?: {
     readonly metadata?: Readonly<Record<string, unknown>>;
     readonly spec?: Readonly<Record<string, unknown>>;
@@ -44,7 +47,7 @@ export type ProxyValues = {
   readonly noProxy?: string;
 };
 
-/** Where a host has its profiles on a medium, each host in a folder with its number. */
+/** Directory of the profiles of hosts on a medium, each host in a folder with its number. */
 export const HOST_NETWORKS = '/etc/assisted/network/';
 
 /** Hosts find their own profiles by the addresses of their interfaces. */
@@ -63,11 +66,11 @@ export function planHostNetworks(hosts: readonly HostNetwork[]): readonly File[]
   });
 }
 
-/** Of one host, as nmstate made them or as it would. */
+/** Profiles of one host, as nmstate made them or as it would. */
 export const profilesOf = ({ keyfiles, networkConfig }: HostNetwork): readonly Keyfile[] =>
   keyfiles?.map(normaliseKeyfile) ?? renderKeyfiles(networkConfig);
 
-/** In the installer's order, which numbers the hosts: by configuration, then by addresses. */
+/** The hosts in the installer's order, which numbers them: by configuration, then by addresses. */
 function sortHosts(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
   const keyOf = ({ networkConfig, interfaces }: HostNetwork): readonly string[] => [
     formatManifest(parse(networkConfig) as object),
@@ -80,7 +83,10 @@ function sortHosts(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
     .map(({ host }) => host);
 }
 
-/** A host would take the profiles of one of the two. */
+/**
+ * Two hosts with the same interface addresses are refused: a host would take the profiles of one
+ * of the two.
+ */
 function requireDistinct(hosts: readonly HostNetwork[]): void {
   const known = new Set<string>();
   for (const { interfaces } of hosts) {
@@ -132,12 +138,15 @@ const refuse = (
     hint: 'correct spec.interfaces of the NMStateConfig',
   });
 
-/** What the installer leaves for a person at the console to fill. */
+/** The placeholder that the installer leaves for a person at the console to fill. */
 const PLACEHOLDER = /\{\{-?\s*\.RendezvousIP\s*-?\}\}/g;
 const BRACKETS = /\{\{-?\s*if \$isIPv6[^}]*\}\}.*?\{\{-?\s*end\s*-?\}\}/g;
 const DIRECTIVE = /\{\{[^}]*\}\}/g;
 
-/** The text of rendezvous-host.env for an address: of a template, or of a file that waits for one. */
+/**
+ * The text of rendezvous-host.env for an address: from a template, or from a file that waits for
+ * one.
+ */
 export function renderRendezvousHost(template: string, address: string): string {
   const ip = normaliseAddress(address);
   const host = ip.includes(':') ? `[${ip}]` : ip;
@@ -165,5 +174,8 @@ function normaliseAddress(address: string): string {
   });
 }
 
-/** Unspecified, loopback, multicast and broadcast: RFC 6890, RFC 5771, RFC 4291. */
+/**
+ * Addresses that no host has: unspecified, loopback, multicast and broadcast: RFC 6890, RFC 5771,
+ * RFC 4291.
+ */
 const OF_NO_HOST = /^(?:0\.|127\.|(?:22[4-9]|2[3-5]\d)\.|::1?$|ff[0-9a-f]{2}:)/;

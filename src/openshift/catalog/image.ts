@@ -28,7 +28,7 @@ export const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
 
 /** A catalog image for one platform. */
 export type CatalogPlatformImage = {
-  /** As the index has it, else as the config has it. */
+  /** Platform in the index, else in the config. */
   readonly platform?: Platform;
   readonly manifest: ImageManifest;
   readonly stored: StoredManifest;
@@ -36,16 +36,16 @@ export type CatalogPlatformImage = {
 };
 
 export type CatalogImage = {
-  /** By digest, that of `top`. */
+  /** Reference by digest, the digest of `top`. */
   readonly reference: Reference;
-  /** What the reference names: an index, or the only image. */
+  /** The manifest that the reference names: an index, or the only image. */
   readonly top: StoredManifest;
   /** The only platform that was asked for; absent when all were. */
   readonly selected?: Platform;
   readonly images: readonly CatalogPlatformImage[];
   /** From the label, without slashes around it. */
   readonly configsDirectory: string;
-  /** What serves the catalog, where the image has another entrypoint. */
+  /** The command that serves the catalog, if the image has another entrypoint. */
   readonly entrypoint?: readonly string[];
 };
 
@@ -54,10 +54,10 @@ const MAX_CONFIG_SIZE = 8 * 1024 * 1024;
 
 /**
  * Reads manifests and configs of a catalog image, for one platform or for all that its index has;
- * entries of platform `unknown/unknown` are attestations and no images.
+ * entries of platform `unknown/unknown` are attestations, not images.
  *
  * @throws ConfigError `catalog.no-label`, `catalog.label-malformed`, `catalog.labels-differ`,
- * `image.no-platform`; IntegrityError `catalog.config-malformed`; what fetching throws
+ * `image.no-platform`; IntegrityError `catalog.config-malformed`; the errors of fetching
  */
 export async function openCatalogImage(
   tools: ImageTools,
@@ -69,9 +69,10 @@ export async function openCatalogImage(
 }
 
 /**
- * An image with `opm` and no catalog, to put one into.
+ * An image with `opm` and no catalog, to put a catalog into.
  *
- * @throws ConfigError `image.no-platform`; IntegrityError `catalog.config-malformed`; what fetching throws
+ * @throws ConfigError `image.no-platform`; IntegrityError `catalog.config-malformed`; the errors
+ * of fetching
  */
 export async function openServerImage(
   tools: ImageTools,
@@ -110,12 +111,12 @@ async function openImages(
 }
 
 /**
- * Unpacks the catalog's directory to `<directory>/sha256-<hex>`, named by the digest of the image's
- * top, and returns that path. What already exists is whole, for it appeared by rename. Of an image
- * with several platforms the first one's catalog is taken. Only layers that may have the directory are
- * fetched: see `listTouching` and `extractTree`.
+ * Unpacks the catalog's directory to `<directory>/sha256-<hex>`, named by the digest of the
+ * image's top, and returns that path. A directory that already exists is complete, because it
+ * appeared by rename. Of an image with several platforms the first one's catalog is taken. Only
+ * layers that may have the directory are fetched: see `listTouching` and `extractTree`.
  *
- * @throws what `extractTree` and fetching throw
+ * @throws the errors of `extractTree` and of fetching
  */
 export async function extractCatalog(
   tools: ImageTools,
@@ -134,7 +135,7 @@ export async function extractCatalog(
     await extractTree(layers, configsDirectory, output, { signal: tools.signal, mayTouch });
   } catch (error) {
     if (!(error instanceof DiskError) || error.code !== 'layer.output-exists') throw error;
-    // Another process was faster; what it has is the same.
+    // Another process was faster; its directory is the same.
   }
   return output;
 }
@@ -252,10 +253,10 @@ async function isDirectory(path: string): Promise<boolean> {
 }
 
 /**
- * Which layers of an image, bottom to top, may touch a directory (without slashes around it), by the
- * history of its config (OCI image-spec config.md): `ADD` and `COPY` touch the path they name and what
- * is below. Everything else may touch all, such as `RUN`, as may every layer of an image whose history
- * does not have one entry a layer.
+ * The layers of an image, bottom to top, that may touch a directory (without slashes around it),
+ * by the history of its config (OCI image-spec config.md): `ADD` and `COPY` touch the path they
+ * name and everything below it. Everything else, such as `RUN`, may touch all paths, as may every
+ * layer of an image whose history does not have one entry a layer.
  */
 function listTouching(config: Uint8Array, layers: number, directory: string): readonly boolean[] {
   const made = readHistory(config).filter((entry) => entry['empty_layer'] !== true);
@@ -278,7 +279,9 @@ const CLASSIC = /^\/bin\/sh -c #\(nop\) +(?:ADD|COPY) [^\s"[\]]+ in (\/[^\s"'[\]
 /** BuildKit: `COPY --chown=1001 catalog /configs # buildkit`. */
 const BUILDKIT = /^(?:ADD|COPY) (?:[^\s"'[\]]+ )+(\/[^\s"'[\]]*) # buildkit$/;
 
-/** Without slashes around it; undefined where the command is another, or is not understood. */
+/**
+ * Path without slashes around it; undefined if the command is another one, or is not understood.
+ */
 function readTarget(command: unknown): string | undefined {
   if (typeof command !== 'string') return undefined;
   const target = (CLASSIC.exec(command) ?? BUILDKIT.exec(command))?.[1];

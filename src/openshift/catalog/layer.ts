@@ -11,30 +11,38 @@ import {
 } from '../../fbc/index.ts';
 import { packFiles } from '../../registry/index.ts';
 
-/** Where a rebuilt catalog stands in its image, whatever directory the original had. */
+/**
+ * Directory of a rebuilt catalog in its image, regardless of the directory that the original had.
+ */
 export const CONFIGS_DIRECTORY = 'configs';
 
 /** Far above any real catalog (some 100 MB); a layer is held in memory twice while it is packed. */
 const MAX_LAYER_SIZE = 1024 ** 3;
 
-/** What becomes part of a path: starts with no dot, for `.wh.` would be a whiteout. */
+/**
+ * A name that becomes part of a path: it does not start with a dot, because `.wh.` would be a
+ * whiteout.
+ */
 const PACKAGE_NAME = /^[A-Za-z0-9_][\w.+-]{0,254}$/;
 
 const NEWLINE = Buffer.from('\n');
 
 const DIRECTORY_MODE = 0o755;
 
-/** Anyone may write there: opm builds its cache below, as whichever user the cluster gives it. */
+/**
+ * Every user may write there: opm builds its cache below it, as any user that the cluster gives
+ * it.
+ */
 const TEMPORARY_MODE = 0o1777;
 
 type PlacedDocument = { readonly place: DocumentPlace; readonly edit: EditDocument | undefined };
 
 /**
- * A layer that hides the catalog of the layers below, whichever directory it is in, and the cache that
- * opm built of it: serving refuses a cache that does not match (OCI image-spec layer.md, whiteouts).
+ * A layer that hides the catalog of the layers below, in any directory, and the cache that opm
+ * built of it: serving refuses a cache that does not match (OCI image-spec layer.md, whiteouts).
  *
- * Parents are entries of their own, because unpacking would give the missing ones a mode of its
- * choice, and a `/tmp` that not everyone may write to keeps opm from starting.
+ * Parents have their own entries, because unpacking would give missing parents a mode of its
+ * choice, and a `/tmp` that not every user may write to keeps opm from starting.
  */
 export async function packWhiteouts(configsDirectory: string): Promise<Buffer> {
   const hidden = [configsDirectory, CONFIGS_DIRECTORY, 'tmp/cache'];
@@ -56,12 +64,13 @@ export async function packWhiteouts(configsDirectory: string): Promise<Buffer> {
 
 /**
  * A layer with the filtered catalog: `configs/<package>/catalog.json` for each package and
- * `configs/catalog.json` for documents of none. Documents stand in the order package, channels,
- * bundles, deprecations, others, and within these as in `filtered`. Its bytes depend on nothing but
- * the arguments and the files. Holds the layer in memory twice, so at most 1 GiB.
+ * `configs/catalog.json` for documents without a package. Documents are in the order package,
+ * channels, bundles, deprecations, others, and within these as in `filtered`. Its bytes depend
+ * only on the arguments and the files. Holds the layer in memory twice, so at most 1 GiB.
  *
- * @param directory where `source` was read from
- * @throws ConfigError `catalog.package-name`, `catalog.too-large`; IntegrityError `catalog.changed`
+ * @param directory from which `source` was read
+ * @throws ConfigError `catalog.package-name`, `catalog.too-large`; IntegrityError
+ * `catalog.changed`
  */
 export async function packCatalog(
   directory: string,
@@ -91,7 +100,7 @@ export async function packCatalog(
   return packFiles(directories, files);
 }
 
-/** The documents of each package, '' for those of none. */
+/** The documents of each package; '' for documents without a package. */
 function planDocuments(source: Catalog, filtered: Catalog): Map<string, PlacedDocument[]> {
   const documents = new Map<string, PlacedDocument[]>();
   const add = (name: string, document: PlacedDocument): void => {
@@ -132,7 +141,7 @@ function originOf<Item extends Placed>(items: ReadonlyMap<string, Item>, item: I
 
 const placeKey = ({ place }: Placed): string => `byte ${place.offset} of ${place.file}`;
 
-/** The name of the file is taken, should documents of no package need it. */
+/** The file name `catalog.json` is reserved for documents without a package. */
 function checkName(name: string): string {
   if (name === '' || (PACKAGE_NAME.test(name) && name !== 'catalog.json')) return name;
   throw new ConfigError(

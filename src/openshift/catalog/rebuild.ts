@@ -16,15 +16,15 @@ export type NewBlob = { readonly descriptor: Descriptor; readonly bytes: Uint8Ar
 
 export type RebuiltCatalog = {
   readonly top: StoredManifest;
-  /** Top first, then its children when it is an index. */
+  /** The top manifest first, then its children if it is an index. */
   readonly manifests: readonly StoredManifest[];
-  /** Configs and added layers; all other blobs are those of the original. */
+  /** Configs and added layers; all other blobs belong to the original. */
   readonly blobs: readonly NewBlob[];
 };
 
 export type RebuildInput = {
   readonly image: CatalogImage;
-  /** Where the catalog was extracted to and `source` was read from. */
+  /** Directory to which the catalog was extracted, and from which `source` was read. */
   readonly directory: string;
   readonly source: Catalog;
   /** Part of `source`. */
@@ -35,21 +35,24 @@ const SERVE = ['serve', `/${CONFIGS_DIRECTORY}`];
 
 const CREATED_BY = 'sealift';
 
-/** Docker image manifest v2, schema 2; nothing is compressed, so that no zlib decides the digest. */
+/**
+ * Docker image manifest v2, schema 2; layers are not compressed, so that the digest does not
+ * depend on a zlib.
+ */
 const DOCKER_LAYER = 'application/vnd.docker.image.rootfs.diff.tar';
 
 type JsonObject = Record<string, unknown>;
 
 /**
- * A catalog image with another catalog in it: for every platform, two layers on top of the original's
- * hide the old catalog and its cache and bring the filtered one. The label names the new directory,
- * `Cmd` serves it without the cache; everything else in configs, manifests and index is preserved. The
- * bytes are the same wherever and whenever the same input is rebuilt.
+ * A catalog image with another catalog in it: for every platform, two layers on top of the
+ * original's hide the old catalog and its cache and bring the filtered one. The label names the
+ * new directory, `Cmd` serves it without the cache; everything else in configs, manifests and
+ * index is preserved. Rebuilding the same input gives the same bytes on any machine at any time.
  *
- * An index is rebuilt with the platforms that were opened; where one platform was asked for, its
+ * An index is rebuilt with the platforms that were opened; if one platform was asked for, its
  * manifest alone. The layers are held in memory: see `packCatalog`.
  *
- * @throws what `packCatalog` throws; IntegrityError `catalog.config-malformed`
+ * @throws the errors of `packCatalog`; IntegrityError `catalog.config-malformed`
  */
 export async function rebuildCatalog(input: RebuildInput): Promise<RebuiltCatalog> {
   const { image, directory, source, filtered } = input;
@@ -110,7 +113,7 @@ function rebuildImage(
   return { manifest: store(document, manifest.mediaType), blobs: [...added, configBlob] };
 }
 
-/** Image-spec config.md. History is there for all layers or for none. */
+/** Image-spec config.md. History exists for all layers or for no layer. */
 function editConfig(document: JsonObject, { layers, entrypoint }: Addition): JsonObject {
   const config = asObject(document['config']);
   const rootfs = asObject(document['rootfs']);
@@ -135,7 +138,7 @@ function editConfig(document: JsonObject, { layers, entrypoint }: Addition): Jso
   };
 }
 
-/** Entries keep platform and annotations; those of nothing that was rebuilt go. */
+/** Entries keep platform and annotations; entries that were not rebuilt are removed. */
 function rebuildIndex(
   top: StoredManifest,
   replaced: ReadonlyMap<Digest, StoredManifest>,

@@ -14,7 +14,7 @@ import { readManifest, type ImageTools } from '../images.ts';
 import { readImage, type Selection } from '../mirror/fetch.ts';
 import type { Release } from '../release/release.ts';
 
-/** A bundle that is selected, with every image that it needs, its own included; each once. */
+/** A selected bundle, with every image that it needs, its own included; each once. */
 export type SelectedBundle = {
   readonly package: string;
   readonly name: string;
@@ -29,31 +29,34 @@ export type SelectedPackage = {
   readonly defaultChannel?: string;
   readonly channels: readonly {
     readonly name: string;
-    /** Name of the bundle that upgrades lead to; absent where the channel is not one graph with one head. */
+    /**
+     * Name of the bundle that upgrades lead to; absent if the channel is not one graph with one
+     * head.
+     */
     readonly head?: string;
   }[];
 };
 
-/** What is carried of a catalog. Plain JSON. */
+/** The part of a catalog that is carried. Plain JSON. */
 export type SelectedCatalog = {
-  /** As the configuration names it. */
+  /** Name of the catalog in the configuration. */
   readonly name: string;
-  /** What its image, or the lower layers of a rebuilt one, are fetched by. */
+  /** Reference by which its image, or the lower layers of a rebuilt image, are fetched. */
   readonly reference: Reference;
-  /** Of the image that is carried: the catalog's own, or the one that we rebuilt. */
+  /** Digest of the image that is carried: the catalog's own, or the one that we rebuilt. */
   readonly digest: Digest;
   readonly targetCatalog?: string;
   readonly targetTag?: string;
   /** Present when it is on this machine: no registry has its image. */
   readonly isLocal?: true;
-  /** Present when only a part of the catalog is selected, or it is a directory. */
+  /** Present if only a part of the catalog is selected, or it is a directory. */
   readonly rebuilt?: {
-    /** Made here and found in no registry: manifests, configs and layers, all in the cache. */
+    /** Blobs made here, which no registry has: manifests, configs and layers, all in the cache. */
     readonly made: readonly Descriptor[];
   };
   readonly packages: readonly SelectedPackage[];
   readonly bundles: readonly SelectedBundle[];
-  /** Those of the bundles that others need and the configuration does not name. */
+  /** Bundles that others need and the configuration does not name. */
   readonly additions: readonly AddedBundle[];
   readonly warnings: readonly string[];
 };
@@ -82,7 +85,10 @@ export function listBundles(catalog: Catalog): readonly SelectedBundle[] {
   }));
 }
 
-/** A rendered catalog names the bundle's own image among the related ones, but nothing makes it. */
+/**
+ * A rendered catalog names the bundle's own image among the related ones, but the format does not
+ * require it.
+ */
 function listImages({
   name,
   image,
@@ -96,17 +102,21 @@ function listImages({
   return [...images.values()];
 }
 
-/** In place of a registry for images that are in none; no host can have this name (RFC 6761 6.4). */
+/**
+ * Replaces the registry for images that are in no registry; no host can have this name (RFC 6761
+ * 6.4).
+ */
 const NO_REGISTRY = 'local.invalid';
 
 /** The component that catalogs are built on: it has `opm`. */
 const SERVER = 'operator-registry';
 
 /**
- * Copies an image of an OCI image layout to the cache, verified: its manifests, and the blobs of the
- * platforms that are carried. All of it is read from there, by digest, and no registry is asked.
+ * Copies an image of an OCI image layout to the cache, verified: its manifests, and the blobs of
+ * the platforms that are carried. All of it is read from there, by digest, and no registry is
+ * asked.
  *
- * @throws what `openOciLayout` and reading blobs throw
+ * @throws the errors of `openOciLayout` and of reading blobs
  */
 export async function importOciLayout(
   { path, tag }: Extract<LocalCatalog, { kind: 'oci' }>,
@@ -130,7 +140,7 @@ export async function importOciLayout(
 }
 
 /**
- * The image of a release that a catalog out of a directory is put into.
+ * The image of a release into which a catalog from a directory is put.
  *
  * @throws ConfigError `catalog.no-server`
  */

@@ -9,24 +9,24 @@ import type { Release } from '../release/release.ts';
 export type InstallerInput = {
   readonly arch: RpmArchitecture;
   readonly sshKey?: string;
-  /** For the hosts; without one the installer gets a dummy, because it insists. */
+  /** Pull secret for the hosts; without one the installer gets a dummy, because it insists. */
   readonly pullSecret?: string;
   readonly registriesConf: string;
   /** NMStateConfig manifests, one YAML document a host. */
   readonly nmstate?: string;
-  /** The user's own, in place of the rendered one. */
+  /** The user's own InfraEnv, which replaces the rendered one. */
   readonly infraEnv?: string;
 };
 
-/** What the InfraEnv of the medium calls its pull secret. */
+/** Name of the pull secret in the InfraEnv of the medium. */
 export const PULL_SECRET_NAME = 'appliance-pull-secret';
 
 /** Names no registry and opens none. */
 const DUMMY_PULL_SECRET = '{"auths":{"":{"auth":"dXNlcjpwYXNz"}}}';
 
 /**
- * The files below the directory that `openshift-install agent create unconfigured-ignition --dir` is
- * run on. They may hold the pull secret: write them 0600. InfraEnv has no status, because older
+ * The files below the directory that `openshift-install agent create unconfigured-ignition --dir`
+ * is run on. They may hold the pull secret: write them 0600. InfraEnv has no status, because older
  * installers refuse members that they do not know.
  */
 export function planInstallerInputs(
@@ -51,7 +51,7 @@ export const planInstallerArgs = (version: string, interactive: boolean): readon
   ...(interactive && supportsInteractiveFlag(version) ? ['--interactive'] : []),
 ];
 
-/** Whether this release's installer has the flag `--interactive`; others refuse it. */
+/** True if this release's installer has the flag `--interactive`; others refuse it. */
 const supportsInteractiveFlag = (version: string): boolean => /^4\.(?:19|20)(?:\.|$)/.test(version);
 
 const formatInfraEnv = ({ arch, sshKey }: InstallerInput): string =>
@@ -75,16 +75,16 @@ const formatPullSecret = (pullSecret = DUMMY_PULL_SECRET): string =>
     type: 'kubernetes.io/dockerconfigjson',
   });
 
-/** What an installer has to be told of the release it is for. */
+/** The values that an installer needs about the release it is for. */
 export type InstallerRelease = {
   /** The payload, by digest. */
   readonly image: string;
   readonly version: string;
-  /** In Go's words, or `multi`. */
+  /** Go's name of the architecture, or `multi`. */
   readonly architecture: string;
 };
 
-/** What `oc adm release extract` writes into the installers of a release. */
+/** The values that `oc adm release extract` writes into the installers of a release. */
 export function describeForInstaller({
   reference,
   version,
@@ -107,24 +107,28 @@ const NAMES = {
 
 type Marker = keyof typeof NAMES;
 
-/** Of a release: the usual one, and the one that is linked against RHEL's validated cryptography. */
+/**
+ * Installer of a release: the usual one, or the one that is linked against RHEL's validated
+ * cryptography.
+ */
 export const installerComponent = (fips: boolean): string =>
   fips ? 'baremetal-installer' : 'installer';
 
-/** Inside the image of either. */
+/** Path inside the image of either installer. */
 export const INSTALLER_PATH = 'usr/bin/openshift-install';
 
 const CHUNK_SIZE = 4 << 20;
-/** More than any marker with its padding has. */
+/** Bytes; more than any marker with its padding has. */
 const OVERLAP = 4096;
 const PADDING = 0x58; // X
 
 /**
  * Writes the release into the places that an installer binary reserves for it: NUL, a name, NUL, a
  * run of `X`, NUL. The value and a NUL go over the start; the rest of the padding stays. Without
- * this an installer installs the release its build happened to name. It may be executed then.
+ * this an installer installs the release that its build happened to name. The file may be executed
+ * afterwards.
  *
- * Returns the markers that were found; a binary that was built for one release has none.
+ * Returns the markers that were found; a binary that was built for one release has no markers.
  *
  * @throws IntegrityError `installer.value-too-long`
  */
@@ -153,7 +157,9 @@ export async function writeInstallerMarkers(
   return [...found];
 }
 
-/** `room` is the bytes from the first NUL to the one that ends the padding, without that one. */
+/**
+ * `room` is the bytes from the first NUL to the NUL that ends the padding, without the last one.
+ */
 type Place = { readonly marker: Marker; readonly offset: number; readonly room: number };
 
 function findMarkers(bytes: Buffer): Place[] {

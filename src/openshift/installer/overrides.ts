@@ -13,14 +13,14 @@ import { parseDocument, findYamlExcess } from '../../shape/parse-text.ts';
 import type { RpmArchitecture } from '../release/bundle.ts';
 import { PULL_SECRET_NAME, planInstallerInputs } from './installer.ts';
 
-/** Files of the assets folder that take the place of what is rendered, as in openshift/appliance. */
+/** Files of the assets folder that replace rendered files, as in openshift/appliance. */
 export const OVERRIDE_PATHS = {
   registriesConf: 'mirror/registries.conf',
   infraEnv: 'cluster-manifests/infraenv.yaml',
   pullSecret: 'cluster-manifests/pull-secret.yaml',
 } as const;
 
-/** The texts of those that are there. */
+/** The texts of the files that exist. */
 export type Overrides = { readonly [Name in keyof typeof OVERRIDE_PATHS]?: string };
 
 /**
@@ -48,15 +48,18 @@ function readIfPresent(directory: string, path: string): string | undefined {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Go's names, which the installer takes as well. */
+/** Go's names, which the installer also accepts. */
 const RPM_NAMES: Readonly<Record<string, string>> = { amd64: 'x86_64', arm64: 'aarch64' };
 
-/** What the installer and assisted-service read of an InfraEnv; the rest is for them alone. */
+/**
+ * The members of an InfraEnv that the installer and assisted-service read; no other program reads
+ * the rest.
+ */
 type WantedInfraEnv = {
-  /** Undefined before the payload says it. */
+  /** Undefined until the payload states it. */
   readonly arch: RpmArchitecture | undefined;
   readonly sshKey?: string;
-  /** Whether an installer runs, for which the file is. */
+  /** True if an installer runs, which reads the file. */
   readonly isRead: boolean;
 };
 
@@ -118,9 +121,10 @@ function refuseUnread(spec: Members, sshKey: string | undefined): void {
 }
 
 /**
- * Refuses a pull secret that is not the one that is rendered: what goes on the medium is chosen in one place.
+ * Refuses a pull secret other than the rendered one: the pull secret of the medium is chosen in
+ * one place.
  *
- * @param pullSecret the one that is embedded; absent where none is
+ * @param pullSecret the one that is embedded; absent if none is embedded
  * @throws ConfigError `override.malformed`, `override.pull-secret`
  */
 export function checkPullSecret(text: string, pullSecret: string | undefined): void {
@@ -139,8 +143,8 @@ export function checkPullSecret(text: string, pullSecret: string | undefined): v
 }
 
 /**
- * The registries.conf of the nodes: the override, where every image of the medium is still looked for in
- * the node's registry.
+ * The registries.conf of the nodes: the override, if it still looks for every image of the medium
+ * in the node's registry.
  *
  * @param images of the medium, as nodes ask for them
  * @throws ConfigError `registries-conf.malformed`, `override.mirrors-missing`

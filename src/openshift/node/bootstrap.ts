@@ -32,25 +32,29 @@ import { selectServed, type ServedManifests } from './served-kinds.ts';
 
 export type BootstrapInput = GeneratedManifestsInput &
   InstallInput & {
-    /** Of the nodes; default: what leads from the mirrors' sources to the node's registry. */
+    /**
+     * registries.conf of the nodes; default: it leads from the mirrors' sources to the node's
+     * registry.
+     */
     readonly registriesConf?: string;
-    /** The cluster accepts images of OpenShift without a signature. */
+    /** True if the cluster accepts images of OpenShift without a signature. */
     readonly disableImagePolicy: boolean;
     /** Manifests for the cluster: the user's, then those of the mirror plan. */
     readonly extraManifests: readonly Manifest[];
   };
 
-/** Where a medium carries the configuration, as the one file of an initrd of its own. */
+/** Path at which a medium carries the configuration, as the only file of a separate initrd. */
 export const BOOTSTRAP_IGNITION_PATH = '/usr/lib/ignition/base.d/99-bootstrap.ign';
 
 const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests';
 
 /**
- * The system configuration of a booted medium: the local registry, the extra manifests and what the
- * rendezvous host hands on to the others. The user's configuration in the embed area is applied on
- * top and wins where both have a path, so nothing here replaces a file of the installer.
+ * The system configuration of a booted medium: the local registry, the extra manifests and the
+ * files that the rendezvous host passes on to the others. The user's configuration in the embed
+ * area is applied on top and wins if both have a path, so this configuration replaces no file of
+ * the installer.
  *
- * Holds no pull secret. Holds the hash of core's password, when there is one.
+ * Holds no pull secret. Holds the hash of core's password, if there is one.
  *
  * @throws ConfigError `manifest.malformed`, `manifest.duplicate`
  */
@@ -80,7 +84,7 @@ export function renderBootstrapIgnition(input: BootstrapInput): IgnitionConfig {
   };
 }
 
-/** What the assisted service of the rendezvous host is told. */
+/** The settings of the assisted service on the rendezvous host. */
 function renderService(input: BootstrapInput): {
   readonly files: readonly File[];
   readonly units: readonly Unit[];
@@ -121,7 +125,7 @@ function renderService(input: BootstrapInput): {
   };
 }
 
-/** Names of hosts come with the configuration image, and must be there when the hosts register. */
+/** Names of hosts come with the configuration image, and must exist when the hosts register. */
 const renderHostNames = () => ({
   files: [renderScript('apply-hostnames.sh')],
   units: [renderDropIn('agent.service', '10-host-name.conf')],
@@ -141,8 +145,8 @@ const renderManifests = (input: BootstrapInput): File[] =>
   );
 
 /**
- * The manifests that the cluster gets, each of a kind that its release serves, and warnings of those
- * that it does not serve as they are.
+ * The manifests that the cluster gets, each of a kind that its release serves, and warnings about
+ * the ones that it does not serve unchanged.
  *
  * @throws ConfigError `manifest.malformed`, `manifest.duplicate`
  */
@@ -207,8 +211,8 @@ export function renderEmbeddedUnconfigured(input: EmbeddedInput): IgnitionConfig
 }
 
 /**
- * The installer's configuration fitted to the medium: its registries.conf would win over ours and is
- * dropped; the sentinel of the interactive flow is there exactly once when the flow is on.
+ * The installer's configuration fitted to the medium: its registries.conf would win over ours and
+ * is dropped; the sentinel of the interactive flow is present exactly once when the flow is on.
  */
 export function adaptUnconfigured(
   config: IgnitionConfig,

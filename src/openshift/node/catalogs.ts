@@ -3,39 +3,42 @@ import { ConfigError } from '../../base/errors.ts';
 import type { Reference } from '../../registry/index.ts';
 import { formatDefaultSourceName, formatManifest, type Manifest } from './manifests.ts';
 
-/** A catalog image as it is served by the node. */
+/** A catalog image as the node serves it. */
 export type ServedCatalog = {
-  /** As the configuration names it. */
+  /** Reference of the catalog in the configuration. */
   readonly name: string;
   readonly source: Reference;
   readonly destination: { readonly repository: string; readonly tag: string };
-  /** Of what is served: a filtered catalog has a digest of its own. */
+  /** Digest of the served image: a filtered catalog has a separate digest. */
   readonly digest?: Digest;
 };
 
 export type CatalogResourcesInput = {
   readonly catalogs: readonly ServedCatalog[];
-  /** The node's, host and port. */
+  /** The node's registry, host and port. */
   readonly registry: string;
-  /** Whether CatalogSources get the names that a connected cluster gives them. */
+  /** True if CatalogSources get the names that a connected cluster gives them. */
   readonly useDefaultSourceNames: boolean;
-  /** By digest where it is known, because the tag may name another image in the same registry. */
+  /**
+   * True if the image is named by its digest, if known, because the tag may name another image in
+   * the same registry.
+   */
   readonly pinned?: boolean;
 };
 
-/** The part of a name that tells catalogs of one repository apart. */
+/** Characters of the part of a name that distinguishes catalogs of one repository. */
 const SUFFIX_SIZE = 12;
 /** OLM gives the name to a Service (RFC 1035 label) and to the value of a label of every object. */
 const MAX_NAME_SIZE = 63;
-/** Hex digits in place of what is cut off. */
+/** Hex digits that replace the part that is cut off. */
 const HASH_SIZE = 8;
 /** RFC 1123 label; every DNS-1035 label is one, too. */
 const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 
 /**
- * A CatalogSource for each catalog, each in its own file, `cs-<repository>-<version>.yaml`, with a name
- * of at most 63 characters. They go to the
- * nodes as extra manifests, beside those of the user, whose catalogs may not have the same names.
+ * A CatalogSource for each catalog, each in its own file, `cs-<repository>-<version>.yaml`, with a
+ * name of at most 63 characters. They go to the nodes as extra manifests, next to the user's,
+ * whose catalogs may not have the same names.
  *
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
  */
@@ -60,8 +63,8 @@ export function renderCatalogResources(input: CatalogResourcesInput): readonly M
 
 /**
  * A ClusterCatalog for each catalog, named `cc-<repository>-<version>`, for clusters that have
- * operator-controller. Extra manifests of nodes go without: where the capability is off, the kind is
- * unknown, and a cluster's bootstrap waits for it for ever.
+ * operator-controller. The extra manifests of nodes leave them out: if the capability is off, the
+ * kind is unknown, and a cluster's bootstrap waits for it forever.
  *
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
  */
@@ -88,7 +91,7 @@ export function renderClusterCatalogs(
   }));
 }
 
-/** By tag, which a catalog's pod may follow; a catalog that was pinned stays so. */
+/** Reference by tag, which a catalog's pod may follow; a pinned catalog stays pinned. */
 function formatImage(catalog: ServedCatalog, registry: string, pinned = false): string {
   const { destination, digest } = catalog;
   const image = `${registry}/${destination.repository}`;
@@ -97,7 +100,10 @@ function formatImage(catalog: ServedCatalog, registry: string, pinned = false): 
     : `${image}:${destination.tag}`;
 }
 
-/** The digest by which alone the configuration names a catalog, unless it gives a tag to the copy. */
+/**
+ * The digest, if the configuration names a catalog by digest alone, unless it gives a tag to the
+ * copy.
+ */
 const pinOf = ({ source, destination }: ServedCatalog): Digest | undefined =>
   source.tag === undefined && destination.tag.startsWith('sha256-') ? source.digest : undefined;
 
@@ -117,7 +123,10 @@ function nameResource(prefix: 'cs' | 'cc', catalog: ServedCatalog): string {
   );
 }
 
-/** The end of a name that is too long becomes a hash of the place in the registry, which is unique. */
+/**
+ * The end of a name that is too long is replaced by a hash of the place in the registry, which is
+ * unique.
+ */
 function shorten(name: string, { destination }: ServedCatalog): string {
   if (name.length <= MAX_NAME_SIZE) return name;
   const hash = hexOf(digestOf(`${destination.repository}:${destination.tag}`)).slice(0, HASH_SIZE);

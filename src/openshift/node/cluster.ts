@@ -30,7 +30,7 @@ import {
 } from './mirror-sets.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from './registry.ts';
 
-/** A release by the digest of its image, with the architecture that its hosts have. */
+/** A release by the digest of its image, with the architecture of its hosts. */
 export type NodeRelease = {
   readonly version: string;
   /** `registry/repository@sha256:...` */
@@ -40,7 +40,7 @@ export type NodeRelease = {
 
 export type GeneratedManifestsInput = {
   readonly release: NodeRelease;
-  /** Of the release's payload. */
+  /** Definitions in the release's payload. */
   readonly definitions: readonly ResourceDefinition[];
   readonly interactive: boolean;
   readonly enableDefaultSources: boolean;
@@ -53,11 +53,11 @@ export type GeneratedManifestsInput = {
   /** Catalog sources that came with a mirror. */
   readonly mirrorResources?: readonly Manifest[];
   readonly useDefaultSourceNames: boolean;
-  /** Detached signatures of the release image, where they are at hand. */
+  /** Detached signatures of the release image, if they are available. */
   readonly releaseSignatures: readonly Uint8Array[];
 };
 
-/** What the appliance itself tells the cluster, one object a file. */
+/** The manifests that the appliance itself generates for the cluster, one object a file. */
 export function planGeneratedManifests(input: GeneratedManifestsInput): readonly Manifest[] {
   const { corePasswordHash } = input;
   const registry = registryOf(input);
@@ -74,8 +74,8 @@ export function planGeneratedManifests(input: GeneratedManifestsInput): readonly
 }
 
 /**
- * What users may have among their own manifests, too, and so is given out with them: catalog sources
- * and the signatures of the release.
+ * Manifests that users may also have among their own, and that are therefore returned together
+ * with them: catalog sources and the signatures of the release.
  *
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
  */
@@ -121,8 +121,8 @@ const renderCorePassword = (role: Role, passwordHash: string): Manifest => {
 };
 
 /**
- * One for each role, when they are wanted, by the version that the payload serves. A payload that serves
- * none has them as `v1`, so that whoever checks the kinds says what is left out.
+ * One for each role, if they are wanted, by the version that the payload serves. If a payload
+ * serves no version, they are given as `v1`, so that the check of kinds reports what is left out.
  */
 export function planPinnedImageSets({
   createPinnedImageSets,
@@ -152,8 +152,8 @@ const renderPinnedImageSet = (
 });
 
 /**
- * The assisted service and the machine config operator look for this one by its file name. A payload
- * that does not define it would wait for it until its bootstrap fails.
+ * The assisted service and the machine config operator look for this manifest by its file name. A
+ * payload that does not define its kind would wait for it until its bootstrap fails.
  */
 function planInternalReleaseImage({
   release: { version, arch },
@@ -175,18 +175,18 @@ function planInternalReleaseImage({
   ];
 }
 
-/** What is carried for a cluster. */
+/** Content that is carried for a cluster. */
 export type CarriedForCluster = {
   readonly release: Release;
   readonly plan: MirrorPlan;
   readonly catalogs: readonly SelectedCatalog[];
   /** Base64. */
   readonly signatures: readonly string[];
-  /** Present where a workspace of oc-mirror says what its catalogs are called. */
+  /** Present if a workspace of oc-mirror states the names of its catalogs. */
   readonly workspace?: Pick<SurveyedWorkspace, 'resources' | 'catalogImages'>;
 };
 
-/** How a cluster uses the media, as the configuration says. */
+/** The settings in the configuration for how a cluster uses the media. */
 export type ClusterSettings = {
   readonly interactive: boolean;
   readonly enableDefaultSources: boolean;
@@ -194,7 +194,7 @@ export type ClusterSettings = {
   readonly useDefaultSourceNames: boolean;
 };
 
-/** What a cluster learns of the media: its mirrors, catalogs and release. No secret. */
+/** The part of the media that a cluster is given: its mirrors, catalogs and release. No secret. */
 export const describeCluster = (
   { release, plan, catalogs, signatures, workspace }: CarriedForCluster,
   {
@@ -217,7 +217,7 @@ export const describeCluster = (
   pinnedImages: listPinned(plan),
 });
 
-/** Each once, wherever it stands: a set does not take a name twice. */
+/** Images, each once even if it has several places: a set does not take a name twice. */
 const listPinned = ({ images }: MirrorPlan): readonly string[] => [
   ...new Set(
     images
@@ -226,7 +226,10 @@ const listPinned = ({ images }: MirrorPlan): readonly string[] => [
   ),
 ];
 
-/** Without those that a workspace has resources for, where oc-mirror put them below a namespace, too. */
+/**
+ * The catalogs, without the ones that a workspace has resources for, also if oc-mirror put them
+ * below a namespace.
+ */
 export const describeCatalogs = (
   catalogs: readonly SelectedCatalog[],
   workspace?: Pick<SurveyedWorkspace, 'catalogImages'>,

@@ -31,21 +31,23 @@ import { renderUpgradeHost } from './upgrade.ts';
 export type RegistryTree = {
   /** Bytes of blobs and manifests. */
   readonly size: number;
-  /** Over the name and the digest of every file. */
+  /** Digest over the name and the digest of every file. */
   readonly digest: Digest;
 };
 
-/** What an installed host needs to know. */
+/** The values that an installed host needs. */
 export type InstallInput = {
   readonly registryImage: RegistryImage;
   readonly interactive: boolean;
-  /** Of the release's payload. */
+  /** Definitions in the release's payload. */
   readonly definitions: readonly ResourceDefinition[];
-  /** The cluster stops the registry once it is installed. */
+  /** True if the cluster stops the registry after it is installed. */
   readonly stopLocalRegistry: boolean;
-  /** No registry of ours on installed hosts: the cluster's own takes over. */
+  /** True if installed hosts have no registry of ours: the cluster's own takes over. */
   readonly skipLocalRegistry: boolean;
-  /** Whether hosts copy the registry to their disk, or read it from the medium for good. */
+  /**
+   * Place of the registry's data: hosts copy it to their disk, or always read it from the medium.
+   */
   readonly registryData: 'copy' | 'medium';
   readonly registryTree: RegistryTree;
   readonly createPinnedImageSets: boolean;
@@ -55,10 +57,13 @@ export type InstallInput = {
   readonly crs: readonly Manifest[];
 };
 
-/** Replaced on the rendezvous host, which alone knows its address, by the file of this path there. */
+/**
+ * Placeholder that the rendezvous host, which alone knows its address, replaces by the file at
+ * this path on it.
+ */
 export const RENDEZVOUS_PLACEHOLDER = 'placeholder-content-for-rendezvous-host.env';
 
-/** Where the script that stops the registry looks whether there are any, too. */
+/** Directory that the script which stops the registry also checks for PinnedImageSets. */
 const PINNED_IMAGE_SETS = '/etc/assisted/pinned-image-sets';
 const CUSTOM_RESOURCES = '/etc/assisted/extra-manifests/post-installation';
 
@@ -127,7 +132,10 @@ function renderRegistry(input: InstallInput): Part {
   };
 }
 
-/** What makes a host independent of the medium: also, on any medium, by the copy of the installer. */
+/**
+ * The files that make a host independent of the medium: also, on any medium, by the copy of the
+ * installer.
+ */
 function renderRegistryCopy({ skipLocalRegistry, registryData, registryTree }: InstallInput): Part {
   if (skipLocalRegistry) return { files: [], units: [] };
   const script = renderScript('copy-registry-data.sh', {
@@ -138,7 +146,10 @@ function renderRegistryCopy({ skipLocalRegistry, registryData, registryTree }: I
   return { files: [script], units: [renderEnabledUnit('copy-registry-data.service')] };
 }
 
-/** Clusters without the mirrors or the registry that these need cannot be upgraded from an ISO. */
+/**
+ * Clusters without the mirrors or the registry that these files need cannot be upgraded from an
+ * ISO.
+ */
 function renderUpgrade(input: InstallInput): Part {
   const { interactive, skipLocalRegistry, stopLocalRegistry } = input;
   if (interactive || skipLocalRegistry || stopLocalRegistry) return { files: [], units: [] };
@@ -146,9 +157,9 @@ function renderUpgrade(input: InstallInput): Part {
 }
 
 /**
- * Again, besides those among the manifests of the installation: those do nothing in releases where
- * the sets are a technology preview. A release that never serves them gets the files alone: the
- * registry of a host that waits for its pinned images then runs for good.
+ * The sets again, in addition to the ones among the manifests of the installation, which have no
+ * effect in releases in which the sets are a technology preview. A release that never serves them
+ * gets the files alone: the registry of a host that waits for its pinned images then runs forever.
  */
 function renderPinnedImageSets(input: InstallInput): Part {
   const manifests = planPinnedImageSets(input);
@@ -233,7 +244,7 @@ function sha512(...parts: readonly Uint8Array[]): Buffer {
 const repeat = (bytes: Buffer, count: number): Buffer =>
   Buffer.concat(Array.from({ length: count }, () => bytes));
 
-/** The digest over and over until it has `size` bytes. */
+/** The digest repeated until it has `size` bytes. */
 const stretch = (digest: Buffer, size: number): Buffer => Buffer.alloc(size, digest);
 
 /** Step 22: groups of three bytes, 21 apart and turning, each as four characters, lowest bits first. */

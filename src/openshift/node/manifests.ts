@@ -7,11 +7,14 @@ import { IGNITION_VERSION, type IgnitionConfig } from '../../ignition/index.ts';
 import { parseAllDocuments, findYamlExcess } from '../../shape/parse-text.ts';
 import { MACHINE_CONFIG_GROUP } from '../release/manifests.ts';
 
-/** A YAML file by its base name: of one document where it is for a node, of any number before. */
+/**
+ * A YAML file by its base name: it has one document if it is for a node, and any number before
+ * that.
+ */
 export type Manifest = { readonly name: string; readonly text: string };
 
 /**
- * The manifests as nodes get them: each document in a file of its own, `<base>-<n><extension>`.
+ * The manifests as nodes get them: each document in its own file, `<base>-<n><extension>`.
  * ClusterCatalogs are left out, because an appliance's cluster has no operator for them. With
  * `useDefaultSourceNames` CatalogSources get the names of a connected cluster.
  *
@@ -35,7 +38,10 @@ export type CustomResource = Manifest & {
   readonly namespace: string | undefined;
 };
 
-/** The resources that wait for their operators, split as above; the namespace says for which. */
+/**
+ * The resources that wait for their operators, split into one document a file; the namespace
+ * identifies the operator.
+ */
 export function planCustomResources(sources: readonly Manifest[]): readonly CustomResource[] {
   const resources = sources
     .flatMap(splitDocuments)
@@ -48,12 +54,15 @@ export function planCustomResources(sources: readonly Manifest[]): readonly Cust
   return resources;
 }
 
-/** One object as a YAML document with sorted keys, strings quoted where YAML 1.1 would see a number. */
+/**
+ * One object as a YAML document with sorted keys; strings that YAML 1.1 would read as numbers are
+ * quoted.
+ */
 export const formatManifest = (object: object): string =>
   stringify(object, { version: '1.1', sortMapEntries: true, lineWidth: 0 });
 
 export type SplitDocument = Manifest & {
-  /** Name of the file that it is from. */
+  /** Name of the file that contains it. */
   readonly file: string;
   readonly document: Document;
 };
@@ -69,7 +78,8 @@ export function splitDocuments(source: Manifest): SplitDocument[] {
     .map(({ text, document }, index) => {
       const where = `document ${index} of manifest ${source.name}`;
       const error = document.errors[0];
-      // The parser's message names the fault and its place, but quotes nothing: it may be a Secret.
+      // The parser's message names the error and its place, but quotes no text: the file may be a
+      // Secret.
       if (error) throw malformed(`${where} is not YAML: ${error.code} at byte ${error.pos[0]}`);
       const repeated = findRepeatedKey(document);
       if (repeated !== undefined) throw malformed(`${where} has a key twice, at byte ${repeated}`);
@@ -79,18 +89,21 @@ export function splitDocuments(source: Manifest): SplitDocument[] {
     });
 }
 
-/** Whether it is null; all of it is composed as a reader would, aliases and merges included. */
+/**
+ * True if the document is null; all of it is composed as a reader would, aliases and merges
+ * included.
+ */
 function isEmpty(document: Document, name: string): boolean {
   try {
     return document.toJS() === null;
   } catch (cause) {
-    // The library throws for what it can only find now: it has no code, and may quote a name.
+    // The library throws errors that it can only find now: they have no code, and may quote a name.
     if (!(cause instanceof Error)) throw cause;
     throw malformed(`manifest ${name} has aliases or merge keys that cannot be resolved`);
   }
 }
 
-/** The offset of the first key that its mapping has already. */
+/** The offset of the first key that its mapping already has. */
 function findRepeatedKey(document: Document): number | undefined {
   let offset: number | undefined;
   visit(document, {
@@ -126,8 +139,8 @@ function readDocuments(source: string): { text: string; document: Document }[] {
 }
 
 /**
- * The name that a connected cluster gives to this catalog: `cs-redhat-operator-index-v4-19` becomes
- * `redhat-operators`. Names of another form stay.
+ * The name that a connected cluster gives to this catalog: `cs-redhat-operator-index-v4-19`
+ * becomes `redhat-operators`. Other names are unchanged.
  */
 export const formatDefaultSourceName = (name: string): string => {
   const operator = /(\w+)-operator-index/.exec(name)?.[1];
@@ -188,14 +201,14 @@ export const formatMachineConfig = ({ name, role, labels, ...config }: MachineCo
 export type UserManifests = {
   /** `openshift/*.yaml`, for the installation of the cluster. */
   readonly extra: readonly Manifest[];
-  /** `openshift/crs/*.yaml`, applied when their operators are there. */
+  /** `openshift/crs/*.yaml`, applied when their operators exist. */
   readonly crs: readonly Manifest[];
 };
 
 const MANIFESTS = { domain: 'manifest' };
 
 /**
- * Reads the manifests beside a configuration; absent folders are empty.
+ * Reads the manifests next to a configuration; absent folders are empty.
  *
  * @throws ConfigError `manifest.malformed`, `manifest.duplicate`, `manifest.unreadable`,
  * `manifest.too-large`

@@ -11,13 +11,13 @@ const KINDS = [
 type Kind = (typeof KINDS)[number];
 type Entry = { readonly source: string; readonly mirrors: readonly string[] };
 
-/** Registries whose releases need no mirror of the whole registry. */
+/** Registries whose releases do not need a mirror of the whole registry. */
 const RELEASE_REGISTRIES = ['quay.io', 'registry.ci.openshift.org'];
 
 /**
- * The cluster's own mirror configuration: `idms-release-0`, `itms-operator-0`, ..., an object a file,
- * those by digest first; `suffix` replaces the 0. `registries` are the node's, host and port, in the
- * order in which they are asked.
+ * The cluster's own mirror configuration: `idms-release-0`, `itms-operator-0`, ..., one object a
+ * file, the ones by digest first; `suffix` replaces the 0. `registries` are the node's, host and
+ * port, in the order in which they are asked.
  */
 export function renderMirrorSets(
   mirrors: readonly PlannedMirror[],
@@ -45,8 +45,9 @@ export function renderMirrorSets(
 }
 
 /**
- * A release of a registry of one's own: whatever else the cluster asks that registry for, the node's
- * may have it. None for releases of the usual registries. `release` is the reference of its image.
+ * A release from the user's own registry: the node's registry may have any other image that the
+ * cluster asks that registry for. Empty for releases of the usual registries. `release` is the
+ * reference of its image.
  */
 export function renderLocalRegistryMirror(release: string, registry: string): readonly Manifest[] {
   if (RELEASE_REGISTRIES.some((name) => release.includes(name))) return [];
@@ -54,7 +55,7 @@ export function renderLocalRegistryMirror(release: string, registry: string): re
   return [renderRegistryMirror('local-registry-mirror', { source, mirror: registry })];
 }
 
-/** What is asked of one registry by digest is looked for in another one first. */
+/** Images that are asked of one registry by digest are looked for in another registry first. */
 export const renderRegistryMirror = (
   name: string,
   entry: { readonly source: string; readonly mirror: string },
@@ -71,13 +72,13 @@ const renderSet = ({ kind, member }: Kind, name: string, entries: readonly Entry
 });
 
 /**
- * The signatures of a release image, at least one, where the cluster version operator looks for them:
- * any ConfigMap with this label, keys `sha256-<hex>-<n>`, n from 1.
+ * The signatures of a release image, at least one, at the place in which the cluster version
+ * operator looks for them: any ConfigMap with this label, keys `sha256-<hex>-<n>`, n from 1.
  */
 export function renderSignatureConfigMap(release: {
   readonly digest: Digest;
   readonly signatures: readonly Uint8Array[];
-  /** Of the object. */
+  /** Name of the object. */
   readonly name?: string;
 }): Manifest {
   const { digest, signatures, name = 'mirrored-release-signatures' } = release;
@@ -102,10 +103,10 @@ export function renderSignatureConfigMap(release: {
 }
 
 /**
- * `/etc/containers/registries.conf` of the nodes: every source is read from the node's own registry
- * and, where upgrade ISOs are possible, then from the upgrade ISO's. Several mirrors of one source
- * stand in one table, because a second table of the same prefix would be an error. Pulls by tag have
- * no file of their own, so sources of every kind of mirror set are here.
+ * `/etc/containers/registries.conf` of the nodes: every source is read from the node's own
+ * registry and, if upgrade ISOs are possible, then from the registry of the upgrade ISO. Several
+ * mirrors of one source are in one table, because a second table of the same prefix would be an
+ * error. Pulls by tag have no separate file, so sources of every kind of mirror set are here.
  */
 export function formatNodeRegistriesConf(
   mirrors: readonly PlannedMirror[],
@@ -137,5 +138,5 @@ export function formatNodeRegistriesConf(
   return ['unqualified-search-registries = []\n', ...tables].join('\n');
 }
 
-/** A basic string of TOML 1.0; JSON's escapes are a subset of its. */
+/** A basic string of TOML 1.0; JSON's escapes are a subset of TOML's. */
 const quote = (text: string): string => JSON.stringify(text);

@@ -12,7 +12,7 @@ export function renderText(name: string, holes: Holes = {}): string {
   return renderTemplate(readFileSync(fileURLToPath(new URL(name, ROOT)), 'utf8'), holes);
 }
 
-/** An executable of `/usr/local/bin`; its values stand inside single quotes of the shell. */
+/** An executable of `/usr/local/bin`; its values are inside single quotes of the shell. */
 export function renderScript(name: string, holes: Holes = {}): File {
   for (const [hole, value] of Object.entries(holes)) {
     if (/['\n\0]/.test(value)) throw new Error(`value of the hole "${hole}" would end its quotes`);
@@ -39,8 +39,9 @@ export function renderUnit(name: string, holes: Holes = {}): Unit {
 const HOLE = /\{\{ ([a-z][a-z0-9-]*) \}\}/g;
 
 /**
- * Fills the holes `{{ name }}` of a text. There is no logic and no escaping: who fills a hole knows
- * what stands around it. Go templates (`{{.Id}}`, for a command in a script) are left alone.
+ * Fills the holes `{{ name }}` of a text. There is no logic and no escaping: the caller that fills
+ * a hole knows its surroundings. Go templates (`{{.Id}}`, for a command in a script) are left
+ * alone.
  *
  * Template and caller belong together, so a hole without a value, a value without a hole and a
  * misspelt hole are bugs and thrown as such.
@@ -62,19 +63,19 @@ export function renderTemplate(text: string, holes: Readonly<Record<string, stri
 /** TCP port of the registry on every node, in the flow of 4.21 and later. */
 export const NODE_REGISTRY_PORT = 22625;
 
-/** TCP port where an attached upgrade ISO is served. */
+/** TCP port at which an attached upgrade ISO is served. */
 export const UPGRADE_REGISTRY_PORT = 5001;
 
 /**
  * The name by which nodes reach their own registry. With the interactive flow the machine config
- * operator takes the registry over and expects this one.
+ * operator takes the registry over and expects this name.
  */
 export const nodeRegistryDomain = (interactive: boolean): string =>
   interactive ? 'localhost' : 'registry.appliance.openshift.com';
 
-/** The registry server's image: what it is called where it comes from, and how it is started. */
+/** The registry server's image: its name at its origin, and how it is started. */
 export type RegistryImage = {
-  /** The reference it was copied from, digest included. */
+  /** The reference from which it was copied, digest included. */
   readonly reference: string;
   /** The payload's docker-registry image does not start the server by itself. */
   readonly useDistributionEntrypoint: boolean;
@@ -85,11 +86,11 @@ export type NodeRegistry = {
   readonly interactive: boolean;
   /** The booted medium, or a host that runs from its disk. */
   readonly stage: 'live' | 'installed';
-  /** Whether the cluster has a registry of its own, which serves the copy of the installer. */
+  /** True if the cluster has its own registry, which serves the copy of the installer. */
   readonly internalReleaseImage?: boolean;
 };
 
-/** What runs the registry on a node: its scripts, its unit and its environment. */
+/** The files that run the registry on a node: its scripts, its unit and its environment. */
 export function renderNodeRegistry(registry: NodeRegistry): {
   readonly files: readonly File[];
   readonly units: readonly Unit[];
@@ -121,13 +122,18 @@ export function renderNodeRegistry(registry: NodeRegistry): {
   };
 }
 
-/** What a host's own registry and that of an upgrade ISO both need before they start. */
+/**
+ * The scripts that a host's own registry and the registry of an upgrade ISO both need before they
+ * start.
+ */
 export const renderRegistryScripts = (domain: string): readonly File[] => [
   renderScript('load-local-registry-image.sh'),
   renderScript('certify-local-registry.sh', { domain }),
 ];
 
-/** How an image that the release brings is started; others start the server by themselves. */
+/**
+ * The command that starts an image from the release; other images start the server by themselves.
+ */
 const DISTRIBUTION = {
   options: '--user=0 --entrypoint=/usr/bin/distribution',
   command: 'serve /etc/registry/config.yaml',
@@ -144,7 +150,7 @@ export const renderRegistryRun = (
   run: Readonly<Record<'name' | 'data' | 'certs' | 'port' | 'options' | 'command', string>>,
 ): string => renderText('units/run-registry', run);
 
-/** `/etc/assisted/registry.env`; installed hosts know where an upgrade ISO would be. */
+/** `/etc/assisted/registry.env`; installed hosts know the place of an upgrade ISO. */
 export function renderRegistryEnvironment({ image, stage }: NodeRegistry): File {
   const lines = [
     `REGISTRY_IMAGE=${image.reference}`,

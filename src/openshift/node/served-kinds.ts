@@ -3,8 +3,8 @@ import { isInDefaultSet, readDefinition, type ResourceDefinition } from '../rele
 import type { Manifest } from './manifests.ts';
 
 /**
- * What the API servers of a cluster serve without a definition: Kubernetes of OpenShift 4.14 and later,
- * then OpenShift's own API servers. `group/version: kinds`.
+ * Kinds that the API servers of a cluster serve without a definition: Kubernetes of OpenShift 4.14
+ * and later, then OpenShift's own API servers. `group/version: kinds`.
  */
 const BUILT_IN: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -44,13 +44,13 @@ const BUILT_IN: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/** What oc-mirror writes for operators and releases that not every cluster has. */
+/** Kinds that oc-mirror writes for operators and releases that not every cluster has. */
 const FROM_MIRRORING = ['ImageDigestMirrorSet', 'ImageTagMirrorSet', 'UpdateService'];
 
 export type ManifestSources = {
-  /** What the media tell of themselves. */
+  /** Manifests that are generated for the media. */
   readonly generated: readonly Manifest[];
-  /** The user's, and what users may have among theirs; one document each. */
+  /** Manifests of the user, and those that users may have among theirs; one document each. */
   readonly given: readonly Manifest[];
   /** Generated kinds that stay, although only clusters of a preview have them. */
   readonly decided?: readonly string[];
@@ -62,10 +62,10 @@ export type ServedManifests = {
 };
 
 /**
- * The manifests whose kinds a cluster of this release serves when it is bootstrapped. The bootstrap
- * retries what it does not serve for an hour, and then fails. Generated manifests of other kinds, and
- * those that oc-mirror writes, are left out; others of the user stay, because one of their operators may
- * bring the kind in time. Each has a warning.
+ * The manifests whose kinds a cluster of this release serves when it is bootstrapped. The
+ * bootstrap retries a kind that it does not serve for an hour, and then fails. Generated manifests
+ * of other kinds, and the ones that oc-mirror writes, are left out; other manifests of the user
+ * stay, because one of their operators may bring the kind in time. Each has a warning.
  */
 export function selectServed(
   { generated, given, decided = [] }: ManifestSources,
@@ -100,7 +100,10 @@ export function selectServed(
 
 type Type = { readonly apiVersion: string; readonly kind: string };
 
-/** The feature sets whose clusters serve a type: `all` for those that ask for none, too. */
+/**
+ * The feature sets whose clusters serve a type: `all` if clusters that ask for no feature set
+ * serve it, too.
+ */
 function findFeatureSets(
   { apiVersion, kind }: Type,
   known: readonly ResourceDefinition[],
@@ -117,7 +120,7 @@ function findFeatureSets(
   return [...new Set(serving.flatMap(({ featureSets = [] }) => featureSets))].sort();
 }
 
-/** A manifest that has no apiVersion is of no kind that anything serves. */
+/** A manifest without apiVersion has no kind that any server serves. */
 function readType({ text }: Manifest): Type {
   const { apiVersion, kind } = (parseText(text) ?? {}) as Partial<Record<keyof Type, unknown>>;
   return { apiVersion: textOr(apiVersion, 'no apiVersion'), kind: textOr(kind, 'no kind') };

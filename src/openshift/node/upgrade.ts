@@ -19,11 +19,12 @@ import {
 type Pieces = { readonly files: readonly File[]; readonly units: readonly Unit[] };
 
 /**
- * What an installed host needs, beside its own registry, to be upgraded from an ISO with a label
- * `upgrade_...`: as soon as one is attached, it is served at port 5001 by the image of the host's own
- * registry, with a certificate that stays, and what it has is added to the copy at
- * `/var/lib/appliance-registry`. How that image is started is found out on the host. A MachineConfig of
- * openshift/appliance finds the unit `start-cluster-upgrade@.service` that it enables.
+ * The files that an installed host needs, in addition to its own registry, to be upgraded from an
+ * ISO with a label `upgrade_...`: as soon as an ISO is attached, the image of the host's own
+ * registry serves it at port 5001, with a certificate that stays, and its contents are added to
+ * the copy at `/var/lib/appliance-registry`. The host finds out how that image is started. A
+ * MachineConfig of openshift/appliance finds the unit `start-cluster-upgrade@.service` that it
+ * enables.
  */
 export function renderUpgradeHost(): Pieces {
   const port = String(UPGRADE_REGISTRY_PORT);
@@ -67,9 +68,10 @@ const renderClusterUpgrade = (
 ): Unit => ({ name, contents: renderText('units/upgrade-cluster.service', holes) });
 
 /**
- * `upgrade-hosts.yaml`: a MachineConfig for each role that brings the same, and the scripts that it
- * shares with the own registry, to hosts that were installed without or by another builder's media.
- * Those run their own registry by an image that podman has, named in `/etc/assisted/registry.env`.
+ * `upgrade-hosts.yaml`: a MachineConfig for each role that brings the same files, and the scripts
+ * that they share with the own registry, to hosts that were installed without media or by another
+ * builder's media. Those run their own registry by an image that podman has, named in
+ * `/etc/assisted/registry.env`.
  */
 export function renderUpgradeHostMachineConfigs(): string {
   const { files, units } = renderUpgradeHost();
@@ -85,9 +87,14 @@ export function renderUpgradeHostMachineConfigs(): string {
 }
 
 export type UpgradeResourcesInput = {
-  /** Of the release that the cluster ends at; names the objects, so that earlier ones stay. */
+  /**
+   * Version of the release that the cluster ends at; names the objects, so that earlier ones stay.
+   */
   readonly version: string;
-  /** All releases on the ISO, intermediate ones included; without signatures where there are none. */
+  /**
+   * All releases on the ISO, intermediate ones included; without signatures if there are no
+   * signatures.
+   */
   readonly releases: readonly {
     readonly version: string;
     readonly digest: Digest;
@@ -99,10 +106,11 @@ export type UpgradeResourcesInput = {
 };
 
 /**
- * `upgrade-VERSION.yaml`: what a cluster must have before it is upgraded from an upgrade ISO, for
- * `oc apply`. First the signatures of the releases, then the mirrors and catalogs of what the ISO
- * carries. Each mirror names the hosts' own registry and that of the attached ISO, because the copy on
- * the host may come later; so does the mirror of the hosts' own registry, which catalogs are read from.
+ * `upgrade-VERSION.yaml`: the resources that a cluster must have before it is upgraded from an
+ * upgrade ISO, for `oc apply`. First the signatures of the releases, then the mirrors and catalogs
+ * of the ISO's contents. Each mirror names the hosts' own registry and the registry of the
+ * attached ISO, because the copy on the host may come later; so does the mirror of the hosts' own
+ * registry, from which catalogs are read.
  *
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
  */
@@ -146,32 +154,37 @@ export type UpgradeHop = {
   readonly version: string;
   /** `registry/repository@sha256:...`, as the update graph names it. */
   readonly releaseImage: string;
-  /** Exactly these may be updated to it. */
+  /** Exactly these versions may be updated to it. */
   readonly fromVersions: readonly string[];
-  /** Whether its signature is among the resources; without, the cluster must check none. */
+  /**
+   * True if its signature is among the resources; without it, the cluster must not require
+   * signatures.
+   */
   readonly isSigned: boolean;
 };
 
 type UpgradeMachineConfigInput = {
-  /** At least one, the last release at the end. */
+  /** At least one hop, the last release at the end. */
   readonly hops: readonly UpgradeHop[];
   readonly arch: RpmArchitecture;
-  /** Applied before the upgrade is requested: the text of {@link renderUpgradeResources}. */
+  /**
+   * Resources applied before the upgrade is requested: the text of {@link renderUpgradeResources}.
+   */
   readonly resources: string;
 };
 
-/** The reference builder's name: two upgrades never wait on one cluster. */
+/** The name that the reference builder uses: one cluster never has two waiting upgrades. */
 const NAME = '99-start-cluster-upgrade';
 const LABEL = 'appliance-upgrade';
 const DIRECTORY = '/etc/assisted/upgrade';
 
 /**
- * A MachineConfig that upgrades a cluster from upgrade ISOs attached to its hosts, and then deletes
- * itself; applying and deleting it reboots the control plane hosts one by one. The first control plane
- * node by name does the work. It refuses, and goes, when the cluster has had the last release or a later
- * one, when the cluster's version is not in `fromVersions`, and on hosts of another architecture. It
- * waits until every node can read the release from the ISO, and names those that cannot. Hosts of other
- * builders' media take it, too.
+ * A MachineConfig that upgrades a cluster from upgrade ISOs attached to its hosts, and then
+ * deletes itself; applying and deleting it reboots the control plane hosts one by one. The first
+ * control plane node by name does the work. It refuses, and deletes itself, when the cluster has
+ * had the last release or a later one, when the cluster's version is not in `fromVersions`, and on
+ * hosts of another architecture. It waits until every node can read the release from the ISO, and
+ * names the nodes that cannot. Hosts of other builders' media accept it, too.
  */
 export function renderUpgradeMachineConfig(input: UpgradeMachineConfigInput): string {
   const { hops, arch, resources } = input;

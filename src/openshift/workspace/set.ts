@@ -22,11 +22,11 @@ export type WorkspaceImage = {
   readonly repository: string;
   readonly digest: Digest;
   readonly tags: readonly string[];
-  /** As a cluster names it, by digest. */
+  /** Reference by digest, as a cluster names it. */
   readonly source: Reference;
 };
 
-/** What a workspace has, and what of its resources is carried. Plain JSON. */
+/** The contents of a workspace, and the part of its resources that is carried. Plain JSON. */
 export type SurveyedWorkspace = Pick<Workspace, 'signatures'> & {
   /** Sorted by repository, then by digest. */
   readonly images: readonly WorkspaceImage[];
@@ -37,7 +37,10 @@ export type SurveyedWorkspace = Pick<Workspace, 'signatures'> & {
   readonly catalogImages: readonly string[];
 };
 
-/** cosign's tags for what belongs to an image: signatures, attestations, bills of materials. */
+/**
+ * True for a tag of cosign for something that belongs to an image: signatures, attestations, bills
+ * of materials.
+ */
 const isAttached = (tag: string): boolean => /^sha256-[0-9a-f]{64}\.[a-z]+$/.test(tag);
 
 const isReleaseImages = (repository: string): boolean =>
@@ -48,7 +51,7 @@ const nameInWorkspace = ({ repository, digest, tags }: WorkspaceImage): string =
   tags[0] === undefined ? `${repository}@${digest}` : `${repository}:${tags[0]}`;
 
 /**
- * The release of a workspace, where the configuration names none.
+ * The release of a workspace, if the configuration names no release.
  *
  * @throws ConfigError `workspace.no-release`, `workspace.several-releases`
  */
@@ -75,8 +78,8 @@ export function findWorkspaceRelease({ images }: Pick<SurveyedWorkspace, 'images
 }
 
 /**
- * Every image of a workspace that no other set brings to the same place, where it is in the tree. The
- * release has the names that nodes expect, whatever the mirror called it; other release images are
+ * Every image of a workspace that no other set brings to its place in the tree. The release has
+ * the names that nodes expect, regardless of its names in the mirror; other release images are
  * carried without a tag, because the machine config daemon takes any tag there for the release.
  */
 export function planWorkspaceSet(
@@ -106,7 +109,7 @@ export function planWorkspaceSet(
   };
 }
 
-/** The part of the configuration that these images are. */
+/** The part of the configuration to which these images belong. */
 const PART = 'rest of the mirror';
 
 function kindOf(
@@ -118,7 +121,7 @@ function kindOf(
   return names.some((name) => catalogs.has(name)) ? 'catalog' : undefined;
 }
 
-/** The tags that remain for an image of the tree; undefined where nothing does. */
+/** The tags that remain for an image of the tree; undefined if the image does not remain. */
 type TagsLeft = (image: WorkspaceImage) => readonly string[] | undefined;
 
 function compareWith(sets: readonly ImageSet[]): TagsLeft {
@@ -126,7 +129,7 @@ function compareWith(sets: readonly ImageSet[]): TagsLeft {
   for (const { name, images } of sets) {
     for (const { source, destination } of images) {
       const { repository, tags } = destination;
-      // A tag beside a digest is only a name, and may be another image's in the tree.
+      // A tag next to a digest is only a name, and may belong to another image in the tree.
       const version = source.digest === undefined ? '' : `@${source.digest}`;
       if (version !== '') owners.set(`${repository}${version}`, name);
       for (const tag of tags) owners.set(`${repository}:${tag}${version}`, name);
@@ -134,7 +137,7 @@ function compareWith(sets: readonly ImageSet[]): TagsLeft {
   }
   return ({ repository, digest, tags }) => {
     const owner = owners.get(`${repository}@${digest}`);
-    // The medium has a release bundle of its own; the daemon takes each tag there for a release.
+    // The medium has its own release bundle; the daemon takes each tag there for a release.
     if (owner === 'release' || repository === RELEASE_BUNDLE_REPOSITORY) return undefined;
     // Signatures of the release are planned with it.
     if (repository === RELEASE_IMAGES_REPOSITORY) return tags.some(isAttached) ? undefined : [];
@@ -147,7 +150,7 @@ function compareWith(sets: readonly ImageSet[]): TagsLeft {
   };
 }
 
-/** Named in the error; the others are counted. */
+/** Number of images named in the error; the others are counted. */
 const MOST_NAMED = 10;
 
 /**
@@ -188,14 +191,14 @@ export function splitMirror(mirror: string): { readonly host: string; readonly p
   return { host: mirror.slice(0, slash), path: mirror.slice(slash + 1).replace(/\/+$/, '') };
 }
 
-/** Whether a registry has a repository at or below a path; all of it is below the empty path. */
+/** True if a registry has a repository at or below a path; all of it is below the empty path. */
 export const hasPath = (repositories: readonly string[], path: string): boolean =>
   path === '' || repositories.some((name) => name === path || name.startsWith(`${path}/`));
 
 /**
- * The repositories of a tree that may have what a reference names: by the mirrors of the longest source
- * first, then of the shorter ones, then of the same path, then of that path below a namespace that
- * oc-mirror was told to put everything in.
+ * The repositories of a tree that may have the image of a reference: by the mirrors of the longest
+ * source first, then of the shorter ones, then of the same path, then of that path below a
+ * namespace into which oc-mirror was told to put everything.
  */
 function listPlaces(reference: Reference, { mirrors, repositories }: Places): readonly string[] {
   const { registry, repository } = reference;
@@ -219,8 +222,8 @@ type Places = {
 };
 
 /**
- * What a cluster calls a repository of the mirror: the source that its mirrors stand for, the longest
- * match first; where none does, the name in the registry of the node.
+ * The name that a cluster has for a repository of the mirror: the source of its mirrors, the
+ * longest match first; if no mirror matches, the name in the registry of the node.
  */
 export function nameSource(
   repository: string,
@@ -237,7 +240,7 @@ export function nameSource(
   return longest.find(({ name }) => name)?.name ?? { registry, repository };
 }
 
-/** Undefined for what is not a reference: a source may be a whole registry. */
+/** Undefined if the text is not a reference: a source may be a whole registry. */
 export function readReference(text: string): Reference | undefined {
   try {
     return parseReference(text);
@@ -248,10 +251,10 @@ export function readReference(text: string): Reference | undefined {
 }
 
 /**
- * An oc-mirror workspace in the place of all registries: every reference is looked for in its tree, where
- * its mirrors lead.
+ * An oc-mirror workspace that replaces all registries: every reference is looked for in its tree,
+ * at the place to which its mirrors lead.
  *
- * @throws what `readWorkspace` throws
+ * @throws the errors of `readWorkspace`
  */
 export function openWorkspace(directory: string): RegistryClient {
   const { root, mirrors } = readWorkspace(directory);

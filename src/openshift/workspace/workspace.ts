@@ -26,13 +26,13 @@ export type WorkspaceMirror = {
 
 /** A CatalogSource or ClusterCatalog. */
 export type WorkspaceCatalog = Manifest & {
-  /** Name of the file that it is from. */
+  /** Name of the file that contains it. */
   readonly file: string;
-  /** As written; absent where it names none. */
+  /** As written; absent if it names no image. */
   readonly image?: string;
 };
 
-/** The objects that oc-mirror wrote for the cluster beside its registry. Plain JSON. */
+/** The objects that oc-mirror wrote for the cluster next to its registry. Plain JSON. */
 export type Workspace = {
   /** Real path of the directory. */
   readonly path: string;
@@ -42,7 +42,7 @@ export type Workspace = {
   readonly catalogs: readonly WorkspaceCatalog[];
   /** Detached signatures of release images, base64. */
   readonly signatures: readonly { readonly digest: Digest; readonly signature: string }[];
-  /** What is in the files and not carried. */
+  /** Descriptions of content of the files that is not carried. */
   readonly warnings: readonly string[];
 };
 
@@ -50,8 +50,8 @@ const RESOURCES = 'working-dir/cluster-resources';
 const IDMS_FILE = 'idms-oc-mirror.yaml';
 
 /**
- * Reads what is beside the registry tree of an oc-mirror workspace. Asks no network and reads nothing of
- * the tree.
+ * Reads the files next to the registry tree of an oc-mirror workspace. Makes no network requests
+ * and does not read the tree.
  *
  * @param directory `mirrorPath` of the configuration
  * @throws ConfigError `workspace.malformed`, `workspace.outside`, `workspace.missing`,
@@ -72,7 +72,7 @@ export function readWorkspace(directory: string): Workspace {
   return { path, root, ...sortDocuments(documents) };
 }
 
-/** The parts that a workspace must have, missing ones by name. */
+/** Checks that a workspace has its required parts; missing parts are named. */
 function checkShape(directory: string): void {
   if (isDirectory(join(directory, 'docker')) && !isDirectory(join(directory, 'data'))) {
     throw missing(
@@ -143,7 +143,7 @@ const listYaml = (directory: string): readonly string[] =>
 
 type Sorted = Omit<Workspace, 'path' | 'root'>;
 
-/** What sealift does with each kind of object that oc-mirror writes. */
+/** Handles each kind of object that oc-mirror writes. */
 function sortDocuments(documents: readonly SplitDocument[]): Sorted {
   const mirrors: WorkspaceMirror[][] = [];
   const catalogs: WorkspaceCatalog[] = [];
@@ -177,7 +177,7 @@ function sortDocuments(documents: readonly SplitDocument[]): Sorted {
   };
 }
 
-/** Where the kinds of catalog name their image. */
+/** Members in which the kinds of catalog name their image. */
 export const IMAGE_MEMBER = {
   CatalogSource: ['spec', 'image'],
   ClusterCatalog: ['spec', 'source', 'image', 'ref'],
@@ -214,11 +214,14 @@ function readMirrorSet(file: string, document: Document): MirrorEntry[] {
   });
 }
 
-/** A registry, or a path in it: what can stand in a table of registries.conf. */
+/** A registry, or a path in it: a name that a table of registries.conf can have. */
 const isName = (value: unknown): value is string =>
   typeof value === 'string' && /^[\w*[][\w.:\]/-]*$/.test(value);
 
-/** Of one that is more than the default: openshift/api `config/v1/types_image_digest_mirror_set.go`. */
+/**
+ * Describes a policy other than the default: openshift/api
+ * `config/v1/types_image_digest_mirror_set.go`.
+ */
 const describePolicy = (policy: unknown, of: string): string | undefined =>
   policy === undefined || policy === '' || policy === 'AllowContactingSource'
     ? undefined

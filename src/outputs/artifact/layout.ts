@@ -18,7 +18,7 @@ import { planParts, readPart, type Part, type PlannedPart } from './parts.ts';
 
 export type LayoutToPush = {
   readonly layout: Layout;
-  /** Name of the file that a pull would get. */
+  /** Name of the file that a pull would write. */
   readonly title: string;
   readonly isPrivate: boolean;
   readonly openExtent: ExtentOpener;
@@ -27,7 +27,7 @@ export type LayoutToPush = {
   readonly signal: AbortSignal;
 };
 
-/** An ISO that no disk has, ready to be pushed. */
+/** An ISO that is on no disk, ready to be pushed. */
 export type OpenedLayout = {
   readonly artifact: IsoArtifact;
   /** The bytes of a part, verified before the last of them. */
@@ -37,11 +37,12 @@ export type OpenedLayout = {
 };
 
 /**
- * Plans the artifact of a layout. What is smaller than a layer is read now, since only its bytes name the layer that it
- * is part of; the rest has its digest, and is read when the registry does not have it. Nobody sees all bytes of the
- * ISO, so the artifact has no checksum of it. An extent is never cut: a layer is as large as the largest of them.
+ * Plans the artifact of a layout. Extents smaller than a layer are read now, since only their
+ * bytes name the layer that they are part of; the rest has its digest, and is read when the
+ * registry does not have it. No process sees all bytes of the ISO, so the artifact has no checksum
+ * of it. An extent is never cut: a layer is as large as the largest of them.
  *
- * @throws IntegrityError `extent.wrong-digest`; whatever the opener throws
+ * @throws IntegrityError `extent.wrong-digest`; any error of the opener
  */
 export async function openLayout(iso: LayoutToPush): Promise<OpenedLayout> {
   const { layout, title, isPrivate, signal, openExtent, lanes } = iso;
@@ -76,11 +77,11 @@ export async function openLayout(iso: LayoutToPush): Promise<OpenedLayout> {
 
 type Reading = Pick<LayoutToPush, 'openExtent' | 'signal'> &
   Pick<OpenedLayout, 'counters'> & {
-    /** Who gave wrong bytes of an object. */
+    /** Sources that gave wrong bytes, by object. */
     readonly wrong: Map<Digest, Map<Source, SourceAnswer>>;
   };
 
-/** What the medium says of itself. */
+/** The medium's description of itself. */
 function describe({ extents }: Layout): Pick<IsoArtifact, 'index' | 'version'> {
   const source = extents.find(({ paths }) => paths.includes(INDEX_PATH))?.source;
   if (source?.kind !== 'bytes') throw new Error('the layout has no index');
@@ -118,8 +119,8 @@ async function readSmall(extent: Extent, reading: Reading): Promise<Uint8Array> 
 }
 
 /**
- * A large extent, which is sent while it is read: its last piece stays here until the digest is right. Wrong bytes, and a
- * source that starts over, end the request; the next one asks others.
+ * A large extent, which is sent while it is read: its last piece stays here until the digest is
+ * right. Wrong bytes, or a source that starts over, end the request; the next request asks others.
  */
 async function* readVerified(
   extent: Extent,

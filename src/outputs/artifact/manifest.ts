@@ -31,32 +31,35 @@ const KEY = {
 
 /** An ISO as its artifact describes it. */
 export type IsoArtifact = {
-  /** Of the file that was pushed. */
+  /** Name of the file that was pushed. */
   readonly title: string;
-  /** Of the release. */
+  /** Version of the release. */
   readonly version?: string;
   /** Bytes of the ISO. */
   readonly size: number;
-  /** SHA-256 of the whole ISO; absent where nobody had all of its bytes. */
+  /** SHA-256 of the whole ISO; absent if no process had all of its bytes. */
   readonly digest?: Digest;
   /** Digest of the medium's index, which names every other byte. */
   readonly index: string;
-  /** Whether not everybody might read the file that was pushed. */
+  /** True if not every user could read the file that was pushed. */
   readonly isPrivate: boolean;
   /** By offset, without overlaps; between them are zeros. */
   readonly parts: readonly Required<Part>[];
 };
 
-/** A manifest as it is stored: its digest is that of its bytes. */
+/** A manifest as it is stored: its digest is the digest of its bytes. */
 export type ManifestBytes = { readonly bytes: Buffer; readonly descriptor: Descriptor };
 
-/** `top` is what a tag names; where it is an index, it names the `others`, which have the layers. */
+/**
+ * `top` is the manifest that a tag names; if it is an index, it names the `others`, which have the
+ * layers.
+ */
 export type ArtifactManifests = {
   readonly top: ManifestBytes;
   readonly others: readonly ManifestBytes[];
 };
 
-/** @param most layers of one manifest */
+/** @param most maximum number of layers in one manifest */
 export function formatArtifact(artifact: IsoArtifact, most: number): ArtifactManifests {
   const layers = describeLayers(artifact.parts);
   const annotations = describeIso(artifact);
@@ -74,7 +77,7 @@ export function formatArtifact(artifact: IsoArtifact, most: number): ArtifactMan
   return { top, others };
 }
 
-/** By the place of the first of those with the same bytes. */
+/** Layers with the same bytes are described once, by the place of the first. */
 function describeLayers(parts: IsoArtifact['parts']): readonly Descriptor[] {
   const offsets = new Map<Digest, { readonly size: number; readonly offsets: number[] }>();
   for (const { digest, size, offset } of parts) {
@@ -113,7 +116,8 @@ function encode(mediaType: string, content: Readonly<Record<string, Json>>): Man
 }
 
 /**
- * What a tag names, and the manifests of its index, as {@link formatArtifact} wrote them.
+ * Reads the manifest that a tag names, and the manifests of its index, as {@link formatArtifact}
+ * wrote them.
  *
  * @param name for errors
  * @throws IntegrityError `artifact.not-ours`, `artifact.malformed`

@@ -11,22 +11,22 @@ export type Part = {
   readonly offset: number;
   /** Bytes, more than 0. */
   readonly size: number;
-  /** Absent where only the bytes tell. */
+  /** Absent if only the bytes give it. */
   readonly digest?: Digest;
 };
 
-/** What an ISO is cut into. */
+/** A part in the plan of an ISO. */
 export type PlannedPart = Part & {
-  /** What stands in it, where it is several small extents; none is larger than a run may be. */
+  /** The small extents in it, if there are several; none is larger than a run may be. */
   readonly extents?: readonly Part[];
-  /** The extent that it is a piece of, where that is too large for one layer. */
+  /** The extent of which it is a piece, if that extent is too large for one layer. */
   readonly pieceOf?: Part;
 };
 
 /** Bytes; registries refuse layers over some 10 GiB. */
 const LARGEST = 8 * 2 ** 30;
 
-/** From this size on, an extent is a layer by itself: that of an image is the image's own blob. */
+/** From this size on, an extent is its own layer: the layer of an image is the image's own blob. */
 const OWN = 64 * 1024;
 
 /** Zeros between two small extents that are sent with them. */
@@ -36,8 +36,9 @@ const GAP = 16 * 1024;
 const RUN = 16 * 2 ** 20;
 
 /**
- * Cuts an ISO into the layers of its artifact: each blob and each large file by itself, so that other
- * ISOs, and the images, have the same layers; what is small together with its neighbours.
+ * Cuts an ISO into the layers of its artifact: each blob and each large file is a separate layer,
+ * so that other ISOs, and the images, have the same layers; small extents are joined with their
+ * neighbours.
  *
  * @param extents by offset, without overlaps
  */
@@ -69,7 +70,7 @@ function belongsTo(run: readonly Part[], { offset, size }: Part): boolean {
   return offset - (last.offset + last.size) <= GAP && offset + size - first.offset <= RUN;
 }
 
-/** One extent is what it was. */
+/** A single extent stays as it was. */
 function joinRun(run: readonly Part[]): PlannedPart | undefined {
   const [first, last] = [run[0], run.at(-1)];
   if (!first || !last || first === last) return first;
@@ -97,18 +98,19 @@ export type MeasuredIso = {
 
 type MeasureOptions = {
   readonly signal: AbortSignal;
-  /** Bytes that were read so far. */
+  /** Called with the bytes that were read so far. */
   readonly onProgress: (bytes: number) => void;
 };
 
 const PIECE = 4 * 2 ** 20;
 
 /**
- * Reads an ISO from front to end: what nobody may take for granted is known then, before a byte is sent.
+ * Reads an ISO from front to end, so that everything that must be measured is known before a byte
+ * is sent.
  *
  * @param parts by offset, without overlaps
- * @throws IntegrityError `artifact.damaged` where an extent has other bytes than its digest says, or there are
- * bytes between parts that are not zeros
+ * @throws IntegrityError `artifact.damaged` if an extent has other bytes than its digest states,
+ * or there are bytes between parts that are not zeros
  */
 export async function measureParts(
   path: string,
@@ -147,7 +149,7 @@ type Reading = MeasureOptions & {
   readonly buffer: Buffer;
 };
 
-/** @param extent what the bytes of a piece are also hashed with */
+/** @param extent hash that the bytes of a piece are also added to */
 async function measurePart(reading: Reading, part: PlannedPart, extent: Hash): Promise<Digest> {
   const hash = createHash('sha256');
   const { path } = reading.file;

@@ -18,26 +18,32 @@ import {
 } from '../../pour/index.ts';
 import type { Part, Filler, PartGroup } from './parts.ts';
 
-/** Fills the parts of a group, in order, and hands each on when it is full. */
+/** Fills the parts of a group, in order, and sends each one when it is full. */
 export type PartWriter = {
   readonly add: (bytes: Uint8Array) => Promise<void>;
-  /** What follows is one span: it may be taken back. */
+  /** Begins a span, which may be taken back. */
   readonly begin: () => void;
-  /** Goes back to where the span began. Parts of it that were handed on already come again. */
+  /**
+   * Goes back to the beginning of the span. Parts of the span that were already sent are sent
+   * again.
+   */
   readonly takeBack: () => void;
 };
 
-/** Memory: one part, and what stood in front of the span in the part in which it began. */
+/** Memory: one part, and the bytes before the span in the part in which the span began. */
 function createPartWriter(
   parts: readonly Part[],
   handOn: (part: Part, bytes: Uint8Array) => Promise<void>,
 ): PartWriter {
   const start = parts[0]?.offset ?? 0;
   const buffer = Buffer.allocUnsafe(parts.reduce((most, { size }) => Math.max(most, size), 0));
-  /** Of the part that is being filled. */
+  /** Index of the part that is being filled. */
   let index = 0;
   let filled = 0;
-  /** Where the span began: the part, and the bytes in front of it there. */
+  /**
+   * The place at which the span began: the part, and the number of bytes before the span in that
+   * part.
+   */
   let began = { index: 0, filled: 0 };
   let front: Uint8Array | undefined;
   const flush = async (part: Part): Promise<void> => {
@@ -71,11 +77,11 @@ function createPartWriter(
 
 export type GroupTools = {
   readonly openExtent: ExtentOpener;
-  /** Bytes of the earlier object. */
+  /** Opens bytes of the earlier object. */
   readonly openEarlier: (range: Filler) => AsyncIterable<Uint8Array>;
-  /** Sends a part; a later one of the same number takes its place. The bytes are not kept. */
+  /** Sends a part; a later part with the same number replaces it. The bytes are not kept. */
   readonly send: (part: Part, bytes: Uint8Array) => Promise<void>;
-  /** Told the bytes that arrive. */
+  /** Called for the bytes that arrive. */
   readonly onBytes: (size: number, source: Pick<Source, 'local'>) => void;
   readonly signal: AbortSignal;
 };
@@ -83,10 +89,11 @@ export type GroupTools = {
 type SentGroup = Extract<PartGroup, { readonly kind: 'send' }>;
 
 /**
- * Sends all parts of a group. When it resolves, each of its spans had its digest; a span that had not was
- * brought and sent again.
+ * Sends all parts of a group. When it resolves, each of its spans had its digest; a span with a
+ * wrong digest was fetched and sent again.
  *
- * @throws IntegrityError `extent.wrong-digest`, `extent.too-long`; whatever the tools throw; the signal's reason
+ * @throws IntegrityError `extent.wrong-digest`, `extent.too-long`; any error of the tools; the
+ * signal's reason
  */
 export async function sendGroup({ parts, pieces }: SentGroup, tools: GroupTools): Promise<void> {
   const writer = createPartWriter(parts, tools.send);
@@ -155,7 +162,7 @@ const readChunks = (
 
 const PIECE = 1 << 20;
 
-/** A file that is too short has the wrong digest, too. */
+/** A file that is too short also has the wrong digest. */
 async function* readFileChunks(
   { path, position, source, isListed }: Extract<OpenExtent, { readonly kind: 'file' }>,
   size: number,

@@ -4,7 +4,7 @@ import { maxOf, sumSizes } from '../../base/lists.ts';
 import type { Extent, Layout } from '../../iso/index.ts';
 import type { IndexExtent } from '../../media/media-index.ts';
 
-/** What stands in an object that a build of ours finished: zeros wherever none of its extents are. */
+/** The contents of an object that a build of ours finished: zeros outside its extents. */
 export type EarlierIso = { readonly size: number; readonly extents: readonly IndexExtent[] };
 
 /** A stretch of the new ISO. */
@@ -18,8 +18,8 @@ export type Run = {
 );
 
 /**
- * The stretches that an earlier ISO has, at the same offset or at another one, and those that it has not.
- * They cover the new ISO in order.
+ * The stretches that an earlier ISO has, at the same offset or at another one, and the stretches
+ * that it does not have. They cover the new ISO in order.
  */
 function findRuns({ extents, size }: Layout, earlier?: EarlierIso): readonly Run[] {
   if (!earlier) return [{ kind: 'send', offset: 0, size }];
@@ -38,7 +38,9 @@ function findRuns({ extents, size }: Layout, earlier?: EarlierIso): readonly Run
   return runs;
 }
 
-/** Where the earlier ISO has an extent: best where the run that is being made goes on. */
+/**
+ * Finds an extent in the earlier ISO: preferably at the place at which the current run continues.
+ */
 function createFinder({ size, extents }: EarlierIso) {
   const sorted = extents.toSorted((a, b) => a.offset - b.offset);
   const byOffset = new Map(sorted.map((extent) => [extent.offset, extent]));
@@ -66,7 +68,7 @@ function createFinder({ size, extents }: EarlierIso) {
   };
 }
 
-/** How many extents begin before a byte; sorted. */
+/** The number of extents that begin before a byte; `sorted` is in order. */
 function countBefore(sorted: readonly IndexExtent[], position: number): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {
@@ -84,8 +86,8 @@ type Copied = Extract<Run, { readonly kind: 'copy' }>;
 export type FilledRun = Copied | { readonly kind: 'send'; readonly stretches: readonly Stretch[] };
 
 /**
- * Makes every run at least so long, but the last: short ones that could be copied are sent, and what a short
- * one to send lacks is taken from the run behind it.
+ * Gives every run at least this length, except the last: short runs that could be copied are sent,
+ * and a short run to send is filled up from the run behind it.
  */
 function fillRuns(runs: readonly Run[], least: number): readonly FilledRun[] {
   const filled: FilledRun[] = [];
@@ -119,10 +121,10 @@ function fillRuns(runs: readonly Run[], least: number): readonly FilledRun[] {
   return filled;
 }
 
-/** What S3 promises. Bytes, and a count. */
+/** The limits that S3 promises. Bytes, and a count. */
 export const S3_LIMITS = { minPart: 5 << 20, maxPart: 5 * 2 ** 30, maxParts: 10_000 } as const;
 
-/** Bytes of the ISO that are sent or copied by one request. */
+/** Bytes of the ISO that one request sends or copies. */
 export type Part = {
   /** From 1. */
   readonly number: number;
@@ -130,17 +132,20 @@ export type Part = {
   readonly size: number;
 };
 
-/** What bytes to send are made of: extents, each verified as a whole, or bytes of the earlier object that fill a part. */
+/**
+ * A source of bytes to send: an extent, verified as a whole, or bytes of the earlier object that
+ * fill a part.
+ */
 export type Piece = Extent | Filler;
 
 export type Filler = {
   readonly offset: number;
   readonly size: number;
-  /** In the earlier object. */
+  /** Offset in the earlier object. */
   readonly from: number;
 };
 
-/** Parts that are made together, because whole spans are in them. */
+/** Parts that are made together because they contain whole spans. */
 export type PartGroup =
   | { readonly kind: 'copy'; readonly part: Part; readonly from: number }
   | { readonly kind: 'send'; readonly parts: readonly Part[]; readonly pieces: readonly Piece[] };
@@ -150,23 +155,24 @@ export const partsOf = (group: PartGroup): readonly Part[] =>
 
 export type PartPlan = {
   readonly groups: readonly PartGroup[];
-  /** Bytes of the largest part that is sent: what a lane holds in memory. */
+  /** Bytes of the largest part that is sent: the memory that a lane needs. */
   readonly partSize: number;
   readonly sent: number;
   readonly copied: number;
 };
 
-/** Two parts of at least the smallest size fit in. */
+/** Has room for two parts of at least the smallest size. */
 const PART_SIZE = 2 * S3_LIMITS.minPart;
 const COPY_SIZE = 256 << 20;
 
 /**
- * Cuts an ISO into the parts of an upload. Runs of bytes that the earlier object has are copied by the
- * server; the rest is sent, in groups of whole spans, so that every span is verified before its group
- * counts as done. Where few bytes changed between such runs, what a part lacks is filled from them.
+ * Cuts an ISO into the parts of an upload. The server copies runs of bytes that the earlier object
+ * has; the rest is sent, in groups of whole spans, so that every span is verified before its group
+ * counts as done. If few bytes changed between such runs, a part that is too small is filled from
+ * them.
  *
- * Parts are 5 to 10 MiB, larger ones only where there would be too many: a kill costs little, and a lane
- * needs little memory. Pure: same layout and same earlier object, same parts.
+ * Parts are 5 to 10 MiB, and larger only if there would be too many: a kill costs little, and a
+ * lane needs little memory. Pure: same layout and same earlier object, same parts.
  *
  * @param most parts that the service takes
  * @throws DiskError `object-store.too-large`
@@ -228,7 +234,7 @@ function cutRuns(
   });
 }
 
-/** Whole pieces of at least so many bytes together; what is left is with the last ones. */
+/** Groups of whole pieces with at least this many bytes each; a remainder joins the last group. */
 function groupPieces(pieces: readonly Piece[], least: number): readonly (readonly Piece[])[] {
   const groups: Piece[][] = [];
   let size = 0;
@@ -247,7 +253,10 @@ function groupPieces(pieces: readonly Piece[], least: number): readonly (readonl
 
 type Range = Pick<Part, 'offset' | 'size'>;
 
-/** Cuts a range into as few parts as fit in so many bytes, all about the same size, and numbers them. */
+/**
+ * Cuts a range into as few parts of at most this many bytes as possible, all about the same size,
+ * and numbers them.
+ */
 function createCutter(): (range: Range, most: number) => readonly Part[] {
   let number = 0;
   return ({ offset, size }, most) => {

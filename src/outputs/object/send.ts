@@ -16,15 +16,21 @@ import {
 } from './parts.ts';
 import { type Upload, removeUploadRecord, beginUpload, completeUpload } from './upload.ts';
 
-/** The digest of bytes that come in parts, several at a time, each of which waits for those before it. */
+/**
+ * The digest of bytes that come in parts, several at a time, each of which waits for the parts
+ * before it.
+ */
 export type WholeDigest = {
-  /** Resolves when the bytes are taken, or nobody wants them any more. @throws the signal's reason */
+  /** Resolves when the bytes are taken, or no longer needed. @throws the signal's reason */
   readonly take: (offset: number, bytes: Uint8Array, signal: AbortSignal) => Promise<void>;
-  /** undefined where it was given up, or bytes are missing. */
+  /** Returns undefined if the digest was given up, or bytes are missing. */
   readonly finish: (size: number) => Digest | undefined;
 };
 
-/** Given up as soon as bytes come that it has already: nothing takes them out of it again. */
+/**
+ * The digest is given up as soon as bytes arrive a second time: they cannot be taken out of it
+ * again.
+ */
 function createWholeDigest(): WholeDigest {
   const hash = createHash('sha256');
   let position = 0;
@@ -63,7 +69,7 @@ export type Sending = {
   readonly finish: () => SentParts;
 };
 
-/** What lanes do with groups, and what comes of all of them. */
+/** The work of lanes on groups, and its combined result. */
 function beginSending(options: SendOptions, plan: PartPlan, upload: Upload): Sending {
   const { earlier, signal, layout, openExtent } = options;
   const object = options.open(signal);
@@ -138,7 +144,7 @@ function createStanding({ onProgress }: SendOptions, { groups }: PartPlan, { don
   return { counters, etags, stand };
 }
 
-/** Whether every byte of the ISO passes here, in this run. */
+/** True if every byte of the ISO passes through this run. */
 const isPassing = (plan: PartPlan, { done }: Upload): boolean =>
   done.size === 0 && !hasCopies(plan);
 
@@ -157,7 +163,7 @@ function requireEarlier(earlier: EarlierObject | undefined): EarlierObject {
   return earlier;
 }
 
-/** As ETags of parts are; undefined where the machine has no md5, as with FIPS. */
+/** MD5 in the form of a part's ETag; undefined if the machine has no md5, for example with FIPS. */
 function md5Of(bytes: Uint8Array): string | undefined {
   try {
     return createHash('md5').update(bytes).digest('hex');
@@ -179,12 +185,13 @@ async function* readEarlier(
 }
 
 /**
- * Sends an ISO to an object store: what the object that is there has is copied by the service, every other
- * byte is sent once, verified before the upload is completed. Killed at any moment, the same call continues
- * the upload. Memory: a part for each lane.
+ * Sends an ISO to an object store: the service copies the bytes that the existing object has, and
+ * every other byte is sent once and verified before the upload is completed. Killed at any moment,
+ * the same call continues the upload. Memory: a part for each lane.
  *
- * @throws RegistryError of the service, `object-store.changed`; IntegrityError `extent.wrong-digest`,
- * `object-store.wrong-size`; whatever the opener throws. The unfinished upload stays, and a warning names it.
+ * @throws RegistryError of the service, `object-store.changed`; IntegrityError
+ * `extent.wrong-digest`, `object-store.wrong-size`; any error of the opener. The unfinished upload
+ * stays, and a warning names it.
  */
 export async function sendIso(options: SendOptions): Promise<SentIso> {
   const plan = await planForService(options);
@@ -209,10 +216,13 @@ export async function sendIso(options: SendOptions): Promise<SentIso> {
   }
 }
 
-/** Swift takes no more by default. */
+/** Swift takes no more parts by default. */
 const FEW_PARTS = 1000;
 
-/** The last part is tried first where not all services take so many: else its refusal would come behind gigabytes. */
+/**
+ * The last part is tried first if not all services take so many parts: else the refusal would come
+ * after gigabytes.
+ */
 async function planForService(options: SendOptions): Promise<PartPlan> {
   const { layout, earlier, fewParts = FEW_PARTS } = options;
   const plan = planParts(layout, earlier);

@@ -3,11 +3,11 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { formatS3Address, type S3Address } from '../../base/s3/object.ts';
 import type { S3, S3Call } from '../../base/s3/s3.ts';
 
-/** What the service says of an object. */
+/** Description of an object by the service. */
 export type FoundObject = {
   readonly size: number;
   readonly etag: string;
-  /** What its maker said of it, by names in small letters. */
+  /** Metadata that the maker of the object gave it, by names in lower case. */
   readonly metadata: Readonly<Record<string, string>>;
 };
 
@@ -16,25 +16,25 @@ export type ListedPart = { readonly size: number; readonly etag: string };
 type PartOf = { readonly upload: string; readonly number: number };
 type Metadata = FoundObject['metadata'];
 
-/** The requests that concern one object. Each throws what `S3.call` throws. */
+/** The requests that concern one object. Each throws the errors of `S3.call`. */
 export type StoredObject = {
   /** `s3://bucket/key` */
   readonly name: string;
-  /** undefined where there is none. */
+  /** Returns undefined if there is no object. */
   readonly look: () => Promise<FoundObject | undefined>;
   readonly read: () => Promise<Uint8Array>;
   readonly write: (text: string, about: { type: string; metadata: Metadata }) => Promise<void>;
   readonly remove: () => Promise<void>;
-  /** Ids of unfinished uploads; undefined where nobody may list them. */
+  /** Ids of unfinished uploads; undefined if listing them is not permitted. */
   readonly listUploads: () => Promise<readonly string[] | undefined>;
   readonly beginUpload: (metadata: Metadata) => Promise<string>;
-  /** By number; undefined where the service does not know the upload. */
+  /** Parts by number; undefined if the service does not know the upload. */
   readonly listParts: (upload: string) => Promise<ReadonlyMap<number, ListedPart> | undefined>;
   /** @returns its ETag */
   readonly sendPart: (part: PartOf, bytes: Uint8Array) => Promise<string>;
-  /** Copies bytes of the object that is there, if it has the ETag. @returns the ETag of the part */
+  /** Copies bytes of the existing object, if it has the ETag. @returns the ETag of the part */
   readonly copyPart: (part: PartOf, range: Copied) => Promise<string>;
-  /** @returns the ETag of the object, where the service says it */
+  /** @returns the ETag of the object, if the service reports it */
   readonly complete: (upload: string, parts: Completed) => Promise<string | undefined>;
   readonly abort: (upload: string) => Promise<void>;
 };
@@ -43,11 +43,14 @@ type Copied = { readonly offset: number; readonly size: number; readonly etag: s
 
 type Completed = {
   readonly etags: readonly string[];
-  /** ETag of the object whose place it may take. */
+  /** ETag of the object that it may replace. */
   readonly replaces: string | undefined;
 };
 
-/** Milliseconds: a part may take a slow line, and a service long to copy or put together. */
+/**
+ * Milliseconds: a part may take a slow line a long time, and a service may take long to copy or to
+ * put together.
+ */
 const LONG = 10 * 60_000;
 
 export function openStoredObject(s3: S3, address: S3Address, signal: AbortSignal): StoredObject {
@@ -129,7 +132,7 @@ const partOf = (at: At, { upload, number }: PartOf) => ({
   PartNumber: number,
 });
 
-/** What may be done only while the object is the one that was looked at. */
+/** Requests that may be made only while the object is the one that was looked at. */
 function openConditional(ask: Ask, at: At): Pick<StoredObject, 'copyPart' | 'complete'> {
   return {
     async copyPart(part, { offset, size, etag }) {
@@ -180,8 +183,9 @@ function openConditional(ask: Ask, at: At): Pick<StoredObject, 'copyPart' | 'com
 }
 
 /**
- * Asks with a condition, and without one where the service has none: it says so with 501, or finds that an
- * object has not the ETag that it says itself, as Swift does with one that was sent in parts.
+ * Asks with a condition, and without one if the service does not support conditions: it answers
+ * 501, or finds that an object does not have the ETag that the service itself reports, as Swift
+ * does with an object that was sent in parts.
  */
 async function unlessRefused<Output>(
   conditional: () => Promise<Output>,
@@ -224,7 +228,7 @@ async function listParts(ask: Ask, upload: At & { readonly UploadId: string }) {
   return listed;
 }
 
-/** To list them is a permission of its own, and not every service can. */
+/** Listing them needs a separate permission, and not every service can do it. */
 async function listUploads(ask: Ask, { Bucket, Key }: At): Promise<readonly string[] | undefined> {
   try {
     const { Uploads: uploads = [] } = await ask(({ sdk, client, options }) =>

@@ -12,28 +12,28 @@ import { OBJECT_KEYS, type SendOptions } from '../object.ts';
 import { partsOf, type PartGroup, type PartPlan } from './parts.ts';
 import type { FoundObject, ListedPart, StoredObject } from './stored.ts';
 
-/** Which upload it is, and of what. */
+/** Identifies an upload and its contents. */
 export type UploadHeader = {
   readonly format: 1;
   /** `s3://bucket/key`, and the address of the service. */
   readonly object: string;
   readonly endpoint: string;
-  /** What the service calls the upload. */
+  /** Id that the service gave to the upload. */
   readonly upload: string;
   readonly layout: Digest;
-  /** Of the plan of parts. */
+  /** Digest of the plan of parts. */
   readonly plan: Digest;
 };
 
 /**
- * What an upload has achieved, one JSON text a line, in the work directory:
+ * Progress of an upload, one JSON text a line, in the work directory:
  *
  *     {"format":1,...}             the header
- *     [<group>,["<ETag>",...]]     all spans of the group were verified, all its parts are there
- *     {"digest":"sha256:..."}      of the whole ISO, where every byte passed; before the upload is completed
- *     {"etag":"..."}               of the object: as it should be, before the upload is completed; then as it is
+ *     [<group>,["<ETag>",...]]     all spans of the group were verified, all its parts exist
+ *     {"digest":"sha256:..."}      digest of the whole ISO, if every byte passed; before the upload is completed
+ *     {"etag":"..."}               of the object: the expected one, before the upload is completed; then the real one
  *
- * A part counts only where the service still lists it with its ETag. A torn last line is ignored.
+ * A part counts only if the service still lists it with its ETag. A torn last line is ignored.
  */
 export type UploadRecord = UploadHeader & {
   readonly groups: ReadonlyMap<number, readonly string[]>;
@@ -41,7 +41,7 @@ export type UploadRecord = UploadHeader & {
   readonly etag?: string;
 };
 
-/** undefined where nothing is there that was written by this user and program. */
+/** Returns undefined if there is no record written by this user and program. */
 export async function readUploadRecord(path: string): Promise<UploadRecord | undefined> {
   const text = (await explaining(path, () => readOwnFile(path)))?.toString('utf8') ?? '';
   const [header, ...lines] = text
@@ -86,7 +86,7 @@ export type OpenRecord = {
   readonly close: () => Promise<void>;
 };
 
-/** Begins a record, or continues the one that is there. @throws DiskError of the file system */
+/** Begins a record, or continues the one that exists. @throws DiskError of the file system */
 async function openUploadRecord(
   path: string,
   { header, continues }: { readonly header: UploadHeader; readonly continues: boolean },
@@ -124,12 +124,14 @@ export type Upload = {
   readonly object: StoredObject;
   /** Groups that an earlier run finished, with the ETags of their parts. */
   readonly done: ReadonlyMap<number, readonly string[]>;
-  /** Parts that the service has, by number; what is sent again is taken out. */
+  /** Parts that the service has, by number; a part that is sent again is removed. */
   readonly listed: Map<number, ListedPart>;
   readonly record: OpenRecord;
 };
 
-/** Continues the upload of an earlier run, where it was of the same parts; else that is aborted. */
+/**
+ * Continues the upload of an earlier run if it was of the same parts; else that upload is aborted.
+ */
 export async function beginUpload(options: SendOptions, plan: PartPlan): Promise<Upload> {
   const { endpoint, digest: layout, record: path, signal, warn } = options;
   const object = options.open(signal);
@@ -148,7 +150,7 @@ export async function beginUpload(options: SendOptions, plan: PartPlan): Promise
     header: { ...header, upload: id },
     continues: listed !== undefined,
   });
-  // Until this one is complete, the record says of the object that is there that it may be copied from.
+  // Until this upload is complete, the record states that the existing object may be copied from.
   if (options.earlier) await record.noteEtag(options.earlier.etag);
   const done = [...(listed ? held.groups : [])].filter(([index, etags]) =>
     isThere(plan.groups[index], etags, listed),
@@ -172,7 +174,7 @@ type Finding = Pick<SendOptions, 'warn'> & {
   readonly object: StoredObject;
 };
 
-/** The parts of the upload of a record; undefined where it cannot be continued. */
+/** The parts of the upload of a record; undefined if the upload cannot be continued. */
 async function findParts(
   held: UploadRecord,
   { header, object, warn }: Finding,
@@ -192,7 +194,10 @@ async function findParts(
   return listed;
 }
 
-/** What others began, or a run that was killed before it could note it, costs room until it is aborted. */
+/**
+ * Uploads that others began, or that a run began which was killed before it could note them, take
+ * up space until they are aborted.
+ */
 async function nameStrangers(
   object: StoredObject,
   { own, warn }: { readonly own: string | undefined } & Pick<SendOptions, 'warn'>,
@@ -218,8 +223,8 @@ const isThere = (
   });
 
 /**
- * Puts the parts together, unless another object came to the place meanwhile. The record has the ETag of what
- * became of them, also where the process ends before the service has answered.
+ * Puts the parts together, unless another object came to the place meanwhile. The record has the
+ * ETag of the result, even if the process ends before the service has answered.
  *
  * @throws RegistryError `object-store.changed`; IntegrityError `object-store.wrong-size`
  */
@@ -234,7 +239,7 @@ export async function completeUpload(
   if (expected !== undefined) await record.noteEtag(expected);
   const completed = await completeOrFail(object, { id, etags, replaces });
   const found = await object.look();
-  /** What was there may have had the same bytes in the same parts. */
+  /** The object that already existed may have had the same bytes in the same parts. */
   const isWhatWasSent = ({ etag }: FoundObject): boolean =>
     completed.etag === undefined ? etag !== replaces || etag === expected : etag === completed.etag;
   const isSent = found?.metadata[OBJECT_KEYS.layout] === digest && isWhatWasSent(found);
@@ -251,8 +256,8 @@ const wrongSize = (name: string, expected: number, found: number): IntegrityErro
   );
 
 /**
- * What S3 makes of the MD5s of parts; services with keys of their own make something else. Undefined where the
- * machine has no md5, as with FIPS.
+ * The ETag that S3 makes of the MD5s of parts; services with their own keys make another one.
+ * Undefined if the machine has no md5, for example with FIPS.
  */
 function etagOf(parts: readonly string[]): string | undefined {
   try {
@@ -265,7 +270,7 @@ function etagOf(parts: readonly string[]): string | undefined {
 
 type Completed = { readonly etag?: string; readonly failure?: SealiftError };
 
-/** The answer may be lost, and the object complete: who looks at the object knows. */
+/** The answer may be lost although the object is complete: looking at the object decides. */
 async function completeOrFail(
   object: StoredObject,
   { id, ...parts }: { id: string; etags: readonly string[]; replaces: string | undefined },

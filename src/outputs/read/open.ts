@@ -27,10 +27,11 @@ import { parseArtifactAddress } from '../output.ts';
 import { type OpenedRanges, type SourceTools, type RangeOpener, openWebRanges } from './web.ts';
 
 /**
- * The ISO of an artifact, by ranges of its layers; what no layer has is zeros. Credentials, certificates and
- * mirrors are those of the environment.
+ * The ISO of an artifact, by ranges of its layers; bytes that no layer has are zeros. Credentials,
+ * certificates and mirrors are those of the environment.
  *
- * @throws UsageError `usage.artifact`; IntegrityError `artifact.not-ours`, `artifact.malformed`; RegistryError
+ * @throws UsageError `usage.artifact`; IntegrityError `artifact.not-ours`, `artifact.malformed`;
+ * RegistryError
  */
 async function openArtifactRanges(text: string, tools: SourceTools): Promise<OpenedRanges> {
   const reference = parseArtifactAddress(text);
@@ -54,7 +55,7 @@ type Range = Parameters<RangeSource['open']>[0];
 
 type Reading = { readonly sources: readonly BlobSource[]; readonly signal: AbortSignal };
 
-/** Ends where a layer breaks off: the reader asks again from there. */
+/** Ends at the place at which a layer breaks off: the reader asks again from there. */
 export async function* readRange(
   { parts }: Pick<IsoArtifact, 'parts'>,
   { offset, size }: Range,
@@ -80,7 +81,7 @@ function* zeros(size: number): Generator<Uint8Array> {
   for (let left = size; left > 0; left -= ZEROS.length) yield ZEROS.subarray(0, left);
 }
 
-/** Returns whether all came, and not less because its source broke off. */
+/** Returns true if all bytes came, false if the source broke off. */
 async function* readPart(
   part: IsoArtifact['parts'][number],
   wanted: Range,
@@ -131,28 +132,31 @@ async function openPart(
   throw joinAnswers(answers);
 }
 
-/** An object of an object store, by `s3://bucket/key`. */
+/** Opens an object of an object store, by `s3://bucket/key`. */
 const openS3Ranges: RangeOpener = async (text, { env, http, signal }) => {
   const s3 = createS3({ http, env });
   const address = parseS3Address(text);
   return { source: await openS3Source(s3, address, signal), host: await s3.hostOf(signal) };
 };
 
-/** What opening a source needs of the world. */
+/** Everything outside the program that opening a source needs. */
 export type SourceHost = {
   readonly env: NodeJS.ProcessEnv;
-  /** Relative paths start here. */
+  /** Directory from which relative paths start. */
   readonly cwd: string;
   /** `/etc/containers`; absent: registries.conf of the system is not read. */
   readonly containersDir?: string;
   readonly signal: AbortSignal;
-  /** Milliseconds that a server which has answered is asked again while it gives no byte; default ten minutes. */
+  /**
+   * Milliseconds for which a server that has answered before is asked again while it gives no
+   * byte; default ten minutes.
+   */
   readonly retryFor?: number;
-  /** Told of requests, and of hosts that are waited for. */
+  /** Called for requests, and for hosts that are waited for. */
   readonly emit: (event: RetryEvent | HttpRequestEvent) => void;
 };
 
-/** Who opens what is named with a scheme. */
+/** The openers of addresses with a scheme. */
 const OPENERS: Readonly<Record<string, RangeOpener>> = {
   http: openWebRanges,
   https: openWebRanges,
@@ -160,14 +164,15 @@ const OPENERS: Readonly<Record<string, RangeOpener>> = {
   s3: openS3Ranges,
 };
 
-/** Whether a text names something elsewhere, and no path of this machine. */
+/** True if a text names a source elsewhere, not a path of this machine. */
 export const isElsewhere = (text: string): boolean => schemeOf(text) !== undefined;
 
 const schemeOf = (text: string): string | undefined =>
   /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase();
 
 /**
- * The one door to media that somebody names: a file, a block device, or an address with a scheme. Close it.
+ * The only way to open media that a user names: a file, a block device, or an address with a
+ * scheme. Close it.
  *
  * @throws ConfigError `iso.unreadable`; UsageError `source.address`; RegistryError of its server
  */
@@ -177,7 +182,7 @@ export async function openSource(text: string, host: SourceHost): Promise<Random
   return createCachedAccess(source, readRange, close);
 }
 
-/** What is elsewhere, without a cache. */
+/** A source elsewhere, without a cache. */
 export type OpenedElsewhere = {
   readonly source: RangeSource;
   readonly readRange: RangeReader;
@@ -185,7 +190,8 @@ export type OpenedElsewhere = {
 };
 
 /**
- * As `openSource`, for who has a cache of its own; not for a path of this machine.
+ * Opens a source like `openSource`, for a caller with its own cache; not for a path of this
+ * machine.
  *
  * @throws UsageError `source.address`; RegistryError of its server
  */
@@ -201,7 +207,7 @@ export async function openElsewhere(text: string, host: SourceHost): Promise<Ope
   const forget = follow([host.signal], closing);
   const { env, cwd, containersDir, emit, retryFor } = host;
   const retries = createRetries({ onEvent: emit, ...withoutUndefined({ retryFor }) });
-  // Who gives up sooner than a request does so in the middle of a body, too.
+  // A caller who gives up sooner than a request also does so in the middle of a body.
   const patience = withoutUndefined({ bodyTimeout: retryFor === 0 ? undefined : retryFor });
   const http = reportRequests(createHttp({ env, retries, ...patience }), emit);
   const { signal } = closing;
@@ -245,7 +251,7 @@ export async function useSource<Result>(
 }
 
 /**
- * @param cwd where the work directory is in which a device may have something half-done
+ * @param cwd directory of the work directory in which a device may have a half-finished change
  * @throws ConfigError `iso.unreadable`; DiskError `customize.half-way`
  */
 async function openLocal(path: string, cwd?: string): Promise<RandomAccess> {

@@ -15,7 +15,7 @@ import {
   type TransportResponse,
 } from '../../registry/index.ts';
 
-/** What opens a source works with; it lives as long as the source is open. */
+/** The tools for opening a source; they live as long as the source is open. */
 export type SourceTools = {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
@@ -27,24 +27,24 @@ export type SourceTools = {
 
 export type OpenedRanges = {
   readonly source: RangeSource;
-  /** Who is asked, for messages of waiting: `example.com:8443`. */
+  /** Host that is asked, for messages of waiting: `example.com:8443`. */
   readonly host: string;
   readonly close?: () => Promise<void>;
 };
 
-/** Opens what an address of one scheme names; it can be parsed as a URL. */
+/** Opens the source at an address of one scheme, which can be parsed as a URL. */
 export type RangeOpener = (text: string, tools: SourceTools) => Promise<OpenedRanges>;
 
-/** Who was asked for what. */
+/** A request that was refused, and the host that refused it. */
 export type Refusing = {
-  /** Printable. */
+  /** Printable name. */
   readonly name: string;
   readonly host: string;
-  /** What was found for the host when it asked for a credential. */
+  /** Credential that was found for the host when it asked for one. */
   readonly credential?: Credential | undefined;
 };
 
-/** The error for an answer that gives no bytes. */
+/** The error for an answer without bytes. */
 function createRefusal(
   { status, url }: Pick<TransportResponse, 'status' | 'url'>,
   { name, host, credential }: Refusing,
@@ -137,7 +137,7 @@ type Ask = (
   options: Pick<Found, 'version'> & { readonly signal: AbortSignal },
 ) => Promise<TransportResponse>;
 
-/** Asks without a credential first; once the server has asked for one, each request has it. */
+/** Asks without a credential first; after the server has asked for one, each request has it. */
 function createAsker(named: URL, { env, http }: SourceTools): Ask {
   const transport = createTransport(http, createCertsReader({ certsDirs: SYSTEM_CERTS_DIRS }));
   const userInfo = readUserInfo(named);
@@ -181,10 +181,16 @@ function createAsker(named: URL, { env, http }: SourceTools): Ask {
   };
 }
 
-/** RFC 9110: OK, Partial Content, Precondition Failed, Range Not Satisfiable. */
+/**
+ * Accepted status codes (RFC 9110): OK, Partial Content, Precondition Failed, Range Not
+ * Satisfiable.
+ */
 const ANSWERS: readonly number[] = [200, 206, 412, 416];
 
-/** Asks for one byte: not every server that gives ranges answers HEAD, and no signed URL is for both. */
+/**
+ * Asks for one byte: not every server that gives ranges answers HEAD, and no signed URL works for
+ * both.
+ */
 async function probe(ask: Ask, name: string, signal: AbortSignal): Promise<Found> {
   const range = { offset: 0, size: 1 };
   const response = await ask(range, { signal });
@@ -207,7 +213,10 @@ async function probe(ask: Ask, name: string, signal: AbortSignal): Promise<Found
 
 type Taking = { readonly name: string; readonly range: Range; readonly found: Found };
 
-/** The body, whose headers say that it is what was asked for, of the file that was found. */
+/**
+ * The body, if its headers state that it is the range that was asked for, of the file that was
+ * found.
+ */
 function takeRange(
   response: TransportResponse,
   { name, range, found }: Taking,
@@ -242,7 +251,7 @@ function isRange(response: TransportResponse, { offset, size }: Range): boolean 
   return response.status === 206 && first === offset && isInside && !isEncoded(response);
 }
 
-/** RFC 9110 14.4. `size` is absent where the server does not know it. */
+/** RFC 9110 14.4. `size` is absent if the server does not know it. */
 function parseContentRange(text: string | undefined): {
   readonly first?: number;
   readonly last?: number;
@@ -256,7 +265,7 @@ function parseContentRange(text: string | undefined): {
   };
 }
 
-/** What changes with the bytes: the ETag, else the time of the last change. */
+/** The value that changes with the bytes: the ETag, else the time of the last change. */
 const versionOf = ({ headers }: TransportResponse): string | undefined =>
   headerOf(headers, 'etag') ?? headerOf(headers, 'last-modified');
 
