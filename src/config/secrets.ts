@@ -16,7 +16,7 @@ export const PLACEHOLDER_PROBLEM =
 
 /**
  * Problems of a pull secret as a whole, each a sentence without its value: it must be a JSON
- * object whose `auths` has an entry with `auth` or `credsStore`. Others matter only where they are used.
+ * object whose `auths` has an entry with `auth` or `credsStore`. Other entries matter only when they are used.
  */
 export function checkPullSecret(text: string): readonly string[] {
   if (isPlaceholder(text)) return [PLACEHOLDER_PROBLEM];

@@ -16,7 +16,7 @@ import { pathTo } from '../registry/index.ts';
 import { openImageSeed } from './image-seed.ts';
 import { placesOf, readIndex, type MediaIndex } from './media-index.ts';
 
-/** An ISO whose bytes may stay where they are. */
+/** An ISO whose bytes may stay in place. */
 export type ReusableIso = EarlierIso & { readonly stamp: FileStamp };
 
 export type Reusable = {

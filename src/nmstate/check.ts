@@ -163,10 +163,10 @@ function listPlaces(network: FreeMap): readonly Place[] {
   ];
 }
 
-/** Of an interface that goes away nothing but its name, type and state is read. */
+/** Reads only name, type and state of an interface that is removed (`state: absent`). */
 function listInterfacePlaces({ path, value }: Place): readonly Place[] {
   if (value['state'] === 'absent') return [];
-  // An interface without a type is taken for an Ethernet interface where nothing is running.
+  // nmstate takes an interface without a type for an Ethernet interface if no network is running.
   const type = textOf(value['type']) ?? 'ethernet';
   const { sections, words } = TYPES.get(type) ?? {};
   const whole = { path, value, words: words ?? {} };
@@ -175,7 +175,7 @@ function listInterfacePlaces({ path, value }: Place): readonly Place[] {
     below ? enter(whole, name, below) : [],
   );
   return [
-    // What interfaces of other types have nobody knows.
+    // The members of interfaces of other types are unknown.
     ...(words ? [whole] : []),
     ...families,
     ...families.flatMap((place) => enterEach(place, 'address', ADDRESS)),
@@ -184,7 +184,7 @@ function listInterfacePlaces({ path, value }: Place): readonly Place[] {
   ];
 }
 
-/** What is known of each type of interface. */
+/** Known sections and words of each type of interface. */
 const TYPES = new Map(
   Object.entries(SECTIONS).map(([type, sections]) => {
     const names = Object.keys(sections).map((name) => [name, 'map'] as const);
@@ -228,7 +228,7 @@ export function checkNetworkConfig(
       ...checkRouteRules(report, network),
       ...checkResolver(report, network, interfaces),
       ...(members.length === 0 ? checkContent(report, network, interfaces) : []),
-      // What cannot be read has been told of.
+      // A value that cannot be read has been reported already.
     ].filter(({ path }) => !told.has(path)),
   ];
 }
@@ -337,7 +337,7 @@ const TYPES_WARNINGS = new Set([
   'xfrm',
 ]);
 
-/** What nmstate takes and a node seldom works with; of a document whose form is right. */
+/** Warns of settings that nmstate accepts and that seldom work on a node, in a document of the right form. */
 export function warnOfNetworkConfig(
   report: Report,
   network: Plain | undefined,
@@ -373,7 +373,7 @@ function warnOfInterface(
   ];
 }
 
-/** While nothing is running nmstate finds a MAC address only where it is written. */
+/** If no network is running, nmstate knows only the MAC addresses in the document. */
 function warnOfCopies(
   report: Report,
   interfaces: readonly NetworkInterface[],
@@ -402,7 +402,7 @@ function warnOfBases(report: Report, network: Plain | undefined): readonly Docum
   );
 }
 
-/** What a VLAN or a bond needs to be there. */
+/** Interfaces that a VLAN or a bond needs. */
 function listBases(owner: NetworkInterface): readonly Base[] {
   if (!owner.isUp) return [];
   if (owner.type === 'bond') return listPorts(owner);

@@ -33,7 +33,7 @@ export type AreaContents = {
 
 export type PlacedAreas = {
   readonly areas: Areas;
-  /** In the order of the bytes, whatever the hint left of it. */
+  /** In the order of the bytes, regardless of the order of the hint. */
   readonly offsets: ReadonlyMap<Digest, number>;
   /** Behind the last byte. */
   readonly end: number;
