@@ -28,23 +28,23 @@ import {
 } from '../registry/index.ts';
 import { platformOf, type RpmArchitecture } from './release/bundle.ts';
 
-/** What we ask of a registry client. */
+/** The methods of a registry client that we use. */
 type ImageClient = Pick<RegistryClient, 'fetchManifest' | 'resolveTag' | 'sourcesOf'>;
 
-/** What we ask of the cache that is addressed by digest. */
+/** The methods that we use of the cache addressed by digest. */
 type ImageCache = Pick<BlobCache, 'read' | 'ensure' | 'put'>;
 
 export type ImageTools = {
   readonly client: ImageClient;
   readonly cache: ImageCache;
   readonly signal: AbortSignal;
-  /** Bytes fetched so far, of whatever is being fetched. */
+  /** Called with the bytes fetched so far, for any current fetch. */
   readonly onProgress?: (bytes: number) => void;
 };
 
-/** An image of one platform: its own manifest, and the one the reference names. */
+/** An image of one platform: its own manifest, and the one that the reference names. */
 export type OpenImage = {
-  /** By digest, that of the manifest or index the reference names. */
+  /** Reference by digest, that of the manifest or index that the reference names. */
   readonly reference: Reference;
   /** The index, or the same as `image`. */
   readonly top: StoredManifest;
@@ -52,10 +52,10 @@ export type OpenImage = {
 };
 
 /**
- * A manifest or index. One that is asked for by digest never changes, so it comes from the cache
- * once it was fetched; a tag is always asked for.
+ * A manifest or index. A manifest that is asked for by digest never changes, so it comes from the
+ * cache once it was fetched; a tag is always asked for.
  *
- * @throws what the client throws, with the name of the image
+ * @throws the errors of the client, with the name of the image
  */
 export async function readManifest(
   tools: ImageTools,
@@ -71,7 +71,10 @@ export async function readManifest(
   }
 }
 
-/** The same; errors are those of the client, which images of one registry may share. */
+/**
+ * A manifest or index, like {@link readManifest}; errors are those of the client, which images of
+ * one registry may share.
+ */
 export async function askForManifest(
   tools: ImageTools,
   reference: Reference,
@@ -87,7 +90,8 @@ export async function askForManifest(
 /**
  * The image that a node of this platform would run.
  *
- * @throws ConfigError `image.no-platform` when an index has none for it, and what fetching throws.
+ * @throws ConfigError `image.no-platform` if an index has no image for it, and the errors of
+ * fetching.
  */
 export async function openImage(
   tools: ImageTools,
@@ -104,7 +108,7 @@ export async function openImage(
   throw noPlatform(reference, platform, 'another index');
 }
 
-/** First match wins, as everywhere. */
+/** The first match wins, as in other clients. */
 function selectChild(
   children: readonly Descriptor[],
   platform: Platform,
@@ -116,9 +120,9 @@ function selectChild(
 }
 
 /**
- * A small blob, whole: a config.
+ * A small blob, read whole, such as a config.
  *
- * @throws IntegrityError `blob.too-large` above the size of a manifest, and what fetching throws
+ * @throws IntegrityError `blob.too-large` above the size of a manifest, and the errors of fetching
  */
 export async function readBlob(
   tools: ImageTools,
@@ -135,7 +139,9 @@ export async function readBlob(
   return readFile(await ensureBlob(tools, reference, { blob, bodyTime: DOCUMENT_TIME }));
 }
 
-/** The layers bottom to top; each is fetched into the cache when it is opened for the first time. */
+/**
+ * The layers bottom to top; each is fetched into the cache when it is opened for the first time.
+ */
 export function openLayers(
   tools: ImageTools,
   reference: Reference,
@@ -185,7 +191,7 @@ async function readCached(
 }
 
 /**
- * A manifest of a plan, which was fetched when it was made.
+ * A manifest of a plan, which was fetched when the plan was made.
  *
  * @throws IntegrityError `cache.missing`
  */
@@ -203,13 +209,13 @@ export async function readPlanned(
 export type ComponentFile = {
   readonly reference: Reference;
   readonly arch: RpmArchitecture;
-  /** Inside the image. */
+  /** Path inside the image. */
   readonly path: string;
-  /** Where extracted files are kept. */
+  /** Directory in which extracted files are kept. */
   readonly directory: string;
-  /** `.iso`, or nothing. */
+  /** Suffix of the file: `.iso`, or empty. */
   readonly suffix: string;
-  /** What `finish` depends on, so that a file finished otherwise is another file. */
+  /** The value that `finish` depends on, so that a file finished differently is another file. */
   readonly finishKey?: string;
   /** Changes the file before it counts as extracted. */
   readonly finish?: (path: string) => Promise<void>;
@@ -217,8 +223,8 @@ export type ComponentFile = {
 
 /**
  * One file out of an image, kept under the digest of the layers it came from: asked for again, it
- * costs a look at its size and time. A file that was touched since is digested again, and extracted
- * again when it has changed.
+ * costs a check of its size and time. A file that was modified since then is digested again, and
+ * extracted again if it has changed.
  */
 export async function extractComponentFile(
   wanted: ComponentFile,
@@ -235,7 +241,7 @@ export async function extractComponentFile(
   const path = join(wanted.directory, `${hexOf(key)}${wanted.suffix}`);
   const known = await findCached(path);
   if (known) return known;
-  const aside = await nameAside(path); // another build of this work directory may be at it, too
+  const aside = await nameAside(path); // another build of this work directory may be extracting it, too
   try {
     const layers = openLayers(tools, reference, image.layers);
     const { signal } = tools;

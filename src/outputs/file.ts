@@ -99,7 +99,7 @@ export const describeOutput = ({ output, device }: IsoPlace): DescribedOutput =>
  *
  * | file                     | made by a build when                                                  |
  * | ------------------------ | --------------------------------------------------------------------- |
- * | `X`                      | `X.report.json` is of a file of its size, it has an index, or is a delta |
+ * | `X`                      | `X.report.json` is for a file of its size, it has an index, or is a delta |
  * | `X.report.json`          | it names a product                                                    |
  * | `X.sha256`               | it is one line of sha256sum(1) for `X`                                |
  * | `X.partial`              | it is this user's, and `X.partial.journal` is one                     |

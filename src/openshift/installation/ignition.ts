@@ -23,9 +23,9 @@ export type InstallationInput = {
   readonly pullSecret: string;
   /** Ignition JSON of specification 3.0 to 3.2. */
   readonly ignitionConfigOverride?: string;
-  /** Run once on the live system when the seed is in place. */
+  /** Script that runs once on the live system when the seed is in place. */
   readonly postScript?: Uint8Array;
-  /** Where the medium carries images. */
+  /** Present if the medium carries images. */
   readonly localRegistry?: LocalRegistry;
 };
 
@@ -33,7 +33,7 @@ const INSTALL = 'install-rhcos-and-restore-seed';
 
 const OVERRIDE = 'ignitionConfigOverride';
 
-/** Variables of the install unit name these two. */
+/** Variables of the install unit name these two files. */
 const IBI_CONFIGURATION = '/var/tmp/ibi-configuration.json';
 const PULL_SECRET = '/var/tmp/pull-secret.json';
 
@@ -41,11 +41,11 @@ const REGISTRIES_CONF = '/etc/containers/registries.conf';
 const LOCAL_REGISTRIES_CONF = `${REGISTRIES_CONF}.d/50-local-registry.conf`;
 
 /**
- * The Ignition config of an installation ISO. The user's override is merged onto registries, trusted
- * certificates, post.sh and core's key; what installs is put in its place afterwards, so that no
- * override changes it.
+ * The Ignition config of an installation ISO. The user's override is merged onto registries,
+ * trusted certificates, post.sh and core's key; the parts that install are added afterwards, so
+ * that no override changes them.
  *
- * @throws ConfigError `installation.override` where the override is not an Ignition config
+ * @throws ConfigError `installation.override` if the override is not an Ignition config
  */
 export function renderInstallationIgnition(input: InstallationInput): IgnitionConfig {
   const { settings, ignitionConfigOverride } = input;
@@ -66,7 +66,7 @@ export function renderInstallationIgnition(input: InstallationInput): IgnitionCo
   );
 }
 
-/** Checked on its own, so that what is wrong is found at its place in the user's document. */
+/** Checked separately, so that an error is reported at its place in the user's document. */
 function parseOverride(text: string): IgnitionConfig {
   try {
     const override = parseIgnition(text, OVERRIDE);
@@ -119,7 +119,7 @@ function renderFixedFiles({ settings, pullSecret }: InstallationInput): readonly
   ];
 }
 
-/** The registry on the medium is run as that of a live ISO. */
+/** The registry on the medium is run like the registry of a live ISO. */
 const renderRegistry = ({
   localRegistry,
 }: InstallationInput): { readonly files: readonly File[]; readonly units: readonly Unit[] } =>
@@ -164,7 +164,10 @@ function bothSpellings(name: string, value: string | undefined): Readonly<Record
   return { [name]: value, [name.toLowerCase()]: value };
 }
 
-/** systemd.exec(5) Environment=: quoted, C escapes inside, `%` doubled because it names specifiers. */
+/**
+ * systemd.exec(5) Environment=: quoted, C escapes inside, `%` doubled because it begins
+ * specifiers.
+ */
 function formatEnvironment(variables: Readonly<Record<string, string>>): string {
   return Object.entries(variables)
     .map(([name, value]) => `Environment="${name}=${escape(value)}"`)
@@ -181,7 +184,10 @@ const escape = (value: string): string =>
       (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
     );
 
-/** Whatever the override has at a path or under a unit's name of ours is gone. */
+/**
+ * Removes everything that the override has at one of our paths or under the name of one of our
+ * units.
+ */
 function replaceParts(
   config: IgnitionConfig,
   files: readonly File[],
@@ -207,8 +213,8 @@ function replaceParts(
 }
 
 /**
- * `/var/tmp/ibi-configuration.json`, which `lca-cli ibi` reads: compact JSON, members in its order,
- * without those that are empty, 0 or false.
+ * `/var/tmp/ibi-configuration.json`, which `lca-cli ibi` reads: compact JSON, members in its
+ * order, without members that are empty, 0 or false.
  */
 function formatIbiConfiguration(settings: InstallationSettings): string {
   const { installationDisk, seedImage, seedVersion, coreosInstallerArgs } = settings;

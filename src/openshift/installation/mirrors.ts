@@ -13,11 +13,11 @@ const HEAD = [
 ].join('\n');
 
 /**
- * `/etc/containers/registries.conf` of the live system: mirrors of one source stand together, in the
+ * `/etc/containers/registries.conf` of the live system: mirrors of one source are together, in the
  * order of the user and each once. Undefined when no source has a mirror.
  *
- * `lca-cli ibi` takes the host of every source in it for mirrored, and asks `releaseRegistry` for no
- * image of the seed's registry if that is among them: only what the user says may stand here.
+ * `lca-cli ibi` takes the host of every source in it for mirrored, and asks `releaseRegistry` for
+ * no image of the seed's registry if that is among them: only the user's own entries may be here.
  */
 export function formatInstallationRegistriesConf(sources: Sources): string | undefined {
   const tables = [...mergeSources(sources)].filter(([, { mirrors }]) => mirrors.size > 0);
@@ -26,8 +26,8 @@ export function formatInstallationRegistriesConf(sources: Sources): string | und
 }
 
 /**
- * The drop-in that leads to the images on the medium, before the user's mirrors of them. Podman and
- * CRI-O read it after registries.conf and let its tables replace those of the same source
+ * The drop-in that leads to the images on the medium, before the user's mirrors of them. Podman
+ * and CRI-O read it after registries.conf and let its tables replace those of the same source
  * (containers-registries.conf.d(5)); lca-cli does not read it.
  */
 export const formatLocalRegistriesConf = (
@@ -38,7 +38,7 @@ export const formatLocalRegistriesConf = (
 type Mirrors = {
   readonly mirrors: ReadonlySet<string>;
   readonly isBlocked: boolean;
-  /** On the medium: asked first, and for tags too. */
+  /** Mirrors on the medium: asked first, and for tags too. */
   readonly local: readonly string[];
 };
 
@@ -56,8 +56,8 @@ function mergeSources(sources: Sources): ReadonlyMap<string, Mirrors> {
 }
 
 /**
- * Only the table with the longest source that covers an image is looked at, so a repository on the
- * medium takes over what the user said of the registry or namespace above it.
+ * Only the table with the longest source that covers an image is used, so a repository on the
+ * medium takes over the user's settings of the registry or namespace above it.
  */
 function addLocal(
   merged: ReadonlyMap<string, Mirrors>,
@@ -71,7 +71,7 @@ function addLocal(
 function inherit(merged: ReadonlyMap<string, Mirrors>, source: string): Omit<Mirrors, 'local'> {
   for (let scope = source; scope !== ''; scope = parentOf(scope)) {
     const above = merged.get(scope);
-    // A table without mirrors is not written, so that its policy holds for nobody.
+    // A table without mirrors is not written, so its policy applies to no image.
     if (above === undefined || above.mirrors.size === 0) continue;
     const rest = source.slice(scope.length);
     return {
@@ -91,7 +91,7 @@ function formatTable([source, table]: readonly [string, Mirrors]): string {
     '[[registry]]',
     ...(isBlocked ? ['  blocked = true'] : []),
     `  location = ${quote(source)}`,
-    // Said of the whole table or of each mirror; both at once is an error.
+    // Set for the whole table or for each mirror; both at once is an error.
     ...(isLocal ? [] : ['  mirror-by-digest-only = true']),
     '  prefix = ""',
     ...local.flatMap(formatMirrorTable),
@@ -109,21 +109,21 @@ const formatMirrorTable = (location: string): readonly string[] => [
   `    location = ${quote(location)}`,
 ];
 
-/** A basic string of TOML 1.0; JSON's escapes are a subset of its. */
+/** A basic string of TOML 1.0; JSON's escapes are a subset of TOML's. */
 const quote = (text: string): string => JSON.stringify(text);
 
-/** A repository whose images are on the medium, and where the live system's own registry has them. */
+/** A repository whose images are on the medium, and its place in the live system's own registry. */
 type LocalMirror = { readonly source: string; readonly mirrors: readonly string[] };
 
-/** The registry on the medium, as the live system is told of it. */
+/** The description of the registry on the medium for the live system. */
 export type LocalRegistry = {
   readonly image: RegistryImage;
   readonly mirrors: readonly LocalMirror[];
 };
 
 /**
- * Every repository as it is named, each once, and as it is named at the registry that images are
- * precached from, where the configuration has one.
+ * Every repository by its name, each once, and by its name at the registry from which images are
+ * precached, if the configuration has such a registry.
  */
 export function planLocalMirrors(
   images: readonly PlannedImage[],
@@ -145,7 +145,7 @@ export function planLocalMirrors(
 
 const LOCAL_REGISTRY = `${nodeRegistryDomain(true)}:${NODE_REGISTRY_PORT}`;
 
-/** What the unit and the scripts of the registry are told of its server's image. */
+/** The description of the registry server's image for the unit and the scripts of the registry. */
 export const describeServer = (
   { source }: Pick<PlannedImage, 'source'>,
   useDistributionEntrypoint: boolean,
@@ -155,7 +155,7 @@ export const describeServer = (
 export type DigestSource = {
   readonly source: string;
   readonly mirrors: readonly string[];
-  /** `NeverContactSource`, or nothing that matters here. */
+  /** `NeverContactSource`, or a value that has no effect here. */
   readonly sourcePolicy?: string;
 };
 
@@ -165,11 +165,14 @@ export type InstallationProxy = {
   readonly noProxy?: string;
 };
 
-/** What of the user's configuration reaches an installation ISO. An empty text is nothing. */
+/**
+ * The part of the user's configuration that reaches an installation ISO. An empty text means
+ * absent.
+ */
 export type InstallationSettings = {
   /** PEM, one certificate or more. */
   readonly additionalTrustBundle: string;
-  /** For coreos-installer. */
+  /** Arguments for coreos-installer. */
   readonly coreosInstallerArgs: readonly string[];
   readonly extraPartitionLabel: string;
   readonly extraPartitionNumber: number;

@@ -9,14 +9,14 @@ import type { BlobCache } from '../../base/store/store.ts';
 import { formatSize } from '../../base/text/words.ts';
 import type { MirrorPlan, PlannedImage, PlannedBlob } from './plan.ts';
 
-/** What a part of the configuration costs. Sizes are bytes of blobs and manifests, each once. */
+/** The cost of a part of the configuration. Sizes are bytes of blobs and manifests, each once. */
 export type PartCost = {
   /** `release`, `additional images`, the package of an operator, `catalog ...`. */
   readonly part: string;
   readonly images: number;
-  /** Everything that it needs. */
+  /** Everything that the part needs. */
   readonly size: number;
-  /** What leaving it out would save: what no other part needs. */
+  /** Bytes that leaving it out would save: content that no other part needs. */
   readonly marginalSize: number;
 };
 
@@ -27,8 +27,8 @@ export const planCosts = (plan: MirrorPlan): readonly PartCost[] => addCosts(pla
 
 /**
  * Bytes of the registry tree on a medium or on the disk of a host: every blob and manifest that is
- * served, and once more those of the registry image, which has a form of its own. Without links and
- * what the medium adds itself: some kilobytes an image.
+ * served, and again those of the registry image, which has a separate form. Without links and the
+ * files that the medium adds itself: some kilobytes an image.
  */
 export const sizeOfRegistry = ({ images, registryImage }: MirrorPlan): number =>
   sizeOf(images) + (registryImage ? sizeOf([registryImage]) : 0);
@@ -36,7 +36,7 @@ export const sizeOfRegistry = ({ images, registryImage }: MirrorPlan): number =>
 const sizeOf = (images: readonly PlannedImage[]): number =>
   listPieces(images, partsOf).reduce((total, { size }) => total + size, 0);
 
-/** What a bundle costs: of leaving it out, shared layers considered. Sizes are bytes. */
+/** The saving from leaving a bundle out, shared layers considered. Sizes are bytes. */
 export type BundleCost = Omit<PartCost, 'part'>;
 
 /** The cost of each bundle, by {@link bundleKey}. */
@@ -83,9 +83,9 @@ export type Omission = { readonly parts: readonly string[]; readonly size: numbe
 const MAX_OMISSIONS = 3;
 
 /**
- * How to save at least `excess` bytes: the smallest single parts that suffice; where none does, the
- * fewest that do so together, taken by what each adds. Release, catalogs and the registry image are
- * never offered. Empty when leaving everything out does not suffice.
+ * The ways to save at least `excess` bytes: the smallest single parts that suffice; if no single
+ * part does, the fewest that do so together, chosen by the bytes that each adds. Release, catalogs
+ * and the registry image are never offered. Empty when leaving everything out does not suffice.
  */
 export function findOmissions(plan: MirrorPlan, excess: number): readonly Omission[] {
   const pieces = listPieces(listImages(plan), partsOf);
@@ -104,7 +104,7 @@ export function findOmissions(plan: MirrorPlan, excess: number): readonly Omissi
   return together ? [together] : [];
 }
 
-/** The part that adds most comes first, until it is enough. */
+/** Adds the part with the most bytes first, until the sum suffices. */
 function addUp(
   pieces: readonly Piece[],
   optional: readonly string[],
@@ -162,8 +162,8 @@ export function checkPayloadSize(plan: MirrorPlan, maxSize: number | undefined):
 }
 
 /**
- * @param isoSize bytes of the ISO, or of what is known of it so far
- * @throws ConfigError `iso.over-max-size`, with what could be left out
+ * @param isoSize bytes of the ISO, or of its part that is known so far
+ * @throws ConfigError `iso.over-max-size`, with the parts that could be left out
  */
 export function checkMaxSize(isoSize: number, maxSize: number | undefined, plan: MirrorPlan): void {
   if (maxSize === undefined || isoSize <= maxSize) return;
@@ -206,18 +206,18 @@ const FAT_LIMIT = 2 ** 32 - 1;
 type SpaceNeeds = {
   /** Path of the output. */
   readonly output: string;
-  /** Bytes of the ISO, or of what is known of it so far. */
+  /** Bytes of the ISO, or of its part that is known so far. */
   readonly isoSize: number;
-  /** Bytes that an interrupted build has taken there already. */
+  /** Bytes that an interrupted build already occupies there. */
   readonly allocated: number;
-  /** What takes the ISO in place of a file. */
+  /** The device that takes the ISO instead of a file. */
   readonly device?: BlockDevice;
-  /** Further bytes for the cache, when it is on the same file system; else 0. */
+  /** Further bytes for the cache, if it is on the same file system; else 0. */
   readonly cacheSize: number;
 };
 
 /**
- * Fails before anything is downloaded that would not fit.
+ * Fails before any download that would not fit.
  *
  * @returns free bytes of the output's file system
  * @throws DiskError `disk.too-small`, `disk.file-too-large`, `device.too-small`

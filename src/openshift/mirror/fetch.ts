@@ -14,7 +14,7 @@ import { askForManifest, formatPlatforms, noPlatform, type ImageTools } from '..
 import type { FetchedImage } from './plan.ts';
 import type { ImageSet, Need, WantedImage } from './sets.ts';
 
-/** Which children of an index are carried. */
+/** The children of an index that are carried. */
 export type Selection = Platform | 'all';
 
 export type FetchTools = Omit<ImageTools, 'onProgress'> & {
@@ -26,12 +26,13 @@ export type FetchTools = Omit<ImageTools, 'onProgress'> & {
 type Read = (reference: Reference) => Promise<StoredManifest>;
 
 /**
- * The manifests of all images of all sets, in their order; one that several need is asked for once.
+ * The manifests of all images of all sets, in their order; a manifest that several need is asked
+ * for once.
  *
- * @throws an error that names each image that could not be fetched, and apart from them those that were
- * not asked for because their registry is out of reach: with the code of the reason where it is the
- * only one, else IntegrityError `mirror.images-damaged` where one had wrong bytes, else RegistryError
- * `mirror.images-missing`
+ * @throws an error that names each image that could not be fetched, and apart from them the images
+ * that were not asked for because their registry is out of reach: with the code of the reason if
+ * there is only one, else IntegrityError `mirror.images-damaged` if one had wrong bytes, else
+ * RegistryError `mirror.images-missing`
  */
 export async function fetchImages(
   sets: readonly ImageSet[],
@@ -50,7 +51,7 @@ export async function fetchImages(
         return [{ wanted: image, set, manifests }];
       } catch (error) {
         tools.signal.throwIfAborted();
-        // A full disk, or a tool that is missing, is not the image's fault.
+        // A full disk, or a tool that is missing, is not caused by the image.
         if (!(error instanceof RegistryError || error instanceof IntegrityError)) throw error;
         failures.push({ image, error });
         return [];
@@ -61,7 +62,7 @@ export async function fetchImages(
   return fetched.flat();
 }
 
-/** A manifest at most once at a time and in all; requests wait for their turn. */
+/** Reads a manifest at most once at a time and in all; requests wait for their turn. */
 function createReader({ client, cache, signal, limit }: FetchTools): Read {
   const asked = new Map<string, Promise<StoredManifest>>();
   return (reference) => {
@@ -73,7 +74,7 @@ function createReader({ client, cache, signal, limit }: FetchTools): Read {
   };
 }
 
-/** The manifest the source names, then every carried child, and theirs. */
+/** The manifest that the source names, then every carried child, and the children's children. */
 export async function readImage(
   read: Read,
   source: Reference,
@@ -105,8 +106,8 @@ function select(
 type Failure = { readonly image: WantedImage; readonly error: SealiftError };
 
 /**
- * A reason that many share is given once, with its code where it is the only one. Images that were not
- * asked for, because their registry is out of reach, are counted and not called missing.
+ * A reason that many images share is given once, with its code if it is the only one. Images that
+ * were not asked for, because their registry is out of reach, are counted and not called missing.
  */
 function summarise(failures: readonly Failure[], total: number): SealiftError {
   const [first] = failures;
@@ -160,7 +161,7 @@ function formatNames(failures: readonly Failure[]): string {
   return `${shown ?? ''}${formatNeeds(failures.flatMap(({ image }) => image.neededBy))}`;
 }
 
-/** ` (needed by mtv-operator.v2.10.1)`: what to leave out to do without an image. */
+/** ` (needed by mtv-operator.v2.10.1)`: the parts to leave out in order to do without an image. */
 function formatNeeds(needs: readonly Need[]): string {
   const parts = new Set(needs.map(({ part, bundle }) => bundle ?? part));
   parts.delete('release');
@@ -168,9 +169,10 @@ function formatNeeds(needs: readonly Need[]): string {
 }
 
 /**
- * The signatures that cosign attaches to images: the tag `sha256-<hex>.sig` of the repository of
- * what is signed, be it an index or one of its children. No such tag means no signature; any other
- * answer than 404 is a failure, because media that lack a signature do not install.
+ * The signatures that cosign attaches to images: the tag `sha256-<hex>.sig` in the repository of
+ * the signed manifest, which may be an index or one of its children. A missing tag means no
+ * signature; any other answer than 404 is a failure, because media that lack a signature do not
+ * install.
  */
 export async function fetchSignatures(
   images: readonly FetchedImage[],
@@ -190,7 +192,7 @@ export async function fetchSignatures(
   return found.flat();
 }
 
-/** Beside the image, where nodes find it. */
+/** The place next to the image, in which nodes find it. */
 const placeOf = ({ wanted }: FetchedImage): string =>
   (wanted.signedCopy ?? wanted.destination).repository;
 

@@ -3,26 +3,32 @@ import type { Destination } from './sets.ts';
 
 export const MIRROR_SETS = ['release', 'operator', 'generic'] as const;
 
-/** What kind of content an image is, in the words of the cluster's objects. */
+/** The kind of content of an image, in the words of the cluster's objects. */
 export type MirrorSetName = (typeof MIRROR_SETS)[number];
 
 export type MirrorScope = 'namespace' | 'repository';
 
-/** A repository, a namespace or a whole registry, and where a node has its copies. Plain JSON. */
+/**
+ * A repository, a namespace or a whole registry, and the places of its copies for a node. Plain
+ * JSON.
+ */
 export type PlannedMirror = {
-  /** `registry/path`; the registry alone when repositories without a namespace stand in for it. */
+  /** `registry/path`; the registry alone when repositories without a namespace represent it. */
   readonly source: string;
   /** Paths in the node's registry; empty for the registry itself. In order, each once. */
   readonly mirrors: readonly string[];
-  /** Mirrors that are not on the media, host and path; asked after those that are. */
+  /** Mirrors that are not on the media, host and path; asked after the ones that are. */
   readonly elsewhere?: readonly string[];
   readonly set: MirrorSetName;
-  /** How pods name the images: an ImageDigestMirrorSet or an ImageTagMirrorSet tells the cluster. */
+  /**
+   * The way in which pods name the images: an ImageDigestMirrorSet or an ImageTagMirrorSet tells
+   * the cluster.
+   */
   readonly by: 'digest' | 'tag';
 };
 
 export type MirroredImage = {
-  /** As it is named, by tag or digest or both. */
+  /** Reference as it is named, by tag or digest or both. */
   readonly source: Reference;
   readonly destination: Destination;
   readonly category: MirrorSetName;
@@ -32,9 +38,10 @@ export type MirroredImage = {
 type Mapping = Pick<PlannedMirror, 'source' | 'set' | 'by'> & { readonly mirror: string };
 
 /**
- * The one mapping that the cluster's mirror sets and the nodes' registries.conf are made of: sets in
- * the order of {@link MIRROR_SETS}, digests before tags, then in the order of the images. Catalogs are
- * not in it, because CatalogSources name their copies; signatures are looked up beside what they sign.
+ * The only mapping from which the cluster's mirror sets and the nodes' registries.conf are made:
+ * sets in the order of {@link MIRROR_SETS}, digests before tags, then in the order of the images.
+ * Catalogs are not in it, because CatalogSources name their copies; signatures are looked up next
+ * to the image that they sign.
  */
 export function planMirrors(images: readonly MirroredImage[]): readonly PlannedMirror[] {
   const listed = images.filter(({ kind }) => kind !== 'catalog' && kind !== 'signature');
@@ -49,10 +56,7 @@ export function planMirrors(images: readonly MirroredImage[]): readonly PlannedM
   );
 }
 
-/**
- * Adds mirrors to those that are known: to the entry of the same source, set and kind where there is
- * one.
- */
+/** Adds mirrors to the known ones: to the entry of the same source, set and kind if it exists. */
 export function joinMirrors(
   known: readonly PlannedMirror[],
   added: readonly PlannedMirror[],
@@ -71,7 +75,7 @@ export function joinMirrors(
   return [...joined.values()];
 }
 
-/** A copy's place as it is written in a cluster's objects and in registries.conf. */
+/** A copy's place as written in a cluster's objects and in registries.conf. */
 export const formatMirror = (registry: string, path: string): string =>
   path === '' ? registry : `${registry}/${path}`;
 
@@ -92,10 +96,10 @@ const keepRepository = ({ source, destination }: MirroredImage): Cut => ({
 });
 
 /**
- * A copy whose path ends with the path of its source stands for the whole namespace: other images of
- * it are found without an entry of their own. Whole parts of the path are compared, because `app`
- * within `my-app` is another name, and its namespace another place. The release image has two copies, in
- * an order that matters, so it always has an entry of its own.
+ * A copy whose path ends with the path of its source represents the whole namespace: other images
+ * of it are found without a separate entry. Whole parts of the path are compared, because `app`
+ * within `my-app` is another name, and its namespace another place. The release image has two
+ * copies, in an order that matters, so it always has a separate entry.
  */
 function cutToScope(image: MirroredImage): Cut {
   const { registry, repository } = image.source;
@@ -107,9 +111,9 @@ function cutToScope(image: MirroredImage): Cut {
 }
 
 /**
- * Only the mirrors of the longest source that covers an image are asked, so an image that was given
- * another place can hide its namespace from others. Those get an entry of their own, which may hide
- * others again.
+ * Only the mirrors of the longest source that covers an image are asked, so an image that was
+ * given another place can hide its namespace from others. Those get a separate entry, which may
+ * hide others again.
  */
 function addHidden(mappings: readonly Mapping[], whole: readonly Mapping[]): readonly Mapping[] {
   let all = mappings;

@@ -22,10 +22,10 @@ type Collected = { readonly problems: Unusable[]; readonly blocked: Map<string, 
 type Unusable = { readonly line: string; readonly image: string };
 
 /**
- * The images of every selected bundle and the catalogs themselves, one entry for each who needs one. What
- * is blocked need not be a reference.
+ * The images of every selected bundle and the catalogs themselves, one entry for each part that
+ * needs one. A blocked image need not be a reference.
  *
- * @throws ConfigError `catalog.image-reference` that tells of every reference that cannot be carried,
+ * @throws ConfigError `catalog.image-reference` that lists every reference that cannot be carried,
  * with catalog, package and bundle.
  */
 export function planOperatorSet(
@@ -43,7 +43,7 @@ export function planOperatorSet(
   return { set: { name: 'operator', images }, blocked: [...collected.blocked.values()] };
 }
 
-/** Where a catalog's image is in the node's registry. */
+/** The place of a catalog's image in the node's registry. */
 export function planCatalogDestination(catalog: SelectedCatalog): {
   readonly repository: string;
   readonly tag: string;
@@ -58,7 +58,7 @@ export function planCatalogDestination(catalog: SelectedCatalog): {
   return { repository, tag: tags[0] ?? 'latest' };
 }
 
-/** How the media name a catalog: they say nothing of this machine's directories. */
+/** The name of a catalog on the media: it does not contain directories of this machine. */
 export function nameCatalog(catalog: SelectedCatalog): string {
   if (!catalog.isLocal) return catalog.name;
   const { repository, tag } = planCatalogDestination(catalog);
@@ -110,7 +110,7 @@ function nameOf(about: { name: string; image: string; bundle: SelectedBundle }):
   return about.name === '' ? about.image : about.name;
 }
 
-/** The reference, or why the media cannot carry it. */
+/** The reference, or the reason why the media cannot carry it. */
 function readReference(text: string): Reference | string {
   if (text.startsWith('oci:')) {
     return `invalid image: ${text} 'oci' is not supported in operator catalogs`;
@@ -135,5 +135,5 @@ function unusableReferences(problems: readonly Unusable[]): ConfigError {
   });
 }
 
-/** As Go's `regexp.QuoteMeta` does. */
+/** Escapes like Go's `regexp.QuoteMeta`. */
 const escapePattern = (text: string): string => text.replaceAll(/[\\.+*?()|[\]{}^$]/g, '\\$&');

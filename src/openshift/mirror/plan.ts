@@ -20,23 +20,23 @@ import {
 /** An image that claims tags of the node's registry. */
 type Claimant = {
   readonly name: string;
-  /** As it is named. */
+  /** Reference as it is named. */
   readonly origin: Reference;
-  /** By digest. */
+  /** Reference by digest. */
   readonly source: Reference;
   readonly destination: Destination;
   readonly neededBy: readonly Need[];
 };
 
 /**
- * Gives every tag to one digest. Bundles name images as `repository:tag@digest`, and those of two
- * versions often share the tag: nodes pull them by digest, so the tag is only a name that keeps the
- * image. The first image of the list keeps the tag, and the others get the one that an image by
- * digest alone has, `sha256-HEX`. What nodes pull by tag, and what the configuration names itself,
- * keeps its tag wherever it stands in the list.
+ * Gives every tag to one digest. Bundles name images as `repository:tag@digest`, and the images of
+ * two versions often share the tag: nodes pull them by digest, so the tag is only a name that
+ * keeps the image. The first image of the list keeps the tag, and the others get the tag of an
+ * image by digest alone, `sha256-HEX`. An image that nodes pull by tag, or that the configuration
+ * names itself, keeps its tag at any position in the list.
  *
- * @throws ConfigError `mirror.conflict` when two images cannot do without the same tag, or a second one
- * would stand beside the release image
+ * @throws ConfigError `mirror.conflict` when two images cannot do without the same tag, or a
+ * second one would be next to the release image
  */
 function settleTags<Image extends Claimant>(images: readonly Image[]): readonly Image[] {
   refuseSecondRelease(images);
@@ -59,7 +59,7 @@ function settleTags<Image extends Claimant>(images: readonly Image[]): readonly 
   });
 }
 
-/** Whatever has a tag beside the release image is a release to the machine config daemon. */
+/** Any image with a tag next to the release image is a release to the machine config daemon. */
 function refuseSecondRelease(images: readonly Claimant[]): void {
   const [first, second] = images.filter(
     ({ destination: { repository, tags } }) =>
@@ -103,20 +103,23 @@ const conflict = (
     },
   );
 
-/** An image whose manifests are all known, and so everything that has to be fetched for it. */
+/** An image whose manifests are all known, and so everything that must be fetched for it. */
 export type PlannedImage = {
   /** The component, or the name that the configuration gives. */
   readonly name: string;
   readonly set: ImageSetName;
-  /** As it is named. */
+  /** Reference as it is named. */
   readonly origin: Reference;
-  /** By digest. */
+  /** Reference by digest. */
   readonly source: Reference;
   readonly destination: Destination;
   readonly signedCopy?: Destination;
   readonly neededBy: readonly Need[];
   readonly kind?: WantedImage['kind'];
-  /** What the source names first, then the children that are carried: an index may be sparse. */
+  /**
+   * The manifest that the source names first, then the children that are carried: an index may be
+   * sparse.
+   */
   readonly manifests: readonly Descriptor[];
   /** Configs and layers of the manifests, each once; foreign layers are not carried. */
   readonly blobs: readonly Descriptor[];
@@ -125,22 +128,22 @@ export type PlannedImage = {
 export type PlannedBlob = Descriptor & {
   /** The names of the images that need it. */
   readonly users: readonly string[];
-  /** Repositories it can be fetched from, `registry/repository`. */
+  /** Repositories from which it can be fetched, `registry/repository`. */
   readonly from: readonly string[];
 };
 
-/** Everything to be carried, by digest. Plain JSON; sizes are bytes. */
+/** All content to carry, by digest. Plain JSON; sizes are bytes. */
 export type MirrorPlan = {
   readonly images: readonly PlannedImage[];
-  /** The registry server, which is carried in a form of its own and is not served. */
+  /** The registry server, which is carried in a separate form and is not served. */
   readonly registryImage?: PlannedImage;
-  /** Each once, whoever needs it; sorted by digest. */
+  /** Each once, even if several images need it; sorted by digest. */
   readonly blobs: readonly PlannedBlob[];
-  /** All manifests, each once. */
+  /** Bytes of all manifests, each once. */
   readonly manifestSize: number;
-  /** All blobs, each once. */
+  /** Bytes of all blobs, each once. */
   readonly blobSize: number;
-  /** What every image's blobs would take beyond that if nothing were shared. */
+  /** Further bytes that every image's blobs would take if no blob were shared. */
   readonly dedupeSaved: number;
   readonly mirrors: readonly PlannedMirror[];
   readonly blocked: readonly BlockedImage[];
@@ -176,7 +179,8 @@ export function planImage({ wanted, set, manifests }: FetchedImage): PlannedImag
 }
 
 /**
- * Puts images together: every blob once, with what needs it and which sources have it.
+ * Puts images together: every blob once, with the images that need it and the sources that have
+ * it.
  *
  * @throws ConfigError `mirror.conflict` when two images that are pulled by tag claim the same one.
  */
@@ -184,7 +188,7 @@ export function mergeMirrorPlan(options: {
   readonly images: readonly PlannedImage[];
   readonly registryImage?: PlannedImage;
   readonly blocked: readonly BlockedImage[];
-  /** Known before: what an oc-mirror workspace says of its images. */
+  /** Mirrors that are already known: the ones that an oc-mirror workspace gives for its images. */
   readonly mirrors?: readonly PlannedMirror[];
 }): MirrorPlan {
   const { registryImage, blocked, mirrors = [] } = options;
@@ -226,7 +230,10 @@ function mergeBlobs(images: readonly PlannedImage[]): PlannedBlob[] {
     .sort((a, b) => (a.digest < b.digest ? -1 : Number(a.digest > b.digest)));
 }
 
-/** In the words of the cluster's mirror sets, what is neither release nor operator is generic. */
+/**
+ * In the words of the cluster's mirror sets, an image that is neither release nor operator is
+ * generic.
+ */
 const toMirrored = (image: PlannedImage): readonly MirroredImage[] => {
   const { origin, destination, signedCopy, set, kind } = image;
   return [...(signedCopy ? [signedCopy] : []), destination].map((destination) => ({
@@ -237,7 +244,10 @@ const toMirrored = (image: PlannedImage): readonly MirroredImage[] => {
   }));
 };
 
-/** Without what an index or annotations may say: the plan is compared and kept. */
+/**
+ * A descriptor without the extra members of an index or annotations: the plan is compared and
+ * kept.
+ */
 const toPlain = ({ mediaType, digest, size }: Descriptor): Descriptor => ({
   mediaType,
   digest,

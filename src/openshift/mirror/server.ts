@@ -12,17 +12,17 @@ export type RegistryImageChoice = {
   readonly useDistributionEntrypoint: boolean;
 };
 
-/** Where the registry server comes from. */
+/** The origin of the registry server. */
 export type RegistryImageOrigin =
   | { readonly kind: 'configured' | 'component'; readonly reference: Reference }
   /** The component of the newest release of this minor version. */
   | { readonly kind: 'newer-release'; readonly minor: string };
 
 const REGISTRY_COMPONENT = 'docker-registry';
-/** The first minor version whose component can serve what is on the media. */
+/** The first minor version whose component can serve the contents of the media. */
 const FIRST_MINOR = '4.21';
 
-/** How a registry server is named where none can be found: one imperative sentence. */
+/** Hint for naming a registry server if none can be found: one imperative sentence. */
 export type Configure = `${'set' | 'name'} ${string}`;
 
 const SERVER = 'an image of the distribution registry, such as docker.io/library/registry:2';
@@ -41,7 +41,7 @@ export function chooseRegistryImage(options: {
   readonly uri?: string;
   readonly release: Release;
   readonly configure: Configure;
-  /** Whether no other release can be asked for. */
+  /** True if no other release can be asked for. */
   readonly isOffline?: boolean;
 }): RegistryImageOrigin {
   const { uri, release, configure, isOffline = false } = options;
@@ -55,11 +55,15 @@ export function chooseRegistryImage(options: {
   return { kind: 'component', reference: getRegistryComponent(release, configure) };
 }
 
-/** Whether a release of this version, `X.Y` or `X.Y.Z`, has no registry that could serve the media. */
+/**
+ * True if a release of this version, `X.Y` or `X.Y.Z`, has no registry that could serve the media.
+ */
 export const needsNewerRelease = (version: string): boolean =>
   !isAtLeast(/^\d+\.\d+$/.test(version) ? `${version}.0` : version, `${FIRST_MINOR}.0`);
 
-/** What stands in for the registry server of an older release is in no mirror of that release. */
+/**
+ * The image that replaces the registry server of an older release is in no mirror of that release.
+ */
 export const noRegistryOffline = (version: string, hint: Configure): ConfigError =>
   new ConfigError(
     'release.no-registry-image',
@@ -79,11 +83,11 @@ export function getRegistryComponent(release: Release, hint: Configure): Referen
   );
 }
 
-/** What is said where the newer release cannot be resolved. */
+/** The message if the newer release cannot be resolved. */
 export const describeNewerRelease = (version: string, minor: string): string =>
   `release ${version} has no registry that can serve the media, and the newest ${minor} release, whose registry can, is not resolved`;
 
-/** What an image's config says of how it is started (OCI image-spec config.md). */
+/** The part of an image's config that describes how it is started (OCI image-spec config.md). */
 export type StartConfig = {
   readonly architecture: string;
   /** Entrypoint and Cmd. */
@@ -130,7 +134,7 @@ const SERVER_FILES = [
 ];
 const OPENSSL_FILES = BIN.map((bin) => `${bin}/openssl`);
 
-/** Whose presence decides whether an image can serve the media. */
+/** Files whose presence decides whether an image can serve the media. */
 export const SERVER_IMAGE_FILES: readonly string[] = [
   ...new Set([...DISTRIBUTION_FILES, ...SERVER_FILES, ...OPENSSL_FILES]),
 ];
@@ -141,15 +145,15 @@ export const needsOpenssl = (version: string): boolean => isAtLeast(version, '5.
 type Inspected = {
   readonly reference: Reference;
   readonly config: StartConfig;
-  /** Which of SERVER_IMAGE_FILES the image has. */
+  /** The members of SERVER_IMAGE_FILES that the image has. */
   readonly files: ReadonlySet<string>;
 };
 
 /**
- * Whether a configured image has to be started as OpenShift's `docker-registry`: by its labels or its
- * command, and the files that this takes.
+ * True if a configured image must be started like OpenShift's `docker-registry`: by its labels or
+ * its command, and the files that this needs.
  *
- * @throws ConfigError `registry-image.cluster-only` for that of a release before 4.21,
+ * @throws ConfigError `registry-image.cluster-only` for the image of a release before 4.21,
  * `registry-image.no-command`, `registry-image.not-distribution`
  */
 export function usesDistributionEntrypoint({ reference, config, files }: Inspected): boolean {
@@ -193,7 +197,7 @@ function requireServer({ reference, config: { command }, files }: Inspected): vo
 }
 
 /**
- * @throws ConfigError `registry-image.no-openssl` where neither the hosts nor the image can make the
+ * @throws ConfigError `registry-image.no-openssl` if neither the hosts nor the image can make the
  * registry's certificate
  */
 export function requireOpenssl(

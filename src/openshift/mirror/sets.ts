@@ -5,10 +5,13 @@ import { compileGoPattern } from '../../base/text/go-pattern.ts';
 import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
 import { digestOfRelease, type Release } from '../release/release.ts';
 
-/** Where an image stands in the node's registry. */
+/** The place of an image in the node's registry. */
 export type Destination = { readonly repository: string; readonly tags: readonly string[] };
 
-/** A part of the configuration that could be left out, and what in it wants an image. */
+/**
+ * A part of the configuration that could be left out, and the bundle or catalog in it that wants
+ * an image.
+ */
 export type Need = {
   /** `release`, `additional images`, or the package of an operator. */
   readonly part: string;
@@ -19,15 +22,17 @@ export type Need = {
 export type WantedImage = {
   /** The component, or the name that the configuration or the bundle gives. */
   readonly name: string;
-  /** As it is named, by tag or digest or both. */
+  /** Reference as it is named, by tag or digest or both. */
   readonly source: Reference;
   readonly destination: Destination;
-  /** A second place, which nodes ask first, with the signatures that may not be at the other. */
+  /**
+   * A second place, which nodes ask first, with the signatures that may not be at the other place.
+   */
   readonly signedCopy?: Destination;
   readonly neededBy: readonly Need[];
-  /** What is named in another way than other images of its set, or not at all. */
+  /** Set for an image that is named in another way than other images of its set, or not at all. */
   readonly kind?: 'release-image' | 'catalog' | 'signature';
-  /** Made here or from an OCI layout: no registry has a signature of it. */
+  /** True if it is made here or from an OCI layout: no registry has a signature of it. */
   readonly isMadeHere?: true;
 };
 
@@ -43,24 +48,24 @@ export type AdditionalImage = {
   readonly targetTag?: string;
 };
 
-/** What a release's images are called on the media, as oc-mirror calls them. */
+/** Repository of a release's images on the media, with oc-mirror's name. */
 const RELEASE_REPOSITORY = 'openshift/release';
 export const RELEASE_IMAGES_REPOSITORY = 'openshift/release-images';
 
-/** The part of the configuration that additional images are. */
+/** The part of the configuration to which additional images belong. */
 const ADDITIONAL_IMAGES = 'additional images';
 
-/** The name of the release image in its set; no component is called so. */
+/** The name of the release image in its set; no component has this name. */
 export const RELEASE_IMAGE = 'release-image';
 
 const MAX_TAG_SIZE = 128;
 const TRUNCATED_TAG_SIZE = 127;
 
 /**
- * The release image and its components. The release image stands in two repositories, under one tag in
- * each, the hex of its digest. In `openshift/release-images` nothing else may have a tag, because the
- * machine config daemon makes a digest of whatever tag it finds there. Nodes ask `openshift/release`
- * first, which has the signature that they look for beside the image.
+ * The release image and its components. The release image is in two repositories, under one tag in
+ * each, the hex of its digest. In `openshift/release-images` no other image may have a tag,
+ * because the machine config daemon makes a digest of any tag that it finds there. Nodes ask
+ * `openshift/release` first, which has the signature that they look for next to the image.
  */
 export function planReleaseSet(release: Release): ImageSet {
   const tag = hexOf(digestOfRelease(release));
@@ -87,8 +92,8 @@ export function planReleaseSet(release: Release): ImageSet {
 }
 
 /**
- * A release that a cluster passes on its way to a later one. Nothing of it has a tag: there is room for
- * the tag of one release, and nodes pull by digest.
+ * A release that a cluster passes on its way to a later one. None of its images has a tag: there
+ * is room for the tag of one release, and nodes pull by digest.
  */
 export function planPassedSet(release: Release): ImageSet {
   const { name, images } = planReleaseSet(release);
@@ -105,10 +110,11 @@ export function planPassedSet(release: Release): ImageSet {
 }
 
 /**
- * Additional images keep their path and tag. One that is only by digest gets a tag made of it.
+ * Additional images keep their path and tag. An image that is only named by digest gets a tag made
+ * of the digest.
  *
- * @throws ConfigError `mirror.no-version` for a name with neither tag nor digest, `mirror.twice` when
- * two names mean one image, `reference.malformed`
+ * @throws ConfigError `mirror.no-version` for a name with neither tag nor digest, `mirror.twice`
+ * when two names mean one image, `reference.malformed`
  */
 export function planAdditionalSet(wanted: readonly AdditionalImage[]): ImageSet {
   const seen = new Map<string, string>();
@@ -127,7 +133,7 @@ export function planAdditionalSet(wanted: readonly AdditionalImage[]): ImageSet 
   return { name: 'additional', images };
 }
 
-/** oc-mirror's names for images that are not the release's, unless the configuration has its own. */
+/** oc-mirror's names for images outside the release, unless the configuration has its own. */
 export function planDestination(
   source: Reference,
   target: { readonly repository?: string; readonly tag?: string } = {},
@@ -165,8 +171,8 @@ const namedTwice = (first: string, second: string): ConfigError =>
   );
 
 /**
- * One image for all that name it in the same way and want it in the same place: it belongs to the
- * first set that has it, has its first name, and knows everybody's need.
+ * One image for all references that name it in the same way and want it in the same place: it
+ * belongs to the first set that has it, has its first name, and has every set's need.
  */
 export function mergeSets(sets: readonly ImageSet[]): readonly ImageSet[] {
   const merged = new Map<string, { image: WantedImage; needs: Map<string, Need> }>();
@@ -210,8 +216,8 @@ export function compileBlocked(patterns: readonly string[]): FindBlocking {
 }
 
 /**
- * Takes away what a pattern matches anywhere in the source or the destination of an image. Patterns
- * are regular expressions as Go writes them, as far as JavaScript knows the same.
+ * Removes the images whose source or destination a pattern matches at any position. Patterns are
+ * regular expressions as Go writes them, as far as JavaScript supports the same.
  *
  * @throws ConfigError `pattern.malformed`, `mirror.release-blocked`
  */
@@ -231,7 +237,7 @@ export function blockImages(
   return { sets: kept, blocked };
 }
 
-/** An image of a mirror is known by digest; its tags are those that it had where it is from. */
+/** An image of a mirror is known by digest; its tags are the ones that it had at its origin. */
 function namesOf({ source, destination: { repository, tags } }: WantedImage): string[] {
   const origin = `${source.registry}/${source.repository}`;
   return [

@@ -20,13 +20,13 @@ import type { RpmArchitecture } from './bundle.ts';
 import type { GraphAccess } from './update-graph.ts';
 
 /**
- * A live ISO that is not the release's own. A name that ends in .gz or .xz is that of a packed one;
- * `sha256` is of the ISO itself, as in the metadata of a CoreOS stream.
+ * A live ISO that is not the release's own. A name that ends in .gz or .xz belongs to a packed
+ * ISO; `sha256` is the digest of the ISO itself, as in the metadata of a CoreOS stream.
  */
 export type GivenBaseIso =
   { readonly file: string } | { readonly url: string; readonly sha256?: Digest };
 
-/** `from` says in words where it came from: a file, an address, an image. */
+/** `from` describes its origin in words: a file, an address, an image. */
 export type BaseIso = FileInput & { readonly from: string };
 
 export type FetchGivenTools = {
@@ -37,14 +37,16 @@ export type FetchGivenTools = {
   readonly onProgress?: (bytes: number, total?: number, note?: string) => void;
 };
 
-/** Bytes; ten times what CoreOS has. */
+/** Bytes; ten times the size of the CoreOS ISO. */
 const MAX_ISO_SIZE = 16 * 2 ** 30;
 
 /**
- * The live ISO at its place, or unpacked or downloaded to `directory`, where a second run finds it.
+ * The live ISO at its place, or unpacked or downloaded to `directory`, in which a second run finds
+ * it.
  *
- * @throws ConfigError `base-iso.missing`, `base-iso.no-digest`, `base-iso.not-https`; IntegrityError
- * `base-iso.digest`, `download.digest`, `download.too-large`, `unpack.malformed`, `unpack.too-large`
+ * @throws ConfigError `base-iso.missing`, `base-iso.no-digest`, `base-iso.not-https`;
+ * IntegrityError `base-iso.digest`, `download.digest`, `download.too-large`, `unpack.malformed`,
+ * `unpack.too-large`
  */
 export function takeGivenIso(
   given: GivenBaseIso,
@@ -104,7 +106,10 @@ async function downloadIso(
   return { ...(await cacheFile(download.path, path, sha256)), from };
 }
 
-/** The packed file stays until what is in it is kept, so that an interrupted build need not fetch it again. */
+/**
+ * The packed file is kept until its contents are stored, so that an interrupted build need not
+ * fetch it again.
+ */
 async function downloadPacked(
   wanted: {
     readonly download: Download;
@@ -131,7 +136,7 @@ async function downloadPacked(
 type PackedIso = {
   readonly packed: string;
   readonly packing: Packing;
-  /** Absent where nobody has said what the ISO should be. */
+  /** Absent if no source states which ISO it should be. */
   readonly expected?: Expected;
 };
 
@@ -183,13 +188,16 @@ function parseHttps(text: string): URL {
   });
 }
 
-/** A live ISO, as a CoreOS stream names it; the digest is that of the ISO, however it is packed. */
+/**
+ * A live ISO, as a CoreOS stream names it; the digest is that of the unpacked ISO, for any
+ * packing.
+ */
 export type StreamIso = { readonly url: string; readonly sha256: Digest };
 
 /**
  * The live ISO of an architecture in the metadata of a CoreOS stream: the JSON document that
- * `openshift-install coreos print-stream-json` prints and that builds.coreos.fedoraproject.org has.
- * `name` is what an error calls it.
+ * `openshift-install coreos print-stream-json` prints and that builds.coreos.fedoraproject.org
+ * has. `name` is its name in errors.
  *
  * @throws ConfigError `coreos-stream.malformed`, `coreos-stream.no-iso`
  */
@@ -216,7 +224,10 @@ export function findStreamIso(text: string, arch: RpmArchitecture, name: string)
 /** Bytes; real ones have some 100,000. */
 const MAX_SIZE = 16 * 1024 * 1024;
 
-/** The same of metadata at an address. @throws what `fetchText` throws */
+/**
+ * The live ISO of an architecture in the metadata of a CoreOS stream at an address. @throws the
+ * errors of `fetchText`
+ */
 export async function fetchStreamIso(
   streamUrl: string,
   arch: RpmArchitecture,
@@ -240,7 +251,9 @@ function parseStream(text: string, name: string): JsonObject {
   throw malformed(name, 'has no "architectures"');
 }
 
-/** "sha256" is that of the file, "uncompressed-sha256" that of what is packed in it. */
+/**
+ * "sha256" is the digest of the file, "uncompressed-sha256" the digest of its unpacked contents.
+ */
 function readDisk(disk: JsonObject, name: string): StreamIso {
   const { location } = disk;
   if (typeof location !== 'string' || !URL.canParse(location)) {

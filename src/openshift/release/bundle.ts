@@ -12,15 +12,15 @@ import {
 } from '../../registry/index.ts';
 import { isSignedVersion } from './version.ts';
 
-/** The architectures that appliances are built for, as RPM names them. */
+/** The architectures that appliances are built for, in RPM's names. */
 export type RpmArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';
 
-/** Where release bundles stand in the node's registry. */
+/** Repository of release bundles in the node's registry. */
 export const RELEASE_BUNDLE_REPOSITORY = 'openshift/release-bundles';
 
 /**
- * The annotation of a bundle with the digest of its release, `sha256:...` (openshift/appliance pull
- * request 685): the machine config daemon is to find the release of a bundle by it.
+ * The annotation of a bundle with the digest of its release, `sha256:...` (openshift/appliance
+ * pull request 685): the machine config daemon will find the release of a bundle by it.
  */
 export const RELEASE_DIGEST_ANNOTATION = 'com.openshift.release-image-digest';
 
@@ -36,7 +36,7 @@ const MAX_TAG_SIZE = 64;
  */
 export function formatReleaseBundleTag(version: string, architecture: RpmArchitecture): string {
   const suffix = isSignedVersion(version) ? `-${architecture}` : '';
-  // A tag has no place for build metadata, and the name in the InternalReleaseImage neither.
+  // A tag cannot contain build metadata, and neither can the name in the InternalReleaseImage.
   return `ocp-release-bundle-${version.replaceAll('+', '_')}${suffix}`.slice(0, MAX_TAG_SIZE);
 }
 
@@ -53,8 +53,8 @@ export type ReleaseBundle = {
 const OCI_ARCHITECTURE = { x86_64: 'amd64', aarch64: 'arm64', ppc64le: 'ppc64le' } as const;
 
 /**
- * An image whose message is its tag, its annotations and one file, the list of the images beside it. Its
- * layer is plain tar, so that its bytes depend on no compressor.
+ * An image whose message is its tag, its annotations and one file, the list of the images next to
+ * it. Its layer is plain tar, so that its bytes depend on no compressor.
  */
 export async function encodeReleaseBundle(
   release: { readonly version: string; readonly arch: RpmArchitecture; readonly image: Reference },

@@ -6,30 +6,33 @@ import { isSignedVersion } from './version.ts';
 
 /**
  * Since 4.21 a cluster accepts the images of OpenShift only with a signature (ClusterImagePolicy
- * `openshift`). With any text in this variable `openshift-install` leaves that policy out. The installer
- * that counts runs inside the assisted service of the rendezvous host.
+ * `openshift`). If this variable has any text, `openshift-install` leaves that policy out. The
+ * installer that matters runs inside the assisted service of the rendezvous host.
  */
 export const IMAGE_POLICY_VARIABLE = 'OPENSHIFT_INSTALL_EXPERIMENTAL_DISABLE_IMAGE_POLICY';
 
 /**
- * Whether the medium switches the image policy of its cluster off: as was asked, and else for CI builds
- * and nightlies alone, which nobody signs and no node would start.
+ * True if the medium switches the image policy of its cluster off: as requested, and by default
+ * only for CI builds and nightlies, which are not signed and which no node would start.
  */
 export const disablesImagePolicy = (version: string, wish: boolean | undefined): boolean =>
   wish ?? !isSignedVersion(version);
 
 export const IMAGE_POLICY = 'ClusterImagePolicy';
 
-/** A ClusterImagePolicy (config.openshift.io/v1) as nodes apply it. Plain JSON. */
+/** A ClusterImagePolicy (config.openshift.io/v1) in the form that nodes apply. Plain JSON. */
 export type ImagePolicy = {
   readonly name: string;
-  /** Images it is for: a registry, namespace, repository, tag or digest, or `*.` and a domain. */
+  /**
+   * Images that the policy is for: a registry, namespace, repository, tag or digest, or `*.` and a
+   * domain.
+   */
   readonly scopes: readonly string[];
   /** Feature sets of the clusters that have it; absent: every cluster. */
   readonly featureSets?: readonly string[];
-  /** PEM of the key that must have signed; absent where the policy asks for something else. */
+  /** PEM of the key that must have signed; absent if the policy asks for something else. */
   readonly key?: string;
-  /** Which name of the image the signature must have. */
+  /** The name of the image that the signature must have. */
   readonly identity: SignedIdentity;
 };
 
@@ -60,7 +63,10 @@ export const readImagePolicies = (manifests: readonly PayloadManifest[]): readon
       };
     });
 
-/** A signature that a transparency log must confirm, or a certificate authority, is not verified here. */
+/**
+ * A signature that a transparency log, or a certificate authority, must confirm is not verified
+ * here.
+ */
 function readKey({ policyType, publicKey }: Members, path: string): string | undefined {
   const { keyData, rekorKeyData } = objectOrEmpty(publicKey);
   if (policyType !== 'PublicKey' || rekorKeyData !== undefined) return undefined;
@@ -74,7 +80,7 @@ function readKey({ policyType, publicKey }: Members, path: string): string | und
 
 const EXPECTED_KEY = 'a public key in PEM of RSA, Ed25519 or a NIST curve';
 
-/** As nodes read it: neither a certificate nor a private key, and of no other algorithm. */
+/** Reads a key like a node: neither a certificate nor a private key, and of no other algorithm. */
 function checkKey(pem: string): KeyObject {
   const [label] = /-----BEGIN [^-]*-----/.exec(pem) ?? [];
   const key = createPublicKey(pem);
@@ -110,8 +116,8 @@ const REPOSITORY_POLICIES: readonly unknown[] = [
 ];
 
 /**
- * containers-policy.json(5), "docker": of the scopes that an image by digest is in, the most specific one
- * counts alone; all policies that name it must hold.
+ * containers-policy.json(5), "docker": of the scopes that contain an image by digest, only the
+ * most specific one counts; all policies that name it must hold.
  */
 export function createPolicyFinder(
   policies: readonly ImagePolicy[],

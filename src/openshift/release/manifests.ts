@@ -5,7 +5,7 @@ import { parse, findYamlExcess } from '../../shape/parse-text.ts';
 
 /** A manifest that the cluster version operator applies to a self-managed cluster. */
 export type PayloadManifest = {
-  /** Of its file in the release image. */
+  /** Path of its file in the release image. */
   readonly path: string;
   readonly document: Readonly<Record<string, unknown>>;
   /** Feature sets of the clusters that have it; absent: every cluster. */
@@ -20,8 +20,8 @@ const SELF_MANAGED = 'include.release.openshift.io/self-managed-high-availabilit
 const FEATURE_SET = 'release.openshift.io/feature-set';
 
 /**
- * The manifests of these kinds, by path, that self-managed clusters get. Most files have none, and are not
- * parsed.
+ * The manifests of these kinds, by path, that self-managed clusters get. Most files have no such manifest, and
+ * are not parsed.
  *
  * @throws IntegrityError `release.manifest-unreadable`
  */
@@ -54,14 +54,15 @@ function toSelfManaged({ path, document }: PayloadManifest): readonly PayloadMan
 }
 
 /**
- * What all of them together may have for the parser; payloads need a quarter of the characters. Marks are
- * what may begin a node: a million of them takes ten seconds.
+ * Maximum for all of them together in the parser; payloads need a quarter of the characters. Marks
+ * are characters that may begin a node: a million of them takes ten seconds.
  */
 const MOST_PARSED = { 'documents': 10_000, 'characters': 4 << 20, 'YAML marks': 500_000 };
 
 /**
- * Schemas are nearly all of a definition, some ten megabytes a payload, and the parser needs seconds for
- * them: it gets the text without them, and all of it where that turns out not to be YAML.
+ * Schemas are nearly all of a definition, some ten megabytes a payload, and the parser needs
+ * seconds for them: it gets the text without them, and all of it if the shortened text turns out
+ * not to be YAML.
  */
 function createParser(): (text: string, path: string) => unknown {
   const budget = createBudget(MOST_PARSED, tooMuch);
@@ -89,7 +90,10 @@ function createParser(): (text: string, path: string) => unknown {
 const tooMuch = (kind: string, limit: number): Error =>
   new Error(`it takes more than ${limit} ${kind}`);
 
-/** As Kubernetes reads it, YAML 1.1, without what takes the square of its size: double keys, aliases. */
+/**
+ * Parses text as Kubernetes reads it, YAML 1.1, without features that take the square of its size:
+ * double keys, aliases.
+ */
 const parseYaml = (text: string): unknown =>
   parse(text, {
     version: '1.1',
@@ -99,7 +103,10 @@ const parseYaml = (text: string): unknown =>
     logLevel: 'error',
   });
 
-/** Leaves out what is indented deeper than a `schema:` that ends its line (YAML 1.2.2, 8.2.2). */
+/**
+ * Leaves out lines that are indented deeper than a `schema:` that ends its line (YAML 1.2.2,
+ * 8.2.2).
+ */
 function dropSchemas(text: string): string {
   let depth = Infinity;
   return text
@@ -148,7 +155,10 @@ export const readDefinitions = (
     return [{ ...definition, ...(featureSets && { featureSets }) }];
   });
 
-/** What a manifest defines, whoever gets it; undefined for a manifest of another kind. */
+/**
+ * The definition in a manifest, regardless of the clusters that get it; undefined for a manifest
+ * of another kind.
+ */
 export function readDefinition(manifest: unknown): ResourceDefinition | undefined {
   const { kind, spec } = objectOrEmpty(manifest);
   if (kind !== DEFINITION) return undefined;
@@ -162,7 +172,7 @@ export function readDefinition(manifest: unknown): ResourceDefinition | undefine
   return { group, kind: defined, versions: named };
 }
 
-/** Whether a cluster has it that asks for no feature set. */
+/** True if a cluster that asks for no feature set has it. */
 export const isInDefaultSet = ({ featureSets }: Pick<ResourceDefinition, 'featureSets'>): boolean =>
   featureSets === undefined || featureSets.includes('Default') || featureSets.includes('');
 
@@ -171,7 +181,10 @@ export const DEFINITION = 'CustomResourceDefinition';
 /** How a payload serves a kind of the machine config operator. */
 export type ServedKind = {
   readonly version: 'v1' | 'v1alpha1';
-  /** Clusters have it only with feature set TechPreviewNoUpgrade, and such clusters cannot be upgraded. */
+  /**
+   * True if clusters have it only with feature set TechPreviewNoUpgrade, and such clusters cannot
+   * be upgraded.
+   */
   readonly isPreview: boolean;
 };
 
@@ -180,16 +193,16 @@ export const INTERNAL_RELEASE_IMAGE = 'InternalReleaseImage';
 export const PINNED_IMAGE_SET = 'PinnedImageSet';
 
 /**
- * What a payload says of the object that hands the registry of the media to the machine config
- * operator. Undefined where it serves none, as before 4.21.
+ * Finds how a payload serves the object that hands the registry of the media to the machine config
+ * operator. Undefined if the payload does not serve it, as before 4.21.
  */
 export const findInternalReleaseImage = (
   definitions: readonly ResourceDefinition[],
 ): ServedKind | undefined => findServedKind(definitions, INTERNAL_RELEASE_IMAGE);
 
 /**
- * By which version a payload serves a kind of the machine config operator: its definitions decide,
- * because releases of one minor version differ.
+ * The version by which a payload serves a kind of the machine config operator: its definitions
+ * decide, because releases of one minor version differ.
  */
 export function findServedKind(
   definitions: readonly ResourceDefinition[],
@@ -206,8 +219,9 @@ export function findServedKind(
 }
 
 /**
- * Whether installed hosts go without the registry of the media, because the cluster's own takes over:
- * what the configuration says, else whether every cluster of this release has one.
+ * True if installed hosts have no registry of the media, because the cluster's own takes over:
+ * decided by the configuration, else by whether every cluster of this release has its own
+ * registry.
  *
  * @throws ConfigError `release.no-internal-registry` when hosts would have neither
  */

@@ -11,10 +11,13 @@ import { isVersion } from './version.ts';
 /** An image of a release: `etcd`, `machine-os-images`, always by digest. */
 type Component = { readonly name: string; readonly reference: Reference };
 
-/** A release payload, as far as its image and two of its files tell. Plain JSON. */
+/** A release payload, as described by its image and two of its files. Plain JSON. */
 export type Release = {
   readonly version: string;
-  /** By digest, without a tag; the digest of the list where the payload has several architectures. */
+  /**
+   * Reference by digest, without a tag; the digest of the list if the payload has several
+   * architectures.
+   */
   readonly reference: Reference;
   readonly arch: RpmArchitecture;
   /** RFC 3339, UTC, whole seconds. */
@@ -22,31 +25,31 @@ export type Release = {
   /** Sorted by name, as in the payload. */
   readonly components: readonly Component[];
   readonly metadata: ReleaseMetadata;
-  /** What the cluster version operator adds to a self-managed cluster. */
+  /** Kinds that the cluster version operator adds to a self-managed cluster. */
   readonly definitions: readonly ResourceDefinition[];
-  /** What nodes demand of images. */
+  /** Conditions that nodes set for images. */
   readonly imagePolicies: readonly ImagePolicy[];
-  /** Absent where nobody has looked for one. */
+  /** Absent if no signature was looked for. */
   readonly signature?: ReleaseSignature;
 };
 
-/** Whether a release is signed by a key that is trusted. Plain JSON. */
+/** Result of checking whether a release is signed by a trusted key. Plain JSON. */
 export type ReleaseSignature =
   | {
       readonly status: 'verified';
-      /** Those of its source that were verified, base64, at least one. */
+      /** Verified signatures of its source, base64, at least one. */
       readonly messages: readonly string[];
       /** Fingerprint of the key, upper-case hex. */
       readonly key: string;
-      /** How the signer names the release. */
+      /** The signer's name for the release. */
       readonly identity: string;
-      /** Where the signature was found. */
+      /** The place in which the signature was found. */
       readonly from: string;
     }
   | {
-      /** A nightly or CI build, which nobody signs, and the user accepts that. */
+      /** A nightly or CI build, which is not signed, and the user accepts that. */
       readonly status: 'unsigned';
-      /** Why it is not verified. */
+      /** The reason why it is not verified. */
       readonly problem: string;
     };
 
@@ -116,7 +119,7 @@ export function parseReleaseMetadata(text: string): ReleaseMetadata {
   };
 }
 
-/** Of the release image: a release that was resolved is known by it. */
+/** Digest of the release image, which identifies a resolved release. */
 export function digestOfRelease({ reference: { digest } }: Pick<Release, 'reference'>): Digest {
   if (digest === undefined) throw new TypeError('a resolved release has a digest');
   return digest;
@@ -170,7 +173,7 @@ function parseImage(image: string, refuse: Refuse): Reference {
   }
 }
 
-/** Versions end up in tags, file names and scripts on the media. */
+/** Versions are used in tags, file names and scripts on the media. */
 function parseVersion(version: unknown, refuse: Refuse): string {
   if (typeof version === 'string' && isVersion(version)) return version;
   return refuse(
@@ -189,9 +192,9 @@ function parseObject(text: string, refuse: Refuse): Record<string, unknown> {
 const textOr = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
-/** What the image config of a release payload says (OCI image-spec config.md). */
+/** The image config of a release payload (OCI image-spec config.md). */
 type ReleaseConfig = {
-  /** In Go's words. */
+  /** Architecture in Go's words. */
   readonly architecture: string;
   /** Label `io.openshift.release`. */
   readonly version?: string;
@@ -224,7 +227,7 @@ function parse(bytes: Uint8Array): Record<string, unknown> {
 const malformed = (reason: string): IntegrityError =>
   new IntegrityError('release.malformed', `config of the release image ${reason}`);
 
-/** What plans and media say of a release. */
+/** The description of a release for plans and media. */
 export const describeRelease = ({ version, reference, arch }: Release) => ({
   version,
   reference: formatReference(reference),

@@ -9,20 +9,23 @@ import { splitDocuments } from '../node/manifests.ts';
 
 export type StoredSignature = {
   readonly digest: Digest;
-  /** As written: base64 where it is well-formed. */
+  /** Signature as written: base64 if it is well-formed. */
   readonly signature: string;
 };
 
-/** Bytes of a signature; what consumers of signature stores read, too. */
+/** Maximum bytes of a signature, the same that consumers of signature stores read. */
 export const MAX_SIGNATURE_SIZE = 50 * 1024;
 
 const LABEL = 'release.openshift.io/verification-signatures';
 
-/** Whether a document is a ConfigMap of release signatures, as oc and oc-mirror write it. */
+/** True if a document is a ConfigMap of release signatures, as oc and oc-mirror write it. */
 export const isOfSignatures = (document: Document): boolean =>
   document.get('kind') === 'ConfigMap' && document.hasIn(['metadata', 'labels', LABEL]);
 
-/** The ConfigMaps of a document: itself, or the items of a List, as `oc get -o yaml` writes it. */
+/**
+ * The ConfigMaps of a document: the document itself, or the items of a List, as `oc get -o yaml`
+ * writes it.
+ */
 function listConfigMaps(document: Document): readonly object[] {
   const object = document.toJSON() as { readonly kind?: unknown; readonly items?: unknown };
   const items: readonly unknown[] = Array.isArray(object.items) ? object.items : [];
@@ -31,7 +34,7 @@ function listConfigMaps(document: Document): readonly object[] {
   return [object, ...items].filter(isConfigMap);
 }
 
-/** Keys are `sha256-<hex>-<n>`; others are passed over. */
+/** Keys are `sha256-<hex>-<n>`; others are ignored. */
 export function listStoredSignatures(configMap: object): StoredSignature[] {
   const { binaryData } = configMap as { binaryData?: unknown };
   return Object.entries(objectOrEmpty(binaryData)).flatMap(([key, signature]) => {
@@ -40,19 +43,19 @@ export function listStoredSignatures(configMap: object): StoredSignature[] {
   });
 }
 
-/** Whether it is base64 of a size that a signature may have. */
+/** True if it is base64 of a size that a signature may have. */
 export const isWellFormed = ({ signature }: StoredSignature): boolean =>
   signature.length <= (MAX_SIGNATURE_SIZE * 4) / 3 &&
   /^[A-Za-z0-9+/]+={0,2}$/.test(signature.replaceAll(/\s/g, ''));
 
-/** What consumers of signature stores read, too. */
+/** Maximum number of signatures, the same that consumers of signature stores read. */
 export const MAX_SIGNATURES = 9;
 
 const RULES = { domain: 'signature' };
 
 /**
  * The signatures of a digest below a path that a user named: a folder with files
- * `sha256=HEX/signature-N`, N from 1, as a signature store has them, or a file with ConfigMaps.
+ * `sha256=HEX/signature-N`, N from 1, like a signature store, or a file with ConfigMaps.
  *
  * @throws ConfigError `signature.unreadable`, `signature.too-large`, `signature.no-config-map`,
  * `manifest.malformed`
@@ -75,7 +78,10 @@ function readFolder(folder: string): readonly Buffer[] {
   return found;
 }
 
-/** JSON is YAML. The user names the file: labels, by which clusters find such ConfigMaps, are not needed. */
+/**
+ * JSON is YAML. The user names the file, so the labels by which clusters find such ConfigMaps are
+ * not needed.
+ */
 function readMaps(path: string, digest: Digest): readonly Buffer[] {
   const text = readListed(path, RULES, () => readInputFile(path, RULES)).toString('utf8');
   const maps = splitDocuments({ name: basename(path), text }).flatMap(({ document }) =>

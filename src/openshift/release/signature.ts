@@ -7,19 +7,19 @@ import { parseReference, type Reference } from '../../registry/index.ts';
 import type { SignedIdentity } from './image-policy.ts';
 import type { Release } from './release.ts';
 
-/** What the signature of an image says. */
+/** The statement in the signature of an image. */
 export type ReleaseStatement = {
   readonly digest: Digest;
-  /** How the signer names the image; mirrors have other names. */
+  /** The signer's name for the image; mirrors have other names. */
   readonly identity: string;
 };
 
 /**
- * containers/image atomic-signature.md: the signed JSON, to the letter. Only `optional` may have members
+ * containers/image atomic-signature.md: exactly the signed JSON. Only `optional` may have members
  * that are not known here.
  *
- * @param type of a signature in an OpenPGP message, or of one that cosign made, whose `optional` may be
- * null
+ * @param type of a signature in an OpenPGP message, or of one that cosign made, whose `optional`
+ * may be null
  * @throws IntegrityError `signature.malformed`
  */
 export function parseReleaseStatement(
@@ -40,12 +40,12 @@ export function parseReleaseStatement(
   const digest = readText(image, 'docker-manifest-digest');
   if (!isDigest(digest)) throw malformed(`its digest "${digest}" is not sha256: and 64 hex digits`);
   const reference = readText(identity, 'docker-reference');
-  // It is shown to people, who must not take a part of it for what the program says.
+  // It is shown to people, who must not take a part of it for a message of the program.
   if (!/^[\x21-\x7e]+$/.test(reference)) throw malformed('its docker-reference is not a reference');
   return { digest, identity: reference };
 }
 
-/** Members that readers know have one type. */
+/** Checks the types of members that readers know: each has one type. */
 function checkOptional({ creator = '', timestamp = 0 }: Readonly<Record<string, unknown>>): void {
   if (typeof creator !== 'string') throw malformed('its creator is not a text');
   if (!Number.isInteger(timestamp)) throw malformed('its timestamp is not a whole number');
@@ -78,7 +78,7 @@ function parseJson(text: string): unknown {
   return value;
 }
 
-/** Of two members with one name, readers take different ones: neither is accepted. */
+/** If two members have the same name, readers choose different ones: neither is accepted. */
 function checkUnique(text: string): void {
   const open: Set<string>[] = [];
   for (const [token, quoted, colon] of text.matchAll(/[{}]|("(?:[^"\\]|\\.)*")(\s*:)?/g)) {
@@ -112,12 +112,12 @@ function readText(of: Readonly<Record<string, unknown>>, name: string): string {
 }
 
 /**
- * Verifies a signed message of a release: who signed it, and then that it speaks of this digest. The
- * identity is the signer's name for the release, and not compared: mirrors have other names.
+ * Verifies a signed message of a release: first its signer, and then that it is about this digest.
+ * The identity is the signer's name for the release, and not compared: mirrors have other names.
  *
  * @param now seconds since 1970
- * @throws IntegrityError `signature.other-digest`; what `verifySignedMessage` and `parseReleaseStatement`
- * throw
+ * @throws IntegrityError `signature.other-digest`; the errors of `verifySignedMessage` and
+ * `parseReleaseStatement`
  */
 export function verifyReleaseMessage(
   message: Uint8Array,
@@ -135,13 +135,13 @@ export function verifyReleaseMessage(
   });
 }
 
-/** Base64; empty for what is not verified. */
+/** Signatures in base64; empty if the release is not verified. */
 export const signaturesOf = ({ signature }: Release): readonly string[] =>
   signature?.status === 'verified' ? signature.messages : [];
 
 export const isUnsigned = ({ signature }: Release): boolean => signature?.status === 'unsigned';
 
-/** Media type of the layer with what cosign signed, and its annotation with the signature, base64. */
+/** Media type of the layer that cosign signed, and its annotation with the signature, base64. */
 export const SIMPLE_SIGNING = 'application/vnd.dev.cosign.simplesigning.v1+json';
 export const SIGNATURE_ANNOTATION = 'dev.cosignproject.cosign/signature';
 
@@ -152,20 +152,20 @@ export type SimpleSignature = {
   readonly signature: string;
 };
 
-/** What a signature has to be for. */
+/** The image and key that a signature must match. */
 export type Signed = {
-  /** Of a manifest; that of an index is not asked for. */
+  /** Digest of a manifest; the digest of an index is not asked for. */
   readonly digest: Digest;
-  /** As the cluster names the image. */
+  /** Name of the image in the cluster. */
   readonly image: Reference;
   readonly key: KeyObject;
   readonly identity: SignedIdentity;
 };
 
 /**
- * Why a node refuses a signature; undefined where it accepts it (containers-policy.json(5),
- * sigstoreSigned with one key): RSA PKCS #1 v1.5 or ECDSA with SHA-256, or Ed25519, over the payload; then
- * its digest and its identity.
+ * The reason why a node refuses a signature; undefined if it accepts it
+ * (containers-policy.json(5), sigstoreSigned with one key): RSA PKCS #1 v1.5 or ECDSA with
+ * SHA-256, or Ed25519, over the payload; then its digest and its identity.
  */
 export function findSignatureProblem(
   { payload, signature }: SimpleSignature,
@@ -202,15 +202,16 @@ function nameSigned(name: string, identity: SignedIdentity): string {
   return isBelow ? `${signedPrefix}${name.slice(prefix.length)}` : name;
 }
 
-/** Media types of bundles begin so; cosign 3 attaches one as a referrer. */
+/** Prefix of the media types of bundles; cosign 3 attaches one as a referrer. */
 export const BUNDLE_PREFIX = 'application/vnd.dev.sigstore.bundle.';
 
 const STATEMENT = 'application/vnd.in-toto+json';
 const IMAGE_SIGNATURE = 'https://sigstore.dev/cosign/sign/v1';
 
 /**
- * Whether a bundle (sigstore protobuf-specs, bundle v0.3) has an envelope (DSSE v1) that this key signed
- * with a statement (in-toto v1) of cosign about this image. Logs and time stamps are not looked at.
+ * True if a bundle (sigstore protobuf-specs, bundle v0.3) has an envelope (DSSE v1) that this key
+ * signed with a statement (in-toto v1) of cosign about this image. Logs and time stamps are not
+ * checked.
  */
 export function isBundleFor(
   bundle: Uint8Array,

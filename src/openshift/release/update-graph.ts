@@ -11,10 +11,10 @@ import { parseReference, type Reference } from '../../registry/index.ts';
 import { archNames, type RpmArchitecture } from './bundle.ts';
 import { compareVersions, isMinorVersion, isVersion, minorOf, stripBuild } from './version.ts';
 
-/** Where Red Hat serves the update graph, unless UPDATE_URL_OVERRIDE says otherwise. */
+/** Address at which Red Hat serves the update graph, unless UPDATE_URL_OVERRIDE names another. */
 const UPDATE_GRAPH_URL = 'https://api.openshift.com/api/upgrades_info/graph';
 
-/** What we read of a graph, in no order. Updates name their releases by version. */
+/** The part of a graph that we read, in no order. Updates name their releases by version. */
 export type UpdateGraph = {
   readonly nodes: readonly GraphNode[];
   readonly edges: readonly GraphEdge[];
@@ -24,7 +24,7 @@ export type UpdateGraph = {
 
 export type GraphEdge = { readonly from: string; readonly to: string };
 
-/** Why an update is not for every cluster. */
+/** The reason why an update is not for every cluster. */
 export type UpgradeRisk = {
   readonly name: string;
   readonly message: string;
@@ -35,7 +35,7 @@ export type GraphNode = { readonly version: string; readonly payload: string };
 
 export type GraphRelease = { readonly version: string; readonly payload: Reference };
 
-/** How a graph is asked for. */
+/** The way to ask for a graph. */
 export type GraphAccess = {
   readonly http: Http;
   readonly url?: string;
@@ -47,7 +47,7 @@ export type GraphAccess = {
 export type GraphQuery = GraphAccess & {
   /** `stable`, `fast`, `candidate`, `eus`; or with its minor version, `eus-4.20`. */
   readonly channel: string;
-  /** `X.Y`, of which the newest is taken, or a full version. */
+  /** `X.Y`, for its newest release, or a full version. */
   readonly version: string;
 };
 
@@ -55,16 +55,17 @@ export type GraphQuery = GraphAccess & {
 const TIMEOUT = 30_000;
 /** Bytes; real graphs have less than 2 MiB. */
 const MAX_SIZE = 64 * 1024 * 1024;
-/** Real graphs have a few hundred. */
+/** Maximum number; real graphs have a few hundred. */
 const MAX_NODES = 5000;
 const NEAREST = 5;
 
 /**
- * Looks a version up in the update graph of its channel. Never another version than the wanted one.
+ * Looks a version up in the update graph of its channel. Never another version than the wanted
+ * one.
  *
  * @throws ConfigError `release.not-found` with the nearest versions of the channel,
- * `release.version-malformed`; RegistryError `graph.refused`, `graph.malformed`, and what
- * `fetchPublic` throws; IntegrityError `release.not-pinned` when the payload has no digest.
+ * `release.version-malformed`; RegistryError `graph.refused`, `graph.malformed`, and the errors of
+ * `fetchPublic`; IntegrityError `release.not-pinned` when the payload has no digest.
  */
 export async function resolveInGraph(query: GraphQuery): Promise<GraphRelease> {
   const channel = formatChannel(query.channel, query.version);
@@ -79,10 +80,10 @@ export async function resolveInGraph(query: GraphQuery): Promise<GraphRelease> {
 }
 
 /**
- * The graph of a channel, by its whole name, `stable-4.20`. Of a channel that does not exist it is
- * empty.
+ * The graph of a channel, by its whole name, `stable-4.20`. It is empty if the channel does not
+ * exist.
  *
- * @throws RegistryError `graph.refused`, `graph.malformed`, and what `fetchPublic` throws
+ * @throws RegistryError `graph.refused`, `graph.malformed`, and the errors of `fetchPublic`
  */
 export function fetchUpdateGraph(channel: string, access: GraphAccess): Promise<UpdateGraph> {
   const url = graphUrl(access, channel);
@@ -90,7 +91,7 @@ export function fetchUpdateGraph(channel: string, access: GraphAccess): Promise<
   return http.retries.run({ host: url.host, signal }, () => fetchGraph(url, access));
 }
 
-/** What several channels know together. */
+/** The contents of several channels together. */
 export const mergeGraphs = (graphs: readonly UpdateGraph[]): UpdateGraph => ({
   nodes: graphs.flatMap(({ nodes }) => nodes),
   edges: graphs.flatMap(({ edges }) => edges),
@@ -98,7 +99,7 @@ export const mergeGraphs = (graphs: readonly UpdateGraph[]): UpdateGraph => ({
 });
 
 /**
- * The channel as the graph calls it: a name without a minor version gets the version's.
+ * The channel by its name in the graph: a name without a minor version gets the version's.
  *
  * @throws ConfigError `release.version-malformed`
  */
@@ -148,7 +149,7 @@ export function selectNode(
 const newer = (best: GraphNode | undefined, node: GraphNode): GraphNode =>
   best && compareVersions(best.version, node.version) >= 0 ? best : node;
 
-/** Versions on both sides of where the wanted one would stand, oldest first. */
+/** Versions on both sides of the place of the wanted version, oldest first. */
 function listNearest(versions: readonly string[], wanted: string): string[] {
   const sorted = [...new Set(versions)].sort(compareVersions);
   const full = isMinorVersion(wanted) ? `${wanted}.0` : wanted;
@@ -286,6 +287,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // both callers say in their own words what they expected
+    return undefined; // both callers describe in their own words what they expected
   }
 }

@@ -17,13 +17,13 @@ export type UpgradeHop = {
   readonly version: string;
   /** `registry/repository@sha256:...` */
   readonly image: string;
-  /** Why the update is not recommended for every cluster; empty where it is. */
+  /** Reasons why the update is not recommended for every cluster; empty if it is. */
   readonly risks: readonly UpgradeRisk[];
 };
 
 /** The updates of a cluster in their order, at least one; the last is to the release of the medium. */
 export type UpgradePath = {
-  /** Absent where the medium is for any cluster that may be updated directly. */
+  /** Absent if the medium is for any cluster that may be updated directly. */
   readonly from?: string;
   readonly hops: readonly UpgradeHop[];
 };
@@ -40,10 +40,10 @@ type Way = {
 const CONDITIONAL_COST = 1_000_000;
 
 /**
- * The way with the fewest conditional updates, then the fewest updates, then the newest releases in
- * between, the last of them first. Build metadata of versions does not count.
+ * The way with the fewest conditional updates, then the fewest updates, then the newest releases
+ * in between, the last of them first. Build metadata of versions does not count.
  *
- * @returns undefined where the graph has none
+ * @returns undefined if the graph has no way
  */
 export function findUpgradePath(
   graph: UpdateGraph,
@@ -72,7 +72,7 @@ export function findUpgradePath(
   }
 }
 
-/** By one update to each release that the graph has. */
+/** Extends a way by one update to each release that the graph has. */
 function extendWay(
   way: Way,
   graph: {
@@ -89,8 +89,8 @@ function extendWay(
 }
 
 /**
- * Which of two ways to one release comes first: the cheaper one, then the one over the newer release.
- * No two ways to a release before it are kept, so that nothing further back can differ.
+ * Compares two ways to one release: the cheaper one comes first, then the one over the newer
+ * release. Two ways to an earlier release are never kept, so nothing further back can differ.
  */
 function compareWays(a: Way, b: Way, ranks: ReadonlyMap<string, number>): number {
   const rankOf = ({ last }: Way): number => ranks.get(last?.way.version ?? '') ?? Infinity;
@@ -112,7 +112,7 @@ function listHops(end: Way): readonly UpgradeHop[] {
   return hops.reverse();
 }
 
-/** By the version they start from. A conditional edge counts only where no plain one exists. */
+/** Edges by the version they start from. A conditional edge counts only if no plain one exists. */
 function collectEdges({ edges, conditionalEdges }: UpdateGraph): ReadonlyMap<string, Edge[]> {
   const found = new Map<string, Map<string, Edge>>();
   for (const { from, to, risks } of [
@@ -130,19 +130,20 @@ function collectEdges({ edges, conditionalEdges }: UpdateGraph): ReadonlyMap<str
 
 /** An upgrade that the update graph is asked about. */
 export type WantedUpgrade = {
-  /** The version that the cluster has. */
+  /** The current version of the cluster. */
   readonly from: string;
-  /** The one it is upgraded to. */
+  /** The release to which it is upgraded. */
   readonly release: { readonly version: string; readonly reference: Reference };
-  /** Without a minor version. */
+  /** Channel without a minor version. */
   readonly channel: string;
 };
 
 /**
- * The releases that a cluster passes on its way, by the update graph as it is now: by the channel of
- * the target's minor version and those of the minor versions below, down to that of the cluster.
+ * The releases that a cluster passes on its way, by the current update graph: by the channel of
+ * the target's minor version and the channels of the minor versions below, down to the cluster's.
  *
- * @throws ConfigError `upgrade.no-path`, `upgrade.not-newer`, `upgrade.not-in-graph`, and what the graph throws
+ * @throws ConfigError `upgrade.no-path`, `upgrade.not-newer`, `upgrade.not-in-graph`, and the
+ * errors of the graph
  */
 export async function resolveUpgradePath(
   input: WantedUpgrade,
@@ -163,8 +164,9 @@ export async function resolveUpgradePath(
 }
 
 /**
- * From that of `to` down to that of `from`. Over a major version, down to its first, and that of `from`:
- * nobody knows here which was the last of the major version before.
+ * Minor versions from that of `to` down to that of `from`. Over a major version: down to its
+ * first, and the minor version of `from`, because the last minor version of the major version
+ * before is not known here.
  */
 function listMinors(from: string, to: string): readonly string[] {
   const [first, last] = [from, to].map((version) =>
@@ -219,8 +221,7 @@ function noPath(
 }
 
 /**
- * Names, besides tags, that stand for a digest until somebody changes what they stand for. They are noted
- * and asked again in these words:
+ * Names, besides tags, whose digest can change later. They are noted and asked again in these words:
  *
  * | words                         | digest of                             |
  * | ----------------------------- | ------------------------------------- |
@@ -239,12 +240,12 @@ export const noteOfRelease = (version: string, channel: string): string =>
 export const noteOfPath = (from: string, to: string, channel: string): string =>
   `path from ${from} to ${to} of ${channel}`;
 
-/** Without the password of the address. */
+/** The note of a stream, without the password of the address. */
 export const noteOfStream = (url: string): string => `live ISO of ${redactUrl(new URL(url))}`;
 
 export const digestOfPath = (path: UpgradePath): Digest => digestOf(formatCanonicalJson(path));
 
-/** undefined for the reference of an image. */
+/** Undefined for the reference of an image. */
 export function parseNotedName(name: string): NotedName | undefined {
   const [, version, ofRelease] = /^release (\S+) of (\S+)$/.exec(name) ?? [];
   if (version !== undefined && ofRelease !== undefined) {

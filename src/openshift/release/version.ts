@@ -1,20 +1,24 @@
 import semver from 'semver';
 import { withoutUndefined } from '../../base/lists.ts';
 
-/** Versions are the same release whatever their build metadata (`+multi`) says. */
+/** Build metadata (`+multi`) is removed: versions that differ only in it are the same release. */
 export const stripBuild = (version: string): string => version.replace(/\+.*$/, '');
 
-/** A version as semver 2.0.0 writes it, to the letter: the library also takes a leading `v` and blanks. */
+/**
+ * True for a version exactly as semver 2.0.0 writes it: the library also accepts a leading `v` and
+ * blanks.
+ */
 export const isVersion = (text: string): boolean =>
   /^\d/.test(text) && text === text.trim() && semver.valid(text) !== null;
 
-/** `4.20`: a minor release, of which the newest is meant. */
+/** True for a minor release, such as `4.20`, which means its newest release. */
 export const isMinorVersion = (version: string): boolean => /^\d+\.\d+$/.test(version);
 
 /**
- * Whether a payload that was named by its pullspec is the release that was asked for. `X.Y.Z` also names
- * the candidates, nightlies and CI builds of X.Y.Z; a version with a pre-release names itself alone; and
- * `X.Y`, an order to the update graph, says nothing about a pullspec. Build metadata never counts.
+ * True if a payload that was named by its pullspec is the requested release. `X.Y.Z` also names
+ * the candidates, nightlies and CI builds of X.Y.Z; a version with a pre-release names itself
+ * alone; and `X.Y`, a request to the update graph, does not restrict a pullspec. Build metadata
+ * never counts.
  */
 export function isWantedVersion(wanted: string, found: string): boolean {
   if (isMinorVersion(wanted)) return true;
@@ -22,12 +26,15 @@ export function isWantedVersion(wanted: string, found: string): boolean {
   return exact === version || exact === version.replace(/-.*$/, '');
 }
 
-/** `4.20` of `4.20`, `4.20.3` and `4.20.0-rc.1`; undefined for what is not a valid version. */
+/**
+ * The minor version `4.20` of `4.20`, `4.20.3` and `4.20.0-rc.1`; undefined for text that is not a
+ * valid version.
+ */
 export function minorOf(version: string): string | undefined {
   return /^(\d+\.\d+)(?:$|\.\d)/.exec(version)?.[1];
 }
 
-/** Precedence of semver 2.0.0 clause 11; what does not parse comes first, in text order. */
+/** Precedence of semver 2.0.0 clause 11; text that does not parse comes first, in text order. */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [semver.parse(a), semver.parse(b)];
   if (left && right) return left.compare(right);
@@ -36,30 +43,34 @@ export function compareVersions(a: string, b: string): number {
 }
 
 /**
- * Whether a version's numbers are at least these. What follows the first hyphen does not count: a
- * nightly of 4.21.0 has what 4.21.0 has. Nothing is claimed of what does not parse.
+ * True if a version's numbers are at least these. Text after the first hyphen does not count: a
+ * nightly of 4.21.0 has everything that 4.21.0 has. False for text that does not parse.
  */
 export function isAtLeast(version: string, wanted: string): boolean {
   const release = semver.parse(stripBuild(version).replace(/-.*$/, ''));
   return release !== null && release.compare(wanted) >= 0;
 }
 
-/** Whether a version is a release, an engineering candidate or a release candidate: those are signed. */
+/**
+ * True if a version is a release, an engineering candidate or a release candidate: those are
+ * signed.
+ */
 export const isSignedVersion = (version: string): boolean =>
   /^\d+\.\d+\.\d+(?:-(?:ec|rc)\.\d+)?$/.test(version);
 
-/** What is known of the release of a medium. */
+/** The known facts about the release of a medium. */
 export type KnownRelease = {
-  /** As its ClusterImageSet names it. */
+  /** Image as its ClusterImageSet names it. */
   readonly image: string;
   readonly version?: string;
-  /** As in the tags of releases: `x86_64`. */
+  /** Architecture as in the tags of releases: `x86_64`. */
   readonly architecture?: string;
 };
 
 /**
- * Whether a reference means the release of a medium. Digests are compared wherever both have one, whatever registry they
- * stand in; a tag of the form VERSION or VERSION-ARCH says the release itself. Any other tag says nothing.
+ * Compares a reference with the release of a medium. Digests are compared whenever both have one,
+ * in any registry; a tag of the form VERSION or VERSION-ARCH identifies the release itself. Any
+ * other tag identifies no release.
  */
 export function compareReleases(given: string, known: KnownRelease): 'same' | 'other' | 'unknown' {
   const digests = [given, known.image].map((image) => image.split('@')[1]);

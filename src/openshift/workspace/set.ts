@@ -78,9 +78,10 @@ export function findWorkspaceRelease({ images }: Pick<SurveyedWorkspace, 'images
 }
 
 /**
- * Every image of a workspace that no other set brings to its place in the tree. The release has
- * the names that nodes expect, regardless of its names in the mirror; other release images are
- * carried without a tag, because the machine config daemon takes any tag there for the release.
+ * Every image of a workspace, at its place in the tree, unless another set brings it to the same
+ * place. The release has the names that nodes expect, regardless of its names in the mirror; other
+ * release images are carried without a tag, because the machine config daemon takes any tag there
+ * for the release.
  */
 export function planWorkspaceSet(
   workspace: Pick<SurveyedWorkspace, 'images' | 'catalogImages'>,
