@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 
 /**
- * Set up for each test file: properties have the same values at every run, unless the environment gives a
- * seed (SEALIFT_PROPERTY_SEED, or `random`) and asks for several times the runs (SEALIFT_PROPERTY_RUNS).
+ * Setup of each test file: properties draw the same values in every run, unless the environment gives a seed
+ * (SEALIFT_PROPERTY_SEED, a number or `random`) or multiplies the runs (SEALIFT_PROPERTY_RUNS).
  */
 const seed = readNumber('SEALIFT_PROPERTY_SEED', 1);
 const times = readNumber('SEALIFT_PROPERTY_RUNS', 1);
 
-/** How often a property runs that takes more, or less, than most. */
+/** Runs of a property whose usual number is not the default. */
 export const runs = (usual: number): number => usual * times;
 
 fc.configureGlobal({ seed, numRuns: runs(100) });
@@ -15,6 +15,6 @@ fc.configureGlobal({ seed, numRuns: runs(100) });
 function readNumber(name: string, usual: number): number {
   const text = process.env[name];
   if (text === undefined) return usual;
-  if (!/^-?\d+$/.test(text)) throw new Error(`${name} is no whole number: "${text}"`);
+  if (!/^-?\d+$/.test(text)) throw new Error(`${name} is not a whole number: "${text}"`);
   return Number(text);
 }
