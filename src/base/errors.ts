@@ -1,5 +1,11 @@
 import { toPrintable } from './text/words.ts';
 
+/*
+ * The foreseen failures of the program, one class for each domain, and the problems of files with
+ * their places. Any room may throw these classes; the command line turns them into messages and
+ * exit codes. This room must not know any format, command or product.
+ */
+
 /**
  * The data of a foreseen failure besides its sentence: a stable code that programs may match, both
  * values, and one imperative sentence with the remedy.

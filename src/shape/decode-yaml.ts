@@ -17,6 +17,11 @@ import type { ParsedText } from './parse-text.ts';
 import type { ReportDetails } from './report.ts';
 import { FREE, TYPES, type Plain, type Shape } from './shape.ts';
 
+/*
+ * Owns the meaning of YAML nodes: aliases, merge keys, scalars of YAML 1.1, and the walk along a
+ * shape.
+ */
+
 export type NodePair = Pair<Node | null, Node | null>;
 
 /** Follows aliases and merge keys (yaml.org/type/merge.html) of one document. */

@@ -16,6 +16,12 @@ import {
   type ValueOf,
 } from './shape.ts';
 
+/*
+ * Reads configuration documents: the text of a YAML or JSON file comes in, and a value with its
+ * problems, lines and nulls leaves, read along a schema or a shape. The room must not know the
+ * rules of a configuration: it reports syntax, keys and types only.
+ */
+
 /** The part of JSON Schema draft 7 that is used. */
 export type SchemaNode = {
   readonly title?: string;

@@ -8,6 +8,11 @@ import {
 import type { Json } from '../base/text/json.ts';
 import { parseDocument, findYamlExcess, findJsonExcess } from './parse-text.ts';
 
+/*
+ * Owns JSON in the manner of Go: reading keys regardless of case, strict decoding, the bytes of
+ * encoding/json, and the bounded JSON files of a medium.
+ */
+
 /** An object within a document, and the report of its faults. */
 export type Fields = {
   readonly object: Readonly<Record<string, unknown>>;

@@ -4,6 +4,8 @@ import * as yaml from 'yaml';
 import { type CST, type Document, Lexer, Parser, LineCounter, isScalar } from 'yaml';
 import { withoutUndefined } from '../base/lists.ts';
 
+/* Owns the use of the YAML parser, and the bounds on YAML and JSON texts. */
+
 /**
  * Options of the YAML parser. The library makes an error for each fault of a text, and V8 a stack
  * for each error: half a megabyte of quotes took five seconds. Here no error has a stack.

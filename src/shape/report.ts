@@ -2,6 +2,8 @@ import type { DocumentProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ParsedText } from './parse-text.ts';
 
+/* Owns problems with their lines, in which secret values are masked. */
+
 const KEY = /^(?<start>(?<indent>\s*)(?:- )?\s*["']?(?<name>[\w.-]+)["']?\s*:)(?<value>.*)$/;
 const SECRET_NAME = /secret|pass|token|auth|sshkey|ignitionconfig/i;
 const SECRET_TEXT = /auths?\\*["']\s*:|PRIVATE KEY|(?:secret|pass|token)\w*\\*["']?\s*:/i;

@@ -4,6 +4,11 @@ import { IntegrityError } from '../errors.ts';
 import { withoutUndefined } from '../lists.ts';
 import { formatSize } from '../text/words.ts';
 
+/*
+ * Owns the limits of reading untrusted bytes: the error for packed bytes, the bound on their
+ * expansion, and budgets for a whole reading.
+ */
+
 type Problem = 'malformed' | 'window-too-large' | 'too-large' | 'too-slow';
 
 /**

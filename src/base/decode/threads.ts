@@ -5,6 +5,11 @@ import { formatDuration } from '../text/words.ts';
 import { startTimer, waitFor, type Timer } from '../wait.ts';
 import { DecodeError } from './limits.ts';
 
+/*
+ * Owns unpacking outside the main thread: the threads of decode-worker.mjs, the reader that takes
+ * a stream apart, and the Zstandard frames that are measured before they are unpacked.
+ */
+
 /** Formats that decode-worker.mjs unpacks. */
 export type ThreadFormat = 'zstd' | 'xz';
 

@@ -5,6 +5,8 @@ import { isErrno, DiskError, UsageError } from '../errors.ts';
 import { nameAside } from './aside.ts';
 import { createFile, isOwnUser } from './open-file.ts';
 
+/* Owns the decision whether a path may become an output; nothing stays changed on the disk. */
+
 /** A file to be written, and the files that must survive it. Absolute paths. */
 export type OutputPlace = {
   readonly path: string;

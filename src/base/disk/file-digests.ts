@@ -6,6 +6,11 @@ import { formatReadableJson } from '../text/json.ts';
 import { isUnreadable } from './disk-errors.ts';
 import { digestFile, readFileIfPresent, syncDirectory, writeFileAtomic } from './files.ts';
 
+/*
+ * Owns the digests of files: the records of cached files, and the digests that are remembered with
+ * the data of their inodes.
+ */
+
 /** A file that a result is made from: its bytes count, not its location. Plain JSON. */
 export type FileInput = {
   readonly kind: 'file';

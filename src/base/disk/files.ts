@@ -15,6 +15,11 @@ import { nameAside } from './aside.ts';
 import { isUnreadable, explainWriteError } from './disk-errors.ts';
 import { openDirectory, openToReadSync, writeNewFile } from './open-file.ts';
 
+/*
+ * Owns whole files: atomic writes, directories, bounded reads of files that a user named, digests,
+ * and sizes.
+ */
+
 /**
  * Writes aside, syncs, renames: a reader sees the old file or the whole new one. Mode applies to
  * the new file; 0o600 is the default because most of our files may carry secrets.

@@ -10,6 +10,11 @@ import { explainOutputError } from './disk-errors.ts';
 import { makeDirectory, sizeOf } from './files.ts';
 import { readRegularFile, writeNewFile, openListed, openOwnFile } from './open-file.ts';
 
+/*
+ * Owns exclusive rights on disk: the lock of an output, claims in a shared folder, and partial
+ * files of blobs.
+ */
+
 const ATTEMPTS = 200;
 const PAUSE_MS = 10;
 /** Number of looks at a lock without an end before its writer counts as dead. */

@@ -19,6 +19,11 @@ import {
   type SourceAnswer,
 } from './sources.ts';
 
+/*
+ * Owns filling a file with verified bytes, and the one error that is made of the answers of
+ * several sources.
+ */
+
 /** A file that grows front to back, its bytes hashed as they come. */
 export type ResumableFile = {
   /** Bytes so far: in the file, or on their way there. */

@@ -4,6 +4,11 @@ import { limitTime } from '../http/body.ts';
 import { explainNetworkFailure, TransientError } from '../http/network-failure.ts';
 import type { Budget } from '../retry.ts';
 
+/*
+ * Owns the order and the retries of several sources of one object; the bytes are verified by the
+ * caller.
+ */
+
 /** A source of bytes. Two repositories of one host have one name: identity tells them apart. */
 export type Source = {
   /** Name for the report and errors, never a secret: `cache`, `quay.io`. */

@@ -4,6 +4,8 @@ import { formatDuration } from '../text/words.ts';
 import { startTimer, type Timer } from '../wait.ts';
 import type { Http } from './http.ts';
 
+/* Owns reading small bodies within limits of size and time, and the report of every request. */
+
 /**
  * Milliseconds for the whole of a small document: a byte now and then would keep the time between
  * pieces short forever.

@@ -7,6 +7,8 @@ import { withoutUndefined } from '../lists.ts';
 import { parseNoProxy, readUserInfo } from './address.ts';
 import { ProxyFailure } from './network-failure.ts';
 
+/* Owns proxies and TLS settings: the proxy of a URL, its tunnels, and the trusted roots. */
+
 /**
  * The address of the proxy that a URL is requested through; undefined if it is requested directly.
  */

@@ -6,6 +6,11 @@ import { createSecureContext } from 'node:tls';
 import { UsageError } from '../errors.ts';
 import { waitFor } from '../wait.ts';
 
+/*
+ * Owns the connections of a server: answers in turn, draining, limits, and the check of its key
+ * pair.
+ */
+
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**

@@ -26,6 +26,11 @@ import { IntegrityError, isErrno, DiskError, SealiftError } from '../errors.ts';
 import { untilAborted, sleep } from '../wait.ts';
 import { type BlobSource, type Content, describeBlob, createLocalSource } from './blob-source.ts';
 
+/*
+ * Owns blobs on disk by their digest: the cache of one work directory, and the folder that many
+ * builds share.
+ */
+
 export type EnsureOptions = Pick<FillOptions<BlobSource>, 'signal' | 'onProgress' | 'bodyTime'>;
 
 /**
