@@ -14,7 +14,7 @@ import { CONFIG_VOLUME_ID, planConfigTree } from './tree.ts';
 
 /*
  * Main file of composing: a site and its identity come in, and the files of its outputs leave, not
- * written yet. It must not know how identities are kept or how files are written.
+ * written yet. It must not know how an identity is chosen or how files are written.
  */
 
 /** The properties of a configuration ISO, without its bytes. */
