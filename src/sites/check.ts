@@ -25,7 +25,7 @@ import type { Site, SiteFile, SiteInput, SiteImageBasedConfig, SiteInstallConfig
 /*
  * Entry of the room: the files of one site come in, and a checked site with its facts and problems
  * leaves. It joins the documents, their references, the rules and the manifests of a site, so that
- * all problems are reported at once. The room must not know commands, media, seeds' contents or
+ * all problems are reported at once. The room must not know commands, the content of seeds or
  * how a build is scheduled.
  */
 
