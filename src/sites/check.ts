@@ -22,6 +22,13 @@ import type { ClusterNetworks } from './rules/plausibility.ts';
 import { warnOfImageBasedConfig, warnOfInstallConfig } from './rules/warnings.ts';
 import type { Site, SiteFile, SiteInput, SiteImageBasedConfig, SiteInstallConfig } from './site.ts';
 
+/*
+ * Entry of the room: the files of one site come in, and a checked site with its facts and problems
+ * leaves. It joins the documents, their references, the rules and the manifests of a site, so that
+ * all problems are reported at once. The room must not know commands, the content of seeds or
+ * how a build is scheduled.
+ */
+
 export type SiteCheck = {
   /** Present only if the inputs have no problem. */
   readonly site?: Site;

@@ -10,6 +10,8 @@ import { parse, findYamlExcess, findJsonExcess } from '../shape/parse-text.ts';
 import { MANIFEST_PATH } from './compose/tree.ts';
 import type { RetainedIso } from './identity/retained/read.ts';
 
+/* Owns the reading of configuration ISOs of any maker, and the redaction of their manifests. */
+
 export type JsonValue =
   null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 

@@ -15,6 +15,11 @@ import {
 } from '../shape/shape.ts';
 import type { SiteFile } from './site.ts';
 
+/*
+ * Owns the shapes of install-config.yaml and image-based-config.yaml, and the `file:` and `env:`
+ * references in them.
+ */
+
 /** Kubernetes' type and object metadata: accepted and, except for the name, not checked. */
 const OBJECT = {
   apiVersion: TEXT,

@@ -4,6 +4,8 @@ import { toPrintable } from '../base/text/words.ts';
 import { readInterfaces } from '../nmstate/rules.ts';
 import type { SiteDocument, IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './documents.ts';
 
+/* Owns the comparison of sites with each other: the facts that must not occur twice. */
+
 /** A kind of fact that may occur in only one site. */
 export type FactKind = 'cluster' | 'hostname' | 'address' | 'mac' | 'cluster id';
 

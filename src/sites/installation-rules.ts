@@ -14,6 +14,8 @@ import {
 } from './rules/credentials.ts';
 import { explainRepository } from './rules/images.ts';
 
+/* Owns the rules and warnings of image-based-installation-config.yaml. */
+
 /**
  * image-based-installation-config.yaml, complete: keys that the user left out have their defaults.
  */

@@ -19,6 +19,11 @@ import {
   warnOfInstallation,
 } from './installation-rules.ts';
 
+/*
+ * Owns the reading of image-based-installation-config.yaml: its references, defaults and checks,
+ * and post.sh next to it.
+ */
+
 /** File name that openshift-install uses. */
 export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';
 

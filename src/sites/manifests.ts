@@ -14,6 +14,8 @@ import { append, withoutUndefined } from '../base/lists.ts';
 import { parseDocument, findYamlExcess, explainYaml } from '../shape/parse-text.ts';
 import type { Site, SiteFile } from './site.ts';
 
+/* Owns the rules of extra manifests, which the node applies without any further check. */
+
 /** The reason why the node cannot apply a manifest. */
 type ManifestFault = Pick<DocumentProblem, 'line' | 'column' | 'problem' | 'hint'>;
 

@@ -6,6 +6,11 @@ import type { SiteFacts } from './facts.ts';
 import type { Site, SiteInput } from './site.ts';
 import type { SiteList } from './sources/list.ts';
 
+/*
+ * Owns the reading of sites one by one, and the memory that keeps good sites between check and
+ * build.
+ */
+
 /** The result of reading a site. It is small, except for the site and its files. */
 export type ReadSite = {
   /** Digest of everything that the site is made from. */

@@ -3,6 +3,11 @@ import { withoutUndefined } from '../base/lists.ts';
 import { redact } from '../base/text/redact.ts';
 import type { DigestSource, InstallationProxy } from '../openshift/installation/mirrors.ts';
 
+/*
+ * Owns the types of a site: its unread inputs, its checked form, and problems and warnings that
+ * concern one site.
+ */
+
 /** A file of a site's inputs, out of a folder, an archive or a filled template. */
 export type SiteFile = {
   /** Path below the site's folder, `/` between names: `install-config.yaml`, `extra-manifests/a.yaml`. */

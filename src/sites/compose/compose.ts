@@ -12,6 +12,11 @@ import type { ProvidedIdentity } from '../state/provide.ts';
 import type { NewFiles } from '../state/writer.ts';
 import { CONFIG_VOLUME_ID, planConfigTree } from './tree.ts';
 
+/*
+ * Main file of composing: a site and its identity come in, and the files of its outputs leave, not
+ * written yet. It must not know how an identity is chosen or how files are written.
+ */
+
 /** The properties of a configuration ISO, without its bytes. */
 export type MadeIso = {
   readonly digest: Digest;

@@ -3,6 +3,8 @@ import { formatGoJson, omitEmpty, sortedMap, type GoJson } from '../../shape/go-
 import type { SiteIdentity, RetainedIdentity } from '../identity/identity.ts';
 import type { SiteImageBasedConfig, SiteInstallConfig, Site } from '../site.ts';
 
+/* Owns the file tree of a configuration ISO and the texts in it. */
+
 /**
  * The parts of a site that a seed reconfiguration takes. The trust bundle policy counts only if it
  * was written.

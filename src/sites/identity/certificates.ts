@@ -1,6 +1,8 @@
 import { createHash, createPublicKey, sign, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 
+/* Owns the encoding of certificates in DER, and the reading of their validity. */
+
 /**
  * The part of ASN.1's Distinguished Encoding Rules (X.690) that certificates need; there is no
  * parser.

@@ -6,6 +6,11 @@ import { formatCanonicalJson, formatReadableJson } from '../../base/text/json.ts
 import type { Subject } from './certificates.ts';
 import type { RetainedSource } from './retained/documents.ts';
 
+/*
+ * Main file of identities: owns their types, the fixed terms of the signers, the kubeconfig and
+ * the text of a state file. It must not know directories or the order of generations.
+ */
+
 /**
  * Private and public halves of a key that a cluster keeps across its reconfiguration. PEM texts.
  */

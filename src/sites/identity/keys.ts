@@ -2,6 +2,8 @@ import type { KeyObject } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 
+/* Owns the threads that make RSA keys and password hashes. */
+
 /** An RSA key of 2048 bits with exponent 65537. */
 export type RsaPair = {
   /** PKCS#1 PEM. */

@@ -17,6 +17,8 @@ import {
 } from './identity.ts';
 import type { Keys, RsaPair } from './keys.ts';
 
+/* Owns the making of an identity: everything that is drawn or issued for a site. */
+
 /** Draws this many random bytes. */
 export type RandomBytes = (size: number) => Uint8Array;
 

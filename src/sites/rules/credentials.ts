@@ -6,6 +6,8 @@ import type { InstallationProxy } from '../../openshift/installation/mirrors.ts'
 import { type Report, invalid, required, unsupported } from '../../shape/report.ts';
 import { isNoProxyElement } from './images.ts';
 
+/* Owns the rules of pull secrets, SSH keys, trust bundles and proxies. */
+
 /** Replaces a confidential value. */
 export const HIDDEN = 'Invalid value: "[redacted]"';
 

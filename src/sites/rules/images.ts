@@ -2,6 +2,8 @@ import type { DocumentProblem } from '../../base/errors.ts';
 import { parseAddress, parseCidr } from '../../base/ip-address.ts';
 import { type Report, invalid } from '../../shape/report.ts';
 
+/* Owns the rules of names: domains, image repositories and mirrors. */
+
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
 /** Explains what is wrong with a DNS-1123 subdomain in the words of Kubernetes, or undefined. */

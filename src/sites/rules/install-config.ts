@@ -23,6 +23,12 @@ import { checkNetworking } from './networking.ts';
 import { checkMachineNetwork, type NetworkEntry, type SiteNetworks } from './networks.ts';
 import { checkPlausibility, type ClusterNetworks } from './plausibility.ts';
 
+/*
+ * Main file of the rules: the written documents come in, and their problems leave. It owns the
+ * rules of single keys and calls the other files for networks, images, credentials and machine
+ * pools.
+ */
+
 /** The sets of config.openshift.io/v1; releases since 4.18 have added no set. */
 const SETS = ['None', ...Array.from({ length: 8 }, (_, index) => `v4.${index + 11}`), 'vCurrent'];
 

@@ -2,6 +2,8 @@ import type { DocumentProblem } from '../../base/errors.ts';
 import { type Report, invalid, required, unsupported } from '../../shape/report.ts';
 import { type WrittenInstallConfig, PLATFORMS } from '../documents.ts';
 
+/* Owns the rules of machine pools and of the platform. */
+
 type Pool = NonNullable<WrittenInstallConfig['controlPlane']>;
 
 const DEFAULT_REPLICAS = 3;

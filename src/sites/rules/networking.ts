@@ -3,6 +3,8 @@ import { formatNetwork, overlaps, widthOf, type Cidr, type Family } from '../../
 import { type Report, invalid, tooMany } from '../../shape/report.ts';
 import { listInternalNetworks, type NetworkEntry, type SiteNetworks } from './networks.ts';
 
+/* Owns the rules of cluster, service, machine and join networks, and of their overlaps. */
+
 const MOST_MACHINE_NETWORKS = 2;
 
 /** Checks networks of the kinds that a cluster has, each by itself and against the others. */

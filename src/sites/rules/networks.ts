@@ -5,6 +5,11 @@ import { mapOf, textOf } from '../../nmstate/values.ts';
 import { type Report, required } from '../../shape/report.ts';
 import type { WrittenInstallConfig } from '../documents.ts';
 
+/*
+ * Owns the networks of a cluster with their defaults, and the rule that a machine network is
+ * present.
+ */
+
 /** A network of install-config.yaml, and its place there. */
 export type NetworkEntry = {
   readonly path: string;

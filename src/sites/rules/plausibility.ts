@@ -17,6 +17,8 @@ import { listOf, mapOf, textOf, type FreeMap } from '../../nmstate/values.ts';
 import { type Report, invalid } from '../../shape/report.ts';
 import type { Plain } from '../../shape/shape.ts';
 
+/* Owns the comparison of a node's addresses and routes with the networks of its cluster. */
+
 /** The networks of install-config.yaml that a site's addresses must fit. */
 export type ClusterNetworks = {
   /** Machine networks as written; empty if the user wrote no machine network. */

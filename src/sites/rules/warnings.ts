@@ -7,6 +7,8 @@ import { warnOfMirrors } from './images.ts';
 import { warnOfMachinePools } from './machine-pools.ts';
 import { warnOfMachineNetwork } from './networks.ts';
 
+/* Owns the warnings about values that are allowed but rarely intended. */
+
 const DAY = 24 * 3600 * 1000;
 /** A certificate with less time left gets a warning. */
 const SOON = 30 * DAY;

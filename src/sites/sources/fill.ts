@@ -24,6 +24,8 @@ import { listMembers } from './members.ts';
 import { readCsvTable, readYamlTable } from './tables.ts';
 import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './template.ts';
 
+/* Owns the sites of a table: columns against holes, and rows into sites. */
+
 export type FillOptions = { readonly template: string; readonly signal: AbortSignal };
 
 type Filling = {

@@ -18,6 +18,8 @@ import {
 import { CONFIG_FILES, isInput } from './members.ts';
 import { parseTemplate, placeHoles, type Template } from './template.ts';
 
+/* Owns the reading of folders, of sites and of templates. */
+
 /** Below `sites/alpha/extra-manifests/`, folders are named but not read. */
 const MAX_DEPTH = 3;
 

@@ -2,6 +2,8 @@ import { CST, Lexer, isCollection, isMap, isScalar, Scalar } from 'yaml';
 import { escapeCharacter } from '../../base/text/words.ts';
 import { parseDocument, findYamlExcess } from '../../shape/parse-text.ts';
 
+/* Owns the YAML contexts of holes, and the form of a value in each. */
+
 /** The place of a hole in a YAML text (1.2.2): it decides how a value is written there. */
 export type HoleContext =
   | { readonly kind: 'double-quoted' | 'single-quoted' | 'comment' }

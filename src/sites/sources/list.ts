@@ -2,6 +2,8 @@ import { type FilePlace, type Problem, ConfigError } from '../../base/errors.ts'
 import { formatSize, toPrintable } from '../../base/text/words.ts';
 import type { SiteInput } from '../site.ts';
 
+/* Owns the types of a list of sites, the limits of sources, and the checks of names. */
+
 /**
  * An error or a warning about the inputs before any of them is read. An error keeps its site, or
  * without a site its member, out of the list; a warning does not.

@@ -20,6 +20,8 @@ import {
   printable,
 } from './list.ts';
 
+/* Owns the sorting of a folder's or an archive's members into sites. */
+
 export const CONFIG_FILES = ['install-config.yaml', 'image-based-config.yaml'] as const;
 const MANIFESTS = 'extra-manifests';
 /** ISO writers of installers cut longer names. */

@@ -9,6 +9,12 @@ import { listMembers } from './members.ts';
 import { readTar } from './tar.ts';
 import { readZip } from './zip.ts';
 
+/*
+ * Main file of the sources: a path comes in, and a list of sites leaves, not read yet. It detects
+ * the kind of the source and calls the file that reads it. It must not know the content of a
+ * site's files.
+ */
+
 export type SiteListOptions = {
   /** Folder with the files of a site and `{{ column }}` holes: for tables, and only for them. */
   readonly template?: string;

@@ -14,6 +14,8 @@ import {
 } from './list.ts';
 import { isColumnName } from './template.ts';
 
+/* Owns the parsing of tables, in CSV and YAML. */
+
 type Line = { readonly line: number; readonly cells: readonly string[] };
 
 /** Texts of the parser's errors quote the cell, which may be a password; these do not. */

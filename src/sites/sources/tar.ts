@@ -17,6 +17,8 @@ import {
   type SiteMember,
 } from './list.ts';
 
+/* Owns the reading of .tar and .tar.gz archives. */
+
 export type TarOptions = {
   /** True if it is packed with gzip. */
   readonly packed: boolean;

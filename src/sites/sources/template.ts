@@ -10,6 +10,8 @@ import {
 } from './holes.ts';
 import { MAX_FILE, printable } from './list.ts';
 
+/* Owns texts with holes, and the filling of them. */
+
 /** A text with holes: `{{ column }}`, and `{{ '{{' }}` for two braces as they are. */
 export type Template = {
   readonly parts: readonly (string | Hole)[];

@@ -19,6 +19,8 @@ import {
   printable,
 } from './list.ts';
 
+/* Owns the reading of .zip archives. */
+
 /** The parts of a member that are kept: yauzl's own Entry holds three buffers of a kilobyte. */
 type Kept = Pick<
   Entry,

@@ -10,6 +10,11 @@ import type { SiteIdentity, IdentityState, StateSite } from '../identity/identit
 import { readRetained } from '../identity/retained/read.ts';
 import type { SitePlaces } from './generations.ts';
 
+/*
+ * Owns the decision which existing files may be replaced, and the way back from them to an
+ * identity.
+ */
+
 type SiteClaim = {
   readonly places: SitePlaces;
   readonly provided: {

@@ -14,6 +14,8 @@ import { isErrno } from '../../base/errors.ts';
 import { maxOf } from '../../base/lists.ts';
 import { indexGenerations, placesOf, stateDirectoryOf, type SitePlaces } from './generations.ts';
 
+/* Owns the state directory, and the move of the directory of earlier versions. */
+
 const README = `This folder is the state of "sealift config-iso build": it has the private keys, ids and passwords
 of every cluster whose configuration ISO is in the folder above.
 

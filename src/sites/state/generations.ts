@@ -15,6 +15,8 @@ import {
   type SiteIdentity,
 } from '../identity/identity.ts';
 
+/* Owns the places of a site's files, and the choice among the generations of its identity. */
+
 /** Places of the files that are made for one site. Absolute paths. */
 export type SitePlaces = {
   readonly iso: string;

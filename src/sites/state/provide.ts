@@ -29,6 +29,11 @@ import {
 } from './generations.ts';
 import type { NewStateFile } from './writer.ts';
 
+/*
+ * Main file of the state: a site and the requirements for its identity come in, and the identity
+ * that it is made with leaves. It must not know the content of an ISO beyond its identity.
+ */
+
 export type IdentityRequest = {
   readonly name: string;
   readonly places: SitePlaces;

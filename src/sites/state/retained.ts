@@ -8,6 +8,8 @@ import type { RetainedIdentity } from '../identity/identity.ts';
 import { INSTALL_STATE_FILE } from '../identity/retained/documents.ts';
 import { readRetained, type RetainedPlace } from '../identity/retained/read.ts';
 
+/* Owns the look-up of retained identities by site. */
+
 /** Gives the identity that an earlier producer left for a site, if there is one. */
 export type FindRetained = (name: string) => Promise<RetainedIdentity | undefined>;
 

@@ -7,6 +7,8 @@ import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import { createFileSync, fillFileSync, openOwnDirectory } from '../../base/disk/open-file.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 
+/* Owns the order in which the files of sites reach the disk. */
+
 export type NewFile = { readonly path: string; readonly data: string | Uint8Array };
 
 /** A file of the state directory; a new one never replaces another. */

@@ -8,6 +8,8 @@ import {
   type ShownFile,
 } from '../../../shape/go-json.ts';
 
+/* Owns the formats of an earlier producer's JSON files. */
+
 /** A cluster's identity according to a manifest.json of an earlier producer; texts may be empty. */
 export type RetainedManifest = {
   /** The file's name in errors. */

@@ -14,6 +14,11 @@ import {
   type SiteIdentity,
 } from '../identity.ts';
 
+/*
+ * Owns the reading and the proof of single retained files: texts, keys, certificates and
+ * passwords.
+ */
+
 /** A manifest has the pull secret and the network of a site; all other files are smaller. */
 const MAX_SIZE = 16 << 20;
 

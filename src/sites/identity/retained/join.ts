@@ -23,6 +23,8 @@ import {
   readSignerName,
 } from './files.ts';
 
+/* Owns the proof that the parts of a whole identity belong together. */
+
 /** A cluster's identity according to a kubeconfig of an administrator. */
 export type RetainedKubeconfig = {
   readonly shownAs: string;

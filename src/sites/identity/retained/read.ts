@@ -38,6 +38,12 @@ import {
   type RetainedKubeconfig,
 } from './join.ts';
 
+/*
+ * Main file of retained identities: a directory, an ISO or a kubeconfig of an earlier producer
+ * comes in, and the identity in it leaves. It must not know the inputs of the site that will use
+ * it.
+ */
+
 const MANIFEST_FILE = 'cluster-configuration/manifest.json';
 const MIRRORS_FILE = 'cluster-configuration/manifests/image-digest-mirror-set.json';
 const KUBECONFIG_FILE = 'auth/kubeconfig';
