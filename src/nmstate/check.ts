@@ -33,7 +33,7 @@ import {
 } from './state.ts';
 import { flagOf, isMapping, numberOf, textOf, type FreeMap, listOf, mapOf } from './values.ts';
 
-/** Members that nmstate cannot read, and misspelt ones. */
+/** Reports members that nmstate cannot read, and misspelt ones. */
 const checkMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
   listPlaces(network).flatMap((place) => [
     ...listUnknown(place)
@@ -66,7 +66,10 @@ type Unknown = {
   readonly name: string;
   /** The word that was meant. */
   readonly near?: string;
-  /** A slip of the pen or a word of another tool, and no word that nmstate may yet learn. */
+  /**
+   * True for a slip of the pen or a word of another tool; false for a word that nmstate may yet
+   * learn.
+   */
   readonly isCertain: boolean;
 };
 
@@ -82,7 +85,10 @@ function listUnknown({ path, value, words }: Place): readonly Unknown[] {
     });
 }
 
-/** Written otherwise, or with one letter wrong, missing or too many. */
+/**
+ * True if a word is a spelling variant of another one, or differs by one letter that is wrong,
+ * missing or added.
+ */
 function isSlip(written: string, word: string): boolean {
   const [a, b] = [plain(written), plain(word)];
   return a === b || (Math.max(a.length, b.length) >= 4 && countEdits(a, b) <= 1);
@@ -135,7 +141,10 @@ const explainText = (value: Plain): string =>
     ? 'this must be a text'
     : invalid(String(value), 'this must be a text: put it in quotes');
 
-/** The contents of a mapping or a list are not repeated: they may be secret. */
+/**
+ * Explains a value; the contents of a mapping or a list are not repeated, because they may be
+ * secret.
+ */
 function explainValue(value: Plain, why: string): string {
   const text = textOf(value);
   return text === undefined ? why : invalid(text, why);
@@ -144,7 +153,7 @@ function explainValue(value: Plain, why: string): string {
 /** A mapping of a document, and the words that it may have. */
 type Place = { readonly path: string; readonly value: FreeMap; readonly words: Words };
 
-/** Every mapping of an nmstate document whose words are known. */
+/** Lists every mapping of an nmstate document whose words are known. */
 function listPlaces(network: FreeMap): readonly Place[] {
   const root = { path: 'networkConfig', value: network, words: DOCUMENT };
   const resolver = enter(root, 'dns-resolver', RESOLVER);
@@ -163,10 +172,13 @@ function listPlaces(network: FreeMap): readonly Place[] {
   ];
 }
 
-/** Of an interface that goes away nothing but its name, type and state is read. */
+/**
+ * Lists the mappings of an interface. If the interface goes away, only its name, type and state
+ * are read.
+ */
 function listInterfacePlaces({ path, value }: Place): readonly Place[] {
   if (value['state'] === 'absent') return [];
-  // An interface without a type is taken for an Ethernet interface where nothing is running.
+  // If nothing is running, an interface without a type is taken for an Ethernet interface.
   const type = textOf(value['type']) ?? 'ethernet';
   const { sections, words } = TYPES.get(type) ?? {};
   const whole = { path, value, words: words ?? {} };
@@ -175,7 +187,7 @@ function listInterfacePlaces({ path, value }: Place): readonly Place[] {
     below ? enter(whole, name, below) : [],
   );
   return [
-    // What interfaces of other types have nobody knows.
+    // The members of interfaces of other types are not known.
     ...(words ? [whole] : []),
     ...families,
     ...families.flatMap((place) => enterEach(place, 'address', ADDRESS)),
@@ -184,7 +196,7 @@ function listInterfacePlaces({ path, value }: Place): readonly Place[] {
   ];
 }
 
-/** What is known of each type of interface. */
+/** The known words of each type of interface. */
 const TYPES = new Map(
   Object.entries(SECTIONS).map(([type, sections]) => {
     const names = Object.keys(sections).map((name) => [name, 'map'] as const);
@@ -205,8 +217,9 @@ const enterEach = ({ path, value }: Place, name: string, words: Words): readonly
   }));
 
 /**
- * The form of an nmstate document as far as it is known here: what nmstate would refuse of interfaces,
- * addresses, routes and name servers, and what no kernel could do. nmstate itself knows more.
+ * Checks the form of an nmstate document as far as it is known here: errors for which nmstate
+ * would refuse interfaces, addresses, routes and name servers, and settings that no kernel could
+ * apply. nmstate itself checks more.
  */
 export function checkNetworkConfig(
   report: Report,
@@ -228,12 +241,15 @@ export function checkNetworkConfig(
       ...checkRouteRules(report, network),
       ...checkResolver(report, network, interfaces),
       ...(members.length === 0 ? checkContent(report, network, interfaces) : []),
-      // What cannot be read has been told of.
+      // Members that cannot be read have already been reported.
     ].filter(({ path }) => !told.has(path)),
   ];
 }
 
-/** Two interfaces may share a name only where their types differ, as an OVS bridge and its port do. */
+/**
+ * Checks names: two interfaces may share a name only if their types differ, as an OVS bridge and
+ * its port do.
+ */
 function checkNames(
   report: Report,
   interfaces: readonly NetworkInterface[],
@@ -249,7 +265,7 @@ function checkNames(
   });
 }
 
-/** openshift-install takes no document that configures nothing. */
+/** Checks that the document configures something: openshift-install refuses it otherwise. */
 function checkContent(
   report: Report,
   network: FreeMap,
@@ -265,7 +281,7 @@ function checkContent(
   return [report('networkConfig', why)];
 }
 
-/** Name servers are addresses, and an interface of their family keeps them. */
+/** Checks that name servers are addresses, and that an interface of their family keeps them. */
 function checkResolver(
   report: Report,
   network: FreeMap,
@@ -337,7 +353,10 @@ const TYPES_WARNINGS = new Set([
   'xfrm',
 ]);
 
-/** What nmstate takes and a node seldom works with; of a document whose form is right. */
+/**
+ * Warns about settings that nmstate takes but that seldom work on a node; for a document whose
+ * form is right.
+ */
 export function warnOfNetworkConfig(
   report: Report,
   network: Plain | undefined,
@@ -373,7 +392,10 @@ function warnOfInterface(
   ];
 }
 
-/** While nothing is running nmstate finds a MAC address only where it is written. */
+/**
+ * Warns about copied MAC addresses: while nothing is running, nmstate finds a MAC address only
+ * where it is written.
+ */
 function warnOfCopies(
   report: Report,
   interfaces: readonly NetworkInterface[],
@@ -387,7 +409,10 @@ function warnOfCopies(
   });
 }
 
-/** Nothing is running yet that nmstate could find an interface in which the document does not define. */
+/**
+ * Warns about missing base interfaces: nothing is running yet in which nmstate could find an
+ * interface that the document does not define.
+ */
 function warnOfBases(report: Report, network: Plain | undefined): readonly DocumentProblem[] {
   const all = readInterfaces(network);
   const defined = new Set(all.map(({ name }) => name));
@@ -402,7 +427,7 @@ function warnOfBases(report: Report, network: Plain | undefined): readonly Docum
   );
 }
 
-/** What a VLAN or a bond needs to be there. */
+/** Lists the interfaces that a VLAN or a bond needs. */
 function listBases(owner: NetworkInterface): readonly Base[] {
   if (!owner.isUp) return [];
   if (owner.type === 'bond') return listPorts(owner);
@@ -413,7 +438,10 @@ function listBases(owner: NetworkInterface): readonly Base[] {
 
 type Base = { readonly name: string; readonly path: string };
 
-/** Families that have addresses, none of which comes with routes and name servers of its own. */
+/**
+ * Lists the families that have addresses, if no address comes with its own routes and name
+ * servers.
+ */
 const listStatic = (interfaces: readonly NetworkInterface[]): readonly Family[] =>
   interfaces.some(({ dynamic }) => dynamic.length > 0)
     ? []
@@ -430,7 +458,7 @@ const listRoutes = (network: Plain | undefined): readonly Cidr[] =>
     .map((route) => parseCidr(textOf(route['destination']) ?? ''))
     .filter((cidr) => cidr !== undefined);
 
-/** The cluster's own network takes the interface of the default route. */
+/** Warns about routes: the cluster's own network takes the interface of the default route. */
 function warnOfRoutes(
   report: Report,
   network: Plain | undefined,
