@@ -37,12 +37,12 @@ export type ConfigInput = {
   readonly files: readonly [ConfigFile, ...ConfigFile[]];
   /** `PATH=VALUE`, laid over all files. */
   readonly settings: readonly string[];
-  /** Where relative paths of settings begin; those of a file begin at its directory. */
+  /** Directory for relative paths of settings; paths of a file begin at its own directory. */
   readonly cwd: string;
 };
 
 export type ConfigOptions = {
-  /** Where `env:NAME` looks. */
+  /** Environment for `env:NAME`. */
   readonly env: NodeJS.ProcessEnv;
   /** Rules of the product beyond the form of its configuration. */
   readonly rules?: readonly ConfigRule[];
