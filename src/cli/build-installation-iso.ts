@@ -135,7 +135,7 @@ export const formatRoom = ({ used, size, grownTo }: InstallationIsoReport['embed
     : `${formatSize(used)}, more than the ${formatSize(size)} that the base has for it: ` +
       `the ISO has ${formatSize(grownTo)} instead`;
 
-/** Names, in messages, of the commands' objects by product. */
+/** Names of the products in messages. */
 const MAKERS = {
   'live-iso': 'an appliance',
   'upgrade-iso': 'an upgrade ISO',

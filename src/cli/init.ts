@@ -73,7 +73,7 @@ const TEMPLATES: Readonly<Record<string, () => Template>> = {
   }),
 };
 
-/** Finds the next step for sites: the one line without which no site can be made. */
+/** Describes the next step for sites: to fill the one line without which no site can be made. */
 function nextOfSites(first: string): string {
   const template = join(dirname(first), 'template');
   const file = SITES_STARTER.find(({ text }) => text.includes(PLACEHOLDER));
