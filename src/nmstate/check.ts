@@ -393,8 +393,7 @@ function warnOfInterface(
 }
 
 /**
- * Warns about copied MAC addresses: while nothing is running, nmstate finds a MAC address only
- * where it is written.
+ * Warns about copied MAC addresses: while nothing is running, nmstate finds a MAC address only in the document.
  */
 function warnOfCopies(
   report: Report,

@@ -107,7 +107,7 @@ function readYaml(text: string): unknown {
   }
 }
 
-/** Shortens an error to a part on one line: it may quote the configuration. */
+/** Shortens an error to its last part, on one line: it may quote the configuration. */
 const lastError = (text: string): string =>
   text
     .slice(text.lastIndexOf('Error:') + 1)

@@ -123,7 +123,7 @@ function nodeOf(header: Header): LayerNode {
   }
 }
 
-/** Reads the target of a link; if there is none, tar-stream passes null, contrary to its types. */
+/** Reads a link; tar-stream passes null for a link without a target, contrary to its types. */
 function linkOf(kind: 'symlink' | 'link', target: string | null): LayerNode {
   if (!target) return { kind: 'unreadable', reason: 'a link without a target' };
   if (kind === 'link') return { kind, target: normaliseName(target) };
