@@ -39,6 +39,11 @@ import {
 } from './terminal/output.ts';
 import { createLogFormatOption } from './terminal/progress.ts';
 
+/*
+ * This file owns `build installation-iso`, and the options of other products on the commands of
+ * live ISOs.
+ */
+
 /** Registers `sealift build installation-iso [CONFIG]`. */
 export function registerInstallationIso(build: Command, host: CliHost): void {
   addLockOptions(addInstallationIsoOptions(build.command('installation-iso')))

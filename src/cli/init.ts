@@ -30,6 +30,8 @@ import {
   type OutputFormat,
 } from './terminal/output.ts';
 
+/* This file owns the commands that write a first configuration: `init` and `import imageset`. */
+
 type Template = {
   /** Files of the template; the first is the one to continue with. */
   readonly files: readonly StarterFile[];

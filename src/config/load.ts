@@ -22,6 +22,12 @@ import { checkRules, noteVersion } from './rules.ts';
 import { resolveSecrets, type Secrets } from './secrets.ts';
 import { nameSetting, readSetting } from './setting.ts';
 
+/*
+ * The configuration of an appliance. Files and settings come in; one checked configuration with
+ * defaults leaves, or every problem with its place. This room must not use the network or know
+ * how media are built; it imports only base, shape and fbc.
+ */
+
 /** A file of a configuration. */
 export type ConfigFile = {
   /** Absolute. */

@@ -33,6 +33,12 @@ import {
 } from './state.ts';
 import { flagOf, isMapping, numberOf, textOf, type FreeMap, listOf, mapOf } from './values.ts';
 
+/*
+ * The checks of nmstate documents. A parsed document and a way to report come in; problems and
+ * warnings leave. This room must not know which product a network is for, and it imports only
+ * base and shape.
+ */
+
 /** Reports members that nmstate cannot read, and misspelt ones. */
 const checkMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
   listPlaces(network).flatMap((place) => [
@@ -393,7 +399,8 @@ function warnOfInterface(
 }
 
 /**
- * Warns about copied MAC addresses: while nothing is running, nmstate finds a MAC address only in the document.
+ * Warns about copied MAC addresses: while nothing is running, nmstate finds a MAC address only in
+ * the document.
  */
 function warnOfCopies(
   report: Report,

@@ -14,6 +14,8 @@ import type { Plain } from '../shape/shape.ts';
 import { BOND_MODES } from './state.ts';
 import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from './values.ts';
 
+/* This file owns the rules for interfaces, ports, routes and route rules. */
+
 /** An address of an interface, with its subnet. */
 export type InterfaceAddress = {
   /** Path of the address in the document. */

@@ -12,6 +12,11 @@ import type { Plain } from '../shape/shape.ts';
 import { renderKeyfiles } from './profiles.ts';
 import { malformed, type HostNetwork, type Keyfile } from './values.ts';
 
+/*
+ * This file owns the program nmstatectl, the profiles that only it can make, and the normal form
+ * of an nmstate document.
+ */
+
 /** The installed nmstate. */
 export type Nmstate = {
   /** nmstate's objection to a network configuration, or undefined. */

@@ -4,6 +4,11 @@ import { isObject } from '../base/lists.ts';
 import { suggestName, describeValue, toPrintable } from '../base/text/words.ts';
 import type { Plain } from '../shape/shape.ts';
 
+/*
+ * This file owns values: keyfiles as text, readers of typed values, and readers of data without a
+ * shape.
+ */
+
 /** A connection profile of NetworkManager: the name of its file, and its text. */
 export type Keyfile = { readonly name: string; readonly content: string };
 
