@@ -39,6 +39,11 @@ import {
 } from './terminal/output.ts';
 import { createLogFormatOption } from './terminal/progress.ts';
 
+/*
+ * This file owns `build installation-iso`, and the options of other products on the commands of
+ * live ISOs.
+ */
+
 /** Registers `sealift build installation-iso [CONFIG]`. */
 export function registerInstallationIso(build: Command, host: CliHost): void {
   addLockOptions(addInstallationIsoOptions(build.command('installation-iso')))
@@ -135,7 +140,7 @@ export const formatRoom = ({ used, size, grownTo }: InstallationIsoReport['embed
     : `${formatSize(used)}, more than the ${formatSize(size)} that the base has for it: ` +
       `the ISO has ${formatSize(grownTo)} instead`;
 
-/** Names, in messages, of the commands' objects by product. */
+/** Names of the products in messages. */
 const MAKERS = {
   'live-iso': 'an appliance',
   'upgrade-iso': 'an upgrade ISO',

@@ -46,6 +46,11 @@ import {
 } from './terminal/output.ts';
 import { createLogFormatOption } from './terminal/progress.ts';
 
+/*
+ * This file owns the commands for upgrade ISOs, `build upgrade-iso` and `plan upgrade-iso`, and
+ * their options.
+ */
+
 /** Registers `sealift build upgrade-iso [CONFIG]`. */
 export function registerUpgradeIso(build: Command, host: CliHost): void {
   addLockOptions(addUpgradeOptions(build.command('upgrade-iso')))

@@ -177,7 +177,7 @@ function readSelection(options: ShowOptions): CatalogSelection {
   };
 }
 
-/** Lists catalogs; opens a registry client only for a catalog that is in a registry. */
+/** Runs work on a catalog; opens a registry client only if the catalog is in a registry. */
 async function runCatalog<Result>(
   call: Omit<ShownCatalog, 'selection'> & {
     readonly options: CatalogOptions;

@@ -11,6 +11,8 @@ import {
   type OutputFormat,
 } from './terminal/output.ts';
 
+/* This file owns `completion` and `version`, which describe the program itself. */
+
 /** Registers `sealift completion bash|zsh|fish`. */
 export function registerCompletion(program: Command, host: CliHost): void {
   program

@@ -31,6 +31,8 @@ import {
   type OutputFormat,
 } from './terminal/output.ts';
 
+/* This file owns `config show` and `validate`, which read a configuration without network. */
+
 type Options = {
   readonly set?: readonly string[];
   readonly outputFormat: 'text' | 'json' | 'yaml';

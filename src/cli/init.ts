@@ -30,6 +30,8 @@ import {
   type OutputFormat,
 } from './terminal/output.ts';
 
+/* This file owns the commands that write a first configuration: `init` and `import imageset`. */
+
 type Template = {
   /** Files of the template; the first is the one to continue with. */
   readonly files: readonly StarterFile[];
@@ -73,7 +75,7 @@ const TEMPLATES: Readonly<Record<string, () => Template>> = {
   }),
 };
 
-/** Finds the next step for sites: the one line without which no site can be made. */
+/** Describes the next step for sites: to fill the one line without which no site can be made. */
 function nextOfSites(first: string): string {
   const template = join(dirname(first), 'template');
   const file = SITES_STARTER.find(({ text }) => text.includes(PLACEHOLDER));

@@ -44,6 +44,8 @@ import {
 } from './run.ts';
 import { writeFormatted, formatPath } from './terminal/output.ts';
 
+/* This file owns `lock`, and `reproduce`, which compares a build with an ISO. */
+
 const OUTPUT = {
   flags: '--output <file>',
   description: 'the ISO that is built later (default: "appliance.iso")',

@@ -18,6 +18,11 @@ import { toSavedPlan, type LockUse, type SavedPlan } from '../stages/resolved/us
 import { openRegistryAccess, type RegistryAccessOptions } from '../stages/tools.ts';
 import { placesOf, type CliHost } from './host.ts';
 
+/*
+ * This file owns the options that several commands share, and how they are read: reuse, seeds,
+ * access to registries, and locks.
+ */
+
 /** Creates the refusal of an option's value; the code is `usage.` and the name of the option. */
 export const refuseOption = (
   code: string,

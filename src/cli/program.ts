@@ -28,6 +28,13 @@ import { createRunLog } from './terminal/log.ts';
 import { showMessage, writeMessage, writeResult } from './terminal/output.ts';
 import { registerResources, registerWhy } from './why.ts';
 
+/*
+ * The command line. Arguments and a CliHost come in; results go to stdout, messages to stderr,
+ * and an exit code leaves. Commands read options and files, call the other rooms and format what
+ * they return. No other room may import this one, and no command may use the process except
+ * through the CliHost.
+ */
+
 const EXIT_USAGE = 2;
 
 /**

@@ -11,6 +11,8 @@ import { ISO_ARGUMENT, useIso, addLiveOptions, runLive, type LiveCommandOptions 
 import { writeTexts } from './terminal/log.ts';
 import { writeFormatted, createForceOption } from './terminal/output.ts';
 
+/* This file owns `why` and `resources`, which explain the content of media. */
+
 type WhyOptions = LiveCommandOptions & { readonly iso?: string };
 
 /**

@@ -18,7 +18,7 @@ export type VersionRange = {
 };
 
 export type CatalogSettings = {
-  /** As written. */
+  /** Catalog as written. */
   readonly catalog: string;
   /** Present when the catalog is on this machine. */
   readonly local?: LocalCatalog;
@@ -56,7 +56,7 @@ export type BuildSettings = {
   readonly signatures?: string;
   /** Public keys that sign releases; absent: those of Red Hat. */
   readonly signatureKeys?: string;
-  /** Whether nightlies and CI builds are accepted without a signature. */
+  /** True if nightlies and CI builds are accepted without a signature. */
   readonly allowUnsigned: boolean;
   readonly concurrency?: number;
   /** Milliseconds without a byte after which a host is given up. */
@@ -70,14 +70,17 @@ export type BuildSettings = {
   /** Private contents of the media. */
   readonly embed: { readonly pullSecret?: Secret };
   readonly nmstate?: string;
-  /** Whether installed hosts copy the registry to their disk, or read it from the medium for good. */
+  /**
+   * Choice for installed hosts: copy the registry to their disk, or read it from the medium
+   * permanently.
+   */
   readonly registryData: 'copy' | 'medium';
 };
 
 /** appliance-config.yaml after its checks and defaults. */
 export type ApplianceConfig = {
   readonly ocpRelease: {
-    /** As written: `4.20` stays `4.20`, quoted or not. */
+    /** Version as written: `4.20` stays `4.20`, quoted or not. */
     readonly version: string;
     readonly channel: ReleaseChannel;
     /** Absent: that of the payload, which is given then. */

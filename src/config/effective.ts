@@ -9,7 +9,7 @@ import { maskUserInfo } from '../shape/report.ts';
 import { readMerged, type ConfigInput } from './load.ts';
 import { isReference, SECRET_PATHS } from './secrets.ts';
 
-/** Where a value comes from. */
+/** Source of a value. */
 export type ValueSource =
   | {
       readonly kind: 'file' | 'set';

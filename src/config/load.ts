@@ -22,6 +22,12 @@ import { checkRules, noteVersion } from './rules.ts';
 import { resolveSecrets, type Secrets } from './secrets.ts';
 import { nameSetting, readSetting } from './setting.ts';
 
+/*
+ * The configuration of an appliance. Files and settings come in; one checked configuration with
+ * defaults leaves, or every problem with its place. This room must not use the network or know
+ * how media are built; it imports only base, shape and fbc.
+ */
+
 /** A file of a configuration. */
 export type ConfigFile = {
   /** Absolute. */
@@ -37,12 +43,12 @@ export type ConfigInput = {
   readonly files: readonly [ConfigFile, ...ConfigFile[]];
   /** `PATH=VALUE`, laid over all files. */
   readonly settings: readonly string[];
-  /** Where relative paths of settings begin; those of a file begin at its directory. */
+  /** Directory for relative paths of settings; paths of a file begin at its own directory. */
   readonly cwd: string;
 };
 
 export type ConfigOptions = {
-  /** Where `env:NAME` looks. */
+  /** Environment for `env:NAME`. */
   readonly env: NodeJS.ProcessEnv;
   /** Rules of the product beyond the form of its configuration. */
   readonly rules?: readonly ConfigRule[];

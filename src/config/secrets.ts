@@ -16,7 +16,8 @@ export const PLACEHOLDER_PROBLEM =
 
 /**
  * Problems of a pull secret as a whole, each a sentence without its value: it must be a JSON
- * object whose `auths` has an entry with `auth` or `credsStore`. Other entries matter only when they are used.
+ * object whose `auths` has an entry with `auth` or `credsStore`. Other entries matter only if they
+ * are used.
  */
 export function checkPullSecret(text: string): readonly string[] {
   if (isPlaceholder(text)) return [PLACEHOLDER_PROBLEM];
@@ -89,7 +90,7 @@ export type SecretReading =
   | { readonly kind: 'absent'; readonly problem: string; readonly hint: string }
   | { readonly kind: 'refused'; readonly problem: string };
 
-/** Where an appliance configuration has what a secret may be, or a reference to it. */
+/** Paths of an appliance configuration that may have a secret, or a reference to one. */
 export const SECRET_PATHS = [
   'pullSecret',
   'sshKey',

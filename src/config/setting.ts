@@ -15,7 +15,7 @@ import { isReference, SECRET_PATHS } from './secrets.ts';
 const SETTING = /^(?<path>[^=\s]*)=(?<value>.*)$/s;
 const PATH = /^[\w-]+(?:\.[\w-]+|\[\d{1,5}\])*$/;
 
-/** How a setting is called in problems. */
+/** Names a setting in problems. */
 export const nameSetting = (text: string): string => `--set ${text.replace(/=.*/s, '')}`;
 
 /**

@@ -100,7 +100,7 @@ const REST = `
 /** A file below the directory that is begun. */
 export type StarterFile = { readonly path: string; readonly text: string };
 
-/** From the template's folder. */
+/** Modeline with a path from the template's folder. */
 const MODELINE = formatModeline(`../${SCHEMA.site}`);
 
 /**

@@ -1,8 +1,8 @@
-/** Where a document of a file-based catalog stands, for errors and for reading it again verbatim. */
+/** Place of a document of a file-based catalog, for errors and for reading it again verbatim. */
 export type DocumentPlace = {
   /** Path below the catalog's directory, `/` between names. */
   readonly file: string;
-  /** From 1, in the order of the file. */
+  /** Number from 1, in the order of the file. */
   readonly number: number;
   /** Bytes from the start of the file. */
   readonly offset: number;
@@ -45,7 +45,7 @@ export type Requirement =
   | { readonly kind: 'package'; readonly packageName: string; readonly versionRange: string }
   | { readonly kind: 'api'; readonly api: Api }
   | { readonly kind: 'all' | 'any' | 'not'; readonly of: readonly Requirement[] }
-  /** Not evaluated here: CEL rules, and values that OLM would not read. */
+  /** Constraints that are not evaluated here: CEL rules, and values that OLM would not read. */
   | { readonly kind: 'unknown'; readonly what: string; readonly reason: string };
 
 /** `olm.bundle` */
@@ -53,12 +53,12 @@ export type CatalogBundle = {
   readonly package: string;
   readonly name: string;
   readonly image: string;
-  /** From its `olm.package` property; absent without one. */
+  /** Version from its `olm.package` property; absent without one. */
   readonly version?: string;
   readonly requirements: readonly Requirement[];
   /** Values of its `olm.gvk` properties. */
   readonly provides: readonly Api[];
-  /** As written: twice the same, and names that are empty, are usual. */
+  /** Images as written: duplicates and empty names are usual. */
   readonly relatedImages: readonly { readonly name: string; readonly image: string }[];
   readonly place: DocumentPlace;
 };

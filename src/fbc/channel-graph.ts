@@ -3,7 +3,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import type { CatalogChannel, ChannelEntry } from './catalog.ts';
 import { compareBuilds, compareText, parseBundleVersion } from './version.ts';
 
-/** Which entry of a channel supersedes which. */
+/** Relation between the entries of a channel: which supersedes which. */
 export type ChannelGraph = {
   /** The entry that no other replaces or skips. */
   readonly head: ChannelEntry;
@@ -181,7 +181,7 @@ const skipAlso = (entry: ChannelEntry, names: readonly string[]): ChannelEntry =
   skips: [...new Set([...(entry.skips ?? []), ...names])],
 });
 
-/** By version; one without any is lowest. */
+/** Compares entries by version; an entry without a version is lowest. */
 function compareEntries(
   a: ChannelEntry,
   b: ChannelEntry,

@@ -8,9 +8,9 @@ import {
   parseBundleVersion,
 } from './version.ts';
 
-/** Which versions are wanted. */
+/** Set of the wanted versions. */
 export type VersionConstraint = {
-  /** Also false for text that is not a semantic version. */
+  /** Tests a version; false also for text that is not a semantic version. */
   readonly accepts: (version: string) => boolean;
 };
 
@@ -176,7 +176,7 @@ function isZero(version: BundleVersion): boolean {
 }
 
 export type RangeFilter = {
-  /** As the user's bounds read: `>=1.2.0 <=1.4.0`. */
+  /** Range in the form of the user's bounds: `>=1.2.0 <=1.4.0`. */
   readonly range: string;
   /** Version of each bundle, by name; a missing name is outside every range. */
   readonly versions: ReadonlyMap<string, string>;
@@ -237,8 +237,8 @@ function listNodes(graph: ChannelGraph, accepted: ReadonlySet<string>): readonly
 }
 
 /**
- * From the lowest node that has all of the range at or below it, down to the lowest that has any.
- * A bundle counts once, at the lowest node that mentions it.
+ * Cuts the chain from the lowest node that has all of the range at or below it, down to the lowest
+ * that has any. A bundle counts once, at the lowest node that mentions it.
  */
 function cutChain(nodes: readonly Node[]): readonly Node[] {
   const seen = new Set<string>();

@@ -101,7 +101,7 @@ export type AddedBundle = {
     readonly package: string;
     readonly bundle: string;
   };
-  /** In words: what it meets, or that it is on the upgrade path to what does. */
+  /** Reason in words: what it meets, or that it is on the upgrade path to what does. */
   readonly reason: string;
 };
 

@@ -58,7 +58,10 @@ function listCandidates(
   return [...preferred, ...skipped];
 }
 
-/** None for a channel that is not one graph: OLM installs nothing from it. */
+/**
+ * Builds the graph of a channel; empty for a channel that is not one graph: OLM installs nothing
+ * from it.
+ */
 function graphChannel(channel: CatalogChannel): readonly GraphedChannel[] {
   try {
     return [{ channel, graph: planChannelGraph(channel) }];
@@ -96,7 +99,7 @@ function compareVersions(a: CatalogBundle, b: CatalogBundle): number {
 /** A filtered catalog that bundles are added to. */
 export type GrowingCatalog = {
   readonly selected: () => readonly CatalogBundle[];
-  /** In OLM's order of preference. */
+  /** Candidates in OLM's order of preference. */
   readonly candidates: () => readonly Candidate[];
   /**
    * Adds a bundle, and what its channel needs to stay one upgrade path: what lies between it and what is

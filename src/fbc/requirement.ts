@@ -115,7 +115,7 @@ function testCompound(
   };
 }
 
-/** As a part of a sentence. */
+/** Formats a requirement as a part of a sentence. */
 export function formatRequirement(requirement: Requirement): string {
   switch (requirement.kind) {
     case 'package':

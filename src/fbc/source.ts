@@ -74,7 +74,7 @@ export type PackageSelection = Bounds & {
   readonly name: string;
   /** New default channel of the package. */
   readonly defaultChannel?: string;
-  /** None: all channels of the package. */
+  /** Selected channels; empty: all channels of the package. */
   readonly channels: readonly ({ readonly name: string } & Bounds)[];
   /** Names of bundles that are left out as if they had never been published. */
   readonly skipBundles?: readonly string[];
@@ -85,7 +85,7 @@ export type DependencyMode = 'add' | 'warn';
 
 /** Selected part of a catalog. */
 export type CatalogSelection = {
-  /** None: all packages. */
+  /** Selected packages; empty: all packages. */
   readonly packages: readonly PackageSelection[];
   /** Every version, not only the heads of channels. */
   readonly full: boolean;

@@ -53,7 +53,7 @@ export function compareNumbers(a: string, b: string): number {
   return a.length - b.length || compareText(a, b);
 }
 
-/** By code units, the same on every machine. */
+/** Compares by code units, the same on every machine. */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
@@ -88,7 +88,10 @@ function trimZeros(digits: string): string {
 
 type Test = (version: BundleVersion) => boolean;
 
-/** For text whose runs of spaces are one: hostile ones would take quadratic time. */
+/**
+ * Pattern for text in which each run of spaces is one space: hostile runs would take quadratic
+ * time.
+ */
 const COMPARISON = / ?(>=|<=|==|!=|>|<|=|!|) ?([^ <>=!|]+) ?/y;
 
 /**

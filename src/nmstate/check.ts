@@ -33,7 +33,13 @@ import {
 } from './state.ts';
 import { flagOf, isMapping, numberOf, textOf, type FreeMap, listOf, mapOf } from './values.ts';
 
-/** Members that nmstate cannot read, and misspelt ones. */
+/*
+ * The checks of nmstate documents. A parsed document and a way to report come in; problems and
+ * warnings leave. This room must not know which product a network is for, and it imports only
+ * base and shape.
+ */
+
+/** Reports members that nmstate cannot read, and misspelt ones. */
 const checkMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
   listPlaces(network).flatMap((place) => [
     ...listUnknown(place)
@@ -66,7 +72,10 @@ type Unknown = {
   readonly name: string;
   /** The word that was meant. */
   readonly near?: string;
-  /** A slip of the pen or a word of another tool, and no word that nmstate may yet learn. */
+  /**
+   * True for a slip of the pen or a word of another tool; false for a word that nmstate may yet
+   * learn.
+   */
   readonly isCertain: boolean;
 };
 
@@ -82,7 +91,10 @@ function listUnknown({ path, value, words }: Place): readonly Unknown[] {
     });
 }
 
-/** Written otherwise, or with one letter wrong, missing or too many. */
+/**
+ * True if a word is a spelling variant of another one, or differs by one letter that is wrong,
+ * missing or added.
+ */
 function isSlip(written: string, word: string): boolean {
   const [a, b] = [plain(written), plain(word)];
   return a === b || (Math.max(a.length, b.length) >= 4 && countEdits(a, b) <= 1);
@@ -135,7 +147,10 @@ const explainText = (value: Plain): string =>
     ? 'this must be a text'
     : invalid(String(value), 'this must be a text: put it in quotes');
 
-/** The contents of a mapping or a list are not repeated: they may be secret. */
+/**
+ * Explains a value; the contents of a mapping or a list are not repeated, because they may be
+ * secret.
+ */
 function explainValue(value: Plain, why: string): string {
   const text = textOf(value);
   return text === undefined ? why : invalid(text, why);
@@ -144,7 +159,7 @@ function explainValue(value: Plain, why: string): string {
 /** A mapping of a document, and the words that it may have. */
 type Place = { readonly path: string; readonly value: FreeMap; readonly words: Words };
 
-/** Every mapping of an nmstate document whose words are known. */
+/** Lists every mapping of an nmstate document whose words are known. */
 function listPlaces(network: FreeMap): readonly Place[] {
   const root = { path: 'networkConfig', value: network, words: DOCUMENT };
   const resolver = enter(root, 'dns-resolver', RESOLVER);
@@ -163,10 +178,13 @@ function listPlaces(network: FreeMap): readonly Place[] {
   ];
 }
 
-/** Reads only name, type and state of an interface that is removed (`state: absent`). */
+/**
+ * Lists the mappings of an interface. If the interface goes away, only its name, type and state
+ * are read.
+ */
 function listInterfacePlaces({ path, value }: Place): readonly Place[] {
   if (value['state'] === 'absent') return [];
-  // nmstate takes an interface without a type for an Ethernet interface if no network is running.
+  // If nothing is running, an interface without a type is taken for an Ethernet interface.
   const type = textOf(value['type']) ?? 'ethernet';
   const { sections, words } = TYPES.get(type) ?? {};
   const whole = { path, value, words: words ?? {} };
@@ -175,7 +193,7 @@ function listInterfacePlaces({ path, value }: Place): readonly Place[] {
     below ? enter(whole, name, below) : [],
   );
   return [
-    // The members of interfaces of other types are unknown.
+    // The members of interfaces of other types are not known.
     ...(words ? [whole] : []),
     ...families,
     ...families.flatMap((place) => enterEach(place, 'address', ADDRESS)),
@@ -184,7 +202,7 @@ function listInterfacePlaces({ path, value }: Place): readonly Place[] {
   ];
 }
 
-/** Known sections and words of each type of interface. */
+/** The known words of each type of interface. */
 const TYPES = new Map(
   Object.entries(SECTIONS).map(([type, sections]) => {
     const names = Object.keys(sections).map((name) => [name, 'map'] as const);
@@ -205,8 +223,9 @@ const enterEach = ({ path, value }: Place, name: string, words: Words): readonly
   }));
 
 /**
- * The form of an nmstate document as far as it is known here: what nmstate would refuse of interfaces,
- * addresses, routes and name servers, and what no kernel could do. nmstate itself knows more.
+ * Checks the form of an nmstate document as far as it is known here: errors for which nmstate
+ * would refuse interfaces, addresses, routes and name servers, and settings that no kernel could
+ * apply. nmstate itself checks more.
  */
 export function checkNetworkConfig(
   report: Report,
@@ -228,12 +247,15 @@ export function checkNetworkConfig(
       ...checkRouteRules(report, network),
       ...checkResolver(report, network, interfaces),
       ...(members.length === 0 ? checkContent(report, network, interfaces) : []),
-      // A value that cannot be read has been reported already.
+      // Members that cannot be read have already been reported.
     ].filter(({ path }) => !told.has(path)),
   ];
 }
 
-/** Two interfaces may share a name only where their types differ, as an OVS bridge and its port do. */
+/**
+ * Checks names: two interfaces may share a name only if their types differ, as an OVS bridge and
+ * its port do.
+ */
 function checkNames(
   report: Report,
   interfaces: readonly NetworkInterface[],
@@ -249,7 +271,7 @@ function checkNames(
   });
 }
 
-/** openshift-install takes no document that configures nothing. */
+/** Checks that the document configures something: openshift-install refuses it otherwise. */
 function checkContent(
   report: Report,
   network: FreeMap,
@@ -265,7 +287,7 @@ function checkContent(
   return [report('networkConfig', why)];
 }
 
-/** Name servers are addresses, and an interface of their family keeps them. */
+/** Checks that name servers are addresses, and that an interface of their family keeps them. */
 function checkResolver(
   report: Report,
   network: FreeMap,
@@ -337,7 +359,10 @@ const TYPES_WARNINGS = new Set([
   'xfrm',
 ]);
 
-/** Warns of settings that nmstate accepts and that seldom work on a node, in a document of the right form. */
+/**
+ * Warns about settings that nmstate takes but that seldom work on a node; for a document whose
+ * form is right.
+ */
 export function warnOfNetworkConfig(
   report: Report,
   network: Plain | undefined,
@@ -373,7 +398,10 @@ function warnOfInterface(
   ];
 }
 
-/** If no network is running, nmstate knows only the MAC addresses in the document. */
+/**
+ * Warns about copied MAC addresses: while nothing is running, nmstate finds a MAC address only in
+ * the document.
+ */
 function warnOfCopies(
   report: Report,
   interfaces: readonly NetworkInterface[],
@@ -387,7 +415,10 @@ function warnOfCopies(
   });
 }
 
-/** Nothing is running yet that nmstate could find an interface in which the document does not define. */
+/**
+ * Warns about missing base interfaces: nothing is running yet in which nmstate could find an
+ * interface that the document does not define.
+ */
 function warnOfBases(report: Report, network: Plain | undefined): readonly DocumentProblem[] {
   const all = readInterfaces(network);
   const defined = new Set(all.map(({ name }) => name));
@@ -402,7 +433,7 @@ function warnOfBases(report: Report, network: Plain | undefined): readonly Docum
   );
 }
 
-/** Interfaces that a VLAN or a bond needs. */
+/** Lists the interfaces that a VLAN or a bond needs. */
 function listBases(owner: NetworkInterface): readonly Base[] {
   if (!owner.isUp) return [];
   if (owner.type === 'bond') return listPorts(owner);
@@ -413,7 +444,10 @@ function listBases(owner: NetworkInterface): readonly Base[] {
 
 type Base = { readonly name: string; readonly path: string };
 
-/** Families that have addresses, none of which comes with routes and name servers of its own. */
+/**
+ * Lists the families that have addresses, if no address comes with its own routes and name
+ * servers.
+ */
 const listStatic = (interfaces: readonly NetworkInterface[]): readonly Family[] =>
   interfaces.some(({ dynamic }) => dynamic.length > 0)
     ? []
@@ -430,7 +464,7 @@ const listRoutes = (network: Plain | undefined): readonly Cidr[] =>
     .map((route) => parseCidr(textOf(route['destination']) ?? ''))
     .filter((cidr) => cidr !== undefined);
 
-/** The cluster's own network takes the interface of the default route. */
+/** Warns about routes: the cluster's own network takes the interface of the default route. */
 function warnOfRoutes(
   report: Report,
   network: Plain | undefined,

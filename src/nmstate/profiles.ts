@@ -52,7 +52,9 @@ const familyOf = ({ destination }: Route): Family => (destination.includes(':') 
 
 const settingsOf = (each: Interface, family: Family): Settings => each[`ipv${family}`] ?? {};
 
-/** A route that its interface cannot have would be left out without a word. */
+/**
+ * Refuses a route that its interface cannot have, because it would be left out without a message.
+ */
 function requireRoute(route: Route, interfaces: readonly Interface[]): void {
   const { destination, 'next-hop-interface': out, 'next-hop-address': gateway } = route;
   const place = { path: `route to ${destination}` };
@@ -148,7 +150,10 @@ function describeRoutes(name: string, routes: readonly Route[]): readonly Entry[
 
 const isDefault = ({ destination }: Route): boolean => DEFAULT_DESTINATIONS.includes(destination);
 
-/** The name servers of a family go to the interface with its default route, or else one that it is enabled on. */
+/**
+ * Plans the name servers of a family: they go to the interface with its default route, or else one
+ * that it is enabled on.
+ */
 function planNames(
   interfaces: readonly Interface[],
   { routes, resolver }: Paths,
@@ -181,7 +186,7 @@ function describeNames(
   ];
 }
 
-/** Where link-local servers say their interface, it is that one. */
+/** Chooses an interface; if link-local servers name their interface, it is that one. */
 function chooseInterface(
   interfaces: readonly Interface[],
   { routes, resolver: { server: servers = [] } }: Paths,
@@ -214,10 +219,12 @@ const TYPES: Readonly<Record<InterfaceType, string>> = {
 type Controllers = ReadonlyMap<string, Interface>;
 
 /**
- * The profiles that nmstate 2.2 makes of a configuration with ethernet, VLAN, bond and bridge interfaces. Sections and
- * keys are in nmstate's order; identifiers are those that it derives from type and name.
+ * Renders the profiles that nmstate 2.2 makes of a configuration with ethernet, VLAN, bond and
+ * bridge interfaces. Sections and keys are in nmstate's order; identifiers are those that it
+ * derives from type and name.
  *
- * @throws ConfigError `nmstate.unsupported` where only nmstate itself can write the profiles; `nmstate.malformed`
+ * @throws ConfigError `nmstate.unsupported` if only nmstate itself can write the profiles;
+ * `nmstate.malformed`
  */
 export function renderKeyfiles(networkConfig: string): readonly Keyfile[] {
   const { interfaces: listed, routes, resolver } = readNetwork(networkConfig);
@@ -256,7 +263,9 @@ function listControllers(listed: readonly Interface[]): Controllers {
   return controllers;
 }
 
-/** Controllers in front of their ports, by name; ports that only a controller names are ethernet. */
+/**
+ * Lists controllers before their ports, by name; ports that only a controller names are ethernet.
+ */
 function listInterfaces(
   listed: readonly Interface[],
   controllers: Controllers,
@@ -285,7 +294,7 @@ function listInterfaces(
 
 const placeOf = ({ name }: Interface) => ({ owner: `interface "${name}"`, path: '' });
 
-/** Under all of their names. */
+/** Reads ports under all of their names. */
 function portsOf({ 'link-aggregation': bond, bridge }: Interface): readonly string[] {
   const bonded = [bond?.port, bond?.ports, bond?.slaves].map((names = []) => names);
   const bridged = [bridge?.port, bridge?.ports].map((ports = []) => ports);

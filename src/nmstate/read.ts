@@ -51,7 +51,7 @@ const route: Kind<Route | undefined> = (value, place) => {
   return ROUTE(value, place);
 };
 
-/** A link-local address has the interface that it is on (RFC 4007 11). */
+/** Reads a server: a link-local address has the interface that it is on (RFC 4007 11). */
 const server: Kind<string> = (value, place) => {
   const [found = '', zone, ...more] = typeof value === 'string' ? value.split('%') : [];
   const isZoned = zone !== undefined;
@@ -76,7 +76,7 @@ const STATE_OF_NETWORK = object({
 export type Route = ReturnType<typeof ROUTE>;
 
 export type Network = {
-  /** Interfaces with profiles. */
+  /** The interfaces with profiles. */
   readonly interfaces: readonly Interface[];
   readonly routes: readonly Route[];
   readonly resolver: { readonly server?: readonly string[]; readonly search?: readonly string[] };

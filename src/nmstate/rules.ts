@@ -14,6 +14,8 @@ import type { Plain } from '../shape/shape.ts';
 import { BOND_MODES } from './state.ts';
 import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from './values.ts';
 
+/* This file owns the rules for interfaces, ports, routes and route rules. */
+
 /** An address of an interface, with its subnet. */
 export type InterfaceAddress = {
   /** Path of the address in the document. */
@@ -27,9 +29,9 @@ export type NetworkInterface = {
   readonly path: string;
   readonly name: string;
   readonly type: string;
-  /** Not `absent`, `down` or `ignore`. */
+  /** True unless the state is `absent`, `down` or `ignore`. */
   readonly isUp: boolean;
-  /** In lower case, with colons. */
+  /** MAC address in lower case, with colons. */
   readonly mac?: string;
   readonly addresses: readonly InterfaceAddress[];
   /** Families whose addresses come from DHCP or router advertisements. */
@@ -84,7 +86,7 @@ const LEAST_IPV6_MTU = 1280;
 /** Interfaces that the kernel does not know by their name. */
 const LONG_NAMED = new Set(['ovs-bridge', 'ovs-interface', 'ipsec', 'vpn']);
 
-/** Settings that say nothing without these members. */
+/** Settings that have no effect without these members. */
 const NEEDED: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   'infiniband': { infiniband: ['mode'] },
   'mac-vlan': { 'mac-vlan': ['base-iface', 'mode'] },
@@ -92,7 +94,7 @@ const NEEDED: Readonly<Record<string, Readonly<Record<string, readonly string[]>
   'vxlan': { vxlan: ['id'] },
 };
 
-/** The members of one interface: those of every type, then those of its own. */
+/** Checks the members of one interface: those of every type, then those of its own type. */
 export function checkInterface(report: Report, each: NetworkInterface): readonly DocumentProblem[] {
   const { path, value, mac } = each;
   if (value['state'] === 'absent') return checkName(report, each);
@@ -112,7 +114,7 @@ function checkName(
   { path, name, type, value }: NetworkInterface,
 ): readonly DocumentProblem[] {
   if (name === '') return [report(path, required('an interface needs a name'))];
-  // Where it is found by its address, the name is only that of a profile.
+  // If the interface is found by its address, the name is only the name of a profile.
   const isLabel = value['identifier'] !== undefined && value['identifier'] !== 'name';
   if (isLabel || LONG_NAMED.has(type)) return [];
   const isBad = name.length > LONGEST_NAME || /[\s/]/.test(name) || name === '.' || name === '..';
@@ -224,7 +226,10 @@ function checkVrf(report: Report, path: string, value: FreeMap): readonly Docume
     : [];
 }
 
-/** An interface is the port of one bond or bridge, never of two, and has no addresses of its own. */
+/**
+ * Checks that an interface is the port of one bond or bridge, never of two, and has no addresses
+ * of its own.
+ */
 export function checkPorts(
   report: Report,
   interfaces: readonly NetworkInterface[],
@@ -253,7 +258,7 @@ type Port = {
   readonly owner: NetworkInterface;
 };
 
-/** Ports of bonds stand as names, those of bridges as objects; older names are still read. */
+/** Lists ports: bonds have them as names, bridges as objects; older names are still read. */
 export const listPorts = (owner: NetworkInterface): readonly Port[] =>
   ['link-aggregation', 'bridge', 'vrf'].flatMap((member) =>
     listNamed(mapOf(owner.value[member]), `${owner.path}.${member}`).map((port) => ({
@@ -300,7 +305,7 @@ const hasAddresses = (settings: FreeMap): boolean =>
     flagOf(settings['autoconf']) === true ||
     listOf(settings['address']).length > 0);
 
-/** Ports of bridges are objects, and each has its name. */
+/** Checks that ports of bridges are objects, and that each has its name. */
 const checkPortNames = (
   report: Report,
   interfaces: readonly NetworkInterface[],
@@ -315,7 +320,7 @@ const checkPortNames = (
       ),
     );
 
-/** Routes over interfaces that are there. */
+/** Checks routes over interfaces that exist. */
 export function checkRoutes(
   report: Report,
   network: FreeMap,

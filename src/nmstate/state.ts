@@ -98,7 +98,7 @@ const VLAN = object(
   ['base-iface', 'id'],
 );
 
-/** In the numbers of the kernel. */
+/** Modes by their number in the kernel. */
 export const BOND_MODES = [
   'balance-rr',
   'active-backup',
@@ -159,7 +159,7 @@ const BRIDGE = object({
   options: object({ stp: object({ enabled: flag }) }),
 });
 
-/** By type. */
+/** Members of interfaces, by type. */
 const INTERFACES = {
   'ethernet': object({ ...COMMON, ethernet: object({}) }, ['name']),
   'vlan': object({ ...COMMON, vlan: VLAN }, ['name', 'vlan']),
@@ -178,7 +178,7 @@ export type Interface = Omit<ReturnType<(typeof INTERFACES)['ethernet']>, 'type'
 
 const STATE = word(['up', 'down', 'absent', 'ignore'], ['unknown']);
 
-/** Undefined without a profile that is written here. */
+/** Reads an interface; undefined if no profile is written for it here. */
 export const networkInterface: KindOfNetworkInterfaces<Interface | undefined> = (value, place) => {
   const { name: found } = object({ name }, ['name'])(value, { ...place, foreign: [] });
   const inside = { ...place, owner: `interface "${found}"`, path: '' };
@@ -197,7 +197,10 @@ export const networkInterface: KindOfNetworkInterfaces<Interface | undefined> = 
 
 const isType = (type: string): type is InterfaceType => Object.hasOwn(INTERFACES, type);
 
-/** The script that installs the profiles at boot shortens the first part of a VLAN's name where the whole is too long. */
+/**
+ * True if the name fits the kernel: the script that installs the profiles at boot shortens the
+ * first part of a VLAN's name if the whole is too long.
+ */
 const fitsKernel = (text: string, type: InterfaceType): boolean =>
   text.length <= LONGEST_NAME || (type === 'vlan' && /^[^.]{1,15}\.\d{1,4}$/.test(text));
 
@@ -363,10 +366,10 @@ const ETHERNET: Sections = {
   veth: { peer: 'text' },
 };
 
-/** The settings that interfaces of one type have; undefined where their members are not looked at. */
+/** The settings that interfaces of one type have; undefined if their members are not checked. */
 export type Sections = Readonly<Record<string, Words | undefined>>;
 
-/** By type of interface. */
+/** Settings by type of interface. */
 export const SECTIONS: Readonly<Record<string, Sections>> = {
   'bond': {
     'link-aggregation': {
@@ -415,7 +418,7 @@ export const SECTIONS: Readonly<Record<string, Sections>> = {
   'xfrm': { xfrm: undefined },
 };
 
-/** Words of other tools and of other types, which nmstate refuses wherever they stand; and what helps. */
+/** Words of other tools and of other types, which nmstate refuses at any place; and what helps. */
 export const FOREIGN: ReadonlyMap<string, string> = new Map([
   ...spread('gateway gateway4 gateway6 via', 'write it as the next-hop-address of a route'),
   ...spread('dns nameserver nameservers', 'write it below dns-resolver.config.server'),

@@ -12,6 +12,11 @@ import type { Plain } from '../shape/shape.ts';
 import { renderKeyfiles } from './profiles.ts';
 import { malformed, type HostNetwork, type Keyfile } from './values.ts';
 
+/*
+ * This file owns the program nmstatectl, the profiles that only it can make, and the normal form
+ * of an nmstate document.
+ */
+
 /** The installed nmstate. */
 export type Nmstate = {
   /** nmstate's objection to a network configuration, or undefined. */
@@ -39,7 +44,7 @@ export async function findNmstate({
   try {
     await runProcess('nmstatectl', ['--version'], { env: { PATH }, timeout: TIMEOUT_MS, signal });
   } catch (error) {
-    if (error instanceof ToolError) return undefined; // it is not there, or cannot run here
+    if (error instanceof ToolError) return undefined; // nmstatectl does not exist, or cannot run here
     throw error;
   }
   return {
@@ -59,7 +64,10 @@ const NOTHING = 'nmstate generated an empty NetworkManager config file content';
 
 type Generated = { readonly stdout: string; readonly problem?: string };
 
-/** As openshift-install asks it: which connections are made of the configuration. */
+/**
+ * Runs nmstatectl as openshift-install does, to find the connections that are made from the
+ * configuration.
+ */
 async function generate(
   networkConfig: string,
   { PATH, signal }: { readonly PATH: string; readonly signal: AbortSignal },
@@ -104,7 +112,7 @@ function readYaml(text: string): unknown {
   }
 }
 
-/** Not all of it, and on one line: it may quote the configuration. */
+/** Shortens an error to its last part, on one line: it may quote the configuration. */
 const lastError = (text: string): string =>
   text
     .slice(text.lastIndexOf('Error:') + 1)
@@ -115,10 +123,11 @@ const lastError = (text: string): string =>
     .slice(0, MAX_SHOWN);
 
 /**
- * Hosts with the profiles that only nmstate itself makes: of networks with a type or a member that is not translated
- * here. All others are made here, so that the same values give the same bytes on every machine.
+ * Adds to hosts the profiles that only nmstate itself makes: for networks with a type or a member
+ * that is not translated here. All others are made here, so that the same values give the same
+ * bytes on every machine.
  *
- * @throws ConfigError `nmstate.unsupported` where nmstatectl is not installed, `nmstate.malformed`
+ * @throws ConfigError `nmstate.unsupported` if nmstatectl is not installed, `nmstate.malformed`
  */
 export async function addProfiles(
   hosts: readonly HostNetwork[],
@@ -149,7 +158,10 @@ function explainUnsupported({ networkConfig }: HostNetwork): ConfigError | undef
   }
 }
 
-/** Plain in every context and for every reader: no indicator leads, no colon or dash ends a word. */
+/**
+ * Text that is plain in every context and for every reader: no indicator at the beginning, no
+ * colon or dash at the end of a word.
+ */
 const PLAIN =
   /^(?:[A-Za-z0-9_./]|:(?=[^ ]))(?:[A-Za-z0-9_./+@%=-]|:(?=[^ ])| (?=[A-Za-z0-9_./]))*$/;
 
@@ -158,8 +170,8 @@ const PLAIN =
 const UNPRINTABLE = /[\0-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]/;
 
 /**
- * An nmstate document in its normal form: keys sorted on every level, two spaces a level, lists not
- * indented, quotes only where YAML 1.1 would read another type, a newline at the end.
+ * Formats an nmstate document in its normal form: keys sorted on every level, two spaces a level,
+ * lists not indented, quotes only if YAML 1.1 would read another type, a newline at the end.
  */
 export const formatNetworkConfig = (value: Plain): string =>
   isEmpty(value) ? `${formatScalar(value)}\n` : `${formatBlock(value, '').join('\n')}\n`;
@@ -184,7 +196,7 @@ function formatMember(key: string, value: Plain, indent: string): readonly strin
   return [name, ...formatBlock(value, Array.isArray(value) ? indent : `${indent}  `)];
 }
 
-/** Stands on one line: a scalar, or a collection without members. */
+/** True if the value fits on one line: a scalar, or a collection without members. */
 const isEmpty = (value: Plain): boolean =>
   typeof value !== 'object' || value === null || Object.keys(value).length === 0;
 
@@ -206,6 +218,6 @@ function formatText(text: string): string {
   );
 }
 
-/** In the order of their UTF-8 bytes. */
+/** Compares by UTF-8 bytes. */
 const compareCodePoints = (a: string, b: string): number =>
   Buffer.compare(Buffer.from(a), Buffer.from(b));

@@ -4,10 +4,15 @@ import { isObject } from '../base/lists.ts';
 import { suggestName, describeValue, toPrintable } from '../base/text/words.ts';
 import type { Plain } from '../shape/shape.ts';
 
+/*
+ * This file owns values: keyfiles as text, readers of typed values, and readers of data without a
+ * shape.
+ */
+
 /** A connection profile of NetworkManager: the name of its file, and its text. */
 export type Keyfile = { readonly name: string; readonly content: string };
 
-/** The network of one host, as an NMStateConfig has it. */
+/** The network of one host, in the form of an NMStateConfig. */
 export type HostNetwork = {
   /** nmstate, as YAML text. */
   readonly networkConfig: string;
@@ -80,9 +85,9 @@ export const malformed = (problem: string, cause?: unknown): ConfigError =>
     hint: 'correct the network configuration',
   });
 
-/** Where a value stands. */
+/** Place of a value. */
 export type Place = {
-  /** As in `interface "eth0"`; absent outside of interfaces. */
+  /** Owner, such as `interface "eth0"`; absent outside interfaces. */
   readonly owner?: string;
   readonly path: string;
   /** Members not translated here, in the order of the text: nmstate itself may know it. */
@@ -140,7 +145,7 @@ export const choice =
     throw refuseValue(place, value, listWords(words));
   };
 
-/** One of these words; of the others nmstate knows the meaning. */
+/** Reads one of these words; nmstate knows the meaning of the others. */
 export const word =
   <T extends string>(words: readonly T[], foreign: readonly string[] = []): Kind<T | undefined> =>
   (value, place) => {
@@ -156,7 +161,7 @@ export const word =
 const listWords = (words: readonly string[]): string =>
   words.length === 1 ? String(words[0]) : `one of ${words.join(', ')}`;
 
-/** In every spelling that nmstate takes. */
+/** Reads a flag in every spelling that nmstate takes. */
 export const flag: Kind<boolean> = (value, place) => {
   const written = describeValue(value).toLowerCase();
   if (/^(?:1|true|yes|on|y)$/.test(written)) return true;
@@ -164,13 +169,13 @@ export const flag: Kind<boolean> = (value, place) => {
   throw refuseValue(place, value, 'true or false');
 };
 
-/** Only as true and false, where nmstate takes nothing else. */
+/** Reads a flag only as true or false, for members that nmstate takes in no other form. */
 export const strictFlag: Kind<boolean> = (value, place) => {
   if (typeof value === 'boolean') return value;
   throw refuseValue(place, value, 'true or false');
 };
 
-/** A whole number, also as text; in hexadecimal digits if it has no sign. */
+/** Reads a whole number, also as text; in hexadecimal digits if it has no sign. */
 export const integer =
   (least: number, most: number, explain?: (found: string) => string): Kind<number> =>
   (value, place) => {
@@ -183,13 +188,13 @@ export const integer =
     throw refuseValue(place, value, `a whole number from ${least} to ${most}`);
   };
 
-/** An IP address without a zone. */
+/** Reads an IP address without a zone. */
 export const ip: Kind<string> = (value, place) => {
   if (typeof value === 'string' && isIP(value) !== 0 && !value.includes('%')) return value;
   throw refuse(place, `invalid IP address syntax: ${quote(value)}`);
 };
 
-/** Not checked: nmstate does not use it for profiles either. */
+/** Skips a value without a check: nmstate does not use it for profiles either. */
 export const unused: Kind<undefined> = () => undefined;
 
 /** A value that only nmstate itself can translate. */
@@ -230,25 +235,28 @@ export type FreeMap = Readonly<Record<string, Plain>>;
 export const isMapping = (value: Plain | undefined): value is FreeMap =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Empty unless the value is a mapping. */
+/** Reads a mapping; empty if the value is not one. */
 export const mapOf = (value: Plain | undefined): FreeMap => (isMapping(value) ? value : {});
 
-/** Empty unless the value is a list. */
+/** Reads a list; empty if the value is not one. */
 export const listOf = (value: Plain | undefined): readonly Plain[] =>
   Array.isArray(value) ? (value as readonly Plain[]) : [];
 
-/** Numbers and flags too, as they are written in JSON. */
+/** Reads a text; numbers and flags too, as they are written in JSON. */
 export const textOf = (value: Plain | undefined): string | undefined =>
   value === undefined || value === null || typeof value === 'object' ? undefined : String(value);
 
-/** Also in the other spellings that nmstate takes for a flag. */
+/** Reads a flag, also in the other spellings that nmstate takes. */
 export function flagOf(value: Plain | undefined): boolean | undefined {
   const text = textOf(value)?.toLowerCase() ?? '';
   if (/^(?:1|true|yes|on|y)$/.test(text)) return true;
   return /^(?:0|false|no|off|n)$/.test(text) ? false : undefined;
 }
 
-/** A whole number, or a text that is one: nmstate takes decimal and, with 0x, hexadecimal digits. */
+/**
+ * Reads a whole number, or a text that is one: nmstate takes decimal and, with 0x, hexadecimal
+ * digits.
+ */
 export function numberOf(value: Plain | undefined): number | undefined {
   const number =
     typeof value === 'string' && /^(?:[-+]?\d+|0x[\da-fA-F]+)$/.test(value) ? Number(value) : value;

@@ -103,9 +103,9 @@ export type RegistryClient = {
   resolveTag: (reference: Reference, options: RequestOptions) => Promise<Descriptor | undefined>;
   /** Descriptors attached to a manifest (by digest); empty if no candidate has any. */
   fetchReferrers: (reference: Reference, options: RequestOptions) => Promise<readonly Descriptor[]>;
-  /** Where the blobs of a repository may be had: its mirrors in order, then the origin. */
+  /** Sources of the blobs of a repository: its mirrors in order, then the origin. */
   sourcesOf: (reference: Reference) => readonly BlobSource[];
-  /** By host, in order of first contact. */
+  /** Statistics by host, in order of first contact. */
   statistics: () => readonly Readonly<HostStatistics>[];
   close: () => Promise<void>;
 };
@@ -113,7 +113,7 @@ export type RegistryClient = {
 export type WritingClient = RegistryClient & {
   /** The writer of the repository of a reference: at the registry itself, not at its mirrors. */
   writerOf: (reference: Reference) => RegistryWriter;
-  /** Where an image may be: at its mirrors in order, then at its origin. */
+  /** Places of an image: its mirrors in order, then its origin. */
   placesOf: (reference: Reference) => readonly Reference[];
 };
 

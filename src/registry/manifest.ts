@@ -111,7 +111,7 @@ export function descriptorsOf(manifest: Manifest): readonly Descriptor[] {
   return manifest.kind === 'index' ? manifest.manifests : [manifest.config, ...manifest.layers];
 }
 
-/** Whether an index entry is for this platform (image-index.md; arm64 means v8 or no variant). */
+/** True if an index entry is for this platform (image-index.md; arm64 means v8 or no variant). */
 export function isForPlatform(entry: Descriptor, wanted: Platform): boolean {
   const platform = entry.platform;
   if (platform?.os !== wanted.os || platform.architecture !== wanted.architecture) return false;

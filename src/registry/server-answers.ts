@@ -107,7 +107,7 @@ export type Answer =
       readonly path: string;
       /** Bytes. */
       readonly size: number;
-      /** Where it is small. */
+      /** Content, if it is small. */
       readonly bytes?: Uint8Array;
     }
   | {
@@ -212,7 +212,7 @@ type Page = {
   readonly next: string | undefined;
 };
 
-/** As distribution has it. A page has 256 KiB at most. */
+/** Maximum of items in a page, as in distribution. A page has 256 KiB at most. */
 const MOST_ITEMS = 1000;
 
 /**

@@ -25,10 +25,10 @@ import {
 /** A request that was answered, or whose client went away. */
 export type RequestEntry = {
   readonly method: string;
-  /** As sent: path and query. */
+  /** Path and query as sent. */
   readonly url: string;
   readonly status: number;
-  /** Whether the whole answer was handed over. */
+  /** True if the whole answer was handed over. */
   readonly complete: boolean;
   /** A failure on our side. */
   readonly error?: unknown;
@@ -260,7 +260,7 @@ function sendFailure(response: ServerResponse, answer: Failure): void {
   send(response, answer.status, encodeFailure(answer));
 }
 
-/** For HEAD, Node leaves the body away itself. */
+/** Sends an answer; for HEAD, Node omits the body itself. */
 function send(response: ServerResponse, status: number, bytes: Uint8Array): void {
   response.writeHead(status, { 'Content-Length': bytes.length }).end(bytes);
 }

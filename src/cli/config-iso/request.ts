@@ -126,8 +126,8 @@ function isWithin(path: string, directory: string): boolean {
 }
 
 /**
- * True if a site has the name of the output directory: its `auth/` would be written into the site
- * when the output is next to it.
+ * True if output goes next to the folder of the sites and a site has the name of that folder: the
+ * site's `auth/` would be written into the folder.
  */
 const hasOwnSite = (sites: string, out: string): boolean =>
   dirname(sites) === out &&

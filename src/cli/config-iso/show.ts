@@ -17,6 +17,8 @@ import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { resolveGiven } from './request.ts';
 
+/* This file owns the commands that read finished configuration ISOs: show, diff and generations. */
+
 /** Registers `sealift config-iso show ISO`. */
 export function registerConfigIsoShow(parent: Command, host: CliHost): void {
   parent

@@ -22,6 +22,8 @@ import {
 import { createProgress, type LogFormat } from '../terminal/progress.ts';
 import { addSitesOptions, readSitesRequest, type SitesOptions } from './request.ts';
 
+/* This file owns `config-iso validate` and `config-iso check`, and the printing of findings. */
+
 /**
  * Registers `sealift config-iso validate SITES`: writes no file; exit code 3 when there are
  * problems.

@@ -30,6 +30,8 @@ import {
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 
+/* This file owns `push` and `pull`, which move an ISO to and from a registry. */
+
 type Options = AccessOptions & {
   readonly mountFrom: readonly string[];
   readonly maxLayers: number;

@@ -29,6 +29,8 @@ import {
 } from '../terminal/output.ts';
 import { type LogFormat, createLogFormatOption } from '../terminal/progress.ts';
 
+/* This file owns `delta` and `apply`, also in place. */
+
 export type InPlaceChoice = {
   readonly output?: string;
   readonly inPlace: boolean;

@@ -16,6 +16,8 @@ import {
   writeContent,
 } from '../terminal/output.ts';
 
+/* This file owns the commands that read an ISO: `inspect`, `ls`, `cat` and `ignition show`. */
+
 /** Registers `sealift inspect ISO`. */
 export function registerInspect(program: Command, host: CliHost): void {
   program

@@ -16,6 +16,11 @@ import { checkKeyPair, type KeyPair } from '../../base/http/server.ts';
 import { waitFor, startTimer, type Timer } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';
 
+/*
+ * This file owns how a server listens: addresses, the refusals of them, and TLS files that are
+ * read again when they change.
+ */
+
 export type TlsOptions = { readonly tlsCert?: string; readonly tlsKey?: string };
 
 /**

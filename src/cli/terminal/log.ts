@@ -8,6 +8,11 @@ import { UsageError, isErrno, DiskError } from '../../base/errors.ts';
 import type { LogLevel, RunLog, CliHost } from '../host.ts';
 import { formatEvent, writeContent } from './output.ts';
 
+/*
+ * This file owns the files that a command writes as text: the log of a run, and texts that are
+ * results.
+ */
+
 /** Beginning of every line of a log, by which a file is recognised as a log. */
 const FIRST = '{"time":"';
 

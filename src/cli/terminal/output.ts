@@ -7,6 +7,11 @@ import { toPrintable, toPrintableLines } from '../../base/text/words.ts';
 import { waitFor } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';
 
+/*
+ * This file owns all writing to stdout and stderr: messages, events and results, redacted and
+ * escaped.
+ */
+
 export type OutputFormat = 'text' | 'json';
 
 /** Creates `-o json` for every command that prints a result. */

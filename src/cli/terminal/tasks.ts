@@ -4,6 +4,8 @@ import { formatDuration, formatSize } from '../../base/text/words.ts';
 import type { BuildEvent, EventListener } from '../../engine/index.ts';
 import { indentLines, toMessage } from './output.ts';
 
+/* This file owns the drawing of stages on a terminal, and the rates and bars of their bytes. */
+
 /**
  * Formats `waiting for quay.io, 1 min 00 s of 10 min 00 s: ...`, and the line for when it answers
  * again.

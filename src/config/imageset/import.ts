@@ -96,7 +96,10 @@ function noteRest(view: View): readonly ImportNote[] {
   ];
 }
 
-/** The same, as a commented file to go on with. `origin` is what it was made from. */
+/**
+ * Renders an imported configuration as a commented file to continue with. `origin` is what it was
+ * made from.
+ */
 export function renderImportedConfig(
   { ocpRelease, pullSecret, additionalImages, blockedImages, operators, ...head }: ImportedConfig,
   origin: string,

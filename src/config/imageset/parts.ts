@@ -5,6 +5,11 @@ import type { Json } from '../../base/text/json.ts';
 import { readTexts, type View } from '../../shape/document.ts';
 import { parseReleaseVersion, checkReferenceShape } from '../rules.ts';
 
+/*
+ * This file owns the import of each part of an image set: platform, operators, additional and
+ * blocked images.
+ */
+
 /**
  * Something of an image set that the configuration made of it does not say: a note where the media carry
  * the same without it, else a loss.

@@ -215,7 +215,7 @@ function describeIgnored(owner: string, documents: readonly MalformedDocument[])
   return `package "${owner}" is not selected, and ${count} of it cannot be read and is ignored: ${first ?? ''}`;
 }
 
-/** None when no entry is left. */
+/** Removes entries from a channel; empty when no entry is left. */
 function removeEntries(
   channel: CatalogChannel,
   names: ReadonlySet<string>,

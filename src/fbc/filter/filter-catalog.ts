@@ -152,7 +152,7 @@ function selectParts(catalog: Catalog, { selection, report }: SelectOptions): Ca
   return assembleCatalog(catalog, parts, isSelected);
 }
 
-/** By package; a package may have channels without being described. */
+/** Splits the catalog by package; a package may have channels without being described. */
 function splitCatalog(catalog: Catalog): Map<string, PackageParts> {
   const packages = groupBy(catalog.packages, ({ name }) => name);
   const channels = groupBy(catalog.channels, (channel) => channel.package);

@@ -195,7 +195,7 @@ function findMissingBundle(
   return [`package "${name}": bundle "${minBundle}" is in ${place}${guess}`];
 }
 
-/** Only where every channel is selected from a bundle on do versions play no part. */
+/** True if versions play a part: they do not only if every channel is selected from a bundle on. */
 const readsVersions = (selected: PackageSelection | undefined): boolean =>
   selected?.minBundle === undefined &&
   (selected === undefined ||

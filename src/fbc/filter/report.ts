@@ -12,7 +12,7 @@ export type FilterReport = {
   readonly countProblems: () => number;
   /** Throws ConfigError `catalog.selection` with all problems, one a line. */
   readonly throwIfAny: () => void;
-  /** In the order of their discovery, each once. */
+  /** Warnings in the order of their discovery, each once. */
   readonly listWarnings: () => readonly string[];
 };
 
@@ -61,7 +61,7 @@ export function formatRange({ minVersion, maxVersion }: VersionBounds): string |
   return maxVersion === undefined ? from : `${from} <=${maxVersion}`;
 }
 
-/** Whether other bundles of a channel than its head are selected. */
+/** True if bundles of a channel other than its head are selected. */
 export const hasBounds = (bounds: Bounds): boolean => describeBounds(bounds) !== undefined;
 
 const describeBounds = (bounds: Bounds): string | undefined =>
@@ -69,7 +69,7 @@ const describeBounds = (bounds: Bounds): string | undefined =>
     ? formatRange(bounds)
     : `${formatRange(bounds) ?? ''} from ${bounds.minBundle}`.trim();
 
-/** The one version that both bounds name, in the same words. */
+/** Reads the one version that both bounds name, in the same words. */
 export function readSpecificVersion({ minVersion, maxVersion }: VersionBounds): string | undefined {
   return minVersion === maxVersion ? minVersion : undefined;
 }

@@ -141,7 +141,10 @@ async function* streamYaml(stream: Stream): AsyncGenerator<StreamedDocument> {
   }
 }
 
-/** How far the view's piece goes: up to a marker, or to the end of the file; undefined when it is too large. */
+/**
+ * Reads the view's piece: up to a marker, or to the end of the file; undefined when it is too
+ * large.
+ */
 async function readPiece(
   stream: Stream,
 ): Promise<{ readonly size: number; readonly isLast: boolean } | undefined> {

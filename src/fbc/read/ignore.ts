@@ -7,7 +7,10 @@ export type IgnoreRule = {
   readonly base: readonly string[];
   readonly isNegated: boolean;
   readonly onlyDirectories: boolean;
-  /** From the base; a pattern without a slash within it matches a name at any depth. */
+  /**
+   * True if the pattern is matched from the base; a pattern without a slash within it matches a
+   * name at any depth.
+   */
   readonly isAnchored: boolean;
   readonly names: readonly NamePattern[];
 };
@@ -122,8 +125,9 @@ export const createIgnoreBudget = (): Budget<'steps'> =>
   );
 
 /**
- * Whether a file is ignored: the last rule that matches it or a directory above it decides. Unlike git,
- * and like the tools of catalogs, this lets a file below an ignored directory be taken in again.
+ * True if a file is ignored: the last rule that matches it or a directory above it decides. Unlike
+ * git, and like the tools of catalogs, this lets a file below an ignored directory be taken in
+ * again.
  */
 export function isIgnored(
   rules: readonly IgnoreRule[],
@@ -152,8 +156,8 @@ const matchesCharacter = (pattern: CharacterPattern, character: string): boolean
   pattern === '*' || pattern(character);
 
 /**
- * Whether patterns match items one to one, but for `any`, which matches any run of items. Only the last
- * run is ever made longer, so the cost is at most the product of both lengths.
+ * True if patterns match items one to one, except `any`, which matches any run of items. Only the
+ * last run is ever made longer, so the cost is at most the product of both lengths.
  */
 function matchesAll<Pattern, Item>(
   patterns: readonly Pattern[],

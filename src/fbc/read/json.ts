@@ -29,7 +29,7 @@ export type ParsedDocument = {
 /** A document, or what is wrong with it. */
 export type ParseResult = ParsedDocument | { readonly problem: string };
 
-/** As deep as Go's encoding/json reads, and so the tools of the cluster. */
+/** Depth limit of Go's encoding/json, and therefore of the tools of the cluster. */
 const MAX_DEPTH = 10_000;
 
 /** Limit of parsed values, some hundred megabytes; a bundle with all its manifests has thousands. */

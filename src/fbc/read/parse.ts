@@ -35,7 +35,7 @@ export type CatalogParts = {
   readonly malformed: MalformedDocument[];
 };
 
-/** Which document it is, as far as it says. */
+/** Identity of a document, as far as its text gives it. */
 type Heading = {
   readonly schema: string;
   readonly package: string | undefined;

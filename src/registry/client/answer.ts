@@ -66,11 +66,11 @@ export type Carried = { readonly from: string | undefined; readonly sent: boolea
 type Refused = {
   readonly host: string;
   readonly repository: string;
-  /** Whether they would write to the repository. */
+  /** True if the request would write to the repository. */
   readonly isPush?: boolean;
 };
 
-/** Whose fault a 401 or 403 is, by name, and what to do about it. */
+/** Explains which side caused a 401 or 403, by name, and what to do about it. */
 export function explainRefusal(
   { host, repository, isPush = false }: Refused,
   { status, text }: { readonly status: number; readonly text: string },
@@ -97,7 +97,10 @@ function adviseOnRefusal(
     : `check the address of the registry: ${host} did not ask for "${from}", so it was not sent`;
 }
 
-/** Where a registry redirects to is sent no credential, and its refusal is about none. */
+/**
+ * Explains the refusal of a storage to which a registry redirects: no credential is sent there, so
+ * its refusal is not about credentials.
+ */
 export const explainStorageRefusal = (
   { host, repository }: { readonly host: string; readonly repository: string },
   storage: string,
@@ -193,7 +196,7 @@ export type HostStatistics = {
 
 export type Statistics = {
   of: (host: string) => HostStatistics;
-  /** In order of first contact. */
+  /** Statistics in order of first contact. */
   list: () => readonly Readonly<HostStatistics>[];
 };
 

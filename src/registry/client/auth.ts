@@ -13,7 +13,7 @@ import type { Endpoint, Transport, TransportRequest, TransportResponse } from '.
 
 type TokenRequest = {
   readonly endpoint: Endpoint;
-  /** Where the registry itself answers. */
+  /** Address of the registry itself. */
   readonly base: URL;
   readonly repository: string;
   readonly scopes: readonly string[];
@@ -202,7 +202,7 @@ function parseObject(text: string): Record<string, unknown> {
 /** The access wanted from a registry, and the challenges to answer. */
 type AccessRequest = {
   readonly endpoint: Endpoint;
-  /** Where the registry itself answers. */
+  /** Address of the registry itself. */
   readonly base: URL;
   readonly repository: string;
   /** Scopes that a token must allow, as distribution's token specification writes it. */

@@ -230,7 +230,10 @@ function readAuthFiles(env: NodeJS.ProcessEnv): readonly AuthFile[] {
   return files;
 }
 
-/** Where credentials of this environment may be, first come first; not every file exists. */
+/**
+ * Lists the files that may have credentials of this environment; earlier files win, and not every
+ * file exists.
+ */
 export function listAuthFiles(env: NodeJS.ProcessEnv): readonly string[] {
   if (env['REGISTRY_AUTH_FILE']) return [env['REGISTRY_AUTH_FILE']];
   const places = [

@@ -4,7 +4,7 @@ import { hasFile, readInputFile } from '../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { mergeRegistries, parseRegistriesConf, type RegistriesConf } from './mirrors.ts';
 
-/** Where the containers tools look for registries.conf. */
+/** Places in which the containers tools look for registries.conf. */
 export type RegistriesConfPlaces = {
   readonly env: NodeJS.ProcessEnv;
   /** A relative path in the environment starts here. */

@@ -3,7 +3,7 @@ import { ConfigError } from '../../base/errors.ts';
 import { formatReference, parseReference, type Reference } from '../reference.ts';
 import type { Candidate } from './repository.ts';
 
-/** When a mirror may be asked: for which references. */
+/** Kinds of references for which a mirror may be asked. */
 type PullFromMirror = 'all' | 'digest-only' | 'tag-only';
 
 type Mirror = {
@@ -67,8 +67,9 @@ export function mergeRegistries(
 }
 
 /**
- * Where to ask for a reference, in order: the mirrors of the longest prefix that matches, then its
- * location; the reference itself where nothing matches. Empty when all of it is blocked.
+ * Lists the places to ask for a reference, in order: the mirrors of the longest prefix that
+ * matches, then its location; the reference itself if no prefix matches. Empty when all of it is
+ * blocked.
  */
 export function resolveCandidates(conf: RegistriesConf, reference: Reference): Candidate[] {
   const match = findEntry(conf, reference);
@@ -106,7 +107,7 @@ function findEntry({ registries }: RegistriesConf, reference: Reference): Match 
   )[0];
 }
 
-/** Where a prefix ends in a reference; a part of a name is not a match. */
+/** Finds the end of a prefix in a reference; a part of a name is not a match. */
 function endOfMatch(prefix: string, text: string): number | undefined {
   let end = prefix.length;
   if (prefix.startsWith('*.')) {
@@ -128,7 +129,10 @@ function readToml(text: string, name: string): Table {
   }
 }
 
-/** As containers/image converts it: hosts to block and hosts to trust; search lists have no effect. */
+/**
+ * Converts version 1 as containers/image does: hosts to block and hosts to trust; search lists
+ * have no effect.
+ */
 function convertV1(document: Table, refuse: Refuse): RegistryEntry[] {
   const lists = tableOf(document['registries'], 'registries', refuse);
   const read = (name: string): readonly string[] => {

@@ -45,8 +45,8 @@ export type HostLimit = {
 type Waiting = { readonly start: () => void };
 
 /**
- * How many requests a host gets at once: additive increase, multiplicative decrease, between 1 and
- * `maximum`, as TCP finds its rate (RFC 5681 3.1).
+ * Limits the simultaneous requests to a host: additive increase, multiplicative decrease, between
+ * 1 and `maximum`, like the rate of TCP (RFC 5681 3.1).
  */
 export function createHostLimit(maximum: number): HostLimit {
   const queue = new Set<Waiting>();
@@ -112,7 +112,10 @@ export function createHostLimit(maximum: number): HostLimit {
 export type Ask = {
   readonly endpoint: Endpoint;
   readonly repository: string;
-  /** Below `/v2/<repository>/`: `blobs/sha256:...`; or where the registry said to send an upload. */
+  /**
+   * Path below `/v2/<repository>/`: `blobs/sha256:...`; or the address that the registry gave for
+   * an upload.
+   */
   readonly path: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;

@@ -141,7 +141,7 @@ export function createTransport(http: Http, certsOf: CertsReader): Transport {
 
 type Asked = {
   readonly endpoint: Endpoint;
-  /** Whether the registry itself is asked. */
+  /** True if the registry itself is asked. */
   readonly own: boolean;
   readonly certsOf: CertsReader;
 };
@@ -164,7 +164,8 @@ function redirectOf(
 }
 
 /**
- * From https only to https: what came over TLS is not finished in the clear.
+ * Resolves a redirect, from https only to https: a transfer that began over TLS does not end in
+ * the clear.
  *
  * @throws RegistryError `registry.redirect`
  */
@@ -186,7 +187,7 @@ function withoutAuthorization(headers: Readonly<Record<string, string>>): Record
   );
 }
 
-/** How a registry is spoken to: found out once, by GET /v2/ (distribution-spec, end-1). */
+/** Protocol of a registry, determined once by GET /v2/ (distribution-spec, end-1). */
 type Connection = {
   /** `https://quay.io/` */
   readonly base: URL;
@@ -245,7 +246,10 @@ async function connect(
   }
 }
 
-/** Only the registry's own origin may ask for credentials, not one that it redirects to. */
+/**
+ * Reads challenges; only the registry's own origin may ask for credentials, not one that it
+ * redirects to.
+ */
 export function challengesOf(
   { status, headers, url }: TransportResponse,
   base: URL,

@@ -19,7 +19,7 @@ export type BlobToPush = {
   readonly onSent: (size: number) => void;
 };
 
-/** How a blob came to be in a repository. */
+/** Way in which a blob came to be in a repository. */
 export type PushedBlob = 'present' | 'mounted' | 'sent';
 
 /** Writes to one repository of a registry (distribution-spec 1.1, "Push"). */

@@ -68,7 +68,7 @@ export function addEntry(changeset: Changeset, header: Header): string | undefin
   return path;
 }
 
-/** Whether a layer hides what the layers below it have at this path. */
+/** True if a layer hides what the layers below it have at this path. */
 export function hides(changeset: Changeset, path: string): boolean {
   if (changeset.whiteouts.has(path)) return true;
   return path !== '' && isClosed(changeset, splitPath(path).parent);
@@ -123,7 +123,7 @@ function nodeOf(header: Header): LayerNode {
   }
 }
 
-/** For a link without a target, tar-stream hands over null, contrary to its types. */
+/** Reads a link; tar-stream passes null for a link without a target, contrary to its types. */
 function linkOf(kind: 'symlink' | 'link', target: string | null): LayerNode {
   if (!target) return { kind: 'unreadable', reason: 'a link without a target' };
   if (kind === 'link') return { kind, target: normaliseName(target) };
@@ -146,7 +146,7 @@ export type Changesets = (depth: number, path: string) => Promise<Changeset | un
 /** A regular file of the flattened image: which layer has its bytes, and under which path. */
 export type Found = { readonly depth: number; readonly path: string; readonly size: number };
 
-/** As many links as Linux follows in one path (path_resolution(7)). */
+/** Number of links that Linux follows in one path (path_resolution(7)). */
 const MAX_LINKS = 40;
 
 /** Far above any real image: what the targets of all links that are followed may have together. */

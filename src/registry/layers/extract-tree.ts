@@ -24,7 +24,7 @@ import { joinPath, normaliseName, openLayer, type Entry, type Layer } from './st
 export type ExtractTreeOptions = ExtractOptions & {
   /** Bytes that all files may have together, read or written; default 4 GiB. */
   readonly limit?: number;
-  /** Whether a layer may have or hide anything at or below the directory; default: each may. */
+  /** True if a layer may have or hide anything at or below the directory; default: each may. */
   readonly mayTouch?: (layer: Layer) => boolean;
 };
 

@@ -141,10 +141,11 @@ export async function readFiles(
 }
 
 /**
- * Which of these paths (`usr/bin/openssl`) are regular files of the flattened image, or links to one.
- * Layers are read from the top, and those below only for paths that are not decided above.
+ * Lists which of these paths (`usr/bin/openssl`) are regular files of the flattened image, or
+ * links to one. Layers are read from the top, and those below only for paths that are not decided
+ * above.
  *
- * @throws as `extractFile`, but for a missing file
+ * @throws errors of `extractFile`, except for a missing file
  */
 export async function listPresent(
   layers: readonly Layer[],
@@ -257,7 +258,7 @@ async function writeFully(file: FileHandle, bytes: Buffer, position: number): Pr
   }
 }
 
-/** Which file of the flattened image each wanted path means. */
+/** Finds the file of the flattened image that each wanted path means. */
 async function findWanted(
   changesets: readonly Changeset[],
   wanted: (path: string) => boolean,

@@ -42,14 +42,15 @@ type Found = {
 };
 
 /**
- * Whether every image of a registry tree can be pulled whole: tag to revision to children to config
- * and layers, with the links that make them visible in their repository. Manifests are checked
- * against their digest, blobs by size alone. An index may be sparse, but not empty-handed.
+ * Checks that every image of a registry tree can be pulled whole: tag to revision to children to
+ * config and layers, with the links that make them visible in their repository. Manifests are
+ * checked against their digest, blobs by size alone. An index may be sparse, but not without any
+ * children.
  *
- * What is in the repositories is read by repository, and what is among the blobs by digest: a registry
- * has 60,000 of them, and a medium reads files beside each other together.
+ * Repositories are read one by one, and blobs by digest: a registry has 60,000 of them, and a
+ * medium reads adjacent files together.
  *
- * Problems come sorted by repository, then by tag or digest.
+ * Problems are sorted by repository, then by tag or digest.
  */
 export async function checkClosure(tree: RegistryTree): Promise<ClosureProblem[]> {
   const problems: { readonly turn: number; readonly problem: ClosureProblem }[] = [];

@@ -87,11 +87,16 @@ function pathConflict(path: string, known: Uint8Array, added: Uint8Array): Confi
 export type PlacedImage = {
   readonly repository: string;
   readonly tags: readonly string[];
-  /** The one the tags name first, then every child that is carried: an index may be sparse. */
+  /**
+   * Manifests: first the one that the tags name, then every child that is carried. An index may be
+   * sparse.
+   */
   readonly manifests: readonly StoredManifest[];
 };
 
-/** Where distribution's file system driver keeps everything, below its root directory. */
+/**
+ * Directory of everything that distribution's file system driver keeps, below its root directory.
+ */
 const ROOT = '/docker/registry/v2';
 
 /** Paths of distribution's storage layout (its registry/storage/paths.go), one function a kind. */

@@ -10,7 +10,7 @@ import { type RegistryTree, hasLink, readLink, readManifestBytes } from './tree.
 
 export type TreeClientOptions = {
   readonly tree: RegistryTree;
-  /** Where the tree is on this machine. */
+  /** Directory of the tree on this machine. */
   readonly root: string;
   /** Repositories of the tree that may have what a reference names, in the order of looking. */
   readonly repositoriesOf: (reference: Reference) => Promise<readonly string[]>;

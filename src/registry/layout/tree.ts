@@ -172,7 +172,7 @@ export async function readLink(tree: RegistryTree, path: string): Promise<Digest
 }
 
 /**
- * Whether there is a link to this digest.
+ * True if there is a link to this digest.
  *
  * @throws IntegrityError `registry.link-malformed`, `registry.link-wrong` when it names another.
  */
