@@ -3,6 +3,8 @@ import { ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 
+/* The ledger of the digests that tags named in a run. */
+
 /** Digests that tags name, by `registry/repository:tag`. */
 export type TagDigests = Readonly<Record<string, Digest>>;
 
