@@ -12,6 +12,13 @@ import type { TagDigests } from './resolved/tags.ts';
 import { claimLock, writeLock, type LockUse, type SavedPlan } from './resolved/use.ts';
 import type { BuildTools } from './tools.ts';
 
+/*
+ * The order in which every ISO is built. A request and the recipe of a product come in; a sealed
+ * ISO with its report, its lock and the files next to it leaves. The steps are in the numbered
+ * folders, in the order of the build; the products next to this file connect them. This file must
+ * not know any product, and this room must not know the command line or the service.
+ */
+
 /** Settings that every ISO is requested with. */
 export type IsoRequest = IsoPlace & {
   /** Path of the configuration: the digests of its tags are stored under it. */

@@ -36,6 +36,12 @@ import {
   type SiteTools,
 } from './request.ts';
 
+/*
+ * The configuration ISOs of sites as a product: it claims the output directory, has the ISOs of
+ * all good sites made, and writes the list of all sites. It also validates sites without writing
+ * anything.
+ */
+
 export type ConfigIsosReport = SiteListing & {
   readonly out: string;
   /** ISOs that this run made. */

@@ -49,6 +49,11 @@ import {
 } from './resolved/use.ts';
 import type { BuildTools } from './tools.ts';
 
+/*
+ * The installation ISO as a product: it connects the steps that decide its bytes, and hands them
+ * to `buildIso`.
+ */
+
 /** Builds a sealed ISO from a configuration. */
 export const buildInstallationIso = (
   request: InstallationIsoRequest,

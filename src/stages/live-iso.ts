@@ -26,6 +26,11 @@ import {
 } from './resolved/use.ts';
 import type { BuildTools } from './tools.ts';
 
+/*
+ * The live ISO as a product: it connects the steps that decide its bytes, and hands them to
+ * `buildIso`.
+ */
+
 /**
  * Seals the values of the request that belong to a site: the same bytes are on the medium when
  * they are added later.

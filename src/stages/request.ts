@@ -29,6 +29,11 @@ import type { Lock } from './resolved/record.ts';
 import type { TagDigests } from './resolved/tags.ts';
 import { LIVE_ISO_RULES } from './rules.ts';
 
+/*
+ * The requests of all products, the types of their prepared results, and the rules that refuse an
+ * upgrade ISO without asking the network.
+ */
+
 /** Everything a live ISO is made from. */
 export type LiveIsoRequest = IsoRequest & {
   readonly config: ApplianceConfig;

@@ -19,6 +19,8 @@ import { readWorkspace } from '../openshift/workspace/workspace.ts';
 import { listUnusableEntries, parseReference, parseRegistriesConf } from '../registry/index.ts';
 import { readTexts, type View } from '../shape/document.ts';
 
+/* The rules that refuse the configuration of a live ISO without asking the network. */
+
 /**
  * Everything that the stages of a live ISO would refuse without having asked the network. `validate`
  * and every command that builds or plans run this one list.

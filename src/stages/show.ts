@@ -32,6 +32,11 @@ import { clusterSettingsOf } from './3-render/render-ignition.ts';
 import type { LiveIsoRequest } from './request.ts';
 import type { BuildTools } from './tools.ts';
 
+/*
+ * Views that write no ISO: the explanation of an image, the content of a catalog, and the
+ * resources of media.
+ */
+
 /**
  * Explains everything in the plan that the words mean; see `explainImages`.
  *

@@ -49,6 +49,11 @@ import { createRegistryCache, type RegistryCache } from './gone/registry-cache.t
 import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './resolved/record.ts';
 import { createTagLedger, type Pinned, type TagLedger } from './resolved/tags.ts';
 
+/*
+ * The tools of a build: access to registries, the work directory, the cache, seeds and the engine.
+ * This file opens them from the settings of a run and closes them after it.
+ */
+
 export type RegistryAccessOptions = RegistriesConfPlaces & {
   /** Without a pull secret, only credential files of the environment are used. */
   readonly config: {

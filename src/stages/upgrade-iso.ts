@@ -31,6 +31,11 @@ import {
 } from './resolved/use.ts';
 import type { BuildTools } from './tools.ts';
 
+/*
+ * The upgrade ISO as a product: it connects the steps that decide its bytes and the files next to
+ * it, and hands them to `buildIso`.
+ */
+
 /** Decides every byte of the ISO and of the files next to it from a configuration. */
 export async function prepareUpgradeIso(
   request: UpgradeIsoRequest,

@@ -13,6 +13,10 @@ import { listSites } from '../../sites/sources/sites.ts';
 import { DROP_IN_NAME, STATE_DIRECTORY } from '../../sites/state/generations.ts';
 import type { SitesRequest, SiteTools } from '../request.ts';
 
+/*
+ * The sites of a source: they are opened, read, and checked by themselves and against each other.
+ */
+
 /** Facts about a site after it was checked by itself; small, because there may be ten thousand. */
 export type CheckedSite = {
   /** Digest of its inputs; absent if they could not be read. */
@@ -122,7 +126,7 @@ export const isGood = (site: SurveyedSite): site is SurveyedSite & { readonly in
 
 /** Files that are next to the inputs after a build. */
 const MADE = ['auth', 'imagebasedconfig.iso'];
-/** Folders that are also read if the directory is declared to hold retained files. */
+/** Folders that an earlier producer left; they are also read if the request has `retainFrom`. */
 const RETAINED = ['cluster-configuration', 'tls'];
 
 /**

@@ -31,6 +31,11 @@ import { getComponent, type Release } from '../../openshift/release/release.ts';
 import { isAtLeast } from '../../openshift/release/version.ts';
 import { formatReference } from '../../registry/index.ts';
 
+/*
+ * The live ISO that a medium is built on: from the release, from the user, or from a CoreOS
+ * stream.
+ */
+
 export type FetchBaseIsoInput = { readonly release: Release };
 
 export type FetchBaseIsoTools = Pick<ImageTools, 'client' | 'cache'> & { readonly workDir: string };

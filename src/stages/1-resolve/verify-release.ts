@@ -27,6 +27,11 @@ import type { SurveyedWorkspace } from '../../openshift/workspace/set.ts';
 import type { BuildTools } from '../tools.ts';
 import { resolveRelease, type ResolveReleaseInput } from './resolve-release.ts';
 
+/*
+ * The check of a release's signature: which sources are asked, in which order, and which answer
+ * counts.
+ */
+
 /**
  * Locations of release signatures and of their keys, and the treatment of a release without a
  * signature.

@@ -14,6 +14,8 @@ import { checkSpace } from './check-space.ts';
 import { planMirror, readPrecacheList } from './plan-mirror.ts';
 import { selectRegistryImage } from './select-payload.ts';
 
+/* The images that an installation ISO carries besides its configuration. */
+
 export const architectureOf = ({ architecture }: InstallationConfig): RpmArchitecture =>
   archNames.toRpm(architecture);
 

@@ -37,6 +37,11 @@ import {
 } from '../../openshift/workspace/set.ts';
 import { parseReference, type Reference } from '../../registry/index.ts';
 
+/*
+ * The plan of all images on a medium, with every manifest and without a layer, and the list of
+ * images that a seed precaches.
+ */
+
 export type PlanMirrorInput = {
   /** Absent if no release is carried. */
   readonly release?: Release;

@@ -30,6 +30,11 @@ import { checkSpace } from './check-space.ts';
 import { planMirror } from './plan-mirror.ts';
 import { selectOperators } from './select-operators.ts';
 
+/*
+ * The content of live and upgrade media: the release, the registry server, operators and images,
+ * by digest.
+ */
+
 type PayloadRequest = {
   readonly config: ApplianceConfig;
   readonly graphUrl?: string;

@@ -20,6 +20,8 @@ import { drawPasswordSalt, renderBootstrap, type RenderedBootstrap } from './ren
 import { renderUnconfigured } from './render-unconfigured.ts';
 import { runInstaller } from './run-installer.ts';
 
+/* The two Ignition configs of a live ISO: this file connects the steps that render them. */
+
 /** Renders both Ignition configs of the medium, as JSON text. */
 export function renderIgnition(
   request: LiveIsoRequest,
@@ -56,8 +58,8 @@ export function renderIgnition(
 }
 
 /**
- * Renders the registries.conf of the nodes, after checking that the files next to the
- * configuration fit the medium.
+ * Returns the registries.conf of the nodes, rendered or from the user, after checking that the
+ * files next to the configuration fit the medium.
  */
 async function followOverrides(
   { config, overrides, ignition }: LiveIsoRequest,

@@ -34,6 +34,8 @@ import { type SiteWriter, createSiteWriter, SITES_AT_ONCE } from '../../sites/st
 import { isGood, type Survey } from '../1-resolve/check-sites.ts';
 import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from '../request.ts';
 
+/* The making of configuration ISOs: it decides which sites are made, and with which identities. */
+
 /** The result for one site. */
 export type SiteOutcome =
   | {

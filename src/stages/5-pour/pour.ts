@@ -56,6 +56,12 @@ import { fillCache } from '../gone/registry-cache.ts';
 import type { BuildTools } from '../tools.ts';
 import { createExtentOpener } from './open-extents.ts';
 
+/*
+ * The last steps of every ISO: its bytes are brought into a file, a device, an object or an
+ * artifact, verified, and then the ISO is sealed with checksum and report. An output that is
+ * already finished is recognized here.
+ */
+
 export type PourIsoInput = {
   readonly layout: Layout;
   /** Absent if the layout has no bytes of a base. */

@@ -14,6 +14,8 @@ import type { EmbeddedImages, InstallationIsoRequest } from '../request.ts';
 import type { Lock } from '../resolved/record.ts';
 import type { TagDigests } from '../resolved/tags.ts';
 
+/* The plan and the report of an installation ISO, with its notes and its list of secrets. */
+
 /** Everything that is decided before the first byte of the ISO is written. */
 export type PreparedInstallationIso = {
   readonly base: BaseIso;

@@ -23,6 +23,11 @@ import type { MadeIso } from '../5-pour/pour.ts';
 import type { LiveIsoRequest, PreparedIso, PreparedLiveIso } from '../request.ts';
 import type { TagDigests } from '../resolved/tags.ts';
 
+/*
+ * The plan and the report of a live ISO, and the summary of images and sizes that other media
+ * share.
+ */
+
 /** The report of `sealift plan`. Sizes are bytes. */
 export type LiveIsoPlan = {
   readonly format: 1;

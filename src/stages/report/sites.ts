@@ -28,6 +28,11 @@ import {
 import type { Survey, SurveyedSite } from '../1-resolve/check-sites.ts';
 import type { ListedRequest, ListedSites, SiteOutcome } from '../5-pour/make-config-isos.ts';
 
+/*
+ * The list of sites in the output directory, the list of their generations, and the views of
+ * configuration ISOs.
+ */
+
 /** A site whose ISO exists. */
 export type BuiltSite = Omit<MadeIso, 'digest'> & {
   readonly name: string;

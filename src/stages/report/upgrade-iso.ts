@@ -21,6 +21,8 @@ import type { MadeIso } from '../5-pour/pour.ts';
 import type { SideFile, SideFiles, PreparedUpgradeIso, UpgradeIsoRequest } from '../request.ts';
 import { summarizePayload, type PayloadSummary } from './live-iso.ts';
 
+/* The plan and the report of an upgrade ISO, and the files that are written next to it. */
+
 const SEAL = /^# Made by sealift\. Without this line the file is (sha256:[0-9a-f]{64})\.\n/;
 
 /** Adds a seal to a text, which shows if the text has been changed since it was made. */

@@ -37,6 +37,8 @@ import { secretsPathOf } from './record.ts';
 import type { TagDigests } from './tags.ts';
 import type { LockUse } from './use.ts';
 
+/* The record of a finished ISO, by which the next build finds that there is no work to do. */
+
 /** The inputs of an ISO, as far as they can be asked for again without planning it. */
 export type FinishedIso = {
   /** Digest of the request, the files that it names, and the program. */

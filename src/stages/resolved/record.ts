@@ -9,6 +9,8 @@ import type { Places } from '../../iso/index.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { TagDigests } from './tags.ts';
 
+/* The format of the lock and of its secrets, and the ledger of values drawn at random. */
+
 export const LOCK_NAME = 'sealift.lock.json';
 
 /**

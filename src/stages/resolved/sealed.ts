@@ -4,6 +4,8 @@ import { ConfigError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secret.ts';
 import { formatLockSecrets, parseLockSecrets, type LockSecrets } from './record.ts';
 
+/* The encryption of the secrets in a lock. */
+
 const SALT = 16;
 const COST = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 << 20 };
 

@@ -2,6 +2,8 @@ import type { Digest } from '../../base/digest.ts';
 import { ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
 import { formatReference, type Reference, type RegistryClient } from '../../registry/index.ts';
 
+/* The ledger of the digests that tags named in a run. */
+
 /** Digests that tags name, by `registry/repository:tag`. */
 export type TagDigests = Readonly<Record<string, Digest>>;
 

@@ -38,6 +38,11 @@ import {
 import { sealSecrets } from './sealed.ts';
 import type { TagDigests, Pinned } from './tags.ts';
 
+/*
+ * The use of locks and saved plans in a run: they are claimed, compared with what the build finds,
+ * and written. Tags that moved are reported here, too.
+ */
+
 /** The part of a plan, or of a build's report, that another build takes exactly. */
 export type SavedPlan = {
   readonly release?: { readonly version: string; readonly reference: string };
