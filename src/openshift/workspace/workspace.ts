@@ -18,7 +18,7 @@ import {
 export type WorkspaceMirror = {
   /** `registry/path`, or a registry alone. */
   readonly source: string;
-  /** As written: host and path. */
+  /** Mirrors as written: host and path. */
   readonly mirrors: readonly string[];
   readonly set: MirrorSetName;
   readonly by: 'digest' | 'tag';
@@ -28,7 +28,7 @@ export type WorkspaceMirror = {
 export type WorkspaceCatalog = Manifest & {
   /** Name of the file that contains it. */
   readonly file: string;
-  /** As written; absent if it names no image. */
+  /** Image as written; absent if the object names no image. */
   readonly image?: string;
 };
 
