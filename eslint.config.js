@@ -199,7 +199,7 @@ export default defineConfig(
   },
   {
     // A stage reads its inputs and its tools. Defined inside a function, it could read anything else.
-    files: ['src/recipes/**'],
+    files: ['src/stages/*.ts'],
     rules: {
       'no-restricted-syntax': [
         'error',
@@ -208,13 +208,13 @@ export default defineConfig(
         {
           selector: 'Property[key.name="run"], Property[key.name="reuse"]',
           message:
-            'recipes run stages and define none: a stage is a constant of a file in src/stages',
+            'a product runs stages and defines none: a stage is a constant of a file in a step folder',
         },
       ],
     },
   },
   {
-    files: ['src/stages/**'],
+    files: ['src/stages/*/**'],
     rules: {
       'no-restricted-syntax': [
         'error',

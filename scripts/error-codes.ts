@@ -29,7 +29,7 @@ const FAMILIES: Readonly<Record<string, (source: Sources) => readonly string[]>>
     ),
   'registry-image.${code}': (source) =>
     source
-      .within('server-image.ts', /refuse\('([a-z-]+)'/g)
+      .within('mirror/server.ts', /refuse\('([a-z-]+)'/g)
       .map((code) => `registry-image.${code}`),
 };
 

@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises';
-import { basename, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { ESLint, Linter } from 'eslint';
 import { describe, expect, it } from 'vitest';
 
@@ -8,21 +8,27 @@ const STAGES = resolve('src/stages');
 /** The last three are those of a stage over a list. */
 const MEMBERS = ['name', 'run', 'reuse', 'items', 'bind', 'recover'];
 
-describe('a file of src/stages', () => {
-  it('has one stage, whose name begins with the same verb, and exports no other value', async () => {
+describe('a stage', () => {
+  it('is exported by a step, has the members of a stage and a name of its own', async () => {
     const files = (await readdir(STAGES, { recursive: true })).filter((file) =>
       file.endsWith('.ts'),
     );
-    expect(files.length).toBeGreaterThan(20);
+    const stages: { readonly file: string; readonly name: string }[] = [];
     for (const file of files) {
-      const values = Object.values((await import(resolve(STAGES, file))) as object) as object[];
-      expect(values, file).toHaveLength(1);
-      const [stage = {}] = values;
-      const members = Object.keys(stage).filter((name) => !MEMBERS.includes(name));
-      expect(members, file).toEqual([]);
-      const { name } = stage as { readonly name: string };
-      expect(basename(file).split('-')[0], file).toBe(name.split(' ')[0]);
+      const values = Object.values((await import(resolve(STAGES, file))) as object) as unknown[];
+      for (const value of values) {
+        if (typeof value !== 'object' || value === null || !('run' in value)) continue;
+        expect(
+          Object.keys(value).filter((name) => !MEMBERS.includes(name)),
+          file,
+        ).toEqual([]);
+        stages.push({ file, name: (value as unknown as { readonly name: string }).name });
+      }
     }
+    expect(stages.length).toBeGreaterThan(20);
+    expect(stages.filter(({ file }) => !/^(?:[1-5]-|resolved\/)/.test(file))).toEqual([]);
+    const names = stages.map(({ name }) => name);
+    expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
   });
 });
 
@@ -37,25 +43,25 @@ describe('the linter', () => {
   }
 
   it.each([
-    ['a stage in a recipe', 'src/recipes/a.ts', 'export const x = { name: "x", run: () => 1 };'],
+    ['a stage in a product', 'src/stages/a.ts', 'export const x = { name: "x", run: () => 1 };'],
     [
-      'a stage that a recipe binds to its request',
-      'src/recipes/live-iso/a.ts',
+      'a stage that a product binds to its request',
+      'src/stages/a.ts',
       'export const x = (engine, request) => engine.run({ name: "x", run: () => request.a }, {});',
     ],
     [
       'a stage that a function makes',
-      'src/stages/a.ts',
+      'src/stages/1-resolve/a.ts',
       'export const x = (request) => ({ name: "x", run: () => request.a });',
     ],
     [
       'a stage that remembers',
-      'src/stages/a.ts',
+      'src/stages/1-resolve/a.ts',
       'let seen; export const x = { run: () => seen };',
     ],
     [
       'a stage that reads the environment',
-      'src/stages/a.ts',
+      'src/stages/1-resolve/a.ts',
       'export const x = { name: "x", run: () => process.env.HOME };',
     ],
   ])('refuses %s', async (_what, path, code) => {
@@ -64,6 +70,6 @@ describe('the linter', () => {
 
   it('takes a stage at the top of a file of its own', async () => {
     const code = 'export const x = { name: "x", run: (inputs) => inputs.a };';
-    expect(await lint('src/stages/a.ts', code)).toEqual([]);
+    expect(await lint('src/stages/1-resolve/a.ts', code)).toEqual([]);
   });
 });
