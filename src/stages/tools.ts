@@ -45,7 +45,7 @@ import {
   type RegistryClient,
   type WritingClient,
 } from '../registry/index.ts';
-import { createRegistryCache, type RegistryCache } from './gone/registry-cache.ts';
+import { createRegistryCache, type RegistryCache } from './5-pour/registry-cache.ts';
 import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './resolved/record.ts';
 import { createTagLedger, type Pinned, type TagLedger } from './resolved/tags.ts';
 

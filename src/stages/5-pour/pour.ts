@@ -52,7 +52,7 @@ import {
 } from '../../outputs/output.ts';
 import { digestLayout, type PouredDevice, pourIso as pourExtents } from '../../pour/index.ts';
 import { parseReference, type RegistryClient, type WritingClient } from '../../registry/index.ts';
-import { fillCache } from '../gone/registry-cache.ts';
+import { fillCache } from './registry-cache.ts';
 import type { BuildTools } from '../tools.ts';
 import { createExtentOpener } from './open-extents.ts';
 
