@@ -172,6 +172,8 @@ describe('files, links and whiteouts in any layers', () => {
   );
   const image = fc.array(fc.array(entry, { maxLength: 6 }), { minLength: 1, maxLength: 4 });
 
+  const link = (linkname: string): LayerEntry => ({ type: 'link', linkname });
+
   type Entries = readonly (readonly [string, LayerEntry])[];
 
   /** What there is of a promise, or the code for which it is refused: links may lead to each other. */
@@ -203,8 +205,8 @@ describe('files, links and whiteouts in any layers', () => {
   it('are refused when they are written and when they are read if two are links to each other', async () => {
     const all = await packImage([
       [
-        ['configs/a', { type: 'link', linkname: 'configs/c' }],
-        ['configs/c', { type: 'link', linkname: 'configs/a' }],
+        ['configs/a', link('configs/c')],
+        ['configs/c', link('configs/a')],
       ],
     ]);
     await expect(extract(all)).rejects.toMatchObject({ code: 'layer.link-loop' });
@@ -215,15 +217,40 @@ describe('files, links and whiteouts in any layers', () => {
     ['.wh.configs', ''],
     ['configs/.wh..wh..opq', ''],
     ['configs/.wh.a', ''],
-    ['configs', { type: 'link', linkname: 'configs' }],
+    ['configs', link('configs')],
   ])(
     'have nothing for a link to its own name beside %s, which hides what is below',
     async (...hiding) => {
       const all = await packImage([
         [['configs/a', 'hidden']],
-        [hiding, ['configs/a', { type: 'link', linkname: 'configs/a' }]],
+        [hiding, ['configs/a', link('configs/a')]],
       ]);
       expect(Object.keys(await extract(all))).not.toContain('a');
+      expect(await readOneByOne(all)).toEqual(await extract(all));
+    },
+  );
+
+  it.each<Entries[]>([
+    [
+      [['configs/c', 'found']],
+      [['d', link('configs/c')]],
+      [
+        ['.wh.configs', ''],
+        ['configs/a', link('d')],
+      ],
+    ],
+    [
+      [['configs', 'found']],
+      [
+        ['configs/a', link('configs')],
+        ['configs', link('configs')],
+      ],
+    ],
+  ])(
+    'have what links lead to in layers below one that hides the directory (%#)',
+    async (...layers) => {
+      const all = await packImage(layers);
+      expect(await extract(all)).toMatchObject({ a: 'found' });
       expect(await readOneByOne(all)).toEqual(await extract(all));
     },
   );
