@@ -30,7 +30,11 @@ type Sections = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 const parseAll = (contents: readonly string[]): readonly Sections[] =>
   JSON.parse(
-    execFileSync('python3', ['-c', PARSE], { input: JSON.stringify(contents), encoding: 'utf8' }),
+    execFileSync('python3', ['-c', PARSE], {
+      input: JSON.stringify(contents),
+      encoding: 'utf8',
+      maxBuffer: Infinity,
+    }),
   ) as readonly Sections[];
 
 const KEYS: Readonly<Record<string, RegExp>> = {

@@ -239,6 +239,16 @@ async function findNode(
   }
 }
 
+/** What an entry that has its own name as its target means, unless its layer hides that too. */
+async function findBelow(
+  changesets: Changesets,
+  { path, depth }: { readonly path: string; readonly depth: number },
+): Promise<Placed | undefined> {
+  const changeset = await changesets(depth, path);
+  if (changeset === undefined || hides(changeset, path)) return undefined;
+  return findNode(changesets, path, depth + 1);
+}
+
 /** A hard link names an entry of its own layer or of one below; what is above does not touch it. */
 async function followHardLinks(
   changesets: Changesets,
@@ -249,11 +259,9 @@ async function followHardLinks(
   for (let links = 0; here.node.kind === 'link'; links++) {
     if (links > MAX_LINKS) throw loopError(path);
     const target = here.node.target;
-    const next = await findNode(
-      changesets,
-      target,
-      target === here.path ? here.depth + 1 : here.depth,
-    );
+    const next = await (target === here.path
+      ? findBelow(changesets, here)
+      : findNode(changesets, target, here.depth));
     if (next === undefined) return undefined;
     here = { path: target, ...next };
   }

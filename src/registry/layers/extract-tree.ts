@@ -154,7 +154,8 @@ async function stageTree(
     if (layer === undefined || depth >= layers.length) return undefined;
     const known = related.get(depth) ?? others.get(depth);
     if (known) return known;
-    if (path === root || isBelow(path, root) || isBelow(root, path)) return UNTOUCHED;
+    const isOfTree = path === root || isBelow(path, root) || isBelow(root, path);
+    if (isOfTree && !mayTouch(layer)) return UNTOUCHED;
     const changeset = await stageLayer(layer, () => false, { depth, stage, signal });
     others.set(depth, changeset);
     return changeset;

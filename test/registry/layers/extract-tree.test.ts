@@ -172,23 +172,88 @@ describe('files, links and whiteouts in any layers', () => {
   );
   const image = fc.array(fc.array(entry, { maxLength: 6 }), { minLength: 1, maxLength: 4 });
 
+  const link = (linkname: string): LayerEntry => ({ type: 'link', linkname });
+
+  type Entries = readonly (readonly [string, LayerEntry])[];
+
+  /** What there is of a promise, or the code for which it is refused: links may lead to each other. */
+  const outcomeOf = (promise: Promise<unknown>): Promise<unknown> =>
+    promise.catch((error: unknown) => (error as { code: unknown }).code);
+
+  async function readOneByOne(layers: readonly Layer[]): Promise<Record<string, string>> {
+    const read = await readFiles(layers, (path) => path.startsWith('configs/'), { signal });
+    return Object.fromEntries(
+      [...read].map(([path, bytes]) => [path.slice(8), Buffer.from(bytes).toString()]),
+    );
+  }
+
+  async function packImage(layers: readonly Entries[]): Promise<readonly Layer[]> {
+    const all: Entries[] = [[['configs/base', 'base']], ...layers, [['configs/last', '']]];
+    return Promise.all(all.map((entries) => packLayer(entries, 'none')));
+  }
+
   it('are written as they are read one by one', async () => {
     await fc.assert(
       fc.asyncProperty(image, async (layers) => {
-        const base = await packLayer([['configs/base', 'base']], 'none');
-        const packed = await Promise.all(layers.map((entries) => packLayer(entries, 'none')));
-        const all = [base, ...packed, await packLayer([['configs/last', '']], 'none')];
-        const isBelow = (path: string): boolean => path.startsWith('configs/');
-        const read = await readFiles(all, isBelow, { signal });
-        const texts = [...read].map(([path, bytes]) => [
-          path.slice(8),
-          Buffer.from(bytes).toString(),
-        ]);
-        expect(await extract(all)).toEqual(Object.fromEntries(texts));
+        const all = await packImage(layers);
+        expect(await outcomeOf(extract(all))).toEqual(await outcomeOf(readOneByOne(all)));
       }),
       { numRuns: runs(150) },
     );
   });
+
+  it('are refused when they are written and when they are read if two are links to each other', async () => {
+    const all = await packImage([
+      [
+        ['configs/a', link('configs/c')],
+        ['configs/c', link('configs/a')],
+      ],
+    ]);
+    await expect(extract(all)).rejects.toMatchObject({ code: 'layer.link-loop' });
+    await expect(readOneByOne(all)).rejects.toMatchObject({ code: 'layer.link-loop' });
+  });
+
+  it.each<Entries[number]>([
+    ['.wh.configs', ''],
+    ['configs/.wh..wh..opq', ''],
+    ['configs/.wh.a', ''],
+    ['configs', link('configs')],
+  ])(
+    'have nothing for a link to its own name beside %s, which hides what is below',
+    async (...hiding) => {
+      const all = await packImage([
+        [['configs/a', 'hidden']],
+        [hiding, ['configs/a', link('configs/a')]],
+      ]);
+      expect(Object.keys(await extract(all))).not.toContain('a');
+      expect(await readOneByOne(all)).toEqual(await extract(all));
+    },
+  );
+
+  it.each<Entries[]>([
+    [
+      [['configs/c', 'found']],
+      [['d', link('configs/c')]],
+      [
+        ['.wh.configs', ''],
+        ['configs/a', link('d')],
+      ],
+    ],
+    [
+      [['configs', 'found']],
+      [
+        ['configs/a', link('configs')],
+        ['configs', link('configs')],
+      ],
+    ],
+  ])(
+    'have what links lead to in layers below one that hides the directory (%#)',
+    async (...layers) => {
+      const all = await packImage(layers);
+      expect(await extract(all)).toMatchObject({ a: 'found' });
+      expect(await readOneByOne(all)).toEqual(await extract(all));
+    },
+  );
 
   it('are written the same when layers that do not touch the directory are left out', async () => {
     const outside = fc.array(
@@ -214,12 +279,10 @@ describe('files, links and whiteouts in any layers', () => {
       mayTouch?: (layer: Layer) => boolean,
     ): Promise<unknown> => {
       const output = join(folder, String(count++));
-      try {
-        await extractTree(layers, 'configs', output, { signal, ...(mayTouch && { mayTouch }) });
-      } catch (error) {
-        return (error as { code: unknown }).code;
-      }
-      return readTree(output);
+      const options = { signal, ...(mayTouch && { mayTouch }) };
+      return outcomeOf(
+        extractTree(layers, 'configs', output, options).then(() => readTree(output)),
+      );
     };
     await fc.assert(
       fc.asyncProperty(stack, async (parts) => {
