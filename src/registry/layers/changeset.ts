@@ -239,7 +239,7 @@ async function findNode(
   }
 }
 
-/** What an entry that has its own name as its target means, unless its layer hides that too. */
+/** Finds the entry below that an entry with its own name as its target means, unless its layer hides it too. */
 async function findBelow(
   changesets: Changesets,
   { path, depth }: { readonly path: string; readonly depth: number },
