@@ -22,7 +22,7 @@ import type { FileSection } from '../read/base-tree.ts';
 import { encodePathTable, type RewrittenVolume } from '../volume/path-table.ts';
 import type { TreeLeaf, TreeDirectory } from './tree.ts';
 
-/** Where path tables and directories begin, in sectors. */
+/** First sectors of path tables and directories. */
 export type StructurePlaces = {
   readonly lPathTable: number;
   readonly mPathTable: number;
