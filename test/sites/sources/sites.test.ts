@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
 import type { SiteList } from '../../../src/sites/sources/list.ts';
 import { listSites } from '../../../src/sites/sources/sites.ts';
@@ -164,10 +164,13 @@ describe('sites are read from a folder or an archive of site folders', () => {
   test('nothing is changed or left behind', async () => {
     const forms = await writeForms(TWO);
     const before = readdirSync(root, { recursive: true });
-    const temporary = readdirSync(tmpdir()).filter((name) => name.startsWith('sealift-'));
+    const temporary = mkdtempSync(join(tmpdir(), 'no-others-'));
+    vi.stubEnv('TMPDIR', temporary); // other tests have files in the usual one
     for (const form of forms) await readAll(await list(form));
+    vi.unstubAllEnvs();
     expect(readdirSync(root, { recursive: true })).toEqual(before);
-    expect(readdirSync(tmpdir()).filter((name) => name.startsWith('sealift-'))).toEqual(temporary);
+    expect(readdirSync(temporary)).toEqual([]);
+    rmSync(temporary, { recursive: true });
   });
 });
 
