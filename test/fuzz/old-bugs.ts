@@ -21,7 +21,7 @@ type Edit = {
 
 /** Whatever the limits are, and whichever there are. */
 const NO_BUDGET: Edit = {
-  file: 'iso/structure-source.ts',
+  file: 'iso/read/source.ts',
   now: 'createBudget(\n    LIMITS,',
   then: 'createBudget(\n    Object.fromEntries(Object.keys(LIMITS).map((kind) => [kind, Infinity])),',
 };
@@ -63,19 +63,19 @@ export const OLD_BUGS: readonly OldBug[] = [
   {
     name: 'a link without a target',
     reader: 'layer',
-    edits: [{ file: 'registry/layer/changeset.ts', now: 'if (!target)', then: 'if (false)' }],
+    edits: [{ file: 'registry/layers/changeset.ts', now: 'if (!target)', then: 'if (false)' }],
   },
   {
     name: 'a header that is searched for each of its columns',
     reader: 'table',
     edits: [
       {
-        file: 'sites/sources/read-csv-table.ts',
+        file: 'sites/sources/tables.ts',
         now: 'seen.has(column)',
         then: 'columns.indexOf(column) < index',
       },
       {
-        file: 'sites/sources/read-csv-table.ts',
+        file: 'sites/sources/tables.ts',
         now: 'columns.length > MAX_COLUMNS',
         then: 'columns.length > Infinity',
       },
@@ -86,7 +86,7 @@ export const OLD_BUGS: readonly OldBug[] = [
     reader: 'table',
     edits: [
       {
-        file: 'base/text/yaml.ts',
+        file: 'shape/parse-text.ts',
         now: 'Error.stackTraceLimit = 0',
         then: 'Error.stackTraceLimit = 10',
       },
@@ -97,7 +97,7 @@ export const OLD_BUGS: readonly OldBug[] = [
     reader: 'table',
     edits: [
       {
-        file: 'base/text/document-bounds.ts',
+        file: 'shape/parse-text.ts',
         now: 'parser.stack.length > MOST_NESTED',
         then: 'false',
       },
@@ -108,12 +108,12 @@ export const OLD_BUGS: readonly OldBug[] = [
     reader: 'catalog',
     edits: [
       {
-        file: 'base/text/document-bounds.ts',
+        file: 'shape/parse-text.ts',
         now: 'countVisits(aliases, lexemes) > MOST_VISITS',
         then: 'countVisits(aliases, lexemes) > Infinity',
       },
       {
-        file: 'openshift/catalog/read/yaml-documents.ts',
+        file: 'fbc/read/yaml.ts',
         now: 'stringKeys: true',
         then: 'stringKeys: false',
       },
@@ -135,9 +135,9 @@ export const OLD_BUGS: readonly OldBug[] = [
     name: 'secrets and names of any size',
     reader: 'auth',
     edits: [
-      { file: 'base/text/secret-forms.ts', now: 'given.length > LONGEST', then: 'false' },
-      { file: 'base/text/secret-forms.ts', now: 'name.length > LONGEST_NAME', then: 'false' },
-      { file: 'base/text/secret-forms.ts', now: '[...new Set(bases)]', then: 'bases' },
+      { file: 'base/text/redact.ts', now: 'given.length > LONGEST', then: 'false' },
+      { file: 'base/text/redact.ts', now: 'name.length > LONGEST_NAME', then: 'false' },
+      { file: 'base/text/redact.ts', now: '[...new Set(bases)]', then: 'bases' },
     ],
   },
 ];

@@ -15,7 +15,7 @@ import { judgeUnits } from '../../support/judge-units.ts';
 
 const run = promisify(execFile);
 const KILLER = new URL('../../support/kill-at-step.mjs', import.meta.url).href;
-const STATE = fileURLToPath(new URL('../../../src/service/state/file-state.ts', import.meta.url));
+const STATE = fileURLToPath(new URL('../../../src/service/state/files.ts', import.meta.url));
 const ID = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 
 /** Says what is done when it is done. */
