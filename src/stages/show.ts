@@ -27,8 +27,8 @@ import type { Manifest } from '../openshift/node/manifests.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/registry.ts';
 import { signaturesOf } from '../openshift/release/signature.ts';
 import { formatReference, openOciLayout, type Platform } from '../registry/index.ts';
-import { selectImages } from './2-select/select-payload.ts';
-import { clusterSettingsOf } from './3-render/render-ignition.ts';
+import { clusterSettingsOf } from './ignition.ts';
+import { selectImages } from './live-iso.ts';
 import type { LiveIsoRequest } from './request.ts';
 import type { BuildTools } from './tools.ts';
 

@@ -5,11 +5,10 @@ import { digestOfPath, noteOfPath, type UpgradePath } from '../openshift/release
 import { diskOf } from '../outputs/output.ts';
 import { formatReference } from '../registry/index.ts';
 import { planUpgradePath } from './1-resolve/plan-upgrade-path.ts';
-import { resolveVerified } from './1-resolve/verify-release.ts';
-import { findRelease, selectPayload } from './2-select/select-payload.ts';
 import { checkSize } from './4-lay-out/check-size.ts';
 import { layOutUpgradeIso } from './4-lay-out/lay-out-upgrade-iso.ts';
 import { buildIso } from './build.ts';
+import { findRelease, resolveVerified, selectPayload } from './payload.ts';
 import {
   claimSideFiles,
   writeSideFiles,

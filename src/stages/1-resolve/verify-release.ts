@@ -23,9 +23,6 @@ import {
 } from '../../openshift/release/signature-store.ts';
 import { verifyReleaseMessage } from '../../openshift/release/signature.ts';
 import { isSignedVersion, stripBuild } from '../../openshift/release/version.ts';
-import type { SurveyedWorkspace } from '../../openshift/workspace/set.ts';
-import type { BuildTools } from '../tools.ts';
-import { resolveRelease, type ResolveReleaseInput } from './resolve-release.ts';
 
 /*
  * The check of a release's signature: which sources are asked, in which order, and which answer
@@ -285,38 +282,3 @@ async function readBounded(response: HttpResponse, url: URL): Promise<Buffer> {
 
 const isTimeout = (error: unknown): boolean =>
   error instanceof DOMException && error.name === 'TimeoutError';
-
-/**
- * Resolves a release, with its signature verified: large files, and files that are executed, are
- * fetched from this release only.
- *
- * @param wanted values, or promises of them
- */
-export function resolveVerified(
-  wanted: Omit<ResolveReleaseInput, 'url'> & { readonly url?: string | Promise<string> },
-  { engine }: BuildTools,
-  given: { readonly signatures: SignatureGate; readonly workspace?: Promise<SurveyedWorkspace> },
-): Promise<Release> {
-  const { signatures, workspace } = given;
-  return engine.run(verifyRelease, {
-    ...signatures,
-    release: engine.run(resolveRelease, wanted),
-    ...(workspace && { workspace: workspace.then((found) => found.signatures) }),
-  });
-}
-
-/** The description of a release's signature in plan and report. */
-export type DescribedSignature = { readonly version: string } & (
-  | Omit<Extract<ReleaseSignature, { status: 'verified' }>, 'messages'>
-  | Extract<ReleaseSignature, { status: 'unsigned' }>
-);
-
-export const describeSignatures = (
-  releases: readonly Pick<Release, 'version' | 'signature'>[],
-): readonly DescribedSignature[] =>
-  releases.flatMap(({ version, signature }): DescribedSignature[] => {
-    if (!signature) return [];
-    if (signature.status === 'unsigned') return [{ version, ...signature }];
-    const { status, key, identity, from } = signature;
-    return [{ version, status, key, identity, from }];
-  });

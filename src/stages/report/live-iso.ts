@@ -14,10 +14,13 @@ import {
   skipsLocalRegistry,
   type ServedKind,
 } from '../../openshift/release/manifests.ts';
-import { describeRelease } from '../../openshift/release/release.ts';
+import {
+  describeRelease,
+  describeSignatures,
+  type DescribedSignature,
+} from '../../openshift/release/release.ts';
 import { describeOutput, type DescribedOutput } from '../../outputs/file.ts';
 import { formatReference } from '../../registry/index.ts';
-import { describeSignatures, type DescribedSignature } from '../1-resolve/verify-release.ts';
 import type { ImagePolicyCheck } from '../2-select/check-image-policy.ts';
 import type { MadeIso } from '../5-pour/pour.ts';
 import type { LiveIsoRequest, PreparedIso, PreparedLiveIso } from '../request.ts';

@@ -1,18 +1,17 @@
-import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/lists.ts';
-import { CONFIGURE_BY_OPTION, type RegistryImageChoice } from '../../openshift/mirror/server.ts';
-import { archNames, type RpmArchitecture } from '../../openshift/release/bundle.ts';
-import type { Release } from '../../openshift/release/release.ts';
-import { diskOf } from '../../outputs/output.ts';
-import { parseReference } from '../../registry/index.ts';
-import type { InstallationConfig } from '../../sites/installation-rules.ts';
-import { inspectRegistryImage } from '../1-resolve/inspect-registry-image.ts';
-import { resolveVerified } from '../1-resolve/verify-release.ts';
-import type { EmbeddedImages, InstallationIsoRequest } from '../request.ts';
-import type { BuildTools } from '../tools.ts';
-import { checkSpace } from './check-space.ts';
-import { planMirror, readPrecacheList } from './plan-mirror.ts';
-import { selectRegistryImage } from './select-payload.ts';
+import { ConfigError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { CONFIGURE_BY_OPTION, type RegistryImageChoice } from '../openshift/mirror/server.ts';
+import { archNames, type RpmArchitecture } from '../openshift/release/bundle.ts';
+import type { Release } from '../openshift/release/release.ts';
+import { diskOf } from '../outputs/output.ts';
+import { parseReference } from '../registry/index.ts';
+import type { InstallationConfig } from '../sites/installation-rules.ts';
+import { inspectRegistryImage } from './1-resolve/inspect-registry-image.ts';
+import { checkSpace } from './2-select/check-space.ts';
+import { planMirror, readPrecacheList } from './2-select/plan-mirror.ts';
+import { resolveVerified, selectRegistryImage } from './payload.ts';
+import type { EmbeddedImages, InstallationIsoRequest } from './request.ts';
+import type { BuildTools } from './tools.ts';
 
 /* The images that an installation ISO carries besides its configuration. */
 

@@ -1,24 +1,28 @@
-import type { FileInput } from '../../base/disk/file-digests.ts';
-import { withoutUndefined } from '../../base/lists.ts';
-import { Secret } from '../../base/secret.ts';
-import { planInstallerArgs, planInstallerInputs } from '../../openshift/installer/installer.ts';
+import type { FileInput } from '../base/disk/file-digests.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { Secret } from '../base/secret.ts';
+import { planInstallerArgs, planInstallerInputs } from '../openshift/installer/installer.ts';
 import {
   checkInfraEnv,
   chooseNodeRegistriesConf,
   OVERRIDE_PATHS,
-} from '../../openshift/installer/overrides.ts';
-import { toNodeRelease, type ClusterSettings } from '../../openshift/node/cluster.ts';
-import { formatNodeRegistriesConf } from '../../openshift/node/mirror-sets.ts';
-import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
-import { skipsLocalRegistry } from '../../openshift/release/manifests.ts';
-import { signaturesOf } from '../../openshift/release/signature.ts';
-import { fetchInstaller, identifyInstaller } from '../1-resolve/fetch-installer.ts';
-import type { LiveIsoImages } from '../2-select/select-payload.ts';
-import type { LiveIsoRequest } from '../request.ts';
-import type { BuildTools } from '../tools.ts';
-import { drawPasswordSalt, renderBootstrap, type RenderedBootstrap } from './render-bootstrap.ts';
-import { renderUnconfigured } from './render-unconfigured.ts';
-import { runInstaller } from './run-installer.ts';
+} from '../openshift/installer/overrides.ts';
+import { toNodeRelease, type ClusterSettings } from '../openshift/node/cluster.ts';
+import { formatNodeRegistriesConf } from '../openshift/node/mirror-sets.ts';
+import { IMAGE_POLICY_VARIABLE } from '../openshift/release/image-policy.ts';
+import { skipsLocalRegistry } from '../openshift/release/manifests.ts';
+import { signaturesOf } from '../openshift/release/signature.ts';
+import { fetchInstaller, identifyInstaller } from './1-resolve/fetch-installer.ts';
+import {
+  drawPasswordSalt,
+  renderBootstrap,
+  type RenderedBootstrap,
+} from './3-render/render-bootstrap.ts';
+import { renderUnconfigured } from './3-render/render-unconfigured.ts';
+import { runInstaller } from './3-render/run-installer.ts';
+import type { LiveIsoImages } from './payload.ts';
+import type { LiveIsoRequest } from './request.ts';
+import type { BuildTools } from './tools.ts';
 
 /* The two Ignition configs of a live ISO: this file connects the steps that render them. */
 
