@@ -86,7 +86,7 @@ function explainObstacle(cause: unknown, out: string): unknown {
   if (!isErrno(cause, 'EEXIST', 'ENOTDIR', 'EISDIR', 'ERR_FS_EISDIR')) {
     return explainOutputError(cause, out);
   }
-  return new DiskError('output.in-the-way', `something else is in the way of files in ${out}`, {
+  return new DiskError('output.in-the-way', `an existing file or folder is in the way in ${out}`, {
     cause,
     hint: 'choose another folder with --out, or move it away',
   });
@@ -166,7 +166,7 @@ function refuseStrangers(
   for (const [option, named] of Object.entries(options)) {
     const unknown = [...named].find((name) => !names.has(name));
     if (unknown === undefined) continue;
-    throw new ConfigError('config-iso.unknown-site', `${option} names a site that is not there`, {
+    throw new ConfigError('config-iso.unknown-site', `${option} names a site that does not exist`, {
       expected: 'the name of a site of these inputs',
       found: unknown,
     });
@@ -180,7 +180,7 @@ function refuseStrangers(
 function refuseNothing({ sites, findings }: Survey, shownAs: string): void {
   if (sites.length > 0 || findings.some(({ severity }) => severity === 'error')) return;
   throw new ConfigError('config-iso.no-sites', `${shownAs} has no site`, {
-    hint: 'give a folder with install-config.yaml and image-based-config.yaml, or a folder of such',
+    hint: 'give a folder with install-config.yaml and image-based-config.yaml, or a folder of such folders',
   });
 }
 
@@ -201,7 +201,7 @@ async function claimFolder(request: ConfigIsosRequest): Promise<void> {
     { path: readmeOf(state), inputs },
     {
       force,
-      expected: 'that of an earlier build',
+      expected: 'the README of an earlier build',
       isReplaceable: () => isOurReadme(state),
     },
   );
@@ -226,7 +226,7 @@ async function refuseForeignState(state: string): Promise<void> {
   throw new UsageError('output.exists', `"${state}" exists and is not the state of a build`, {
     expected: 'nothing, an empty folder, or the state of an earlier build',
     found: join(state, foreign),
-    hint: 'name another folder with --out, or use this one with --force: what is in it stays',
+    hint: 'name another folder with --out, or use this one with --force, which keeps its contents',
   });
 }
 

@@ -98,7 +98,7 @@ async function chooseServer(
   }
   throw new ConfigError(
     'installation.no-registry-image',
-    'images are to be carried on the ISO, and nothing on it could serve them',
+    'the ISO would carry images, but no registry server to serve them',
     { hint: 'name a release with --release, or a registry server with --registry-image' },
   );
 }

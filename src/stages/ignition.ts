@@ -81,7 +81,7 @@ async function followOverrides(
   const sources = plan.images.flatMap(({ source, origin }) => [source, origin]);
   const chosen = chooseNodeRegistriesConf(rendered, override, sources);
   if (chosen !== rendered) {
-    const message = `${OVERRIDE_PATHS.registriesConf} takes the place of the registries.conf that is rendered`;
+    const message = `${OVERRIDE_PATHS.registriesConf} replaces the rendered registries.conf`;
     emit({ type: 'warning', message });
   }
   return chosen;

@@ -156,8 +156,11 @@ function renderIgnition({ config, postScript }: Configured, embedded?: EmbeddedI
     if (!(cause instanceof IntegrityError) || override === undefined) throw cause;
     throw new ConfigError(
       'installation.override',
-      'ignitionConfigOverride does not go with what installs',
-      { cause, hint: 'leave out what it has at the paths of the ISO and above them' },
+      'ignitionConfigOverride conflicts with the configuration of the installer',
+      {
+        cause,
+        hint: 'remove its entries at the paths that the ISO uses, and at their parent folders',
+      },
     );
   }
 }

@@ -174,7 +174,7 @@ const REFUSED = [
   {
     path: 'enableInteractiveFlow',
     problem: 'clusters of interactive media cannot be upgraded from an upgrade ISO',
-    reason: 'their hosts know no registry but localhost:22625; use a mirror registry of the site',
+    reason: 'their hosts only know the registry localhost:22625; use a mirror registry of the site',
   },
   {
     path: 'skipLocalRegistry',

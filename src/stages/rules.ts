@@ -88,7 +88,7 @@ function checkWorkspace(view: View) {
       readWorkspace(resolve(view.directoryOf('mirrorPath'), text)),
     ),
     ...local.map(({ path, text }) => {
-      const problem = `"${text}" is not in the mirror: with mirrorPath, all images are from there`;
+      const problem = `"${text}" is not in the mirror: with mirrorPath, all images come from it`;
       return view.report(path, problem, { hint: 'name the catalog by its reference' });
     }),
   ]);

@@ -110,7 +110,7 @@ async function waitForLock(
       return await lockOutput(path);
     } catch (error) {
       if (!(error instanceof DiskError) || error.code !== 'output.locked') throw error;
-      onProgress(0, undefined, 'another build fetches it');
+      onProgress(0, undefined, 'another build is fetching it');
       await sleep(PAUSE_MS, signal);
     }
   }

@@ -116,7 +116,11 @@ async function openPayload(
     return await openImage(tools, payload, platformOf(arch));
   } catch (error) {
     if (!(error instanceof ConfigError) || error.code !== 'image.no-platform') throw error;
-    throw restate(error, error.message, 'set ocpRelease.cpuArchitecture to one that it has');
+    throw restate(
+      error,
+      error.message,
+      'set ocpRelease.cpuArchitecture to an architecture of the payload',
+    );
   }
 }
 
@@ -237,7 +241,7 @@ function readRelevant(
     {
       expected: 'at least one CustomResourceDefinition',
       found: `none in ${files.size} files`,
-      hint: 'take the release from where it was published, or mirror it again',
+      hint: 'use the release as published, or mirror it again',
     },
   );
 }
@@ -246,7 +250,7 @@ function checkSame(version: string, other: string, where: string): void {
   if (stripBuild(version) === stripBuild(other)) return;
   throw new IntegrityError(
     'release.version-conflict',
-    `payload is release ${version} by its metadata, but ${other} by ${where}`,
+    `payload is release ${version} according to its metadata, but ${other} according to ${where}`,
     { expected: version, found: other },
   );
 }
@@ -287,7 +291,7 @@ function formatCreated(created: string | undefined, reference: Reference): strin
   if (!Number.isNaN(time.getTime())) return time.toISOString().replace(/\.\d+Z$/, 'Z');
   throw new IntegrityError(
     'release.malformed',
-    `payload ${formatReference(reference)} says "${created ?? ''}" where it should say when it was made`,
-    { expected: 'a time of RFC 3339', found: created ?? 'nothing' },
+    `payload ${formatReference(reference)} has no valid creation time`,
+    { expected: 'an RFC 3339 time', found: created ?? 'nothing' },
   );
 }

@@ -85,7 +85,7 @@ function placeMirror(
   const isHere = (mirror: string): boolean => hasPath(repositories, splitMirror(mirror).path);
   const elsewhere = mirrors.filter((mirror) => !isHere(mirror));
   for (const mirror of elsewhere) {
-    warn(`mirror ${mirror} of ${source} is not in the mirror's data: it stays as it is`);
+    warn(`mirror ${mirror} of ${source} is not in the mirror's data: it is left unchanged`);
   }
   return {
     source,
@@ -109,7 +109,7 @@ function placeCatalog(
   const reference = image === undefined ? undefined : readReference(image);
   if (!reference || !repositories.includes(reference.repository)) {
     warn(
-      `image ${image ?? 'without name'} of ${file} is not in the mirror's data: it stays as it is`,
+      `image ${image ?? 'without a name'} of ${file} is not in the mirror's data: it is left unchanged`,
     );
     return { manifest: { name, text } };
   }

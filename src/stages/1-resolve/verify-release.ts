@@ -213,7 +213,7 @@ function explain(release: Release, answers: readonly Answer[]): SealiftError {
       `the signature of release ${version} in ${from} is refused: ${first.message}`,
       {
         ...withoutUndefined({ expected, found }),
-        hint: HINTS[code] ?? first.hint ?? 'take the signature again from where it was published',
+        hint: HINTS[code] ?? first.hint ?? 'get the signature again from its publisher',
       },
     );
   }
@@ -227,7 +227,7 @@ function explainAbsence(release: Release, answers: readonly Answer[]): SealiftEr
     return new IntegrityError(
       'signature.unsigned',
       `release ${version} is a nightly or CI build without a signature${told && ` (${told})`}`,
-      { hint: 'if you trust where it is from, build with --allow-unsigned or build.allowUnsigned' },
+      { hint: 'if you trust its source, give --allow-unsigned or set build.allowUnsigned' },
     );
   }
   const message = `no signature of release ${version} (${digestOfRelease(release)}) was found: ${told}`;
@@ -243,11 +243,11 @@ const HOW_TO_SUPPLY =
 
 const HINTS: Readonly<Record<string, string>> = {
   'signature.untrusted-key':
-    'to trust this key, name a file with it with --signature-keys or build.signatureKeys',
-  'signature.expired': 'take a newer signature from where it was published',
-  'signature.key-expired': 'name a file with the renewed key with --signature-keys',
-  'signature.key-refused': 'name a file with another key with --signature-keys',
-  'signature.other-digest': 'take the signature of this release from where it was published',
+    'to trust this key, name a file that has it with --signature-keys or build.signatureKeys',
+  'signature.expired': 'get a newer signature from its publisher',
+  'signature.key-expired': 'name a file that has the renewed key with --signature-keys',
+  'signature.key-refused': 'name a file that has another key with --signature-keys',
+  'signature.other-digest': 'get the signature of this release from its publisher',
 };
 
 /** Fetches a signature; undefined if the store has no signature of this number. */

@@ -183,7 +183,7 @@ async function findAttachedProblem(
   const { manifest } = await readManifest(tools, source);
   const layers = manifest.kind === 'manifest' ? manifest.layers.filter(isSignature) : [];
   if (manifest.mediaType !== MEDIA_TYPE.ociManifest || layers.length === 0) {
-    return 'what is attached as its signature has none';
+    return 'the image attached as its signature has no signature in it';
   }
   let first: string | undefined;
   for (const layer of layers.slice(0, MOST_SIGNATURES)) {
@@ -223,7 +223,7 @@ async function explainAbsent(image: PlannedImage, signed: Signed, tools: Tools):
   } catch (error) {
     tools.signal.throwIfAborted();
     if (!(error instanceof SealiftError)) throw error;
-    return `it has no signature, and what is attached to it is not known: ${error.message}`;
+    return `it has no signature, and what is attached to it cannot be listed: ${error.message}`;
   }
 }
 

@@ -125,7 +125,7 @@ async function listEmbedded(iso: IsoImage, area: EmbedArea): Promise<readonly st
     throw new IntegrityError(
       'iso.no-embed-area',
       `${area.size} bytes at ${area.offset}, in ${area.file}, are not an embed area`,
-      { cause, hint: 'take the live ISO as its publisher has it, or reset its embed area' },
+      { cause, hint: 'use the live ISO as published, or reset its embed area' },
     );
   }
 }

@@ -32,7 +32,7 @@ import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../../openshift/node/bootstrap.ts';
 import { type Release, describeRelease } from '../../openshift/release/release.ts';
 
-const OTHER_BASE = 'give a live ISO of the architecture of the release, or none';
+const OTHER_BASE = 'give a live ISO for the architecture of the release, or leave it out';
 
 /** Bytes of the embed area: a config with the values of any site should fit, and no build knows which. */
 const AREA_SIZE = 2 ** 20;

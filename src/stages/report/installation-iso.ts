@@ -133,7 +133,7 @@ function listSecrets({ config, postScript }: InstallationIsoRequest): readonly s
   return [
     'pullSecret',
     ...(config.sshKey === '' ? [] : ['sshKey (public key of core)']),
-    ...(config.proxy === undefined ? [] : ['proxy (and what its URLs hold)']),
+    ...(config.proxy === undefined ? [] : ['proxy (and any credentials in its URLs)']),
     ...(config.ignitionConfigOverride ? ['ignitionConfigOverride (contents not inspected)'] : []),
     ...(postScript ? ['post.sh (contents not inspected)'] : []),
   ];
@@ -158,7 +158,7 @@ const noteReplaced = (names: readonly string[]): readonly string[] =>
   names.length === 0
     ? []
     : [
-        `the base ISO was customized: ${names.join(', ')} in its embed area gave way to the new config`,
+        `the base ISO was customized: the new config replaces ${names.join(', ')} in its embed area`,
       ];
 
 /**
@@ -171,7 +171,7 @@ function noteSeed({ config: { seedImage } }: InstallationIsoRequest): readonly s
     return [];
   } catch (error) {
     if (!(error instanceof SealiftError)) throw error;
-    return [`no registry can have the seed image: ${error.message}`];
+    return [`no registry can serve the seed image: ${error.message}`];
   }
 }
 

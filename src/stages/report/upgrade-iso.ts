@@ -56,7 +56,7 @@ export async function claimSideFiles(
 }
 
 const takesOutput = (path: string): UsageError =>
-  new UsageError('output.reserved', `"${path}" is the name of a file beside the ISO`, {
+  new UsageError('output.reserved', `"${path}" is the name of a file next to the ISO`, {
     expected: 'another name for the ISO',
     found: basename(path),
     hint: 'name the ISO with the ending .iso',
