@@ -50,6 +50,21 @@ export type ConfigIsosReport = SiteListing & {
   readonly reused: number;
 };
 
+/** Findings about the inputs of sites. */
+export type SitesVerdict = {
+  /** Number of sites that an ISO could be made of. */
+  readonly good: number;
+  /** Sites of which no ISO could be made. */
+  readonly failed: readonly string[];
+  /** Only sites with findings. */
+  readonly sites: readonly {
+    readonly name: string;
+    readonly findings: readonly FileProblem[];
+  }[];
+  /** Findings that belong to no site. */
+  readonly findings: readonly FileProblem[];
+};
+
 /**
  * Makes a configuration ISO of each site, with kubeconfig and password next to it, and a list of
  * all. A bad site never stops the others: it is among `failed`. After being killed at any moment,
@@ -75,6 +90,34 @@ export async function buildConfigIsos(
     });
   } catch (error) {
     throw explainObstacle(error, out);
+  }
+}
+
+/**
+ * Reports everything that a build would report about the inputs, without making or writing
+ * anything.
+ *
+ * @throws ConfigError `config-iso.no-sites`, the errors of `listSites`; UsageError `usage.drop-in`
+ */
+export async function validateSites(
+  request: SitesRequest,
+  tools: SiteTools,
+): Promise<SitesVerdict> {
+  const list = await openSites(request, tools.signal);
+  try {
+    const survey = await surveySites(list, request, tools);
+    refuseNothing(survey, request.sites);
+    const failed = survey.sites.filter((site) => !isGood(site));
+    return {
+      good: survey.sites.length - failed.length,
+      failed: failed.map(({ name }) => name),
+      sites: survey.sites
+        .filter(({ findings }) => findings.length > 0)
+        .map(({ name, findings }) => ({ name, findings })),
+      findings: survey.findings,
+    };
+  } finally {
+    await list.close();
   }
 }
 
@@ -228,47 +271,4 @@ async function refuseForeignState(state: string): Promise<void> {
     found: join(state, foreign),
     hint: 'name another folder with --out, or use this one with --force, which keeps its contents',
   });
-}
-
-/** Findings about the inputs of sites. */
-export type SitesVerdict = {
-  /** Number of sites that an ISO could be made of. */
-  readonly good: number;
-  /** Sites of which no ISO could be made. */
-  readonly failed: readonly string[];
-  /** Only sites with findings. */
-  readonly sites: readonly {
-    readonly name: string;
-    readonly findings: readonly FileProblem[];
-  }[];
-  /** Findings that belong to no site. */
-  readonly findings: readonly FileProblem[];
-};
-
-/**
- * Reports everything that a build would report about the inputs, without making or writing
- * anything.
- *
- * @throws ConfigError `config-iso.no-sites`, the errors of `listSites`; UsageError `usage.drop-in`
- */
-export async function validateSites(
-  request: SitesRequest,
-  tools: SiteTools,
-): Promise<SitesVerdict> {
-  const list = await openSites(request, tools.signal);
-  try {
-    const survey = await surveySites(list, request, tools);
-    refuseNothing(survey, request.sites);
-    const failed = survey.sites.filter((site) => !isGood(site));
-    return {
-      good: survey.sites.length - failed.length,
-      failed: failed.map(({ name }) => name),
-      sites: survey.sites
-        .filter(({ findings }) => findings.length > 0)
-        .map(({ name, findings }) => ({ name, findings })),
-      findings: survey.findings,
-    };
-  } finally {
-    await list.close();
-  }
 }

@@ -15,14 +15,6 @@ import type { BuildTools } from './tools.ts';
 
 /* The images that an installation ISO carries besides its configuration. */
 
-export const architectureOf = ({ architecture }: InstallationConfig): RpmArchitecture =>
-  archNames.toRpm(architecture);
-
-/**
- * Placeholder: `X.Y` is only used to ask the update graph, which is not consulted for a pullspec.
- */
-const ANY_VERSION = '4.0';
-
 /** The release payload that the request names, verified. */
 export function resolveNamedRelease(
   { release: url, config, signatures }: InstallationIsoRequest,
@@ -33,6 +25,11 @@ export function resolveNamedRelease(
   const wanted = { url, arch, version: ANY_VERSION, channel: '' };
   return resolveVerified(wanted, tools, { signatures });
 }
+
+/**
+ * Placeholder: `X.Y` is only used to ask the update graph, which is not consulted for a pullspec.
+ */
+const ANY_VERSION = '4.0';
 
 /**
  * Plans the seed, the release and all other carried images, by digest, when there is room for
@@ -71,6 +68,9 @@ export async function planEmbedded(
   });
   return { plan: await plan, server };
 }
+
+export const architectureOf = ({ architecture }: InstallationConfig): RpmArchitecture =>
+  archNames.toRpm(architecture);
 
 const EVERYTHING = {
   catalogs: [],

@@ -61,6 +61,13 @@ export function renderIgnition(
   return { bootstrap, ...renderForUser(request, tools, { ...images, registriesConf }) };
 }
 
+export const clusterSettingsOf = ({ config }: LiveIsoRequest): ClusterSettings => ({
+  interactive: config.enableInteractiveFlow,
+  enableDefaultSources: config.enableDefaultSources,
+  createPinnedImageSets: config.createPinnedImageSets,
+  useDefaultSourceNames: config.useDefaultSourceNames,
+});
+
 /**
  * Returns the registries.conf of the nodes, rendered or from the user, after checking that the
  * files next to the configuration fit the medium.
@@ -87,8 +94,6 @@ async function followOverrides(
   return chosen;
 }
 
-type WithRegistriesConf = LiveIsoImages & { readonly registriesConf: Promise<string> };
-
 function decideLocalRegistry(
   { config }: LiveIsoRequest,
   { release }: LiveIsoImages,
@@ -102,18 +107,13 @@ function decideLocalRegistry(
   );
 }
 
-export const clusterSettingsOf = ({ config }: LiveIsoRequest): ClusterSettings => ({
-  interactive: config.enableInteractiveFlow,
-  enableDefaultSources: config.enableDefaultSources,
-  createPinnedImageSets: config.createPinnedImageSets,
-  useDefaultSourceNames: config.useDefaultSourceNames,
-});
-
 function saltPassword({ config: { userCorePass: text } }: LiveIsoRequest, { engine }: BuildTools) {
   if (!text) return {};
   const salt = engine.run(drawPasswordSalt, { password: text });
   return { password: salt.then((salt) => ({ text, salt })) };
 }
+
+type WithRegistriesConf = LiveIsoImages & { readonly registriesConf: Promise<string> };
 
 /**
  * Renders the configuration of the user without values of a site, by the installer if the request

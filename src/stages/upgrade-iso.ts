@@ -35,6 +35,26 @@ import type { BuildTools } from './tools.ts';
  * it, and hands them to `buildIso`.
  */
 
+/** Builds the sealed ISO from a configuration, and then the files next to it. */
+export const buildUpgradeIso = (
+  request: UpgradeIsoRequest,
+  tools: BuildTools,
+): Promise<UpgradeIsoReport> =>
+  buildIso(request, tools, {
+    prepare: prepareUpgradeIso,
+    describe: describeUpgradeIso,
+    pour: ({ config }, { plan }) =>
+      Promise.resolve({
+        blobs: plan.blobs,
+        mode: 0o644,
+        lanes: config.build.concurrency ?? 8,
+      }),
+    beside: {
+      claim: (request, { sideFiles }) => claimSideFiles(sideFiles, request),
+      write: (request, { sideFiles }) => writeSideFiles(sideFiles, request),
+    },
+  });
+
 /** Decides every byte of the ISO and of the files next to it from a configuration. */
 export async function prepareUpgradeIso(
   request: UpgradeIsoRequest,
@@ -131,23 +151,3 @@ async function resolvePassed(
       ),
   );
 }
-
-/** Builds the sealed ISO from a configuration, and then the files next to it. */
-export const buildUpgradeIso = (
-  request: UpgradeIsoRequest,
-  tools: BuildTools,
-): Promise<UpgradeIsoReport> =>
-  buildIso(request, tools, {
-    prepare: prepareUpgradeIso,
-    describe: describeUpgradeIso,
-    pour: ({ config }, { plan }) =>
-      Promise.resolve({
-        blobs: plan.blobs,
-        mode: 0o644,
-        lanes: config.build.concurrency ?? 8,
-      }),
-    beside: {
-      claim: (request, { sideFiles }) => claimSideFiles(sideFiles, request),
-      write: (request, { sideFiles }) => writeSideFiles(sideFiles, request),
-    },
-  });

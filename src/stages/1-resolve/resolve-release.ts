@@ -106,26 +106,6 @@ async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Releas
   };
 }
 
-/** Opens a payload. A payload of one architecture is opened as a payload of that architecture. */
-async function openPayload(
-  { arch = DEFAULT_ARCH }: ResolveReleaseInput,
-  tools: Tools,
-  payload: Reference,
-): Promise<OpenImage> {
-  try {
-    return await openImage(tools, payload, platformOf(arch));
-  } catch (error) {
-    if (!(error instanceof ConfigError) || error.code !== 'image.no-platform') throw error;
-    throw restate(
-      error,
-      error.message,
-      'set ocpRelease.cpuArchitecture to an architecture of the payload',
-    );
-  }
-}
-
-const DEFAULT_ARCH = 'x86_64';
-
 type NamedPayload = {
   readonly version: string;
   readonly payload: Reference;
@@ -155,6 +135,26 @@ async function findPayload(
   });
   return { ...found, isByUrl: false };
 }
+
+/** Opens a payload. A payload of one architecture is opened as a payload of that architecture. */
+async function openPayload(
+  { arch = DEFAULT_ARCH }: ResolveReleaseInput,
+  tools: Tools,
+  payload: Reference,
+): Promise<OpenImage> {
+  try {
+    return await openImage(tools, payload, platformOf(arch));
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.code !== 'image.no-platform') throw error;
+    throw restate(
+      error,
+      error.message,
+      'set ocpRelease.cpuArchitecture to an architecture of the payload',
+    );
+  }
+}
+
+const DEFAULT_ARCH = 'x86_64';
 
 /**
  * Reads the release manifests from the last layer; all layers are read only if it does not have

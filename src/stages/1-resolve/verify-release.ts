@@ -56,14 +56,6 @@ export type VerifyReleaseTools = { readonly http: Http; readonly tls?: TlsOption
 
 type Tools = VerifyReleaseTools & StageContext;
 
-/** Stores that both have the signatures of all releases of Red Hat. */
-const PUBLIC_STORES = [
-  'https://mirror.openshift.com/pub/openshift-v4/signatures/openshift/release/',
-  'https://storage.googleapis.com/openshift-release/official/signatures/openshift/release/',
-];
-
-const TIMEOUT_MS = 30_000;
-
 /**
  * Verifies the release and adds the facts about its signature. Sources are asked by digest,
  * regardless of the registry that the release is read from, until one has a valid signature: the
@@ -145,6 +137,12 @@ function listSources(input: VerifyReleaseInput, digest: Digest): readonly (reado
     ...(isNightly(release) ? [] : [(input.publicStores ?? PUBLIC_STORES).map(toStore)]),
   ];
 }
+
+/** Stores that both have the signatures of all releases of Red Hat. */
+const PUBLIC_STORES = [
+  'https://mirror.openshift.com/pub/openshift-v4/signatures/openshift/release/',
+  'https://storage.googleapis.com/openshift-release/official/signatures/openshift/release/',
+];
 
 type Answer = {
   readonly from: string;
@@ -258,6 +256,8 @@ function fetchSignature(url: URL, tools: Tools): Promise<Buffer | undefined> {
     ),
   );
 }
+
+const TIMEOUT_MS = 30_000;
 
 async function askForSignature(
   url: URL,

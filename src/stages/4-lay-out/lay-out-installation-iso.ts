@@ -27,12 +27,6 @@ import { planMediaRegistry, type MediaRegistry } from '../../media/tree.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { Release } from '../../openshift/release/release.ts';
 
-/**
- * The recipe of the minimal ISO. It describes the base image byte by byte, which is not true of a
- * grown one.
- */
-const MINIMAL_RECIPE = '/coreos/miniso.dat';
-
 export type InstallationIsoParts = {
   readonly base: FileInput;
   readonly scan: BaseScan;
@@ -151,6 +145,12 @@ async function layOutGrown(
     }),
   });
 }
+
+/**
+ * The recipe of the minimal ISO. It describes the base image byte by byte, which is not true of a
+ * grown one.
+ */
+const MINIMAL_RECIPE = '/coreos/miniso.dat';
 
 /**
  * Lays out a patched base: every extent is from the base, except the extents that the patch

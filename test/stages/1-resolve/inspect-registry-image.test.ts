@@ -63,10 +63,13 @@ describe('the image of the registry server', () => {
     ['its entrypoint', { Entrypoint: ['/usr/bin/dockerregistry'] }],
     ['its label name', { Labels: { name: 'openshift/ose-docker-registry' } }],
     ['its display name', { Labels: { 'io.k8s.display-name': 'docker-registry of a cluster' } }],
-  ])("is recognized as OpenShift's docker-registry by %s and starts as such", async (_what, config) => {
-    await add(NODE_FILES, config);
-    expect((await inspect('tools/registry:1')).useDistributionEntrypoint).toBe(true);
-  });
+  ])(
+    "is recognized as OpenShift's docker-registry by %s and starts as such",
+    async (_what, config) => {
+      await add(NODE_FILES, config);
+      expect((await inspect('tools/registry:1')).useDistributionEntrypoint).toBe(true);
+    },
+  );
 
   it('starts the same from a 4.21 payload, whether a user names it or not', async () => {
     const { components } = await addRelease(world.registry, { version: '4.21.3' });
