@@ -230,8 +230,6 @@ function refuseNothing({ sites, findings }: Survey, shownAs: string): void {
 /**
  * Decides, before anything is made, if the list of all sites and the state may be written: each
  * may be absent, empty, or made by a build; anything else only with `force`.
- *
- * @throws what `claimOutput` throws
  */
 async function claimFolder(request: ConfigIsosRequest): Promise<void> {
   const { out, dropIn, force = false } = request;

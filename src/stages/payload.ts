@@ -154,7 +154,7 @@ export async function selectRegistryImage(
     readonly release: Release;
     /** The registry server as it is configured, if it is. */
     readonly uri?: string;
-    /** Makes an error tell the user how to configure it. */
+    /** Hint of errors: how to configure it. */
     readonly configure: Configure;
     readonly graphUrl?: string;
     /** For the release that the registry server is taken from, if it is another one. */

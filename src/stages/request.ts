@@ -247,7 +247,7 @@ const REFUSED = [
   },
 ] as const;
 
-/** Everything that the stages of an upgrade ISO would refuse without having asked the network. */
+/** Everything that the stages of an upgrade ISO would refuse without asking the network. */
 export const UPGRADE_ISO_RULES: readonly ConfigRule[] = [
   ...LIVE_ISO_RULES,
   refuseUnreachable,

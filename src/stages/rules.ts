@@ -22,7 +22,7 @@ import { readTexts, type View } from '../shape/document.ts';
 /* The rules that refuse the configuration of a live ISO without asking the network. */
 
 /**
- * Everything that the stages of a live ISO would refuse without having asked the network. `validate`
+ * Everything that the stages of a live ISO would refuse without asking the network. `validate`
  * and every command that builds or plans run this one list.
  */
 export const LIVE_ISO_RULES: readonly ConfigRule[] = [

@@ -63,8 +63,7 @@ export type ResolveReleaseTools = Pick<ImageTools, 'client' | 'cache'> & {
  *
  * @throws ConfigError `release.not-found`, `release.version-mismatch`, `release.arch-mismatch`;
  * IntegrityError `release.malformed`, `release.too-large`, `release.version-conflict`,
- * `release.manifest-unreadable`, `release.no-definitions`; and what the graph and the registry
- * client throw.
+ * `release.manifest-unreadable`, `release.no-definitions`
  */
 export const resolveRelease: Stage<ResolveReleaseInput, Release, ResolveReleaseTools> = {
   name: 'resolve release',
@@ -195,8 +194,8 @@ async function readPayload(
 }
 
 /**
- * Bytes of layers that are fetched before the signature is verified; real release manifests take 3
- * MiB.
+ * Limit in bytes for layers that are fetched before the signature is verified; real release
+ * manifests take 3 MiB.
  */
 const MAX_FETCHED = 64 << 20;
 
@@ -225,8 +224,8 @@ const readWanted = (
   readFiles(layers, (path) => NAMED_FILES.includes(path) || isManifestPath(path), { signal });
 
 /**
- * Reads the relevant manifests. Every release defines kinds; a release that seems not to would get
- * a medium without a single manifest.
+ * Reads the relevant manifests. Every release defines kinds; a release read without any would get a
+ * medium without a single manifest.
  */
 function readRelevant(
   files: ReadonlyMap<string, Uint8Array>,

@@ -41,11 +41,9 @@ export type SurveyWorkspaceInput = {
 
 /**
  * Lists the images of an oc-mirror workspace, with every manifest checked against its digest, and
- * puts the name of the node's registry into its resources. Uploads that were never finished are
- * not looked at. A mirror or catalog whose repository is not in the tree stays as it is, with a
- * warning.
- *
- * @throws what `readWorkspace`, `enclosedTree` and `readTag` throw
+ * puts the name of the node's registry into its resources. Unfinished
+ * uploads are ignored. A mirror or catalog whose repository is not in the tree is left unchanged,
+ * with a warning.
  */
 export const surveyWorkspace: Stage<SurveyWorkspaceInput, SurveyedWorkspace, unknown> = {
   name: 'survey mirror',

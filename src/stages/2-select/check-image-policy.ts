@@ -61,8 +61,6 @@ type Tools = CheckImagePolicyTools & StageContext;
  * by the key that a ClusterImagePolicy of the payload names. Nodes read signatures only under the
  * tag `sha256-HEX.sig`, of the manifest of their own platform; if there is no such tag, a bundle
  * of cosign 3 is looked for.
- *
- * @throws what fetching signatures throws
  */
 export const checkImagePolicy: Stage<
   CheckImagePolicyInput,
@@ -157,7 +155,7 @@ async function findProblem(
 }
 
 /**
- * A warning only: the medium is built all the same, because nodes may be told to accept the image.
+ * A warning only: the medium is built, because nodes can be configured to accept the image.
  */
 const REFUSED = { severity: 'warning', code: 'signature.image-refused' } as const;
 

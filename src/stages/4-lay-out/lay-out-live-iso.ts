@@ -138,7 +138,7 @@ const OTHER_BASE = 'give a live ISO for the architecture of the release, or leav
  */
 const MINIMAL_RECIPE = '/coreos/miniso.dat';
 
-/** Bytes of the embed area: a config with the values of any site should fit, and no build knows which. */
+/** Bytes of the embed area: room for the values of any site, which no build knows. */
 const AREA_SIZE = 2 ** 20;
 
 /**

@@ -96,7 +96,7 @@ export async function listOutcomes(
 const RECORD = '.made.json';
 
 /**
- * Lists ISOs of sites that are no longer among the inputs: a person might ship them all the same.
+ * Lists ISOs of sites that are no longer among the inputs: a person might still ship them.
  * Reports no such ISO if the inputs could not be listed as a whole.
  */
 async function listLeft({ sites, findings }: Survey, out: string): Promise<FileProblem[]> {
@@ -115,8 +115,8 @@ async function listLeft({ sites, findings }: Survey, out: string): Promise<FileP
 }
 
 /**
- * Finds certificates that are over. Kept keys are used forever, but their certificates are not
- * valid forever.
+ * Finds expired certificates. Keys are reused without limit, but their certificates are not valid
+ * forever.
  */
 function findOver(
   notAfter: string,
@@ -170,7 +170,7 @@ function parseListing(text: string): Partial<SiteListing> {
   }
 }
 
-/** Bytes; a list of ten thousand sites has a twentieth of it. */
+/** Bytes; a list of ten thousand sites takes a twentieth of this. */
 const MAX_LIST = 256 << 20;
 
 /** True if a file is a list of an earlier run, of any version. */
