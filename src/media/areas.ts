@@ -27,6 +27,33 @@ import type { IsoFiles } from './open.ts';
 /** Bytes that replace those of an ISO: sorted, without overlap, sizes unchanged. */
 export type OverlayPart = { readonly offset: number; readonly bytes: Uint8Array };
 
+/** Areas of a live ISO of CoreOS that may be changed, and their contents. */
+export type LiveAreas = {
+  readonly embed: EmbedArea & { readonly bytes: Uint8Array };
+  /** Absent on images older than the areas for kernel arguments. */
+  readonly kargs?: KargAreas;
+};
+
+/** Contents of the embed area. */
+export type Embedded = {
+  /** JSON text. */
+  readonly config?: string;
+  /** Network profiles that the initramfs copies into the system. */
+  readonly keyfiles: readonly Keyfile[];
+  /** Files that other tools embedded, by their paths in the initramfs. */
+  readonly others?: ReadonlyMap<string, Uint8Array>;
+};
+
+/** Offsets of the kernel arguments, and the bytes that end them there. */
+export type KargPlaces = {
+  readonly size: number;
+  readonly areas: readonly (KargsFiller & {
+    readonly offset: number;
+    /** Path of the file that holds them, if known. */
+    readonly path?: string | undefined;
+  })[];
+};
+
 /** An image as it reads with other bytes in some places. Closing it closes the image. */
 export const overlayAccess = (
   image: RandomAccess,
@@ -57,23 +84,6 @@ export function applyParts(bytes: Uint8Array, offset: number, parts: readonly Ov
 
 export const sortParts = (parts: readonly OverlayPart[]): readonly OverlayPart[] =>
   parts.toSorted((a, b) => a.offset - b.offset);
-
-/** Areas of a live ISO of CoreOS that may be changed, and their contents. */
-export type LiveAreas = {
-  readonly embed: EmbedArea & { readonly bytes: Uint8Array };
-  /** Absent on images older than the areas for kernel arguments. */
-  readonly kargs?: KargAreas;
-};
-
-/** Contents of the embed area. */
-export type Embedded = {
-  /** JSON text. */
-  readonly config?: string;
-  /** Network profiles that the initramfs copies into the system. */
-  readonly keyfiles: readonly Keyfile[];
-  /** Files that other tools embedded, by their paths in the initramfs. */
-  readonly others?: ReadonlyMap<string, Uint8Array>;
-};
 
 const CONFIG = 'config.ign';
 const NETWORK = 'etc/coreos-firstboot-network';
@@ -146,16 +156,6 @@ export function planEmbedPart({ offset, size }: ByteRange, archive: Uint8Array):
   return { offset, bytes };
 }
 
-/** Offsets of the kernel arguments, and the bytes that end them there. */
-export type KargPlaces = {
-  readonly size: number;
-  readonly areas: readonly (KargsFiller & {
-    readonly offset: number;
-    /** Path of the file that holds them, if known. */
-    readonly path?: string | undefined;
-  })[];
-};
-
 /**
  * Writes the same arguments into every area.
  *
@@ -179,9 +179,6 @@ export function planEditedKargs(
   return planKargParts(places, editKargs(places.default, { append, remove }));
 }
 
-/** Far larger than any Ignition config that a machine boots with. */
-const LIMIT = 64 * 1024 * 1024;
-
 /** The packed config of our medium without site values; undefined on other images. */
 export async function readPristineArchive(
   iso: Pick<IsoFiles, 'find' | 'readFile'>,
@@ -189,6 +186,9 @@ export async function readPristineArchive(
   const node = await iso.find(PRISTINE_IGNITION_PATH);
   return node?.kind === 'file' ? iso.readFile(node, LIMIT) : undefined;
 }
+
+/** Far larger than any Ignition config that a machine boots with. */
+const LIMIT = 64 * 1024 * 1024;
 
 /**
  * Restores the areas of our medium to their contents without site values, from other files on the medium.

@@ -57,20 +57,6 @@ export type ComparedImage = {
   readonly manifests: number;
 };
 
-type Left = { readonly old: readonly IndexImage[]; readonly now: readonly IndexImage[] };
-type Pair = { readonly old: IndexImage; readonly new: IndexImage };
-
-const SEPARATOR = '\n';
-
-const byName = ({ set, name }: IndexImage): string => [set, name].join(SEPARATOR);
-
-const byContent = (image: IndexImage): string =>
-  [byName(image), ...image.manifests].join(SEPARATOR);
-
-/** The repository of a source without its tag and digest. */
-const bySource = ({ set, source }: IndexImage): string =>
-  [set, source.replace(/@.*$/, '').replace(/:[^/:]*$/, '')].join(SEPARATOR);
-
 /**
  * Compares images by set and name. A bundle's image has the bundle's version in its name. An image without
  * a namesake on the other medium is therefore compared with the image from the same source repository, if
@@ -93,6 +79,9 @@ export function compareImages(
   };
 }
 
+type Left = { readonly old: readonly IndexImage[]; readonly now: readonly IndexImage[] };
+type Pair = { readonly old: IndexImage; readonly new: IndexImage };
+
 const onlyOne = (olds: number, news: number): number => (olds === 1 && news === 1 ? 1 : 0);
 
 /** Pairs images with equal keys, as many as `countPairs` allows, and returns the rest. */
@@ -114,6 +103,17 @@ function pairUp(
   const isLeft = (image: IndexImage): boolean => !paired.has(image);
   return { pairs, left: { old: old.filter(isLeft), now: now.filter(isLeft) } };
 }
+
+const SEPARATOR = '\n';
+
+const byName = ({ set, name }: IndexImage): string => [set, name].join(SEPARATOR);
+
+const byContent = (image: IndexImage): string =>
+  [byName(image), ...image.manifests].join(SEPARATOR);
+
+/** The repository of a source without its tag and digest. */
+const bySource = ({ set, source }: IndexImage): string =>
+  [set, source.replace(/@.*$/, '').replace(/:[^/:]*$/, '')].join(SEPARATOR);
 
 const sort = (images: readonly IndexImage[]): readonly IndexImage[] => images.toSorted(compare);
 
@@ -143,11 +143,11 @@ export type ComparedOperator = {
   readonly versions: readonly string[];
 };
 
-type Catalogs = readonly IndexCatalog[];
-
 /** Compares packages by name and by the repository of their catalog, regardless of its tag. */
 export const compareOperators = (old: Catalogs, now: Catalogs): Changes<ComparedOperator> =>
   listChanges(listOperators(old), listOperators(now));
+
+type Catalogs = readonly IndexCatalog[];
 
 function listOperators(catalogs: Catalogs): ReadonlyMap<string, Compared<ComparedOperator>> {
   const operators = new Map<string, Compared<ComparedOperator>>();
@@ -192,8 +192,6 @@ export type ComparedBytes = {
   readonly gone: number;
 };
 
-type Extents = readonly IndexExtent[];
-
 /**
  * Compares bytes by digest. An index does not hold its own digest; `isSameIndex` says if the indexes are
  * equal.
@@ -216,6 +214,8 @@ export function compareBytes(old: Extents, now: Extents, isSameIndex: boolean): 
   for (const extent of old) if (!isOn(digests, extent)) bytes.gone += extent.size;
   return bytes;
 }
+
+type Extents = readonly IndexExtent[];
 
 const listDigests = (extents: Extents): ReadonlySet<string> =>
   new Set(extents.flatMap(({ digest }) => digest ?? []));

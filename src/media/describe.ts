@@ -38,6 +38,36 @@ type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalo
 };
 
 /**
+ * Content of `/bundle.json`, and of the file of that name in the release bundle: every image that the
+ * registry of the medium serves, by digest. openshift/enhancements pull request 1821 asks for the file
+ * without defining its format; this format is ours.
+ */
+export type BundleFile = {
+  readonly format: 1;
+  /** Tag of the release bundle, and name of the release in an InternalReleaseImage. */
+  readonly name: string;
+  readonly version: string;
+  readonly architecture: string;
+  readonly release: { readonly image: string; readonly digest: string };
+  readonly images: readonly BundleImage[];
+};
+
+type BundleImage = {
+  /** Name of the component, or the name that the configuration or the operator gives. */
+  readonly name: string;
+  readonly set: string;
+  /** Source reference, by digest. */
+  readonly image: string;
+  /** Repository in the registry of the medium. */
+  readonly repository: string;
+  readonly tags: readonly string[];
+  /** Digest that the tags name. */
+  readonly digest: string;
+  /** Digests including the images for each architecture, if `digest` is a list; `digest` is the first. */
+  readonly manifests: readonly string[];
+};
+
+/**
  * Renders `/sealift/index.json`: the contents of the medium, so that it can be verified, compared and
  * reused without other files. Extents have digests and paths, images have digests and places. It holds no
  * secret, no time and no host name.
@@ -81,36 +111,6 @@ const describeExtent = ({ offset, size, digest, paths }: IndexExtent): IndexExte
   ...withoutUndefined({ digest }),
 });
 
-/**
- * Content of `/bundle.json`, and of the file of that name in the release bundle: every image that the
- * registry of the medium serves, by digest. openshift/enhancements pull request 1821 asks for the file
- * without defining its format; this format is ours.
- */
-export type BundleFile = {
-  readonly format: 1;
-  /** Tag of the release bundle, and name of the release in an InternalReleaseImage. */
-  readonly name: string;
-  readonly version: string;
-  readonly architecture: string;
-  readonly release: { readonly image: string; readonly digest: string };
-  readonly images: readonly BundleImage[];
-};
-
-type BundleImage = {
-  /** Name of the component, or the name that the configuration or the operator gives. */
-  readonly name: string;
-  readonly set: string;
-  /** Source reference, by digest. */
-  readonly image: string;
-  /** Repository in the registry of the medium. */
-  readonly repository: string;
-  readonly tags: readonly string[];
-  /** Digest that the tags name. */
-  readonly digest: string;
-  /** Digests including the images for each architecture, if `digest` is a list; `digest` is the first. */
-  readonly manifests: readonly string[];
-};
-
 /** Formats `/bundle.json`. */
 export function formatBundleFile({
   release,
@@ -143,6 +143,20 @@ function toBundleImage({ name, set, source, destination, manifests }: PlannedIma
   };
 }
 
+/**
+ * Reads the list of images of a medium; undefined if the medium has no list.
+ *
+ * @throws IntegrityError `bundle.malformed`, `bundle.format`
+ */
+export async function readBundleFile(
+  iso: Pick<IsoImage, 'find' | 'readFile'>,
+): Promise<BundleFile | undefined> {
+  const node = await iso.find(BUNDLE_PATH);
+  return node?.kind === 'file' ? parseBundleFile(await iso.readFile(node, LIMIT)) : undefined;
+}
+
+const LIMIT = 16 * 1024 * 1024;
+
 /** @throws IntegrityError `bundle.malformed`, `bundle.format` */
 export function parseBundleFile(bytes: Uint8Array): BundleFile {
   const document = parseObject(checkText(bytes, MOST_VALUES, malformed), malformed);
@@ -162,6 +176,20 @@ export function parseBundleFile(bytes: Uint8Array): BundleFile {
   if (!isWhole) throw malformed();
   return document as unknown as BundleFile;
 }
+
+/** Ten times as many as 4,000 images have. */
+const MOST_VALUES = 500_000;
+
+type Document = Readonly<Record<string, unknown>>;
+
+function isImage(value: unknown): boolean {
+  if (!isTexts(value, ['name', 'set', 'image', 'repository', 'digest'])) return false;
+  const { tags, manifests } = value as Document;
+  return isTextList(tags) && isTextList(manifests);
+}
+
+const malformed = (problem = 'is not of the form we write', cause?: unknown): IntegrityError =>
+  new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`, { cause });
 
 /** Describes the differences between a bundle file and the index of its medium. */
 export function compareBundleFile(
@@ -188,34 +216,6 @@ const describePlace = ({
   repository,
   manifests,
 }: Pick<BundleImage, 'repository' | 'manifests'>): string => `${repository}@${manifests.join('+')}`;
-
-type Document = Readonly<Record<string, unknown>>;
-
-/** Ten times as many as 4,000 images have. */
-const MOST_VALUES = 500_000;
-
-function isImage(value: unknown): boolean {
-  if (!isTexts(value, ['name', 'set', 'image', 'repository', 'digest'])) return false;
-  const { tags, manifests } = value as Document;
-  return isTextList(tags) && isTextList(manifests);
-}
-
-const malformed = (problem = 'is not of the form we write', cause?: unknown): IntegrityError =>
-  new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`, { cause });
-
-const LIMIT = 16 * 1024 * 1024;
-
-/**
- * Reads the list of images of a medium; undefined if the medium has no list.
- *
- * @throws IntegrityError `bundle.malformed`, `bundle.format`
- */
-export async function readBundleFile(
-  iso: Pick<IsoImage, 'find' | 'readFile'>,
-): Promise<BundleFile | undefined> {
-  const node = await iso.find(BUNDLE_PATH);
-  return node?.kind === 'file' ? parseBundleFile(await iso.readFile(node, LIMIT)) : undefined;
-}
 
 /**
  * Describes the differences between the release bundle of a registry and the list of images.

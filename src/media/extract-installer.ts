@@ -104,11 +104,6 @@ export async function extractInstaller(
   });
 }
 
-async function hasFipsKernelArgument(iso: IsoImage): Promise<boolean> {
-  const { kargs } = await readCoreosLive(iso);
-  return kargs.text.split(/\s+/).includes('fips=1');
-}
-
 type MediumRelease = Pick<Release, 'reference' | 'version' | 'arch' | 'metadata' | 'components'>;
 
 /** Reads the release payload of the medium, by the digest in its index. */
@@ -180,6 +175,11 @@ function openImageOf(
   }
   const wanted = { name, digest, platform: platformOf(arch) };
   return openMediumLayers(isoRegistryTree(iso, REGISTRY_ROOT), wanted, signal);
+}
+
+async function hasFipsKernelArgument(iso: IsoImage): Promise<boolean> {
+  const { kargs } = await readCoreosLive(iso);
+  return kargs.text.split(/\s+/).includes('fips=1');
 }
 
 /**

@@ -13,6 +13,33 @@ import {
   type DamagedExtent,
 } from './verify-extents.ts';
 
+export type Verification = {
+  readonly ok: boolean;
+  readonly problems: readonly ImageProblem[];
+  /** Names of all images that need damaged or lost bytes, sorted. */
+  readonly damagedImages: readonly string[];
+  /** Unusual, but harmless. */
+  readonly oddities: readonly string[];
+  /** Checked contents; bytes are the hashed ones. */
+  readonly checked: { readonly extents: number; readonly bytes: number; readonly images: number };
+  /** True if the medium has site values; absent if it has no mutable areas. */
+  readonly customised?: boolean;
+  /** Confidence of a sampled check; absent if every byte was checked. */
+  readonly sample?: Sample;
+};
+
+/** A problem that is reported as an error with the code `verify.KIND`. */
+export type Finding = Omit<ImageProblem, 'severity' | 'code'>;
+
+export type Report = (finding: Finding) => void;
+
+export type VerifyOptions = {
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytes: number, total?: number) => void;
+  /** Default: every byte is checked. */
+  readonly quick?: SampleOptions | undefined;
+};
+
 /** Compares the directories with the index; a wrong entry in either is reported. */
 export async function compareTree(
   iso: Pick<IsoFiles, 'walk'>,
@@ -134,6 +161,26 @@ export function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExten
   }
 }
 
+/**
+ * Creates a lookup of the images that need a damaged extent: it is their manifest, or their manifests name
+ * it.
+ */
+async function createUserLookup(
+  iso: IsoFiles,
+  index: MediaIndex,
+  harmed: ReadonlySet<IndexExtent>,
+): Promise<(extent: IndexExtent) => readonly string[]> {
+  const users = new Map<IndexExtent, Set<string>>();
+  if (harmed.size === 0) return () => [];
+  for await (const { image, extents } of readImageContents(iso, index)) {
+    for (const extent of extents) {
+      if (!harmed.has(extent)) continue;
+      users.set(extent, (users.get(extent) ?? new Set()).add(image.name));
+    }
+  }
+  return (extent) => [...(users.get(extent) ?? [])];
+}
+
 const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): Finding => ({
   kind: 'index',
   problem: 'overlaps another extent of the index',
@@ -141,6 +188,19 @@ const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): Finding 
   size,
   ...withoutUndefined({ path }),
 });
+
+/** Describes lost bytes, one problem for each path, so that the result lists the lost files. */
+function describeLost(
+  { offset, size, paths }: IndexExtent,
+  fileSize: number,
+  images: readonly string[],
+): Finding[] {
+  const problem = describeCut(offset, fileSize);
+  const about = { kind: 'lost', problem, offset, size } as const;
+  const needed = images.length > 0 && { images };
+  if (paths.length === 0) return [{ ...about, ...needed }];
+  return paths.map((path) => ({ ...about, ...needed, path }));
+}
 
 const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): Finding => ({
   kind: 'content',
@@ -164,19 +224,6 @@ function describeDamaged(
   };
 }
 
-/** Describes lost bytes, one problem for each path, so that the result lists the lost files. */
-function describeLost(
-  { offset, size, paths }: IndexExtent,
-  fileSize: number,
-  images: readonly string[],
-): Finding[] {
-  const problem = describeCut(offset, fileSize);
-  const about = { kind: 'lost', problem, offset, size } as const;
-  const needed = images.length > 0 && { images };
-  if (paths.length === 0) return [{ ...about, ...needed }];
-  return paths.map((path) => ({ ...about, ...needed, path }));
-}
-
 const describeCut = (offset: number, fileSize: number): string =>
   offset >= fileSize ? 'is past the end of the file' : 'continues past the end of the file';
 
@@ -193,50 +240,3 @@ export async function findLostFiles(iso: IsoFiles, report: Report): Promise<void
 
 const endOf = ({ offset, size }: { readonly offset: number; readonly size: number }): number =>
   offset + size;
-
-/**
- * Creates a lookup of the images that need a damaged extent: it is their manifest, or their manifests name
- * it.
- */
-async function createUserLookup(
-  iso: IsoFiles,
-  index: MediaIndex,
-  harmed: ReadonlySet<IndexExtent>,
-): Promise<(extent: IndexExtent) => readonly string[]> {
-  const users = new Map<IndexExtent, Set<string>>();
-  if (harmed.size === 0) return () => [];
-  for await (const { image, extents } of readImageContents(iso, index)) {
-    for (const extent of extents) {
-      if (!harmed.has(extent)) continue;
-      users.set(extent, (users.get(extent) ?? new Set()).add(image.name));
-    }
-  }
-  return (extent) => [...(users.get(extent) ?? [])];
-}
-
-/** A problem that is reported as an error with the code `verify.KIND`. */
-export type Finding = Omit<ImageProblem, 'severity' | 'code'>;
-
-export type Verification = {
-  readonly ok: boolean;
-  readonly problems: readonly ImageProblem[];
-  /** Names of all images that need damaged or lost bytes, sorted. */
-  readonly damagedImages: readonly string[];
-  /** Unusual, but harmless. */
-  readonly oddities: readonly string[];
-  /** Checked contents; bytes are the hashed ones. */
-  readonly checked: { readonly extents: number; readonly bytes: number; readonly images: number };
-  /** True if the medium has site values; absent if it has no mutable areas. */
-  readonly customised?: boolean;
-  /** Confidence of a sampled check; absent if every byte was checked. */
-  readonly sample?: Sample;
-};
-
-export type VerifyOptions = {
-  readonly signal: AbortSignal;
-  readonly onProgress: (bytes: number, total?: number) => void;
-  /** Default: every byte is checked. */
-  readonly quick?: SampleOptions | undefined;
-};
-
-export type Report = (finding: Finding) => void;

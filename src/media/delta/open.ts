@@ -43,6 +43,20 @@ export type MediumExtent = DeltaExtent & {
   readonly isMutable?: boolean;
 };
 
+/** An extent that the old ISO lacks, with the position of its bytes or its patch in the delta. */
+export type Carried = DeltaExtent & { readonly position: number; readonly patch?: Patch };
+
+/** A delta that has been matched to the old ISO. */
+export type Delta = {
+  /** Size of the new ISO in bytes. */
+  readonly size: number;
+  /** Extents of the new ISO by offset; the rest is zeros. */
+  readonly extents: readonly DeltaExtent[];
+  readonly carried: readonly Carried[];
+};
+
+export type DeltaFiles = { readonly delta: RandomAccess; readonly iso: RandomAccess };
+
 /** @throws IntegrityError `delta.no-index` */
 export function readMedium(path: string): Promise<Medium> {
   return useMedium(path, async (iso) => {
@@ -70,17 +84,6 @@ async function listExtents(
   return all.sort((a, b) => a.offset - b.offset);
 }
 
-/** Error for a delta that was made for another ISO. */
-const otherIso = (
-  path: string,
-  { found, expected }: { readonly found: string; readonly expected: string },
-): IntegrityError =>
-  new IntegrityError('delta.other-iso', `the delta is for another ISO than ${path}`, {
-    expected,
-    found,
-    hint: 'apply it to the ISO that it was made from; one that was customised since is another: reset it first',
-  });
-
 /**
  * Size of the ISO, because a device is larger than the ISO on it. The backup of a GPT may be after the
  * volume.
@@ -101,45 +104,6 @@ const noIndex = (path: string): IntegrityError =>
     expected: 'an ISO of sealift',
     hint: 'name an ISO that sealift made',
   });
-
-/**
- * Most restrictive mode of these files, so that a user who cannot read one of them cannot read the result:
- * media can hold secrets.
- */
-export async function readMode(...paths: readonly string[]): Promise<number> {
-  let mode = 0o644;
-  for (const path of paths) mode &= (await stat(path)).mode;
-  return mode | 0o600;
-}
-
-/** An extent that the old ISO lacks, with the position of its bytes or its patch in the delta. */
-export type Carried = DeltaExtent & { readonly position: number; readonly patch?: Patch };
-
-/** A delta that has been matched to the old ISO. */
-export type Delta = {
-  /** Size of the new ISO in bytes. */
-  readonly size: number;
-  /** Extents of the new ISO by offset; the rest is zeros. */
-  readonly extents: readonly DeltaExtent[];
-  readonly carried: readonly Carried[];
-};
-
-/**
- * Lists the carried extents of a new ISO, the index first. Makers and readers of deltas list the same
- * extents.
- *
- * @param known digests of the old ISO
- */
-export function listCarried<Extent extends DeltaExtent>(
-  extents: readonly Extent[],
-  index: Extent,
-  known: ReadonlySet<string>,
-): readonly Extent[] {
-  const isNew = ({ digest }: Extent): boolean => !known.has(digest);
-  const others = extents.filter(isNew).map((extent) => [extent.digest, extent] as const);
-  const all = new Map([...(isNew(index) ? [[index.digest, index] as const] : []), ...others]);
-  return [...all.values()];
-}
 
 /**
  * Opens a delta for an ISO.
@@ -181,10 +145,36 @@ export async function openDelta(
   return { size, extents, carried, head };
 }
 
-export type DeltaFiles = { readonly delta: RandomAccess; readonly iso: RandomAccess };
+/** Error for a delta that was made for another ISO. */
+const otherIso = (
+  path: string,
+  { found, expected }: { readonly found: string; readonly expected: string },
+): IntegrityError =>
+  new IntegrityError('delta.other-iso', `the delta is for another ISO than ${path}`, {
+    expected,
+    found,
+    hint: 'apply it to the ISO that it was made from; one that was customised since is another: reset it first',
+  });
 
 function fail(path: string): never {
   throw malformed(path, 'carries something else than it names');
+}
+
+/**
+ * Lists the carried extents of a new ISO, the index first. Makers and readers of deltas list the same
+ * extents.
+ *
+ * @param known digests of the old ISO
+ */
+export function listCarried<Extent extends DeltaExtent>(
+  extents: readonly Extent[],
+  index: Extent,
+  known: ReadonlySet<string>,
+): readonly Extent[] {
+  const isNew = ({ digest }: Extent): boolean => !known.has(digest);
+  const others = extents.filter(isNew).map((extent) => [extent.digest, extent] as const);
+  const all = new Map([...(isNew(index) ? [[index.digest, index] as const] : []), ...others]);
+  return [...all.values()];
 }
 
 function placeCarried(
@@ -236,3 +226,13 @@ const damaged = (
       hint: 'verify the old ISO, and copy the delta again',
     },
   );
+
+/**
+ * Most restrictive mode of these files, so that a user who cannot read one of them cannot read the result:
+ * media can hold secrets.
+ */
+export async function readMode(...paths: readonly string[]): Promise<number> {
+  let mode = 0o644;
+  for (const path of paths) mode &= (await stat(path)).mode;
+  return mode | 0o600;
+}

@@ -24,83 +24,6 @@ import {
   planSteps,
 } from './plan.ts';
 
-export const toIndexExtent = ({ offset, size, digest }: DeltaExtent): IndexExtent => ({
-  offset,
-  size,
-  digest,
-  paths: [],
-});
-
-type Watching = {
-  readonly signal: AbortSignal;
-  readonly onProgress: (bytes: number, total?: number) => void;
-};
-
-/** @throws IntegrityError `delta.damaged` */
-export async function requireVerified(
-  path: string,
-  extents: readonly IndexExtent[],
-  { signal, onProgress }: Watching,
-): Promise<void> {
-  const total = sumSizes(extents);
-  const [first] = await useImage(path, (image) =>
-    verifyExtents(image, extents, {
-      signal,
-      onProgress: (bytes) => {
-        onProgress(bytes, total);
-      },
-    }),
-  );
-  if (!first) return;
-  const { extent, found = first.unreadable ?? '' } = first;
-  throw new IntegrityError(
-    'delta.damaged',
-    `${path} has other bytes at ${extent.offset} than it should have`,
-    {
-      expected: `${extent.digest ?? ''} for ${extent.size} bytes`,
-      found,
-      hint: 'repair it with "sealift repair", or copy it again',
-    },
-  );
-}
-
-/** True if these bytes are already on the ISO. */
-const hasExtent = (path: string, extent: DeltaExtent, signal: AbortSignal): Promise<boolean> =>
-  useImage(path, async (image) => {
-    const options = { signal, onProgress: () => undefined };
-    return (await verifyExtents(image, [toIndexExtent(extent)], options)).length === 0;
-  });
-
-/**
- * Verifies the carried bytes that steps read, in the delta and in the output of its patches.
- *
- * @throws IntegrityError `delta.damaged`; ConfigError `iso.unreadable`
- */
-export async function requireCarried(
-  carried: NewIso['carried'],
-  steps: readonly Step[],
-  { signal, ...paths }: { readonly signal: AbortSignal } & Record<'delta' | 'patched', string>,
-): Promise<void> {
-  const read = new Set<string>();
-  for (const step of steps) {
-    if (step.kind !== 'write' || !('offset' in step.from)) continue;
-    read.add(`${step.from.kind} ${step.from.offset}`);
-  }
-  const isRead = ({ in: kind, offset, size }: NewIso['carried'][number]): boolean => {
-    for (let at = 0; at < size; at += LARGEST_MOVE)
-      if (read.has(`${kind} ${offset + at}`)) return true;
-    return false;
-  };
-  for (const kind of ['delta', 'patched'] as const) {
-    const extents = carried.filter((extent) => extent.in === kind && isRead(extent));
-    if (extents.length === 0) continue;
-    await requireVerified(paths[kind], extents.map(toIndexExtent), {
-      signal,
-      onProgress: () => undefined,
-    });
-  }
-}
-
 /**
  * Progress of changing an ISO in place.
  *
@@ -120,40 +43,6 @@ export type StepJournal = {
   /** Steps that are on the disk. */
   readonly done: number;
 };
-
-/** @returns the journal, or undefined if there is no journal */
-async function readStepJournal(path: string): Promise<StepJournal | undefined> {
-  const text = (await readOwnFile(path))?.toString('utf8');
-  const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
-  if (!head?.startsWith('{')) return undefined;
-  const journal = parseJsonObject(head);
-  if (!journal) return undefined;
-  const { delta, now, old, run } = journal as unknown as StepJournal;
-  return { delta, now, old, run, done: Number(lines.at(-1) ?? 0) };
-}
-
-/** Writes the first line, and opens the journal to append; `note` returns when the line is on the disk. */
-export async function startStepJournal(
-  path: string,
-  { delta, now, old, run, done }: StepJournal,
-): Promise<{
-  readonly note: (done: number) => Promise<void>;
-  readonly close: () => Promise<void>;
-}> {
-  await writeFileAtomic(path, `${JSON.stringify({ delta, now, old, run })}\n${done}\n`);
-  const file: FileHandle = await openOwnFile(path, { create: false, append: true });
-  return {
-    async note(count) {
-      try {
-        await file.appendFile(`${count}\n`);
-        await file.datasync();
-      } catch (error) {
-        throw explainWriteError(error, path);
-      }
-    },
-    close: () => file.close(),
-  };
-}
 
 export type InPlaceOptions = {
   /** Path of the journal and of the saved bytes, without extensions. */
@@ -201,25 +90,6 @@ export async function begin(
   return plan({ delta: name, run, done: 0, ...(await prepare(path, medium, given)) });
 }
 
-/**
- * True if the ISO is the new one, including the areas whose values differ from the old ISO. It may still
- * be damaged.
- */
-function isMade({ index, extents }: Medium, head: DeltaHead): boolean {
-  const digests = new Map(extents.map(({ offset, digest }) => [offset, digest]));
-  const values = head.mutable ?? [];
-  return (
-    index.digest === head.index.digest &&
-    values.every(({ offset, digest }) => digests.get(offset) === digest)
-  );
-}
-
-function plan(journal: StepJournal): Begun {
-  const { old, now } = journal;
-  const steps = planSteps(leaveOut(listMoves(old, now), old, BOOT), BOOT);
-  return { ...journal, steps, marker: formatMarker(journal) };
-}
-
 /** Finds the progress of an earlier run of this delta on this ISO. */
 async function findBegun(
   path: string,
@@ -249,13 +119,26 @@ const isReady = async (
 ): Promise<boolean> =>
   done > steps.findIndex(({ kind }) => kind === 'ready') && (await hasExtent(path, index, signal));
 
+/** True if these bytes are already on the ISO. */
+const hasExtent = (path: string, extent: DeltaExtent, signal: AbortSignal): Promise<boolean> =>
+  useImage(path, async (image) => {
+    const options = { signal, onProgress: () => undefined };
+    return (await verifyExtents(image, [toIndexExtent(extent)], options)).length === 0;
+  });
+
+function plan(journal: StepJournal): Begun {
+  const { old, now } = journal;
+  const steps = planSteps(leaveOut(listMoves(old, now), old, BOOT), BOOT);
+  return { ...journal, steps, marker: formatMarker(journal) };
+}
+
 const MARKER = 'sealift: not whole yet, apply the delta ';
+
+type Marked = Pick<StepJournal, 'delta' | 'run'>;
 
 /** Formats the first bytes of a half-changed ISO; one sector at most. */
 const formatMarker = ({ delta, run }: Marked): Buffer =>
   Buffer.from(`${MARKER}${delta} again (run ${run})\n`);
-
-type Marked = Pick<StepJournal, 'delta' | 'run'>;
 
 /** @returns the delta that is half applied, or undefined */
 async function readMarker(iso: FileHandle): Promise<Marked | undefined> {
@@ -275,6 +158,19 @@ const halfApplied = (
     ...values,
     hint: 'apply the delta that was begun, with the journal that was made',
   });
+
+/**
+ * True if the ISO is the new one, including the areas whose values differ from the old ISO. It may still
+ * be damaged.
+ */
+function isMade({ index, extents }: Medium, head: DeltaHead): boolean {
+  const digests = new Map(extents.map(({ offset, digest }) => [offset, digest]));
+  const values = head.mutable ?? [];
+  return (
+    index.digest === head.index.digest &&
+    values.every(({ offset, digest }) => digests.get(offset) === digest)
+  );
+}
 
 /** Reads both ISOs, verifies every byte that is needed, and applies the patches. */
 async function prepare(
@@ -326,4 +222,108 @@ const toDeltaExtent = ({ offset, size, digest }: DeltaExtent): DeltaExtent => ({
   offset,
   size,
   digest,
+});
+
+/** @returns the journal, or undefined if there is no journal */
+async function readStepJournal(path: string): Promise<StepJournal | undefined> {
+  const text = (await readOwnFile(path))?.toString('utf8');
+  const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
+  if (!head?.startsWith('{')) return undefined;
+  const journal = parseJsonObject(head);
+  if (!journal) return undefined;
+  const { delta, now, old, run } = journal as unknown as StepJournal;
+  return { delta, now, old, run, done: Number(lines.at(-1) ?? 0) };
+}
+
+/** Writes the first line, and opens the journal to append; `note` returns when the line is on the disk. */
+export async function startStepJournal(
+  path: string,
+  { delta, now, old, run, done }: StepJournal,
+): Promise<{
+  readonly note: (done: number) => Promise<void>;
+  readonly close: () => Promise<void>;
+}> {
+  await writeFileAtomic(path, `${JSON.stringify({ delta, now, old, run })}\n${done}\n`);
+  const file: FileHandle = await openOwnFile(path, { create: false, append: true });
+  return {
+    async note(count) {
+      try {
+        await file.appendFile(`${count}\n`);
+        await file.datasync();
+      } catch (error) {
+        throw explainWriteError(error, path);
+      }
+    },
+    close: () => file.close(),
+  };
+}
+
+type Watching = {
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytes: number, total?: number) => void;
+};
+
+/** @throws IntegrityError `delta.damaged` */
+export async function requireVerified(
+  path: string,
+  extents: readonly IndexExtent[],
+  { signal, onProgress }: Watching,
+): Promise<void> {
+  const total = sumSizes(extents);
+  const [first] = await useImage(path, (image) =>
+    verifyExtents(image, extents, {
+      signal,
+      onProgress: (bytes) => {
+        onProgress(bytes, total);
+      },
+    }),
+  );
+  if (!first) return;
+  const { extent, found = first.unreadable ?? '' } = first;
+  throw new IntegrityError(
+    'delta.damaged',
+    `${path} has other bytes at ${extent.offset} than it should have`,
+    {
+      expected: `${extent.digest ?? ''} for ${extent.size} bytes`,
+      found,
+      hint: 'repair it with "sealift repair", or copy it again',
+    },
+  );
+}
+
+/**
+ * Verifies the carried bytes that steps read, in the delta and in the output of its patches.
+ *
+ * @throws IntegrityError `delta.damaged`; ConfigError `iso.unreadable`
+ */
+export async function requireCarried(
+  carried: NewIso['carried'],
+  steps: readonly Step[],
+  { signal, ...paths }: { readonly signal: AbortSignal } & Record<'delta' | 'patched', string>,
+): Promise<void> {
+  const read = new Set<string>();
+  for (const step of steps) {
+    if (step.kind !== 'write' || !('offset' in step.from)) continue;
+    read.add(`${step.from.kind} ${step.from.offset}`);
+  }
+  const isRead = ({ in: kind, offset, size }: NewIso['carried'][number]): boolean => {
+    for (let at = 0; at < size; at += LARGEST_MOVE)
+      if (read.has(`${kind} ${offset + at}`)) return true;
+    return false;
+  };
+  for (const kind of ['delta', 'patched'] as const) {
+    const extents = carried.filter((extent) => extent.in === kind && isRead(extent));
+    if (extents.length === 0) continue;
+    await requireVerified(paths[kind], extents.map(toIndexExtent), {
+      signal,
+      onProgress: () => undefined,
+    });
+  }
+}
+
+export const toIndexExtent = ({ offset, size, digest }: DeltaExtent): IndexExtent => ({
+  offset,
+  size,
+  digest,
+  paths: [],
 });

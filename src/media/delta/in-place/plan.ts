@@ -30,6 +30,23 @@ export type Step =
 
 type Slot = { readonly kind: 'slot'; readonly offset: number };
 
+export type OldIso = {
+  /** Bytes. */
+  readonly size: number;
+  /** Extents by offset; the rest is zeros. */
+  readonly extents: readonly DeltaExtent[];
+};
+
+/** ISO that results from the delta. */
+export type NewIso = OldIso & {
+  /** Extents that the old ISO lacks, with their places. */
+  readonly carried: readonly (ByteRange & {
+    readonly digest: Digest;
+    /** Patched extents are made before any step runs. */
+    readonly in: 'delta' | 'patched';
+  })[];
+};
+
 /** Bytes moved in one step; a saved run takes this much room, regardless of its size. */
 export const LARGEST_MOVE = 4 * 1024 * 1024;
 
@@ -158,6 +175,17 @@ function createReaderLookup(tasks: readonly Task[]): Plan['findReaders'] {
   };
 }
 
+/** Index of the first reader that begins after an offset. */
+function findFirst(readers: readonly Reader[], offset: number): number {
+  let [low, high] = [0, readers.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((readers[middle]?.from.offset ?? Infinity) > offset) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
 /** Creates a queue of tasks that wait until others have read the bytes that they overwrite. */
 function createQueue(): {
   readonly add: (task: Task, readers: readonly Task[]) => void;
@@ -193,17 +221,6 @@ function createQueue(): {
   };
 }
 
-/** Index of the first reader that begins after an offset. */
-function findFirst(readers: readonly Reader[], offset: number): number {
-  let [low, high] = [0, readers.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((readers[middle]?.from.offset ?? Infinity) > offset) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
 function createSlots(): { readonly take: () => number; readonly give: (slot: number) => void } {
   const free: number[] = [];
   let count = 0;
@@ -220,23 +237,6 @@ function createSlots(): { readonly take: () => number; readonly give: (slot: num
 
 export const overlaps = (a: ByteRange, b: ByteRange): boolean =>
   a.offset < b.offset + b.size && b.offset < a.offset + a.size;
-
-export type OldIso = {
-  /** Bytes. */
-  readonly size: number;
-  /** Extents by offset; the rest is zeros. */
-  readonly extents: readonly DeltaExtent[];
-};
-
-/** ISO that results from the delta. */
-export type NewIso = OldIso & {
-  /** Extents that the old ISO lacks, with their places. */
-  readonly carried: readonly (ByteRange & {
-    readonly digest: Digest;
-    /** Patched extents are made before any step runs. */
-    readonly in: 'delta' | 'patched';
-  })[];
-};
 
 /** Lists the source of every byte of the new ISO, by offset and without gaps. */
 export function listMoves(old: OldIso, now: NewIso): readonly Move[] {
