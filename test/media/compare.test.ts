@@ -161,7 +161,7 @@ describe('a comparison of two media', () => {
     const path = await write('bad.iso', { ...MONDAY, catalogs } as SparseMedium);
     const { notCompared } = await compareMedia(path, tuesday);
     expect(notCompared[0]).toMatchObject({ medium: 'old' });
-    expect(notCompared[0]?.reason).toContain('is not of the form we write');
+    expect(notCompared[0]?.reason).toContain('is not in the form that sealift writes');
   });
 
   it('counts the bytes that are new, shared and gone by digest', async () => {

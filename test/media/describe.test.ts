@@ -118,7 +118,7 @@ describe.skipIf(!hasTools)('the list of images on a live ISO', () => {
     await writeDamaged('"format": 1', '"format": 2');
     const damaged = await world.run('inspect', 'damaged.iso');
     expect(damaged.exitCode).toBe(0);
-    expect(damaged.stdout).toContain('bundle         damaged: /bundle.json has a format');
+    expect(damaged.stdout).toContain('bundle         damaged: /bundle.json has an unknown format');
   });
 
   it.each([

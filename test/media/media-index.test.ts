@@ -88,7 +88,7 @@ describe('the index of a medium', () => {
 
   it('may not lack a digest when it has anything that came later', () => {
     expect(() => parse(text.replace('"digest": "sha256', '"dhgest": "sha256'))).toThrow();
-    expect(() => parse(changeTo({ digest: undefined, more: 1 }))).toThrow('form we write');
+    expect(() => parse(changeTo({ digest: undefined, more: 1 }))).toThrow('form that sealift writes');
   });
 
   it.each<[string, object]>([

@@ -114,7 +114,7 @@ describe('extents of an index against their digests', () => {
     await truncate(short, 9 * MIB);
     const extents = [extentAt(100, 200), extentAt(9 * MIB - 10, 20), extentAt(5 * MIB, 6 * MIB)];
     const damaged = await verify([...extents, { ...extentAt(7, 7), digest: wrong }], {}, short);
-    const unreadable = `cannot be read: the file ends at ${9 * MIB}`;
+    const unreadable = `cannot be read: the file ends at byte ${9 * MIB}`;
     expect(damaged).toEqual([
       { extent: { ...extentAt(7, 7), digest: wrong }, found: extentAt(7, 7).digest },
       { extent: extents[2], unreadable },
@@ -137,7 +137,7 @@ describe('extents of an index against their digests', () => {
         close: () => memory.close(),
       },
     );
-    const unreadable = 'cannot be read: the device answers with an error';
+    const unreadable = 'cannot be read: the device reports a read error';
     expect(damaged.map((found) => found.unreadable)).toEqual([unreadable, unreadable]);
   });
 
