@@ -142,7 +142,7 @@ describe('verification of a medium', () => {
     const { ok, oddities } = await verify(path);
     expect({ ok, oddities }).toEqual({
       ok: true,
-      oddities: ['/sealift/index.json has no digest of its own'],
+      oddities: ['/sealift/index.json does not name its own digest'],
     });
   });
 
