@@ -128,7 +128,7 @@ export async function checkContents(
 type Chosen = { readonly checked: readonly IndexExtent[]; readonly sample?: Sample };
 
 /**
- * Chooses all extents, or a sample, which includes everything but files: directories, path tables,
+ * Chooses all extents, or a sample, which always includes everything except files: directories, path tables,
  * descriptors.
  */
 function choose(
