@@ -13,6 +13,8 @@ import {
   readEmbeddedIgnition,
 } from './open.ts';
 
+/* Contents of a medium that a comparison reads: its index, kernel arguments and Ignition configs. */
+
 /**
  * Name of a part of an Ignition config. The content is left out: files, units and users may hold pull
  * secrets, keys and password hashes, and the digest of a short secret reveals the secret.
@@ -23,74 +25,12 @@ export type IgnitionPart = {
   readonly name: string;
 };
 
-type Part = IgnitionPart & { readonly value: Json };
-
-/** Lists the parts of a config by kind and name, in the order of Ignition's specification. */
-export function listIgnitionParts(
-  config: IgnitionConfig,
-): ReadonlyMap<string, Compared<IgnitionPart>> {
-  const { ignition, passwd = {}, storage = {}, systemd = {} } = config;
-  const parts: readonly Part[] = [
-    ...listSections('ignition', ignition),
-    ...listAccounts(passwd),
-    ...listStorage(storage),
-    ...(systemd.units ?? []).flatMap(listUnit),
-  ];
-  const compared = new Map<string, Compared<IgnitionPart>>();
-  for (const { kind, name, value } of parts) {
-    const key = `${kind}\n${name}`;
-    // Ignition refuses a config that names a path twice, but a medium may hold one.
-    const earlier = compared.get(key)?.content ?? '';
-    compared.set(key, { item: { kind, name }, content: earlier + formatCanonicalJson(value) });
-  }
-  return compared;
-}
-
-const named = (kind: IgnitionPart['kind'], name: string, value: Json): Part => ({
-  kind,
-  name,
-  value,
-});
-
-const listAccounts = ({
-  users = [],
-  groups = [],
-}: NonNullable<IgnitionConfig['passwd']>): readonly Part[] => [
-  ...users.map((user) => named('user', user.name, user)),
-  ...groups.map((group) => named('group', textOf(group['name']), group)),
-];
-
-const listStorage = ({
-  files = [],
-  directories = [],
-  links = [],
-  ...disks
-}: NonNullable<IgnitionConfig['storage']>): readonly Part[] => [
-  ...listSections('storage', disks),
-  ...files.map((file) => named('file', file.path, file)),
-  ...directories.map((directory) => named('directory', directory.path, directory)),
-  ...links.map((link) => named('link', link.path, link)),
-];
-
-const textOf = (value: Json | undefined): string => (typeof value === 'string' ? value : '');
-
-const listSections = (path: string, members: object): readonly Part[] =>
-  Object.entries(members as Readonly<Record<string, Json>>).map(([key, value]) =>
-    named('section', `${path}.${key}`, value),
-  );
-
-const listUnit = ({ dropins = [], ...unit }: Unit): readonly Part[] => [
-  named('unit', unit.name, unit),
-  ...dropins.map((dropin) => named('drop-in', `${unit.name}/${dropin.name}`, dropin)),
-];
-
 /** A config, with its text as found on the medium. */
 export type ComparedConfig = {
   readonly parts: ReadonlyMap<string, Compared<IgnitionPart>>;
   readonly text: string;
 };
 
-/** Contents of a medium that are compared: its index, kernel arguments and Ignition configs. */
 export type ComparedMedium = {
   /** Bytes. */
   readonly size: number;
@@ -139,3 +79,64 @@ function parseConfig(text: string | undefined, name: string): ComparedConfig | u
   if (text === undefined) return undefined;
   return { text, parts: listIgnitionParts(parseIgnition(text, name)) };
 }
+
+/** Lists the parts of a config by kind and name, in the order of Ignition's specification. */
+export function listIgnitionParts(
+  config: IgnitionConfig,
+): ReadonlyMap<string, Compared<IgnitionPart>> {
+  const { ignition, passwd = {}, storage = {}, systemd = {} } = config;
+  const parts: readonly Part[] = [
+    ...listSections('ignition', ignition),
+    ...listAccounts(passwd),
+    ...listStorage(storage),
+    ...(systemd.units ?? []).flatMap(listUnit),
+  ];
+  const compared = new Map<string, Compared<IgnitionPart>>();
+  for (const { kind, name, value } of parts) {
+    const key = `${kind}\n${name}`;
+    // Ignition refuses a config that names a path twice, but a medium may hold one.
+    const earlier = compared.get(key)?.content ?? '';
+    compared.set(key, { item: { kind, name }, content: earlier + formatCanonicalJson(value) });
+  }
+  return compared;
+}
+
+type Part = IgnitionPart & { readonly value: Json };
+
+const listAccounts = ({
+  users = [],
+  groups = [],
+}: NonNullable<IgnitionConfig['passwd']>): readonly Part[] => [
+  ...users.map((user) => named('user', user.name, user)),
+  ...groups.map((group) => named('group', textOf(group['name']), group)),
+];
+
+const listStorage = ({
+  files = [],
+  directories = [],
+  links = [],
+  ...disks
+}: NonNullable<IgnitionConfig['storage']>): readonly Part[] => [
+  ...listSections('storage', disks),
+  ...files.map((file) => named('file', file.path, file)),
+  ...directories.map((directory) => named('directory', directory.path, directory)),
+  ...links.map((link) => named('link', link.path, link)),
+];
+
+const listUnit = ({ dropins = [], ...unit }: Unit): readonly Part[] => [
+  named('unit', unit.name, unit),
+  ...dropins.map((dropin) => named('drop-in', `${unit.name}/${dropin.name}`, dropin)),
+];
+
+const listSections = (path: string, members: object): readonly Part[] =>
+  Object.entries(members as Readonly<Record<string, Json>>).map(([key, value]) =>
+    named('section', `${path}.${key}`, value),
+  );
+
+const named = (kind: IgnitionPart['kind'], name: string, value: Json): Part => ({
+  kind,
+  name,
+  value,
+});
+
+const textOf = (value: Json | undefined): string => (typeof value === 'string' ? value : '');

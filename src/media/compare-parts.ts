@@ -10,6 +10,8 @@ import {
   type IndexExtent,
 } from './media-index.ts';
 
+/* Comparisons of two media by part: images, operators, bytes and files. */
+
 /** Differences between two lists, each sorted. */
 export type Changes<Item> = {
   readonly added: readonly Item[];
@@ -22,7 +24,7 @@ export type Changes<Item> = {
 /** An item of a medium, and a text that is equal only if the items are equal. */
 export type Compared<Item> = { readonly item: Item; readonly content: string };
 
-/** Compares things by their keys, in the order of the keys. */
+/** Compares items by their keys, in the order of the keys. */
 export function listChanges<Item>(
   old: ReadonlyMap<string, Compared<Item>>,
   now: ReadonlyMap<string, Compared<Item>>,
@@ -57,20 +59,6 @@ export type ComparedImage = {
   readonly manifests: number;
 };
 
-type Left = { readonly old: readonly IndexImage[]; readonly now: readonly IndexImage[] };
-type Pair = { readonly old: IndexImage; readonly new: IndexImage };
-
-const SEPARATOR = '\n';
-
-const byName = ({ set, name }: IndexImage): string => [set, name].join(SEPARATOR);
-
-const byContent = (image: IndexImage): string =>
-  [byName(image), ...image.manifests].join(SEPARATOR);
-
-/** The repository of a source without its tag and digest. */
-const bySource = ({ set, source }: IndexImage): string =>
-  [set, source.replace(/@.*$/, '').replace(/:[^/:]*$/, '')].join(SEPARATOR);
-
 /**
  * Compares images by set and name. A bundle's image has the bundle's version in its name. An image without
  * a namesake on the other medium is therefore compared with the image from the same source repository, if
@@ -93,6 +81,9 @@ export function compareImages(
   };
 }
 
+type Left = { readonly old: readonly IndexImage[]; readonly now: readonly IndexImage[] };
+type Pair = { readonly old: IndexImage; readonly new: IndexImage };
+
 const onlyOne = (olds: number, news: number): number => (olds === 1 && news === 1 ? 1 : 0);
 
 /** Pairs images with equal keys, as many as `countPairs` allows, and returns the rest. */
@@ -114,6 +105,17 @@ function pairUp(
   const isLeft = (image: IndexImage): boolean => !paired.has(image);
   return { pairs, left: { old: old.filter(isLeft), now: now.filter(isLeft) } };
 }
+
+const SEPARATOR = '\n';
+
+const byName = ({ set, name }: IndexImage): string => [set, name].join(SEPARATOR);
+
+const byContent = (image: IndexImage): string =>
+  [byName(image), ...image.manifests].join(SEPARATOR);
+
+/** The repository of a source without its tag and digest. */
+const bySource = ({ set, source }: IndexImage): string =>
+  [set, source.replace(/@.*$/, '').replace(/:[^/:]*$/, '')].join(SEPARATOR);
 
 const sort = (images: readonly IndexImage[]): readonly IndexImage[] => images.toSorted(compare);
 
@@ -143,11 +145,11 @@ export type ComparedOperator = {
   readonly versions: readonly string[];
 };
 
-type Catalogs = readonly IndexCatalog[];
-
 /** Compares packages by name and by the repository of their catalog, regardless of its tag. */
 export const compareOperators = (old: Catalogs, now: Catalogs): Changes<ComparedOperator> =>
   listChanges(listOperators(old), listOperators(now));
+
+type Catalogs = readonly IndexCatalog[];
 
 function listOperators(catalogs: Catalogs): ReadonlyMap<string, Compared<ComparedOperator>> {
   const operators = new Map<string, Compared<ComparedOperator>>();
@@ -192,8 +194,6 @@ export type ComparedBytes = {
   readonly gone: number;
 };
 
-type Extents = readonly IndexExtent[];
-
 /**
  * Compares bytes by digest. An index does not hold its own digest; `isSameIndex` says if the indexes are
  * equal.
@@ -216,6 +216,8 @@ export function compareBytes(old: Extents, now: Extents, isSameIndex: boolean): 
   for (const extent of old) if (!isOn(digests, extent)) bytes.gone += extent.size;
   return bytes;
 }
+
+type Extents = readonly IndexExtent[];
 
 const listDigests = (extents: Extents): ReadonlySet<string> =>
   new Set(extents.flatMap(({ digest }) => digest ?? []));

@@ -27,6 +27,11 @@ import {
   BUNDLE_PATH,
 } from './media-index.ts';
 
+/*
+ * Two files that describe a new medium: its index, and the list of images of a live ISO. The list is also
+ * read and compared here.
+ */
+
 /** Contents that an index describes. */
 type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalogs' | 'mutable'> & {
   readonly plan: MirrorPlan;
@@ -35,6 +40,36 @@ type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalo
   /** Extents of the layout, including the padding, which the index omits. */
   readonly extents: readonly (IndexExtent & { readonly source: { readonly kind: string } })[];
   readonly areas: Areas;
+};
+
+/**
+ * Content of `/bundle.json`, and of the file of that name in the release bundle: every image that the
+ * registry of the medium serves, by digest. openshift/enhancements pull request 1821 asks for the file
+ * without defining its format; this format is ours.
+ */
+export type BundleFile = {
+  readonly format: 1;
+  /** Tag of the release bundle, and name of the release in an InternalReleaseImage. */
+  readonly name: string;
+  readonly version: string;
+  readonly architecture: string;
+  readonly release: { readonly image: string; readonly digest: string };
+  readonly images: readonly BundleImage[];
+};
+
+type BundleImage = {
+  /** Name of the component, or the name that the configuration or the operator gives. */
+  readonly name: string;
+  readonly set: string;
+  /** Source reference, by digest. */
+  readonly image: string;
+  /** Repository in the registry of the medium. */
+  readonly repository: string;
+  readonly tags: readonly string[];
+  /** Digest that the tags name. */
+  readonly digest: string;
+  /** Digests including the images for each architecture, if `digest` is a list; `digest` is the first. */
+  readonly manifests: readonly string[];
 };
 
 /**
@@ -70,7 +105,7 @@ const toIndexImage = (image: PlannedImage): IndexImage => ({
   manifests: image.manifests.map(({ digest }) => digest),
 });
 
-/** Extents that an index names: all but padding. */
+/** Lists the extents that an index names: all except padding. */
 export const listIndexExtents = (extents: DescribedMedium['extents']): readonly IndexExtent[] =>
   extents.filter(({ source }) => source.kind !== 'zero').map(describeExtent);
 
@@ -81,37 +116,6 @@ const describeExtent = ({ offset, size, digest, paths }: IndexExtent): IndexExte
   ...withoutUndefined({ digest }),
 });
 
-/**
- * Content of `/bundle.json`, and of the file of that name in the release bundle: every image that the
- * registry of the medium serves, by digest. openshift/enhancements pull request 1821 asks for the file
- * without defining its format; this format is ours.
- */
-export type BundleFile = {
-  readonly format: 1;
-  /** Tag of the release bundle, and name of the release in an InternalReleaseImage. */
-  readonly name: string;
-  readonly version: string;
-  readonly architecture: string;
-  readonly release: { readonly image: string; readonly digest: string };
-  readonly images: readonly BundleImage[];
-};
-
-type BundleImage = {
-  /** Name of the component, or the name that the configuration or the operator gives. */
-  readonly name: string;
-  readonly set: string;
-  /** Source reference, by digest. */
-  readonly image: string;
-  /** Repository in the registry of the medium. */
-  readonly repository: string;
-  readonly tags: readonly string[];
-  /** Digest that the tags name. */
-  readonly digest: string;
-  /** Digests including the images for each architecture, if `digest` is a list; `digest` is the first. */
-  readonly manifests: readonly string[];
-};
-
-/** Formats `/bundle.json`. */
 export function formatBundleFile({
   release,
   plan,
@@ -143,14 +147,28 @@ function toBundleImage({ name, set, source, destination, manifests }: PlannedIma
   };
 }
 
+/**
+ * Reads the list of images of a medium; undefined if the medium has no list.
+ *
+ * @throws IntegrityError `bundle.malformed`, `bundle.format`
+ */
+export async function readBundleFile(
+  iso: Pick<IsoImage, 'find' | 'readFile'>,
+): Promise<BundleFile | undefined> {
+  const node = await iso.find(BUNDLE_PATH);
+  return node?.kind === 'file' ? parseBundleFile(await iso.readFile(node, LIMIT)) : undefined;
+}
+
+const LIMIT = 16 * 1024 * 1024;
+
 /** @throws IntegrityError `bundle.malformed`, `bundle.format` */
 export function parseBundleFile(bytes: Uint8Array): BundleFile {
   const document = parseObject(checkText(bytes, MOST_VALUES, malformed), malformed);
   if (document['format'] !== 1) {
-    throw new IntegrityError('bundle.format', `${BUNDLE_PATH} has a format we do not know`, {
+    throw new IntegrityError('bundle.format', `${BUNDLE_PATH} has an unknown format`, {
       expected: '1',
       found: JSON.stringify(document['format'] ?? null),
-      hint: 'use a newer sealift',
+      hint: 'use a newer version of sealift',
     });
   }
   const { release, images } = document;
@@ -162,6 +180,22 @@ export function parseBundleFile(bytes: Uint8Array): BundleFile {
   if (!isWhole) throw malformed();
   return document as unknown as BundleFile;
 }
+
+/** Ten times as many as 4,000 images have. */
+const MOST_VALUES = 500_000;
+
+type Document = Readonly<Record<string, unknown>>;
+
+function isImage(value: unknown): boolean {
+  if (!isTexts(value, ['name', 'set', 'image', 'repository', 'digest'])) return false;
+  const { tags, manifests } = value as Document;
+  return isTextList(tags) && isTextList(manifests);
+}
+
+const malformed = (
+  problem = 'is not in the form that sealift writes',
+  cause?: unknown,
+): IntegrityError => new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`, { cause });
 
 /** Describes the differences between a bundle file and the index of its medium. */
 export function compareBundleFile(
@@ -189,38 +223,8 @@ const describePlace = ({
   manifests,
 }: Pick<BundleImage, 'repository' | 'manifests'>): string => `${repository}@${manifests.join('+')}`;
 
-type Document = Readonly<Record<string, unknown>>;
-
-/** Ten times as many as 4,000 images have. */
-const MOST_VALUES = 500_000;
-
-function isImage(value: unknown): boolean {
-  if (!isTexts(value, ['name', 'set', 'image', 'repository', 'digest'])) return false;
-  const { tags, manifests } = value as Document;
-  return isTextList(tags) && isTextList(manifests);
-}
-
-const malformed = (problem = 'is not of the form we write', cause?: unknown): IntegrityError =>
-  new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`, { cause });
-
-const LIMIT = 16 * 1024 * 1024;
-
-/**
- * Reads the list of images of a medium; undefined if the medium has no list.
- *
- * @throws IntegrityError `bundle.malformed`, `bundle.format`
- */
-export async function readBundleFile(
-  iso: Pick<IsoImage, 'find' | 'readFile'>,
-): Promise<BundleFile | undefined> {
-  const node = await iso.find(BUNDLE_PATH);
-  return node?.kind === 'file' ? parseBundleFile(await iso.readFile(node, LIMIT)) : undefined;
-}
-
 /**
  * Describes the differences between the release bundle of a registry and the list of images.
- *
- * @throws the errors of `readLink`, `readManifestBytes` and `parseManifest`
  */
 export async function compareBundleImage(
   tree: RegistryTree,

@@ -13,7 +13,36 @@ import {
   type DamagedExtent,
 } from './verify-extents.ts';
 
-/** Compares the directories with the index; a wrong entry in either is reported. */
+/* Checks of a medium against its index: directories, extents, gaps, and files that a truncation lost. */
+
+export type Verification = {
+  readonly ok: boolean;
+  readonly problems: readonly ImageProblem[];
+  /** Names of all images that need damaged or lost bytes, sorted. */
+  readonly damagedImages: readonly string[];
+  /** Harmless deviations from the standard or from our own media, as sentences. */
+  readonly oddities: readonly string[];
+  /** Numbers of extents checked, of their bytes, and of images in the index. */
+  readonly checked: { readonly extents: number; readonly bytes: number; readonly images: number };
+  /** True if the medium has site values; absent if it has no mutable areas. */
+  readonly customised?: boolean;
+  /** Confidence of a sampled check; absent if every byte was checked. */
+  readonly sample?: Sample;
+};
+
+/** A problem that is reported as an error with the code `verify.KIND`. */
+export type Finding = Omit<ImageProblem, 'severity' | 'code'>;
+
+export type Report = (finding: Finding) => void;
+
+export type VerifyOptions = {
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytes: number, total?: number) => void;
+  /** Default: every byte is checked. */
+  readonly quick?: SampleOptions | undefined;
+};
+
+/** Compares the directories with the index, and reports files that only one has or that differ in place. */
 export async function compareTree(
   iso: Pick<IsoFiles, 'walk'>,
   extents: readonly IndexExtent[],
@@ -46,7 +75,7 @@ function compareFile(
 /** Problem of a file that has another place or size. */
 export const ELSEWHERE = 'is not where the index says';
 
-/** Extents of the index that were hashed, valid or damaged. */
+/** Numbers of extents that were hashed, valid or damaged, and of their bytes. */
 type CheckedExtents = {
   readonly extents: number;
   readonly bytes: number;
@@ -99,7 +128,7 @@ export async function checkContents(
 type Chosen = { readonly checked: readonly IndexExtent[]; readonly sample?: Sample };
 
 /**
- * Chooses all extents, or a sample, which includes everything but files: directories, path tables,
+ * Chooses all extents, or a sample, which always includes everything except files: directories, path tables,
  * descriptors.
  */
 function choose(
@@ -113,7 +142,7 @@ function choose(
   return sampleExtents({ always, others: [...digested.filter(isFile), ...gaps] }, quick, identity);
 }
 
-/** Longer gaps are split, so that the digest of each is quickly made. */
+/** Longer gaps are split: the digest of zeros is computed once for each size. */
 const LONGEST_GAP = 4 * 1024 * 1024;
 
 /** Finds bytes before the last extent that the index does not name: zeros between files. */
@@ -133,66 +162,6 @@ export function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExten
     end = Math.max(end, endOf(extent));
   }
 }
-
-const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): Finding => ({
-  kind: 'index',
-  problem: 'overlaps another extent of the index',
-  offset,
-  size,
-  ...withoutUndefined({ path }),
-});
-
-const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): Finding => ({
-  kind: 'content',
-  problem: unreadable ?? 'has other bytes than zeros, and the index names none here',
-  offset,
-  size,
-});
-
-function describeDamaged(
-  { extent, found, unreadable }: DamagedExtent,
-  images: readonly string[],
-): Finding {
-  const { offset, size, digest, paths } = extent;
-  return {
-    kind: 'content',
-    problem: unreadable ?? 'has other bytes than the index says',
-    offset,
-    size,
-    ...withoutUndefined({ found, path: paths[0], expected: digest }),
-    ...(images.length > 0 && { images }),
-  };
-}
-
-/** Describes lost bytes, one problem for each path, so that the result lists the lost files. */
-function describeLost(
-  { offset, size, paths }: IndexExtent,
-  fileSize: number,
-  images: readonly string[],
-): Finding[] {
-  const problem = describeCut(offset, fileSize);
-  const about = { kind: 'lost', problem, offset, size } as const;
-  const needed = images.length > 0 && { images };
-  if (paths.length === 0) return [{ ...about, ...needed }];
-  return paths.map((path) => ({ ...about, ...needed, path }));
-}
-
-const describeCut = (offset: number, fileSize: number): string =>
-  offset >= fileSize ? 'is past the end of the file' : 'continues past the end of the file';
-
-/** Finds files that the directories of an image without an index name and the file lacks. */
-export async function findLostFiles(iso: IsoFiles, report: Report): Promise<void> {
-  for await (const { path, node } of iso.walk()) {
-    if (node.kind !== 'file') continue;
-    const lost = node.extents.find((extent) => endOf(extent) > iso.fileSize);
-    if (!lost) continue;
-    const { offset, size } = lost;
-    report({ kind: 'lost', problem: describeCut(offset, iso.fileSize), path, offset, size });
-  }
-}
-
-const endOf = ({ offset, size }: { readonly offset: number; readonly size: number }): number =>
-  offset + size;
 
 /**
  * Creates a lookup of the images that need a damaged extent: it is their manifest, or their manifests name
@@ -214,29 +183,62 @@ async function createUserLookup(
   return (extent) => [...(users.get(extent) ?? [])];
 }
 
-/** A problem that is reported as an error with the code `verify.KIND`. */
-export type Finding = Omit<ImageProblem, 'severity' | 'code'>;
+const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): Finding => ({
+  kind: 'index',
+  problem: 'overlaps another extent of the index',
+  offset,
+  size,
+  ...withoutUndefined({ path }),
+});
 
-export type Verification = {
-  readonly ok: boolean;
-  readonly problems: readonly ImageProblem[];
-  /** Names of all images that need damaged or lost bytes, sorted. */
-  readonly damagedImages: readonly string[];
-  /** Unusual, but harmless. */
-  readonly oddities: readonly string[];
-  /** Checked contents; bytes are the hashed ones. */
-  readonly checked: { readonly extents: number; readonly bytes: number; readonly images: number };
-  /** True if the medium has site values; absent if it has no mutable areas. */
-  readonly customised?: boolean;
-  /** Confidence of a sampled check; absent if every byte was checked. */
-  readonly sample?: Sample;
-};
+/** Describes lost bytes, one problem for each path, so that the result lists the lost files. */
+function describeLost(
+  { offset, size, paths }: IndexExtent,
+  fileSize: number,
+  images: readonly string[],
+): Finding[] {
+  const problem = describeCut(offset, fileSize);
+  const about = { kind: 'lost', problem, offset, size } as const;
+  const needed = images.length > 0 && { images };
+  if (paths.length === 0) return [{ ...about, ...needed }];
+  return paths.map((path) => ({ ...about, ...needed, path }));
+}
 
-export type VerifyOptions = {
-  readonly signal: AbortSignal;
-  readonly onProgress: (bytes: number, total?: number) => void;
-  /** Default: every byte is checked. */
-  readonly quick?: SampleOptions | undefined;
-};
+const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): Finding => ({
+  kind: 'content',
+  problem: unreadable ?? 'is not all zeros, but the index names no extent here',
+  offset,
+  size,
+});
 
-export type Report = (finding: Finding) => void;
+function describeDamaged(
+  { extent, found, unreadable }: DamagedExtent,
+  images: readonly string[],
+): Finding {
+  const { offset, size, digest, paths } = extent;
+  return {
+    kind: 'content',
+    problem: unreadable ?? 'does not match its digest in the index',
+    offset,
+    size,
+    ...withoutUndefined({ found, path: paths[0], expected: digest }),
+    ...(images.length > 0 && { images }),
+  };
+}
+
+const describeCut = (offset: number, fileSize: number): string =>
+  offset >= fileSize ? 'is past the end of the file' : 'continues past the end of the file';
+
+/** Finds files that the directories of an image without an index name and the file lacks. */
+export async function findLostFiles(iso: IsoFiles, report: Report): Promise<void> {
+  for await (const { path, node } of iso.walk()) {
+    if (node.kind !== 'file') continue;
+    const lost = node.extents.find((extent) => endOf(extent) > iso.fileSize);
+    if (!lost) continue;
+    const { offset, size } = lost;
+    report({ kind: 'lost', problem: describeCut(offset, iso.fileSize), path, offset, size });
+  }
+}
+
+const endOf = ({ offset, size }: { readonly offset: number; readonly size: number }): number =>
+  offset + size;

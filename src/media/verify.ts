@@ -38,7 +38,7 @@ type Findings = {
  * of its registry is complete and in the list of images. An image without an index is checked as far as
  * possible; on a truncated or damaged one, the intact and the lost parts are reported.
  *
- * @throws UsageError `iso.unreadable`; the signal's reason
+ * @throws ConfigError `iso.unreadable`; the signal's reason
  */
 export async function verifyIso(medium: Medium, options: VerifyOptions): Promise<Verification> {
   const findings = createFindings();
@@ -59,7 +59,7 @@ export async function verifyIso(medium: Medium, options: VerifyOptions): Promise
 
 /** Maximum number of problems of a kind. A medium truncated at its start has lost every file. */
 const MAX_PROBLEMS = 10_000;
-const MORE = `there are more than ${MAX_PROBLEMS} problems of this kind; the others are left out`;
+const MORE = `there are more than ${MAX_PROBLEMS} problems of this kind; the others are omitted`;
 
 const CODES: Readonly<Record<ImageProblem['kind'], string>> = {
   structure: 'verify.structure',
@@ -133,7 +133,7 @@ async function verifyFiles(
     report({ kind: 'index', problem: message, ...values });
   }
   findings.index = index;
-  if (index.digest === undefined) oddities.push(`${INDEX_PATH} has no digest of its own`);
+  if (index.digest === undefined) oddities.push(`${INDEX_PATH} does not name its own digest`);
   await guard('index', findings, () => compareTree(iso, index.extents, report));
   const pristine = await guard('content', findings, () => verifyAreas(iso, index, findings));
   // Mutable areas are compared in their original state: no other bytes may differ.
@@ -143,7 +143,11 @@ async function verifyFiles(
   if (sample) findings.sample = sample;
 }
 
-/** Checks that mutable areas are still readable for the live system. */
+/**
+ * Checks that the live system can still read the mutable areas.
+ *
+ * @returns the bytes that the areas have without site values
+ */
 async function verifyAreas(
   iso: IsoFiles,
   { mutable = [] }: MediaIndex,

@@ -18,7 +18,7 @@ import { parse } from '../../shape/parse-text.ts';
 import { decodeEmbedded, planEmbedPart, readLiveAreas, readPristineArchive } from '../areas.ts';
 import { listIgnitionParts, type IgnitionPart } from '../compare-configs.ts';
 
-/** Site values found in an ISO. Secrets are reported as present, never shown. */
+/** Site values found in an ISO. Secrets are reported as present, but not shown. */
 export type Customisation = {
   /** True if an area differs from its contents without values. */
   readonly customised: boolean;
@@ -55,17 +55,10 @@ export type Customisation = {
 };
 
 /**
- * True if only readers who may see secrets may read this ISO: manifests, network profiles and overrides
- * may hold passwords.
+ * Reads the site values of an ISO: the differences of its areas from their contents without values.
+ *
+ * @throws IntegrityError if the areas cannot be read, or do not hold an Ignition config
  */
-export const hasSecrets = ({ ignition }: Customisation): boolean =>
-  ignition.pullSecret ||
-  ignition.networkFiles.length + ignition.manifests.length + ignition.others.length > 0 ||
-  Object.values(ignition.proxy ?? {}).some((address) => address.includes(HIDDEN));
-
-const HIDDEN = '//[redacted]@';
-
-/** @throws IntegrityError if the areas cannot be read or hold something else */
 export async function readCustomisation(iso: ReadableIso): Promise<Customisation> {
   const { embed, kargs } = await readLiveAreas(iso);
   const stored = await readPristineArchive(iso);
@@ -106,58 +99,6 @@ const filesOf = (config: string | undefined): ReadonlyMap<string, string> =>
       decodeFileContent(file)?.toString('utf8') ?? JSON.stringify(file),
     ]),
   );
-
-/**
- * Files that the members of a customisation cover; the agent services read some of the values from an
- * InfraEnv.
- */
-const STOOD_FOR = [
-  INFRA_ENV,
-  PULL_SECRET_MANIFEST,
-  DOCKER_CONFIG,
-  PROXY_CONFIG,
-  RENDEZVOUS,
-  TRUST_ANCHOR,
-  CHRONY_CONFIG,
-  HOST_NETWORKS,
-  HOSTNAMES,
-  EXTRA_MANIFESTS,
-];
-
-function listOthers(
-  config: IgnitionConfig | undefined,
-  before: IgnitionConfig | undefined,
-): readonly IgnitionPart[] {
-  const earlier = listParts(before);
-  const changed = [...listParts(config)].filter(
-    ([key, { content }]) => earlier.get(key)?.content !== content,
-  );
-  return changed
-    .map(([, { item }]) => item)
-    .filter(({ kind, name }) =>
-      kind === 'file' ? !STOOD_FOR.some((path) => isAt(name, path)) : name !== 'ignition.version',
-    );
-}
-
-const isAt = (name: string, path: string): boolean =>
-  path.endsWith('/') ? name.startsWith(path) : name === path;
-
-/** Lists the parts of a config, except keys of core and the unit that networks need. */
-function listParts(config: IgnitionConfig | undefined): ReturnType<typeof listIgnitionParts> {
-  if (!config) return new Map();
-  const { passwd = {}, systemd = {} } = config;
-  const users = (passwd.users ?? []).flatMap((user) => {
-    if (user.name !== 'core') return [user];
-    const others = Object.entries(user).filter(([member]) => member !== 'sshAuthorizedKeys');
-    return others.length === 1 ? [] : [{ ...Object.fromEntries(others), name: user.name }];
-  });
-  const units = (systemd.units ?? []).filter(({ name }) => name !== NETWORK_UNIT);
-  return listIgnitionParts({
-    ...config,
-    passwd: { ...passwd, users },
-    systemd: { ...systemd, units },
-  });
-}
 
 type Described = Pick<
   Customisation['ignition'],
@@ -215,3 +156,65 @@ function readProxy(own: Files): object {
   });
   return Object.fromEntries(set);
 }
+
+const HIDDEN = '//[redacted]@';
+
+/**
+ * Files that other members of a `Customisation` describe; the agent services read some of the values from an
+ * InfraEnv.
+ */
+const STOOD_FOR = [
+  INFRA_ENV,
+  PULL_SECRET_MANIFEST,
+  DOCKER_CONFIG,
+  PROXY_CONFIG,
+  RENDEZVOUS,
+  TRUST_ANCHOR,
+  CHRONY_CONFIG,
+  HOST_NETWORKS,
+  HOSTNAMES,
+  EXTRA_MANIFESTS,
+];
+
+function listOthers(
+  config: IgnitionConfig | undefined,
+  before: IgnitionConfig | undefined,
+): readonly IgnitionPart[] {
+  const earlier = listParts(before);
+  const changed = [...listParts(config)].filter(
+    ([key, { content }]) => earlier.get(key)?.content !== content,
+  );
+  return changed
+    .map(([, { item }]) => item)
+    .filter(({ kind, name }) =>
+      kind === 'file' ? !STOOD_FOR.some((path) => isAt(name, path)) : name !== 'ignition.version',
+    );
+}
+
+const isAt = (name: string, path: string): boolean =>
+  path.endsWith('/') ? name.startsWith(path) : name === path;
+
+/** Lists the parts of a config, except keys of core and the unit that networks need. */
+function listParts(config: IgnitionConfig | undefined): ReturnType<typeof listIgnitionParts> {
+  if (!config) return new Map();
+  const { passwd = {}, systemd = {} } = config;
+  const users = (passwd.users ?? []).flatMap((user) => {
+    if (user.name !== 'core') return [user];
+    const others = Object.entries(user).filter(([member]) => member !== 'sshAuthorizedKeys');
+    return others.length === 1 ? [] : [{ ...Object.fromEntries(others), name: user.name }];
+  });
+  const units = (systemd.units ?? []).filter(({ name }) => name !== NETWORK_UNIT);
+  return listIgnitionParts({
+    ...config,
+    passwd: { ...passwd, users },
+    systemd: { ...systemd, units },
+  });
+}
+
+/**
+ * True if other users must not read this ISO: manifests, network profiles and overrides may hold passwords.
+ */
+export const hasSecrets = ({ ignition }: Customisation): boolean =>
+  ignition.pullSecret ||
+  ignition.networkFiles.length + ignition.manifests.length + ignition.others.length > 0 ||
+  Object.values(ignition.proxy ?? {}).some((address) => address.includes(HIDDEN));

@@ -10,6 +10,8 @@ import { type RandomAccess, openRandomAccess } from '../../base/random-access.ts
 import { isTextList, parseJsonObject } from '../../shape/go-json.ts';
 import { readMode } from './open.ts';
 
+/* Parts of a delta: their format, and how they are joined. */
+
 /** List of parts, equal in all parts of a delta. Sizes are bytes. */
 export type PartList = {
   /** Size of the whole delta. */
@@ -20,6 +22,15 @@ export type PartList = {
   readonly parts: readonly Digest[];
   /** Digest of the exclusive or of all parts; the last part is padded with zeros. */
   readonly parity: Digest;
+};
+
+export type PartHead = {
+  readonly number: number;
+  readonly list: PartList;
+  /** Identifier of the delta, equal in all its parts. */
+  readonly id: string;
+  /** Offset of the part's bytes in its file. */
+  readonly start: number;
 };
 
 /** Number of the parity part; the other parts count from 1. */
@@ -35,61 +46,6 @@ const LINE = /^sealift delta part (\d{1,4}) (\d{1,6}) (sha256:[0-9a-f]{64})\n *$
 
 export const MOST_PARTS = 1000;
 
-export function formatPartHead(number: number, list: PartList): Uint8Array {
-  const { parity, partSize, parts, size } = list;
-  const text = Buffer.from(JSON.stringify({ parity, partSize, parts, size }));
-  const line = `sealift delta part ${number} ${text.length} ${digestOf(text)}\n`;
-  return Buffer.concat([Buffer.from(line.padEnd(LINE_SIZE)), text]);
-}
-
-export type PartHead = {
-  readonly number: number;
-  readonly list: PartList;
-  /** Identifier of the delta, equal in all its parts. */
-  readonly id: string;
-  /** Offset of the part's bytes in its file. */
-  readonly start: number;
-};
-
-/** @returns the head, or undefined if the file is not a part or its head is damaged */
-async function readPartHead(file: RandomAccess): Promise<PartHead | undefined> {
-  if (file.size < LINE_SIZE) return undefined;
-  const line = (await file.read(0, LINE_SIZE)).toString('latin1');
-  const [, number, size, id] = LINE.exec(line) ?? [];
-  if (id === undefined || LINE_SIZE + Number(size) > file.size) return undefined;
-  const text = await file.read(LINE_SIZE, Number(size));
-  if (digestOf(text) !== id) return undefined;
-  const list = parseList(text.toString('utf8'));
-  const isNumber = list && Number(number) <= list.parts.length;
-  return isNumber
-    ? { number: Number(number), list, id, start: LINE_SIZE + Number(size) }
-    : undefined;
-}
-
-/** Parses a list whose digest has been verified, so that its content is as written. */
-function parseList(text: string): PartList | undefined {
-  const { size, partSize, parts, parity } = parseJsonObject(text) ?? {};
-  if (!isTextList(parts) || !parts.every(isDigest) || !isTextDigest(parity)) return undefined;
-  if (!isSize(size) || !isSize(partSize) || parts.length > MOST_PARTS) return undefined;
-  const isEnough = parts.length === Math.ceil(size / partSize);
-  return isEnough ? { size, partSize, parts, parity } : undefined;
-}
-
-const isTextDigest = (value: unknown): value is Digest =>
-  typeof value === 'string' && isDigest(value);
-
-const isSize = (value: unknown): value is number =>
-  Number.isSafeInteger(value) && Number(value) > 0;
-
-/** Size of a part in bytes, without its head. */
-export const sizeOfPart = ({ size, partSize }: PartList, number: number): number =>
-  number === PARITY ? partSize : Math.min(partSize, size - (number - 1) * partSize);
-
-/** Combines bytes by exclusive or, into the first array. */
-export function combine(into: Uint8Array, bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length; at++) into[at] = (into[at] ?? 0) ^ (bytes[at] ?? 0);
-}
-
 export type JoinOptions = {
   readonly signal: AbortSignal;
   /** Called for each part that was lost and rebuilt. */
@@ -99,14 +55,6 @@ export type JoinOptions = {
 const PIECE = 1 << 20;
 
 type Part = PartHead & { readonly file: RandomAccess };
-
-/** True if a file is a part of a delta; a part with a damaged head is not recognised. */
-export async function isPart(path: string): Promise<boolean> {
-  const file = await openRandomAccess(path);
-  return await readPartHead(file)
-    .then((head) => head !== undefined)
-    .finally(() => file.close());
-}
 
 /**
  * Joins the parts of a delta, in any order. One damaged or missing part is rebuilt from the others and the
@@ -136,7 +84,7 @@ export async function joinParts(
     const why = unusable.length > 0 ? `cannot be used: ${unusable.join(', ')}` : 'not given';
     if (lost.length > 1) throw tooManyLost(names, why);
     if (lost.length === 1)
-      warn?.(`${names} of the delta is lost (${why}): it is made of the others`);
+      warn?.(`${names} of the delta is lost (${why}) and is rebuilt from the others`);
     const mode = await readMode(...files.map(({ path }) => path));
     const file = await explaining(target, () => createFile(aside, mode));
     try {
@@ -184,7 +132,7 @@ async function readParts(
       parts.set(part.number, part);
     else damaged.push(file.path);
   }
-  if (!first) throw tooManyLost('every part', `cannot be used: ${damaged.join(', ')}`);
+  if (!first) throw tooManyLost('all parts', `cannot be used: ${damaged.join(', ')}`);
   return { parts, list: first.list, damaged };
 }
 
@@ -238,7 +186,12 @@ async function recombine(
   return bytes;
 }
 
-/** @returns undefined if the file does not exist, or if its disk lost bytes */
+/** Combines two arrays by exclusive or, into the first. */
+export function combine(into: Uint8Array, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; at++) into[at] = (into[at] ?? 0) ^ (bytes[at] ?? 0);
+}
+
+/** Reads a file; undefined if it cannot be opened, or if its disk lost bytes. */
 async function unlessUnreadable<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();
@@ -250,6 +203,55 @@ async function unlessUnreadable<T>(read: () => Promise<T>): Promise<T | undefine
 
 const tooManyLost = (names: string, why: string): IntegrityError =>
   new IntegrityError('delta.parts-lost', `${names} of the delta are lost (${why})`, {
-    expected: 'all parts and the parity, less one',
+    expected: 'all parts and the parity, or all except one of them',
     hint: 'copy them again from where the delta was made',
   });
+
+/** True if a file is a part of a delta; a part with a damaged head is not recognised. */
+export async function isPart(path: string): Promise<boolean> {
+  const file = await openRandomAccess(path);
+  return await readPartHead(file)
+    .then((head) => head !== undefined)
+    .finally(() => file.close());
+}
+
+export function formatPartHead(number: number, list: PartList): Uint8Array {
+  const { parity, partSize, parts, size } = list;
+  const text = Buffer.from(JSON.stringify({ parity, partSize, parts, size }));
+  const line = `sealift delta part ${number} ${text.length} ${digestOf(text)}\n`;
+  return Buffer.concat([Buffer.from(line.padEnd(LINE_SIZE)), text]);
+}
+
+/** @returns the head, or undefined if the file is not a part or its head is damaged */
+async function readPartHead(file: RandomAccess): Promise<PartHead | undefined> {
+  if (file.size < LINE_SIZE) return undefined;
+  const line = (await file.read(0, LINE_SIZE)).toString('latin1');
+  const [, number, size, id] = LINE.exec(line) ?? [];
+  if (id === undefined || LINE_SIZE + Number(size) > file.size) return undefined;
+  const text = await file.read(LINE_SIZE, Number(size));
+  if (digestOf(text) !== id) return undefined;
+  const list = parseList(text.toString('utf8'));
+  const isNumber = list && Number(number) <= list.parts.length;
+  return isNumber
+    ? { number: Number(number), list, id, start: LINE_SIZE + Number(size) }
+    : undefined;
+}
+
+/** Parses a list whose digest has been verified, so that its content is as written. */
+function parseList(text: string): PartList | undefined {
+  const { size, partSize, parts, parity } = parseJsonObject(text) ?? {};
+  if (!isTextList(parts) || !parts.every(isDigest) || !isTextDigest(parity)) return undefined;
+  if (!isSize(size) || !isSize(partSize) || parts.length > MOST_PARTS) return undefined;
+  const isEnough = parts.length === Math.ceil(size / partSize);
+  return isEnough ? { size, partSize, parts, parity } : undefined;
+}
+
+const isTextDigest = (value: unknown): value is Digest =>
+  typeof value === 'string' && isDigest(value);
+
+const isSize = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) > 0;
+
+/** Size of a part in bytes, without its head. */
+export const sizeOfPart = ({ size, partSize }: PartList, number: number): number =>
+  number === PARITY ? partSize : Math.min(partSize, size - (number - 1) * partSize);

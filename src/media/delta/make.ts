@@ -26,95 +26,11 @@ import {
   type Delta,
 } from './open.ts';
 
-export type MadePatch = Patch & { readonly bytes: Uint8Array };
+/* Making a delta from two ISOs, and making the new ISO from the old one and the delta. */
 
-/**
- * Smallest extent worth a patch: smaller ones are links and similar, and a row in the head of the delta
- * costs as much.
- */
-const SMALLEST_PATCHED = 256;
-
-/**
- * Makes patches for carried extents that the old ISO has with other content, by extent number: files are
- * matched by path, structures by offset. Layers have their digest in their path and are never patched.
- *
- * @throws IntegrityError `extent.wrong-digest` if the new ISO is damaged
- */
-export async function makePatches({
-  from,
-  to,
-  old,
-  carried,
-  most = MOST_PATCHED,
-}: {
-  readonly from: string;
-  readonly to: string;
-  readonly old: Medium;
-  readonly carried: readonly MediumExtent[];
-  /** Total size of the patched bytes. */
-  readonly most?: number;
-}): Promise<ReadonlyMap<number, MadePatch>> {
-  const [oldFile, file] = [await openRandomAccess(from), await openRandomAccess(to)];
-  const findEarlier = createLookup(old.extents);
-  const patches = new Map<number, MadePatch>();
-  let made = 0;
-  try {
-    for (const [number, extent] of carried.entries()) {
-      const earlier = canPatch(extent) ? findEarlier(extent) : undefined;
-      if (!earlier || !canPatch(earlier) || made + extent.size > most) continue;
-      const { offset, size, digest } = extent;
-      const bytes = await file.read(offset, size);
-      const found = digestOf(bytes);
-      if (found !== digest) throw wrong(to, { offset, digest, found });
-      const patch = makePatch(await oldFile.read(earlier.offset, earlier.size), bytes);
-      const range = { offset: earlier.offset, size: earlier.size };
-      if (!patch) continue;
-      patches.set(number, { old: range, size: patch.length, bytes: patch });
-      made += size;
-    }
-    return patches;
-  } finally {
-    await oldFile.close();
-    await file.close();
-  }
-}
-
-const canPatch = ({ size }: ByteRange): boolean =>
-  size >= SMALLEST_PATCHED && size <= LARGEST_PATCHED;
-
-type Lookup = (extent: MediumExtent) => MediumExtent | undefined;
-
-/** Finds the old version of an extent, because a structure may have moved a little. */
-function createLookup(extents: readonly MediumExtent[]): Lookup {
-  const byPath = new Map(extents.flatMap((extent) => extent.paths.map((path) => [path, extent])));
-  const structures = extents.filter(({ paths }) => paths.length === 0);
-  return ({ paths: [path], offset }) => {
-    if (path !== undefined) return byPath.get(path);
-    let best: MediumExtent | undefined;
-    const distanceOf = (extent: MediumExtent): number => Math.abs(extent.offset - offset);
-    for (const each of structures) if (!best || distanceOf(each) < distanceOf(best)) best = each;
-    return best;
-  };
-}
-
-const wrong = (
-  path: string,
-  { offset, digest, found }: { offset: number; digest: string; found: string },
-): IntegrityError =>
-  new IntegrityError(
-    'extent.wrong-digest',
-    `${path} has other bytes at ${offset} than its index says`,
-    {
-      expected: digest,
-      found,
-      hint: 'verify it, and build or copy it again',
-    },
-  );
-
-type PourSettings = Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>;
-
-/** Result of making a delta. Sizes are bytes. */
+/** Result of making or applying a delta. Sizes are bytes. */
 export type DeltaReport = {
+  /** Digest of the written file. */
   readonly digest: Digest;
   /** Size of the written file. */
   readonly size: number;
@@ -123,6 +39,8 @@ export type DeltaReport = {
   /** Bytes of the new ISO that the delta carries. */
   readonly carried: number;
 };
+
+type PourSettings = Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>;
 
 const LANES = 4;
 
@@ -198,7 +116,7 @@ export async function applyDelta(
   return { digest, size, carried: bytes, shared: sumSizes(extents) - bytes };
 }
 
-/** Opens a delta and applies its patches. */
+/** Opens a delta and applies its patches; the extents that they make are held in memory. */
 async function readWhole(
   { from, path }: { readonly from: string; readonly path: string },
   old: Medium,
@@ -217,13 +135,7 @@ async function readWhole(
   }
 }
 
-const STORED = { source: { kind: 'blob' }, paths: [] } as const;
-
-/**
- * Pours from local files.
- *
- * @returns the digest of the whole
- */
+/** Pours from local files, and returns the digest of the whole output. */
 async function pour(
   layout: Layout,
   places: ReadonlyMap<Digest, FilePosition>,
@@ -267,6 +179,8 @@ function layOutDelta(
   return { size: offset, extents };
 }
 
+const STORED = { source: { kind: 'blob' }, paths: [] } as const;
+
 const lost = ({ offset, digest }: Extent): IntegrityError =>
   new IntegrityError(
     'delta.malformed',
@@ -275,5 +189,90 @@ const lost = ({ offset, digest }: Extent): IntegrityError =>
       expected: digest ?? 'a digest',
       found: 'nothing',
       hint: 'copy the delta again from where it was made',
+    },
+  );
+
+export type MadePatch = Patch & { readonly bytes: Uint8Array };
+
+/**
+ * Smallest extent worth a patch: smaller ones are links and the like, and the row for a patch in the head of
+ * the delta costs as much.
+ */
+const SMALLEST_PATCHED = 256;
+
+/**
+ * Makes patches for carried extents that the old ISO has with other content, by extent number: files are
+ * matched by path, structures by offset. Layers have their digest in their path and are never patched.
+ *
+ * @throws IntegrityError `extent.wrong-digest` if the new ISO is damaged
+ */
+export async function makePatches({
+  from,
+  to,
+  old,
+  carried,
+  most = MOST_PATCHED,
+}: {
+  readonly from: string;
+  readonly to: string;
+  readonly old: Medium;
+  readonly carried: readonly MediumExtent[];
+  /** Total size of the patched bytes. */
+  readonly most?: number;
+}): Promise<ReadonlyMap<number, MadePatch>> {
+  const [oldFile, file] = [await openRandomAccess(from), await openRandomAccess(to)];
+  const findEarlier = createLookup(old.extents);
+  const patches = new Map<number, MadePatch>();
+  let made = 0;
+  try {
+    for (const [number, extent] of carried.entries()) {
+      const earlier = canPatch(extent) ? findEarlier(extent) : undefined;
+      if (!earlier || !canPatch(earlier) || made + extent.size > most) continue;
+      const { offset, size, digest } = extent;
+      const bytes = await file.read(offset, size);
+      const found = digestOf(bytes);
+      if (found !== digest) throw wrong(to, { offset, digest, found });
+      const patch = makePatch(await oldFile.read(earlier.offset, earlier.size), bytes);
+      const range = { offset: earlier.offset, size: earlier.size };
+      if (!patch) continue;
+      patches.set(number, { old: range, size: patch.length, bytes: patch });
+      made += size;
+    }
+    return patches;
+  } finally {
+    await oldFile.close();
+    await file.close();
+  }
+}
+
+const canPatch = ({ size }: ByteRange): boolean =>
+  size >= SMALLEST_PATCHED && size <= LARGEST_PATCHED;
+
+type Lookup = (extent: MediumExtent) => MediumExtent | undefined;
+
+/** Finds the old version of an extent, because a structure may have moved a little. */
+function createLookup(extents: readonly MediumExtent[]): Lookup {
+  const byPath = new Map(extents.flatMap((extent) => extent.paths.map((path) => [path, extent])));
+  const structures = extents.filter(({ paths }) => paths.length === 0);
+  return ({ paths: [path], offset }) => {
+    if (path !== undefined) return byPath.get(path);
+    let best: MediumExtent | undefined;
+    const distanceOf = (extent: MediumExtent): number => Math.abs(extent.offset - offset);
+    for (const each of structures) if (!best || distanceOf(each) < distanceOf(best)) best = each;
+    return best;
+  };
+}
+
+const wrong = (
+  path: string,
+  { offset, digest, found }: { offset: number; digest: string; found: string },
+): IntegrityError =>
+  new IntegrityError(
+    'extent.wrong-digest',
+    `the bytes of ${path} at ${offset} do not match its index`,
+    {
+      expected: digest,
+      found,
+      hint: 'verify the ISO, and build or copy it again',
     },
   );

@@ -24,6 +24,8 @@ import {
   usePatch,
 } from './file.ts';
 
+/* The two inputs of applying a delta: an ISO of ours, and a delta that is matched to it. */
+
 /** An ISO of ours, as deltas use it. */
 export type Medium = {
   /** Digest of every byte, from `identifyIso`. */
@@ -43,7 +45,21 @@ export type MediumExtent = DeltaExtent & {
   readonly isMutable?: boolean;
 };
 
-/** @throws IntegrityError `delta.no-index` */
+/** An extent that the old ISO lacks, with the position of its bytes or its patch in the delta. */
+export type Carried = DeltaExtent & { readonly position: number; readonly patch?: Patch };
+
+/** A delta that has been matched to the old ISO. */
+export type Delta = {
+  /** Size of the new ISO in bytes. */
+  readonly size: number;
+  /** Extents of the new ISO by offset; the rest is zeros. */
+  readonly extents: readonly DeltaExtent[];
+  readonly carried: readonly Carried[];
+};
+
+export type DeltaFiles = { readonly delta: RandomAccess; readonly iso: RandomAccess };
+
+/** Reads the identity and the extents of an ISO. @throws IntegrityError `delta.no-index` */
 export function readMedium(path: string): Promise<Medium> {
   return useMedium(path, async (iso) => {
     const index = await readIndex(iso);
@@ -70,20 +86,9 @@ async function listExtents(
   return all.sort((a, b) => a.offset - b.offset);
 }
 
-/** Error for a delta that was made for another ISO. */
-const otherIso = (
-  path: string,
-  { found, expected }: { readonly found: string; readonly expected: string },
-): IntegrityError =>
-  new IntegrityError('delta.other-iso', `the delta is for another ISO than ${path}`, {
-    expected,
-    found,
-    hint: 'apply it to the ISO that it was made from; one that was customised since is another: reset it first',
-  });
-
 /**
- * Size of the ISO, because a device is larger than the ISO on it. The backup of a GPT may be after the
- * volume.
+ * Computes the size of the ISO, because a device is larger than the ISO on it. The backup of a GPT may be
+ * after the volume.
  */
 async function sizeOfIso(
   path: string,
@@ -98,48 +103,9 @@ async function sizeOfIso(
 
 const noIndex = (path: string): IntegrityError =>
   new IntegrityError('delta.no-index', `${path} has no index with a digest`, {
-    expected: 'an ISO of sealift',
-    hint: 'name an ISO that sealift made',
+    expected: 'an ISO that sealift made',
+    hint: 'name the ISO that sealift built',
   });
-
-/**
- * Most restrictive mode of these files, so that a user who cannot read one of them cannot read the result:
- * media can hold secrets.
- */
-export async function readMode(...paths: readonly string[]): Promise<number> {
-  let mode = 0o644;
-  for (const path of paths) mode &= (await stat(path)).mode;
-  return mode | 0o600;
-}
-
-/** An extent that the old ISO lacks, with the position of its bytes or its patch in the delta. */
-export type Carried = DeltaExtent & { readonly position: number; readonly patch?: Patch };
-
-/** A delta that has been matched to the old ISO. */
-export type Delta = {
-  /** Size of the new ISO in bytes. */
-  readonly size: number;
-  /** Extents of the new ISO by offset; the rest is zeros. */
-  readonly extents: readonly DeltaExtent[];
-  readonly carried: readonly Carried[];
-};
-
-/**
- * Lists the carried extents of a new ISO, the index first. Makers and readers of deltas list the same
- * extents.
- *
- * @param known digests of the old ISO
- */
-export function listCarried<Extent extends DeltaExtent>(
-  extents: readonly Extent[],
-  index: Extent,
-  known: ReadonlySet<string>,
-): readonly Extent[] {
-  const isNew = ({ digest }: Extent): boolean => !known.has(digest);
-  const others = extents.filter(isNew).map((extent) => [extent.digest, extent] as const);
-  const all = new Map([...(isNew(index) ? [[index.digest, index] as const] : []), ...others]);
-  return [...all.values()];
-}
 
 /**
  * Opens a delta for an ISO.
@@ -181,10 +147,35 @@ export async function openDelta(
   return { size, extents, carried, head };
 }
 
-export type DeltaFiles = { readonly delta: RandomAccess; readonly iso: RandomAccess };
+const otherIso = (
+  path: string,
+  { found, expected }: { readonly found: string; readonly expected: string },
+): IntegrityError =>
+  new IntegrityError('delta.other-iso', `the delta was not made for ${path}`, {
+    expected,
+    found,
+    hint: 'apply it to the ISO that it was made from; if that ISO was customised since, reset it first',
+  });
 
 function fail(path: string): never {
-  throw malformed(path, 'carries something else than it names');
+  throw malformed(path, 'does not carry what its head names');
+}
+
+/**
+ * Lists the carried extents of a new ISO, the index first. It is called when a delta is made and when it is
+ * applied, and must give the same list.
+ *
+ * @param known digests of the old ISO
+ */
+export function listCarried<Extent extends DeltaExtent>(
+  extents: readonly Extent[],
+  index: Extent,
+  known: ReadonlySet<string>,
+): readonly Extent[] {
+  const isNew = ({ digest }: Extent): boolean => !known.has(digest);
+  const others = extents.filter(isNew).map((extent) => [extent.digest, extent] as const);
+  const all = new Map([...(isNew(index) ? [[index.digest, index] as const] : []), ...others]);
+  return [...all.values()];
 }
 
 function placeCarried(
@@ -201,8 +192,8 @@ function placeCarried(
 }
 
 /**
- * Renders the bytes of a carried extent, verified. They are in memory: extents with a patch are small, and
- * so is an index.
+ * Returns the bytes of a carried extent, verified. They fit in memory: extents with a patch are small, and so
+ * is an index.
  *
  * @throws IntegrityError `delta.damaged`
  */
@@ -229,10 +220,20 @@ const damaged = (
 ): IntegrityError =>
   new IntegrityError(
     'delta.damaged',
-    `${path} and the old ISO do not make the extent at byte ${offset}`,
+    `${path} and the old ISO do not give the extent at byte ${offset}`,
     {
       expected: digest,
-      found: found ?? 'a patch that cannot be used',
+      found: found ?? 'a patch that does not apply',
       hint: 'verify the old ISO, and copy the delta again',
     },
   );
+
+/**
+ * Returns the permissions that all of these files have, so that a user who cannot read one of them cannot
+ * read the result: media can hold secrets.
+ */
+export async function readMode(...paths: readonly string[]): Promise<number> {
+  let mode = 0o644;
+  for (const path of paths) mode &= (await stat(path)).mode;
+  return mode | 0o600;
+}

@@ -25,65 +25,6 @@ import { useMedium } from '../open.ts';
 import { keepOpen } from '../repair/target.ts';
 import { CHUNK, fillChunks, fillParts, type VirtualBase } from './virtual.ts';
 
-/** Milliseconds after which a read may have waited for a disk or for other processes. */
-const LONG_MS = 4;
-/** Milliseconds that only a disk takes. */
-const LONGEST_MS = 50;
-/** Milliseconds during which all reads are left to other threads. */
-const REST_MS = 250;
-
-/**
- * Creates a function that fills buffers from an open file. Cached data is read in place: passing 64 KiB to
- * another thread and back takes several times as long. After a read that waited for the disk, the reads of
- * the next quarter of a second go to other threads, so that other clients do not wait for them.
- *
- * @returns reads until the buffer is full or the file ends, and resolves to the bytes
- */
-function createFileReader(
-  file: Pick<FileHandle, 'fd'>,
-): (bytes: Buffer, offset: number) => number | Promise<number> {
-  let slowUntil = 0;
-  let blocks = process.resourceUsage().fsRead;
-  const hasWaited = (milliseconds: number): boolean => {
-    if (milliseconds < LONG_MS) return false;
-    const before = blocks;
-    blocks = process.resourceUsage().fsRead;
-    return blocks > before || milliseconds > LONGEST_MS;
-  };
-  return (bytes, offset) => {
-    const began = performance.now();
-    if (began < slowUntil) return readElsewhere(file.fd, bytes, offset);
-    let done = 0;
-    while (done < bytes.length) {
-      const count = readSync(file.fd, bytes, done, bytes.length - done, offset + done);
-      if (count === 0) break;
-      done += count;
-    }
-    const ended = performance.now();
-    if (hasWaited(ended - began)) slowUntil = ended + REST_MS;
-    return done;
-  };
-}
-
-async function readElsewhere(fd: number, bytes: Buffer, offset: number): Promise<number> {
-  let done = 0;
-  while (done < bytes.length) {
-    const count = await readOnce(fd, bytes.subarray(done), offset + done);
-    if (count === 0) break;
-    done += count;
-  }
-  return done;
-}
-
-/** Reads with less overhead than `FileHandle.read`. */
-const readOnce = (fd: number, bytes: Buffer, offset: number): Promise<number> =>
-  new Promise((resolve, reject) => {
-    read(fd, bytes, 0, bytes.length, offset, (error, count) => {
-      if (error) reject(error);
-      else resolve(count);
-    });
-  });
-
 export type BaseOptions = {
   readonly host: SourceHost;
   /** Cache for bytes fetched from elsewhere. */
@@ -151,15 +92,70 @@ function createFill(
   };
 }
 
+/** Milliseconds after which a read may have waited, for a disk or for other processes. */
+const LONG_MS = 4;
+/** Milliseconds that only a disk takes. */
+const LONGEST_MS = 50;
+/** Milliseconds during which all reads are left to other threads. */
+const REST_MS = 250;
+
+/**
+ * Creates a function that fills buffers from an open file. Cached data is read in place: passing 64 KiB to
+ * another thread and back takes several times as long. After a read that waited for the disk, the reads of
+ * the next quarter of a second go to other threads, so that other clients do not wait for them.
+ *
+ * @returns a function that reads until the buffer is full or the file ends, and returns the number of bytes
+ */
+function createFileReader(
+  file: Pick<FileHandle, 'fd'>,
+): (bytes: Buffer, offset: number) => number | Promise<number> {
+  let slowUntil = 0;
+  let blocks = process.resourceUsage().fsRead;
+  const hasWaited = (milliseconds: number): boolean => {
+    if (milliseconds < LONG_MS) return false;
+    const before = blocks;
+    blocks = process.resourceUsage().fsRead;
+    return blocks > before || milliseconds > LONGEST_MS;
+  };
+  return (bytes, offset) => {
+    const began = performance.now();
+    if (began < slowUntil) return readElsewhere(file.fd, bytes, offset);
+    let done = 0;
+    while (done < bytes.length) {
+      const count = readSync(file.fd, bytes, done, bytes.length - done, offset + done);
+      if (count === 0) break;
+      done += count;
+    }
+    const ended = performance.now();
+    if (hasWaited(ended - began)) slowUntil = ended + REST_MS;
+    return done;
+  };
+}
+
+async function readElsewhere(fd: number, bytes: Buffer, offset: number): Promise<number> {
+  let done = 0;
+  while (done < bytes.length) {
+    const count = await readOnce(fd, bytes.subarray(done), offset + done);
+    if (count === 0) break;
+    done += count;
+  }
+  return done;
+}
+
+/** Reads with less overhead than `FileHandle.read`. */
+const readOnce = (fd: number, bytes: Buffer, offset: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    read(fd, bytes, 0, bytes.length, offset, (error, count) => {
+      if (error) reject(error);
+      else resolve(count);
+    });
+  });
+
 const identify = (access: RandomAccess): Promise<Digest | undefined> =>
   useMedium(access, async (iso) => {
     const index = await readIndex(iso);
     return index && identifyIso(index, iso.readBytes);
   });
-
-/** @returns undefined if it is not an ISO of ours */
-const readIndexOf = (access: RandomAccess): Promise<MediaIndex | undefined> =>
-  useMedium(keepOpen(access), readIndex);
 
 async function openThroughCache(
   { source, readRange, close }: OpenedElsewhere,
@@ -217,6 +213,10 @@ async function openThroughCache(
   };
 }
 
+/** Reads the index of an ISO, which stays open; undefined if sealift did not make the ISO. */
+const readIndexOf = (access: RandomAccess): Promise<MediaIndex | undefined> =>
+  useMedium(keepOpen(access), readIndex);
+
 type KeyedPart = Part & {
   /** Equal for equal bytes. */
   readonly key: string;
@@ -244,11 +244,11 @@ function requireDigest(name: string, { digest, offset }: KeyedPart, bytes: Uint8
   if (found === digest) return;
   throw new IntegrityError(
     'source.wrong-bytes',
-    `${name} has other bytes at ${offset} than its index says`,
+    `the bytes of ${name} at ${offset} do not match its index`,
     {
       expected: digest,
       found,
-      hint: 'run "sealift verify" on it, and send it again',
+      hint: 'run "sealift verify" on it, and upload it again',
     },
   );
 }

@@ -8,6 +8,8 @@ import { readOwnFile, writeNewFile } from '../../base/disk/open-file.ts';
 import { DiskError, isErrno } from '../../base/errors.ts';
 import type { OverlayPart } from '../areas.ts';
 
+/* Overlays of ISOs, stored encrypted so that they are served again unchanged. */
+
 /** A stored overlay, held in memory while it is served. */
 export type PackedOverlay = {
   /** Digest of the packed bytes: equal overlays have equal digests. */
@@ -23,46 +25,6 @@ export type PackedPart = {
   /** First bytes of the part; the rest are zeros. */
   readonly bytes: Uint8Array;
 };
-
-/**
- * Packs an overlay: a line of JSON, `[[offset, size, stored], ...]`, then the stored bytes of all parts.
- * Zeros at the end of a part are not stored, because an embed area of 1 MiB is mostly zeros.
- */
-export function packOverlay(parts: readonly OverlayPart[]): Buffer {
-  const stored = parts.map(({ bytes }) => bytes.subarray(0, findEnd(bytes)));
-  const head = parts.map(({ offset, bytes }, index) => [
-    offset,
-    bytes.length,
-    stored[index]?.length,
-  ]);
-  return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...stored]);
-}
-
-/** Parses an overlay. Its bytes are trusted: `storeOverlay` encrypted them. */
-export function parsePackedOverlay(packed: Buffer): PackedOverlay {
-  const line = packed.indexOf('\n');
-  const head = JSON.parse(packed.toString('utf8', 0, line)) as [number, number, number][];
-  let at = line + 1;
-  const parts = head.map(([offset, size, stored]) => {
-    const bytes = packed.subarray(at, at + stored);
-    at += stored;
-    return { offset, size, bytes };
-  });
-  return { digest: digestOf(packed), parts };
-}
-
-const ZEROS = Buffer.alloc(4096);
-
-/** Offset after the last byte that is not zero. */
-function findEnd(bytes: Uint8Array): number {
-  let end = bytes.length;
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  while (end >= ZEROS.length && buffer.subarray(end - ZEROS.length, end).equals(ZEROS)) {
-    end -= ZEROS.length;
-  }
-  while (end > 0 && bytes[end - 1] === 0) end -= 1;
-  return end;
-}
 
 export type OverlayPlace = {
   /** Directory of all overlays; created when the first is stored. */
@@ -114,7 +76,7 @@ export async function openStoredOverlay(place: OverlayPlace): Promise<PackedOver
   const packed = openSealedBytes(sealed, place.key, place.name);
   if (packed) return parsePackedOverlay(packed);
   throw new DiskError('overlay.unreadable', `the key does not open the overlay "${path}"`, {
-    hint: 'give the key that it was stored with',
+    hint: 'use the key that it was stored with',
   });
 }
 
@@ -144,4 +106,44 @@ async function createWhole(place: OverlayPlace, sealed: Buffer): Promise<boolean
   }
   await syncDirectory(directory);
   return true;
+}
+
+/**
+ * Packs an overlay: a line of JSON, `[[offset, size, stored], ...]`, then the stored bytes of all parts.
+ * Zeros at the end of a part are not stored, because an embed area of 1 MiB is mostly zeros.
+ */
+export function packOverlay(parts: readonly OverlayPart[]): Buffer {
+  const stored = parts.map(({ bytes }) => bytes.subarray(0, findEnd(bytes)));
+  const head = parts.map(({ offset, bytes }, index) => [
+    offset,
+    bytes.length,
+    stored[index]?.length,
+  ]);
+  return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...stored]);
+}
+
+const ZEROS = Buffer.alloc(4096);
+
+/** Offset after the last byte that is not zero. */
+function findEnd(bytes: Uint8Array): number {
+  let end = bytes.length;
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  while (end >= ZEROS.length && buffer.subarray(end - ZEROS.length, end).equals(ZEROS)) {
+    end -= ZEROS.length;
+  }
+  while (end > 0 && bytes[end - 1] === 0) end -= 1;
+  return end;
+}
+
+/** Parses an overlay. Its bytes are trusted: `storeOverlay` encrypted them. */
+export function parsePackedOverlay(packed: Buffer): PackedOverlay {
+  const line = packed.indexOf('\n');
+  const head = JSON.parse(packed.toString('utf8', 0, line)) as [number, number, number][];
+  let at = line + 1;
+  const parts = head.map(([offset, size, stored]) => {
+    const bytes = packed.subarray(at, at + stored);
+    at += stored;
+    return { offset, size, bytes };
+  });
+  return { digest: digestOf(packed), parts };
 }

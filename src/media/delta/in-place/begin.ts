@@ -24,82 +24,10 @@ import {
   planSteps,
 } from './plan.ts';
 
-export const toIndexExtent = ({ offset, size, digest }: DeltaExtent): IndexExtent => ({
-  offset,
-  size,
-  digest,
-  paths: [],
-});
-
-type Watching = {
-  readonly signal: AbortSignal;
-  readonly onProgress: (bytes: number, total?: number) => void;
-};
-
-/** @throws IntegrityError `delta.damaged` */
-export async function requireVerified(
-  path: string,
-  extents: readonly IndexExtent[],
-  { signal, onProgress }: Watching,
-): Promise<void> {
-  const total = sumSizes(extents);
-  const [first] = await useImage(path, (image) =>
-    verifyExtents(image, extents, {
-      signal,
-      onProgress: (bytes) => {
-        onProgress(bytes, total);
-      },
-    }),
-  );
-  if (!first) return;
-  const { extent, found = first.unreadable ?? '' } = first;
-  throw new IntegrityError(
-    'delta.damaged',
-    `${path} has other bytes at ${extent.offset} than it should have`,
-    {
-      expected: `${extent.digest ?? ''} for ${extent.size} bytes`,
-      found,
-      hint: 'repair it with "sealift repair", or copy it again',
-    },
-  );
-}
-
-/** True if these bytes are already on the ISO. */
-const hasExtent = (path: string, extent: DeltaExtent, signal: AbortSignal): Promise<boolean> =>
-  useImage(path, async (image) => {
-    const options = { signal, onProgress: () => undefined };
-    return (await verifyExtents(image, [toIndexExtent(extent)], options)).length === 0;
-  });
-
-/**
- * Verifies the carried bytes that steps read, in the delta and in the output of its patches.
- *
- * @throws IntegrityError `delta.damaged`; ConfigError `iso.unreadable`
+/*
+ * The start of applying a delta in place: an earlier run is continued, or a new plan is made. The journal of
+ * the run and the verification of its inputs are here too.
  */
-export async function requireCarried(
-  carried: NewIso['carried'],
-  steps: readonly Step[],
-  { signal, ...paths }: { readonly signal: AbortSignal } & Record<'delta' | 'patched', string>,
-): Promise<void> {
-  const read = new Set<string>();
-  for (const step of steps) {
-    if (step.kind !== 'write' || !('offset' in step.from)) continue;
-    read.add(`${step.from.kind} ${step.from.offset}`);
-  }
-  const isRead = ({ in: kind, offset, size }: NewIso['carried'][number]): boolean => {
-    for (let at = 0; at < size; at += LARGEST_MOVE)
-      if (read.has(`${kind} ${offset + at}`)) return true;
-    return false;
-  };
-  for (const kind of ['delta', 'patched'] as const) {
-    const extents = carried.filter((extent) => extent.in === kind && isRead(extent));
-    if (extents.length === 0) continue;
-    await requireVerified(paths[kind], extents.map(toIndexExtent), {
-      signal,
-      onProgress: () => undefined,
-    });
-  }
-}
 
 /**
  * Progress of changing an ISO in place.
@@ -121,42 +49,8 @@ export type StepJournal = {
   readonly done: number;
 };
 
-/** @returns the journal, or undefined if there is no journal */
-async function readStepJournal(path: string): Promise<StepJournal | undefined> {
-  const text = (await readOwnFile(path))?.toString('utf8');
-  const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
-  if (!head?.startsWith('{')) return undefined;
-  const journal = parseJsonObject(head);
-  if (!journal) return undefined;
-  const { delta, now, old, run } = journal as unknown as StepJournal;
-  return { delta, now, old, run, done: Number(lines.at(-1) ?? 0) };
-}
-
-/** Writes the first line, and opens the journal to append; `note` returns when the line is on the disk. */
-export async function startStepJournal(
-  path: string,
-  { delta, now, old, run, done }: StepJournal,
-): Promise<{
-  readonly note: (done: number) => Promise<void>;
-  readonly close: () => Promise<void>;
-}> {
-  await writeFileAtomic(path, `${JSON.stringify({ delta, now, old, run })}\n${done}\n`);
-  const file: FileHandle = await openOwnFile(path, { create: false, append: true });
-  return {
-    async note(count) {
-      try {
-        await file.appendFile(`${count}\n`);
-        await file.datasync();
-      } catch (error) {
-        throw explainWriteError(error, path);
-      }
-    },
-    close: () => file.close(),
-  };
-}
-
 export type InPlaceOptions = {
-  /** Path of the journal and of the saved bytes, without extensions. */
+  /** Path of the journal, the saved bytes and the patched extents, without extensions. */
   readonly aside: string;
   /** Path of the lock. */
   readonly lock: string;
@@ -201,25 +95,6 @@ export async function begin(
   return plan({ delta: name, run, done: 0, ...(await prepare(path, medium, given)) });
 }
 
-/**
- * True if the ISO is the new one, including the areas whose values differ from the old ISO. It may still
- * be damaged.
- */
-function isMade({ index, extents }: Medium, head: DeltaHead): boolean {
-  const digests = new Map(extents.map(({ offset, digest }) => [offset, digest]));
-  const values = head.mutable ?? [];
-  return (
-    index.digest === head.index.digest &&
-    values.every(({ offset, digest }) => digests.get(offset) === digest)
-  );
-}
-
-function plan(journal: StepJournal): Begun {
-  const { old, now } = journal;
-  const steps = planSteps(leaveOut(listMoves(old, now), old, BOOT), BOOT);
-  return { ...journal, steps, marker: formatMarker(journal) };
-}
-
 /** Finds the progress of an earlier run of this delta on this ISO. */
 async function findBegun(
   path: string,
@@ -234,13 +109,13 @@ async function findBegun(
     throw halfApplied(path, { expected: `the delta ${marked.delta}`, found: `the delta ${name}` });
   }
   if (known?.run === marked.run) return known;
-  const found = 'none, or one of another delta or medium';
-  throw halfApplied(path, { expected: `a journal ${aside}.journal of it`, found });
+  const found = 'no journal, or the journal of another delta or medium';
+  throw halfApplied(path, { expected: `its journal, ${aside}.journal`, found });
 }
 
 /**
- * True if everything but (some of) the boot structures is written. The marker is gone then; the index of
- * the new ISO distinguishes it from another medium and from the old ISO.
+ * True if everything is written except all or some of the boot structures. The marker is gone by then; the
+ * index of the new ISO distinguishes it from another medium and from the old ISO.
  */
 const isReady = async (
   path: string,
@@ -249,15 +124,28 @@ const isReady = async (
 ): Promise<boolean> =>
   done > steps.findIndex(({ kind }) => kind === 'ready') && (await hasExtent(path, index, signal));
 
-const MARKER = 'sealift: not whole yet, apply the delta ';
+/** True if these bytes are already on the ISO. */
+const hasExtent = (path: string, extent: DeltaExtent, signal: AbortSignal): Promise<boolean> =>
+  useImage(path, async (image) => {
+    const options = { signal, onProgress: () => undefined };
+    return (await verifyExtents(image, [toIndexExtent(extent)], options)).length === 0;
+  });
 
-/** Formats the first bytes of a half-changed ISO; one sector at most. */
-const formatMarker = ({ delta, run }: Marked): Buffer =>
-  Buffer.from(`${MARKER}${delta} again (run ${run})\n`);
+function plan(journal: StepJournal): Begun {
+  const { old, now } = journal;
+  const steps = planSteps(leaveOut(listMoves(old, now), old, BOOT), BOOT);
+  return { ...journal, steps, marker: formatMarker(journal) };
+}
+
+const MARKER = 'sealift: not whole yet, apply the delta ';
 
 type Marked = Pick<StepJournal, 'delta' | 'run'>;
 
-/** @returns the delta that is half applied, or undefined */
+/** Formats the first bytes of a half-changed ISO, which fit in one sector. */
+const formatMarker = ({ delta, run }: Marked): Buffer =>
+  Buffer.from(`${MARKER}${delta} again (run ${run})\n`);
+
+/** Reads which delta is half applied, and by which run; undefined if the ISO has no marker. */
 async function readMarker(iso: FileHandle): Promise<Marked | undefined> {
   const start = Buffer.alloc(SECTOR_SIZE);
   await iso.read(start, 0, start.length, 0);
@@ -271,10 +159,23 @@ const halfApplied = (
   path: string,
   values: { readonly expected: string; readonly found: string },
 ): IntegrityError =>
-  new IntegrityError('delta.half-applied', `${path} is half-way to another ISO`, {
+  new IntegrityError('delta.half-applied', `${path} is partly changed to another ISO`, {
     ...values,
-    hint: 'apply the delta that was begun, with the journal that was made',
+    hint: 'apply the delta that was begun, with the journal of that run',
   });
+
+/**
+ * True if the ISO is the new one, including the areas whose values differ from the old ISO. It may still
+ * be damaged.
+ */
+function isMade({ index, extents }: Medium, head: DeltaHead): boolean {
+  const digests = new Map(extents.map(({ offset, digest }) => [offset, digest]));
+  const values = head.mutable ?? [];
+  return (
+    index.digest === head.index.digest &&
+    values.every(({ offset, digest }) => digests.get(offset) === digest)
+  );
+}
 
 /** Reads both ISOs, verifies every byte that is needed, and applies the patches. */
 async function prepare(
@@ -326,4 +227,108 @@ const toDeltaExtent = ({ offset, size, digest }: DeltaExtent): DeltaExtent => ({
   offset,
   size,
   digest,
+});
+
+/** Reads the journal; undefined if there is no journal, or if its first line is torn. */
+async function readStepJournal(path: string): Promise<StepJournal | undefined> {
+  const text = (await readOwnFile(path))?.toString('utf8');
+  const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
+  if (!head?.startsWith('{')) return undefined;
+  const journal = parseJsonObject(head);
+  if (!journal) return undefined;
+  const { delta, now, old, run } = journal as unknown as StepJournal;
+  return { delta, now, old, run, done: Number(lines.at(-1) ?? 0) };
+}
+
+/** Writes the first line, and opens the journal to append; `note` returns when the line is on the disk. */
+export async function startStepJournal(
+  path: string,
+  { delta, now, old, run, done }: StepJournal,
+): Promise<{
+  readonly note: (done: number) => Promise<void>;
+  readonly close: () => Promise<void>;
+}> {
+  await writeFileAtomic(path, `${JSON.stringify({ delta, now, old, run })}\n${done}\n`);
+  const file: FileHandle = await openOwnFile(path, { create: false, append: true });
+  return {
+    async note(count) {
+      try {
+        await file.appendFile(`${count}\n`);
+        await file.datasync();
+      } catch (error) {
+        throw explainWriteError(error, path);
+      }
+    },
+    close: () => file.close(),
+  };
+}
+
+type Watching = {
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytes: number, total?: number) => void;
+};
+
+/** Requires that extents of a file match their digests. @throws IntegrityError `delta.damaged` */
+export async function requireVerified(
+  path: string,
+  extents: readonly IndexExtent[],
+  { signal, onProgress }: Watching,
+): Promise<void> {
+  const total = sumSizes(extents);
+  const [first] = await useImage(path, (image) =>
+    verifyExtents(image, extents, {
+      signal,
+      onProgress: (bytes) => {
+        onProgress(bytes, total);
+      },
+    }),
+  );
+  if (!first) return;
+  const { extent, found = first.unreadable ?? '' } = first;
+  throw new IntegrityError(
+    'delta.damaged',
+    `the bytes of ${path} at ${extent.offset} are not the expected ones`,
+    {
+      expected: `${extent.digest ?? ''} for ${extent.size} bytes`,
+      found,
+      hint: 'repair it with "sealift repair", or copy it again',
+    },
+  );
+}
+
+/**
+ * Verifies the carried bytes that steps read, in the delta and in the output of its patches.
+ *
+ * @throws IntegrityError `delta.damaged`; ConfigError `iso.unreadable`
+ */
+export async function requireCarried(
+  carried: NewIso['carried'],
+  steps: readonly Step[],
+  { signal, ...paths }: { readonly signal: AbortSignal } & Record<'delta' | 'patched', string>,
+): Promise<void> {
+  const read = new Set<string>();
+  for (const step of steps) {
+    if (step.kind !== 'write' || !('offset' in step.from)) continue;
+    read.add(`${step.from.kind} ${step.from.offset}`);
+  }
+  const isRead = ({ in: kind, offset, size }: NewIso['carried'][number]): boolean => {
+    for (let at = 0; at < size; at += LARGEST_MOVE)
+      if (read.has(`${kind} ${offset + at}`)) return true;
+    return false;
+  };
+  for (const kind of ['delta', 'patched'] as const) {
+    const extents = carried.filter((extent) => extent.in === kind && isRead(extent));
+    if (extents.length === 0) continue;
+    await requireVerified(paths[kind], extents.map(toIndexExtent), {
+      signal,
+      onProgress: () => undefined,
+    });
+  }
+}
+
+export const toIndexExtent = ({ offset, size, digest }: DeltaExtent): IndexExtent => ({
+  offset,
+  size,
+  digest,
+  paths: [],
 });
