@@ -1,11 +1,14 @@
 import type { Digest } from '../../base/digest.ts';
 import { DiskError } from '../../base/errors.ts';
 import { maxOf, sumSizes } from '../../base/lists.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 import type { Extent, Layout } from '../../iso/index.ts';
-import type { IndexExtent } from '../../media/media-index.ts';
+
+/** Bytes of an earlier object; the digest is absent if it is not known. */
+export type EarlierExtent = ByteRange & { readonly digest?: Digest };
 
 /** The contents of an object that a build of ours finished: zeros outside its extents. */
-export type EarlierIso = { readonly size: number; readonly extents: readonly IndexExtent[] };
+export type EarlierIso = { readonly size: number; readonly extents: readonly EarlierExtent[] };
 
 /** A stretch of the new ISO. */
 export type Run = {
@@ -44,7 +47,7 @@ function findRuns({ extents, size }: Layout, earlier?: EarlierIso): readonly Run
 function createFinder({ size, extents }: EarlierIso) {
   const sorted = extents.toSorted((a, b) => a.offset - b.offset);
   const byOffset = new Map(sorted.map((extent) => [extent.offset, extent]));
-  const byDigest = new Map<Digest, IndexExtent>();
+  const byDigest = new Map<Digest, EarlierExtent>();
   for (const extent of sorted) {
     if (extent.digest !== undefined) byDigest.set(extent.digest, extent);
   }
@@ -69,7 +72,7 @@ function createFinder({ size, extents }: EarlierIso) {
 }
 
 /** The number of extents that begin before a byte; `sorted` is in order. */
-function countBefore(sorted: readonly IndexExtent[], position: number): number {
+function countBefore(sorted: readonly EarlierExtent[], position: number): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {
     const middle = (low + high) >> 1;

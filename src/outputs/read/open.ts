@@ -1,5 +1,4 @@
-import { join, resolve } from 'node:path';
-import { findDevice } from '../../base/disk/block-device.ts';
+import { resolve } from 'node:path';
 import { joinAnswers } from '../../base/download/fill-file.ts';
 import type { OpenBytes, SourceAnswer } from '../../base/download/sources.ts';
 import { RegistryError, SealiftError, UsageError } from '../../base/errors.ts';
@@ -13,7 +12,6 @@ import { parseS3Address, openS3Source } from '../../base/s3/object.ts';
 import { createS3 } from '../../base/s3/s3.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import { follow } from '../../base/wait.ts';
-import { refuseHalfCustomised } from '../../media/customize/write.ts';
 import {
   createRegistryClient,
   credentialsFromFiles,
@@ -22,7 +20,6 @@ import {
 } from '../../registry/index.ts';
 import { fetchArtifact } from '../artifact.ts';
 import type { IsoArtifact } from '../artifact/manifest.ts';
-import { standInFor } from '../device.ts';
 import { parseArtifactAddress } from '../output.ts';
 import { type OpenedRanges, type SourceTools, type RangeOpener, openWebRanges } from './web.ts';
 
@@ -171,13 +168,12 @@ const schemeOf = (text: string): string | undefined =>
   /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase();
 
 /**
- * The only way to open media that a user names: a file, a block device, or an address with a
- * scheme. Close it.
+ * Opens bytes that a user names: a file, a block device, or an address with a scheme. Close it.
  *
  * @throws ConfigError `iso.unreadable`; UsageError `source.address`; RegistryError of its server
  */
 export async function openSource(text: string, host: SourceHost): Promise<RandomAccess> {
-  if (!isElsewhere(text)) return openLocal(resolve(host.cwd, text), host.cwd);
+  if (!isElsewhere(text)) return openRandomAccess(resolve(host.cwd, text));
   const { source, readRange, close } = await openElsewhere(text, host);
   return createCachedAccess(source, readRange, close);
 }
@@ -232,36 +228,6 @@ export async function openElsewhere(text: string, host: SourceHost): Promise<Ope
     };
   } catch (error) {
     await close();
-    throw error;
-  }
-}
-
-/** Does something with a source and closes it in any case. */
-export async function useSource<Result>(
-  text: string,
-  host: SourceHost,
-  work: (source: RandomAccess) => Promise<Result>,
-): Promise<Result> {
-  const source = await openSource(text, host);
-  try {
-    return await work(source);
-  } finally {
-    await source.close();
-  }
-}
-
-/**
- * @param cwd directory of the work directory in which a device may have a half-finished change
- * @throws ConfigError `iso.unreadable`; DiskError `customize.half-way`
- */
-async function openLocal(path: string, cwd?: string): Promise<RandomAccess> {
-  const image = await openRandomAccess(path);
-  try {
-    const device = cwd === undefined ? undefined : findDevice(path);
-    await refuseHalfCustomised(image, device && standInFor(device, join(cwd ?? '', '.sealift')));
-    return image;
-  } catch (error) {
-    await image.close();
     throw error;
   }
 }

@@ -9,12 +9,12 @@ import { IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { parseS3Address, type S3Address } from '../../base/s3/object.ts';
 import type { S3 } from '../../base/s3/s3.ts';
-import type { BlobCache } from '../../base/store/store.ts';
 import type { Json } from '../../base/text/json.ts';
 import type { Stage, StageContext, StageTime } from '../../engine/index.ts';
 import type { Layout } from '../../iso/index.ts';
 import { compareLayout, type LayoutComparison } from '../../media/compare-layout.ts';
-import { createMountsOf } from '../../media/push.ts';
+import { isOurs, readWholeIndex } from '../../media/open.ts';
+import { createMountsOf, describeLayout } from '../../media/push.ts';
 import type { ReusableIso } from '../../media/seeds.ts';
 import type { PlannedBlob } from '../../openshift/mirror/plan.ts';
 import { MOST_LAYERS, pushArtifact } from '../../outputs/artifact.ts';
@@ -51,10 +51,9 @@ import {
   isObjectOutput,
 } from '../../outputs/output.ts';
 import { digestLayout, type PouredDevice, pourIso as pourExtents } from '../../pour/index.ts';
-import { parseReference, type RegistryClient, type WritingClient } from '../../registry/index.ts';
+import { parseReference, type WritingClient } from '../../registry/index.ts';
 import { fillCache } from './registry-cache.ts';
-import type { BuildTools } from '../tools.ts';
-import { createExtentOpener } from './open-extents.ts';
+import type { BuildTools, StageTools } from '../tools.ts';
 
 /*
  * The last steps of every ISO: its bytes are brought into a file, a device, an object or an
@@ -79,12 +78,8 @@ export type PourIsoInput = {
   readonly lanes: number;
 };
 
-export type PourIsoTools = {
-  readonly client: RegistryClient;
-  readonly cache: BlobCache;
-  readonly digests: FileDigests;
-  readonly isos: readonly ReusableIso[];
-};
+/** Tools of the stages that bring bytes to their place. */
+type PourIsoTools = Pick<StageTools, 'client' | 'openExtents' | 'isos'>;
 
 /** The part of the report that the pour adds. */
 export type PourReport = {
@@ -124,7 +119,7 @@ const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
   name: 'pour ISO',
   async run(
     { layout, base, blobs, output, device, mode, lanes, checksum = false },
-    { client, cache, digests, isos },
+    { client, openExtents, isos },
     { signal, onProgress, warn },
   ) {
     const earlier = device ? undefined : chooseEarlier(layout, isos);
@@ -136,7 +131,7 @@ const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
       checksum,
       signal,
       ...withoutUndefined({ device, earlier }),
-      openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
+      openExtent: openExtents({ base, blobs }),
       onProgress: (bytes) => {
         onProgress(bytes, device ? 2 * layout.size : layout.size);
       },
@@ -280,7 +275,7 @@ export const sealIso: Stage<
   async run({ place, digest, layout, report }, { digests, records }) {
     const isDevice = place.device !== undefined;
     // The pour may have taken hours. A device is written by now, and a desktop may have mounted it.
-    if (!isDevice) await claimIso(place);
+    if (!isDevice) await claimIso(place, isOurs);
     await publishIso(place.output, { report, isDevice, ...withoutUndefined({ digest }) });
     if (isDevice) return undefined;
     await records.remember(place.output, layout);
@@ -327,7 +322,7 @@ export type SendIsoTools = PourIsoTools & { readonly s3: S3; readonly workDir: s
 const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
   name: 'send ISO',
   async run({ layout, base, blobs, output, lanes }, tools, { signal, onProgress, warn }) {
-    const { s3, client, workDir, cache, digests } = tools;
+    const { s3, client, workDir, openExtents } = tools;
     const address = parseS3Address(output);
     const open = (signal: AbortSignal) => openStoredObject(s3, address, signal);
     const found = await open(signal).look();
@@ -345,7 +340,7 @@ const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
       record: recordPathOf({ output, workDir }),
       open,
       ...withoutUndefined({ replaces: found?.etag, earlier }),
-      openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
+      openExtent: openExtents({ base, blobs }),
       lanes,
       signal,
       onProgress: (bytes) => {
@@ -374,7 +369,14 @@ async function openEarlier(
   const noted = (await readUploadRecord(recordPathOf({ output, workDir })))?.etag;
   const open = (address: S3Address) => openStoredObject(s3, address, signal);
   if (await isAsSent({ address, etag }, noted, open)) {
-    return openEarlierObject(s3, { ...found, address }, signal);
+    return openEarlierObject(
+      s3,
+      { ...found, address },
+      {
+        readExtents: async (access) => (await readWholeIndex(access))?.extents,
+        signal,
+      },
+    );
   }
   if (found.metadata[OBJECT_KEYS.layout] !== undefined) {
     warn(`nothing shows that ${output} is as a build left it: every byte is sent again`);
@@ -390,14 +392,17 @@ type PushIsoTools = PourIsoTools & {
 const pushIso: Stage<PourIsoInput, PourReport, PushIsoTools> = {
   name: 'push ISO',
   async run({ layout, base, blobs, output, lanes, mode }, tools, { signal, onProgress }) {
-    const { client, registry, cache, digests } = tools;
+    const { client, registry, openExtents } = tools;
     const reference = parseTaggedAddress(output);
     const sources = new Map(blobs.map(({ digest, from }) => [digest, from]));
     const { artifact, open, counters } = await openLayout({
       layout,
-      title: `${reference.repository.split('/').at(-1) ?? ''}-${reference.tag}.iso`,
-      isPrivate: (mode & 0o004) === 0,
-      openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
+      about: {
+        title: `${reference.repository.split('/').at(-1) ?? ''}-${reference.tag}.iso`,
+        ...describeLayout(layout),
+        isPrivate: (mode & 0o004) === 0,
+      },
+      openExtent: openExtents({ base, blobs }),
       lanes,
       signal,
     });
