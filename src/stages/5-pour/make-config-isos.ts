@@ -31,7 +31,6 @@ import {
 } from '../../sites/state/provide.ts';
 import { type FindRetained, openRetained } from '../../sites/state/retained.ts';
 import { type SiteWriter, createSiteWriter, SITES_AT_ONCE } from '../../sites/state/writer.ts';
-import { isGood, type Survey } from '../1-resolve/check-sites.ts';
 import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from '../request.ts';
 
 /* The making of configuration ISOs: it decides which sites are made, and with which identities. */
@@ -136,6 +135,14 @@ const tellNoPassword = ({ iso, password }: SitePlaces): FileProblem =>
 /** Entries of sites in the list of an earlier run, by site name. */
 export type ListedSites = ReadonlyMap<string, ListedIds>;
 
+export type SitesToMake = {
+  /** Names of all sites. */
+  readonly names: readonly string[];
+  /** Sites without objections, with the digest of their inputs. */
+  readonly good: readonly { readonly name: string; readonly inputs: Digest }[];
+  readonly reader: SiteReader;
+};
+
 export type ListedRequest = ConfigIsosRequest & { readonly listed: ListedSites };
 
 /**
@@ -149,14 +156,12 @@ const AT_ONCE = 2 * SITES_AT_ONCE;
  * @throws DiskError; ConfigError `retained.ambiguous`, `retained.empty`
  */
 export async function makeSites(
-  { sites, reader }: Survey,
+  { names, good, reader }: SitesToMake,
   request: ListedRequest,
   tools: ConfigIsosTools,
 ): Promise<ReadonlyMap<string, SiteOutcome>> {
-  const names = sites.map(({ name }) => name);
   const findRetained = await openRetainedOf(names, request, tools);
   const rotation = await decideRotation(request, tools);
-  const good = sites.filter(isGood);
   const outcomes = await mapStage(
     makeIsos,
     good.map(({ name, inputs: digest }) => ({
