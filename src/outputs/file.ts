@@ -20,6 +20,11 @@ import { formatReadableJson, type Json } from '../base/text/json.ts';
 import { publishPour } from '../pour/index.ts';
 import { claimDevice } from './device.ts';
 
+/*
+ * An ISO as a file: its place is claimed before the build, the file gets its name with checksum and
+ * report, and a later build recognizes it as finished.
+ */
+
 /** Files of this machine that a build may reuse. Absolute paths. */
 export type IsoReuse = {
   /** Seeds that the user named: an ISO of ours, the root of a registry, an OCI layout. */

@@ -16,6 +16,11 @@ import {
   type FoundObject,
 } from './object/stored.ts';
 
+/*
+ * An ISO as an object: its place is claimed before the build, the object gets its checksum and
+ * report, and a later build recognizes it and copies bytes from it.
+ */
+
 /** The existing object, as a build of ours left it. */
 export type EarlierObject = EarlierIso & { readonly etag: string; readonly access: RandomAccess };
 
@@ -99,7 +104,8 @@ const nameListed = ({
  * The existing object, if it has the ETag with which a build of ours finished it, after every byte
  * had been verified, and its index agrees with its metadata. Undefined for any other object.
  *
- * @param options `readExtents` reads the index of a medium; undefined for other or damaged bytes
+ * @param options `readExtents` reads the index of a medium, and returns undefined if the bytes are
+ * not a medium or are damaged
  */
 export async function openEarlierObject(
   s3: S3,

@@ -16,7 +16,7 @@ import { planParts, readPart, type Part, type PlannedPart } from './parts.ts';
 
 export type LayoutToPush = {
   readonly layout: Layout;
-  /** Describes the artifact. */
+  /** Contents of the artifact's annotations. */
   readonly about: Pick<IsoArtifact, 'title' | 'index' | 'version' | 'isPrivate'>;
   readonly openExtent: ExtentOpener;
   /** Small extents read at a time. */
@@ -108,8 +108,8 @@ async function readSmall(extent: Extent, reading: Reading): Promise<Uint8Array> 
 }
 
 /**
- * A large extent, which is sent while it is read: its last piece stays here until the digest is
- * right. Wrong bytes, or a source that starts over, end the request; the next request asks others.
+ * Reads a large extent, which is sent meanwhile: its last piece is held back until the digest is
+ * verified. Wrong bytes, or a source that starts over, end the request; the next request asks others.
  */
 async function* readVerified(
   extent: Extent,

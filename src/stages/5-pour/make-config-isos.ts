@@ -48,6 +48,19 @@ export type SiteOutcome =
     }
   | { readonly kind: 'failed'; readonly finding: FileProblem };
 
+/** Entries of sites in the list of an earlier run, by site name. */
+export type ListedSites = ReadonlyMap<string, ListedIds>;
+
+export type SitesToMake = {
+  /** Names of all sites. */
+  readonly names: readonly string[];
+  /** Sites without objections, with the digest of their inputs. */
+  readonly good: readonly { readonly name: string; readonly inputs: Digest }[];
+  readonly reader: SiteReader;
+};
+
+export type ListedRequest = ConfigIsosRequest & { readonly listed: ListedSites };
+
 /** Inputs that an ISO is made from; the identity that is also on it is state. */
 type SiteInputs = {
   readonly name: string;
@@ -64,86 +77,6 @@ type MakeTools = {
   readonly stateOf: (name: string) => SiteState;
   readonly findRetained: FindRetained;
 };
-
-/**
- * Makes the ISO of a site, and the files next to it. A problem with one site only is the outcome
- * of that site.
- */
-const makeIsos: MappedStage<SiteInputs, SiteOutcome, MakeTools, Omit<SiteInputs, 'retained'>> = {
-  name: 'make ISOs',
-  items: 'sites',
-  bind: async ({ name, digest }, { findRetained }) => ({
-    name,
-    digest,
-    ...withoutUndefined({ retained: await findRetained(name) }),
-  }),
-  async run({ name, digest, retained }, { reader, keys, writer, stateOf }, signal) {
-    const site = await reader.recall(name, digest);
-    const state = stateOf(name);
-    const { places, rotation } = state;
-    const wish = { ...state, name, site: stateSiteOf(site), retained, keys, signal };
-    const provided = await provideIdentity(wish);
-    const composed = composeSite(site, { places, provided, retained });
-    const { isThere, made, outputs } = composed;
-    const remains = isThere ? [] : await claimFiles({ ...state, provided });
-    await writer.write(composed);
-    const isHashOnly = retained !== undefined && provided.state.identity.password.text === '';
-    const findings = [
-      ...provided.findings,
-      ...tellRemains(places, remains),
-      ...(isHashOnly ? [tellNoPassword(places)] : []),
-    ];
-    const kind = isThere ? 'reused' : 'made';
-    return { kind, made, outputs, findings, ...withoutUndefined({ rotation }) };
-  },
-  reuse(earlier, { name }, { stateOf }) {
-    const { places, numbers, use, rotation } = stateOf(name);
-    const inUse = numbers.at(-1);
-    if (earlier.kind === 'failed' || inUse === undefined || (use ?? inUse) !== inUse) {
-      return undefined;
-    }
-    if (rotation !== undefined && earlier.rotation !== rotation) return undefined;
-    if (!hasOutputs(places, earlier.outputs, inUse)) return undefined;
-    const made = { ...earlier.made, generation: inUse };
-    return { ...earlier, kind: 'reused', made, findings: [] };
-  },
-  recover(name, error) {
-    if (!isOfOneSite(error)) throw error;
-    return { kind: 'failed', finding: findingOfError(name, error) };
-  },
-};
-
-const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
-  clusterName: install.clusterName,
-  baseDomain: install.baseDomain,
-  ...withoutUndefined({ clusterId: imageBased.clusterId, infraId: imageBased.infraId }),
-});
-
-function tellRemains({ iso }: SitePlaces, names: readonly string[]): readonly FileProblem[] {
-  if (names.length === 0) return [];
-  const moved = names.map((name) => join(STATE_DIRECTORY, name)).join(', ');
-  const problem = `was of an identity that ${STATE_DIRECTORY} does not have: what was left of it is now ${moved}`;
-  return [warnOfFile(basename(iso), problem)];
-}
-
-const tellNoPassword = ({ iso, password }: SitePlaces): FileProblem =>
-  warnOfFile(
-    basename(iso),
-    `has a password of which only the hash is known: ${basename(password)} is empty`,
-  );
-
-/** Entries of sites in the list of an earlier run, by site name. */
-export type ListedSites = ReadonlyMap<string, ListedIds>;
-
-export type SitesToMake = {
-  /** Names of all sites. */
-  readonly names: readonly string[];
-  /** Sites without objections, with the digest of their inputs. */
-  readonly good: readonly { readonly name: string; readonly inputs: Digest }[];
-  readonly reader: SiteReader;
-};
-
-export type ListedRequest = ConfigIsosRequest & { readonly listed: ListedSites };
 
 /**
  * Sites in progress: files of half of them are synced together while the other half are composed.
@@ -216,8 +149,75 @@ async function decideRotation(
   const rotation = await beginRotation(out);
   if (rotation.isContinued) {
     const message =
-      'an earlier rotation did not reach all sites: it goes on with those that are left';
+      'an earlier rotation did not reach all sites: it continues with the remaining sites';
     emit({ type: 'warning', message });
   }
   return rotation;
 }
+
+/**
+ * Makes the ISO of a site, and the files next to it. A problem with one site only is the outcome
+ * of that site.
+ */
+const makeIsos: MappedStage<SiteInputs, SiteOutcome, MakeTools, Omit<SiteInputs, 'retained'>> = {
+  name: 'make ISOs',
+  items: 'sites',
+  bind: async ({ name, digest }, { findRetained }) => ({
+    name,
+    digest,
+    ...withoutUndefined({ retained: await findRetained(name) }),
+  }),
+  async run({ name, digest, retained }, { reader, keys, writer, stateOf }, signal) {
+    const site = await reader.recall(name, digest);
+    const state = stateOf(name);
+    const { places, rotation } = state;
+    const wish = { ...state, name, site: stateSiteOf(site), retained, keys, signal };
+    const provided = await provideIdentity(wish);
+    const composed = composeSite(site, { places, provided, retained });
+    const { isThere, made, outputs } = composed;
+    const remains = isThere ? [] : await claimFiles({ ...state, provided });
+    await writer.write(composed);
+    const isHashOnly = retained !== undefined && provided.state.identity.password.text === '';
+    const findings = [
+      ...provided.findings,
+      ...tellRemains(places, remains),
+      ...(isHashOnly ? [tellNoPassword(places)] : []),
+    ];
+    const kind = isThere ? 'reused' : 'made';
+    return { kind, made, outputs, findings, ...withoutUndefined({ rotation }) };
+  },
+  reuse(earlier, { name }, { stateOf }) {
+    const { places, numbers, use, rotation } = stateOf(name);
+    const inUse = numbers.at(-1);
+    if (earlier.kind === 'failed' || inUse === undefined || (use ?? inUse) !== inUse) {
+      return undefined;
+    }
+    if (rotation !== undefined && earlier.rotation !== rotation) return undefined;
+    if (!hasOutputs(places, earlier.outputs, inUse)) return undefined;
+    const made = { ...earlier.made, generation: inUse };
+    return { ...earlier, kind: 'reused', made, findings: [] };
+  },
+  recover(name, error) {
+    if (!isOfOneSite(error)) throw error;
+    return { kind: 'failed', finding: findingOfError(name, error) };
+  },
+};
+
+const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
+  clusterName: install.clusterName,
+  baseDomain: install.baseDomain,
+  ...withoutUndefined({ clusterId: imageBased.clusterId, infraId: imageBased.infraId }),
+});
+
+function tellRemains({ iso }: SitePlaces, names: readonly string[]): readonly FileProblem[] {
+  if (names.length === 0) return [];
+  const moved = names.map((name) => join(STATE_DIRECTORY, name)).join(', ');
+  const problem = `belonged to an identity that ${STATE_DIRECTORY} does not have: its remaining files are now ${moved}`;
+  return [warnOfFile(basename(iso), problem)];
+}
+
+const tellNoPassword = ({ iso, password }: SitePlaces): FileProblem =>
+  warnOfFile(
+    basename(iso),
+    `has a password that is known only as a hash: ${basename(password)} is empty`,
+  );

@@ -78,9 +78,6 @@ export type PourIsoInput = {
   readonly lanes: number;
 };
 
-/** Tools of the stages that bring bytes to their place. */
-type PourIsoTools = Pick<StageTools, 'client' | 'openExtents' | 'isos'>;
-
 /** The part of the report that the pour adds. */
 export type PourReport = {
   /**
@@ -110,6 +107,180 @@ export type PourReport = {
     readonly retries: number;
     readonly bytes: number;
   }[];
+};
+
+/** The part of an ISO's report that describes the run that made it. */
+export type MadeIso = PourReport & {
+  readonly stages: readonly StageTime[];
+  /** Digest that identifies every byte of the ISO. */
+  readonly layout: Digest;
+  /** True if an earlier build had finished the ISO, and no byte was written. */
+  readonly isUpToDate: boolean;
+};
+
+/** Tools of the stages that bring bytes to their place. */
+type PourIsoTools = Pick<StageTools, 'client' | 'openExtents' | 'isos'>;
+
+/**
+ * Runs the last stages of every ISO; only the first of them if the ISO already exists.
+ *
+ * @param pour its `report` has what is known of the ISO before it is poured
+ */
+export async function pourAndSeal<Report extends Readonly<Record<string, Json | undefined>>>(
+  request: IsoPlace,
+  tools: BuildTools,
+  { report, ...pour }: Omit<PourIsoInput, 'output'> & { readonly report: Report },
+): Promise<Report & MadeIso> {
+  const place = placeOf(request);
+  const { output } = place;
+  const layout = digestLayout(pour.layout);
+  if (isArtifactOutput(output)) {
+    const common = await fillCommon(request, pour, tools);
+    return pushBuilt(layout, tools, { ...pour, output, report: { ...report, ...common } });
+  }
+  if (isObjectOutput(output)) return sendAndSeal(layout, tools, { ...pour, output, report });
+  const { engine } = tools;
+  const { checksum = false } = request;
+  const finished = await engine.run(findFinishedIso, { layout, output, checksum });
+  if (finished !== undefined) {
+    const untouched = describeUntouched(pour.layout.size, tools);
+    const stages = [...engine.times()];
+    return { ...report, ...finished, ...untouched, stages, isUpToDate: true };
+  }
+  const { device } = place;
+  const common = await fillCommon(request, pour, tools);
+  const poured = await engine.run(pourIso, {
+    ...pour,
+    output,
+    checksum,
+    ...withoutUndefined({ device }),
+  });
+  const made = {
+    ...report,
+    ...common,
+    ...poured,
+    stages: [...engine.times()],
+    layout,
+    isUpToDate: false,
+  };
+  const { digest } = poured;
+  await engine.run(sealIso, { place, layout, report: made, ...withoutUndefined({ digest }) });
+  return made;
+}
+
+/**
+ * Fills the repository that jobs share, if there is one: reports what this job brought there, and
+ * what it found.
+ */
+async function fillCommon(
+  { reuses, output }: IsoPlace,
+  { blobs }: Pick<PourIsoInput, 'blobs'>,
+  { engine }: BuildTools,
+) {
+  if (!isArtifactOutput(reuses?.cache ?? '')) return {};
+  return withoutUndefined({ commonCache: await engine.run(fillCache, { blobs, output }) });
+}
+
+/** Reports an existing ISO of this size: no byte of it was moved. */
+export const describeUntouched = (
+  size: number,
+  { client }: Pick<BuildTools, 'client'>,
+): Pick<PourReport, 'bytes' | 'hosts'> => ({
+  bytes: { fetched: 0, copied: 0, reused: size, written: 0, readBack: 0 },
+  hosts: client.statistics(),
+});
+
+/**
+ * Runs the last stage of an ISO that becomes an artifact: the registry is asked for every layer,
+ * so no other state is kept.
+ */
+async function pushBuilt<Report extends Readonly<Record<string, Json | undefined>>>(
+  layout: Digest,
+  { engine }: BuildTools,
+  { report, ...input }: PourIsoInput & { readonly report: Report },
+): Promise<Report & MadeIso> {
+  const pushed = await engine.run(pushIso, input);
+  const isUpToDate = pushed.bytes.written === 0;
+  return { ...report, ...pushed, stages: [...engine.times()], layout, isUpToDate };
+}
+
+/**
+ * Runs the last stages of an ISO that becomes an object; only the first of them if the object
+ * already exists.
+ */
+async function sendAndSeal<Report extends Readonly<Record<string, Json | undefined>>>(
+  layout: Digest,
+  { engine, client }: BuildTools,
+  { report, ...input }: SendIsoInput & { readonly report: Report },
+): Promise<Report & MadeIso> {
+  const { output } = input;
+  const { size } = input.layout;
+  const finished = await engine.run(findFinishedObject, { layout, size, output });
+  const sent = finished ? undefined : await engine.run(sendIso, input);
+  const made = {
+    ...report,
+    ...(sent ?? {
+      ...describeUntouched(size, { client }),
+      ...(finished?.digest === undefined
+        ? { noChecksum: 'an earlier run sent it' }
+        : { digest: finished.digest }),
+    }),
+    stages: [...engine.times()],
+    layout,
+    isUpToDate: sent === undefined,
+  };
+  if (finished?.isSealed === true) return made;
+  const known = withoutUndefined({ digest: made.digest, etag: finished?.etag });
+  await engine.run(sealObject, { output, layout, report: made, ...known });
+  return made;
+}
+
+/** Refuses a place that must not be written; files are refused before the tools are open. */
+export async function claimOutputObject(
+  { output, force }: Pick<IsoPlace, 'output' | 'force'>,
+  { engine }: BuildTools,
+): Promise<void> {
+  if (isObjectOutput(output) && !isArtifactOutput(output))
+    await engine.run(claimObject, { output, force });
+}
+
+export type ClaimObjectInput = { readonly output: string; readonly force: boolean };
+
+/** Refuses an object that no build sent, before anything is fetched. */
+const claimObject: Stage<ClaimObjectInput, undefined, { readonly s3: S3 }> = {
+  name: 'claim object',
+  async run({ output, force }, { s3 }, { signal }) {
+    const open = (address: Parameters<typeof openStoredObject>[1]) =>
+      openStoredObject(s3, address, signal);
+    await claim(parseS3Address(output), { open, force });
+    return undefined;
+  },
+};
+
+export type FinishedIsoInput = {
+  /** Digest that identifies every byte of what will be built. */
+  readonly layout: Digest;
+  /** Absolute path of the ISO. */
+  readonly output: string;
+  /** True if the digest of the whole must be known. */
+  readonly checksum?: boolean;
+};
+
+/**
+ * Finds the output if an earlier build has finished it and it has not been touched since,
+ * according to its inode; else undefined. Reads no byte of it.
+ */
+const findFinishedIso: Stage<
+  FinishedIsoInput,
+  KnownIso | undefined,
+  { readonly records: IsoRecords }
+> = {
+  name: 'find finished ISO',
+  async run({ layout, output, checksum = false }, { records }) {
+    const known = await recallFinished(output, records);
+    if (checksum && known?.digest === undefined) return undefined;
+    return known?.layout === layout ? known : undefined;
+  },
 };
 
 /**
@@ -167,91 +338,11 @@ async function requireSame(isos: readonly ReusableIso[]): Promise<void> {
   for (const { path, stamp, isRecorded } of isos) {
     const now = isRecorded ? await readStamp(path) : stamp;
     if (now && isSameStamp(now, stamp)) continue;
-    throw new IntegrityError('seed.changed', `"${path}" changed while its bytes were taken over`, {
+    throw new IntegrityError('seed.changed', `"${path}" changed while its bytes were reused`, {
       hint: 'run the same command again with --rehash',
     });
   }
 }
-
-export type ClaimObjectInput = { readonly output: string; readonly force: boolean };
-
-/** Refuses an object that no build sent, before anything is fetched. */
-const claimObject: Stage<ClaimObjectInput, undefined, { readonly s3: S3 }> = {
-  name: 'claim object',
-  async run({ output, force }, { s3 }, { signal }) {
-    const open = (address: Parameters<typeof openStoredObject>[1]) =>
-      openStoredObject(s3, address, signal);
-    await claim(parseS3Address(output), { open, force });
-    return undefined;
-  },
-};
-
-export type CompareIsoInput = {
-  readonly layout: Layout;
-  /** Absolute path of the ISO. */
-  readonly output: string;
-};
-
-/** Compares an existing ISO with what would be poured. */
-export const compareIso: Stage<CompareIsoInput, LayoutComparison, object> = {
-  name: 'compare ISO',
-  run: ({ layout, output }, _, watched) => compareLayout(output, layout, watched),
-};
-
-export type FinishedIsoInput = {
-  /** Digest that identifies every byte of what will be built. */
-  readonly layout: Digest;
-  /** Absolute path of the ISO. */
-  readonly output: string;
-  /** True if the digest of the whole must be known. */
-  readonly checksum?: boolean;
-};
-
-/**
- * Finds the output if an earlier build has finished it and it has not been touched since,
- * according to its inode; else undefined. Reads no byte of it.
- */
-const findFinishedIso: Stage<
-  FinishedIsoInput,
-  KnownIso | undefined,
-  { readonly records: IsoRecords }
-> = {
-  name: 'find finished ISO',
-  async run({ layout, output, checksum = false }, { records }) {
-    const known = await recallFinished(output, records);
-    if (checksum && known?.digest === undefined) return undefined;
-    return known?.layout === layout ? known : undefined;
-  },
-};
-
-export type FinishedObjectInput = {
-  /** Digest that identifies every byte of what will be built. */
-  readonly layout: Digest;
-  /** Size of the ISO in bytes. */
-  readonly size: number;
-  readonly output: string;
-};
-
-/** Describes the object if it has these bytes already; else undefined. */
-const findFinishedObject: Stage<
-  FinishedObjectInput,
-  FinishedObject | undefined,
-  { readonly s3: S3; readonly workDir: string }
-> = {
-  name: 'find finished object',
-  async run({ layout, size, output }, { s3, workDir }, { signal }) {
-    const record = await readUploadRecord(recordPathOf({ output, workDir }));
-    const found = await findFinished(parseS3Address(output), {
-      layout,
-      size,
-      noted: record?.etag,
-      open: (address) => openStoredObject(s3, address, signal),
-    });
-    if (found?.isSealed !== false) return found;
-    const digest = record?.layout === layout ? record.digest : undefined;
-    return { ...found, ...withoutUndefined({ digest }) };
-  },
-};
 
 export type SealIsoInput = {
   readonly place: IsoPlace;
@@ -284,35 +375,79 @@ export const sealIso: Stage<
   },
 };
 
-export type SealObjectInput = {
-  readonly output: string;
-  readonly layout: Digest;
-  /** Etag of the object, if an earlier run sent it. */
-  readonly etag?: string;
-  /** Absent if no stage has seen every byte. */
-  readonly digest?: Digest;
-  readonly report: Readonly<Record<string, Json | undefined>>;
+type PushIsoTools = PourIsoTools & {
+  readonly registry: Pick<WritingClient, 'writerOf' | 'placesOf'>;
 };
 
-/**
- * Writes checksum and report next to a finished object. If the build is killed before that, the
- * next build does it.
- */
-const sealObject: Stage<SealObjectInput, undefined, { readonly s3: S3; readonly workDir: string }> =
-  {
-    name: 'seal object',
-    async run({ output, ...made }, { s3, workDir }, { signal }) {
-      const record = recordPathOf({ output, workDir });
-      const etag = made.etag ?? (await readUploadRecord(record))?.etag;
-      await seal(parseS3Address(output), {
-        ...made,
-        ...withoutUndefined({ etag }),
-        open: (address) => openStoredObject(s3, address, signal),
-      });
-      await removeUploadRecord(record);
-      return undefined;
-    },
-  };
+/** Brings every layer that the registry does not have into it, verified, then the manifest and the tag. */
+const pushIso: Stage<PourIsoInput, PourReport, PushIsoTools> = {
+  name: 'push ISO',
+  async run({ layout, base, blobs, output, lanes, mode }, tools, { signal, onProgress }) {
+    const { client, registry, openExtents } = tools;
+    const reference = parseTaggedAddress(output);
+    const sources = new Map(blobs.map(({ digest, from }) => [digest, from]));
+    const { artifact, open, counters } = await openLayout({
+      layout,
+      about: {
+        title: `${reference.repository.split('/').at(-1) ?? ''}-${reference.tag}.iso`,
+        ...describeLayout(layout),
+        isPrivate: (mode & 0o004) === 0,
+      },
+      openExtent: openExtents({ base, blobs }),
+      lanes,
+      signal,
+    });
+    const sourcesOf = (digest: (typeof blobs)[number]['digest']) =>
+      (sources.get(digest) ?? []).map(parseReference);
+    const { digest, sent, mounted, present } = await pushArtifact(artifact, {
+      client: registry,
+      reference,
+      mountsOf: createMountsOf(
+        { sourcesOf },
+        { client: registry, registry: reference.registry, mountFrom: [] },
+      ),
+      open,
+      mostLayers: MOST_LAYERS,
+      signal,
+      onProgress,
+    });
+    return {
+      noChecksum: 'no process had all of its bytes; a pull computes it',
+      manifest: digest,
+      bytes: { ...counters, reused: mounted + present, written: sent, readBack: 0 },
+      hosts: client.statistics(),
+    };
+  },
+};
+
+export type FinishedObjectInput = {
+  /** Digest that identifies every byte of what will be built. */
+  readonly layout: Digest;
+  /** Size of the ISO in bytes. */
+  readonly size: number;
+  readonly output: string;
+};
+
+/** Describes the object if it has these bytes already; else undefined. */
+const findFinishedObject: Stage<
+  FinishedObjectInput,
+  FinishedObject | undefined,
+  { readonly s3: S3; readonly workDir: string }
+> = {
+  name: 'find finished object',
+  async run({ layout, size, output }, { s3, workDir }, { signal }) {
+    const record = await readUploadRecord(recordPathOf({ output, workDir }));
+    const found = await findFinished(parseS3Address(output), {
+      layout,
+      size,
+      noted: record?.etag,
+      open: (address) => openStoredObject(s3, address, signal),
+    });
+    if (found?.isSealed !== false) return found;
+    const digest = record?.layout === layout ? record.digest : undefined;
+    return { ...found, ...withoutUndefined({ digest }) };
+  },
+};
 
 export type SendIsoInput = Omit<PourIsoInput, 'mode'>;
 
@@ -384,178 +519,44 @@ async function openEarlier(
   return undefined;
 }
 
-type PushIsoTools = PourIsoTools & {
-  readonly registry: Pick<WritingClient, 'writerOf' | 'placesOf'>;
-};
-
-/** Brings every layer that the registry does not have into it, verified, then the manifest and the tag. */
-const pushIso: Stage<PourIsoInput, PourReport, PushIsoTools> = {
-  name: 'push ISO',
-  async run({ layout, base, blobs, output, lanes, mode }, tools, { signal, onProgress }) {
-    const { client, registry, openExtents } = tools;
-    const reference = parseTaggedAddress(output);
-    const sources = new Map(blobs.map(({ digest, from }) => [digest, from]));
-    const { artifact, open, counters } = await openLayout({
-      layout,
-      about: {
-        title: `${reference.repository.split('/').at(-1) ?? ''}-${reference.tag}.iso`,
-        ...describeLayout(layout),
-        isPrivate: (mode & 0o004) === 0,
-      },
-      openExtent: openExtents({ base, blobs }),
-      lanes,
-      signal,
-    });
-    const sourcesOf = (digest: (typeof blobs)[number]['digest']) =>
-      (sources.get(digest) ?? []).map(parseReference);
-    const { digest, sent, mounted, present } = await pushArtifact(artifact, {
-      client: registry,
-      reference,
-      mountsOf: createMountsOf(
-        { sourcesOf },
-        { client: registry, registry: reference.registry, mountFrom: [] },
-      ),
-      open,
-      mostLayers: MOST_LAYERS,
-      signal,
-      onProgress,
-    });
-    return {
-      noChecksum: 'nobody had all of its bytes here; a pull computes it',
-      manifest: digest,
-      bytes: { ...counters, reused: mounted + present, written: sent, readBack: 0 },
-      hosts: client.statistics(),
-    };
-  },
-};
-
-/** The part of an ISO's report that describes the run that made it. */
-export type MadeIso = PourReport & {
-  readonly stages: readonly StageTime[];
-  /** Digest that identifies every byte of the ISO. */
+export type SealObjectInput = {
+  readonly output: string;
   readonly layout: Digest;
-  /** True if an earlier build had finished the ISO, and no byte was written. */
-  readonly isUpToDate: boolean;
+  /** Etag of the object, if an earlier run sent it. */
+  readonly etag?: string;
+  /** Absent if no stage has seen every byte. */
+  readonly digest?: Digest;
+  readonly report: Readonly<Record<string, Json | undefined>>;
 };
 
-/** Reports an existing ISO of this size: no byte of it was moved. */
-export const describeUntouched = (
-  size: number,
-  { client }: Pick<BuildTools, 'client'>,
-): Pick<PourReport, 'bytes' | 'hosts'> => ({
-  bytes: { fetched: 0, copied: 0, reused: size, written: 0, readBack: 0 },
-  hosts: client.statistics(),
-});
-
-/** Refuses a place that must not be written; files are refused before the tools are open. */
-export async function claimOutputObject(
-  { output, force }: Pick<IsoPlace, 'output' | 'force'>,
-  { engine }: BuildTools,
-): Promise<void> {
-  if (isObjectOutput(output) && !isArtifactOutput(output))
-    await engine.run(claimObject, { output, force });
-}
-
 /**
- * Runs the last stage of an ISO that becomes an artifact: the registry is asked for every layer,
- * so no other state is kept.
+ * Writes checksum and report next to a finished object. If the build is killed before that, the
+ * next build does it.
  */
-async function pushBuilt<Report extends Readonly<Record<string, Json | undefined>>>(
-  layout: Digest,
-  { engine }: BuildTools,
-  { report, ...input }: PourIsoInput & { readonly report: Report },
-): Promise<Report & MadeIso> {
-  const pushed = await engine.run(pushIso, input);
-  const isUpToDate = pushed.bytes.written === 0;
-  return { ...report, ...pushed, stages: [...engine.times()], layout, isUpToDate };
-}
-
-/**
- * Runs the last stages of an ISO that becomes an object; only the first of them if the object
- * already exists.
- */
-async function sendAndSeal<Report extends Readonly<Record<string, Json | undefined>>>(
-  layout: Digest,
-  { engine, client }: BuildTools,
-  { report, ...input }: SendIsoInput & { readonly report: Report },
-): Promise<Report & MadeIso> {
-  const { output } = input;
-  const { size } = input.layout;
-  const finished = await engine.run(findFinishedObject, { layout, size, output });
-  const sent = finished ? undefined : await engine.run(sendIso, input);
-  const made = {
-    ...report,
-    ...(sent ?? {
-      ...describeUntouched(size, { client }),
-      ...(finished?.digest === undefined
-        ? { noChecksum: 'an earlier run sent it' }
-        : { digest: finished.digest }),
-    }),
-    stages: [...engine.times()],
-    layout,
-    isUpToDate: sent === undefined,
+const sealObject: Stage<SealObjectInput, undefined, { readonly s3: S3; readonly workDir: string }> =
+  {
+    name: 'seal object',
+    async run({ output, ...made }, { s3, workDir }, { signal }) {
+      const record = recordPathOf({ output, workDir });
+      const etag = made.etag ?? (await readUploadRecord(record))?.etag;
+      await seal(parseS3Address(output), {
+        ...made,
+        ...withoutUndefined({ etag }),
+        open: (address) => openStoredObject(s3, address, signal),
+      });
+      await removeUploadRecord(record);
+      return undefined;
+    },
   };
-  if (finished?.isSealed === true) return made;
-  const known = withoutUndefined({ digest: made.digest, etag: finished?.etag });
-  await engine.run(sealObject, { output, layout, report: made, ...known });
-  return made;
-}
 
-/**
- * Runs the last stages of every ISO; only the first of them if the ISO already exists.
- * @param pour with what is known of the ISO before it is poured
- */
-export async function pourAndSeal<Report extends Readonly<Record<string, Json | undefined>>>(
-  request: IsoPlace,
-  tools: BuildTools,
-  { report, ...pour }: Omit<PourIsoInput, 'output'> & { readonly report: Report },
-): Promise<Report & MadeIso> {
-  const place = placeOf(request);
-  const { output } = place;
-  const layout = digestLayout(pour.layout);
-  if (isArtifactOutput(output)) {
-    const common = await fillCommon(request, pour, tools);
-    return pushBuilt(layout, tools, { ...pour, output, report: { ...report, ...common } });
-  }
-  if (isObjectOutput(output)) return sendAndSeal(layout, tools, { ...pour, output, report });
-  const { engine } = tools;
-  const { checksum = false } = request;
-  const finished = await engine.run(findFinishedIso, { layout, output, checksum });
-  if (finished !== undefined) {
-    const untouched = describeUntouched(pour.layout.size, tools);
-    const stages = [...engine.times()];
-    return { ...report, ...finished, ...untouched, stages, isUpToDate: true };
-  }
-  const { device } = place;
-  const common = await fillCommon(request, pour, tools);
-  const poured = await engine.run(pourIso, {
-    ...pour,
-    output,
-    checksum,
-    ...withoutUndefined({ device }),
-  });
-  const made = {
-    ...report,
-    ...common,
-    ...poured,
-    stages: [...engine.times()],
-    layout,
-    isUpToDate: false,
-  };
-  const { digest } = poured;
-  await engine.run(sealIso, { place, layout, report: made, ...withoutUndefined({ digest }) });
-  return made;
-}
+export type CompareIsoInput = {
+  readonly layout: Layout;
+  /** Absolute path of the ISO. */
+  readonly output: string;
+};
 
-/**
- * Fills the repository that jobs share, if there is one: reports what this job brought there, and
- * what it found.
- */
-async function fillCommon(
-  { reuses, output }: IsoPlace,
-  { blobs }: Pick<PourIsoInput, 'blobs'>,
-  { engine }: BuildTools,
-) {
-  if (!isArtifactOutput(reuses?.cache ?? '')) return {};
-  return withoutUndefined({ commonCache: await engine.run(fillCache, { blobs, output }) });
-}
+/** Compares an existing ISO with what would be poured. */
+export const compareIso: Stage<CompareIsoInput, LayoutComparison, object> = {
+  name: 'compare ISO',
+  run: ({ layout, output }, _, watched) => compareLayout(output, layout, watched),
+};
