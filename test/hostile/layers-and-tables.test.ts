@@ -227,7 +227,7 @@ describe('a document', () => {
     const scan = startScan();
     expect(scanObject(scan, bytes)).toBe(true);
     expect(parseObject(scan, bytes)).toEqual({
-      problem: 'has more than 1000000 values, which is the most that is read',
+      problem: 'has more than 1000000 values, the most that is read',
     });
   });
 
