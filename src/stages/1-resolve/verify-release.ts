@@ -216,7 +216,8 @@ function explain(release: Release, answers: readonly Answer[]): SealiftError {
       `the signature of release ${version} in ${from} is refused: ${first.message}`,
       {
         ...withoutUndefined({ expected, found }),
-        hint: HINTS[code] ?? first.hint ?? 'take the signature again from where it was published',
+        hint:
+          HINTS[code] ?? first.hint ?? 'download the signature again from where it was published',
       },
     );
   }
