@@ -102,14 +102,14 @@ function registerOthers(lock: Command, host: CliHost): void {
     });
 }
 
-type Written = { readonly path: string; readonly isSealed: boolean; readonly lock: Lock };
+type Written = { readonly path: string; readonly lock: Lock };
 
 /** Locks a request of any product. */
 const locking =
   <Request extends IsoRequest>(prepare: PrepareIso<Request>) =>
   async (request: Request, tools: BuildTools): Promise<Written> => {
     const lock = await lockIso(request, tools, prepare);
-    return { path: request.lock?.path ?? '', isSealed: request.lock?.key !== undefined, lock };
+    return { path: request.lock?.path ?? '', lock };
   };
 
 async function report(
@@ -121,11 +121,11 @@ async function report(
   await writeFormatted({ host, ...options }, result, () => formatResult(result, product));
 }
 
-const describe = ({ lock, isSealed }: Written, file: string) => {
+const describe = ({ lock }: Written, file: string) => {
   const { release, images, catalogs, tags, drawn } = lock;
   return {
     file,
-    ...(Object.keys(drawn).length > 0 && !isSealed && { secrets: secretsPathOf(file) }),
+    ...(Object.keys(drawn).length > 0 && { secrets: secretsPathOf(file) }),
     ...(release && { release }),
     images: images.length,
     catalogs: Object.keys(catalogs).length,

@@ -2,18 +2,14 @@ import { Argument, Option, type Command } from 'commander';
 import { dirname, join, resolve } from 'node:path';
 import { UsageError, ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { Secret } from '../base/secret.ts';
-import { rememberSecret } from '../base/text/redact.ts';
 import { DURATION_FORM, parseDuration } from '../base/text/words.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { loadConfig, readConfigFiles, type ConfigInput } from '../config/load.ts';
 import { isAreaSize, parseSize } from '../config/rules.ts';
-import { isReference, readSecretSource } from '../config/secrets.ts';
 import type { EventListener } from '../engine/index.ts';
 import type { WritingClient } from '../registry/index.ts';
 import { readSchema } from '../shape/document.ts';
 import { LOCK_NAME, readLock, type Lock, readLockSecrets } from '../stages/resolved/record.ts';
-import { unsealSecrets } from '../stages/resolved/sealed.ts';
 import { toSavedPlan, type LockUse, type SavedPlan } from '../stages/resolved/use.ts';
 import { openRegistryAccess, type RegistryAccessOptions } from '../stages/tools.ts';
 import { placesOf, type CliHost } from './host.ts';
@@ -77,9 +73,10 @@ export const createRetryOption = (): Option =>
 export const addReuseOptions = (command: Command): Command =>
   addSeedOptions(command)
     .option('--fresh-layout', 'do not leave blobs where the ISO that is replaced has them')
-    .option(
-      '--cache <place>',
-      'share blobs with other builds, in a folder or in a repository (oci://REGISTRY/REPOSITORY)',
+    .addOption(
+      new Option('--cache <dir>', 'share blobs with other builds, in a folder').argParser(
+        parseCacheFolder,
+      ),
     )
     .addOption(
       new Option(
@@ -103,6 +100,15 @@ export const addSeedOptions = (command: Command): Command =>
         addTo(value, Array.isArray(earlier) ? (earlier as readonly string[]) : []),
     )
     .option('--no-seed', 'take no blobs from the ISO that is replaced');
+
+/** Refuses a repository, which `--cache` took in earlier versions. */
+function parseCacheFolder(text: string): string {
+  if (!text.startsWith('oci://')) return text;
+  throw refuseOption('usage.cache', text, {
+    expected: 'a folder',
+    hint: 'name a folder on a shared volume, or configure a pull-through registry as a mirror',
+  });
+}
 
 /** Reads an option's value as a size. */
 export const parseCacheSize =
@@ -198,8 +204,6 @@ export type LockOptions = {
   readonly lock?: boolean;
   readonly locked?: boolean;
   readonly lockFile?: string;
-  /** Source of the key: `file:PATH` or `env:NAME`. */
-  readonly lockKey?: string;
   /**
    * True if an ISO is compared: without `locked`, no lock is read, and a lock without its secrets
    * is enough.
@@ -210,11 +214,13 @@ export type LockOptions = {
 const createLockFileOption = (): Option =>
   new Option('--lock-file <file>', `the lock (default: ${LOCK_NAME} beside the configuration)`);
 
+/** Creates `--lock-key`, an option of earlier versions, only to refuse it with a hint. */
 export const createLockKeyOption = (): Option =>
-  new Option(
-    '--lock-key <source>',
-    'file:PATH or env:NAME: what was drawn at random is in the lock, encrypted with this',
-  );
+  new Option('--lock-key <source>').hideHelp().argParser(() => {
+    throw new UsageError('usage.lock-key', '--lock-key was removed: a lock has no secrets', {
+      hint: 'leave it out, and keep sealift.lock.secrets in the secret store of your CI',
+    });
+  });
 
 /** Adds the options for locks to commands that build. */
 export const addLockOptions = (command: Command): Command =>
@@ -239,10 +245,10 @@ export const addLockFileOptions = (command: Command): Command =>
  * be lost without a message.
  */
 export function refuseLockInFront(command: Command, product: Command): void {
-  const { lock, locked, lockFile, lockKey } = command.opts<LockOptions>();
+  const { lock, locked, lockFile } = command.opts<LockOptions>();
   const given = { '--lock': lock, '--locked': locked, '--lock-file': lockFile };
-  const all = Object.entries({ ...given, '--lock-key': lockKey });
-  const [name] = all.find(([, value]) => value !== undefined && value !== false) ?? [];
+  const [name] =
+    Object.entries(given).find(([, value]) => value !== undefined && value !== false) ?? [];
   if (name === undefined) return;
   throw new UsageError('usage.other-product', `${name} stands in front of ${product.name()}`, {
     expected: `${product.name()} ${name}`,
@@ -276,14 +282,14 @@ export function readLockUse(
   const held = readLock(path);
   if (held) {
     const isNamed = isWritten || isLocked || lockFile !== undefined;
-    return takeLock(withSecrets({ path, isLocked, held }, options, host), {
+    return takeLock(withSecrets({ path, isLocked, held }, options), {
       held,
       product,
       isNamed,
     });
   }
   if (isLocked) throw noLock(path);
-  return isWritten ? { lock: withSecrets({ path, isLocked }, options, host) } : {};
+  return isWritten ? { lock: withSecrets({ path, isLocked }, options) } : {};
 }
 
 const findLockPath = (
@@ -314,37 +320,8 @@ function takeLock(
   });
 }
 
-function withSecrets(
-  use: LockUse,
-  { compares = false, lockKey }: LockOptions,
-  host: CliHost,
-): LockUse {
-  const { path, held } = use;
-  const key = lockKey === undefined ? undefined : readLockKey(lockKey, host);
-  const isSealed = key && held?.secrets !== undefined;
-  const secrets = isSealed ? unsealSecrets(held.secrets, key, path) : readLockSecrets(path);
+function withSecrets(use: LockUse, { compares = false }: LockOptions): LockUse {
+  const secrets = readLockSecrets(use.path);
   const drawsAgain = compares && secrets === undefined;
-  return { ...use, drawsAgain, ...withoutUndefined({ secrets, key }) };
+  return { ...use, drawsAgain, ...withoutUndefined({ secrets }) };
 }
-
-/** Least number of characters: shorter keys are found by trying. */
-const SHORTEST_KEY = 16;
-
-/** @throws UsageError `usage.lock-key` */
-function readLockKey(source: string, { cwd, env }: CliHost): Secret {
-  if (!isReference(source)) throw wrongKey('is not file:PATH or env:NAME', 'file:PATH or env:NAME');
-  const reading = readSecretSource(source, { directory: cwd, env });
-  if (reading.kind !== 'value') throw wrongKey(`${source}: ${reading.problem}`, 'a key');
-  const { value } = reading;
-  if (value.length >= SHORTEST_KEY) {
-    rememberSecret(value);
-    return new Secret(value);
-  }
-  throw wrongKey(`${source} has ${value.length} characters`, `at least ${SHORTEST_KEY}`);
-}
-
-const wrongKey = (problem: string, expected: string): UsageError =>
-  new UsageError('usage.lock-key', `--lock-key ${problem}`, {
-    expected,
-    hint: 'make one with "openssl rand -hex 32", and name it as file:PATH or env:NAME',
-  });

@@ -27,12 +27,7 @@ import { parseGraphUrl } from '../openshift/release/update-graph.ts';
 import { isVersion } from '../openshift/release/version.ts';
 import { standInFor } from '../outputs/device.ts';
 import type { IsoPlace, IsoReuse } from '../outputs/file.ts';
-import {
-  parseRepositoryAddress,
-  parseTaggedAddress,
-  isArtifactOutput,
-  isObjectOutput,
-} from '../outputs/output.ts';
+import { parseTaggedAddress, isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
 import { formatReference, listAuthFiles } from '../registry/index.ts';
 import type { SignatureGate } from '../stages/1-resolve/verify-release.ts';
@@ -152,12 +147,6 @@ export const readSaved = (
 
 type ReuseOptions = Pick<BuildOptions, 'freshLayout' | 'rehash' | 'cache' | 'seed'>;
 
-/** Resolves the place of a cache: a folder, or a repository. */
-const resolveCache = (cwd: string, cache: string): string =>
-  isArtifactOutput(cache)
-    ? `oci://${formatReference(parseRepositoryAddress(cache))}`
-    : resolve(cwd, cache);
-
 function readReuse(
   { freshLayout = false, rehash = false, cache, seed = true }: ReuseOptions,
   output: string,
@@ -168,7 +157,7 @@ function readReuse(
     seeds: named.map((path) => (isElsewhere(path) ? path : resolve(cwd, path))),
     replaced: output,
     takesBlobs: seed !== false,
-    ...(cache !== undefined && { cache: resolveCache(cwd, cache) }),
+    ...(cache !== undefined && { cache: resolve(cwd, cache) }),
     keepsPlaces: !freshLayout,
     trustsRecords: !rehash,
   };

@@ -11,7 +11,7 @@ import type { EventListener } from '../engine/index.ts';
 import type { IsoImage } from '../iso/index.ts';
 import { useMedium } from '../media/open.ts';
 import { checkIsoPlace, claimIso, type IsoPlace } from '../outputs/file.ts';
-import { isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
+import { isObjectOutput } from '../outputs/output.ts';
 import { isElsewhere, useSource } from '../outputs/read/open.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation.ts';
 import { claimOutputObject } from '../stages/5-pour/pour.ts';
@@ -93,8 +93,7 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
 
 /** @throws UsageError `usage.cache-limit` */
 function refuseLimit({ reuses }: IsoPlace, { cacheLimit: limit }: RecipeOptions): void {
-  const { cache } = reuses ?? {};
-  if (limit === undefined || (cache !== undefined && !isArtifactOutput(cache))) return;
+  if (limit === undefined || reuses?.cache !== undefined) return;
   throw refuseOption('usage.cache-limit', String(limit), { expected: '--cache <dir> beside it' });
 }
 

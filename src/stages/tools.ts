@@ -34,7 +34,7 @@ import { openReusable, type Reusable, type ReusableIso } from '../media/seeds.ts
 import { openWorkspace } from '../openshift/workspace/set.ts';
 import { createIsoRecords, type IsoRecords, type IsoReuse } from '../outputs/file.ts';
 import { readObjectPlaces } from '../outputs/object.ts';
-import { isArtifactOutput, isObjectOutput, parseRepositoryAddress } from '../outputs/output.ts';
+import { isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
 import {
   createRegistryClient,
   credentialsFromFiles,
@@ -45,7 +45,6 @@ import {
   type RegistryClient,
   type WritingClient,
 } from '../registry/index.ts';
-import { createRegistryCache, type RegistryCache } from './5-pour/registry-cache.ts';
 import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './resolved/record.ts';
 import { createTagLedger, type Pinned, type TagLedger } from './resolved/tags.ts';
 
@@ -172,8 +171,6 @@ export type StageTools = {
    */
   readonly seeds: readonly BlobSource[];
   readonly digests: FileDigests;
-  /** The repository in which jobs share blobs. */
-  readonly common?: RegistryCache;
   readonly s3: S3;
   /** Writes to registries. */
   readonly registry: Pick<WritingClient, 'writerOf' | 'placesOf'>;
@@ -226,16 +223,14 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   const s3 = createS3({ http, tls, env });
   const trustsRecords = options.reuses?.trustsRecords ?? true;
   const records = createIsoRecords(workDir, trustsRecords);
-  const reusable = createReusable(options, { s3, records, registry: access.client });
+  const reusable = createReusable(options, { s3, records });
   const tags = createTagLedger(plantSeeds(plainClient, reusable), options.pinned);
   const { client } = tags;
   const sealKey = await readSealKey(workDir, options.drawn);
   const program = options.program ?? (await readProgramDigest());
   await sweepWorkDir(workDir);
   const cache = createBlobCache(join(workDir, 'cache', 'blobs'));
-  const { common } = reusable;
   const tools: StageTools = {
-    ...(common && { common }),
     http,
     client,
     cache,
@@ -281,28 +276,21 @@ type LazyReusable = {
   readonly seeds: () => readonly BlobSource[];
   readonly isos: () => readonly ReusableIso[];
   readonly close: () => Promise<void>;
-  readonly common: RegistryCache | undefined;
   /** Sources that come before the registries and mirrors of an image. */
   readonly before: (remote: readonly BlobSource[]) => readonly BlobSource[];
 };
 
 function createReusable(
   options: ToolsOptions,
-  {
-    s3,
-    records,
-    registry,
-  }: Pick<StageTools, 's3' | 'records'> & { readonly registry: WritingClient },
+  { s3, records }: Pick<StageTools, 's3' | 'records'>,
 ): LazyReusable {
   const { reuses } = options;
-  const common = openCommon(options, registry);
-  const shared = common ?? openShared(options);
+  const shared = openShared(options);
   let opened: Omit<Reusable, 'places'> = { seeds: [], isos: [], close: () => Promise.resolve() };
   return {
     seeds: () => [...opened.seeds, ...(shared ? [shared.local] : [])],
     isos: () => opened.isos,
     close: () => opened.close(),
-    common,
     before: (remote) => [...opened.seeds, ...(shared ? [shared.over(remote)] : [])],
     async open() {
       if (!reuses) return undefined;
@@ -317,20 +305,6 @@ function createReusable(
       return readObjectPlaces(s3, parseS3Address(replaced), signal);
     },
   };
-}
-
-function openCommon(
-  { reuses, config, signal, emit }: ToolsOptions,
-  client: WritingClient,
-): RegistryCache | undefined {
-  const address = reuses?.cache;
-  if (address === undefined || !isArtifactOutput(address) || config.mirrorPath !== undefined) {
-    return undefined;
-  }
-  const warn = (message: string): void => {
-    emit({ type: 'warning', message });
-  };
-  return createRegistryCache({ client, repository: parseRepositoryAddress(address), signal, warn });
 }
 
 /** Opens the cache that builds share, which a mirror on this machine does not need. */
