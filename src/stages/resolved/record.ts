@@ -115,7 +115,7 @@ const encrypted = (path: string): ConfigError =>
     {
       expected: `secrets in "${secretsPathOf(path)}"`,
       found: 'a member "secrets"',
-      hint: 'remove it, run "sealift lock", and keep sealift.lock.secrets in the secret store of your CI',
+      hint: 'remove the lock, run "sealift lock", and keep sealift.lock.secrets in the secret store of your CI',
     },
   );
 
