@@ -93,6 +93,43 @@ export function registerUpgradePlan(plan: Command, host: CliHost): void {
     });
 }
 
+export type UpgradeCommandOptions = UpgradeRequestOptions & RecipeOptions;
+
+/** Adds the options that all commands for an upgrade ISO share. */
+export const addUpgradeOptions = (command: Command): Command =>
+  addFromOption(addReuseOptions(addSignatureOptions(command)))
+    .addArgument(createConfigArgument())
+    .addOption(createSetOption())
+    .option('--output <file>', 'a file, a block device, or s3://BUCKET/KEY', UPGRADE_OUTPUT)
+    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+    .option(
+      '--machine-config',
+      'also write a MachineConfig that upgrades the cluster and removes itself',
+    )
+    .option(
+      '--prepare-hosts',
+      'also write MachineConfigs for hosts that were installed without support for upgrade ISOs',
+    )
+    .addOption(createConcurrencyOption())
+    .addOption(createRetryOption())
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
+
+export const addFromOption = (command: Command): Command =>
+  command.option(
+    '--from <version>',
+    'version of the cluster: also carry the releases that it passes by the update graph',
+  );
+
+/** Runs a recipe of an upgrade ISO. */
+export async function runUpgrade<Result>(
+  call: RecipeCall<UpgradeCommandOptions>,
+  work: (request: UpgradeIsoRequest, tools: BuildTools) => Promise<Result>,
+): Promise<Result> {
+  const request = readUpgradeRequest(call.config, call.options, call.host);
+  return runRecipe(call, { request, config: request.config }, work);
+}
+
 function formatReport(report: UpgradeIsoReport & Verified, host: CliHost): string {
   const { bytes, release } = report;
   const shown = (path: string): string => formatPath(path, host);
@@ -198,41 +235,4 @@ function formatSteps(plan: UpgradeIsoPlan, host: CliHost): readonly string[] {
 function placeCommand(command: string, { files }: UpgradeIsoPlan, { cwd }: CliHost): string {
   const file = files.find((path) => command === `oc apply -f ${basename(path)}`);
   return file === undefined ? command : `oc apply -f ${formatShellPath(relative(cwd, file))}`;
-}
-
-export type UpgradeCommandOptions = UpgradeRequestOptions & RecipeOptions;
-
-export const addFromOption = (command: Command): Command =>
-  command.option(
-    '--from <version>',
-    'version of the cluster: also carry the releases that it passes by the update graph',
-  );
-
-/** Adds the options that all commands for an upgrade ISO share. */
-export const addUpgradeOptions = (command: Command): Command =>
-  addFromOption(addReuseOptions(addSignatureOptions(command)))
-    .addArgument(createConfigArgument())
-    .addOption(createSetOption())
-    .option('--output <file>', 'a file, a block device, or s3://BUCKET/KEY', UPGRADE_OUTPUT)
-    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
-    .option(
-      '--machine-config',
-      'also write a MachineConfig that upgrades the cluster and removes itself',
-    )
-    .option(
-      '--prepare-hosts',
-      'also write MachineConfigs for hosts that were installed without support for upgrade ISOs',
-    )
-    .addOption(createConcurrencyOption())
-    .addOption(createRetryOption())
-    .addOption(createLogFormatOption())
-    .addOption(createOutputOption());
-
-/** Runs a recipe of an upgrade ISO. */
-export async function runUpgrade<Result>(
-  call: RecipeCall<UpgradeCommandOptions>,
-  work: (request: UpgradeIsoRequest, tools: BuildTools) => Promise<Result>,
-): Promise<Result> {
-  const request = readUpgradeRequest(call.config, call.options, call.host);
-  return runRecipe(call, { request, config: request.config }, work);
 }

@@ -39,54 +39,6 @@ type Template = {
   readonly next: (first: string) => string;
 };
 
-/** The schema as a file next to the others, so that no file names a path of this machine. */
-const schemaFile = (path: (typeof SCHEMA)[keyof typeof SCHEMA]): StarterFile => ({
-  path,
-  text: readSchemaText(path),
-});
-
-const beginConfig = (files: readonly StarterFile[], command: string): Template => ({
-  files,
-  next: (first) =>
-    `put your pull secret at ${join(dirname(first), 'pull-secret.json')}, ` +
-    `then run: sealift ${command} ${formatShellPath(first)}`,
-});
-
-const beginAppliance = (name: 'ove' | 'minimal'): Template =>
-  beginConfig(
-    [{ path: 'appliance-config.yaml', text: renderTemplate(name) }, schemaFile(SCHEMA.appliance)],
-    'validate',
-  );
-
-const TEMPLATES: Readonly<Record<string, () => Template>> = {
-  ove: () => beginAppliance('ove'),
-  minimal: () => beginAppliance('minimal'),
-  ibi: () =>
-    beginConfig(
-      [
-        { path: INSTALLATION_CONFIG_NAME, text: INSTALLATION_TEMPLATE },
-        schemaFile(SCHEMA.installation),
-      ],
-      'build installation-iso --base-iso rhcos-live.x86_64.iso',
-    ),
-  sites: () => ({
-    files: [...SITES_STARTER, schemaFile(SCHEMA.site)],
-    next: nextOfSites,
-  }),
-};
-
-/** Describes the next step for sites: to fill the one line without which no site can be made. */
-function nextOfSites(first: string): string {
-  const template = join(dirname(first), 'template');
-  const file = SITES_STARTER.find(({ text }) => text.includes(PLACEHOLDER));
-  const line = (file?.text.split(PLACEHOLDER)[0] ?? '').split('\n').length;
-  const shown = join(dirname(first), file?.path ?? '');
-  return (
-    `name your pull secret in ${shown}:${line}, ` +
-    `then run: sealift config-iso validate ${formatShellPath(first)} --template ${formatShellPath(template)}`
-  );
-}
-
 /** Registers `sealift init [--template ove|minimal|ibi|sites] [DIR]`. */
 export function registerInit(program: Command, host: CliHost): void {
   program
@@ -115,6 +67,54 @@ export function registerInit(program: Command, host: CliHost): void {
         );
       },
     );
+}
+
+const TEMPLATES: Readonly<Record<string, () => Template>> = {
+  ove: () => beginAppliance('ove'),
+  minimal: () => beginAppliance('minimal'),
+  ibi: () =>
+    beginConfig(
+      [
+        { path: INSTALLATION_CONFIG_NAME, text: INSTALLATION_TEMPLATE },
+        schemaFile(SCHEMA.installation),
+      ],
+      'build installation-iso --base-iso rhcos-live.x86_64.iso',
+    ),
+  sites: () => ({
+    files: [...SITES_STARTER, schemaFile(SCHEMA.site)],
+    next: nextOfSites,
+  }),
+};
+
+const beginAppliance = (name: 'ove' | 'minimal'): Template =>
+  beginConfig(
+    [{ path: 'appliance-config.yaml', text: renderTemplate(name) }, schemaFile(SCHEMA.appliance)],
+    'validate',
+  );
+
+const beginConfig = (files: readonly StarterFile[], command: string): Template => ({
+  files,
+  next: (first) =>
+    `put your pull secret at ${join(dirname(first), 'pull-secret.json')}, ` +
+    `then run: sealift ${command} ${formatShellPath(first)}`,
+});
+
+/** The schema as a file next to the others, so that no file names a path of this machine. */
+const schemaFile = (path: (typeof SCHEMA)[keyof typeof SCHEMA]): StarterFile => ({
+  path,
+  text: readSchemaText(path),
+});
+
+/** Describes the next step for sites: to fill the one line without which no site can be made. */
+function nextOfSites(first: string): string {
+  const template = join(dirname(first), 'template');
+  const file = SITES_STARTER.find(({ text }) => text.includes(PLACEHOLDER));
+  const line = (file?.text.split(PLACEHOLDER)[0] ?? '').split('\n').length;
+  const shown = join(dirname(first), file?.path ?? '');
+  return (
+    `name your pull secret in ${shown}:${line}, ` +
+    `then run: sealift config-iso validate ${formatShellPath(first)} --template ${formatShellPath(template)}`
+  );
 }
 
 type Options = {

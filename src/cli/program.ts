@@ -131,35 +131,6 @@ export function addLogOptions(program: Command, host: CliHost): void {
 const nameOf = (command: Command): string =>
   command.parent?.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
 
-/** Milliseconds in which work may end in order after an interruption. */
-const GRACE = 1400;
-
-/**
- * Limits the time that work takes to end. Waits end with the signal by themselves, but some
- * cannot: the kernel returns no file of a dead network file system, and no process opens the other
- * end of a pipe. Work that has not ended in time is left as a kill would leave it, which is safe
- * at any moment.
- */
-async function endInTime(
-  work: Promise<unknown>,
-  { signal, grace }: { readonly signal: AbortSignal; readonly grace: () => number },
-): Promise<void> {
-  const late = new AbortController();
-  let timer: Timer | undefined;
-  const onAbort = (): void => {
-    timer = startTimer(grace(), () => {
-      late.abort(signal.reason);
-    });
-  };
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    await untilAborted(work, late.signal);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-    timer?.stop();
-  }
-}
-
 /** Runs a command line without the program's own name and returns the exit code. */
 export async function runProgram(args: readonly string[], given: CliHost): Promise<number> {
   const log = createRunLog(given.now, (message) => {
@@ -191,6 +162,35 @@ async function runCommand(args: readonly string[], given: CliHost): Promise<numb
     // Help, which commander has already printed, is more useful than a sentence.
     const isPrinted = error.code === 'commander.help' && !wantsJson(args);
     return isPrinted ? EXIT_USAGE : printError(host, toUsageError(error), wantsJson(args));
+  }
+}
+
+/** Milliseconds in which work may end in order after an interruption. */
+const GRACE = 1400;
+
+/**
+ * Limits the time that work takes to end. Waits end with the signal by themselves, but some
+ * cannot: the kernel returns no file of a dead network file system, and no process opens the other
+ * end of a pipe. Work that has not ended in time is left as a kill would leave it, which is safe
+ * at any moment.
+ */
+async function endInTime(
+  work: Promise<unknown>,
+  { signal, grace }: { readonly signal: AbortSignal; readonly grace: () => number },
+): Promise<void> {
+  const late = new AbortController();
+  let timer: Timer | undefined;
+  const onAbort = (): void => {
+    timer = startTimer(grace(), () => {
+      late.abort(signal.reason);
+    });
+  };
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    await untilAborted(work, late.signal);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    timer?.stop();
   }
 }
 

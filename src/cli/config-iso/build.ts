@@ -41,6 +41,23 @@ type BuildOptions = SitesOptions & {
   readonly kubeconfig?: string;
 };
 
+/** Registers `sealift config-iso build|validate|generations|show|diff|check`. */
+export function registerConfigIso(program: Command, host: CliHost): void {
+  const command = program
+    .command('config-iso')
+    .description('the ISOs that make installed seed images the clusters of their sites')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ sealift config-iso validate ./sites && sealift config-iso build ./sites --out ./isos',
+    );
+  registerConfigIsoBuild(command, host);
+  registerConfigIsoValidate(command, host);
+  registerConfigIsoGenerations(command, host);
+  registerConfigIsoShow(command, host);
+  registerConfigIsoDiff(command, host);
+  registerConfigIsoCheck(command, host);
+}
+
 /** Registers `sealift config-iso build SITES`: exit code 3 when a site was not built. */
 function registerConfigIsoBuild(parent: Command, host: CliHost): void {
   addSitesOptions(parent.command('build'))
@@ -168,6 +185,7 @@ async function run(
 
 /** Validity of the ingress certificate, the shortest of all certificates of a cluster. */
 const VALID_MS = 730 * 86_400_000;
+
 const TOLERATED_MS = 86_400_000;
 
 /**
@@ -207,21 +225,4 @@ function formatReport(report: ConfigIsosReport, options: BuildOptions, host: Cli
     ...(first === undefined ? [] : ['', `next: sealift config-iso show ${formatShellPath(first)}`]),
     '',
   ].join('\n');
-}
-
-/** Registers `sealift config-iso build|validate|generations|show|diff|check`. */
-export function registerConfigIso(program: Command, host: CliHost): void {
-  const command = program
-    .command('config-iso')
-    .description('the ISOs that make installed seed images the clusters of their sites')
-    .addHelpText(
-      'after',
-      '\nExample:\n  $ sealift config-iso validate ./sites && sealift config-iso build ./sites --out ./isos',
-    );
-  registerConfigIsoBuild(command, host);
-  registerConfigIsoValidate(command, host);
-  registerConfigIsoGenerations(command, host);
-  registerConfigIsoShow(command, host);
-  registerConfigIsoDiff(command, host);
-  registerConfigIsoCheck(command, host);
 }

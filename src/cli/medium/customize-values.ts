@@ -26,75 +26,6 @@ import type { CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 import { writeMessage } from '../terminal/output.ts';
 
-/**
- * Refuses values that are not usable by any host.
- *
- * @throws UsageError `usage.ssh-key`, `usage.pull-secret`, `usage.trust-bundle`, `usage.proxy`,
- * `usage.hostname`, `usage.ntp`
- */
-function checkValues(values: CustomValues): void {
-  checkAccess(values);
-  checkNetwork(values);
-}
-
-function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): void {
-  for (const key of sshKeys) refuse('usage.ssh-key', 'SSH key', checkSshKey(key));
-  if (pullSecret !== undefined) {
-    rememberSecret(pullSecret);
-    refuse('usage.pull-secret', 'pull secret', checkPullSecret(pullSecret)[0]);
-  }
-  if (trustBundle === undefined) return;
-  const { problem, certificates } = readTrustBundle(trustBundle);
-  const why = problem ?? (certificates.length === 0 ? 'has no certificate' : undefined);
-  refuse('usage.trust-bundle', 'trust bundle', why);
-}
-
-function checkNetwork({ proxy = {}, ntpSources = [], hostnames = [] }: CustomValues): void {
-  checkProxy(proxy);
-  checkHostnames(hostnames);
-  const odd = ntpSources.find((source) => !/^[A-Za-z0-9][A-Za-z0-9.:-]*$/.test(source));
-  if (odd !== undefined)
-    refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
-}
-
-/** Checks that a host has one name, and a name one host; every host is localhost to itself. */
-function checkHostnames(hostnames: NonNullable<CustomValues['hostnames']>): void {
-  const macs = hostnames.map(({ macAddress }) => macAddress.toLowerCase());
-  const twice = macs.find((mac, at) => macs.indexOf(mac) !== at);
-  if (twice !== undefined) throw hostname(`${twice} has two names`, 'give each host one name');
-  const names = hostnames.map(({ name }) => name);
-  const shared = names.find((name, at) => names.indexOf(name) !== at);
-  if (shared !== undefined)
-    throw hostname(`"${shared}" is the name of two hosts`, 'give each host a name of its own');
-  if (names.some((name) => /^localhost(?:\.|$)/.test(name)))
-    throw hostname('localhost is the name of no single host', 'give the host another name');
-}
-
-const hostname = (problem: string, hint: string): UsageError =>
-  new UsageError('usage.hostname', `--hostname: ${problem}`, { hint });
-
-function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValues): void {
-  for (const address of [httpProxy, httpsProxy])
-    if (address !== '') refuse('usage.proxy', 'proxy', explainProxy(address));
-  if (/[\s"]/.test(noProxy))
-    refuse('usage.proxy', 'hosts without proxy', 'have a space or a quotation mark between them');
-  if (noProxy !== '' && httpProxy + httpsProxy === '')
-    refuse('usage.proxy', 'proxy', 'there are hosts without proxy, and no proxy for others');
-}
-
-function explainProxy(address: string): string | undefined {
-  const { password, protocol } = URL.canParse(address)
-    ? new URL(address)
-    : { password: '', protocol: '' };
-  if (password !== '') rememberSecret(decodeURIComponent(password));
-  if (/[\s"]/.test(address)) return 'has a space or a quotation mark';
-  return ['http:', 'https:'].includes(protocol) ? undefined : 'is not an http or https address';
-}
-
-function refuse(code: string, what: string, why: string | undefined): void {
-  if (why !== undefined) throw new UsageError(code, `${what}: ${why}`);
-}
-
 export type ValueOptions = {
   readonly sshKey?: readonly string[];
   readonly pullSecret?: string;
@@ -136,6 +67,16 @@ export const addValueOptions = (command: Command): Command =>
     .option('--trust-bundle <file>', 'PEM certificates that the hosts trust')
     .option('--hostname <mac=name>', 'name of the host with this address; may be repeated', addTo);
 
+/** Creates `--no-proxy`, which commander would take for the absence of `--proxy`. */
+function createNoProxyOption(): Option {
+  const option = new Option(
+    '--no-proxy <list>',
+    'hosts and networks without proxy, with commas between',
+  );
+  option.negate = false;
+  return option;
+}
+
 const FLAGS: Readonly<Record<keyof ValueOptions, string>> = {
   sshKey: '--ssh-key',
   pullSecret: '--pull-secret',
@@ -157,27 +98,6 @@ const NAMES = Object.keys(FLAGS) as readonly (keyof ValueOptions)[];
 /** Lists the options for values that are given, in the form of the command line. */
 export const listGiven = (options: ValueOptions): readonly string[] =>
   NAMES.flatMap((name) => (options[name] === undefined ? [] : [FLAGS[name]]));
-
-/** Refuses empty values: an unset variable of a script would leave the ISO without the value. */
-function refuseEmpty(options: ValueOptions): void {
-  const empty = NAMES.find((name) =>
-    [options[name] ?? []].flat().some((text) => text.trim() === ''),
-  );
-  if (empty === undefined) return;
-  throw new UsageError('usage.empty-value', `${FLAGS[empty]} is empty`, {
-    hint: 'leave the option out, or check the variable that its value comes from',
-  });
-}
-
-/** Creates `--no-proxy`, which commander would take for the absence of `--proxy`. */
-function createNoProxyOption(): Option {
-  const option = new Option(
-    '--no-proxy <list>',
-    'hosts and networks without proxy, with commas between',
-  );
-  option.negate = false;
-  return option;
-}
 
 /**
  * Reads the values that the options mean; values of single options win over those of custom
@@ -201,6 +121,17 @@ export function readValues(options: ValueOptions, host: CliHost): CustomValues {
   };
   checkValues(given);
   return given;
+}
+
+/** Refuses empty values: an unset variable of a script would leave the ISO without the value. */
+function refuseEmpty(options: ValueOptions): void {
+  const empty = NAMES.find((name) =>
+    [options[name] ?? []].flat().some((text) => text.trim() === ''),
+  );
+  if (empty === undefined) return;
+  throw new UsageError('usage.empty-value', `${FLAGS[empty]} is empty`, {
+    hint: 'leave the option out, or check the variable that its value comes from',
+  });
 }
 
 const readAccess = (
@@ -316,4 +247,73 @@ function parseHostname(text: string): { readonly macAddress: string; readonly na
     expected: 'XX:XX:XX:XX:XX:XX=NAME, the name in lower case',
     found: text,
   });
+}
+
+/**
+ * Refuses values that are not usable by any host.
+ *
+ * @throws UsageError `usage.ssh-key`, `usage.pull-secret`, `usage.trust-bundle`, `usage.proxy`,
+ * `usage.hostname`, `usage.ntp`
+ */
+function checkValues(values: CustomValues): void {
+  checkAccess(values);
+  checkNetwork(values);
+}
+
+function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): void {
+  for (const key of sshKeys) refuse('usage.ssh-key', 'SSH key', checkSshKey(key));
+  if (pullSecret !== undefined) {
+    rememberSecret(pullSecret);
+    refuse('usage.pull-secret', 'pull secret', checkPullSecret(pullSecret)[0]);
+  }
+  if (trustBundle === undefined) return;
+  const { problem, certificates } = readTrustBundle(trustBundle);
+  const why = problem ?? (certificates.length === 0 ? 'has no certificate' : undefined);
+  refuse('usage.trust-bundle', 'trust bundle', why);
+}
+
+function checkNetwork({ proxy = {}, ntpSources = [], hostnames = [] }: CustomValues): void {
+  checkProxy(proxy);
+  checkHostnames(hostnames);
+  const odd = ntpSources.find((source) => !/^[A-Za-z0-9][A-Za-z0-9.:-]*$/.test(source));
+  if (odd !== undefined)
+    refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
+}
+
+/** Checks that a host has one name, and a name one host; every host is localhost to itself. */
+function checkHostnames(hostnames: NonNullable<CustomValues['hostnames']>): void {
+  const macs = hostnames.map(({ macAddress }) => macAddress.toLowerCase());
+  const twice = macs.find((mac, at) => macs.indexOf(mac) !== at);
+  if (twice !== undefined) throw hostname(`${twice} has two names`, 'give each host one name');
+  const names = hostnames.map(({ name }) => name);
+  const shared = names.find((name, at) => names.indexOf(name) !== at);
+  if (shared !== undefined)
+    throw hostname(`"${shared}" is the name of two hosts`, 'give each host a name of its own');
+  if (names.some((name) => /^localhost(?:\.|$)/.test(name)))
+    throw hostname('localhost is the name of no single host', 'give the host another name');
+}
+
+const hostname = (problem: string, hint: string): UsageError =>
+  new UsageError('usage.hostname', `--hostname: ${problem}`, { hint });
+
+function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValues): void {
+  for (const address of [httpProxy, httpsProxy])
+    if (address !== '') refuse('usage.proxy', 'proxy', explainProxy(address));
+  if (/[\s"]/.test(noProxy))
+    refuse('usage.proxy', 'hosts without proxy', 'have a space or a quotation mark between them');
+  if (noProxy !== '' && httpProxy + httpsProxy === '')
+    refuse('usage.proxy', 'proxy', 'there are hosts without proxy, and no proxy for others');
+}
+
+function explainProxy(address: string): string | undefined {
+  const { password, protocol } = URL.canParse(address)
+    ? new URL(address)
+    : { password: '', protocol: '' };
+  if (password !== '') rememberSecret(decodeURIComponent(password));
+  if (/[\s"]/.test(address)) return 'has a space or a quotation mark';
+  return ['http:', 'https:'].includes(protocol) ? undefined : 'is not an http or https address';
+}
+
+function refuse(code: string, what: string, why: string | undefined): void {
+  if (why !== undefined) throw new UsageError(code, `${what}: ${why}`);
 }

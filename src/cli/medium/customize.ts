@@ -28,66 +28,6 @@ import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { addValueOptions, listGiven, readValues, type ValueOptions } from './customize-values.ts';
 import { placeInPlace } from './delta.ts';
 
-/** The result of a run. */
-export type Done = {
-  readonly output: string;
-  readonly action: 'customised' | 'reset' | 'unchanged';
-  /** Bytes of the areas that differ from before. */
-  readonly changed: number;
-  /** True if an earlier run that was killed was undone first. */
-  readonly undone: boolean;
-};
-
-const formatDone = ({ output, action, changed, undone }: Done): string =>
-  [
-    ...(undone ? [`${output} had been left half-way: that was undone first`] : []),
-    action === 'unchanged'
-      ? `${output} is as it was: what was asked for changes nothing`
-      : `${output} is ${action === 'reset' ? 'restored' : 'customised'}: ${formatSize(changed)} of areas written`,
-    '',
-  ].join('\n');
-
-/** Formats everything that is set, secrets only by their names. */
-function formatCustomisation(
-  iso: string,
-  { customised, ignition, kernelArguments }: Customisation,
-): string {
-  const rows = [...listIgnition(ignition), ...listArguments(kernelArguments)];
-  return [
-    `${iso} is ${customised ? 'customised' : 'not customised'}`,
-    ...rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(15)}${value}`])),
-    '',
-  ].join('\n');
-}
-
-type Row = readonly [name: string, value: string | undefined];
-
-const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
-  ['room', `${formatSize(ignition.used)} of ${formatSize(ignition.size)} used`],
-  ...ignition.sshKeys.map((key): Row => ['ssh key', key]),
-  ['pull secret', ignition.pullSecret ? 'set, not shown' : undefined],
-  ['rendezvous ip', ignition.rendezvousIp],
-  ...Object.entries(ignition.proxy ?? {}),
-  ['time servers', ignition.ntpSources.join(', ') || undefined],
-  ['trust bundle', ignition.trustBundle ? 'set' : undefined],
-  ...Object.entries(ignition.hostnames).map(([mac, name]): Row => ['host name', `${mac} ${name}`]),
-  ...ignition.networkFiles.map((name): Row => ['network', name]),
-  ...ignition.manifests.map((name): Row => ['manifest', name]),
-  ...ignition.others.map(({ kind, name }): Row => ['override', `${kind} ${name}`]),
-  ...ignition.files.flatMap((path): readonly Row[] =>
-    path.startsWith('/etc/assisted/manifests/') ? [['agents read', path]] : [],
-  ),
-];
-
-function listArguments(kargs: Customisation['kernelArguments']): readonly Row[] {
-  if (!kargs) return [];
-  const isDefault = kargs.now === kargs.default;
-  return [
-    ['kernel args', kargs.now],
-    ['  default', isDefault ? undefined : kargs.default],
-  ];
-}
-
 type Options = ValueOptions & {
   readonly output?: string;
   readonly inPlace: boolean;
@@ -97,6 +37,16 @@ type Options = ValueOptions & {
   readonly workDir: string;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
+};
+
+/** The result of a run. */
+export type Done = {
+  readonly output: string;
+  readonly action: 'customised' | 'reset' | 'unchanged';
+  /** Bytes of the areas that differ from before. */
+  readonly changed: number;
+  /** True if an earlier run that was killed was undone first. */
+  readonly undone: boolean;
 };
 
 /** Registers `sealift customize ISO [--output FILE | --in-place | --show]`. */
@@ -199,9 +149,6 @@ const createPlan =
     return { parts, isPrivate: hasSecrets(found) };
   };
 
-const actionOf = ({ reset }: Options, changed: number): Done['action'] =>
-  changed === 0 ? 'unchanged' : reset ? 'reset' : 'customised';
-
 async function changeInPlace(text: string, work: Work, host: CliHost): Promise<Done> {
   if (isElsewhere(text)) {
     throw new UsageError('usage.in-place', `${text} cannot be changed in place`, {
@@ -261,4 +208,57 @@ async function countChanged(
     changed += isSame ? 0 : bytes.length;
   }
   return changed;
+}
+
+const actionOf = ({ reset }: Options, changed: number): Done['action'] =>
+  changed === 0 ? 'unchanged' : reset ? 'reset' : 'customised';
+
+const formatDone = ({ output, action, changed, undone }: Done): string =>
+  [
+    ...(undone ? [`${output} had been left half-way: that was undone first`] : []),
+    action === 'unchanged'
+      ? `${output} is as it was: what was asked for changes nothing`
+      : `${output} is ${action === 'reset' ? 'restored' : 'customised'}: ${formatSize(changed)} of areas written`,
+    '',
+  ].join('\n');
+
+/** Formats everything that is set, secrets only by their names. */
+function formatCustomisation(
+  iso: string,
+  { customised, ignition, kernelArguments }: Customisation,
+): string {
+  const rows = [...listIgnition(ignition), ...listArguments(kernelArguments)];
+  return [
+    `${iso} is ${customised ? 'customised' : 'not customised'}`,
+    ...rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(15)}${value}`])),
+    '',
+  ].join('\n');
+}
+
+type Row = readonly [name: string, value: string | undefined];
+
+const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
+  ['room', `${formatSize(ignition.used)} of ${formatSize(ignition.size)} used`],
+  ...ignition.sshKeys.map((key): Row => ['ssh key', key]),
+  ['pull secret', ignition.pullSecret ? 'set, not shown' : undefined],
+  ['rendezvous ip', ignition.rendezvousIp],
+  ...Object.entries(ignition.proxy ?? {}),
+  ['time servers', ignition.ntpSources.join(', ') || undefined],
+  ['trust bundle', ignition.trustBundle ? 'set' : undefined],
+  ...Object.entries(ignition.hostnames).map(([mac, name]): Row => ['host name', `${mac} ${name}`]),
+  ...ignition.networkFiles.map((name): Row => ['network', name]),
+  ...ignition.manifests.map((name): Row => ['manifest', name]),
+  ...ignition.others.map(({ kind, name }): Row => ['override', `${kind} ${name}`]),
+  ...ignition.files.flatMap((path): readonly Row[] =>
+    path.startsWith('/etc/assisted/manifests/') ? [['agents read', path]] : [],
+  ),
+];
+
+function listArguments(kargs: Customisation['kernelArguments']): readonly Row[] {
+  if (!kargs) return [];
+  const isDefault = kargs.now === kargs.default;
+  return [
+    ['kernel args', kargs.now],
+    ['  default', isDefault ? undefined : kargs.default],
+  ];
 }

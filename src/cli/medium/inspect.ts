@@ -205,22 +205,6 @@ export function registerCat(program: Command, host: CliHost): void {
     });
 }
 
-/** Waits until the reader has taken what was written, or has gone. */
-async function drained({ stdout, signal }: CliHost): Promise<void> {
-  const events = ['drain', 'close', 'error'];
-  let settle = (): void => undefined;
-  try {
-    await waitFor<undefined>(signal, (resolve) => {
-      settle = () => {
-        resolve(undefined);
-      };
-      for (const event of events) stdout.on(event, settle);
-    });
-  } finally {
-    for (const event of events) stdout.off(event, settle);
-  }
-}
-
 /**
  * Writes a stream. A reader that has seen enough (`head`) closes the pipe: this is not a failure.
  */
@@ -240,6 +224,22 @@ async function writeStream(pieces: AsyncIterable<unknown>, host: CliHost): Promi
     }
   } finally {
     host.stdout.off('error', onError);
+  }
+}
+
+/** Waits until the reader has taken what was written, or has gone. */
+async function drained({ stdout, signal }: CliHost): Promise<void> {
+  const events = ['drain', 'close', 'error'];
+  let settle = (): void => undefined;
+  try {
+    await waitFor<undefined>(signal, (resolve) => {
+      settle = () => {
+        resolve(undefined);
+      };
+      for (const event of events) stdout.on(event, settle);
+    });
+  } finally {
+    for (const event of events) stdout.off(event, settle);
   }
 }
 

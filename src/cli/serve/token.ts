@@ -18,52 +18,6 @@ import {
   type OutputFormat,
 } from '../terminal/output.ts';
 
-/**
- * Reads the secret that an option names as file:PATH or env:NAME.
- *
- * @throws ConfigError `service.secret`
- */
-export function readSecret(option: string, text: string, { cwd: directory, env }: CliHost): string {
-  const reading = readSecretSource(text, { directory, env });
-  if (reading.kind === 'value' && reading.from === 'reference') return reading.value;
-  throw new ConfigError(
-    'service.secret',
-    reading.kind === 'value'
-      ? `${option} is neither file:PATH nor env:NAME`
-      : `${option}: ${reading.problem}`,
-    { hint: `give ${option} as file:PATH or env:NAME` },
-  );
-}
-
-/** Warns about secrets that others on this machine can read. */
-export function warnOfSecrets(
-  { key, database = '' }: { readonly key: string; readonly database?: string },
-  { cwd }: Pick<CliHost, 'cwd'>,
-  warn: (message: string) => void,
-): void {
-  const [, path] = /^file:(.*)$/s.exec(key) ?? [];
-  const found = path === undefined ? undefined : findFile(resolve(cwd, path));
-  const mode = (found?.mode ?? 0) & 0o777;
-  if ((mode & 0o004) !== 0) {
-    warn(
-      `everybody on this machine can read ${path ?? ''} (mode ${mode.toString(8)}): chmod 600 it`,
-    );
-  }
-  if (URL.canParse(database) && new URL(database).password !== '') {
-    warn('the password of --database is in the list of processes: give env:NAME or file:PATH');
-  }
-}
-
-/** Finds a file; undefined if it cannot be reached: `readSecret` refuses it. */
-function findFile(path: string): Stats | undefined {
-  try {
-    return statSync(path);
-  } catch (error) {
-    if (isUnreadable(error)) return undefined;
-    throw error;
-  }
-}
-
 /** Registers `sealift token keys|issue`, which decide who may use `sealift serve --auth local`. */
 export function registerToken(program: Command, host: CliHost): void {
   const token = program
@@ -181,4 +135,50 @@ function parseLifetime(text: string): number {
   const time = parseDuration(text);
   if (time !== undefined && time >= 1000) return time;
   throw refuseOption('usage.lifetime', text, { expected: `${DURATION_FORM}; a second or more` });
+}
+
+/**
+ * Reads the secret that an option names as file:PATH or env:NAME.
+ *
+ * @throws ConfigError `service.secret`
+ */
+export function readSecret(option: string, text: string, { cwd: directory, env }: CliHost): string {
+  const reading = readSecretSource(text, { directory, env });
+  if (reading.kind === 'value' && reading.from === 'reference') return reading.value;
+  throw new ConfigError(
+    'service.secret',
+    reading.kind === 'value'
+      ? `${option} is neither file:PATH nor env:NAME`
+      : `${option}: ${reading.problem}`,
+    { hint: `give ${option} as file:PATH or env:NAME` },
+  );
+}
+
+/** Warns about secrets that others on this machine can read. */
+export function warnOfSecrets(
+  { key, database = '' }: { readonly key: string; readonly database?: string },
+  { cwd }: Pick<CliHost, 'cwd'>,
+  warn: (message: string) => void,
+): void {
+  const [, path] = /^file:(.*)$/s.exec(key) ?? [];
+  const found = path === undefined ? undefined : findFile(resolve(cwd, path));
+  const mode = (found?.mode ?? 0) & 0o777;
+  if ((mode & 0o004) !== 0) {
+    warn(
+      `everybody on this machine can read ${path ?? ''} (mode ${mode.toString(8)}): chmod 600 it`,
+    );
+  }
+  if (URL.canParse(database) && new URL(database).password !== '') {
+    warn('the password of --database is in the list of processes: give env:NAME or file:PATH');
+  }
+}
+
+/** Finds a file; undefined if it cannot be reached: `readSecret` refuses it. */
+function findFile(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch (error) {
+    if (isUnreadable(error)) return undefined;
+    throw error;
+  }
 }
