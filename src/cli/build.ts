@@ -38,7 +38,7 @@ export function registerBuild(program: Command, host: CliHost): void {
       'take exactly the images of this plan (sealift plan -o json), even if tags have moved',
     )
     .helpCommand(false)
-    .description('build a medium; run again after an interruption, it continues')
+    .description('build a medium; after an interruption, run it again to continue')
     .usage('[options] [product] [config...]')
     .addOption(createVerifyOption())
     .addOption(createForceOption())
@@ -46,7 +46,7 @@ export function registerBuild(program: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nProducts: live-iso (default), and those listed as commands.\n' +
-        '\nA block device is overwritten with --force, unless it is in use, and read again at the end.\n' +
+        '\nWith --force, a block device that is not in use is overwritten, and read again at the end.\n' +
         '\nSOURCE_DATE_EPOCH, in seconds since 1970, is the time of the ISO and of all files on it; without\n' +
         'it, they have the time at which the release was made.\n' +
         '\nExamples:\n  $ sealift build live-iso appliance-config.yaml --output ove.iso\n' +
@@ -104,7 +104,7 @@ function formatReport(report: LiveIsoReport & Verified, host: CliHost): string {
   ].join('\n');
 }
 
-/** Properties of a live ISO that decide the steps to a cluster. */
+/** Properties of a live ISO on which the steps to a cluster depend. */
 export type BuiltMedium = {
   /** Output as a person in the working directory names it. */
   readonly output: string;

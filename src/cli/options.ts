@@ -46,12 +46,12 @@ export const addTo = (value: string, earlier: readonly string[] = []): readonly 
 export const createSetOption = (): Option =>
   new Option(
     '--set <path=value>',
-    'lay a value over those of the files, as in build.concurrency=4; may be repeated',
+    'override a value of the files, as in build.concurrency=4; may be repeated',
   ).argParser(addTo);
 
 /** Creates the argument for the configuration of an appliance. */
 export const createConfigArgument = (
-  description = 'configuration files, later ones laid over',
+  description = 'configuration files; later ones override earlier ones',
 ): Argument =>
   new Argument('[config...]', description).default(
     ['appliance-config.yaml'],
@@ -62,7 +62,7 @@ export const createConfigArgument = (
 export const createRetryOption = (): Option =>
   new Option(
     '--retry-for <duration>',
-    'how long to wait for a host that answered before and brings no byte (default: 10m)',
+    'how long to wait for a host that answered before and now sends nothing (default: 10m)',
   ).argParser((text) => {
     const duration = parseDuration(text);
     if (duration !== undefined) return duration;
@@ -72,7 +72,10 @@ export const createRetryOption = (): Option =>
 /** Adds the options for reusing earlier ISOs to commands that lay out an ISO. */
 export const addReuseOptions = (command: Command): Command =>
   addSeedOptions(command)
-    .option('--fresh-layout', 'do not leave blobs where the ISO that is replaced has them')
+    .option(
+      '--fresh-layout',
+      'do not give blobs the places that they have in the ISO that is replaced',
+    )
     .addOption(
       new Option('--cache <dir>', 'share blobs with other builds, in a folder').argParser(
         parseCacheFolder,
@@ -81,11 +84,14 @@ export const addReuseOptions = (command: Command): Command =>
     .addOption(
       new Option(
         '--cache-limit <size>',
-        'afterwards, leave at most so much in --cache (as in 200GiB)',
+        'prune --cache to this size after the build (as in 200GiB)',
       ).argParser(parseCacheSize('usage.cache-limit')),
     )
-    .option('--checksum', 'compute the digest of the ISO even where an earlier one is cloned')
-    .option('--rehash', 'ignore what earlier builds wrote down of files: read and hash them again');
+    .option('--checksum', 'compute the digest of the ISO even if an earlier ISO is cloned')
+    .option(
+      '--rehash',
+      'ignore what earlier builds recorded about files: read and hash them again',
+    );
 
 /**
  * Adds the options for places where commands that write an ISO find blobs before they ask the
@@ -150,7 +156,7 @@ export const addAccessOptions = (command: Command): Command =>
   command
     .option(
       '--config <file>',
-      'take pull secret, CA and registries.conf of this configuration; later ones are laid over',
+      'take pull secret, CA and registries.conf from this configuration; later ones override earlier ones',
       addTo,
     )
     .addOption(createSetOption())
@@ -178,7 +184,7 @@ export function readConfig(
     return loadConfig(readConfigFiles([first, ...overlays], { set }, host), { env: host.env });
   }
   if (set === undefined) return undefined;
-  throw new UsageError('usage.set', '--set has no configuration to be laid over', {
+  throw new UsageError('usage.set', '--set has no configuration to change', {
     hint: 'name a file with --config',
   });
 }
@@ -226,13 +232,12 @@ export const createLockKeyOption = (): Option =>
 export const addLockOptions = (command: Command): Command =>
   addLockFileOptions(
     command
-      .option('--lock', 'also write the lock; where it is there already, it is written in any case')
+      .option('--lock', 'also write the lock; a lock that exists is always updated')
       .addOption(
-        new Option('--locked', 'take exactly what the lock has, and resolve nothing').conflicts([
-          'lock',
-          'plan',
-          'freshLayout',
-        ]),
+        new Option(
+          '--locked',
+          'use exactly the contents of the lock, and resolve nothing',
+        ).conflicts(['lock', 'plan', 'freshLayout']),
       ),
   );
 
@@ -241,8 +246,8 @@ export const addLockFileOptions = (command: Command): Command =>
   command.addOption(createLockFileOption()).addOption(createLockKeyOption());
 
 /**
- * Refuses options before another product, as they are not options of that product: a lock must not
- * be lost without a message.
+ * Refuses lock options before the name of another product: they would not apply to it, and the lock
+ * would be ignored without a message.
  */
 export function refuseLockInFront(command: Command, product: Command): void {
   const { lock, locked, lockFile } = command.opts<LockOptions>();
@@ -250,10 +255,10 @@ export function refuseLockInFront(command: Command, product: Command): void {
   const [name] =
     Object.entries(given).find(([, value]) => value !== undefined && value !== false) ?? [];
   if (name === undefined) return;
-  throw new UsageError('usage.other-product', `${name} stands in front of ${product.name()}`, {
+  throw new UsageError('usage.other-product', `${name} is before ${product.name()}`, {
     expected: `${product.name()} ${name}`,
     found: `${name} ${product.name()}`,
-    hint: `put ${name} behind the name of the product`,
+    hint: `put ${name} after the name of the product`,
   });
 }
 
@@ -303,7 +308,7 @@ const noLock = (path: string): ConfigError =>
     hint: 'write it with "sealift lock", or name another file with --lock-file',
   });
 
-/** Takes the lock; the lock of another product is ignored unless the user asked for it. */
+/** Takes the lock; the lock of another product is ignored unless an option asks for the lock. */
 function takeLock(
   lock: LockUse,
   given: { readonly held: Lock; readonly product: string; readonly isNamed: boolean },

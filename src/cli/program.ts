@@ -106,12 +106,12 @@ export function createProgram(host: CliHost, isJson = false): Command {
   return program;
 }
 
-/** Adds the options of every command, which may be before or after its name. */
+/** Adds the options that every command has, before or after its name. */
 export function addLogOptions(program: Command, host: CliHost): void {
   const create = (): readonly Option[] => [
     new Option('-q, --quiet', 'print results and errors only'),
     new Option('-v, --verbose', 'also print why stages run, every request, and every retry'),
-    new Option('--log-file <file>', 'append everything that happens to a file, as lines of JSON'),
+    new Option('--log-file <file>', 'append every event to a file, as lines of JSON'),
   ];
   for (const option of create()) program.addOption(option);
   const addBelow = (parent: Command): void => {

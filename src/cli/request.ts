@@ -41,6 +41,11 @@ import { LIVE_ISO_RULES } from '../stages/rules.ts';
 import type { CliHost } from './host.ts';
 import { listLockInputs, readLockUse, type LockOptions, refuseOption } from './options.ts';
 
+/*
+ * This file owns how options, configuration and environment become the request of a live ISO or an
+ * upgrade ISO, and what the requests of all ISOs share.
+ */
+
 type SignatureOptions = {
   readonly signatures?: string;
   readonly signatureUrl?: string;
@@ -137,7 +142,6 @@ export type BuildOptions = SignatureOptions & {
   readonly retryFor?: number;
 };
 
-/** @throws errors of `readSavedPlan` */
 export const readSaved = (
   { plan }: BuildOptions,
   product: string,
@@ -314,7 +318,7 @@ export async function readLiveIsoRequest(
   };
 }
 
-/** Lists the folders next to the configuration that are read without being named in it. */
+/** Lists the folders next to the configuration that are read although it does not name them. */
 const listFolders = (directory: string): readonly string[] =>
   ['openshift', 'mirror', 'cluster-manifests'].map((name) => join(directory, name));
 
@@ -342,8 +346,8 @@ function withoutEmpty<T extends object>(object: T): { [K in keyof T]?: NonNullab
 }
 
 /**
- * Reads whether image policies are disabled: the configuration wins over the environment. Any text
- * in the variable counts, as for the installer.
+ * True if image policies are to be disabled; undefined if neither the configuration, which wins, nor
+ * the environment decides. The variable counts with any text, as for the installer.
  */
 function wishOfImagePolicy({ build }: ApplianceConfig, { env }: CliHost): boolean | undefined {
   const variable = env[IMAGE_POLICY_VARIABLE] ?? '';

@@ -181,11 +181,11 @@ describe.skipIf(!hasTools)('a lock', () => {
   });
 
   it.each(['--lock', '--locked', '--lock-file=a'])(
-    'is not ignored where %s stands in front of another product',
+    'is not ignored when %s is before another product',
     async (option) => {
       const { exitCode, stderr } = await world.run('build', option, 'upgrade-iso');
       expect([exitCode, stderr]).toEqual([2, expect.stringContaining('usage.other-product')]);
-      expect(stderr).toContain(`put ${option.replace(/=.*/, '')} behind the name`);
+      expect(stderr).toContain(`put ${option.replace(/=.*/, '')} after the name`);
     },
   );
 

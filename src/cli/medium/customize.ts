@@ -43,7 +43,7 @@ type Options = ValueOptions & {
 export type Done = {
   readonly output: string;
   readonly action: 'customised' | 'reset' | 'unchanged';
-  /** Bytes of the areas that differ from before. */
+  /** Size of the areas that differ from before, in bytes. */
   readonly changed: number;
   /** True if an earlier run that was killed was undone first. */
   readonly undone: boolean;
@@ -56,18 +56,18 @@ export function registerCustomize(program: Command, host: CliHost): void {
     .description("put a site's values into a live ISO, without building it again")
     .argument('<iso>', `CoreOS live ${ISO_ARGUMENT}, of any maker`)
     .option('--output <file>', 'the customised ISO to write')
-    .option('--in-place', 'change the ISO at its place: a file or a block device', false)
+    .option('--in-place', 'change the ISO in place: a file or a block device', false)
     .option('--show', 'print what is set, without secrets', false)
-    .option('--reset', 'restore the ISO as it was before', false);
+    .option('--reset', 'restore the ISO as it was before any values', false);
   addValueOptions(command)
     .addOption(new Option('--force', 'customise again, and overwrite an output').default(false))
-    .option('--work-dir <dir>', 'where the old bytes of a device are meanwhile', '.sealift')
+    .option('--work-dir <dir>', 'directory for the old bytes of a device meanwhile', '.sealift')
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
       'after',
       '\nOnly the areas that CoreOS leaves for an Ignition config and kernel arguments are written. The old bytes\n' +
-        'are saved first: after a kill, the next call undoes what was begun.\n' +
+        'are saved first: after a kill, the next run undoes what was begun.\n' +
         '\nExamples:\n' +
         '  $ sealift customize appliance.iso --ssh-key file:id.pub --pull-secret file:pull-secret.json --in-place\n' +
         '  $ sealift customize appliance.iso --infraenv site.yaml --output site.iso\n' +
@@ -91,31 +91,29 @@ export function registerCustomize(program: Command, host: CliHost): void {
     });
 }
 
-/** @throws UsageError `usage.in-place` */
 function requireOneMode({ output, inPlace, show }: Options): void {
   const chosen = [output !== undefined && '--output', inPlace && '--in-place', show && '--show'];
   const found = chosen.filter((mode) => mode !== false);
   if (found.length === 1) return;
-  throw new UsageError('usage.in-place', 'it is not said where the customised ISO goes', {
+  throw new UsageError('usage.in-place', 'the customised ISO needs one place', {
     expected: 'one of --output, --in-place and --show',
     found: found.length === 0 ? 'none' : found.join(' and '),
   });
 }
 
-/** @throws UsageError `usage.customize` */
 function requireWork(options: Options): void {
   const { show, reset } = options;
   const given = listGiven(options).join(', ');
   if (!show && !reset && given === '') throw noValue();
   if ((!show && !reset) || given === '') return;
   const mode = show ? '--show' : '--reset';
-  throw new UsageError('usage.customize', `${mode} takes no values, and there are ${given}`, {
+  throw new UsageError('usage.customize', `${mode} takes no values, but is given ${given}`, {
     hint: show ? `leave out ${given}` : 'reset the ISO, then customise it',
   });
 }
 
 const noValue = (): UsageError =>
-  new UsageError('usage.customize', 'no value is given that the ISO should have', {
+  new UsageError('usage.customize', 'no value for the ISO is given', {
     hint: 'give one, such as --ssh-key file:id.pub',
   });
 
@@ -197,7 +195,7 @@ async function writeCopy(
   );
 }
 
-/** Counts the bytes of areas that differ from the original. */
+/** Adds the sizes of the areas that differ from the original. */
 async function countChanged(
   { read }: RandomAccess,
   parts: readonly OverlayPart[],
@@ -215,14 +213,14 @@ const actionOf = ({ reset }: Options, changed: number): Done['action'] =>
 
 const formatDone = ({ output, action, changed, undone }: Done): string =>
   [
-    ...(undone ? [`${output} had been left half-way: that was undone first`] : []),
+    ...(undone ? [`an earlier run had changed ${output} in part: that was undone first`] : []),
     action === 'unchanged'
-      ? `${output} is as it was: what was asked for changes nothing`
+      ? `${output} is unchanged: it already is as requested`
       : `${output} is ${action === 'reset' ? 'restored' : 'customised'}: ${formatSize(changed)} of areas written`,
     '',
   ].join('\n');
 
-/** Formats everything that is set, secrets only by their names. */
+/** Formats everything that is set; of secrets, only that they are set. */
 function formatCustomisation(
   iso: string,
   { customised, ignition, kernelArguments }: Customisation,

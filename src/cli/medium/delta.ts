@@ -51,15 +51,15 @@ type ApplyOptions = Omit<Options, 'output'> & InPlaceChoice;
 /** Registers `sealift delta OLD NEW --output FILE`. */
 export function registerDelta(program: Command, host: CliHost): void {
   addOptions(program.command('delta').requiredOption('--output <file>', 'the delta to write'))
-    .description('write what one ISO has and another has not, for sites behind slow links')
+    .description('write what a new ISO has and an old one lacks, for sites behind slow links')
     .addOption(createPartOption())
     .argument('<old>', 'ISO that the site has')
-    .argument('<new>', 'ISO that it is to have')
+    .argument('<new>', 'ISO that the site will have')
     .addHelpText(
       'after',
-      '\nBoth are ISOs of sealift. Every byte that is carried is verified. Run again after an\n' +
-        'interruption, it continues.\n' +
-        'With --max-part-size, it is cut into files smaller than that and one of their parity: any one of\n' +
+      '\nBoth are ISOs of sealift. Every byte of the delta is verified. After an interruption, run it again\n' +
+        'to continue.\n' +
+        'With --max-part-size, the delta is split into smaller files and a file with their parity: any one of\n' +
         'them may be lost.\n' +
         '\nExamples:\n  $ sealift delta monday.iso tuesday.iso --output tuesday.delta\n' +
         '  $ sealift delta monday.iso tuesday.iso --output tuesday.delta --max-part-size 4GiB',
@@ -86,16 +86,20 @@ export function registerDelta(program: Command, host: CliHost): void {
 /** Registers `sealift apply OLD FILE --output NEW`, or `--in-place`. */
 export function registerApply(program: Command, host: CliHost): void {
   addOptions(program.command('apply').option('--output <file>', 'the new ISO to write'))
-    .option('--in-place', 'make the new ISO of the old one at its place', false)
-    .option('--work-dir <dir>', 'where a journal is while a device is changed in place', '.sealift')
-    .description('make the new ISO of an old one and a delta')
+    .option('--in-place', 'turn the old ISO into the new one, in place', false)
+    .option(
+      '--work-dir <dir>',
+      'directory for the journal while a device is changed in place',
+      '.sealift',
+    )
+    .description('make the new ISO from an old one and a delta')
     .argument('<old>', 'ISO that the delta was made from')
     .argument('<delta...>', 'file that "sealift delta" wrote, or its parts in any order')
     .addHelpText(
       'after',
-      '\nEvery byte is verified. A delta for another ISO is refused before a byte is written. Run again\n' +
-        'after an interruption, it continues. With --in-place, the old ISO may be a block device; until\n' +
-        'all is there, it does not boot.\n' +
+      '\nEvery byte is verified. A delta for another ISO is refused before a byte is written. After an\n' +
+        'interruption, run it again to continue. With --in-place, the old ISO may be a block device; it does\n' +
+        'not boot until the change is complete.\n' +
         '\nExample:\n  $ sealift apply monday.iso tuesday.delta --output tuesday.iso\n  $ sealift apply /dev/sdX tuesday.delta --in-place',
     )
     .action((from: string, deltas: readonly string[], options: ApplyOptions) => {
@@ -120,7 +124,7 @@ const addOptions = (command: Command): Command =>
 const createPartOption = (): Option =>
   new Option(
     '--max-part-size <size>',
-    'cut it into smaller files than this; 4GiB for FAT32',
+    'split the delta into files smaller than this; 4GiB for FAT32',
   ).argParser((text) => {
     const size = parseSize(text);
     if (size !== undefined) return size;
@@ -178,10 +182,9 @@ const format = (
     '',
   ].join('\n');
 
-/** @throws UsageError `usage.in-place` unless there is one place for the new ISO */
 function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
   if (inPlace === (output === undefined)) return;
-  throw new UsageError('usage.in-place', 'the new ISO has no place, or two', {
+  throw new UsageError('usage.in-place', 'the new ISO needs one place', {
     expected: '--output or --in-place',
     found: inPlace ? 'both' : 'neither',
   });
@@ -229,8 +232,8 @@ async function useDelta<T>(
 }
 
 /**
- * The places next to a file that is changed in place; for a device, they are in the work
- * directory.
+ * Finds the journal and the lock of a file that is changed in place: next to it, or for a device in
+ * the work directory.
  *
  * @throws ConfigError `iso.unreadable`
  */
@@ -256,6 +259,6 @@ const formatInPlace = (
     `${path} is complete: ${formatSize(size)}`,
     ...(digest === undefined ? [] : [`  sha256    ${hexOf(digest)}`]),
     `  bytes     ${formatSize(carried)} in the delta, ${formatSize(written)} written, ` +
-      `${formatSize(saved)} saved aside meanwhile`,
+      `${formatSize(saved)} saved meanwhile`,
     '',
   ].join('\n');

@@ -35,15 +35,17 @@ type DiffOptions = {
 export function registerDiff(program: Command, host: CliHost): void {
   program
     .command('diff')
-    .description('tell what changed from one medium to another: release, operators, images, bytes')
+    .description(
+      'report what changed from one medium to another: release, operators, images, bytes',
+    )
     .argument('<old>', `${ISO_ARGUMENT}, made by sealift`)
     .argument('<new>', 'the same')
-    .option('--exit-code', 'end with 8 where they differ', false)
+    .option('--exit-code', 'exit with 8 if they differ', false)
     .addOption(createOutputOption(['text', 'json', 'markdown']))
     .addHelpText(
       'after',
-      '\nReads the indexes, kernel arguments and Ignition configs, no blob. Of Ignition it names files,\n' +
-        'units and users that differ, and never shows their contents.\n' +
+      '\nReads the indexes, kernel arguments and Ignition configs, but no blobs. It names the files, units\n' +
+        'and users of Ignition that differ, and never prints their contents.\n' +
         '\nExample:\n  $ sealift diff monday.iso tuesday.iso -o markdown > changes.md',
     )
     .action(async (old: string, now: string, { exitCode, outputFormat }: DiffOptions) => {
@@ -183,7 +185,7 @@ function listTables(comparison: MediaComparison): readonly Table[] {
   ];
 }
 
-/** Describes both values of each property in which the media differ as wholes, and the bytes. */
+/** Describes the properties of the whole media that differ, and the bytes that they share. */
 function describeMedia({ old, new: now, bytes }: MediaComparison): Table {
   const values: readonly (readonly [string, string | undefined, string | undefined])[] = [
     ['product', old.product, now.product],
@@ -243,7 +245,7 @@ const describeOperators = (operators: Changes<ComparedOperator>): Table => ({
   }),
 });
 
-/** The version that is installed by default; without a default channel, all existing versions. */
+/** The version that is installed by default; all versions if there is no default channel. */
 const describeVersion = ({ version, versions }: ComparedOperator): string =>
   version ?? versions.join(', ');
 
@@ -273,7 +275,7 @@ const describeImages = (images: Changes<ComparedImage>): Table => ({
   }),
 });
 
-/** Number of hex digits of a digest that tell images apart. */
+/** Hex digits of a digest that are shown. */
 const SHORT = 12;
 
 function describeDigest(

@@ -48,8 +48,8 @@ function registerKeys(token: Command, host: CliHost): void {
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nWhoever has issuer.key can issue tokens for everybody: keep it where no service runs.\n' +
-        'Only the owner can read issuer.key. issuer.pub may be given to anybody.\n' +
+      '\nAnyone who has issuer.key can issue tokens for every user: keep it off machines with services.\n' +
+        'Only its owner can read issuer.key; issuer.pub is public.\n' +
         '\nExample:\n  $ sealift token keys --out .',
     )
     .action(async ({ out, force, ...options }: KeysOptions) => {
@@ -89,19 +89,23 @@ function registerIssue(token: Command, host: CliHost): void {
   token
     .command('issue')
     .description('print a token')
-    .requiredOption('--private-key <source>', 'what signs it: file:PATH or env:NAME')
-    .requiredOption('--user <name>', 'who it is for', parseName('usage.user'))
-    .option('--org <id>', 'whose records it shares (default: its own)', parseName('usage.org'))
-    .option('--issuer <issuer>', 'what --auth-issuer of the service asks for')
+    .requiredOption('--private-key <source>', 'key that signs the token: file:PATH or env:NAME')
+    .requiredOption('--user <name>', 'user that the token is for', parseName('usage.user'))
+    .option(
+      '--org <id>',
+      'organization whose records the user shares (default: only their own)',
+      parseName('usage.org'),
+    )
+    .option('--issuer <issuer>', 'issuer that --auth-issuer of the service names')
     .addOption(
-      new Option('--lifetime <duration>', 'how long it is good for')
+      new Option('--lifetime <duration>', 'how long the token is valid')
         .argParser(parseLifetime)
         .default(DAY, '24h'),
     )
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nIt is a secret until it expires; nothing else is printed to standard output.\n' +
+      '\nThe token is a secret until it expires; nothing else is printed to standard output.\n' +
         '\nExample:\n  $ sealift token issue --private-key file:issuer.key --user alice --lifetime 8h > alice.token',
     )
     .action(async ({ privateKey, lifetime, outputFormat, ...claims }: IssueOptions) => {
@@ -165,7 +169,7 @@ export function warnOfSecrets(
   const mode = (found?.mode ?? 0) & 0o777;
   if ((mode & 0o004) !== 0) {
     warn(
-      `everybody on this machine can read ${path ?? ''} (mode ${mode.toString(8)}): chmod 600 it`,
+      `every user of this machine can read ${path ?? ''} (mode ${mode.toString(8)}): give it mode 600`,
     );
   }
   if (URL.canParse(database) && new URL(database).password !== '') {
