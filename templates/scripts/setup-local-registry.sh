@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything the local registry needs before it starts: its data, its image, a certificate that this
-# host trusts, and its name. Running it again keeps what is there.
+# host trusts, and its name. Running it again keeps existing files.
 set -euo pipefail
 
 readonly domain='{{ domain }}'
