@@ -28,7 +28,7 @@ export type NodePair = Pair<Node | null, Node | null>;
 export type Aliases = {
   /** The node that an alias means, undefined if there is no such node; any other node itself. */
   readonly follow: (node: Node | null | undefined) => Node | null | undefined;
-  /** The pairs of a mapping: its own, then those that `<<` brings and that it does not have. */
+  /** The pairs of a mapping: its own, then the pairs from `<<` that it lacks. */
   readonly listPairs: (node: YAMLMap) => readonly NodePair[];
 };
 

@@ -63,7 +63,7 @@ export function readSchema(path: SchemaPath = SCHEMA.appliance): SchemaNode {
   return schema;
 }
 
-/** The line by which editors find the schema of a YAML file, relative to the file. */
+/** The line that names the schema of a YAML file for editors; the path is relative to the file. */
 export const formatModeline = (path: string): string => `# yaml-language-server: $schema=${path}\n`;
 
 /** The name of every key on any level, in lower case. */
@@ -225,7 +225,7 @@ export function createView(
   };
 }
 
-/** The texts of `list[].member`, each with its path, without those that are absent. */
+/** The texts of `list[].member`, each with its path; absent ones are left out. */
 export function readTexts(
   view: View,
   list: string,

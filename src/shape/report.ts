@@ -137,7 +137,7 @@ function endsValue(line: string, secretIndent: number): boolean {
   return indent !== undefined && indent.length <= secretIndent;
 }
 
-// The shapes of the Kubernetes field errors that the peers print behind the path.
+// The forms of the Kubernetes field errors that the peers print after the path.
 
 export const required = (why: string): string => `Required value: ${why}`;
 

@@ -192,7 +192,7 @@ type Move = {
   readonly evicted: readonly { readonly blob: PlacedBlob; readonly offset: number | undefined }[];
   /** Bytes of evicted blobs that are written again. */
   readonly cost: number;
-  /** Bytes by which the end comes nearer. */
+  /** Bytes by which the end moves towards the start. */
   readonly gain: number;
 };
 
