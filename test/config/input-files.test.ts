@@ -75,7 +75,9 @@ test.each([
 test('a file is read whole up to the limit, and refused one byte beyond it', () => {
   writeFileSync(at('five'), 'abcde');
   expect(readInputFile(at('five'), { domain: 'x', limit: 5 }).toString()).toBe('abcde');
-  expect(() => readInputFile(at('five'), { domain: 'x', limit: 4 })).toThrow('may have 4');
+  expect(() => readInputFile(at('five'), { domain: 'x', limit: 4 })).toThrow(
+    'at most 4 are allowed',
+  );
 });
 
 test('an alias to the list that holds it is a problem of the configuration', () => {

@@ -176,7 +176,7 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
       ['[{name: op}]', '[{name: opp}]'],
     );
     expect(exitCode).toBe(4);
-    expect(stderr).toContain(`127.0.0.1:${CLOSED_PORT} broke off: ECONNREFUSED`);
+    expect(stderr).toContain(`the connection to 127.0.0.1:${CLOSED_PORT} failed: ECONNREFUSED`);
     expect(stderr).toContain('"opp" is not in the catalog; did you mean "op"?');
   });
 });

@@ -229,7 +229,7 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     expect((await service.call('GET', files)).text).toContain(` ${value}\n`);
     expect(await reasonOf(`/byid/${id}/${VERSION}/x86_64/disconnected.iso`)).toEqual([
       500,
-      'failed to generate image: a kernel argument has &, which GRUB does not hand on',
+      'failed to generate image: a kernel argument has &, which GRUB does not pass on',
     ]);
   });
 
