@@ -184,7 +184,7 @@ describe('a table', () => {
     const header = Array.from({ length: 650_000 }, (_, index) => `c${index}`).join(',');
     const { tableProblems } = readCsvTable(`${header}\n`);
     expect(tableProblems).toEqual([
-      { line: 1, problem: 'has 650000 columns, and a table may have 10000' },
+      { line: 1, problem: 'has 650000 columns, but a table may have at most 10000' },
     ]);
   });
 
@@ -194,7 +194,7 @@ describe('a table', () => {
       expect.objectContaining({
         code: 'sites.too-large',
         message: expect.stringContaining(
-          '2000001 cells or more, and a table may have 2000000',
+          '2000001 cells or more, but may have at most 2000000',
         ) as string,
       }) as Error,
     );

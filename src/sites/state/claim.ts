@@ -15,6 +15,18 @@ import type { SitePlaces } from './generations.ts';
  * identity.
  */
 
+type Kind = {
+  readonly name: 'iso' | 'kubeconfig' | 'password';
+  /** Description of the files that may be replaced. */
+  readonly expected: string;
+  readonly hasIdentity: (path: string) => Promise<boolean>;
+  /** True if the file has one of these identities. */
+  readonly isOf: (path: string, known: readonly SiteIdentity[]) => Promise<boolean>;
+};
+
+/** Ids that an earlier run wrote to its list of sites. */
+export type ListedIds = { readonly clusterId: string; readonly infraId: string };
+
 type SiteClaim = {
   readonly places: SitePlaces;
   readonly provided: {
@@ -28,6 +40,38 @@ type SiteClaim = {
   /** True if foreign files are replaced. */
   readonly force: boolean;
 };
+
+const KINDS: readonly Kind[] = [
+  {
+    name: 'iso',
+    expected: 'an ISO of an earlier build of this site',
+    hasIdentity: async (path) => (await readClusterId(path)) !== undefined,
+    async isOf(path, known) {
+      const found = await readClusterId(path);
+      return known.some(({ clusterId }) => clusterId === found);
+    },
+  },
+  {
+    name: 'kubeconfig',
+    expected: 'a kubeconfig of an earlier build of this site',
+    hasIdentity: async (path) => (await readSmall(path)).includes('client-certificate-data'),
+    async isOf(path, known) {
+      const text = await readSmall(path);
+      return known.some(({ adminClient: { certificate } }) =>
+        text.includes(Buffer.from(certificate).toString('base64')),
+      );
+    },
+  },
+  {
+    name: 'password',
+    expected: 'a password of an earlier build of this site',
+    hasIdentity: async (path) => /^(?:\w{5}-){3}\w{5}\s*$/.test(await readSmall(path)),
+    async isOf(path, known) {
+      const text = await readSmall(path);
+      return known.some(({ password }) => password.text !== '' && password.text === text);
+    },
+  },
+];
 
 /**
  * Decides whether the files of a site may be written. The existing path may be absent, an empty
@@ -63,6 +107,47 @@ export async function hasIdentity(places: SitePlaces): Promise<boolean> {
   return false;
 }
 
+type MadeBefore = {
+  readonly places: SitePlaces;
+  readonly site: StateSite;
+  readonly listed?: ListedIds | undefined;
+};
+
+/**
+ * Takes the identity back from the ISO of a site and from its kubeconfig and password, if all
+ * three exist and agree with each other and with the list's ids.
+ *
+ * @throws DiskError `file.foreign`; ConfigError `config-iso.identity-lost`, the errors of
+ * `readRetained`; the errors of reading an ISO
+ */
+export async function takeBack({ places, site, listed }: MadeBefore): Promise<IdentityState> {
+  const { iso, kubeconfig, password } = places;
+  const made = listMade(places);
+  const missing = [iso, kubeconfig, password].filter((path) => !made.includes(path));
+  if (missing.length > 0) throw lost(`${missing.join(', ')} does not exist`);
+  // The maker of these files has the keys of the cluster.
+  for (const path of made) await readOwnFile(path);
+  const { whole, clusterName, baseDomain } = await readRetained({
+    iso,
+    kubeconfig,
+    readIso: readRetainedIso,
+  });
+  if (!whole || clusterName === undefined || baseDomain === undefined) {
+    throw lost(`${iso} and ${dirname(kubeconfig)} do not have the whole identity`);
+  }
+  refuseOther(whole, listed);
+  const { clusterId, infraId } = site;
+  return {
+    identity: whole,
+    site: {
+      clusterName,
+      baseDomain,
+      ...(clusterId === whole.clusterId && { clusterId }),
+      ...(infraId === whole.infraId && { infraId }),
+    },
+  };
+}
+
 /**
  * Most sites are new; then their folder does not exist, and the folder of all was checked before.
  */
@@ -75,47 +160,6 @@ const sizeOf = (path: string): number => {
   const found = unlessAbsent(() => lstatSync(path));
   return found?.isFile() === true ? found.size : 0;
 };
-
-type Kind = {
-  readonly name: 'iso' | 'kubeconfig' | 'password';
-  /** Description of the files that may be replaced. */
-  readonly expected: string;
-  readonly hasIdentity: (path: string) => Promise<boolean>;
-  /** True if the file has one of these identities. */
-  readonly isOf: (path: string, known: readonly SiteIdentity[]) => Promise<boolean>;
-};
-
-const KINDS: readonly Kind[] = [
-  {
-    name: 'iso',
-    expected: 'an ISO of an earlier build of this site',
-    hasIdentity: async (path) => (await readClusterId(path)) !== undefined,
-    async isOf(path, known) {
-      const found = await readClusterId(path);
-      return known.some(({ clusterId }) => clusterId === found);
-    },
-  },
-  {
-    name: 'kubeconfig',
-    expected: 'a kubeconfig of an earlier build of this site',
-    hasIdentity: async (path) => (await readSmall(path)).includes('client-certificate-data'),
-    async isOf(path, known) {
-      const text = await readSmall(path);
-      return known.some(({ adminClient: { certificate } }) =>
-        text.includes(Buffer.from(certificate).toString('base64')),
-      );
-    },
-  },
-  {
-    name: 'password',
-    expected: 'a password of an earlier build of this site',
-    hasIdentity: async (path) => /^(?:\w{5}-){3}\w{5}\s*$/.test(await readSmall(path)),
-    async isOf(path, known) {
-      const text = await readSmall(path);
-      return known.some(({ password }) => password.text !== '' && password.text === text);
-    },
-  },
-];
 
 /** Id of the cluster that a configuration ISO belongs to; undefined for any other image. */
 async function readClusterId(path: string): Promise<string | undefined> {
@@ -166,7 +210,7 @@ async function isTaken(placeOf: SitePlaces['remains'], number: number): Promise<
  */
 async function copyWhole(from: string, to: string): Promise<void> {
   const bytes = await readRegularFile(from);
-  if (!bytes) throw new Error(`${from} is gone, though it was just read`);
+  if (!bytes) throw new Error(`${from} was removed after it was read`);
   try {
     await writeNewFile(to, bytes);
   } catch (error) {
@@ -175,57 +219,13 @@ async function copyWhole(from: string, to: string): Promise<void> {
   }
 }
 
-/** Ids that an earlier run wrote to its list of sites. */
-export type ListedIds = { readonly clusterId: string; readonly infraId: string };
-
-type MadeBefore = {
-  readonly places: SitePlaces;
-  readonly site: StateSite;
-  readonly listed?: ListedIds | undefined;
-};
-
-/** The existing files among the ones that have an identity. */
+/** Lists the existing files of the three that have an identity. */
 const listMade = ({ iso, kubeconfig, password }: SitePlaces): readonly string[] =>
   [iso, kubeconfig, password].filter((path) => unlessAbsent(() => statSync(path))?.isFile());
 
-/**
- * Takes the identity back from the ISO of a site and from its kubeconfig and password, if all
- * three exist and agree with each other and with the list's ids.
- *
- * @throws DiskError `file.foreign`; ConfigError `config-iso.identity-lost`, the errors of
- * `readRetained`; the errors of reading an ISO
- */
-export async function takeBack({ places, site, listed }: MadeBefore): Promise<IdentityState> {
-  const { iso, kubeconfig, password } = places;
-  const made = listMade(places);
-  const missing = [iso, kubeconfig, password].filter((path) => !made.includes(path));
-  if (missing.length > 0) throw lost(`${missing.join(', ')} is not there`);
-  // The maker of these files has the keys of the cluster.
-  for (const path of made) await readOwnFile(path);
-  const { whole, clusterName, baseDomain } = await readRetained({
-    iso,
-    kubeconfig,
-    readIso: readRetainedIso,
-  });
-  if (!whole || clusterName === undefined || baseDomain === undefined) {
-    throw lost(`${iso} and ${dirname(kubeconfig)} do not have all of it`);
-  }
-  refuseOther(whole, listed);
-  const { clusterId, infraId } = site;
-  return {
-    identity: whole,
-    site: {
-      clusterName,
-      baseDomain,
-      ...(clusterId === whole.clusterId && { clusterId }),
-      ...(infraId === whole.infraId && { infraId }),
-    },
-  };
-}
-
 function refuseOther({ clusterId, infraId }: SiteIdentity, listed: ListedIds | undefined): void {
   if (!listed || (listed.clusterId === clusterId && listed.infraId === infraId)) return;
-  throw new ConfigError('config-iso.identity-lost', 'sites.json has other ids than the ISO', {
+  throw new ConfigError('config-iso.identity-lost', 'sites.json has different ids than the ISO', {
     expected: `${listed.clusterId} ${listed.infraId}`,
     found: `${clusterId} ${infraId}`,
   });

@@ -131,7 +131,7 @@ describe('--retain-from', () => {
   });
 
   it.each([
-    ['has no state of any site', 'retained.empty', {}],
+    ['has no identity of any site', 'retained.empty', {}],
     ['is of one site where there are two', 'retained.ambiguous', { 'kept/tls/x': '' }],
   ])('refuses a directory that %s', async (_what, code, kept) => {
     const sites = [siteTree('alpha', { number: 1 }), siteTree('beta', { number: 2 })];
