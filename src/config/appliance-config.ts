@@ -7,6 +7,8 @@ import { readSchema, type SchemaNode, readTexts, type View } from '../shape/docu
 import { parseSize } from './rules.ts';
 import type { Secrets } from './secrets.ts';
 
+/* Owns the typed configuration of an appliance, with its defaults. */
+
 export type ReleaseChannel = 'stable' | 'fast' | 'candidate' | 'eus';
 export type CpuArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';
 

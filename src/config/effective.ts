@@ -9,6 +9,8 @@ import { maskUserInfo } from '../shape/report.ts';
 import { readMerged, type ConfigInput } from './load.ts';
 import { isReference, SECRET_PATHS } from './secrets.ts';
 
+/* Owns the display of a configuration: each value with its source, secrets masked. */
+
 /** Source of a value. */
 export type ValueSource =
   | {

@@ -5,6 +5,8 @@ import { append } from '../base/lists.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import type { View } from '../shape/document.ts';
 
+/* Owns the secrets of a configuration: their references, and the rules of pull secrets and SSH keys. */
+
 /** The result of reading `file:PATH`, `env:NAME` or an inline value. No member but `value` holds the secret. */
 export type SecretReading =
   | { readonly kind: 'value'; readonly value: string; readonly from: 'inline' | 'reference' }

@@ -1,6 +1,8 @@
 import { formatModeline, SCHEMA } from '../shape/document.ts';
 import { PLACEHOLDER } from './secrets.ts';
 
+/* Owns the files that "sealift init" writes. */
+
 export type TemplateName = 'ove' | 'minimal';
 
 /** A commented configuration that passes validation. */

@@ -21,6 +21,8 @@ import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { ApiFailure, formatFailure } from './openapi.ts';
 import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
 
+/* Owns the server of the service, and the order of its routes. */
+
 /** An answered request, without its query, which may hold a token. */
 export type AnsweredRequest = CountedRequest & {
   /** Cause of a failure on the server's side. */

@@ -12,6 +12,8 @@ import {
 import { ApiFailure, notFound, requireUuid } from './openapi.ts';
 import type { StoredRecord } from './state/state.ts';
 
+/* Owns the routes of clusters and of versions. */
+
 /** Stored part of a cluster. It never changes. */
 type ClusterBody = {
   readonly name: string;

@@ -2,6 +2,8 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { readFileSync } from 'node:fs';
 import { PACKAGE_ROOT } from '../base/program.ts';
 
+/* Owns the OpenAPI document, the check of bodies against it, and the format of errors. */
+
 /** Names of the schemas that bodies are checked against. */
 export type BodySchema =
   'disconnected-cluster-create-params' | 'infra-env-create-params' | 'infra-env-update-params';

@@ -7,6 +7,8 @@ import { untilAborted, withTimeLimit } from '../base/wait.ts';
 import type { App, Exchange, Service } from './context.ts';
 import { ApiFailure } from './openapi.ts';
 
+/* Owns the web page, the metrics and the probes. */
+
 type PageFile = {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly headers: typeof HEADERS & { ETag: string };

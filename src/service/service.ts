@@ -16,6 +16,8 @@ import { openPostgresState } from './state/postgres.ts';
 import { checkServiceKey, readServiceKey, type ServiceKey, type State } from './state/state.ts';
 import { openReleases } from './store/releases.ts';
 
+/* Owns the start and the end of the service. */
+
 export type ServiceSettings = {
   readonly data: string;
   /** URL of PostgreSQL; absent: records are files below `data`. */

@@ -13,6 +13,8 @@ import {
 } from './parts.ts';
 import { checkImageSet, IMAGESET_SCHEMA } from './rules.ts';
 
+/* Owns the conversion of oc-mirror's image sets into configurations. */
+
 /** An appliance configuration; `pullSecret` names the same file as in the template of `sealift init`. */
 export type ImportedConfig = {
   readonly apiVersion: string;

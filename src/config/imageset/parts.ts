@@ -6,8 +6,7 @@ import { readTexts, type View } from '../../shape/document.ts';
 import { parseReleaseVersion, checkReferenceShape } from '../rules.ts';
 
 /*
- * This file owns the import of each part of an image set: platform, operators, additional and
- * blocked images.
+ * Owns the import of each part of an image set: platform, operators, additional and blocked images.
  */
 
 /**

@@ -16,6 +16,8 @@ import { createHttp } from '../../base/http/http.ts';
 import { isObject } from '../../base/lists.ts';
 import { ApiFailure } from '../openapi.ts';
 
+/* Owns the identification of users by bearer tokens. */
+
 /** User of a request, and the tenant whose records the user may see. */
 export type Identity = { readonly user: string; readonly tenant: string };
 

@@ -4,6 +4,8 @@ import { ConfigError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secret.ts';
 import { ApiFailure } from '../openapi.ts';
 
+/* Owns the issuing of tokens, for users and for URLs. */
+
 /** A key pair; both are PEM texts. */
 export type IssuerKeys = { readonly privateKey: string; readonly publicKey: string };
 

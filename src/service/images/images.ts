@@ -25,6 +25,8 @@ import { useRelease, type Release } from '../store/entry.ts';
 import type { Releases } from '../store/releases.ts';
 import { readValues } from './values.ts';
 
+/* Owns the images of InfraEnvs, and their overlays in memory and on the disk. */
+
 /** Recently computed values by name. Callers that ask during a computation share its result. */
 export type Recent<Value> = {
   readonly get: (name: string, compute: () => Promise<Value>) => Promise<Value>;

@@ -7,6 +7,8 @@ import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure } from '../openapi.ts';
 import { shortDigest, type Release } from '../store/entry.ts';
 
+/* Owns the URLs of images and their revisions, and the requirements of every download. */
+
 export type SignedUrl = { readonly url: string; readonly expires: string };
 
 /** Go's zero time, which assisted-service returns for a URL that does not expire. */

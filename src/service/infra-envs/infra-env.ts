@@ -2,6 +2,8 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
 import type { ServiceKey, StoredRecord } from '../state/state.ts';
 
+/* Owns the record of an InfraEnv: its members, and the encryption of the private ones. */
+
 export type StaticNetwork = {
   readonly network_yaml?: string;
   readonly mac_interface_map?: readonly {

@@ -16,6 +16,8 @@ import type {
   StaticNetwork,
 } from './infra-env.ts';
 
+/* Owns the rules of an InfraEnv's settings. */
+
 type PullSecretRules = {
   /** Start of messages about the pull secret. */
   readonly prefix?: string;

@@ -4,6 +4,8 @@ import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secret.ts';
 import type { Json } from '../../base/text/json.ts';
 
+/* Owns the interface of stored records, and the key that encrypts them. */
+
 export type Collection = 'clusters' | 'infra-envs';
 
 /** A document, with the members that the state itself reads. Secrets in it are sealed by the caller. */

@@ -9,6 +9,8 @@ import type { VirtualBase } from '../../media/serve/virtual.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import { explainPlace, type Candidate } from './places.ts';
 
+/* Owns the open ISOs of the store. */
+
 /** ISOs that are open. */
 export type OpenBases = {
   /** @returns the same base, with its reads recorded */

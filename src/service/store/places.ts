@@ -12,6 +12,8 @@ import type { VirtualBase } from '../../media/serve/virtual.ts';
 import { isElsewhere, type SourceHost } from '../../outputs/read/open.ts';
 import { ARCHITECTURES, toArchitecture } from '../openapi.ts';
 
+/* Owns the places of the store: folders, lists of OS images, and addresses. */
+
 /** An ISO that does not name its release: a live ISO of CoreOS. */
 export type OsImage = {
   readonly version: string;
