@@ -38,8 +38,8 @@ const VOLUME_IDS = ['cluster-config', 'relocation-config'];
 /**
  * Reads a configuration ISO of any maker.
  *
- * @throws IntegrityError `config-iso.label`, `config-iso.manifest`, `config-iso.too-large`, and
- * the errors of reading an ISO; ConfigError `iso.unreadable`
+ * @throws IntegrityError `config-iso.label`, `config-iso.manifest`, `config-iso.too-large`;
+ * ConfigError `iso.unreadable`
  */
 export async function readConfigIso(path: string): Promise<ConfigIso> {
   return useMedium(path, async (iso) => {
@@ -89,8 +89,6 @@ export function redactReconfiguration(manifest: JsonValue): JsonValue {
 
 /**
  * Reads the parts of a configuration ISO of any maker that give an identity.
- *
- * @throws the errors of `readConfigIso`
  */
 export async function readRetainedIso(path: string): Promise<RetainedIso> {
   return useMedium(path, async (iso) => {

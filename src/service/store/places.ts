@@ -88,8 +88,7 @@ export async function listCandidates(place: string, options: Options): Promise<C
 }
 
 /**
- * Explains an error of a place, unless it is a fault of the program. @throws errors that it does not
- * explain
+ * Explains an error of a place; throws it again if it is a fault of the program.
  */
 export function explainPlace(error: unknown): string {
   if (error instanceof SealiftError) return error.message;

@@ -76,7 +76,7 @@ export type Table = {
 };
 
 /**
- * A member's name split into parts, or its fault. Leading `../`, doubled and trailing slashes have
+ * A member's name split into parts, or its fault. Leading `./`, doubled and trailing slashes have
  * no meaning.
  */
 export type MemberPath = {

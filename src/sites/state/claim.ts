@@ -11,8 +11,7 @@ import { readRetained } from '../identity/retained/read.ts';
 import type { SitePlaces } from './generations.ts';
 
 /*
- * Owns the decision which existing files may be replaced, and the way back from them to an
- * identity.
+ * Owns the decision which existing files may be replaced, and the recovery of an identity from them.
  */
 
 type Kind = {
@@ -76,11 +75,10 @@ const KINDS: readonly Kind[] = [
 /**
  * Decides whether the files of a site may be written. The existing path may be absent, an empty
  * regular file, or a file whose identity is in the state; anything else only with `force`. An
- * identity that is not in the state is never overwritten: a file with one gets a second name in
- * the state first.
+ * identity that is not in the state is never overwritten: a file with one is first copied into the
+ * state.
  *
- * @returns the names in the state directory of files that will be replaced and were kept
- * @throws the errors of `claimOutput`
+ * @returns names, in the state directory, of the copies
  */
 export async function claimFiles(claim: SiteClaim): Promise<readonly string[]> {
   const { places, provided, inputs, force } = claim;
@@ -117,8 +115,7 @@ type MadeBefore = {
  * Takes the identity back from the ISO of a site and from its kubeconfig and password, if all
  * three exist and agree with each other and with the list's ids.
  *
- * @throws DiskError `file.foreign`; ConfigError `config-iso.identity-lost`, the errors of
- * `readRetained`; the errors of reading an ISO
+ * @throws DiskError `file.foreign`; ConfigError `config-iso.identity-lost`
  */
 export async function takeBack({ places, site, listed }: MadeBefore): Promise<IdentityState> {
   const { iso, kubeconfig, password } = places;

@@ -95,8 +95,7 @@ export type WantedStates = OutputFolder &
  * the files made with it exist, it is taken back from them; new keys never replace lost ones by
  * themselves.
  *
- * @throws ConfigError `config-iso.identity-lost`, `config-iso.generation`, the errors of
- * `makeIdentity`
+ * @throws ConfigError `config-iso.identity-lost`, `config-iso.generation`
  */
 export async function provideIdentity(request: IdentityRequest): Promise<ProvidedIdentity> {
   const { places, numbers } = request;

@@ -40,7 +40,7 @@ const NOTHING: OpenedRetained = { find: () => Promise.resolve(undefined), strang
  * has a retained identity.
  *
  * @throws ConfigError `retained.ambiguous`, `retained.empty`; the function
- * `config-iso.new-identity`, the errors of `readRetained` and of reading an ISO
+ * `config-iso.new-identity`
  */
 export async function openRetained(
   { retainFrom, kubeconfig, newIdentities }: GivenRetained,

@@ -36,7 +36,7 @@ export type SiteWriter = {
    * also has its names there before another file appears; a caller that needs the names of the
    * others to survive a loss of power syncs their directories.
    *
-   * @throws ConfigError `config-iso.in-the-way`; DiskError
+   * @throws ConfigError `config-iso.in-the-way`
    */
   readonly write: (site: NewFiles) => Promise<void>;
 };
