@@ -3,7 +3,7 @@
 # installer's own unit looks when the host boots, which is before the image is loaded.
 set -euo pipefail
 
-# One file for each host name, named after the address of an interface in lower case.
+# Files with a name each, called after the address of an interface in lower case.
 readonly hostnames=/etc/assisted/hostnames
 
 if [[ ! -d "${hostnames}" ]]; then
@@ -19,7 +19,7 @@ while read -r address; do
   if [[ "$(hostnamectl hostname --static)" != "${name}" ]]; then
     hostnamectl set-hostname "${name}"
   fi
-  echo "host name: set to ${name}, for interface ${address}"
+  echo "host name: this is ${name}, by its interface ${address}"
   exit 0
 done <<<"${addresses}"
-echo "host name: the configuration image has no name for an interface of this host"
+echo "host name: the configuration image has none for an interface of this host"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Creates the custom resources of the appliance once the cluster is installed: each as soon as every
+# Creates the custom resources of the appliance once the cluster is there: each as soon as every
 # operator in its namespace works, and those without a namespace at once.
 set -euo pipefail
 
 export KUBECONFIG=/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig
 readonly directory=/etc/assisted/extra-manifests/post-installation
-# Lines with a namespace, or "-", and a file name.
+# Lines of a namespace, or "-" for none, and a file name.
 readonly index="${directory}/index"
 readonly interval=60
 
@@ -15,7 +15,7 @@ is_cluster_available() {
       'jsonpath={.status.conditions[?(@.type=="Available")].status}')" == True ]]
 }
 
-# Arguments: namespace. A namespace without operators is not ready.
+# Arguments: namespace. None yet counts as not ready.
 are_operators_ready() {
   local phases
   if [[ "$1" == - ]]; then
@@ -28,7 +28,7 @@ are_operators_ready() {
 
 # Arguments: file
 apply() {
-  # An existing resource may have been changed by its owner.
+  # What is there already may have been changed by its owner.
   oc get --filename "$1" >/dev/null 2>&1 || oc apply --filename "$1"
 }
 
@@ -40,5 +40,5 @@ while read -r namespace file; do
     echo "custom resources: ${file} waits for the operators of namespace ${namespace}"
     sleep "${interval}"
   done
-  echo "custom resources: ${file} exists"
+  echo "custom resources: ${file} is there"
 done <"${index}"

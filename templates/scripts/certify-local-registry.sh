@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gives a registry of this host a certificate that the host trusts. Running it again keeps an existing one.
+# Gives a registry of this host a certificate that the host trusts. Running it again keeps what is there.
 # Arguments: directory of tls.crt and tls.key, port
 set -euo pipefail
 
@@ -31,7 +31,7 @@ request_arguments() {
     -config "$1/request.cnf" -keyout "$1/tls.key" -out "$1/tls.crt"
 }
 
-# RHCOS 10 has no openssl, but the registry image has it.
+# RHCOS 10 has no openssl, the registry image has.
 run_openssl() {
   local arguments
   if command -v openssl >/dev/null; then
@@ -52,7 +52,7 @@ create_certificate() {
   write_request "${work}"
   run_openssl "${work}"
   if [[ ! -s "${work}/tls.key" || ! -s "${work}/tls.crt" ]]; then
-    echo "registry certificate: openssl wrote no certificate" >&2
+    echo "registry certificate: openssl wrote none" >&2
     exit 1
   fi
   chmod 0600 "${work}/tls.key"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes a complete registry tree on this host's disk, so that the medium may be detached: from files that
-# the disk already has, and from the medium for the rest. It may be killed at any moment: the next run
-# continues. With a complete copy it changes nothing.
+# Makes a complete registry tree on this host's disk, so that the medium may be detached: of what is there
+# already, and of the medium for the rest. It may be killed at any moment: the next run continues. With a
+# complete copy it changes nothing.
 set -euo pipefail
 umask 022
 
@@ -9,21 +9,21 @@ umask 022
 readonly tree_size='{{ tree-size }}'
 # SHA-256 of the sorted lines of sha256sum for every file of the tree.
 readonly tree_digest='{{ tree-digest }}'
-# "copy": every host has a copy; "medium": only if the installer left one
+# "copy": every host has a copy; "medium": only where the installer left one
 readonly registry_data='{{ registry-data }}'
 readonly medium=/run/media/iso
 readonly source_dir="${medium}/registry"
 readonly copy=/var/lib/appliance-registry
 readonly partial="${copy}.partial"
-# Lists of verified files, across runs.
+# What has been read and found right, across runs.
 readonly checks="${copy}.checks"
-# The cluster's own registry serves it: files that mount-agent-data.sh leaves there are not touched.
+# The cluster's own registry serves it: what mount-agent-data.sh leaves there stays there.
 readonly installer_copy=/var/lib/iri-registry
 readonly target=/mnt/agentdata
-# Free bytes in /var for everything else that the host writes.
+# Of /var, for everything else that the host writes.
 readonly reserve=$((10 * 1024 ** 3))
 readonly rounds=3
-# Another try at once does not help; the next start of the registry runs it again.
+# Trying again at once does not help; the next start of the registry does.
 readonly give_up=3
 
 # Arguments: message, exit status
@@ -43,7 +43,7 @@ check_space() {
   fi
   free="$(df --output=avail --block-size=1 "$(dirname "${copy}")" | tail --lines=1)"
   if ((copied + free < needed)); then
-    # A disk that became full gets its space back, unless the registry shows the partial copy.
+    # A disk that became full meanwhile gets it back, unless the registry shows it.
     if ! [[ "${partial}" -ef "${target}" ]]; then
       rm --recursive --force "${checks}" "${partial}"
     fi
@@ -51,7 +51,7 @@ check_space() {
   fi
 }
 
-# Arguments: root, directory, then what find(1) looks for in it. Prints nothing if the directory is missing.
+# Arguments: root, directory, then what find(1) looks for in it. Nothing where the directory is missing.
 list() {
   local root="$1"
   shift
@@ -78,7 +78,7 @@ sum_rest() {
   } | (cd "$1" && xargs --null --no-run-if-empty sha256sum)
 }
 
-# Verified blobs are not read from the medium again.
+# Blobs that were found right are not read from the medium again.
 copy_tree() {
   local -a options=(--no-preserve=mode --preserve=timestamps)
   local path
@@ -91,7 +91,7 @@ copy_tree() {
   cp "${options[@]}" "${source_dir}"/images/registry/{version,*manifest.json} "${partial}/images/registry/"
 }
 
-# Reads the blobs that no run has verified yet, and removes damaged ones.
+# Reads the blobs that no run has found right yet, and removes what is damaged.
 verify_blobs() {
   local digest path found
   touch "${checks}/right"
@@ -104,17 +104,17 @@ verify_blobs() {
     if [[ "${found}" == "${digest}" ]]; then
       echo "${digest}  ${path}" >>"${checks}/right"
     else
-      echo "registry data: ${path} does not have its digest" >&2
+      echo "registry data: ${path} is not what its digest says" >&2
       rm --force "${partial:?}/${path}"
     fi
   done <"${checks}/unread"
   LC_ALL=C sort --output="${checks}/right" "${checks}/right"
 }
 
-# True if every file of the tree exists and is correct.
+# Whether every file of the tree is there and right.
 verify_copy() {
   local found
-  # Everything must be on the disk before it is verified.
+  # What is read must be what is on the disk.
   sync --file-system "${partial}"
   verify_blobs
   found="$({ cat "${checks}/right" && sum_rest "${partial}"; } | LC_ALL=C sort | sha256sum | cut --characters=-64)"
@@ -150,7 +150,7 @@ if [[ -d "${installer_copy}" ]] || [[ "${registry_data}" == medium && ! -d "${pa
   exit 0
 fi
 if [[ -d "${partial}" ]]; then
-  echo "registry data: verifying the files that this host has"
+  echo "registry data: verifying what this host has of it"
   mkdir --parents "${checks}"
   if verify_copy; then
     finish_copy

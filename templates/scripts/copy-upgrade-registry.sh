@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Adds the content of a mounted upgrade ISO to this host's own registry, so that the ISO may be detached.
-# No existing file is changed. It may be killed at any moment: the next run continues.
+# Adds what a mounted upgrade ISO has to this host's own registry, so that the ISO may be detached.
+# Nothing that is there is changed. It may be killed at any moment: the next run continues.
 set -euo pipefail
 umask 022
 
 readonly medium=/media/upgrade/oc-mirror/install/docker/registry/v2
 readonly copy=/var/lib/appliance-registry
 readonly own="${copy}/docker/registry/v2"
-# Free bytes in /var for everything else that the host writes.
+# Of /var, for everything else that the host writes.
 readonly reserve=$((10 * 1024 ** 3))
-# Another try at once does not help; the next start of the host runs it again.
+# Trying again at once does not help; the next start of the host does.
 readonly give_up=3
-# In the same file system: a complete file gets its place by a link or a rename.
+# In the same file system: what is complete gets its place by a link or a rename.
 readonly staging="${copy}.upgrade"
-# Names that a registry writes. Anyone can attach an ISO with other names, and longer links.
+# What a registry writes. Anybody can attach an ISO with other names, and longer links.
 readonly repository='[a-z0-9][a-z0-9._/-]*'
 readonly hex='[0-9a-f]{64}'
 readonly blob="sha256/[0-9a-f]{2}/${hex}/data"
@@ -85,13 +85,13 @@ copy_links() {
   (cd "${medium}/repositories" && xargs --no-run-if-empty --delimiter='\n' \
     --arg-file="${staging}/missing-links" cp --parents --no-preserve=mode --target-directory="${staged}")
   chmod --recursive u=rwX,go=rX "${staged}"
-  # The tree must never have an empty link.
+  # A link must never stand in the tree empty.
   sync --file-system "${staging}"
   mkdir --parents "${own}/repositories"
   cp --recursive --link "${staged}/." "${own}/repositories/"
 }
 
-# An attached ISO must not change the tags that a running cluster uses.
+# What a running cluster names must not change by attaching an ISO.
 name_kept_tags() {
   local path tag
   while read -r path; do

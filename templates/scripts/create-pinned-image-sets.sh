@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Creates the pinned image sets once the cluster is installed, if the manifests of the installation could
-# not: some releases serve them only as a technology preview. Ends if they are not served at all.
+# Creates the pinned image sets once the cluster is there, where the manifests of the installation could
+# not: releases that do not serve them by themselves do so as a technology preview. Ends where they are
+# not served at all.
 set -euo pipefail
 
 export KUBECONFIG=/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig
@@ -16,7 +17,7 @@ is_cluster_available() {
       'jsonpath={.status.conditions[?(@.type=="Available")].status}')" == True ]]
 }
 
-# Prints the version in which the cluster serves the sets, or nothing.
+# Prints the version by which the cluster serves the sets, or nothing.
 find_version() {
   local served established versions version
   served="$(oc get "customresourcedefinition/pinnedimagesets.${group}" --ignore-not-found --output \

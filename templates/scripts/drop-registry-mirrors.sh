@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Removes the mirrors to the local registries, which stop, from the cluster's configuration.
+# Takes the mirrors to the local registries, which stop, out of the cluster's configuration.
 set -euo pipefail
 
 export KUBECONFIG=/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gives the registry server's image the name that the units run, and loads it from the medium if the
-# host does not have it. No other image has the name: a digest of another registry can be looked up only when
+# Gives the registry server's image the name that the units run, and loads it from the medium where the
+# host does not have it. The name is ours alone: a digest of another registry can be looked up only when
 # a tag of that repository exists.
 set -euo pipefail
 

@@ -21,9 +21,9 @@ fail() {
   exit 1
 }
 
-# Without an InternalReleaseImage, the machine config daemon empties the installer's directory as soon as
+# Where no InternalReleaseImage is, the machine config daemon empties the installer's directory as soon as
 # the registry's port refuses a connection. The daemon's own image comes from this registry, so before the
-# first start it does not run yet. copy-registry-data.sh checks if the copy is complete.
+# first start it does not run yet. Whether the copy is complete is for copy-registry-data.sh to see.
 adopt_installer_copy() {
   if [[ "${internal_release_image}" == yes || ! -d "${installer_copy}" || -e "${copy}" ]]; then
     return 0

@@ -19,7 +19,7 @@ if [[ ! -f "${mount}/release.env" || ! -d "${registry}/repositories" ]]; then
   umount "${mount}"
   fail "$1: it has no release.env, or no ${registry#"${mount}"/}: attach the upgrade ISO again"
 fi
-# Through links, anyone who can attach a disk could make the registry show files of this host.
+# Anybody who can attach a disk could have the registry show files of this host by them.
 link="$(find "${mount}" -type l -print -quit)"
 if [[ -n "${link}" ]]; then
   umount "${mount}"

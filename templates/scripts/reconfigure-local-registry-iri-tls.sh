@@ -10,7 +10,7 @@ readonly wait_limit=120
 waited=0
 until [[ -s "${pair}.crt" && -s "${pair}.key" ]]; do
   if ((waited >= wait_limit)); then
-    echo "registry certificate: ${pair}.crt and .key do not both exist after ${wait_limit} s" >&2
+    echo "registry certificate: ${pair}.crt and .key are not both there after ${wait_limit} s" >&2
     exit 1
   fi
   sleep 2

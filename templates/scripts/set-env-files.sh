@@ -36,14 +36,14 @@ set_key "${service}/assisted-service.env" PUBLIC_CONTAINER_REGISTRIES "${registr
 set_key "${service}/assisted-service.env" RELEASE_IMAGES "${release_images}"
 set_key "${service}/assisted-service.env" OPENSHIFT_INSTALL_RELEASE_IMAGE_MIRROR "${release_image}"
 if [[ "${disable_image_policy}" == yes ]]; then
-  # The installer that reads it runs inside the service.
+  # The installer that heeds it runs inside the service.
   set_key "${service}/assisted-service.env" OPENSHIFT_INSTALL_EXPERIMENTAL_DISABLE_IMAGE_POLICY true
 fi
 if [[ -f "${service}/images.env" ]]; then
   set_key "${service}/images.env" OS_IMAGES "${os_images}"
 fi
 
-# Only now: the loader of a configuration image compares the installer's own file with the image's.
+# Only now: whoever loads a configuration image compares the installer's own file with the image's.
 if [[ -d "${manifests}" ]]; then
   install --mode=0600 /etc/assisted/cluster-image-set.yaml "${manifests}/cluster-image-set.yaml"
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Marks the installed host that was the rendezvous host, so that one-time tasks run there.
+# Marks the installed host that was the rendezvous host, so that what must happen once happens there.
 # Its address may come late, from a DHCP server that is down: the search ends with the address.
 set -euo pipefail
 
@@ -21,7 +21,7 @@ find_interface() {
 
 mac="$(find_interface)"
 if [[ -z "${mac}" ]]; then
-  echo "node zero: ${address} belongs to another host, or is not set yet"
+  echo "node zero: ${address} is another host, or not here yet"
 fi
 while [[ -z "${mac}" ]]; do
   sleep "${interval}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything the local registry needs before it starts: its data, its image, a certificate that this
-# host trusts, and its name. Running it again keeps existing files.
+# host trusts, and its name. Running it again keeps what is there.
 set -euo pipefail
 
 readonly domain='{{ domain }}'

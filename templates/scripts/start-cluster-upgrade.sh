@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Upgrades the cluster for a MachineConfig of another builder, which names only the version: its release
-# is on the attached upgrade ISO. Versions of the same minor version and of the one before may be upgraded
-# to it, as no file lists them. It is requested as a signed release, and never forced.
+# Upgrades the cluster for a MachineConfig of another builder, which only names the version: its release
+# is that of the attached upgrade ISO. Nothing says which versions may be upgraded to it, so those of
+# its own minor version and of the one before may. It is requested as a signed one: never forced.
 # Argument: version
 set -euo pipefail
 

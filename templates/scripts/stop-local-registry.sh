@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stops the local registry when the cluster is installed and this host has its pinned images.
+# Stops the local registry when the cluster is there and this host has its pinned images.
 set -euo pipefail
 
 export KUBECONFIG=/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig
@@ -13,7 +13,7 @@ is_cluster_available() {
       'jsonpath={.status.conditions[?(@.type=="Available")].status}')" == True ]]
 }
 
-# A worker cannot see the cluster: its registry keeps running. From a slow medium it takes hours.
+# A worker never sees the cluster: its registry keeps running. From a slow medium it takes hours.
 until is_cluster_available; do
   sleep "${interval}"
 done

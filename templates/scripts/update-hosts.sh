@@ -3,7 +3,7 @@
 # the interactive flow the extra manifests to the cluster. Ends when the installation begins.
 set -euo pipefail
 
-# "yes": the web interface creates the cluster, so no other program posts the manifests
+# "yes": the web interface creates the cluster, so nobody else posts the manifests
 readonly interactive='{{ interactive }}'
 readonly ignition=/etc/assisted/install.ign
 readonly rendezvous=/etc/assisted/rendezvous-host.env
@@ -18,7 +18,7 @@ body="${work}/body.json"
 configured="${work}/configured"
 touch "${configured}"
 
-# The token is in a file of ours, because every user may read the list of processes.
+# The token is in a file of ours, because everybody may read the list of processes.
 write_curl_options() {
   local token="${USER_AUTH_TOKEN:-${AGENT_AUTH_TOKEN:-}}"
   (
@@ -122,7 +122,7 @@ while true; do
   configure_hosts "${infra_env}"
   status="$(wait_for "/clusters/${cluster}" '.status // empty')"
   case "${status}" in
-    # Later states count, too: the first may pass between two checks.
+    # Later states count, too: the first may pass between two looks.
     preparing-for-installation | installing | installing-pending-user-action | finalizing | \
       installed | adding-hosts)
       echo "update hosts: the cluster is ${status}"

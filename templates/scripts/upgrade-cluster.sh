@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Upgrades the cluster to the release of an upgrade ISO. It runs on all control plane hosts; the first of them
+# Takes the cluster to the release of an upgrade ISO. It runs on all control plane hosts; the first of them
 # by name does the work. Each run looks at the cluster once and does the next step, so a reboot between
 # two runs changes nothing. In the end it deletes the MachineConfig that asked for the upgrade. Exits with
 # 0 when done, 75 to be run again, 78 when it refuses.
-# Arguments: version, directory with hops and resources, architecture, label of the MachineConfig. MachineConfigs
-# of other builders give only the first two.
+# Arguments: version, directory with hops and resources, architecture, label of the MachineConfig. Those of
+# other builders have neither of the last two.
 set -euo pipefail
 
 export KUBECONFIG=/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig
 export LC_ALL=C
 readonly target="$1"
-# Lines with a version, its image, "signed" or "unsigned", and patterns of versions that may be upgraded to it.
+# Lines of a version, its image, "signed" or "unsigned", and patterns of versions that may be upgraded to it.
 readonly hops="$2/hops"
 readonly resources="$2/resources.yaml"
 readonly arch="${3:-}"
@@ -23,7 +23,7 @@ readonly daemon_namespace=openshift-machine-config-operator
 readonly pause=cluster.x-k8s.io/paused
 
 # Runs on each node; argument: digest. Trusts what the node's container engine trusts. Registries deny
-# manifests of types that are not accepted, and some refuse a wildcard.
+# manifests of types that are not asked for, and some take no wildcard.
 # shellcheck disable=SC2016 # expanded on the node
 readonly probe='
 accept="Accept: application/vnd.docker.distribution.manifest.v2+json"
@@ -90,7 +90,7 @@ require_chosen_host() {
   exit 75
 }
 
-# Arguments: two versions. True if the first is later; a pre-release comes before its release.
+# Arguments: two versions. Whether the first is later; a pre-release comes before its release.
 is_later() {
   local first="${1//-/\~}" second="${2//-/\~}"
   [[ "${first}" != "${second}" ]] &&
@@ -137,7 +137,7 @@ pause_health_checks() {
   done <<<"${list}"
 }
 
-# Health checks that were paused before stay paused.
+# Those that somebody else paused stay paused.
 resume_health_checks() {
   local list name reason
   list="$(list_health_checks)"
@@ -176,7 +176,7 @@ require_image_on_every_node() {
     fi
   done <<<"${nodes}"
   if ((${#missing[@]} > 0)); then
-    look_again "attach the upgrade ISO to these nodes, which cannot read it: ${missing[*]}"
+    look_again "attach the upgrade ISO to these nodes, where it cannot be seen: ${missing[*]}"
   fi
 }
 
@@ -191,7 +191,7 @@ apply_resources() {
 request() {
   local -a force=()
   if [[ "$3" == unsigned ]]; then
-    say "$1 has no signature, so the cluster does not check one"
+    say "$1 has no signature, so the cluster checks none"
     force=(--force)
   fi
   pause_health_checks
@@ -226,7 +226,7 @@ main() {
     look_again "the cluster has no version yet"
   fi
   if [[ -n "${arch}" && "$(uname --machine)" != "${arch}" ]]; then
-    end 78 "refused: this host is $(uname --machine), but ${target} is for ${arch}"
+    end 78 "refused: this host is $(uname --machine), ${target} is for ${arch}"
   fi
   if grep --quiet --line-regexp --fixed-strings "Completed ${target}" <<<"${history}"; then
     end 0 "done: the cluster has been upgraded to ${target}"

@@ -48,7 +48,7 @@ describe('a hostile file is refused in bounded time', () => {
     expect(show(text)).toContain('expands to more than 20000 values');
   });
 
-  test('an alias to what contains it', () => {
+  test('an alias to a node that contains it', () => {
     expect(show('operators: &a [{catalog: x, packages: *a}]')).not.toBe('');
   });
 
