@@ -48,11 +48,11 @@ runs('apply-operator-crs.sh', () => {
     );
     expect(exitCode).toBe(0);
     expect(stdout).toBe(`oc apply --filename ${directory}/a-0.yaml
-custom resources: a-0.yaml exists
+custom resources: a-0.yaml is there
 custom resources: b-0.yaml waits for the operators of namespace ns
 oc apply --filename ${directory}/b-0.yaml
-custom resources: b-0.yaml exists
-custom resources: c-0.yaml exists
+custom resources: b-0.yaml is there
+custom resources: c-0.yaml is there
 `);
   });
 });

@@ -233,7 +233,7 @@ systemctl disable --now watch-iri-tls-certs.path
       reconfigure-local-registry-iri-tls.sh`,
     );
     expect(exitCode).toBe(1);
-    expect(stderr).toContain('do not both exist after 0 s');
+    expect(stderr).toContain('are not both there after 0 s');
   });
 });
 

@@ -136,8 +136,8 @@ runs('copy-registry-data.sh', () => {
     expect(stdout.split('\n').filter((line) => !/copying|is complete/.test(line))).toEqual([
       'exit 137',
       'torn: 1',
-      'registry data: verifying the files that this host has',
-      'registry data: docker/registry/v2/blobs/sha256/HEX/data does not have its digest',
+      'registry data: verifying what this host has of it',
+      'registry data: docker/registry/v2/blobs/sha256/HEX/data is not what its digest says',
       'registry data: a part is missing or damaged: it is copied again',
       'kept',
       'same',
@@ -150,7 +150,7 @@ runs('copy-registry-data.sh', () => {
       medium; mkdir $copy.partial; cp -r --preserve=timestamps /run/media/iso/registry/. $copy.partial
       f=$(find $copy.partial -name data | head -1); t=$(stat -c %y $f)
       printf X | dd of=$f conv=notrunc status=none; touch -d "$t" $f
-      copy-registry-data.sh 2>&1 | grep -c 'does not have its digest'
+      copy-registry-data.sh 2>&1 | grep -c 'is not what its digest says'
       [[ "$(state $copy)" == "$(state /run/media/iso/registry)" ]] && echo same`);
     expect(stdout).toBe('1\nsame\n');
   });
@@ -295,7 +295,7 @@ runs("the installer's copy on a control plane host", () => {
     expect(stdout.trimEnd().split('\n')).toEqual([
       'agent data: /var/lib/iri-registry is now /var/lib/appliance-registry.partial',
       'agent data: /var/lib/appliance-registry.partial is at /mnt/agentdata',
-      'registry data: verifying the files that this host has',
+      'registry data: verifying what this host has of it',
       'registry data: /var/lib/appliance-registry is complete: the appliance ISO is no longer needed and may be detached',
       'same',
       'agent data: /var/lib/appliance-registry is at /mnt/agentdata',
@@ -335,7 +335,7 @@ runs("the installer's copy on a control plane host", () => {
     );
     expect(stdout.trimEnd().split('\n').slice(1)).toEqual([
       'agent data: /var/lib/appliance-registry.partial is at /mnt/agentdata',
-      'registry data: verifying the files that this host has',
+      'registry data: verifying what this host has of it',
       'registry data: a part is missing or damaged: it is copied again',
       'exit 1',
       'agent data: /var/lib/appliance-registry.partial is at /mnt/agentdata',
@@ -373,7 +373,7 @@ runs("the installer's copy on a control plane host", () => {
       '0',
       'agent data: /var/lib/iri-registry is now /var/lib/appliance-registry.partial',
       'agent data: /run/media/iso/registry is at /mnt/agentdata',
-      'registry data: verifying the files that this host has',
+      'registry data: verifying what this host has of it',
       'registry data: /var/lib/appliance-registry is complete: the appliance ISO is no longer needed and may be detached',
       '/var/lib/appliance-registry',
     ]);

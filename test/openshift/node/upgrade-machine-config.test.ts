@@ -213,7 +213,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
     const { stdout } = await drive(`
       printf '#!/bin/sh\\necho s390x\\n' >/usr/local/bin/uname; chmod 755 /usr/local/bin/uname
       look`);
-    expect(stdout).toContain('refused: this host is s390x, but 4.22.3 is for x86_64\n[78]\n');
+    expect(stdout).toContain('refused: this host is s390x, 4.22.3 is for x86_64\n[78]\n');
   });
 
   it('lists the nodes that cannot read the ISO, also without a running daemon, and changes nothing', async () => {
@@ -221,7 +221,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
       echo master-0 >attached; sed -i /worker/d pods; look
       cp nodes pods; cp nodes attached; look`);
     expect(stdout).toBe(
-      'cluster upgrade: attach the upgrade ISO to these nodes, which cannot read it: master-1 worker-0\n' +
+      'cluster upgrade: attach the upgrade ISO to these nodes, where it cannot be seen: master-1 worker-0\n' +
         `[75]\ncluster upgrade: the signature and the resources of 4.22.3 are applied\n[75]\n${APPLY}\n`,
     );
   });
@@ -290,7 +290,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
       `look >/dev/null; look`,
       ONE.map((one) => ({ ...one, isSigned: false })),
     );
-    expect(stdout).toContain('4.22.3 has no signature, so the cluster does not check one\n');
+    expect(stdout).toContain('4.22.3 has no signature, so the cluster checks none\n');
     expect(stdout).toContain(`${request('a')} --force\n`);
   });
 
