@@ -77,7 +77,7 @@ const APPLIANCES: Readonly<Record<string, Case>> = {
       'm/data/docker/registry/v2/x': '',
       'm/working-dir/cluster-resources/idms-oc-mirror.yaml': '',
     },
-    told: ':4:12: ocpRelease.version: release 4.20 cannot serve the media by itself, and nothing but',
+    told: ':4:12: ocpRelease.version: release 4.20 cannot serve the media by itself, and only',
   },
   'no pull secret and no mirror': a(
     appliance().replace(/pullSecret.*\n/, ''),
