@@ -201,7 +201,7 @@ describe('a site is warned of', () => {
     [
       'a policy that does more than it says',
       { p: 'additionalTrustBundlePolicy: Always' },
-      '9:30 AdditionalTrustBundlePolicy: Always is documented as ignored, but the cluster will trust the bundle everywhere',
+      '9:30 AdditionalTrustBundlePolicy: Always is called ignored by openshift-install, but the cluster will trust the bundle everywhere',
     ],
     [
       'hyperthreading that stays on',
