@@ -196,7 +196,7 @@ describe('the files of a site', () => {
   });
 });
 
-describe('a site is warned of', () => {
+describe('a site gets a warning for', () => {
   it.each<readonly [string, Readonly<Record<string, string>>, string]>([
     [
       'a policy that does more than it says',
