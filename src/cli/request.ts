@@ -5,7 +5,6 @@ import { readInputFile } from '../base/disk/files.ts';
 import { UsageError, ConfigError } from '../base/errors.ts';
 import { isLoopbackHost, readUserInfo } from '../base/http/address.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { formatS3Address, parseS3Address } from '../base/s3/object.ts';
 import { redactUrl } from '../base/text/redact.ts';
 import type { BuildSettings, ApplianceConfig } from '../config/appliance-config.ts';
 import {
@@ -27,7 +26,7 @@ import { isVersion } from '../openshift/release/version.ts';
 import { parseOutput } from '../outputs/output.ts';
 import { outputKindOf, type IsoPlace, type IsoReuse } from '../outputs/place.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
-import { formatReference, listAuthFiles } from '../registry/index.ts';
+import { listAuthFiles } from '../registry/index.ts';
 import type { SignatureGate } from '../stages/1-resolve/verify-release.ts';
 import {
   type LiveIsoRequest,

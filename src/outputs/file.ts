@@ -57,14 +57,18 @@ export function createFileOutput(place: IsoPlace, tools: FileOutputTools): Outpu
 
 async function pourInto(
   { output, device }: IsoPlace,
-  { earlier: offered, onProgress, sourcesOf: _, ...work }: PutWork,
+  { layout, mode, lanes, checksum, openExtent, onProgress, ...work }: PutWork,
   { signal, warn }: FileOutputTools,
 ): Promise<PutReport> {
-  const { size } = work.layout;
-  const earlier = device ? undefined : offered;
+  const { size } = layout;
+  const earlier = device ? undefined : work.earlier;
   const { digest, readBack, fetched, copied, reused, written } = await pourIso({
-    ...work,
+    layout,
     output,
+    mode,
+    lanes,
+    checksum,
+    openExtent,
     signal,
     warn,
     ...withoutUndefined({ device, earlier }),

@@ -195,7 +195,7 @@ export type SealedIso = {
   readonly report: Readonly<Record<string, Json | undefined>>;
 };
 
-/** What an output needs to know of media, which are in a room above this one. */
+/** Readers of media, which are in a room above this one. */
 export type MediaReader = {
   /** True for the contents of a medium of ours, or of a delta. */
   readonly recognize: (access: RandomAccess) => Promise<boolean>;

@@ -38,7 +38,7 @@ import { openReusable, type Reusable, type ReusableIso } from '../media/seeds.ts
 import { openWorkspace } from '../openshift/workspace/set.ts';
 import { createIsoRecords, type IsoRecords } from '../outputs/file.ts';
 import { openSentObject } from '../outputs/object/sent.ts';
-import { openOutput } from '../outputs/output.ts';
+import { openOutput, type OutputTools } from '../outputs/output.ts';
 import {
   isHere,
   outputKindOf,
@@ -255,17 +255,13 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     },
     workDir,
     tls,
-    openOutput: (place, context) =>
-      openOutput(place, { ...context, ...MEDIA, s3, registry, digests, records, workDir }),
+    openOutput: createOutputs({ s3, registry, digests, records, workDir }),
     digests,
     openExtents: (of) => createExtentOpener({ ...of, cache, client, digests }),
     records,
     get isos() {
       return reusable.isos();
     },
-  };
-  const warn = (message: string): void => {
-    emit({ type: 'warning', message });
   };
   const stored = createStageStore(join(workDir, 'stages'), workDir);
   const drawn = createDrawnLedger(stored, options.drawn);
@@ -276,9 +272,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     tags,
     drawn,
     takeOver: reusable.open,
-    async claimElsewhere(place) {
-      if (!isHere(place)) await tools.openOutput(place, { signal, warn }).claim();
-    },
+    claimElsewhere: createClaim(tools, options),
     sealKey,
     program,
     workDir,
@@ -293,12 +287,27 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   };
 }
 
-/** What outputs know of media. */
-const MEDIA: MediaReader = {
-  recognize: isOurs,
-  readExtents: async (access) => (await readWholeIndex(access))?.extents,
-  describe: describeLayout,
-};
+/** Creates the tool that opens outputs, with the readers of media that they take. */
+const createOutputs =
+  (tools: Omit<OutputTools, keyof MediaReader | 'signal' | 'warn'>): StageTools['openOutput'] =>
+  (place, { signal, warn }) =>
+    openOutput(place, {
+      ...tools,
+      signal,
+      warn,
+      recognize: isOurs,
+      readExtents: async (access) => (await readWholeIndex(access))?.extents,
+      describe: describeLayout,
+    });
+
+const createClaim =
+  ({ openOutput }: StageTools, { signal, emit }: ToolsOptions): BuildTools['claimElsewhere'] =>
+  async (place) => {
+    const warn = (message: string): void => {
+      emit({ type: 'warning', message });
+    };
+    if (!isHere(place)) await openOutput(place, { signal, warn }).claim();
+  };
 
 type LazyReusable = {
   readonly open: BuildTools['takeOver'];

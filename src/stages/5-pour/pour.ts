@@ -30,7 +30,7 @@ export type PourIsoInput = {
   readonly checksum: boolean;
   /** Extents poured at a time. */
   readonly lanes: number;
-  /** What is known of the ISO before it is poured. */
+  /** The report, as far as it is known before the pour. */
   readonly report: Readonly<Record<string, Json | undefined>>;
   /** Times of the stages before this one. */
   readonly stages: readonly StageTime[];
