@@ -4,7 +4,7 @@ import type { Json } from '../base/text/json.ts';
 import type { Layout } from '../iso/index.ts';
 import type { IsoPart, LayoutDifference } from '../media/compare-layout.ts';
 import { lockPathOf, placeOf, type IsoPlace } from '../outputs/place.ts';
-import { type PourIsoInput, type MadeIso, pourIso, compareIso } from './5-pour/pour.ts';
+import { type PourIsoInput, type MadeIso, pourAndSeal, compareIso } from './5-pour/pour.ts';
 import { describeAsked, findUnchanged, rememberFinished } from './resolved/finished.ts';
 import type { Lock } from './resolved/record.ts';
 import type { TagDigests } from './resolved/tags.ts';
@@ -83,7 +83,7 @@ export async function buildIso<
     await beside?.claim(request, prepared);
     const { layout, tags, lock } = prepared;
     const report = describe(request, prepared);
-    const made = await tools.engine.run(pourIso, {
+    const made = await tools.engine.run(pourAndSeal, {
       ...(await pour(request, prepared)),
       place: placeOf(request),
       checksum: request.checksum ?? false,

@@ -58,7 +58,7 @@ export type MadeIso = PourReport & {
 type PourIsoTools = Pick<StageTools, 'client' | 'openExtents' | 'isos' | 'openOutput'>;
 
 /** Brings an ISO to its place and seals it; writes no byte if an earlier build has finished it. */
-export const pourIso: Stage<PourIsoInput, MadeIso, PourIsoTools> = {
+export const pourAndSeal: Stage<PourIsoInput, MadeIso, PourIsoTools> = {
   name: 'pour ISO',
   async run({ place, report, stages, base, blobs, ...work }, tools, context) {
     const started = performance.now();
