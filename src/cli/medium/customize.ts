@@ -15,7 +15,7 @@ import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/wr
 import { isOurs } from '../../media/open.ts';
 import { addProfiles } from '../../nmstate/tool.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
-import { claimIso } from '../../outputs/file.ts';
+import { claimFile } from '../../outputs/file/claim.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
 import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
@@ -179,7 +179,7 @@ async function writeCopy(
   const output = resolve(host.cwd, work.output);
   const inputs = isElsewhere(text) ? [] : [resolve(host.cwd, text)];
   const { force, logFormat } = work;
-  await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
+  await claimFile({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
   return withLock(`${output}.lock`, () =>
     runWithProgress({ stage: 'write ISO', logFormat, host }, (watched) =>
       useWatched(text, { ...host, ...watched }, async (source) => {

@@ -19,7 +19,7 @@ import {
 } from '../../openshift/agent/live-system.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import { compareReleases, type KnownRelease } from '../../openshift/release/version.ts';
-import { namesBeside } from '../../outputs/file.ts';
+import { namesBeside } from '../../outputs/place.ts';
 import {
   overlayAccess,
   type OverlayPart,
