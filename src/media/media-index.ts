@@ -1,7 +1,8 @@
 import { isDigest, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { groupBy, isObject, withoutUndefined } from '../base/lists.ts';
-import { digestCanonicalJson, formatReadableJson } from '../base/text/json.ts';
+import type { ByteRange } from '../base/random-access.ts';
+import { digestCanonicalJson, formatReadableJson, type Json } from '../base/text/json.ts';
 import type { Areas, IsoImage, Layout, Places } from '../iso/index.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
 import { nameCatalog } from '../openshift/mirror/operator-set.ts';
@@ -350,16 +351,36 @@ export async function readIndex(iso: Files): Promise<MediaIndex | undefined> {
   return text === undefined ? undefined : parseMediaIndex(text);
 }
 
+/** An index that may be damaged: then it comes with the error that reports it. */
+export type DamagedIndex = {
+  readonly index: MediaIndex;
+  readonly damage?: IntegrityError;
+  /** Place of the file on the medium. */
+  readonly extents: readonly ByteRange[];
+};
+
 /**
- * Reads an index that may be damaged: if its digest is wrong, it comes with the error that reports it.
+ * Reads an index that may be damaged: its digest is wrong, or its bytes are not those that we write of its
+ * values.
  *
  * @throws IntegrityError `index.malformed`, `index.format`, `iso.file-too-large`
  */
-export async function readDamagedIndex(
-  iso: Files,
-): Promise<{ readonly index: MediaIndex; readonly damage?: IntegrityError } | undefined> {
-  const text = await readText(iso);
-  return text === undefined ? undefined : decodeMediaIndex(text);
+export async function readDamagedIndex(iso: Files): Promise<DamagedIndex | undefined> {
+  const node = await iso.find(INDEX_PATH);
+  const text = node?.kind === 'file' ? await readText(iso) : undefined;
+  if (node?.kind !== 'file' || text === undefined) return undefined;
+  const { index, damage = findOddText(text) } = decodeMediaIndex(text);
+  return { index, extents: node.extents, ...(damage && { damage }) };
+}
+
+/** The digest covers the values alone; spaces fill the index up to its reserved size (decision 10). */
+function findOddText(text: string): IntegrityError | undefined {
+  const written = formatReadableJson(JSON.parse(text) as Json);
+  if (text === written || text === `${written.padEnd(text.length - 1)}\n`) return undefined;
+  return new IntegrityError(
+    'index.text',
+    `${INDEX_PATH} has other white space than sealift writes`,
+  );
 }
 
 async function readText(iso: Files): Promise<string | undefined> {
