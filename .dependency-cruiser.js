@@ -64,6 +64,13 @@ export default {
       from: { path: '^src/stages/([1-5]-[^/]+)/([^/]+)$' },
       to: { path: '^src/stages/[1-5]-', pathNot: '^src/stages/$1/$2' },
     },
+    {
+      name: 'ships',
+      comment: 'A package that the program imports is in its bundle: list it in dependencies.',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: { dependencyTypes: ['npm-dev'], pathNot: 'node_modules/@types/' },
+    },
     onlyIn('processes', 'execa', 'base/process\\.ts'),
     onlyIn('http', 'undici', 'base/http/(http|proxy)\\.ts'),
     onlyIn('patterns', 're2js', 'base/text/go-pattern\\.ts'),

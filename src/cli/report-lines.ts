@@ -1,9 +1,9 @@
 import { formatNames } from '../base/errors.ts';
 import { groupBy } from '../base/lists.ts';
 import { formatSize } from '../base/text/words.ts';
+import type { DescribedSignature } from '../openshift/release/release.ts';
 import type { DescribedOutput } from '../outputs/file.ts';
 import { isObjectOutput } from '../outputs/output.ts';
-import type { DescribedSignature } from '../stages/1-resolve/verify-release.ts';
 import type { ImagePolicyCheck } from '../stages/2-select/check-image-policy.ts';
 import type { PourReport } from '../stages/5-pour/pour.ts';
 import type { CliHost } from './host.ts';

@@ -24,7 +24,17 @@ import {
 } from './media-index.ts';
 import type { IsoFiles } from './open.ts';
 
-/** Bytes that replace those of an ISO: sorted, without overlap, sizes unchanged. */
+/*
+ * The room reads, verifies, compares, changes and serves media. An ISO comes in, as a file, a device or
+ * ranges of a remote one; a description, a verdict, a changed ISO or its bytes leave. A build takes the
+ * index and the registry tree of its new medium from here. The room must not know configuration files,
+ * sites, the stages of a build or commands.
+ *
+ * This file owns the areas of a medium that may change after the build, the embed area and the kernel
+ * arguments, and the bytes that replace them.
+ */
+
+/** Bytes that replace as many bytes of an ISO. Lists of parts are sorted by offset and do not overlap. */
 export type OverlayPart = { readonly offset: number; readonly bytes: Uint8Array };
 
 /** Areas of a live ISO of CoreOS that may be changed, and their contents. */
@@ -54,7 +64,7 @@ export type KargPlaces = {
   })[];
 };
 
-/** An image as it reads with other bytes in some places. Closing it closes the image. */
+/** Lays parts over an image. Closing the result closes the image. */
 export const overlayAccess = (
   image: RandomAccess,
   parts: readonly OverlayPart[],
@@ -63,7 +73,7 @@ export const overlayAccess = (
   read: overlayRead(image.read, parts),
 });
 
-/** A function that reads an image, with other bytes in some places. */
+/** Lays parts over the bytes that a function reads from an image. */
 export const overlayRead =
   (read: RandomAccess['read'], parts: readonly OverlayPart[]): RandomAccess['read'] =>
   async (offset, size, buffer) => {
@@ -72,7 +82,7 @@ export const overlayRead =
     return bytes;
   };
 
-/** Replaces the bytes that belong to a part; `bytes` begin at `offset` of the image. */
+/** Replaces the bytes that parts cover; `bytes` begin at `offset` of the image. */
 export function applyParts(bytes: Uint8Array, offset: number, parts: readonly OverlayPart[]): void {
   for (const part of parts) {
     const from = Math.max(offset, part.offset);
@@ -88,7 +98,7 @@ export const sortParts = (parts: readonly OverlayPart[]): readonly OverlayPart[]
 const CONFIG = 'config.ign';
 const NETWORK = 'etc/coreos-firstboot-network';
 
-/** @throws IntegrityError `iso.no-embed-area`, `kargs.areas-differ` and the like */
+/** Reads both areas; an image older than the areas for kernel arguments has the embed area alone. */
 export async function readLiveAreas(iso: ReadableIso): Promise<LiveAreas> {
   const area = await findEmbedArea(iso);
   const embed = { ...area, bytes: await iso.readBytes(area.offset, area.size) };
@@ -100,7 +110,7 @@ export async function readLiveAreas(iso: ReadableIso): Promise<LiveAreas> {
   }
 }
 
-/** @throws IntegrityError if the bytes are not an initrd */
+/** Decodes the contents of an embed area. @throws IntegrityError if the bytes are not an initrd */
 export async function decodeEmbedded(bytes: Uint8Array): Promise<Embedded> {
   const keyfiles: Keyfile[] = [];
   const others = new Map<string, Uint8Array>();
@@ -116,8 +126,8 @@ export async function decodeEmbedded(bytes: Uint8Array): Promise<Embedded> {
 }
 
 /**
- * The initrd for an embed area; empty if there is nothing to embed, because CoreOS embeds no empty
- * archive.
+ * Encodes the initrd for an embed area. It has no bytes if there is nothing to embed, because CoreOS embeds
+ * no empty archive.
  */
 export function encodeEmbedded({ config, keyfiles, others = new Map() }: Embedded): Uint8Array {
   const files = new Map<string, Uint8Array>([
@@ -138,7 +148,7 @@ export function encodeEmbedded({ config, keyfiles, others = new Map() }: Embedde
 const listPaths = (path: string): readonly string[] =>
   path.split('/').map((_, at, parts) => parts.slice(0, at + 1).join('/'));
 
-/** Replaces the whole area: the archive, followed by zeros. */
+/** Plans the bytes of the whole area: the archive, followed by zeros. */
 export function planEmbedPart({ offset, size }: ByteRange, archive: Uint8Array): OverlayPart {
   if (archive.length > size) {
     throw new IntegrityError(
@@ -156,16 +166,12 @@ export function planEmbedPart({ offset, size }: ByteRange, archive: Uint8Array):
   return { offset, bytes };
 }
 
-/**
- * Writes the same arguments into every area.
- *
- * @throws UsageError `kargs.too-large`
- */
+/** Plans the bytes of every area, which all hold the same arguments. */
 export const planKargParts = ({ areas, size }: KargPlaces, text: string): readonly OverlayPart[] =>
   areas.map((area) => ({ offset: area.offset, bytes: encodeKargs(text, size, area) }));
 
 /**
- * Removes some default arguments and appends others, in every area.
+ * Plans the bytes of every area: the default arguments without the removed ones, then the appended ones.
  *
  * @throws UsageError `kargs.special`, `kargs.too-large`
  */
@@ -179,7 +185,7 @@ export function planEditedKargs(
   return planKargParts(places, editKargs(places.default, { append, remove }));
 }
 
-/** The packed config of our medium without site values; undefined on other images. */
+/** Reads the archive that the embed area of our medium has without site values; undefined on other images. */
 export async function readPristineArchive(
   iso: Pick<IsoFiles, 'find' | 'readFile'>,
 ): Promise<Uint8Array | undefined> {
@@ -191,7 +197,7 @@ export async function readPristineArchive(
 const LIMIT = 64 * 1024 * 1024;
 
 /**
- * Restores the areas of our medium to their contents without site values, from other files on the medium.
+ * Plans the bytes that the areas of our medium have without site values, from other files on the medium.
  *
  * @throws IntegrityError `customize.pristine` if the result differs from what the index names
  */
@@ -213,14 +219,14 @@ export async function planPristine(
     if (found === digest) continue;
     throw new IntegrityError(
       'customize.pristine',
-      `${PRISTINE_IGNITION_PATH} and coreos/kargs.json do not make the area at byte ${offset}`,
+      `${PRISTINE_IGNITION_PATH} and coreos/kargs.json do not restore the area at byte ${offset}`,
       { expected: digest, found: found ?? 'nothing', hint: 'repair the ISO with "sealift repair"' },
     );
   }
   return parts;
 }
 
-/** The extents of an index with their digests before any site values. */
+/** Lists the extents of an index with the digests that they have without site values. */
 export const withPristineDigests = ({
   extents,
 }: Pick<MediaIndex, 'extents'>): readonly IndexExtent[] =>
@@ -241,25 +247,23 @@ export async function isCustomised(
   return false;
 }
 
-/**
- * Explains what is wrong with an area for an Ignition config, with or without site values; undefined if it
- * is valid.
- */
+/** Describes the damage of an embed area, as a sentence without its subject; undefined if it is valid. */
 export async function explainArea(bytes: Uint8Array): Promise<string | undefined> {
   try {
     const { config } = await decodeEmbedded(bytes);
-    if (config === undefined) return 'has no Ignition config, which the medium had at first';
+    if (config === undefined)
+      return 'has no Ignition config, but had one when the medium was built';
     parseIgnition(config, 'the embedded Ignition config');
     return undefined;
   } catch (error) {
     if (!(error instanceof IntegrityError)) throw error;
-    return `has no Ignition config that can be read: ${error.message}`;
+    return `has an Ignition config that cannot be read: ${error.message}`;
   }
 }
 
 /**
- * Identifies every byte of our medium: its index, and the areas that differ from the index. Undefined if
- * the index has no digest.
+ * Computes a digest that identifies every byte of our medium: the digest of its index, combined with the
+ * digests of its areas if one of them has changed. Undefined if the index has no digest.
  */
 export async function identifyIso(
   { digest, mutable = [] }: MediaIndex,

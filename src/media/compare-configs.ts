@@ -13,6 +13,8 @@ import {
   readEmbeddedIgnition,
 } from './open.ts';
 
+/* Contents of a medium that a comparison reads: its index, kernel arguments and Ignition configs. */
+
 /**
  * Name of a part of an Ignition config. The content is left out: files, units and users may hold pull
  * secrets, keys and password hashes, and the digest of a short secret reveals the secret.
@@ -29,7 +31,6 @@ export type ComparedConfig = {
   readonly text: string;
 };
 
-/** Contents of a medium that are compared: its index, kernel arguments and Ignition configs. */
 export type ComparedMedium = {
   /** Bytes. */
   readonly size: number;

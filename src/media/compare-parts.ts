@@ -10,6 +10,8 @@ import {
   type IndexExtent,
 } from './media-index.ts';
 
+/* Comparisons of two media by part: images, operators, bytes and files. */
+
 /** Differences between two lists, each sorted. */
 export type Changes<Item> = {
   readonly added: readonly Item[];
@@ -22,7 +24,7 @@ export type Changes<Item> = {
 /** An item of a medium, and a text that is equal only if the items are equal. */
 export type Compared<Item> = { readonly item: Item; readonly content: string };
 
-/** Compares things by their keys, in the order of the keys. */
+/** Compares items by their keys, in the order of the keys. */
 export function listChanges<Item>(
   old: ReadonlyMap<string, Compared<Item>>,
   now: ReadonlyMap<string, Compared<Item>>,

@@ -103,7 +103,7 @@ function compareRead(old: ComparedMedium, now: ComparedMedium): MediaComparison 
   };
 }
 
-/** Computes the digest of an index, because media of the first versions have an index without one. */
+/** Returns the digest of an index; for media of the first versions, whose index does not name it, computes it. */
 const digestIndex = (index: MediaIndex | undefined): string | undefined =>
   index && (index.digest ?? digestCanonicalJson(index));
 
@@ -132,7 +132,7 @@ const compareIndexes = (
   files: compareFiles(old.extents, now.extents),
 });
 
-/** True if an index without catalogs means a medium without operators. */
+/** True if an index names the catalogs of its medium, so that one without catalogs means no operators. */
 const namesCatalogs = ({ format }: MediaIndex): boolean => format !== 1;
 
 function compareArguments(

@@ -27,11 +27,11 @@ import { describeDamage, useMedium, readBootstrapIgnition, readEmbeddedIgnition 
 
 type NamedFile = {
   readonly path: string;
-  /** Name as the user gave it. */
+  /** Name that the user gave, for messages. */
   readonly shownAs: string;
 };
 
-/** Result of a check: if the medium accepts a configuration image, and what the image configures. */
+/** Verdict on a configuration image, with the cluster that it configures. */
 export type ConfigImageCheck = {
   readonly fits: boolean;
   /** Reasons why the medium refuses the image; empty if it accepts the image. */
@@ -128,7 +128,7 @@ async function readArchive(iso: IsoImage): Promise<Omit<Image, 'label'>> {
     if (problem === undefined) throw error;
     const code = error instanceof IntegrityError ? error.code : undefined;
     const isLarge = code === 'iso.file-too-large';
-    const hint = isLarge ? 'leave large manifests out' : 'make or copy the image again';
+    const hint = isLarge ? 'leave out large manifests' : 'make the image again, or copy it again';
     return { problem: { code: 'image.archive', problem, hint } };
   }
 }

@@ -9,7 +9,7 @@ import { findOverlaps, type IndexExtent, type IndexImage, type MediaIndex } from
 /** Far larger than the manifests that registries accept. */
 const MANIFEST_LIMIT = 8 * 1024 * 1024;
 
-/** An image of a medium with the extents of its manifests, configs and layers, each listed once. */
+/** An image of a medium with the extents of its manifests, configs and layers, without duplicates. */
 type ImageContents = {
   readonly image: IndexImage;
   readonly extents: readonly IndexExtent[];
@@ -18,16 +18,16 @@ type ImageContents = {
 /** Enough for 4,000 images of five platforms and 20 layers each. */
 const LIMITS = { 'bytes of manifests': 256 << 20, 'blobs for its images': 1_000_000 };
 
-/** Manifests read in parallel: a remote server takes some 20 ms for each. */
+/** Number of manifests read in parallel: a remote server takes some 20 ms for each. */
 const LANES = 16;
 
-/** Images whose manifests are requested in advance. */
+/** Number of images whose manifests are requested in advance. */
 const AHEAD = 64;
 
 /**
  * Lists the extents that each image needs, according to the manifests on the medium, in the order of the
- * index. A damaged manifest counts as far as its digests are readable. Blobs that an image names but the
- * medium does not carry are left out.
+ * index. A damaged manifest contributes the digests that are still readable. Blobs that an image names but
+ * the medium does not carry are left out.
  *
  * @throws IntegrityError `index.too-much-content`
  */
@@ -39,7 +39,7 @@ export async function* readImageContents(
   const budget = createBudget(
     LIMITS,
     (what, limit) =>
-      new IntegrityError('index.too-much-content', `index names more than ${limit} ${what}`),
+      new IntegrityError('index.too-much-content', `the index names more than ${limit} ${what}`),
   );
   const overlaps = findOverlaps(index.extents);
   const lanes = pLimit(LANES);

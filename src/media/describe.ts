@@ -27,6 +27,11 @@ import {
   BUNDLE_PATH,
 } from './media-index.ts';
 
+/*
+ * Two files that describe a new medium: its index, and the list of images of a live ISO. The list is also
+ * read and compared here.
+ */
+
 /** Contents that an index describes. */
 type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalogs' | 'mutable'> & {
   readonly plan: MirrorPlan;
@@ -100,7 +105,7 @@ const toIndexImage = (image: PlannedImage): IndexImage => ({
   manifests: image.manifests.map(({ digest }) => digest),
 });
 
-/** Extents that an index names: all but padding. */
+/** Lists the extents that an index names: all except padding. */
 export const listIndexExtents = (extents: DescribedMedium['extents']): readonly IndexExtent[] =>
   extents.filter(({ source }) => source.kind !== 'zero').map(describeExtent);
 
@@ -111,7 +116,6 @@ const describeExtent = ({ offset, size, digest, paths }: IndexExtent): IndexExte
   ...withoutUndefined({ digest }),
 });
 
-/** Formats `/bundle.json`. */
 export function formatBundleFile({
   release,
   plan,
@@ -161,10 +165,10 @@ const LIMIT = 16 * 1024 * 1024;
 export function parseBundleFile(bytes: Uint8Array): BundleFile {
   const document = parseObject(checkText(bytes, MOST_VALUES, malformed), malformed);
   if (document['format'] !== 1) {
-    throw new IntegrityError('bundle.format', `${BUNDLE_PATH} has a format we do not know`, {
+    throw new IntegrityError('bundle.format', `${BUNDLE_PATH} has an unknown format`, {
       expected: '1',
       found: JSON.stringify(document['format'] ?? null),
-      hint: 'use a newer sealift',
+      hint: 'use a newer version of sealift',
     });
   }
   const { release, images } = document;
@@ -188,8 +192,10 @@ function isImage(value: unknown): boolean {
   return isTextList(tags) && isTextList(manifests);
 }
 
-const malformed = (problem = 'is not of the form we write', cause?: unknown): IntegrityError =>
-  new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`, { cause });
+const malformed = (
+  problem = 'is not in the form that sealift writes',
+  cause?: unknown,
+): IntegrityError => new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`, { cause });
 
 /** Describes the differences between a bundle file and the index of its medium. */
 export function compareBundleFile(
@@ -219,8 +225,6 @@ const describePlace = ({
 
 /**
  * Describes the differences between the release bundle of a registry and the list of images.
- *
- * @throws the errors of `readLink`, `readManifestBytes` and `parseManifest`
  */
 export async function compareBundleImage(
   tree: RegistryTree,

@@ -5,7 +5,7 @@ import { type Need, RELEASE_IMAGE } from '../openshift/mirror/sets.ts';
 import { readImageContents } from './contents.ts';
 import { type IndexCatalog, readIndex, type IndexImage, type MediaIndex } from './media-index.ts';
 
-/** Explanation that `sealift why` prints. Sizes are bytes. */
+/** Reasons why images are on a medium, for `sealift why`. Sizes are bytes. */
 export type Explanation = {
   readonly images: readonly ExplainedImage[];
   /** Blobs requested by digest. */
@@ -42,8 +42,8 @@ export type ExplainableImage = Omit<ExplainedImage, 'size' | 'marginalSize'> & {
 };
 
 /**
- * Explains all images that match: by a digest or its first digits, a reference, or a part of an image's
- * name. A blob matches the images that contain it.
+ * Explains all images that match a digest, its first digits, or a part of a name or reference. The digest of
+ * a blob matches the images that contain it.
  *
  * @param where name of the plan or medium, for the error
  * @throws UsageError `why.nothing`
@@ -114,10 +114,10 @@ const nothing = (
   what: string,
   { images, where }: { readonly images: number; readonly where: string },
 ): UsageError =>
-  new UsageError('why.nothing', `${where} has nothing named "${what}"`, {
-    expected: `one of ${images} images or of their blobs`,
+  new UsageError('why.nothing', `${where} has nothing that matches "${what}"`, {
+    expected: `one of ${images} images, or one of their blobs`,
     found: what,
-    hint: 'name a digest, its first digits, or a part of a reference',
+    hint: 'give a digest, its first four digits or more, or a part of a reference',
   });
 
 /**
@@ -134,8 +134,8 @@ export async function explainMedium(
   const index = await readIndex(iso);
   if (!index) {
     throw new IntegrityError('why.no-index', `${name} has no index of its images`, {
-      expected: 'an ISO of sealift that carries images',
-      hint: 'name an ISO that sealift made',
+      expected: 'an ISO that sealift made, with images',
+      hint: 'name the medium that sealift built',
     });
   }
   const images: ExplainableImage[] = [];
@@ -187,7 +187,7 @@ function explainRelease({ tags }: IndexImage, { product, release, images }: Medi
   if (isOwn) return { neededBy: [{ part: `release ${release.version}` }] };
   return {
     neededBy: [{ part: 'release' }],
-    unknown: `the index does not say whether ${release.version} requires it or a release on the way to it`,
+    unknown: `the index does not say whether ${release.version} or a release on the upgrade path to it requires the image`,
   };
 }
 
@@ -210,9 +210,7 @@ function explainOperator(image: IndexImage, { catalogs, format }: MediaIndex): R
   };
 }
 
-/**
- * Lists needs by name: a bundle's image has the name of the bundle, a catalog's image that of the catalog.
- */
+/** Lists needs in a catalog: its own image has its digest, and a bundle's image has the bundle's name. */
 function listNeeds({ name, manifests }: IndexImage, catalog: IndexCatalog): readonly Need[] {
   if (manifests.includes(catalog.digest)) {
     return [{ part: `catalog ${catalog.name}`, catalog: catalog.name }];

@@ -59,8 +59,9 @@ export type ExtractedInstaller = {
 
 /**
  * Writes `openshift-install` (`openshift-install-fips` for FIPS, as `oc` names it) of the release that a
- * medium installs, from the registry of the medium: no network, no pull secret. It gets the release image
- * and version of the medium's cluster-image-set, so that the medium accepts its configuration images.
+ * medium installs, from the registry of the medium, without network or pull secret. The installer gets the
+ * release image and version of the medium's cluster-image-set, so that the medium accepts its configuration
+ * images.
  *
  * @throws IntegrityError `medium.no-index`, `medium.other-product`, `medium.no-image`,
  * `medium.blob-damaged`, `medium.release-conflict`, `release.component-missing`,
@@ -137,7 +138,7 @@ async function explainForeign(iso: IsoImage): Promise<IntegrityError> {
   const release = image ?? 'quay.io/openshift-release-dev/ocp-release@sha256:... of the ISO';
   return new IntegrityError(
     'medium.no-index',
-    `${iso.path} was not made by sealift, so the release image in it is not known`,
+    `${iso.path} was not made by sealift, so its release image is not known`,
     {
       expected: INDEX_PATH,
       found: 'no such file',
@@ -183,9 +184,9 @@ async function hasFipsKernelArgument(iso: IsoImage): Promise<boolean> {
 }
 
 /**
- * Describes the release as it was given to the medium's installer when the medium was made: the live
- * system compares it as text. Media with embedded templates have no cluster-image-set and accept no
- * configuration images.
+ * Describes the release as the medium's own installer got it when the medium was made: the live system
+ * compares it as text. Media with embedded templates have no cluster-image-set and accept no configuration
+ * images.
  */
 async function describeTold(iso: IsoImage, release: MediumRelease): Promise<InstallerRelease> {
   const described = describeForInstaller(release);
@@ -196,7 +197,7 @@ async function describeTold(iso: IsoImage, release: MediumRelease): Promise<Inst
   if (!image.endsWith(`@${digest}`)) {
     throw new IntegrityError(
       'medium.release-conflict',
-      'the Ignition config of the medium installs another release than the medium carries',
+      'the Ignition config of the medium installs a release that the medium does not carry',
       { expected: described.image, found: image, hint: 'build the medium again' },
     );
   }
@@ -213,11 +214,7 @@ type Writing = {
   readonly told: InstallerRelease;
 };
 
-/**
- * Writes the installer.
- *
- * @returns its size in bytes
- */
+/** Writes the installer and returns its size in bytes. */
 async function writeInstaller(
   { iso, release, fips, aside, told }: Writing,
   signal: AbortSignal,
@@ -244,10 +241,7 @@ async function writeInstaller(
   return size;
 }
 
-/**
- * Requires that an installer built for one release, which has the release image as a constant, is for this
- * one.
- */
+/** Requires that an installer whose release image is a constant, because it was built for one, has this one. */
 async function requireRelease(path: string, image: string): Promise<void> {
   const wanted = Buffer.from(image);
   let tail = Buffer.alloc(0);
@@ -258,11 +252,11 @@ async function requireRelease(path: string, image: string): Promise<void> {
   }
   throw new IntegrityError(
     'installer.other-release',
-    'the installer on the medium has no place for the release, and does not name it',
+    'the installer on the medium does not name the release, and has no place to write it',
     {
       expected: image,
-      found: 'another release, or none',
-      hint: 'run the installer that made the medium',
+      found: 'another release, or no release',
+      hint: 'use the installer that made the medium',
     },
   );
 }

@@ -25,6 +25,8 @@ import { parseJsonObjectOfCoreosJson } from '../shape/go-json.ts';
 import { planEditedKargs, readLiveAreas } from './areas.ts';
 import { INDEX_PATH } from './media-index.ts';
 
+/* Parts of a live ISO of CoreOS as files: kernel, initramfs and root file system, or the minimal ISO. */
+
 export type ExtractOptions = {
   readonly directory: string;
   /** Prefix of the file names. */
@@ -195,8 +197,8 @@ async function unpack(
   if (found === digest) return end;
   throw new IntegrityError(
     'miniso.wrong-digest',
-    'the minimal ISO that was made is not the right one',
-    { expected: digest, found, hint: 'give the live ISO as its publisher has it' },
+    'the minimal ISO does not have the digest that its recipe names',
+    { expected: digest, found, hint: 'download the live ISO again from its publisher' },
   );
 }
 
@@ -219,8 +221,8 @@ const PIECE = 1 << 20;
 const LIVEISO = /(?:^| )(coreos\.liveiso=\S+)/;
 
 /**
- * Removes the argument that waits for the volume, and adds the address. The default arguments have
- * neither.
+ * Removes the argument that waits for the volume, and adds the address of the root file system. The default
+ * arguments of the minimal ISO have neither.
  */
 async function changeArguments(
   file: FileHandle,
@@ -243,7 +245,7 @@ async function changeArguments(
   }
 }
 
-/** Writes a file into the space of the old one and blanks the rest. */
+/** Writes the default arguments into the space of their file, and spaces after them. */
 async function writeDefault(iso: IsoImage, file: FileHandle, text: string): Promise<void> {
   const node = await iso.find('/coreos/kargs.json');
   if (node?.kind !== 'file') return;

@@ -7,16 +7,13 @@ import { pathTo } from '../registry/index.ts';
 import { readIndex } from './media-index.ts';
 import { findRegistryRoot } from './tree.ts';
 
-/** Finds a blob in an image: runs of its bytes, in order. */
+/** Finds the runs of a blob in an image, in order. */
 type FindBlob = (blob: Content) => Promise<readonly ByteRange[] | undefined>;
 
 /**
  * Opens any ISO as a source of blobs: our own ISO by its index, others by the files of their registry,
- * which an ISO of openshift/appliance has in a data image split into parts. Nothing is trusted: readers
- * verify each blob.
- *
- * @returns undefined if the ISO has no registry
- * @throws the errors of `openIso` and `readIndex`
+ * which an ISO of openshift/appliance has in a data image split into parts. Undefined if the ISO has no
+ * registry. Nothing is trusted: readers verify each blob.
  */
 export async function openImageSeed(image: RandomAccess): Promise<BlobSource | undefined> {
   const iso = await openIso(image);

@@ -84,7 +84,7 @@ export type Inspection = {
   readonly mediaProblem?: string;
 };
 
-/** @throws UsageError `iso.unreadable`; IntegrityError if not even the directories can be read */
+/** @throws ConfigError `iso.unreadable`; IntegrityError if not even the directories can be read */
 export async function inspectIso(medium: Medium): Promise<Inspection> {
   return useMedium(medium, async (iso) => {
     const { value: partitions, problem } = await attempt(() => readPartitions(iso));

@@ -8,6 +8,8 @@ import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
 import { nameCatalog } from '../openshift/mirror/operator-set.ts';
 import { isTexts, checkText, parseObject, isTextList, type Document } from '../shape/go-json.ts';
 
+/* The index of a medium, `/sealift/index.json`: its paths, members, format and checks. */
+
 /** Contents of a catalog, limited to the bundles on the medium. */
 export type IndexCatalog = {
   /** Name of the catalog's image in the index. */
@@ -82,13 +84,13 @@ export const REGISTRY_ROOT = '/registry';
 /** Path of the registry on upgrade ISOs, from which the units of installed hosts serve it. */
 export const UPGRADE_REGISTRY_ROOT = '/oc-mirror/install';
 
-/** The initrd that carries the bootstrap config. */
+/** Path of the initrd that carries the bootstrap config. */
 export const BOOTSTRAP_IMAGE_PATH = '/images/bootstrap-appliance.img';
 
-/** Contents of the embed area on a medium without site values. */
+/** Path of the archive that the embed area has without site values. */
 export const PRISTINE_IGNITION_PATH = '/sealift/ignition.img';
 
-/** List of the images of a live ISO by digest, for tools that copy them; also in the release bundle. */
+/** Path of the list of images by digest on a live ISO, for tools that copy them; also in the release bundle. */
 export const BUNDLE_PATH = '/bundle.json';
 
 /** A run of bytes of the medium, from its index. */
@@ -139,14 +141,14 @@ export type MediaIndex = {
   readonly images: readonly IndexImage[];
   /** Contents of the catalogs; absent on media built without catalogs, and in format 1. */
   readonly catalogs?: readonly IndexCatalog[];
-  /** Start of the bytes after the base: the room to grow is part of an area. */
+  /** Starts of the areas after the base; room to grow is part of each area. */
   readonly areas?: Areas;
   /** Mutable areas; absent on media that cannot be extended, and on media of earlier versions. */
   readonly mutable?: readonly MutableArea[];
   readonly extents: readonly IndexExtent[];
 };
 
-/** Members of `format` 1 before it had a digest. */
+/** Members of an index of format 1 that was written before indexes had a digest. */
 const KEYS_WITHOUT_DIGEST: ReadonlySet<string> = new Set([
   'format',
   'product',
@@ -187,10 +189,10 @@ export function decodeMediaIndex(source: Uint8Array | string): {
 } {
   const document = parse(source);
   if (document['format'] !== 1 && document['format'] !== 2) {
-    throw new IntegrityError('index.format', `${INDEX_PATH} has a format we do not know`, {
+    throw new IntegrityError('index.format', `${INDEX_PATH} has an unknown format`, {
       expected: '1 or 2',
       found: JSON.stringify(document['format'] ?? null),
-      hint: 'use a newer sealift',
+      hint: 'use a newer version of sealift',
     });
   }
   if (!isWellFormed(document)) throw malformed();
@@ -220,7 +222,7 @@ export function findOverlaps(extents: readonly IndexExtent[]): ReadonlySet<Index
 const createOverlapError = ({ offset, size }: IndexExtent): IntegrityError =>
   new IntegrityError(
     'index.overlap',
-    `${INDEX_PATH} names bytes ${offset} to ${offset + size - 1}, of which another extent has some`,
+    `${INDEX_PATH} names bytes ${offset} to ${offset + size - 1}, which overlap another extent`,
   );
 
 function findWrongDigest({ digest, ...content }: Document): IntegrityError | undefined {
@@ -239,8 +241,8 @@ function findWrongDigest({ digest, ...content }: Document): IntegrityError | und
 }
 
 /**
- * Limit on values: 3,000 images with 60,000 blobs and 72,000 links, each an extent, have 1,370,000. A
- * value is little text but may be much memory: two million empty objects take more than 300 MiB.
+ * Limit on values: 3,000 images with 60,000 blobs and 72,000 links, each an extent, have 1,370,000. A value
+ * has little text but may take much memory: two million empty objects take more than 300 MiB.
  */
 const MOST_VALUES = 1_500_000;
 
@@ -279,14 +281,16 @@ function markMutable(extent: IndexExtent, areas: readonly MutableArea[]): IndexE
 const isIndexItself = (paths: readonly unknown[]): boolean =>
   paths.length === 1 && paths[0] === INDEX_PATH;
 
-/** Far larger than any medium, and the sum of two is still exact. */
+/** Limit on offsets and sizes: far larger than any medium, and the sum of two is still exact. */
 const LARGEST_COUNT = 2 ** 52;
 
 const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) < LARGEST_COUNT;
 
-const malformed = (problem = 'is not of the form we write', cause?: unknown): IntegrityError =>
-  new IntegrityError('index.malformed', `${INDEX_PATH} ${problem}`, { cause });
+const malformed = (
+  problem = 'is not in the form that sealift writes',
+  cause?: unknown,
+): IntegrityError => new IntegrityError('index.malformed', `${INDEX_PATH} ${problem}`, { cause });
 
 const isWellFormed = (document: Document): boolean =>
   typeof document['product'] === 'string' &&

@@ -15,6 +15,8 @@ import {
 import { BOOTSTRAP_IGNITION_PATH } from '../openshift/node/bootstrap.ts';
 import { BOOTSTRAP_IMAGE_PATH } from './media-index.ts';
 
+/* Ways to open an ISO that a user named, intact or damaged, and to read its Ignition configs. */
+
 /** An ISO given by the user: its path, or the access that `openSource` returned. */
 export type Medium = string | RandomAccess;
 
@@ -30,7 +32,7 @@ export async function useMedium<Result>(
   return useImage(medium, async (image) => work(await openIso(image)));
 }
 
-/** Calls a function with the bytes of an image, which need not be an ISO, and always closes it. */
+/** Calls a function with access to an image, which need not be an ISO, and always closes the image. */
 export async function useImage<Result>(
   medium: Medium,
   work: (image: RandomAccess) => Promise<Result>,
@@ -44,12 +46,12 @@ export async function useImage<Result>(
 }
 
 /**
- * Describes damage of an image: wrong bytes, or sectors that a worn disc or stick cannot read. Undefined
- * for any other error.
+ * Describes an error that is damage of an image: wrong bytes, or sectors that a worn disc or stick cannot
+ * read. Undefined for any other error.
  */
 export function describeDamage(error: unknown): string | undefined {
   if (error instanceof IntegrityError) return formatCauses(error);
-  return isBroken(error) ? 'the device answers with an error' : undefined;
+  return isBroken(error) ? 'the device reports a read error' : undefined;
 }
 
 /** Files of an image that has a readable directory tree, even if other structures are damaged. */
@@ -75,7 +77,7 @@ export async function openDamaged(image: RandomAccess): Promise<IsoFiles> {
   if (descriptor.kind !== 'primary') {
     throw new IntegrityError(
       'iso.not-iso9660',
-      `first volume descriptor is of kind ${descriptor.kind}, not primary`,
+      `the first volume descriptor is of kind ${descriptor.kind}, not primary`,
     );
   }
   const { find, walk } = await openTree(createStructureSource(image), descriptor.volume);

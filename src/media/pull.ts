@@ -100,7 +100,7 @@ const createOpener =
     return { kind: 'stream', chunks: readBlob(ranked.slice(tried), blob, options) };
   };
 
-/** Requires an index, because layers that match their manifest need not form an ISO. */
+/** Requires the index that was pushed, because layers that match their manifest need not form its ISO. */
 async function requireIndex(
   reference: Reference,
   { index: expected }: IsoArtifact,
@@ -119,6 +119,6 @@ async function requireIndex(
 const wrongDigest = (reference: Reference, expected: string, found: string): IntegrityError =>
   new IntegrityError(
     'artifact.wrong-digest',
-    `the layers of ${formatReference(reference)} make another ISO than was pushed`,
+    `the layers of ${formatReference(reference)} do not make the ISO that was pushed`,
     { expected, found, hint: 'push the ISO again' },
   );

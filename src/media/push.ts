@@ -33,7 +33,7 @@ export type ReadIso = {
 /**
  * Reads and verifies a whole ISO.
  *
- * @throws IntegrityError `artifact.no-index`, `artifact.damaged`; the errors of `openMedium`
+ * @throws IntegrityError `artifact.no-index`, `artifact.damaged`; the errors of `useMedium`
  */
 export async function readIsoToPush(
   path: string,
@@ -71,8 +71,8 @@ function readMedium(path: string): Promise<Medium> {
     const index = await readIndex(iso);
     if (!index?.digest) {
       throw new IntegrityError('artifact.no-index', `${path} has no index with a digest`, {
-        expected: 'an ISO of sealift',
-        hint: 'name an ISO that sealift made',
+        expected: 'an ISO that sealift made',
+        hint: 'name the ISO that sealift built',
       });
     }
     const extents = index.extents.toSorted((a, b) => a.offset - b.offset);
@@ -99,7 +99,7 @@ async function findSources(iso: IsoImage, index: MediaIndex): Promise<Medium['so
   return new Map([...sources].map(([digest, known]) => [digest, [...known.values()]]));
 }
 
-/** @returns undefined if another tool wrote the index and the source is not a reference */
+/** Parses a source; undefined if it is not a reference, which only an index of another tool has. */
 function repositoryOf(source: string): Reference | undefined {
   try {
     const { registry, repository } = parseReference(source);

@@ -29,14 +29,16 @@ export type Reusable = {
   readonly close: () => Promise<void>;
 };
 
-/** Dependencies of opening seeds. */
+/** Tools for opening seeds. */
 export type SeedTools = {
   readonly records?: Pick<IsoRecords, 'recall'>;
-  /** Access to remote seeds; absent: seeds are local. */
+  /** Access to remote seeds; absent if all seeds are local. */
   readonly host?: SourceHost;
 };
 
 /**
+ * Opens the named seeds and the ISO that is replaced.
+ *
  * @throws ConfigError `seed.unreadable`, `seed.unknown`; for named seeds, the errors of `openIso` and
  * `readIndex`
  */
@@ -109,11 +111,11 @@ async function openImage(
     isElsewhere(name) && host ? await openSource(name, host) : await openRandomAccess(name);
   images.push(image);
   const seed = await openImageSeed(image);
-  if (!seed) throw unknown(image.path, 'it has neither an index of ours nor a registry');
+  if (!seed) throw unknown(image.path, 'it has neither an index of sealift nor a registry');
   return seed;
 }
 
-/** @returns undefined for an ISO that sealift did not make */
+/** Opens a folder, or an ISO of ours; undefined for an ISO that sealift did not make. */
 async function openSeed(path: string): Promise<BlobSource | OwnIso | undefined> {
   try {
     const found = await stat(path);
@@ -204,5 +206,5 @@ function orAbsent(error: unknown): undefined {
 const unknown = (path: string, reason: string): ConfigError =>
   new ConfigError('seed.unknown', `${path} is not a seed: ${reason}`, {
     expected: 'an ISO with a registry, the root of a registry, or an OCI layout',
-    hint: 'name another --seed, or none',
+    hint: 'name another seed with --seed, or omit it',
   });

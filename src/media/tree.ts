@@ -26,6 +26,8 @@ import {
 import { formatBundleFile } from './describe.ts';
 import { REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT } from './media-index.ts';
 
+/* The registry of a medium: read from an ISO, and planned for a new one. */
+
 /** Limit for a registry's small files: links of 71 bytes and manifests of up to 4 MiB. */
 const SMALL_FILE = 8 * 1024 * 1024;
 
@@ -51,7 +53,7 @@ export function isoRegistryTree(iso: IsoImage, root: string): RegistryTree {
   const requireFile = async (path: string): Promise<IsoFile> => {
     const file = await findFile(path);
     if (file) return file;
-    throw new IntegrityError('iso.no-file', `${root}${path} left the image`);
+    throw new IntegrityError('iso.no-file', `${root}${path} is no longer in the image`);
   };
   return {
     begin: iso.structure.budget.reset,
@@ -131,7 +133,7 @@ async function readImage(tree: RegistryTree, wanted: Wanted): Promise<ImageManif
   const { os, architecture } = wanted.platform;
   throw new ConfigError(
     'image.no-platform',
-    `${wanted.name} on the medium has nothing for ${os}/${architecture}`,
+    `${wanted.name} on the medium has no image for ${os}/${architecture}`,
   );
 }
 
@@ -170,7 +172,7 @@ async function verifyBlob(
 /** Contents of a medium's registry. */
 export type MediaRegistry = {
   readonly plan: MirrorPlan;
-  /** Cache with every manifest of the plan. */
+  /** Cache that has every manifest of the plan. */
   readonly cache: Pick<BlobCache, 'read'>;
   /** Images that are in no mirror plan, because this build made them. */
   readonly made?: readonly PlacedImage[];

@@ -15,6 +15,8 @@ import {
   type DamagedExtent,
 } from './verify-extents.ts';
 
+/* Checks of a medium against its index: directories, extents, gaps, and files that a truncation lost. */
+
 /**
  * - `whole`: every byte was compared, and is right.
  * - `damaged`: something is wrong.
@@ -43,9 +45,9 @@ export type Verification = {
   readonly problems: readonly ImageProblem[];
   /** Names of all images that need damaged or lost bytes, sorted. */
   readonly damagedImages: readonly string[];
-  /** Unusual, but harmless. */
+  /** Harmless deviations from the standard or from our own media, as sentences. */
   readonly oddities: readonly string[];
-  /** Checked contents; bytes are the hashed ones. */
+  /** Numbers of extents checked, of their bytes, and of images in the index. */
   readonly checked: { readonly extents: number; readonly bytes: number; readonly images: number };
   /** True if the medium has other values than the build left; absent if it has no mutable areas. */
   readonly customised?: boolean;
@@ -67,7 +69,7 @@ export type VerifyOptions = {
   readonly quick?: SampleOptions | undefined;
 };
 
-/** Compares the directories with the index; a wrong entry in either is reported. */
+/** Compares the directories with the index, and reports files that only one has or that differ in place. */
 export async function compareTree(
   iso: Pick<IsoFiles, 'walk'>,
   extents: readonly IndexExtent[],
@@ -100,7 +102,7 @@ function compareFile(
 /** Problem of a file that has another place or size. */
 export const ELSEWHERE = 'is not where the index says';
 
-/** Extents of the index that were hashed, valid or damaged. */
+/** Numbers of extents that were hashed, valid or damaged, and of their bytes. */
 type CheckedExtents = {
   readonly extents: number;
   readonly bytes: number;
@@ -162,7 +164,7 @@ type CheckOptions = VerifyOptions & {
 type Chosen = { readonly checked: readonly IndexExtent[]; readonly sample?: Sample };
 
 /**
- * Chooses all extents, or a sample, which includes everything but files: directories, path tables,
+ * Chooses all extents, or a sample, which always includes everything except files: directories, path tables,
  * descriptors.
  */
 function choose(
@@ -176,7 +178,7 @@ function choose(
   return sampleExtents({ always, others: [...digested.filter(isFile), ...gaps] }, quick, identity);
 }
 
-/** Longer gaps are split, so that the digest of each is quickly made. */
+/** Longer gaps are split: the digest of zeros is computed once for each size. */
 const LONGEST_GAP = 4 * 1024 * 1024;
 
 /** An extent without bytes, up to which `findGaps` looks. */
@@ -243,7 +245,7 @@ function describeLost(
 
 const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): Finding => ({
   kind: 'content',
-  problem: unreadable ?? 'has other bytes than zeros, and the index names none here',
+  problem: unreadable ?? 'is not all zeros, but the index names no extent here',
   offset,
   size,
 });
@@ -255,7 +257,7 @@ function describeDamaged(
   const { offset, size, digest, paths } = extent;
   return {
     kind: 'content',
-    problem: unreadable ?? 'has other bytes than the index says',
+    problem: unreadable ?? 'does not match its digest in the index',
     offset,
     size,
     ...withoutUndefined({ found, path: paths[0], expected: digest }),

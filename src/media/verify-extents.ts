@@ -8,6 +8,8 @@ import type { RandomAccess } from '../base/random-access.ts';
 import { createHasher, type Hasher, type HashStream, type Slice } from '../pour/index.ts';
 import type { IndexExtent } from './media-index.ts';
 
+/* Verification of extents by their digests: all of them in threads, or a random sample. */
+
 /** An extent whose bytes do not match its digest or cannot be read. */
 export type DamagedExtent = {
   readonly extent: IndexExtent;
@@ -25,9 +27,9 @@ type VerifyExtentsOptions = {
 
 /** Bytes that are read at a time. */
 const PIECE = 4 * 1024 * 1024;
-/** Pieces of a lane: one is read while the others are hashed. */
+/** Number of pieces in a lane: one is read while the others are hashed. */
 const PIECES = 4;
-/** Lanes that read at different places of the file; more lanes slow down a slow disk more than they gain. */
+/** Number of lanes, which read at different places; more cost more time on a slow disk than they gain. */
 const MAX_LANES = 4;
 /** Largest extent that is hashed together with its neighbours, without a thread. */
 const LARGEST_BATCHED = 256 * 1024;
@@ -181,7 +183,7 @@ async function readPiece(
   position: number,
 ): Promise<Buffer> {
   if (position + size > file.size) {
-    throw new EndOfFile(`cannot be read: the file ends at ${file.size}`);
+    throw new EndOfFile(`cannot be read: the file ends at byte ${file.size}`);
   }
   return file.read(position, size, Buffer.from(memory, start, size));
 }
@@ -193,7 +195,7 @@ async function readPiece(
 function describeUnreadable(error: unknown): string | undefined {
   if (error instanceof EndOfFile) return error.message;
   if (error instanceof IntegrityError) return `cannot be read: ${error.message}`; // truncated meanwhile
-  return isBroken(error) ? 'cannot be read: the device answers with an error' : undefined;
+  return isBroken(error) ? 'cannot be read: the device reports a read error' : undefined;
 }
 
 export type SampleOptions = {

@@ -26,7 +26,7 @@ export type Findings = {
 
 /** Maximum number of problems of a kind. A medium truncated at its start has lost every file. */
 export const MAX_PROBLEMS = 10_000;
-const MORE = `there are more than ${MAX_PROBLEMS} problems of this kind; the others are left out`;
+const MORE = `there are more than ${MAX_PROBLEMS} problems of this kind; the others are omitted`;
 
 const CODES: Readonly<Record<ImageProblem['kind'], string>> = {
   structure: 'verify.structure',

@@ -46,8 +46,8 @@ import { verifyByDigest, verifyByProof } from './verify-proof.ts';
  * in the list of images. A medium without a proof is checked as far as possible; on a truncated or damaged
  * one, the intact and the lost parts are reported.
  *
- * @param digest SHA-256 of the whole medium, as its maker published it
- * @throws UsageError `iso.unreadable`; the signal's reason
+ * @param sha256 SHA-256 of the whole medium, as its maker published it
+ * @throws ConfigError `iso.unreadable`; the signal's reason
  */
 export async function verifyIso(
   medium: Medium,
@@ -111,7 +111,7 @@ async function verifyByIndex(
   findings.index = index;
   findings.hasProof = true;
   findings.size = sizeOfMedium(iso, index, findings.size);
-  if (index.digest === undefined) oddities.push(`${INDEX_PATH} has no digest of its own`);
+  if (index.digest === undefined) oddities.push(`${INDEX_PATH} does not name its own digest`);
   else coverage.add(extents);
   await guard('index', findings, () => compareTree(iso, index.extents, report));
   const pristine = await guard('content', findings, () => verifyAreas(iso, index, findings));

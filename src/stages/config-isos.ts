@@ -50,6 +50,21 @@ export type ConfigIsosReport = SiteListing & {
   readonly reused: number;
 };
 
+/** Findings about the inputs of sites. */
+export type SitesVerdict = {
+  /** Number of sites that an ISO could be made of. */
+  readonly good: number;
+  /** Sites of which no ISO could be made. */
+  readonly failed: readonly string[];
+  /** Only sites with findings. */
+  readonly sites: readonly {
+    readonly name: string;
+    readonly findings: readonly FileProblem[];
+  }[];
+  /** Findings that belong to no site. */
+  readonly findings: readonly FileProblem[];
+};
+
 /**
  * Makes a configuration ISO of each site, with kubeconfig and password next to it, and a list of
  * all. A bad site never stops the others: it is among `failed`. After being killed at any moment,
@@ -79,6 +94,34 @@ export async function buildConfigIsos(
 }
 
 /**
+ * Reports everything that a build would report about the inputs, without making or writing
+ * anything.
+ *
+ * @throws ConfigError `config-iso.no-sites`, the errors of `listSites`; UsageError `usage.drop-in`
+ */
+export async function validateSites(
+  request: SitesRequest,
+  tools: SiteTools,
+): Promise<SitesVerdict> {
+  const list = await openSites(request, tools.signal);
+  try {
+    const survey = await surveySites(list, request, tools);
+    refuseNothing(survey, request.sites);
+    const failed = survey.sites.filter((site) => !isGood(site));
+    return {
+      good: survey.sites.length - failed.length,
+      failed: failed.map(({ name }) => name),
+      sites: survey.sites
+        .filter(({ findings }) => findings.length > 0)
+        .map(({ name, findings }) => ({ name, findings })),
+      findings: survey.findings,
+    };
+  } finally {
+    await list.close();
+  }
+}
+
+/**
  * Explains an obstacle that concerns all sites; a problem with the place of one site was reported
  * for that site.
  */
@@ -86,7 +129,7 @@ function explainObstacle(cause: unknown, out: string): unknown {
   if (!isErrno(cause, 'EEXIST', 'ENOTDIR', 'EISDIR', 'ERR_FS_EISDIR')) {
     return explainOutputError(cause, out);
   }
-  return new DiskError('output.in-the-way', `something else is in the way of files in ${out}`, {
+  return new DiskError('output.in-the-way', `an existing file or folder is in the way in ${out}`, {
     cause,
     hint: 'choose another folder with --out, or move it away',
   });
@@ -166,7 +209,7 @@ function refuseStrangers(
   for (const [option, named] of Object.entries(options)) {
     const unknown = [...named].find((name) => !names.has(name));
     if (unknown === undefined) continue;
-    throw new ConfigError('config-iso.unknown-site', `${option} names a site that is not there`, {
+    throw new ConfigError('config-iso.unknown-site', `${option} names a site that does not exist`, {
       expected: 'the name of a site of these inputs',
       found: unknown,
     });
@@ -180,15 +223,13 @@ function refuseStrangers(
 function refuseNothing({ sites, findings }: Survey, shownAs: string): void {
   if (sites.length > 0 || findings.some(({ severity }) => severity === 'error')) return;
   throw new ConfigError('config-iso.no-sites', `${shownAs} has no site`, {
-    hint: 'give a folder with install-config.yaml and image-based-config.yaml, or a folder of such',
+    hint: 'give a folder with install-config.yaml and image-based-config.yaml, or a folder of such folders',
   });
 }
 
 /**
  * Decides, before anything is made, if the list of all sites and the state may be written: each
  * may be absent, empty, or made by a build; anything else only with `force`.
- *
- * @throws what `claimOutput` throws
  */
 async function claimFolder(request: ConfigIsosRequest): Promise<void> {
   const { out, dropIn, force = false } = request;
@@ -201,7 +242,7 @@ async function claimFolder(request: ConfigIsosRequest): Promise<void> {
     { path: readmeOf(state), inputs },
     {
       force,
-      expected: 'that of an earlier build',
+      expected: 'the README of an earlier build',
       isReplaceable: () => isOurReadme(state),
     },
   );
@@ -226,49 +267,6 @@ async function refuseForeignState(state: string): Promise<void> {
   throw new UsageError('output.exists', `"${state}" exists and is not the state of a build`, {
     expected: 'nothing, an empty folder, or the state of an earlier build',
     found: join(state, foreign),
-    hint: 'name another folder with --out, or use this one with --force: what is in it stays',
+    hint: 'name another folder with --out, or use this one with --force, which keeps its contents',
   });
-}
-
-/** Findings about the inputs of sites. */
-export type SitesVerdict = {
-  /** Number of sites that an ISO could be made of. */
-  readonly good: number;
-  /** Sites of which no ISO could be made. */
-  readonly failed: readonly string[];
-  /** Only sites with findings. */
-  readonly sites: readonly {
-    readonly name: string;
-    readonly findings: readonly FileProblem[];
-  }[];
-  /** Findings that belong to no site. */
-  readonly findings: readonly FileProblem[];
-};
-
-/**
- * Reports everything that a build would report about the inputs, without making or writing
- * anything.
- *
- * @throws ConfigError `config-iso.no-sites`, the errors of `listSites`; UsageError `usage.drop-in`
- */
-export async function validateSites(
-  request: SitesRequest,
-  tools: SiteTools,
-): Promise<SitesVerdict> {
-  const list = await openSites(request, tools.signal);
-  try {
-    const survey = await surveySites(list, request, tools);
-    refuseNothing(survey, request.sites);
-    const failed = survey.sites.filter((site) => !isGood(site));
-    return {
-      good: survey.sites.length - failed.length,
-      failed: failed.map(({ name }) => name),
-      sites: survey.sites
-        .filter(({ findings }) => findings.length > 0)
-        .map(({ name, findings }) => ({ name, findings })),
-      findings: survey.findings,
-    };
-  } finally {
-    await list.close();
-  }
 }

@@ -13,7 +13,7 @@ import {
 } from '../openshift/installation/mirrors.ts';
 import { mergeMirrorPlan } from '../openshift/mirror/plan.ts';
 import type { BaseIso, GivenBaseIso, StreamIso } from '../openshift/release/base-iso.ts';
-import type { Release } from '../openshift/release/release.ts';
+import { describeSignatures, type Release } from '../openshift/release/release.ts';
 import { noteOfStream } from '../openshift/release/upgrade-path.ts';
 import { diskOf } from '../outputs/output.ts';
 import {
@@ -23,11 +23,10 @@ import {
   type CoreosStream,
   takeBaseIso,
 } from './1-resolve/fetch-base-iso.ts';
-import { describeSignatures } from './1-resolve/verify-release.ts';
-import { architectureOf, planEmbedded, resolveNamedRelease } from './2-select/embed-images.ts';
 import { checkSize } from './4-lay-out/check-size.ts';
 import { layOutInstallationIso } from './4-lay-out/lay-out-installation-iso.ts';
 import { buildIso } from './build.ts';
+import { architectureOf, planEmbedded, resolveNamedRelease } from './embedded-images.ts';
 import {
   describeInstallationIso,
   type InstallationIsoReport,
@@ -157,8 +156,11 @@ function renderIgnition({ config, postScript }: Configured, embedded?: EmbeddedI
     if (!(cause instanceof IntegrityError) || override === undefined) throw cause;
     throw new ConfigError(
       'installation.override',
-      'ignitionConfigOverride does not go with what installs',
-      { cause, hint: 'leave out what it has at the paths of the ISO and above them' },
+      'ignitionConfigOverride conflicts with the configuration of the installer',
+      {
+        cause,
+        hint: 'remove its entries at the paths that the ISO uses, and at their parent folders',
+      },
     );
   }
 }

@@ -1,17 +1,27 @@
 import { fileOf } from '../base/disk/file-digests.ts';
+import { ConfigError } from '../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
+import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { describeCatalogs } from '../media/media-index.ts';
 import type { HostNetwork } from '../nmstate/values.ts';
 import type { CustomValues } from '../openshift/agent/values.ts';
+import { CONFIGURE } from '../openshift/mirror/server.ts';
+import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/registry.ts';
+import type { Release } from '../openshift/release/release.ts';
+import { isMinorVersion } from '../openshift/release/version.ts';
+import type { SurveyedWorkspace } from '../openshift/workspace/set.ts';
 import { diskOf } from '../outputs/output.ts';
+import { formatReference, parseReference } from '../registry/index.ts';
 import { parse } from '../shape/parse-text.ts';
 import { fetchBaseIso, scanBase, takeBaseIso } from './1-resolve/fetch-base-iso.ts';
-import { selectImages, type LiveIsoImages } from './2-select/select-payload.ts';
-import { renderIgnition } from './3-render/render-ignition.ts';
+import { surveyWorkspace } from './1-resolve/survey-workspace.ts';
+import { checkSpace } from './2-select/check-space.ts';
 import { checkSize } from './4-lay-out/check-size.ts';
 import { layOutLiveIso } from './4-lay-out/lay-out-live-iso.ts';
 import { buildIso } from './build.ts';
+import { renderIgnition } from './ignition.ts';
+import { findRelease, selectPayload, selectRegistryImage, type LiveIsoImages } from './payload.ts';
 import { describeLiveIso, type LiveIsoReport } from './report/live-iso.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './request.ts';
 import { nameField } from './resolved/record.ts';
@@ -31,42 +41,18 @@ import type { BuildTools } from './tools.ts';
  * `buildIso`.
  */
 
-/**
- * Seals the values of the request that belong to a site: the same bytes are on the medium when
- * they are added later.
- */
-function sealValues(request: LiveIsoRequest): Secret | undefined {
-  const values = listValues(request);
-  return Object.keys(values).length === 0 ? undefined : new Secret(JSON.stringify(values));
-}
-
-function listValues({ config, ignition, hosts, overrides }: LiveIsoRequest): CustomValues {
-  const { kernelArguments, embed } = config.build;
-  const forAgents = ignition === 'installer' ? readForAgents(hosts, overrides.infraEnv) : {};
-  const { sshKey } = config;
-  return {
-    ...withoutUndefined({
-      sshKeys: sshKey === undefined ? undefined : [sshKey],
-      pullSecret: embed.pullSecret?.reveal(),
-      kargs: kernelArguments.length === 0 ? undefined : { append: kernelArguments },
+/** Builds a sealed ISO from a configuration. */
+export const buildLiveIso = (request: LiveIsoRequest, tools: BuildTools): Promise<LiveIsoReport> =>
+  buildIso(request, tools, {
+    prepare: prepareLiveIso,
+    describe: describeLiveIso,
+    pour: async (request, { base, plan }) => ({
+      blobs: plan.blobs,
+      base: await fileOf(base),
+      mode: isConfidential(request) ? 0o600 : 0o644,
+      lanes: request.config.build.concurrency ?? 8,
     }),
-    ...forAgents,
-  };
-}
-
-/** Reads the values that only the agent-based installer has a place for. */
-function readForAgents(hosts: readonly HostNetwork[] = [], infraEnv?: string): CustomValues {
-  const { metadata, spec } = infraEnv === undefined ? {} : objectOrEmpty(parse(infraEnv));
-  const { sshAuthorizedKey, proxy } = objectOrEmpty(spec);
-  return {
-    ...(hosts.length > 0 && { hosts }),
-    ...(typeof sshAuthorizedKey === 'string' && { sshKeys: [sshAuthorizedKey] }),
-    ...(proxy !== undefined && { proxy: objectOrEmpty(proxy) }),
-    ...(infraEnv !== undefined && {
-      infraEnv: { metadata: objectOrEmpty(metadata), spec: objectOrEmpty(spec) },
-    }),
-  };
-}
+  });
 
 /** Decides every byte of the ISO from a configuration: which stage feeds which. */
 export async function prepareLiveIso(
@@ -124,6 +110,98 @@ export async function prepareLiveIso(
   return { ...settled, space: await space, imagePolicy: await imagePolicy, lock };
 }
 
+/**
+ * Selects the release and every image by digest; `reserved` resolves when there is room for them.
+ */
+export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIsoImages {
+  const { config, graphUrl, device, saved, signatures, disableImagePolicy, isThere } = request;
+  const { maxSize } = config.build;
+  const workspace = findWorkspace(config, tools.engine);
+  const release = workspace
+    ? findRelease(request, tools, workspace).then((release) =>
+        requireMinor(config.ocpRelease.version, release),
+      )
+    : findRelease(request, tools);
+  const { uri } = config.imageRegistry;
+  const registryImage = release.then((release) =>
+    selectRegistryImage(
+      {
+        release,
+        uri,
+        saved,
+        configure: CONFIGURE,
+        isOffline: workspace !== undefined,
+        signatures,
+        ...withoutUndefined({ graphUrl }),
+      },
+      tools,
+    ),
+  );
+  registryImage.catch(() => undefined); // the stages that wait for it report its failure
+  const selected = selectPayload(workspace ? nameCopies(config) : config, tools, {
+    release,
+    registryImage: registryImage.then(({ reference }) => reference),
+    ...withoutUndefined({ workspace, disableImagePolicy }),
+  });
+  const { plan } = selected;
+  const reserved = tools.engine.run(checkSpace, {
+    plan,
+    ...diskOf(request),
+    ...withoutUndefined({ maxSize, device, isThere }),
+  });
+  return { release, registryImage, ...selected, reserved, ...(workspace && { workspace }) };
+}
+
+function findWorkspace(
+  { mirrorPath: directory, enableInteractiveFlow }: ApplianceConfig,
+  engine: BuildTools['engine'],
+): Promise<SurveyedWorkspace> | undefined {
+  if (directory === undefined) return undefined;
+  const registry = `${nodeRegistryDomain(enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;
+  const workspace = engine.run(surveyWorkspace, { directory, registry });
+  workspace.catch(() => undefined); // the stages that wait for it report its failure
+  return workspace;
+}
+
+/** Renames images to their copies in the mirror, if the configuration gives them other names. */
+function nameCopies(config: ApplianceConfig): ApplianceConfig {
+  const { additionalImages, operators } = config;
+  return {
+    ...config,
+    additionalImages: additionalImages.map(({ name, targetRepo, targetTag }) => ({
+      name: nameCopy(name, targetRepo, targetTag),
+    })),
+    operators: operators.map(({ targetCatalog, targetTag, ...operator }) => ({
+      ...operator,
+      catalog: nameCopy(operator.catalog, targetCatalog, targetTag),
+    })),
+  };
+}
+
+function nameCopy(name: string, repository?: string, tag?: string): string {
+  if (repository === undefined && tag === undefined) return name;
+  const { digest, ...reference } = parseReference(name);
+  return formatReference({
+    ...reference,
+    ...withoutUndefined({ repository }),
+    ...(tag === undefined ? digest !== undefined && { digest } : { tag }),
+  });
+}
+
+/**
+ * Checks the minor version. A graph answers with the `X.Y` that was asked for; a mirror has only
+ * what it has.
+ */
+function requireMinor(wanted: string, release: Release): Release {
+  const { version } = release;
+  if (!isMinorVersion(wanted) || version.startsWith(`${wanted}.`)) return release;
+  throw new ConfigError(
+    'release.version-mismatch',
+    `the mirror has release ${version}, but the configuration asks for ${wanted}`,
+    { expected: wanted, found: version, hint: 'correct ocpRelease.version' },
+  );
+}
+
 /** Finds the live ISO to build on. */
 const findBase = (
   { baseIso }: LiveIsoRequest,
@@ -134,18 +212,42 @@ const findBase = (
     ? engine.run(fetchBaseIso, { release }, reserved)
     : engine.run(takeBaseIso, { given: baseIso }, reserved);
 
-/** Builds a sealed ISO from a configuration. */
-export const buildLiveIso = (request: LiveIsoRequest, tools: BuildTools): Promise<LiveIsoReport> =>
-  buildIso(request, tools, {
-    prepare: prepareLiveIso,
-    describe: describeLiveIso,
-    pour: async (request, { base, plan }) => ({
-      blobs: plan.blobs,
-      base: await fileOf(base),
-      mode: isConfidential(request) ? 0o600 : 0o644,
-      lanes: request.config.build.concurrency ?? 8,
+/**
+ * Seals the values of the request that belong to a site: the same bytes are on the medium when
+ * they are added later.
+ */
+function sealValues(request: LiveIsoRequest): Secret | undefined {
+  const values = listValues(request);
+  return Object.keys(values).length === 0 ? undefined : new Secret(JSON.stringify(values));
+}
+
+function listValues({ config, ignition, hosts, overrides }: LiveIsoRequest): CustomValues {
+  const { kernelArguments, embed } = config.build;
+  const forAgents = ignition === 'installer' ? readForAgents(hosts, overrides.infraEnv) : {};
+  const { sshKey } = config;
+  return {
+    ...withoutUndefined({
+      sshKeys: sshKey === undefined ? undefined : [sshKey],
+      pullSecret: embed.pullSecret?.reveal(),
+      kargs: kernelArguments.length === 0 ? undefined : { append: kernelArguments },
     }),
-  });
+    ...forAgents,
+  };
+}
+
+/** Reads the values that only the agent-based installer has a place for. */
+function readForAgents(hosts: readonly HostNetwork[] = [], infraEnv?: string): CustomValues {
+  const { metadata, spec } = infraEnv === undefined ? {} : objectOrEmpty(parse(infraEnv));
+  const { sshAuthorizedKey, proxy } = objectOrEmpty(spec);
+  return {
+    ...(hosts.length > 0 && { hosts }),
+    ...(typeof sshAuthorizedKey === 'string' && { sshKeys: [sshAuthorizedKey] }),
+    ...(proxy !== undefined && { proxy: objectOrEmpty(proxy) }),
+    ...(infraEnv !== undefined && {
+      infraEnv: { metadata: objectOrEmpty(metadata), spec: objectOrEmpty(spec) },
+    }),
+  };
+}
 
 /** True if the ISO holds secrets that other users of this machine must not read. */
 const isConfidential = ({ config }: LiveIsoRequest): boolean =>

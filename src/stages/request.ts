@@ -169,46 +169,6 @@ export type PreparedUpgradeIso = PreparedIso & {
   readonly releases: readonly Release[];
 };
 
-/** Settings that make hosts unreachable for any upgrade ISO, with the reasons. */
-const REFUSED = [
-  {
-    path: 'enableInteractiveFlow',
-    problem: 'clusters of interactive media cannot be upgraded from an upgrade ISO',
-    reason: 'their hosts know no registry but localhost:22625; use a mirror registry of the site',
-  },
-  {
-    path: 'skipLocalRegistry',
-    problem: 'hosts without the local registry cannot be upgraded from an upgrade ISO',
-    reason: 'they have neither the registry image nor the name of the registry',
-  },
-  {
-    path: 'stopLocalRegistry',
-    problem: 'hosts that stop the local registry cannot be upgraded from an upgrade ISO',
-    reason: 'their clusters have no mirrors that lead to it any more',
-  },
-] as const;
-
-/** Everything that the stages of an upgrade ISO would refuse without having asked the network. */
-export const UPGRADE_ISO_RULES: readonly ConfigRule[] = [
-  ...LIVE_ISO_RULES,
-  refuseUnreachable,
-  refuseMirrorPath,
-];
-
-function refuseUnreachable(view: View): ReturnType<ConfigRule> {
-  const problems = REFUSED.filter(({ path }) => view.flag(path) === true).map(
-    ({ path, problem, reason }) => view.report(path, problem, { hint: reason }),
-  );
-  return { problems, notes: [] };
-}
-
-function refuseMirrorPath({ text, report }: View): ReturnType<ConfigRule> {
-  if (text('mirrorPath') === undefined) return { problems: [], notes: [] };
-  const problem = 'an upgrade ISO cannot be built from an existing mirror yet';
-  const hint = 'remove "mirrorPath"; images are fetched from their registries';
-  return { problems: [report('mirrorPath', problem, { hint })], notes: [] };
-}
-
 /** The source of sites. */
 export type SitesRequest = {
   /** Folder, archive or table; absolute. */
@@ -253,6 +213,61 @@ export type ConfigIsosRequest = SitesRequest & {
   readonly useGenerations?: ReadonlyMap<string, number>;
 };
 
+export type SiteTools = {
+  readonly emit: EventListener;
+  /** Milliseconds, for durations. */
+  readonly now: () => number;
+  readonly signal: AbortSignal;
+  /** Sees every network configuration; without it, a warning says that it did not. */
+  readonly nmstate?: Nmstate | undefined;
+};
+
+export type ConfigIsosTools = SiteTools & {
+  readonly keys: Keys;
+  /** Digest of the running program; default: the digest it was built with. */
+  readonly program?: Digest;
+};
+
+/** Settings that make hosts unreachable for any upgrade ISO, with the reasons. */
+const REFUSED = [
+  {
+    path: 'enableInteractiveFlow',
+    problem: 'clusters of interactive media cannot be upgraded from an upgrade ISO',
+    reason: 'their hosts only know the registry localhost:22625; use a mirror registry of the site',
+  },
+  {
+    path: 'skipLocalRegistry',
+    problem: 'hosts without the local registry cannot be upgraded from an upgrade ISO',
+    reason: 'they have neither the registry image nor the name of the registry',
+  },
+  {
+    path: 'stopLocalRegistry',
+    problem: 'hosts that stop the local registry cannot be upgraded from an upgrade ISO',
+    reason: 'their clusters have no mirrors that lead to it any more',
+  },
+] as const;
+
+/** Everything that the stages of an upgrade ISO would refuse without asking the network. */
+export const UPGRADE_ISO_RULES: readonly ConfigRule[] = [
+  ...LIVE_ISO_RULES,
+  refuseUnreachable,
+  refuseMirrorPath,
+];
+
+function refuseUnreachable(view: View): ReturnType<ConfigRule> {
+  const problems = REFUSED.filter(({ path }) => view.flag(path) === true).map(
+    ({ path, problem, reason }) => view.report(path, problem, { hint: reason }),
+  );
+  return { problems, notes: [] };
+}
+
+function refuseMirrorPath({ text, report }: View): ReturnType<ConfigRule> {
+  if (text('mirrorPath') === undefined) return { problems: [], notes: [] };
+  const problem = 'an upgrade ISO cannot be built from an existing mirror yet';
+  const hint = 'remove "mirrorPath"; images are fetched from their registries';
+  return { problems: [report('mirrorPath', problem, { hint })], notes: [] };
+}
+
 /**
  * Lists the paths that are read and never written. Leaves out the folder of the only site, which
  * is also the output folder, and a folder of earlier outputs: the files in it may be replaced when
@@ -271,18 +286,3 @@ export const listInputs = ({
 
 const ifFile = (path: string | undefined): string | undefined =>
   path !== undefined && unlessAbsent(() => statSync(path))?.isFile() ? path : undefined;
-
-export type SiteTools = {
-  readonly emit: EventListener;
-  /** Milliseconds, for durations. */
-  readonly now: () => number;
-  readonly signal: AbortSignal;
-  /** Sees every network configuration; without it, a warning says that it did not. */
-  readonly nmstate?: Nmstate | undefined;
-};
-
-export type ConfigIsosTools = SiteTools & {
-  readonly keys: Keys;
-  /** Digest of the running program; default: the digest it was built with. */
-  readonly program?: Digest;
-};

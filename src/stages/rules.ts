@@ -22,7 +22,7 @@ import { readTexts, type View } from '../shape/document.ts';
 /* The rules that refuse the configuration of a live ISO without asking the network. */
 
 /**
- * Everything that the stages of a live ISO would refuse without having asked the network. `validate`
+ * Everything that the stages of a live ISO would refuse without asking the network. `validate`
  * and every command that builds or plans run this one list.
  */
 export const LIVE_ISO_RULES: readonly ConfigRule[] = [
@@ -88,7 +88,7 @@ function checkWorkspace(view: View) {
       readWorkspace(resolve(view.directoryOf('mirrorPath'), text)),
     ),
     ...local.map(({ path, text }) => {
-      const problem = `"${text}" is not in the mirror: with mirrorPath, all images are from there`;
+      const problem = `"${text}" is not in the mirror: with mirrorPath, all images come from it`;
       return view.report(path, problem, { hint: 'name the catalog by its reference' });
     }),
   ]);

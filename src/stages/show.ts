@@ -27,8 +27,8 @@ import type { Manifest } from '../openshift/node/manifests.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/registry.ts';
 import { signaturesOf } from '../openshift/release/signature.ts';
 import { formatReference, openOciLayout, type Platform } from '../registry/index.ts';
-import { selectImages } from './2-select/select-payload.ts';
-import { clusterSettingsOf } from './3-render/render-ignition.ts';
+import { clusterSettingsOf } from './ignition.ts';
+import { selectImages } from './live-iso.ts';
 import type { LiveIsoRequest } from './request.ts';
 import type { BuildTools } from './tools.ts';
 
@@ -36,34 +36,6 @@ import type { BuildTools } from './tools.ts';
  * Views that write no ISO: the explanation of an image, the content of a catalog, and the
  * resources of media.
  */
-
-/**
- * Explains everything in the plan that the words mean; see `explainImages`.
- *
- * @throws UsageError `why.nothing`
- */
-export async function explainImage(
-  what: string,
-  request: LiveIsoRequest,
-  tools: BuildTools,
-): Promise<Explanation> {
-  const { plan, reserved } = selectImages(request, tools);
-  reserved.catch(() => undefined); // a plan that does not fit is explained, too
-  return explain(what, await plan);
-}
-
-export function explain(what: string, plan: MirrorPlan): Explanation {
-  const all = plan.registryImage ? [...plan.images, plan.registryImage] : plan.images;
-  return explainImages(what, all.map(toExplainable), 'the plan');
-}
-
-function toExplainable(image: PlannedImage): ExplainableImage {
-  const { name, origin, source, manifests, blobs, destination, neededBy } = image;
-  const reference = formatReference(source);
-  const { repository, tags } = destination;
-  const names = [name, formatReference(origin), reference, repository];
-  return { name, reference, repository, tags, names, manifests, blobs, neededBy };
-}
 
 export type CatalogRequest = {
   /** Name that the user gave, for errors. */
@@ -108,6 +80,34 @@ export type CatalogView = {
   readonly warnings: readonly string[];
 };
 
+/**
+ * Explains everything in the plan that the words mean; see `explainImages`.
+ *
+ * @throws UsageError `why.nothing`
+ */
+export async function explainImage(
+  what: string,
+  request: LiveIsoRequest,
+  tools: BuildTools,
+): Promise<Explanation> {
+  const { plan, reserved } = selectImages(request, tools);
+  reserved.catch(() => undefined); // a plan that does not fit is explained, too
+  return explain(what, await plan);
+}
+
+export function explain(what: string, plan: MirrorPlan): Explanation {
+  const all = plan.registryImage ? [...plan.images, plan.registryImage] : plan.images;
+  return explainImages(what, all.map(toExplainable), 'the plan');
+}
+
+function toExplainable(image: PlannedImage): ExplainableImage {
+  const { name, origin, source, manifests, blobs, destination, neededBy } = image;
+  const reference = formatReference(source);
+  const { repository, tags } = destination;
+  const names = [name, formatReference(origin), reference, repository];
+  return { name, reference, repository, tags, names, manifests, blobs, neededBy };
+}
+
 /** Lists every package of a catalog. A channel without a single head causes a warning. */
 export async function listCatalog(request: CatalogRequest): Promise<CatalogList> {
   const catalog = await openCatalog(request);
@@ -146,6 +146,36 @@ export async function showCatalog(
     relatedImages: [...new Set(images)].sort(),
     warnings: [...warnings, ...more],
   };
+}
+
+/**
+ * Lists the objects that describe the media to a cluster: the objects on the media themselves, and
+ * the ClusterCatalogs, which the media leave out because not every cluster knows the kind. The
+ * password of core is not among them.
+ */
+export async function listResources(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+): Promise<readonly Manifest[]> {
+  const images = selectImages(request, tools);
+  images.reserved.catch(() => undefined); // media that do not fit have resources, too
+  const made = {
+    release: await images.release,
+    plan: await images.plan,
+    catalogs: await images.catalogs,
+    signatures: signaturesOf(await images.release),
+    ...(images.workspace && { workspace: await images.workspace }),
+  };
+  const registry = `${nodeRegistryDomain(request.config.enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;
+  const cluster = describeCluster(made, clusterSettingsOf(request));
+  return [
+    ...planGeneratedManifests(cluster),
+    ...planMirrorManifests(cluster),
+    ...renderClusterCatalogs({
+      catalogs: describeCatalogs(made.catalogs, made.workspace),
+      registry,
+    }),
+  ];
 }
 
 async function openCatalog(request: CatalogRequest): Promise<Catalog> {
@@ -198,34 +228,4 @@ function describeHead(channel: CatalogChannel, warnings: string[]): string | nul
     );
     return null;
   }
-}
-
-/**
- * Lists the objects that describe the media to a cluster: the objects on the media themselves, and
- * the ClusterCatalogs, which the media leave out because not every cluster knows the kind. The
- * password of core is not among them.
- */
-export async function listResources(
-  request: LiveIsoRequest,
-  tools: BuildTools,
-): Promise<readonly Manifest[]> {
-  const images = selectImages(request, tools);
-  images.reserved.catch(() => undefined); // media that do not fit have resources, too
-  const made = {
-    release: await images.release,
-    plan: await images.plan,
-    catalogs: await images.catalogs,
-    signatures: signaturesOf(await images.release),
-    ...(images.workspace && { workspace: await images.workspace }),
-  };
-  const registry = `${nodeRegistryDomain(request.config.enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;
-  const cluster = describeCluster(made, clusterSettingsOf(request));
-  return [
-    ...planGeneratedManifests(cluster),
-    ...planMirrorManifests(cluster),
-    ...renderClusterCatalogs({
-      catalogs: describeCatalogs(made.catalogs, made.workspace),
-      registry,
-    }),
-  ];
 }

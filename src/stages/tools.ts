@@ -123,8 +123,8 @@ function warnOfInsecure({ config, emit }: RegistryAccessOptions): void {
       : { hostname: host };
     if (kindOfHost(hostname) === 'loopback') continue;
     const message =
-      `TLS of ${host} is not verified: passwords are sent to it without encryption, ` +
-      'or to whoever answers in its place';
+      `TLS of ${host} is not verified: passwords may be sent without encryption, ` +
+      'or to another server that answers in its place';
     emit({ type: 'warning', message });
   }
 }

@@ -5,11 +5,10 @@ import { digestOfPath, noteOfPath, type UpgradePath } from '../openshift/release
 import { diskOf } from '../outputs/output.ts';
 import { formatReference } from '../registry/index.ts';
 import { planUpgradePath } from './1-resolve/plan-upgrade-path.ts';
-import { resolveVerified } from './1-resolve/verify-release.ts';
-import { findRelease, selectPayload } from './2-select/select-payload.ts';
 import { checkSize } from './4-lay-out/check-size.ts';
 import { layOutUpgradeIso } from './4-lay-out/lay-out-upgrade-iso.ts';
 import { buildIso } from './build.ts';
+import { findRelease, resolveVerified, selectPayload } from './payload.ts';
 import {
   claimSideFiles,
   writeSideFiles,
@@ -35,6 +34,26 @@ import type { BuildTools } from './tools.ts';
  * The upgrade ISO as a product: it connects the steps that decide its bytes and the files next to
  * it, and hands them to `buildIso`.
  */
+
+/** Builds the sealed ISO from a configuration, and then the files next to it. */
+export const buildUpgradeIso = (
+  request: UpgradeIsoRequest,
+  tools: BuildTools,
+): Promise<UpgradeIsoReport> =>
+  buildIso(request, tools, {
+    prepare: prepareUpgradeIso,
+    describe: describeUpgradeIso,
+    pour: ({ config }, { plan }) =>
+      Promise.resolve({
+        blobs: plan.blobs,
+        mode: 0o644,
+        lanes: config.build.concurrency ?? 8,
+      }),
+    beside: {
+      claim: (request, { sideFiles }) => claimSideFiles(sideFiles, request),
+      write: (request, { sideFiles }) => writeSideFiles(sideFiles, request),
+    },
+  });
 
 /** Decides every byte of the ISO and of the files next to it from a configuration. */
 export async function prepareUpgradeIso(
@@ -132,23 +151,3 @@ async function resolvePassed(
       ),
   );
 }
-
-/** Builds the sealed ISO from a configuration, and then the files next to it. */
-export const buildUpgradeIso = (
-  request: UpgradeIsoRequest,
-  tools: BuildTools,
-): Promise<UpgradeIsoReport> =>
-  buildIso(request, tools, {
-    prepare: prepareUpgradeIso,
-    describe: describeUpgradeIso,
-    pour: ({ config }, { plan }) =>
-      Promise.resolve({
-        blobs: plan.blobs,
-        mode: 0o644,
-        lanes: config.build.concurrency ?? 8,
-      }),
-    beside: {
-      claim: (request, { sideFiles }) => claimSideFiles(sideFiles, request),
-      write: (request, { sideFiles }) => writeSideFiles(sideFiles, request),
-    },
-  });

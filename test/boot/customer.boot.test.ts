@@ -14,7 +14,7 @@ import { boot, BOOT_FAILURES } from './qemu.ts';
 
 const canBoot = hasBootHost() && hasBrowser;
 
-describe.skipIf(!canBoot)('a host that boots the ISO which its customer downloaded', () => {
+describe.skipIf(!canBoot)('a host that boots the ISO that its customer downloaded', () => {
   let work = '';
   let medium: LiveMedium;
   let server: Child;
@@ -63,12 +63,12 @@ describe.skipIf(!canBoot)('a host that boots the ISO which its customer download
     });
   const fileOf = (path: string): string => files().find(([, found]) => found === path)?.[2] ?? '';
 
-  it('lets core in with the key of the customer alone', () => {
+  it('lets core log in with the key of the customer and no other', () => {
     const keys = files().filter(([, path]) => path.includes('authorized_keys'));
     expect(keys.map(([status, , text]) => [status, text.trim()])).toEqual([['600 core', SSH_KEY]]);
   });
 
-  it('has the pull secret where podman and the agent services read it', () => {
+  it('has the pull secret in the files that podman and the agent services read', () => {
     expect(proofs.join('\n')).toMatch(/^PROOF pull-secret mode ok 600 root:root/m);
     expect(JSON.parse(fileOf('/root/.docker/config.json'))).toEqual(PULL_SECRET);
     const secret = parse(fileOf('/etc/assisted/manifests/pull-secret.yaml')) as unknown;
@@ -78,7 +78,7 @@ describe.skipIf(!canBoot)('a host that boots the ISO which its customer download
     });
   });
 
-  it('tells the agent services what the customer told', () => {
+  it('gives the values of the customer to the agent services', () => {
     expect(files()).toContainEqual(['644 root', '/etc/assisted/interactive-ui', '']);
     expect(fileOf('/etc/assisted/rendezvous-host.env').split('\n').slice(0, 3)).toEqual([
       '#',
@@ -104,7 +104,7 @@ describe.skipIf(!canBoot)('a host that boots the ISO which its customer download
     expect(proofs).toContain(`PROOF site environment ${http_proxy} ${https_proxy} ${no_proxy}`);
   });
 
-  it('has the profile of its own interface before NetworkManager starts, which brings it up', () => {
+  it('has the profile of its interface before NetworkManager starts and brings the interface up', () => {
     const profiles = files().filter(([, path]) => path.startsWith('/etc/NetworkManager/'));
     expect(profiles).toHaveLength(1);
     const [status, path, text] = profiles[0] ?? ['', '', ''];
@@ -131,7 +131,7 @@ describe.skipIf(!canBoot)('a host that boots the ISO which its customer download
     expect(text).toMatch(/^PROOF files \d+ ok/m);
   });
 
-  it('has the bytes that another client gets whose line breaks after 30 MB', async () => {
+  it('has the same bytes as a client that resumed its download after 30 MB', async () => {
     const options = { cwd: work };
     await runProcess('sh', ['-c', 'curl -sS "$0" | head -c 30000000 >resumed.iso', url], options);
     await runProcess('curl', ['-sS', '--fail', '-C', '-', '-o', 'resumed.iso', url], options);

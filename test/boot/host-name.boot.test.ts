@@ -101,14 +101,14 @@ WantedBy=multi-user.target
   },
 };
 
-describe.skipIf(!hasBootHost())('a live system with a configuration image beside it', () => {
+describe.skipIf(!hasBootHost())('a live system with a configuration image on a second disk', () => {
   let work = '';
   beforeAll(async () => {
     work = await mkdtemp(join(tmpdir(), 'host-name-'));
   });
   afterAll(() => rm(work, { recursive: true, force: true }));
 
-  it('registers with the name that the image has for its interface, although it began without', async () => {
+  it('registers with the name that the image has for its interface', async () => {
     const members = {
       '/etc/assisted/hostnames/52:54:00:bb:00:01': 'another-host',
       [`/etc/assisted/hostnames/${ADDRESS}`]: 'master-7',

@@ -181,7 +181,7 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
     expect(proofs).toContain('PROOF lca-cli ibi -f /var/tmp/ibi-configuration.json');
   });
 
-  it('pulls the seed image and what it precaches out of itself, without any network', async () => {
+  it('pulls the seed image and the precached images from itself, without a network', async () => {
     const registry = await startRegistry(work);
     const carry = async (): Promise<readonly [Release, string]> => {
       const release = await pushRelease({ registry, work, version: '4.21.3' });

@@ -86,7 +86,7 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
     return name === 'version' ? `${command} ${image?.[1] ?? body}` : name;
   }
 
-  it('copies the registry from the appliance ISO that udev mounts, and requests an upgrade after its signature', async () => {
+  it('copies the registry from the appliance ISO that udev mounts, and requests an upgrade after it has the signature', async () => {
     const isos = [medium, upgradeOf('4.21.6').iso];
     const first = await bootHost(isos, cluster.loseNextAnswer());
     expect(first).toContain('PROOF answers from /dev/vdc[/registry]');
@@ -100,7 +100,7 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
     ]);
   });
 
-  it('serves its copy without the appliance ISO, goes on with the upgrade after a power cut, requests each release once, and removes the MachineConfig', async () => {
+  it('serves its copy without the appliance ISO, continues the upgrade after a power cut, requests each release once, and removes the MachineConfig', async () => {
     const second = await bootHost([upgradeOf('4.21.6').iso]);
     expect(second).toContain('PROOF answers from /dev/vdb[/appliance-registry]');
     expect(second).toContain('PROOF medium: \n');
@@ -118,7 +118,7 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
     );
   });
 
-  it('leaves the appliance ISO alone, is upgraded a second time, and an old MachineConfig does not pull it back', async () => {
+  it('does not mount the appliance ISO again, is upgraded a second time, and is not set back by an old MachineConfig', async () => {
     const third = await bootHost([upgradeOf('4.21.7').iso, medium]);
     expect(third).toContain('PROOF medium: ActiveState=inactive ConditionResult=no');
     expect(third).toContain('PROOF release 4.21.7 is on the disk');

@@ -5,7 +5,7 @@ import { shareLiveMedium } from './live-medium.ts';
 import { bootMatrix, MATRIX, type MatrixResult } from './matrix.ts';
 
 describe.skipIf(!hasBootHost())(
-  'a live ISO that reached its site as a pulled artifact and a delta, and got its values there',
+  'a live ISO that was pulled, updated with a delta and customised at its site',
   () => {
     let iso = '';
     let results: readonly MatrixResult[] = [];

@@ -143,20 +143,20 @@ describe.skipIf(!hasBootHost())('a machine without a disk', () => {
     ];
   }
 
-  it('boots what its customer wants with iPXE on BIOS, which has nothing but a token', async () => {
+  it('boots its customised system with iPXE on BIOS, with only a token', async () => {
     const script = `${PUBLIC}${API}/v2/infra-envs/${infraEnv}/downloads/files?file_name=ipxe-script`;
     const chain = `chain ${script}&mac=\${mac}&api_key=${await readUrlToken()}`;
     const proofs = await bootNetwork('seabios', `#!ipxe\n${chain}\n`);
     expect(proofs).toEqual(await listExpected(''));
   });
 
-  it('boots the same with iPXE on UEFI by a script that was stored', async () => {
+  it('boots its customised system with iPXE on UEFI, by a stored script', async () => {
     expect(await readArguments()).toHaveLength(LONGEST - EFI_NAME.length);
     const proofs = await bootNetwork('ovmf', await askFile('ipxe-script'));
     expect(proofs).toEqual(await listExpected(EFI_NAME));
   });
 
-  it('boots the minimal ISO on UEFI, which has its root file system from the service', async () => {
+  it('boots the minimal ISO on UEFI, which gets its root file system from the service', async () => {
     const address = `${PUBLIC}/boot-artifacts/rootfs?version=${VERSION}`;
     const from = ['extract', 'minimal-iso', 'store/rhcos.iso', '--out', 'minimal'];
     await sealift(...from, '--rootfs-url', address);
@@ -170,7 +170,7 @@ describe.skipIf(!hasBootHost())('a machine without a disk', () => {
     ]);
   });
 
-  it('boots extracted parts, with the root file system behind the initrd', async () => {
+  it('boots extracted parts, with the root file system appended to the initrd', async () => {
     await sealift('extract', 'pxe', 'store/rhcos.iso', '--out', 'pxe');
     const [kernel, initrd] = [join(work, 'pxe/rhcos-vmlinuz'), join(work, 'pxe/both')];
     await runProcess('sh', ['-c', 'cat rhcos-initrd.img rhcos-rootfs.img >both'], {

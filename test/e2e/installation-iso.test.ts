@@ -180,7 +180,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     });
     expect((await buildWell('--output', 'noted.iso')).notes).toEqual([
       expect.stringMatching(
-        /^no registry can have the seed image: .*quay\.io\/Edge Seed/,
+        /^no registry can serve the seed image: .*quay\.io\/Edge Seed/,
       ) as string,
       'ignitionConfigOverride: $.kernelArguments: "kernelArguments" is not a member of Ignition 3.2.0',
       'ignitionConfigOverride: $.storage.files.0.mode: mode 644 sets setuid, setgid or sticky: was it meant to be octal?',
@@ -188,7 +188,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     await world.run('build', 'installation-iso', '--base-iso', 'noted.iso', '--output', 'two.iso');
     const report = await readFile(at('two.iso.report.json'), 'utf8');
     expect(report).toContain(
-      'the base ISO was customized: config.ign in its embed area gave way to the new config',
+      'the base ISO was customized: the new config replaces config.ign in its embed area',
     );
   });
 

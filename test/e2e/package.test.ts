@@ -33,7 +33,7 @@ let world: DemoWorld;
 
 beforeAll(async () => {
   work = await mkdtemp(join(tmpdir(), 'sealift-package-'));
-  const { stdout } = await npm('pack', '--silent', '--pack-destination', work);
+  const { stdout } = await npm('run', '--silent', 'package', '--', '--pack-destination', work);
   tarball = join(work, stdout.trim().split('\n').at(-1) ?? '');
   world = await startDemoWorld(work);
 });
@@ -111,9 +111,12 @@ async function useProgram({ directory, node, major }: Installed): Promise<void> 
 
   const { stdout: version } = await runProcess('node', ['--version'], { env });
   expect(version).toContain(`v${major}.`);
-  expect((await sealift('--version')).trim()).toBe(await readVersion());
+  expect((await sealift('--version')).trim()).toBe((await readManifest()).version);
   const licenses = join(directory, 'node_modules/sealift/dist/third-party-licenses.txt');
-  expect(await readFile(licenses, 'utf8')).toMatch(/^undici [\d.]+ \(MIT\)\n\nMIT License/m);
+  const bundled = await readFile(licenses, 'utf8');
+  expect(bundled).toMatch(/^undici [\d.]+ \(MIT\)\n\nMIT License/m);
+  const { dependencies } = await readManifest();
+  for (const name of Object.keys(dependencies)) expect(`\n${bundled}`).toContain(`\n${name} `);
   expect(await sealift('init')).toContain('wrote appliance-config.yaml');
   await copyFile(join(work, 'pull-secret.json'), join(directory, 'pull-secret.json'));
   expect(await sealift('validate')).toContain('appliance-config.yaml is valid');
@@ -137,10 +140,13 @@ async function edit(path: string, change: (text: string) => string): Promise<voi
   await writeFile(path, change(await readFile(path, 'utf8')));
 }
 
-async function readVersion(): Promise<string> {
-  const text = await readFile(join(ROOT, 'package.json'), 'utf8');
-  return (JSON.parse(text) as { readonly version: string }).version;
-}
+type Manifest = {
+  readonly version: string;
+  readonly dependencies: Readonly<Record<string, string>>;
+};
+
+const readManifest = async (): Promise<Manifest> =>
+  JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Manifest;
 
 /** @returns why it cannot be used here; in CI it can */
 async function installNode(major: string, node: string): Promise<string | undefined> {

@@ -90,7 +90,7 @@ describe('repair makes a damaged ISO what it was, byte for byte', () => {
         offset,
         size,
         path: paths[0],
-        problem: 'has other bytes than the index says',
+        problem: 'does not match its digest in the index',
         source: at('monday.iso'),
         written: Math.min(size, 65536),
       },

@@ -342,7 +342,7 @@ it('registries without verified TLS are named in a warning that passwords are se
   await tools.close();
   rmSync(folder, { recursive: true });
   expect(warnings).toEqual([
-    'TLS of registry.example:5000 is not verified: passwords are sent to it without encryption, ' +
-      'or to whoever answers in its place',
+    'TLS of registry.example:5000 is not verified: passwords may be sent without encryption, ' +
+      'or to another server that answers in its place',
   ]);
 });

@@ -87,7 +87,7 @@ describe('the file of a lock', () => {
     ['with a place that no number is', placedAt(2 ** 60), 'places'],
   ])('that is %s is refused with the name of its member', (_what, text, field) => {
     expect(refusalOf(text)).toBe(
-      `lock.malformed: "${path}" is not a lock: see its member "${field}"`,
+      `lock.malformed: "${path}" is not a valid lock: its member "${field}" is wrong`,
     );
   });
 
@@ -97,7 +97,7 @@ describe('the file of a lock', () => {
     ['in conflict', formatLock(LOCK).replace('{', '{\n<<<<<<< HEAD')],
     ['nested too deep', '['.repeat(1_000_000)],
   ])('that is %s is refused as no JSON', (_what, text) => {
-    expect(refusalOf(text)).toBe(`lock.malformed: "${path}" is not a lock: it is not JSON`);
+    expect(refusalOf(text)).toBe(`lock.malformed: "${path}" is not a valid lock: it is not JSON`);
   });
 
   it('that has more bytes than a lock can have is not read', () => {

@@ -183,7 +183,7 @@ async function main(): Promise<void> {
   }, 60_000);
   const limit = sleep(until - performance.now() + END_MS, undefined, { signal: ended.signal }).then(
     () => {
-      report.problem('customers are left that do not end: a hang');
+      report.problem('some customers do not end: a hang');
     },
     () => undefined,
   );

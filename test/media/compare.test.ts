@@ -95,7 +95,7 @@ describe('a comparison of two media', () => {
     tuesday = await write('tuesday.iso', TUESDAY);
   });
 
-  it('lists images that were added, removed and changed, and the image of a newer bundle as changed', async () => {
+  it('lists images that were added, removed and changed, with the image of a newer bundle as changed', async () => {
     const { images } = await compareMedia(monday, tuesday);
     expect(images?.added.map(({ name }) => name)).toEqual(['born']);
     expect(images?.removed.map(({ name }) => name)).toEqual(['gone']);
@@ -110,7 +110,7 @@ describe('a comparison of two media', () => {
     expect(images?.unchanged).toBe(1);
   });
 
-  it('lists operators by package with the versions and channels that they had and have', async () => {
+  it('lists operators by package, with their old and new versions and channels', async () => {
     const { operators } = await compareMedia(monday, tuesday);
     expect(operators).toMatchObject({
       added: [{ package: 'new-op', version: '2.0.0', catalog: `${CATALOG}:v4.21` }],
@@ -130,7 +130,7 @@ describe('a comparison of two media', () => {
     );
   });
 
-  it('says that an index of format 1 does not name operators, and compares the rest', async () => {
+  it('reports that an index of format 1 does not name operators, and compares the rest', async () => {
     const { release, images: carried, blobs } = MONDAY;
     const before = await write('format-1.iso', { format: 1, release, images: carried, blobs });
     const { operators, images, notCompared } = await compareMedia(before, tuesday);
@@ -157,14 +157,14 @@ describe('a comparison of two media', () => {
         },
       ],
     ],
-  ])('refuses an index whose catalogs are without %s', async (_what, catalogs) => {
+  ])('does not use an index whose catalogs lack %s', async (_what, catalogs) => {
     const path = await write('bad.iso', { ...MONDAY, catalogs } as SparseMedium);
     const { notCompared } = await compareMedia(path, tuesday);
     expect(notCompared[0]).toMatchObject({ medium: 'old' });
-    expect(notCompared[0]?.reason).toContain('is not of the form we write');
+    expect(notCompared[0]?.reason).toContain('is not in the form that sealift writes');
   });
 
-  it('counts the bytes that are new, shared and gone by digest', async () => {
+  it('counts new, shared and removed bytes by digest', async () => {
     const { bytes, old } = await compareMedia(monday, tuesday);
     expect(old.size).toBe((await stat(monday)).size);
     // Beside the blobs: the index, directories and what was rendered, below a MiB.
@@ -174,7 +174,7 @@ describe('a comparison of two media', () => {
     expect(bytes?.inPlace).toBeLessThanOrEqual(bytes?.shared ?? 0);
   });
 
-  it('finds no differences between a medium and itself, whose bytes are all in place', async () => {
+  it('finds no differences between a medium and itself, and all bytes in place', async () => {
     const { same, bytes, images } = await compareMedia(monday, monday);
     expect(same).toBe(true);
     expect(bytes).toMatchObject({ new: 0, gone: 0, inPlace: bytes?.shared });
@@ -184,14 +184,14 @@ describe('a comparison of two media', () => {
     expect(stdout).toContain('no differences');
   });
 
-  it('ends with 0 where media differ, and with 8 where the exit code is asked for', async () => {
+  it('exits with 0 when media differ, and with 8 when --exit-code is given', async () => {
     expect((await diff('monday.iso', 'tuesday.iso')).exitCode).toBe(0);
     const { exitCode, stderr } = await diff('monday.iso', 'tuesday.iso', '--exit-code');
     expect(exitCode).toBe(8);
     expect(stderr).toContain('[diff.differences]');
   });
 
-  it('is printed with a summary first and tables behind it', async () => {
+  it('is printed as a summary followed by tables', async () => {
     const { stdout } = await diff('monday.iso', 'tuesday.iso');
     expect(stdout).toMatch(/^release +4\.21\.3 amd64 -> 4\.21\.4 amd64$/m);
     expect(stdout).toMatch(/^images +1 added, 1 removed, 2 changed, 1 unchanged$/m);
@@ -202,7 +202,7 @@ describe('a comparison of two media', () => {
     expect(stdout).toMatch(/^ {2}op\.v1\.0\.0 -> op\.v1\.1\.0 +operator +changed/m);
   });
 
-  it('is JSON with every digest whole', async () => {
+  it('is JSON with full digests', async () => {
     const { stdout } = await diff('monday.iso', 'tuesday.iso', '-o', 'json');
     expect(JSON.parse(stdout)).toMatchObject({
       same: false,
@@ -210,7 +210,7 @@ describe('a comparison of two media', () => {
     });
   });
 
-  it('is Markdown in which names of media take no effect', async () => {
+  it('is Markdown in which names from media are escaped', async () => {
     const evil = 'x` | <img src=//evil.example> @team [a](//b)\u001b[2J\n# y';
     const name = await write('evil.iso', {
       ...TUESDAY,
@@ -231,7 +231,7 @@ describe('a comparison of two media', () => {
     expect(text.stdout).not.toMatch(/^# y/m);
   });
 
-  it('says what it cannot compare of an ISO that somebody else made', async () => {
+  it('reports the contents that it cannot compare of an ISO that sealift did not make', async () => {
     const { stdout, exitCode } = await diff('tiny.iso', 'tuesday.iso');
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(
@@ -280,7 +280,7 @@ describe.skipIf(!hasTools)('a comparison of live ISOs', () => {
     now = await makeLive('now', config(SECRETS[1], 'other', true), 'console=tty0 debug=2');
   });
 
-  it('names the units, files and users of Ignition that differ, and shows nothing of what they hold', async () => {
+  it('names the units, files and users of Ignition that differ, without their contents', async () => {
     const { ignition, same } = await compareMedia(old, now);
     expect(same).toBe(false);
     expect(ignition).toHaveLength(1);
@@ -309,7 +309,7 @@ describe.skipIf(!hasTools)('a comparison of live ISOs', () => {
     expect(stdout).toMatch(/^ {2}debug=2 +added$/m);
   });
 
-  it('reports a config that cannot be read and compares the rest', async () => {
+  it('reports an unreadable config, and compares the rest', async () => {
     const broken = await makeLive('broken', { ignition: { version: '9.9.9' } }, 'debug=3');
     const { ignition, kernelArguments, notCompared } = await compareMedia(old, broken);
     expect(ignition).toEqual([]);
@@ -321,7 +321,7 @@ describe.skipIf(!hasTools)('a comparison of live ISOs', () => {
     });
   });
 
-  it('a comparison of two media of 40 GB takes at most two seconds of CPU time and reads at most 20 MB', async () => {
+  it('takes at most two seconds of CPU time and reads at most 20 MB for two media of 40 GB', async () => {
     const blobs = Array.from({ length: 2000 }, (_, at) => blob(`blob ${at}`, 20_000_000 + at));
     const images = Array.from({ length: 600 }, (_, at) => fakeImage(`image-${at}`));
     const before = await write('large-1.iso', { ...MONDAY, images, blobs }, old);

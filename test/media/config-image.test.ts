@@ -66,7 +66,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
   const without = (...paths: readonly string[]): Members =>
     Object.fromEntries(Object.entries(members).filter(([path]) => !paths.includes(path)));
 
-  it('is taken when it was made by the installer of the medium, and its cluster is described', async () => {
+  it('is accepted when the installer of the medium made it, and its cluster is described', async () => {
     const { exitCode, stdout } = await check(good, '-o', 'json');
     expect(exitCode, stdout).toBe(0);
     const result = JSON.parse(stdout) as ConfigImageCheck;
@@ -104,7 +104,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     expect(names.trim().split('\n').sort()).toEqual(Object.keys(members).sort());
   });
 
-  it('is refused when it was made by the installer of another release', async () => {
+  it('is refused when the installer of another release made it', async () => {
     const other = `quay.io/openshift-release-dev/ocp-release@sha256:${'b'.repeat(64)}`;
     const image = await makeImage({ ...members, [IMAGE_SET_PATH]: formatImageSet(other) });
     const { exitCode, stdout, stderr } = await check(image);
@@ -115,7 +115,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     expect(stderr).toContain('config-image.refused');
   });
 
-  it('is refused for the namespace that an install-config gave its cluster-image-set', async () => {
+  it('is refused when its install-config gave a namespace to its cluster-image-set', async () => {
     const imageSet = formatImageSet(RELEASE_IMAGE, 'cluster0');
     const result = await checkImage(
       await makeImage({ ...members, [IMAGE_SET_PATH]: imageSet }),
@@ -124,7 +124,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     expect(result.obstacles).toMatchObject([{ code: 'image.namespace', found: 'cluster0' }]);
   });
 
-  it('is refused for one byte that its cluster-image-set has more', async () => {
+  it('is refused when its cluster-image-set has one more byte', async () => {
     const imageSet = `${formatImageSet(RELEASE_IMAGE)}\n`;
     const result = await checkImage(
       await makeImage({ ...members, [IMAGE_SET_PATH]: imageSet }),
@@ -133,7 +133,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     expect(codesOf(result)).toEqual(['image.cluster-image-set']);
   });
 
-  it('is refused for each required member that neither it nor the live system has', async () => {
+  it('is refused for each required file that neither it nor the live system has', async () => {
     const live = [
       '/etc/issue',
       '/root/.docker/config.json',
@@ -172,7 +172,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     ]);
   });
 
-  it('is refused by an interactive medium, and by one without an assisted installer', async () => {
+  it('is refused by an interactive medium, and by a medium without the assisted installer', async () => {
     const config = unconfiguredIgnition();
     const files = [
       ...(config.storage?.files ?? []),
@@ -185,7 +185,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     expect(codesOf(await checkImage(good, bare))).toEqual(['medium.no-loader']);
   });
 
-  it('is taken with warnings for what keeps the installation from starting', async () => {
+  it('is accepted with a warning for each content that keeps the installation from starting', async () => {
     const host = '/etc/assisted/hostconfig';
     const result = await checkImage(
       await makeImage({
@@ -204,7 +204,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     ]);
   });
 
-  describe('made to do harm', () => {
+  describe('made by an attacker', () => {
     const pack = (extra: readonly Parameters<typeof encodeCpio>[0][number][]): Buffer =>
       gzipSync(
         encodeCpio([
@@ -239,7 +239,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
       ]);
     });
 
-    it('is refused for an archive that unpacks to gigabytes, in little memory', async () => {
+    it('is refused in little memory for an archive that unpacks to gigabytes', async () => {
       const before = process.memoryUsage().rss;
       const found = await obstaclesOf(gzipBomb(4096));
       expect(found).toMatchObject([{ code: 'image.archive' }]);
@@ -247,7 +247,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
       expect(process.memoryUsage().rss - before).toBeLessThan(256 << 20);
     });
 
-    it('is refused for sizes in the archive that are not true', async () => {
+    it('is refused for wrong sizes in the archive', async () => {
       const cpio = Buffer.from(
         encodeCpio([{ name: '/etc/issue', mode: 0o100644, data: Buffer.from('x') }]),
       );
@@ -261,7 +261,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
       }
     });
 
-    it('is refused for an archive that is cut off, not gzip, or absent', async () => {
+    it('is refused for an archive that is truncated, not gzip, or absent', async () => {
       const whole = pack([]);
       for (const archive of [
         whole.subarray(0, whole.length / 2),
@@ -285,7 +285,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
       expect(await obstaclesOf(noise)).toMatchObject([{ code: 'image.archive' }]);
     });
 
-    it('reports at most 20 special members of twenty thousand', async () => {
+    it('is refused with a report of at most 20 special members out of 20,000', async () => {
       const many = Array.from({ length: 20_000 }, (_, index) => ({
         name: `/etc/assisted/network/${index}`,
         mode: 0o010600,
@@ -300,7 +300,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
       expect(found).toMatchObject([{ code: 'image.cluster-image-set' }]);
     });
 
-    it('commands no terminal with what it names', async () => {
+    it('is described without control characters for the terminal', async () => {
       const label = 'agent_configimage';
       const env = 'NODE_ZERO_IP=\u001b[2J1.2.3.4\n';
       const image = await makeImage(
@@ -312,7 +312,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     });
   });
 
-  it('is refused as unreadable when there is no such file, and when it is not an ISO', async () => {
+  it('is reported as unreadable when it does not exist, and when it is not an ISO', async () => {
     expect((await check('absent.iso')).exitCode).toBe(3);
     const other = await makeIso(directory, { files: { 'a.txt': 'a' } }, 'other.iso');
     expect(codesOf(await checkImage(other, medium))).toEqual(['image.label', 'image.no-archive']);

@@ -28,7 +28,7 @@ const INDEX: MediaIndex = {
   ]).flat(),
 };
 
-it('the manifests of a medium are read 16 at a time, and reported in the order of its index, regardless of which arrives first', async () => {
+it('the manifests of a medium are read 16 at a time, and reported in the order of its index', async () => {
   const waiting: (() => void)[] = [];
   let most = 0;
   let reads = 0;

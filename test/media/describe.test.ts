@@ -45,7 +45,7 @@ describe.skipIf(!hasTools)('the list of images on a live ISO', () => {
   const readList = async (): Promise<BundleFile> =>
     JSON.parse(await readFile(at('tree/bundle.json'), 'utf8')) as BundleFile;
 
-  it('has the release and every image of the registry by digest', async () => {
+  it('names the release and every image of the registry by digest', async () => {
     const { release } = world;
     const list = await readList();
     expect(list).toMatchObject({
@@ -69,7 +69,7 @@ describe.skipIf(!hasTools)('the list of images on a live ISO', () => {
     );
   });
 
-  it('lets skopeo pull every image by the digests in it from the registry of the medium', async () => {
+  it('has digests by which skopeo pulls every image from the registry of the medium', async () => {
     await runProcess('mkdir', [at('site')]);
     await runProcess('cp', ['-r', at('tree/registry'), at('site/store')]);
     await runProcess('chmod', ['-R', 'u+w', at('site/store')]);
@@ -101,7 +101,7 @@ describe.skipIf(!hasTools)('the list of images on a live ISO', () => {
     expect(`${stdout}\n`).toBe(await readFile(at('tree/bundle.json'), 'utf8'));
   }, 60_000);
 
-  it('leaves the volume label of the base and one release tag in the registry', async () => {
+  it('does not change the volume label of the base, and adds one release tag to the registry', async () => {
     const { stdout: volume } = await runProcess('isoinfo', ['-d', '-i', at('live.iso')]);
     expect(volume).toContain(`Volume id: ${TEST_VOLUME_ID}\n`);
     const repositories = at('tree/registry/docker/registry/v2/repositories/openshift');
@@ -111,14 +111,14 @@ describe.skipIf(!hasTools)('the list of images on a live ISO', () => {
     expect(await tagsOf('release-bundles')).toBe(NAME);
   });
 
-  it('is shown by inspect, and its damage where it is damaged', async () => {
+  it('is shown by inspect, with its damage if it is damaged', async () => {
     const { stdout } = await world.run('inspect', 'live.iso');
     const count = (await readList()).images.length;
     expect(stdout).toContain(`bundle         ${NAME}, ${count} images by digest\n`);
     await writeDamaged('"format": 1', '"format": 2');
     const damaged = await world.run('inspect', 'damaged.iso');
     expect(damaged.exitCode).toBe(0);
-    expect(damaged.stdout).toContain('bundle         damaged: /bundle.json has a format');
+    expect(damaged.stdout).toContain('bundle         damaged: /bundle.json has an unknown format');
   });
 
   it.each([
@@ -127,7 +127,7 @@ describe.skipIf(!hasTools)('the list of images on a live ISO', () => {
     ['"repository": "team/tool"', '"repository": "team/toll"', 'does not list team/tool@sha256:'],
     [`"name": "${NAME}"`, `"name": "${NAME}"`.replace('.3-', '.9-'), 'not in the registry'],
     ['"images": [', '"images": 1', 'is not JSON'],
-  ])('with %s as %s is a difference that verify reports', async (from, to, problem) => {
+  ])('is reported by verify when %s is changed to %s', async (from, to, problem) => {
     await writeDamaged(from, to);
     const { exitCode, stdout } = await world.run('verify', 'damaged.iso', '-o', 'json');
     expect(exitCode).toBe(8);
@@ -136,7 +136,7 @@ describe.skipIf(!hasTools)('the list of images on a live ISO', () => {
     expect(texts).toContainEqual(expect.stringContaining(problem));
   });
 
-  it('is compared with the digest in the annotation of the release bundle', async () => {
+  it('must have the digest in the annotation of the release bundle', async () => {
     const tree = directoryTree(at('tree/registry'));
     const list = await readList();
     expect(await compareBundleImage(tree, list)).toEqual([]);

@@ -75,7 +75,7 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
   const extract = (...args: readonly string[]) =>
     world.run('extract', 'installer', 'live.iso', '--out', 'out', ...args);
 
-  it('makes configuration images that the medium takes', async () => {
+  it('makes configuration images that the medium accepts', async () => {
     const { exitCode, stdout, stderr } = await extract('-o', 'json');
     expect(exitCode, stderr).toBe(0);
     const result = JSON.parse(stdout) as ExtractedInstaller;
@@ -106,7 +106,7 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     expect(checked.stdout).toContain('live.iso takes agentconfig.noarch.iso\n');
   });
 
-  it('is the next step after a build, before the configuration image and its check', () => {
+  it('is named as the next step after a build, before the configuration image and its check', () => {
     expect(steps).toContain('  2. sealift extract installer live.iso --out .\n');
     expect(steps).toContain(
       'sealift config-iso check site/agentconfig.noarch.iso --medium live.iso',
@@ -120,7 +120,7 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     expect(stdout).toContain(`  sha256    ${hex}\n  release   ${world.release.pullspec}\n`);
   });
 
-  it('replaces another file only with --force, and leaves nothing beside it', async () => {
+  it('replaces another file only with --force, and leaves no temporary file', async () => {
     await extract();
     expect((await extract()).exitCode).toBe(0);
     await writeFile(at('out/openshift-install'), 'somebody else');
@@ -132,7 +132,7 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     expect((await readdir(at('out'))).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
-  it('is that for FIPS when it is asked for', async () => {
+  it('is the installer for FIPS when --fips is given', async () => {
     const { exitCode, stdout } = await extract('--fips', '-o', 'json');
     expect(exitCode).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({
@@ -143,13 +143,13 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     expect(fips.size).toBeGreaterThan((await stat(at('out/openshift-install'))).size);
   });
 
-  it('is that for FIPS on a medium that boots with FIPS', async () => {
+  it('is the installer for FIPS on a medium that boots with FIPS', async () => {
     const run = await world.run('extract', 'installer', 'fips.iso', '--out', 'fips', '-o', 'json');
     expect(JSON.parse(run.stdout)).toMatchObject({ fips: true });
     expect(await readdir(at('fips'))).toEqual(['openshift-install-fips']);
   });
 
-  it('is refused when a layer on the medium is damaged, and nothing is written', async () => {
+  it('is not written when a layer on the medium is damaged', async () => {
     const iso = await openIso(at('live.iso'));
     const index = await readIndex(iso);
     await iso.close();
@@ -179,7 +179,7 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     return stderr;
   }
 
-  it('is refused for an ISO without our index, and the release that the ISO installs is named', async () => {
+  it('is refused for an ISO without our index, with a hint that names the release of the ISO', async () => {
     const bytes = await readFile(at('live.iso'));
     for (const name of ['sealift', 'SEALIFT']) {
       for (let place = bytes.indexOf(name); place !== -1; place = bytes.indexOf(name, place + 1)) {
@@ -193,7 +193,7 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     );
   });
 
-  it('is refused for an ISO that is not a live ISO, and the way to the installer is named', async () => {
+  it('is refused for an ISO that is not a live ISO, with a hint about where to get the installer', async () => {
     await makeConfigImage(world.directory, gzipSync(''), { name: 'config.iso' });
     const stderr = await refuse('config.iso');
     expect(stderr).toContain('oc adm release extract --command openshift-install');

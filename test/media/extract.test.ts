@@ -43,7 +43,7 @@ describe.skipIf(!hasTools)('parts of a live ISO of CoreOS', () => {
     return { code: await runProgram(args, host), stderr: text };
   }
 
-  it('for the network are the files that bsdtar finds', async () => {
+  it('extracted for network boot are the files that bsdtar finds', async () => {
     expect(await run('pxe', 'test.iso', '--out', 'pxe')).toMatchObject({ code: 0 });
     for (const name of ['initrd.img', 'rootfs.img', 'vmlinuz']) {
       const expected = execFileSync('bsdtar', ['-xOf', 'test.iso', `images/pxeboot/${name}`], {
@@ -76,7 +76,7 @@ describe.skipIf(!hasTools)('parts of a live ISO of CoreOS', () => {
     );
   });
 
-  it('have the root file system alone where that is asked for', async () => {
+  it('extracted as the root file system are that file alone', async () => {
     expect(await run('rootfs', 'test.iso', '--out', 'rootfs')).toMatchObject({ code: 0 });
     expect(await readdir(join(directory, 'rootfs'))).toEqual(['test-rootfs.img']);
     const sum = execFileSync('sha256sum', [join(directory, 'rootfs/test-rootfs.img')], {
@@ -85,7 +85,7 @@ describe.skipIf(!hasTools)('parts of a live ISO of CoreOS', () => {
     expect(sum.slice(0, 64)).toBe(readTree(join(directory, 'test.iso')).get(ROOTFS));
   });
 
-  it('are refused with the reason', async () => {
+  it('are refused with a code for each reason', async () => {
     const plain = await makeCoreosIso(other, { without: ['coreos/miniso.dat'] });
     const custom = join(directory, 'custom.iso');
     await copyFile(join(directory, 'test.iso'), custom);
@@ -103,7 +103,7 @@ describe.skipIf(!hasTools)('parts of a live ISO of CoreOS', () => {
     expect(await readdir(join(directory, 'none'))).toEqual([]);
   });
 
-  it('are refused where a recipe makes something else', async () => {
+  it('are refused when the minimal ISO does not have the digest of its recipe', async () => {
     const bytes = await readFile(join(directory, 'test.iso'));
     const iso = await openIso(join(directory, 'test.iso'));
     const node = await iso.find('/images/pxeboot/initrd.img');

@@ -23,7 +23,7 @@ describe('inspection of a medium', () => {
     medium = await makeMedium(directory);
   });
 
-  it('tells count and size of every image set, and the payload with shared layers once', async () => {
+  it('reports the number and size of the images in every set, and counts shared layers once in the payload', async () => {
     const { media } = await inspectIso(medium.path);
     const sizeOf = (names: readonly string[]): number => {
       const files = new Map<string, number>();
@@ -47,7 +47,7 @@ describe('inspection of a medium', () => {
     expect(stdout).toMatch(/^payload {8}5\.\d MiB, what images share counted once$/m);
   });
 
-  it('shows the rest of one whose index is damaged, and what is wrong with that', async () => {
+  it('describes the damage of an index, and shows everything else', async () => {
     const path = join(directory, 'damaged.iso');
     await copyFile(medium.path, path);
     const file = await open(path, 'r+');
@@ -60,7 +60,7 @@ describe('inspection of a medium', () => {
     expect((await inspectIso(path)).media).toBeUndefined();
   });
 
-  it('still knows the sizes when a manifest is damaged as far as it can be read', async () => {
+  it('still counts the blobs that are readable in a damaged manifest', async () => {
     const path = join(directory, 'manifest.iso');
     await copyFile(medium.path, path);
     const [etcd] = medium.images;
@@ -71,13 +71,13 @@ describe('inspection of a medium', () => {
     expect((await inspectIso(path)).media).toEqual((await inspectIso(medium.path)).media);
   });
 
-  it('says why it is not a CoreOS live ISO', async () => {
+  it('reports why a medium is not a CoreOS live ISO', async () => {
     const { coreos, notCoreos } = await inspectIso(medium.path);
     expect(coreos).toBeUndefined();
     expect(notCoreos).toContain('images/ignition.img');
   });
 
-  it('refuses a file that is not there', async () => {
+  it('refuses a file that does not exist', async () => {
     const call = ['inspect', 'none.iso'];
     const { exitCode, stderr } = await runCommand(registerInspect, call, { cwd: directory });
     expect(exitCode).toBe(3);
@@ -97,7 +97,7 @@ describe.skipIf(!hasTools)('inspection of the embed area', () => {
   };
   const config = { name: 'config.ign', mode: 0o100600, data: Buffer.from('{"ignition":{}}') };
 
-  it('tells how much of it is used', async () => {
+  it('reports how many bytes of the area are used', async () => {
     const packed = encodeInitrd([config]);
     const { coreos } = await inspectWith(packed);
     expect(coreos).toMatchObject({ ignition: true, embedArea: { size: AREA } });
@@ -105,7 +105,7 @@ describe.skipIf(!hasTools)('inspection of the embed area', () => {
     expect(coreos?.embedArea.problem).toBeUndefined();
   });
 
-  it('finds an empty one empty', async () => {
+  it('reports an empty area as unused', async () => {
     const { coreos } = await inspectWith(new Uint8Array(0));
     expect(coreos).toMatchObject({ ignition: false, embedArea: { used: 0, size: AREA } });
   });
@@ -118,16 +118,19 @@ describe.skipIf(!hasTools)('inspection of the embed area', () => {
     ['broken zstd', Buffer.from('28b52ffdffffffffffffffffffffffffff', 'hex')],
     ['an archive with garbage behind it', Buffer.concat([encodeInitrd([config]), Buffer.of(7)])],
     ['a full area', Buffer.alloc(AREA, 0x5a)],
-  ])('says what is wrong with %s, and shows the rest', async (_what, content) => {
-    const { coreos, volume, partitions } = await inspectWith(content);
-    expect(coreos?.embedArea.problem).toMatch(/\S/);
-    expect(coreos?.embedArea.used).toBeGreaterThan(0);
-    expect(coreos).toMatchObject({ ignition: false, bootstrapIgnition: false, kargAreas: 2 });
-    expect(volume.id).toBe('rhcos-9.6.20260101-0');
-    expect(partitions.length).toBeGreaterThan(0);
-  });
+  ])(
+    'describes an area that holds %s as damaged, and shows everything else',
+    async (_what, content) => {
+      const { coreos, volume, partitions } = await inspectWith(content);
+      expect(coreos?.embedArea.problem).toMatch(/\S/);
+      expect(coreos?.embedArea.used).toBeGreaterThan(0);
+      expect(coreos).toMatchObject({ ignition: false, bootstrapIgnition: false, kargAreas: 2 });
+      expect(volume.id).toBe('rhcos-9.6.20260101-0');
+      expect(partitions.length).toBeGreaterThan(0);
+    },
+  );
 
-  it('prints both in the line of the area', async () => {
+  it('prints the used bytes and the damage on the line of the area', async () => {
     const folder = await mkdtemp(join(directory, 'printed-'));
     const area = Buffer.alloc(AREA);
     area.write('garbage', 1000);

@@ -22,7 +22,7 @@ describe('a medium of many images', () => {
   });
   afterAll(() => rm(directory, { recursive: true, force: true }));
 
-  it('is listed and verified whole in less than 270 MiB', async () => {
+  it('is listed and fully verified in less than 270 MiB of memory', async () => {
     const path = join(directory, 'large.iso');
     const entries = writeLargeMedium(path, IMAGES);
     const commands = [

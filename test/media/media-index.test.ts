@@ -41,29 +41,32 @@ const changeTo = (members: object): string =>
   JSON.stringify({ ...(JSON.parse(text) as object), ...members });
 
 describe('the index of a medium', () => {
-  it('says what it was made of, and its own digest', () => {
+  it('has its contents, and its own digest', () => {
     const { digest: own, ...rest } = parse(text);
     expect(own).toMatch(/^sha256:[0-9a-f]{64}$/);
     expect(rest).toEqual(content);
     expect(parse(`${text}   \n`).digest).toBe(own);
   });
 
-  it('has the same length whatever is digested', () => {
+  it('has the same length with any digest', () => {
     const other = formatMediaIndex({ ...content, product: 'live-os1' });
     expect(other.length).toBe(text.length);
     expect(other).not.toBe(text);
   });
 
-  it('has a digest of what it says, not of how it is written', () => {
+  it('has a digest that does not depend on its formatting', () => {
     expect(parse(JSON.stringify(JSON.parse(text)))).toEqual(parse(text));
   });
 
-  it.skipIf(!requireTool('jq'))('has the digest that the manual has jq compute', async () => {
-    const { stdout } = await runProcess('jq', ['-cSj', 'del(.digest)'], { input: text });
-    expect(parse(text).digest).toBe(digestOf(stdout));
-  });
+  it.skipIf(!requireTool('jq'))(
+    'has the digest that jq computes with the command in the manual',
+    async () => {
+      const { stdout } = await runProcess('jq', ['-cSj', 'del(.digest)'], { input: text });
+      expect(parse(text).digest).toBe(digestOf(stdout));
+    },
+  );
 
-  it('is refused after any bit of it was flipped', () => {
+  it('is refused after a flip of any bit', () => {
     const bytes = Buffer.from(text);
     fc.assert(
       fc.property(fc.nat(bytes.length - 1), fc.nat(7), (at, bit) => {
@@ -75,20 +78,22 @@ describe('the index of a medium', () => {
     );
   });
 
-  it('an index with a wrong digest can still be read as a damaged one', () => {
+  it('can still be read as a damaged index when its digest is wrong', () => {
     const { index, damage } = decodeMediaIndex(Buffer.from(text.replace('4.21.3"', '4.21.4"')));
     expect(index.release.version).toBe('4.21.4');
     expect(damage).toMatchObject({ code: 'index.digest', exitCode: 5 });
     expect(damage?.expected).toBe(parse(text).digest);
   });
 
-  it('may lack a digest, as those of the first versions do', () => {
+  it('may lack a digest, like the indexes of the first versions', () => {
     expect(parse(changeTo({ digest: undefined }))).toEqual(content);
   });
 
-  it('may not lack a digest when it has anything that came later', () => {
+  it('may not lack a digest when it has later members', () => {
     expect(() => parse(text.replace('"digest": "sha256', '"dhgest": "sha256'))).toThrow();
-    expect(() => parse(changeTo({ digest: undefined, more: 1 }))).toThrow('form we write');
+    expect(() => parse(changeTo({ digest: undefined, more: 1 }))).toThrow(
+      'form that sealift writes',
+    );
   });
 
   it.each<[string, object]>([

@@ -78,7 +78,7 @@ describe.skipIf(!hasTools)('an ISO as an artifact in docker-registry', () => {
   const skopeo = async (...args: readonly string[]): Promise<string> =>
     (await runProcess('skopeo', args)).stdout;
 
-  it('comes back byte for byte, and costs no byte when it is pushed again', async () => {
+  it('comes back byte for byte, and sends no layer when it is pushed again', async () => {
     const { sent, layers, size, manifests } = await push(
       'monday.iso',
       `${registry.host}/m/iso:mon`,
@@ -91,14 +91,14 @@ describe.skipIf(!hasTools)('an ISO as an artifact in docker-registry', () => {
     expect((await push('monday.iso', `${registry.host}/m/iso:again`)).sent).toBe(0);
   });
 
-  it('a push of the next nightly ISO costs at most 6 % of its size', async () => {
+  it('sends at most 6 % of its size when an earlier nightly is in the repository', async () => {
     const { sent, size, digest } = await push('tuesday.iso', `${registry.host}/m/iso:tue`);
     expect(sent / size).toBeLessThanOrEqual(0.06);
     await pull(`${registry.host}/m/iso@${digest}`, 'tue.iso', '--no-seed');
     expect(await sha256('tue.iso')).toBe(await sha256('tuesday.iso'));
   });
 
-  it('costs at most 1 % where the registry has its images', async () => {
+  it('sends at most 1 % of its size when the registry has its images', async () => {
     await skopeo(
       ...['copy', '--dest-tls-verify=false', `dir:${at('wednesday')}`],
       `docker://${registry.host}/ocp/release:wednesday`,
@@ -108,7 +108,7 @@ describe.skipIf(!hasTools)('an ISO as an artifact in docker-registry', () => {
     expect(sent / size).toBeLessThanOrEqual(0.01);
   });
 
-  it('is read in place: inspected, listed, compared and verified by ranges', async () => {
+  it('is inspected, listed, compared and verified in place, by ranges', async () => {
     const address = `oci://${registry.host}/m/iso:mon`;
     const run = (register: Parameters<typeof runCommand>[0], ...args: readonly string[]) =>
       runCommand(register, args, { cwd: home });
@@ -122,7 +122,7 @@ describe.skipIf(!hasTools)('an ISO as an artifact in docker-registry', () => {
     expect(compared.stdout).toContain('no differences');
   });
 
-  it('is copied by skopeo to another registry, and pulled from there', async () => {
+  it('can be copied to another registry by skopeo, and pulled from there', async () => {
     const { digest } = await push('monday.iso', `${registry.host}/m/iso:mon`);
     const from = `docker://${registry.host}/m/iso`;
     const raw = await skopeo('inspect', '--raw', '--tls-verify=false', `${from}:mon`);
@@ -133,7 +133,7 @@ describe.skipIf(!hasTools)('an ISO as an artifact in docker-registry', () => {
     expect(await sha256('copied.iso')).toBe(await sha256('monday.iso'));
   });
 
-  it('an artifact with more layers than one manifest may have is several manifests under an index', async () => {
+  it('becomes several manifests under an index when it has too many layers for one', async () => {
     const address = `${registry.host}/m/iso:many`;
     const { manifests, sent } = await push('monday.iso', address, '--max-layers', '16');
     expect([manifests, sent]).toEqual([4, 0]);

@@ -27,28 +27,25 @@ const stated = ({ confidence }: Sample, damaged: number): number =>
   confidence.find((row) => row.damaged === damaged)?.together ?? 0;
 
 describe('a sample', () => {
-  it('is the same for the same seed, and another for another', () => {
+  it('is the same for equal seeds, and differs for different seeds', () => {
     expect(sample('a').checked).toEqual(sample('a').checked);
     expect(sample('b').checked).not.toEqual(sample('a').checked);
   });
 
-  it.each([0.05, 0.1, 0.3])(
-    'a sample of a share of %d has about that share of the bytes',
-    (share) => {
-      const sizes = Array.from({ length: 40 }, (_, seed) =>
-        sample(`${seed}`, share).checked.reduce((sum, { size }) => sum + size, 0),
-      );
-      const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length / total;
-      expect(mean).toBeGreaterThan(share * 0.8);
-      expect(mean).toBeLessThan(share * 1.25);
-    },
-  );
+  it.each([0.05, 0.1, 0.3])('has about the share of the bytes that was asked for, %d', (share) => {
+    const sizes = Array.from({ length: 40 }, (_, seed) =>
+      sample(`${seed}`, share).checked.reduce((sum, { size }) => sum + size, 0),
+    );
+    const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length / total;
+    expect(mean).toBeGreaterThan(share * 0.8);
+    expect(mean).toBeLessThan(share * 1.25);
+  });
 
   it.each([
     ['in the largest extents', others.toSorted((a, b) => b.size - a.size)],
     ['in the smallest extents', others.toSorted((a, b) => a.size - b.size)],
     ['in one place', others],
-  ])('finds damage %s at least as often as it says', (_where, order) => {
+  ])('finds damage %s at least as often as its confidence states', (_where, order) => {
     for (const part of [0.01, 0.05]) {
       const damaged = new Set<IndexExtent>();
       let bytes = 0;
@@ -64,7 +61,7 @@ describe('a sample', () => {
     }
   });
 
-  it('only a sample of all bytes is certain', () => {
+  it('is certain only if it has all bytes', () => {
     expect(
       sampleExtents({ always: others, others: [] }, { seed: 'a', share: 0.1 }, '').sample
         .confidence,
@@ -100,12 +97,12 @@ describe('a quick verification', () => {
     return path;
   }
 
-  it('a sampled check of a whole medium reads a part of it and reports that', async () => {
+  it('reads a part of an intact medium, and reports its sample', async () => {
     const { ok, sample, checked } = await verify(medium.path, 'a');
     expect([ok, sample?.seed, checked.bytes < (sample?.bytes ?? 0)]).toEqual([true, 'a', true]);
   });
 
-  it('finds damage of structures and small files with any seed', async () => {
+  it('finds damage to structures and small files with any seed', async () => {
     const small = medium.index.extents.filter(
       ({ size, paths }) => size < 65_536 || paths.length === 0,
     );
@@ -115,7 +112,7 @@ describe('a quick verification', () => {
     }
   });
 
-  it('finds damage of a large file with some seeds, and not with others', async () => {
+  it('finds damage to a large file with some seeds, and not with others', async () => {
     const large = medium.index.extents.find(({ size }) => size > 200_000 && size < 1_000_000);
     const path = await damage(large?.offset ?? 0);
     const found = new Set<boolean>();

@@ -6,7 +6,7 @@ import { digestOf } from '../../src/base/digest.ts';
 import { useImage } from '../../src/media/open.ts';
 import { verifyExtents } from '../../src/media/verify-extents.ts';
 
-it('names each of 130,000 damaged extents in one piece of the file', async () => {
+it('verification names each of 130,000 damaged extents in one piece of the file', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sealift-extents-'));
   try {
     const path = join(directory, 'medium.iso');

@@ -48,8 +48,8 @@ const verify = (
     }),
   );
 
-describe('extents of an index against their digests', () => {
-  it('are found right one by one, whatever their size, and wherever they meet', async () => {
+describe('verification of extents', () => {
+  it('finds the only damaged extent among extents of any size and place', async () => {
     const place = fc.tuple(fc.nat(SIZE - 1), fc.nat(9 * MIB));
     await fc.assert(
       fc.asyncProperty(fc.array(place, { maxLength: 12 }), fc.nat(11), async (places, turn) => {
@@ -65,7 +65,7 @@ describe('extents of an index against their digests', () => {
     );
   });
 
-  it('are told by offset, however they were listed', async () => {
+  it('reports damaged extents by offset, in any order of the list', async () => {
     const offsets = [40 * MIB, 0, 20 * MIB, 5000];
     const sizes = [5 * MIB, 100, 8 * MIB, 1];
     const extents = offsets.map((at, n) => ({ ...extentAt(at, sizes[n] ?? 0), digest: wrong }));
@@ -73,7 +73,7 @@ describe('extents of an index against their digests', () => {
     expect(damaged.map(({ extent }) => extent.offset)).toEqual([0, 5000, 20 * MIB, 40 * MIB]);
   });
 
-  it('are not read where there is no digest to compare with', async () => {
+  it('does not read extents without a digest', async () => {
     const told: number[] = [];
     const extents = [{ offset: 0, size: 10, paths: [] }, extentAt(10, 20)];
     expect(await verify(extents, { onProgress: (size) => told.push(size) })).toEqual([]);
@@ -81,7 +81,7 @@ describe('extents of an index against their digests', () => {
     expect(await verify([])).toEqual([]);
   });
 
-  it('tell the progress inside a large one, up to its size', async () => {
+  it('reports progress inside a large extent, up to its size', async () => {
     const told: number[] = [];
     expect(await verify([extentAt(0, SIZE)], { onProgress: (size) => told.push(size) })).toEqual(
       [],
@@ -91,7 +91,7 @@ describe('extents of an index against their digests', () => {
     expect(told.at(-1)).toBe(SIZE);
   });
 
-  it('are left in the middle of a large one when the signal says so', async () => {
+  it('stops in the middle of a large extent when it is aborted', async () => {
     const stop = new AbortController();
     const told: number[] = [];
     const running = verify([extentAt(0, SIZE)], {
@@ -106,7 +106,7 @@ describe('extents of an index against their digests', () => {
     await expect(verify([extentAt(0, 10)], { signal: stop.signal })).rejects.toThrow('enough');
   });
 
-  it('are unreadable where the file ends before them, and the others are checked', async () => {
+  it('reports extents past the end of the file as unreadable, and checks the others', async () => {
     const short = join(directory, 'short');
     const file = await open(short, 'w');
     await file.write(bytes.subarray(0, 10 * MIB));
@@ -114,7 +114,7 @@ describe('extents of an index against their digests', () => {
     await truncate(short, 9 * MIB);
     const extents = [extentAt(100, 200), extentAt(9 * MIB - 10, 20), extentAt(5 * MIB, 6 * MIB)];
     const damaged = await verify([...extents, { ...extentAt(7, 7), digest: wrong }], {}, short);
-    const unreadable = `cannot be read: the file ends at ${9 * MIB}`;
+    const unreadable = `cannot be read: the file ends at byte ${9 * MIB}`;
     expect(damaged).toEqual([
       { extent: { ...extentAt(7, 7), digest: wrong }, found: extentAt(7, 7).digest },
       { extent: extents[2], unreadable },
@@ -122,7 +122,7 @@ describe('extents of an index against their digests', () => {
     ]);
   });
 
-  it('are damaged where the device answers with an error', async () => {
+  it('reports extents as unreadable when the device reports a read error', async () => {
     // Nothing is mapped at the first page of a process: reading it fails as a worn sector does.
     const extents = [extentAt(0, 10), extentAt(0, 5 * MIB)];
     const memory = await open('/proc/self/mem');
@@ -137,11 +137,11 @@ describe('extents of an index against their digests', () => {
         close: () => memory.close(),
       },
     );
-    const unreadable = 'cannot be read: the device answers with an error';
+    const unreadable = 'cannot be read: the device reports a read error';
     expect(damaged.map((found) => found.unreadable)).toEqual([unreadable, unreadable]);
   });
 
-  it('are not there at all when the file is not', async () => {
+  it('fails when the file does not exist', async () => {
     await expect(verify([extentAt(0, 10)], {}, join(directory, 'none'))).rejects.toThrow(
       'it does not exist',
     );

@@ -47,7 +47,7 @@ const ownLayerOf = (name: string): TestMedium['index']['extents'][number] => {
 };
 
 describe('verification of a medium', () => {
-  it('finds a whole one whole and tells how much of it was checked', async () => {
+  it('finds no problem in an intact medium, and reports how much of it was checked', async () => {
     const { ok, problems, oddities, damagedImages, checked } = await verify(medium.path);
     expect({ ok, problems, oddities, damagedImages }).toEqual({
       ok: true,
@@ -63,7 +63,7 @@ describe('verification of a medium', () => {
     });
   });
 
-  it('finds any flipped bit, wherever it is', async () => {
+  it('finds a flipped bit anywhere on the medium', async () => {
     const path = await damaged(() => Promise.resolve());
     const end = Math.max(...medium.index.extents.map(({ offset, size }) => offset + size));
     const { offset: layer } = ownLayerOf('etcd');
@@ -88,7 +88,7 @@ describe('verification of a medium', () => {
     expect((await verify(path)).ok).toBe(true);
   });
 
-  it('reports sectors of garbage, wherever they are', async () => {
+  it('finds garbage in any sector', async () => {
     const path = await damaged(() => Promise.resolve());
     const { offset: layer } = ownLayerOf('etcd');
     const place = fc.oneof(fc.integer({ min: 16, max: 60 }), fc.nat(Math.floor(layer / 2048)));
@@ -108,7 +108,7 @@ describe('verification of a medium', () => {
     );
   });
 
-  it('names the images that need a damaged layer, all of them where they share it', async () => {
+  it('names every image that needs a damaged layer', async () => {
     const { offset, size, digest } = ownLayerOf('etcd');
     const one = await verify(await damaged((path) => overwrite(path, offset + size - 1, 'x')));
     expect(one.damagedImages).toEqual(['etcd']);
@@ -120,7 +120,7 @@ describe('verification of a medium', () => {
     expect(all.damagedImages).toEqual(['cli', 'etcd', 'tools']);
   });
 
-  it('finds a damaged word in the index that nothing else would notice', async () => {
+  it('finds a changed version in the index by the digest of the index', async () => {
     const { offset } = medium.extentOf('/sealift/index.json');
     const bytes = Buffer.alloc(60_000);
     const file = await open(medium.path);
@@ -134,7 +134,7 @@ describe('verification of a medium', () => {
     expect(problems[0]?.expected).not.toBe(problems[0]?.found);
   });
 
-  it('notes an index without digest, as first versions wrote it, and finds it whole', async () => {
+  it('accepts an index without a digest, which the first versions wrote, and notes that', async () => {
     const folder = await mkdtemp(join(directory, 'old-'));
     const { path } = await makeMedium(folder, (text) =>
       text.replace(/^ {2}"digest": "sha256:[0-9a-f]{64}",\n/m, ''),
@@ -142,11 +142,11 @@ describe('verification of a medium', () => {
     const { ok, oddities } = await verify(path);
     expect({ ok, oddities }).toEqual({
       ok: true,
-      oddities: ['/sealift/index.json has no digest of its own'],
+      oddities: ['/sealift/index.json does not name its own digest'],
     });
   });
 
-  it('checks the rest when the structure is damaged', async () => {
+  it('checks the contents when the structure is damaged', async () => {
     const layer = ownLayerOf('cli');
     const path = await damaged(async (path) => {
       await overwrite(path, 18 * 2048, new Uint8Array(2048).fill(0xff));
@@ -158,10 +158,10 @@ describe('verification of a medium', () => {
   });
 });
 
-describe('verification of an image that was cut off', () => {
+describe('verification of a truncated image', () => {
   const cutAt = (size: number): Promise<string> => damaged((path) => truncate(path, size));
 
-  it('lists every path and image that is lost, and checks what is left', async () => {
+  it('lists every lost path and image, and checks the bytes that remain', async () => {
     const { offset } = ownLayerOf('tools');
     const { problems, damagedImages, checked } = await verify(await cutAt(offset + 100));
     const gone = medium.index.extents.filter(
@@ -176,7 +176,7 @@ describe('verification of an image that was cut off', () => {
     expect(checked.extents).toBeGreaterThan(10);
   });
 
-  it('says of every extent whether nothing or a part of it is there', async () => {
+  it('reports whether an extent is lost entirely or in part', async () => {
     const { offset, size } = ownLayerOf('etcd');
     const { problems } = await verify(await cutAt(offset + size - 1));
     const own = problems.find((problem) => problem.offset === offset);
@@ -185,13 +185,13 @@ describe('verification of an image that was cut off', () => {
     for (const { problem } of others) expect(problem).toBe('is past the end of the file');
   });
 
-  it('says so when not even the directories are there', async () => {
+  it('reports that the directories are lost', async () => {
     const { ok, problems } = await verify(await cutAt(45_000));
     expect(ok).toBe(false);
     expect(problems[0]?.problem).toContain('ISO image is incomplete');
   });
 
-  it('names files of an image without an index too', async () => {
+  it('names the lost files of an image without an index', async () => {
     const path = join(directory, 'tiny-cut.iso');
     await writeFile(path, makeTinyIso().subarray(0, 22 * 2048 + 100));
     const { problems } = await verify(path);
@@ -201,7 +201,7 @@ describe('verification of an image that was cut off', () => {
     ]);
   });
 
-  it('prints which images are lost', async () => {
+  it('prints the names of the lost images', async () => {
     const path = await cutAt(medium.extentOf('/sealift/index.json').offset + 65_536);
     const { exitCode, stdout } = await runCommand(registerVerify, ['verify', path], { cwd: '/' });
     expect(exitCode).toBe(8);
@@ -211,7 +211,7 @@ describe('verification of an image that was cut off', () => {
 });
 
 describe.skipIf(!requireTool('genisoimage'))('verification of an image of another maker', () => {
-  it('reports a damaged boot catalog, and looks at the rest all the same', async () => {
+  it('reports a damaged boot catalog, and still checks the rest', async () => {
     const foreign = await makeIso(directory, {
       files: { 'boot/x.img': 4096, 'a.txt': 'hello\n' },
       args: ['-r', '-b', 'boot/x.img', '-no-emul-boot', '-c', 'boot/boot.cat'],
@@ -230,7 +230,7 @@ describe.skipIf(!requireTool('genisoimage'))('verification of an image of anothe
     expect(problems[0]?.problem).toContain('boot catalog');
   });
 
-  it('prints twenty lost paths and the number of the others; JSON has all', async () => {
+  it('prints twenty lost paths and the number of the others, and lists all of them in JSON', async () => {
     const names = Array.from({ length: 33 }, (_, number) => `file-${number}`);
     const files = Object.fromEntries(names.map((name) => [name, name.repeat(1000)]));
     const many = await makeIso(directory, { files, args: ['-r'] }, 'many.iso');
@@ -250,9 +250,9 @@ describe.skipIf(!requireTool('genisoimage'))('verification of an image of anothe
   });
 });
 
-describe('verification of what is not an image', () => {
+describe('verification of a path that is not an image', () => {
   it.each([
-    ['a file that is not there', () => join(directory, 'none.iso'), 'it does not exist'],
+    ['a file that does not exist', () => join(directory, 'none.iso'), 'it does not exist'],
     ['a directory', () => directory, 'it is a directory'],
     ['a device', () => '/dev/null', 'it is neither a regular file nor a block device'],
   ])('refuses %s', async (_what, path, reason) => {
@@ -263,7 +263,7 @@ describe('verification of what is not an image', () => {
     expect(stderr).toContain(reason);
   });
 
-  it('finds a file of zeros to be no ISO image', async () => {
+  it('reports that a file of zeros is not an ISO image', async () => {
     const path = join(directory, 'zeros.iso');
     await writeFile(path, new Uint8Array(100_000));
     const { ok, problems } = await verify(path);

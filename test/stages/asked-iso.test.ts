@@ -13,7 +13,7 @@ const tools = {
   ...{ program: fakeDigest('program'), sealKey: Buffer.alloc(32), registriesConf: [] },
 } as unknown as BuildTools;
 
-describe('what an ISO is asked for with', () => {
+describe('the digest of a request for an ISO', () => {
   let home: string;
   beforeEach(async () => {
     home = await mkdtemp(join(tmpdir(), 'sealift-asked-'));
@@ -31,7 +31,7 @@ describe('what an ISO is asked for with', () => {
     expect(asked[3]).toBe(asked[1]);
   });
 
-  it('is not known where a folder has a link to another folder', async () => {
+  it('is unknown if a folder has a link to another folder', async () => {
     const folder = join(home, 'mirror');
     await mkdir(folder);
     await writeFile(join(home, 'file'), 'x');
@@ -43,7 +43,7 @@ describe('what an ISO is asked for with', () => {
     expect(await describeAsked(requestOf([folder]), tools)).toBe(undefined);
   });
 
-  it('has the bytes of the keys that the environment names', async () => {
+  it('covers the bytes of the keys that the environment names', async () => {
     const path = join(home, 'appliance-config.yaml');
     await writeFile(
       path,

@@ -58,7 +58,7 @@ describe.skipIf(!hasTools)('images that bundles name', () => {
     await world.writeConfig('operators:', `  - catalog: ${at('team/index:v1')}`, ...lines);
   }
 
-  it('under one tag with two digests are both on the media, found by digest, and verified', async () => {
+  it('are both on the media, found by digest, and verified, if one tag has two digests', async () => {
     const documents = makePackage('op', [
       { version: '1.0.0', images: [own, at(`team/app:stable@${digests[0] ?? ''}`)] },
       { version: '1.1.0', images: [own, at(`team/app:stable@${digests[1] ?? ''}`)] },
@@ -104,7 +104,7 @@ describe.skipIf(!hasTools)('images that bundles name', () => {
     expect(plan.catalogs.map((catalog) => catalog.bundles)).toEqual([bundles]);
   }
 
-  it('and that cannot be carried are blocked as the hint says, also with full: true', async () => {
+  it('are blocked as the hint says if they cannot be carried, also with full: true', async () => {
     const documents = makePackage('op', [
       { version: '1.0.0', images: [own, 'oci://team/broken'] },
       { version: '1.1.0', images: [own] },
@@ -116,7 +116,7 @@ describe.skipIf(!hasTools)('images that bundles name', () => {
     await planHas('op.v1.0.0', 'op.v1.1.0');
   });
 
-  it('and that cannot be carried leave with their bundle, as the hint says', async () => {
+  it('are left out with their bundle, as the hint says, if they cannot be carried', async () => {
     const documents = makePackage('op', [
       { version: '1.0.0', images: [own] },
       { version: '1.1.0', images: [own, at('team/app')] },
@@ -131,7 +131,7 @@ describe.skipIf(!hasTools)('images that bundles name', () => {
     expect(stdout).toContain('bundle "op.v1.1.0" is left out, and "op.v1.2.0" skips it');
   });
 
-  it('and bundles that are malformed stop a plan only where their package is selected', async () => {
+  it('of a malformed bundle stop a plan only if its package is selected', async () => {
     const documents = makePackage('op', [{ version: '1.0.0', images: [own] }]);
     const broken = makePackage('broken', [
       { version: '1.0.0', images: [own] },
@@ -151,7 +151,7 @@ describe.skipIf(!hasTools)('images that bundles name', () => {
     expect(await planFails('catalog.malformed')).toContain('name the packages that are needed');
   });
 
-  it('and that other bundles require are planned with their cost and the reason, where they are added', async () => {
+  it('of an added bundle are planned with their cost and the reason', async () => {
     const needy = makePackage('needy', [{ version: '1.0.0', images: [own] }]).map((one) =>
       one.schema === 'olm.bundle'
         ? {

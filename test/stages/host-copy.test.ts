@@ -33,14 +33,14 @@ function planOf(size: number): Prepared {
   return { plan, release: { version: '4.21.3', definitions: [] } } as unknown as Prepared;
 }
 
-it('hosts whose copy leaves 40 GB of the smallest disk bring no warning', () => {
+it('hosts whose copy leaves 40 GB of the smallest disk cause no warning', () => {
   expect(planHostCopy(configOf('copy'), planOf(29e9))).toEqual({
     hostCopy: { size: 60e9, diskNeeded: 100e9 },
     warnings: [],
   });
 });
 
-it('a registry that is too large for the smallest disk is told with both sizes', () => {
+it('a registry that is too large for the smallest disk is reported with both sizes', () => {
   expect(planHostCopy(configOf('copy'), planOf(29_100_000_000))).toEqual({
     hostCopy: { size: 60_200_000_000, diskNeeded: 100_200_000_000 },
     warnings: [

@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 describe('mirrors that the machine is configured with', () => {
-  it('are asked by plan, which names the file that they come from', async () => {
+  it('are used by plan, which names the file that they come from', async () => {
     const mirror = await serveLocally((_, response) => response.writeHead(404).end());
     const path = join(world.directory, '.config/containers/registries.conf');
     await mkdir(join(world.directory, '.config/containers'), { recursive: true });

@@ -35,7 +35,7 @@ describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))('a liv
   });
   afterAll(() => world.close());
 
-  it('has exactly the size that the plan told, and the same bytes when it is built again', async () => {
+  it('has exactly the planned size, and the same bytes when it is built again', async () => {
     const { directory, run } = world;
     await world.writeConfig();
     const plan = await run('plan', '-o', 'json');
@@ -61,7 +61,7 @@ describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))('a liv
     expect(await hasFile(join(directory, 'one.iso.partial'))).toBe(false);
   });
 
-  it('tells installed hosts one digest of all files of its registry', async () => {
+  it('gives installed hosts one digest of all files of its registry', async () => {
     await world.writeConfig();
     const built = await world.run('build', '--output', 'digest.iso', '--force');
     expect(built.exitCode, built.stderr).toBe(0);
@@ -89,7 +89,7 @@ describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))('a liv
     expect(outcome.stderr).toContain('hint:');
   });
 
-  it('names every image that is missing, and nothing is poured', async () => {
+  it('is refused with the name of every missing image, and nothing is poured', async () => {
     const { host } = world.registry;
     await world.writeConfig(
       `additionalImages: [{name: "${host}/no/one:1"}, {name: "${host}/no/two:1"}]`,

@@ -87,7 +87,7 @@ describe.skipIf(hasTools.includes(false))('a catalog on this machine', () => {
     expect(index).not.toMatch(/catalogs\/|own-index/);
   });
 
-  it('out of a directory is put into the release image that serves catalogs', async () => {
+  it('is put into the release image that serves catalogs if it is a directory', async () => {
     const index = await run('cat', 'a.iso', '/sealift/index.json');
     const digest = (await plan()).catalogs[1]?.digest ?? '';
     expect(index).toContain(digest);
@@ -107,7 +107,7 @@ describe.skipIf(hasTools.includes(false))('a catalog on this machine', () => {
     });
   });
 
-  it('in an OCI layout that is kept whole keeps its digest', async () => {
+  it('keeps its digest if it is an OCI layout and selected whole', async () => {
     await select('{catalog: oci:catalogs/redhat-operator-index, full: true}');
     const layout = join(world.directory, 'catalogs/redhat-operator-index/index.json');
     const { manifests } = JSON.parse(await readFile(layout, 'utf8')) as {
@@ -161,7 +161,7 @@ describe.skipIf(hasTools.includes(false))('a catalog on this machine', () => {
     ]);
   });
 
-  it('that is not there, or cannot be named, is a problem of the configuration', async () => {
+  it('is a configuration error if it does not exist or cannot be named', async () => {
     await mkdir(join(world.directory, 'catalogs/My Index'), { recursive: true });
     await select(
       '{catalog: oci:catalogs/absent}',

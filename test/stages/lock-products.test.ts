@@ -108,7 +108,7 @@ describe.skipIf(!hasTools.every(Boolean))('an upgrade ISO', () => {
     delete world.env['UPDATE_URL_OVERRIDE'];
   });
 
-  it('has the same bytes of a lock in another folder, where neither tags nor the update graph answer', async () => {
+  it('has the same bytes from a lock in another folder, where neither tags nor the update graph answer', async () => {
     const { path, base, signatures } = readLock(at(LOCK)) ?? {};
     expect(path).toMatchObject({ from: '4.20.9', hops: [{ version: '4.21.3', risks: [] }] });
     expect([base, Object.keys(signatures ?? {})]).toEqual([undefined, ['4.21.3']]);
@@ -136,7 +136,7 @@ describe.skipIf(!hasTools.every(Boolean))('an upgrade ISO', () => {
     ['release.channel', [], ({ release }) => ({ release: { ...release, channel: 'fast' } })],
     ['signatures["4.21.3"]', [], () => ({ signatures: {} })],
     ['images["', [], ({ images }) => ({ images: images.slice(1) })],
-  ])('is not built of a lock that does not fit in %s', async (field, args, change) => {
+  ])('is not built from a lock that differs in %s', async (field, args, change) => {
     await copyInputs('changed');
     await changeLock('changed', change);
     const config = at('changed/appliance-config.yaml');
@@ -148,7 +148,7 @@ describe.skipIf(!hasTools.every(Boolean))('an upgrade ISO', () => {
     expect(exitCode).toBe(3);
   });
 
-  it('that is unchanged is not planned, until its path, a tag or a file beside it is another', async () => {
+  it('is not planned again until its path, a tag or a file next to it changes', async () => {
     await rm(at(LOCK));
     const again = (): Promise<Outcome> => build('--from', '4.20.9', '--output', 'same.iso');
     await again();
@@ -203,7 +203,7 @@ describe.skipIf(!hasTools.every(Boolean))('an installation ISO', () => {
   });
   afterAll(() => stream.close());
 
-  it('has the same bytes of a lock elsewhere, with the images that tags named then', async () => {
+  it('has the same bytes from a lock elsewhere, with the images that tags named then', async () => {
     await addTool('first');
     await build('--lock', '--output', 'first.iso', ...carrying());
     const held = readLock(at(LOCK));
@@ -222,7 +222,7 @@ describe.skipIf(!hasTools.every(Boolean))('an installation ISO', () => {
     const other = await world.run('build', 'installation-iso', ...locked);
     await writeInstallationConfig(world.directory);
     expect(other.exitCode).toBe(3);
-    expect(other.stderr).toContain('seed.version is not what the lock says');
+    expect(other.stderr).toContain('seed.version differs from the lock');
   });
 
   it('is built on the live ISO that a CoreOS stream named for the lock, without the stream', async () => {
@@ -241,7 +241,7 @@ describe.skipIf(!hasTools.every(Boolean))('an installation ISO', () => {
     expect([other.exitCode, other.stderr]).toEqual([3, expect.stringContaining('base.digest')]);
   });
 
-  it('that is unchanged is not planned, until a tag or what the stream names is another', async () => {
+  it('is not planned again until a tag or the ISO of the stream changes', async () => {
     const images = (): Promise<Outcome> => build('--output', 'same.iso', ...carrying());
     await images();
     expect(isKnown(await images())).toBe(true);

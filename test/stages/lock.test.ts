@@ -66,7 +66,7 @@ describe.skipIf(!hasTools)('a lock', () => {
   });
   afterAll(() => world.close());
 
-  it('is left by no build that nobody asked for one, and is updated by one where it is', async () => {
+  it('is written only on request, and is updated by each build if it exists', async () => {
     await world.writeConfig(image('tool'));
     const plain = await world.run('build', '--output', 'plain.iso');
     expect(plain.exitCode, plain.stderr).toBe(0);
@@ -165,7 +165,7 @@ describe.skipIf(!hasTools)('a lock', () => {
     await writeFile(at(LOCK), lock);
   });
 
-  it('takes the place of no other file, and of no link', async () => {
+  it('replaces no other file and no link', async () => {
     await world.writeConfig(image('tool'));
     await writeFile(at('package-lock.json'), '{"lockfileVersion":3}');
     await symlink('appliance-config.yaml', at('link.json'));
@@ -181,7 +181,7 @@ describe.skipIf(!hasTools)('a lock', () => {
   });
 
   it.each(['--lock', '--locked', '--lock-file=a', '--lock-key=env:A'])(
-    'is not ignored where %s stands in front of another product',
+    'is not ignored if %s is given before another product',
     async (option) => {
       const { exitCode, stderr } = await world.run('build', option, 'upgrade-iso');
       expect([exitCode, stderr]).toEqual([2, expect.stringContaining('usage.other-product')]);
@@ -199,7 +199,7 @@ describe.skipIf(!hasTools)('a lock', () => {
     ['signatures["4.21.3"].key', (lock: Lock) => ({ signatures: changeKeys(lock) })],
     ['tags["', () => ({ tags: {} })],
     ['drawn["run installer"]', (lock: Lock) => ({ drawn: { 'run installer': lock.contents } })],
-  ])('that does not fit ends the build with the name of the field: %s', async (field, change) => {
+  ])('ends the build with the name of a field that differs: %s', async (field, change) => {
     await world.writeConfig(image('tool'));
     await copyInputs('changed');
     if (!(await hasFile(at(LOCK)))) expect((await world.run('lock')).exitCode).toBe(0);
@@ -210,7 +210,7 @@ describe.skipIf(!hasTools)('a lock', () => {
     expect(exitCode).toBe(3);
   });
 
-  it('with a digest that no registry has is refused with the name of the field that has it', async () => {
+  it('is refused with the name of the field if no registry has its digest', async () => {
     await world.writeConfig(image('tool'));
     await copyInputs('changed');
     const gone = `sha256:${'0'.repeat(64)}`;
@@ -221,7 +221,7 @@ describe.skipIf(!hasTools)('a lock', () => {
     expect(stderr).toContain(`tags["${tool('tool')}"] is ${gone}, which no longer exists`);
   });
 
-  it('has digests of what is drawn at random; elsewhere, a build needs the secrets beside it', async () => {
+  it('has digests of randomly drawn values; elsewhere, a build needs the secrets next to it', async () => {
     await writeInstaller();
     await world.writeConfig('  installer: installer', 'userCorePass: hunter2');
     await rm(at(LOCK), { force: true });
@@ -254,7 +254,7 @@ describe.skipIf(!hasTools)('a lock', () => {
     await copyInputs('c');
     const other = await buildIn('c', ...args);
     expect(other.exitCode).toBe(3);
-    expect(other.stderr).toContain('drawn["draw password salt"] is not what the lock says');
+    expect(other.stderr).toContain('drawn["draw password salt"] differs from the lock');
   });
 
   it('has what is drawn at random itself, encrypted, where a key is given', async () => {
@@ -287,7 +287,7 @@ describe.skipIf(!hasTools)('a lock', () => {
     expect(await digestFile(at('d', 'x.iso'))).toBe(await digestFile(at('k.iso')));
   });
 
-  it('shows what of an ISO a build would make again: all with the secrets, all but rendered files without', async () => {
+  it('reproduces a whole ISO with its secrets, and all but rendered files without them', async () => {
     await writeInstaller();
     await world.writeConfig('  installer: installer', 'userCorePass: hunter2');
     await rm(at('sealift.lock.secrets'), { force: true });

@@ -123,7 +123,7 @@ describe.skipIf(!hasTools)('an oc-mirror workspace below a namespace', () => {
   const plan = async (): Promise<Plan> =>
     JSON.parse((await run('plan', '-o', 'json')).stdout) as Plan;
 
-  it('is built from by the names that targetRepo, targetTag and targetCatalog gave', async () => {
+  it('is read by the names that targetRepo, targetTag and targetCatalog gave', async () => {
     await configureTargets();
     await run('build', '--output', 'named.iso');
     await run('verify', 'named.iso');
@@ -141,7 +141,7 @@ describe.skipIf(!hasTools)('an oc-mirror workspace below a namespace', () => {
     ]);
   }, 60_000);
 
-  it('gives the medium its own release bundle alone, whatever bundles are in the tree', async () => {
+  it('gives the medium only its own release bundle, regardless of bundles in the tree', async () => {
     await configureTargets();
     await run('build', '--output', 'bundles.iso');
     await run('verify', 'bundles.iso');
@@ -152,7 +152,7 @@ describe.skipIf(!hasTools)('an oc-mirror workspace below a namespace', () => {
     ]);
   }, 60_000);
 
-  it('has no image that the configuration names by its target among the others', async () => {
+  it('does not list an image as extra if the configuration names its target', async () => {
     await configureTargets();
     const { extras } = await plan();
     expect(extras).toEqual(['ns/team/lib:1']);
@@ -182,7 +182,7 @@ describe.skipIf(!hasTools)('an oc-mirror workspace below a namespace', () => {
     expect(stdout).not.toContain(MIRROR_HOST);
   });
 
-  it('gives a warning that names a mirrorSourcePolicy that is not carried', async () => {
+  it('causes a warning that names a mirrorSourcePolicy that is not carried', async () => {
     await configure();
     const { stderr } = await run('plan');
     expect(stderr).toContain(

@@ -175,7 +175,7 @@ describe.skipIf(!hasTools)('an oc-mirror workspace as the source of a medium', (
     expect(stdout).toContain(`sha256-${hexOf(world.release.digest)}-1`);
   });
 
-  it('leaves out what blockedImages names by the tag that it had where it is from', async () => {
+  it('leaves out images that blockedImages names by the tag of their origin', async () => {
     await writeMirrorConfig('blockedImages:', `  - name: ${world.registry.host}/team/app:1$`);
     const { stdout } = await run('plan', '-o', 'json');
     expect(JSON.parse(stdout)).toMatchObject({
@@ -279,7 +279,7 @@ describe.skipIf(!hasTools)('an oc-mirror workspace as the source of a medium', (
     expect(exitCode).toBe(5);
   });
 
-  it('is refused when directories of its tree are links, by which it has no end', async () => {
+  it('is refused when links between its directories make the tree endless', async () => {
     const repositories = at('mirror/data/docker/registry/v2/repositories');
     for (let level = 0; level < 12; level++) {
       await mkdir(join(repositories, `d${level}`));

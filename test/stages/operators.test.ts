@@ -62,7 +62,7 @@ describe.skipIf(!hasTools)('operators of a catalog', () => {
     return JSON.parse(stdout) as Plan;
   }
 
-  it('are planned as heads of the channels that are named, each with its cost', async () => {
+  it('are planned as heads of the named channels, each with its cost', async () => {
     await select('packages: [{name: alpha, channels: [{name: stable}]}]');
     const { parts, catalogs } = await plan();
     expect(catalogs).toMatchObject([{ isRebuilt: true, bundles: ['alpha.v1.2.0'] }]);
@@ -78,7 +78,7 @@ describe.skipIf(!hasTools)('operators of a catalog', () => {
     expect(catalogs).toMatchObject([{ bundles: ['alpha.v1.1.0', 'alpha.v1.2.0'] }]);
   });
 
-  it('that are not in the catalog are an error that names what is', async () => {
+  it('are refused if the catalog does not have them, with the names that it has', async () => {
     await select('packages: [{name: alpa}]');
     const { exitCode, stderr } = await world.run('plan');
     expect(exitCode).toBe(3);
@@ -114,7 +114,7 @@ describe.skipIf(!hasTools)('operators of a catalog', () => {
     expect(verified.exitCode, verified.stderr + verified.stdout).toBe(0);
   });
 
-  it('tell the cluster of their catalog and of the mirrors of their images', async () => {
+  it('bring the cluster their catalog and the mirrors of their images', async () => {
     const shown = await world.run('ignition', 'show', '--bootstrap', 'operators.iso');
     expect(shown.exitCode, shown.stderr).toBe(0);
     const config = JSON.parse(shown.stdout) as {
@@ -142,7 +142,7 @@ describe.skipIf(!hasTools)('operators of a catalog', () => {
     }
   });
 
-  it('are explained: who needs an image', async () => {
+  it('are named as the reason for an image', async () => {
     const { exitCode, stdout, stderr } = await world.run('why', 'shared/proxy', '-o', 'json');
     expect(exitCode, stderr).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({
@@ -150,7 +150,7 @@ describe.skipIf(!hasTools)('operators of a catalog', () => {
     });
   });
 
-  it('are explained by their medium as by their plan, as far as an index tells', async () => {
+  it('are explained by their medium as by their plan, as far as its index shows', async () => {
     const ask = async (...args: readonly string[]): Promise<Explanation['images']> => {
       const { exitCode, stdout, stderr } = await world.run('why', '/', '-o', 'json', ...args);
       expect(exitCode, stderr).toBe(0);
@@ -196,7 +196,7 @@ describe.skipIf(!hasTools)('operators of a catalog', () => {
     expect(stderr).toMatch(/leave out (alpha|beta)/);
   });
 
-  it('whose images are gone are all told, with who needs each', async () => {
+  it('are all reported if their images no longer exist, with what needs each', async () => {
     const gone = await makeOperator(
       { registry: (await createEmpty()).registry, host: world.registry.host },
       { name: 'gamma', channels: { stable: ['1.0.0'] }, images: ['gamma/a', 'gamma/b'] },

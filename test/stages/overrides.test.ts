@@ -10,7 +10,7 @@ type Shown = {
 
 const hasTools = [requireTool('genisoimage'), requireTool('isohybrid')].every(Boolean);
 
-describe.skipIf(!hasTools)('mirror/registries.conf beside a configuration', () => {
+describe.skipIf(!hasTools)('mirror/registries.conf next to a configuration', () => {
   let world: LiveWorld;
   beforeAll(async () => {
     world = await createLiveWorld();
@@ -32,7 +32,7 @@ describe.skipIf(!hasTools)('mirror/registries.conf beside a configuration', () =
     return { text: Buffer.from(base64, 'base64').toString('utf8'), stderr: built.stderr };
   }
 
-  it('reaches the nodes, and is refused before a blob is fetched where it would hide images', async () => {
+  it('reaches the nodes, and is refused before a blob is fetched if it would hide images', async () => {
     const { text: rendered, stderr } = await buildAndRead('first.iso');
     expect(stderr).not.toContain('takes the place');
     await write(rendered);

@@ -30,7 +30,7 @@ describe.skipIf(!hasTools.every(Boolean))('the medium of a ppc64le payload', () 
   };
   const read = (path: string): Promise<string> => run('bsdtar', '-xOf', 'power.iso', path);
 
-  it('is planned to the byte, verified whole, and of that architecture', async () => {
+  it('is planned to the byte, verified whole, and has that architecture', async () => {
     const inspected = await world.run('inspect', 'power.iso', '-o', 'json');
     expect(JSON.parse(inspected.stdout)).toMatchObject({
       size: planned,

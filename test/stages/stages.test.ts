@@ -53,7 +53,7 @@ describe('the linter', () => {
       'export const x = (request) => ({ name: "x", run: () => request.a });',
     ],
     [
-      'a stage that remembers',
+      'a stage that has a state',
       'src/stages/1-resolve/a.ts',
       'let seen; export const x = { run: () => seen };',
     ],
@@ -66,7 +66,7 @@ describe('the linter', () => {
     expect(await lint(path, code)).toEqual(['no-restricted-syntax']);
   });
 
-  it('takes a stage at the top of a file of its own', async () => {
+  it('accepts a stage at the top of its own file', async () => {
     const code = 'export const x = { name: "x", run: (inputs) => inputs.a };';
     expect(await lint('src/stages/1-resolve/a.ts', code)).toEqual([]);
   });

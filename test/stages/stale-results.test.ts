@@ -22,7 +22,7 @@ const installer = (word: string, runs: string): string =>
     `echo "{\\"ignition\\":{\\"version\\":\\"3.2.0\\"},\\"storage\\":{\\"files\\":[{\\"path\\":\\"/etc/id\\",\\"contents\\":{\\"source\\":\\"data:,${word}-$id\\"}},{\\"path\\":\\"/etc/assisted/manifests/infraenv.yaml\\",\\"contents\\":{\\"source\\":\\"data:,kind:%20InfraEnv\\"}}]}}" > "$dir/unconfigured-agent.ign"`,
   ].join('\n');
 
-describe.skipIf(!hasTools)('a build out of a work directory that was used before', () => {
+describe.skipIf(!hasTools)('a build in a work directory that was used before', () => {
   let world: LiveWorld;
   const at = (...names: string[]): string => join(world.directory, ...names);
   beforeAll(async () => {
@@ -90,7 +90,7 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
     expect(await countRuns()).toBe(1);
   });
 
-  it('takes a base ISO that was edited in place as it is now', async () => {
+  it('uses the current bytes of a base ISO that was edited in place', async () => {
     await configure();
     const first = await build();
     const offset = await findInBase('an initramfs');
@@ -118,7 +118,7 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
     ['a small file', 'an initramfs', 'iso.base-changed'],
     ['a file that is poured', 'FAT12', 'base-iso.changed'],
   ])(
-    'refuses a base ISO whose remembered digest is wrong for %s, and the next build takes it as it is',
+    'refuses a base ISO whose remembered digest is wrong for %s, and the next build uses its current bytes',
     async (_what, text, code) => {
       await configure();
       await build();
@@ -165,7 +165,7 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
     await build();
   });
 
-  describe('gives the bytes of a clean one', () => {
+  describe('compared with a clean build', () => {
     const image = (): string => `${world.registry.host}/team/tool:1`;
     const server = (): string => `${world.registry.host}/team/registry:2`;
     /** For every setting, a configuration in which it is another than in the others. */
@@ -254,7 +254,7 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
       return digestFile(at('x.iso'));
     }
 
-    it('whatever setting was changed since', { timeout: 600_000 }, async () => {
+    it('gives the same bytes after a change of any setting', { timeout: 600_000 }, async () => {
       world.registry.add('team/registry', await buildDistributionImage(), '2');
       world.registry.add('team/tool', await buildLayeredImage([[['usr/bin/tool', 'a tool']]]), '1');
       await writeFile(at('hosts.json'), '{"auths":{"hosts.example":{"auth":"YTpi"}}}');
@@ -293,7 +293,7 @@ spec:
       expect(await buildIn('warm', {})).toBe(plain);
     });
 
-    it('in a list that has every setting', async () => {
+    it('is tried with every setting of the schema', async () => {
       const schema = JSON.parse(
         await readFile('schema/appliance-config.schema.json', 'utf8'),
       ) as Schema;

@@ -18,8 +18,8 @@ const write = (text = sealSideFile('new\n')): Promise<unknown> =>
     { output: at('upgrade.iso'), workDir: at('.sealift'), inputs: [], force: false },
   );
 
-describe('the files beside an upgrade ISO, when it is poured,', () => {
-  it('replace those of an earlier build', async () => {
+describe('the files next to an upgrade ISO that was poured', () => {
+  it('replace the files of an earlier build', async () => {
     await write(sealSideFile('old\n'));
     await write();
     expect(await readFile(at('upgrade-4.22.1.yaml'), 'utf8')).toContain('new\n');
@@ -29,7 +29,7 @@ describe('the files beside an upgrade ISO, when it is poured,', () => {
     ['a file', (path) => writeFile(path, 'of a person'), 'output.exists'],
     ['a link', (path) => symlink('elsewhere', path), 'output.link'],
     ['a directory', (path) => mkdir(path), 'output.not-a-file'],
-  ])('leave %s that was put in their place meanwhile', async (_, put, code) => {
+  ])('do not replace %s that was put in their place meanwhile', async (_, put, code) => {
     await put(at('upgrade-4.22.1.yaml'));
     await expect(write()).rejects.toMatchObject({ code, exitCode: 2 });
   });

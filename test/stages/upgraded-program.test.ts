@@ -52,7 +52,7 @@ describe.skipIf(!hasTools)('another version of the program', () => {
   const reusedOf = ({ stages }: LiveIsoReport): readonly string[] =>
     stages.filter(({ reused }) => reused).map(({ stage }) => stage);
 
-  it('runs all stages again, but for what was drawn at random, and continues the partial output', async () => {
+  it('runs all stages again except those that drew random values, and continues the partial output', async () => {
     const layer = await findLayer(world);
     world.registry.breakPath(layer, 404);
     await expect(build(digestOf('old'))).rejects.toMatchObject({ exitCode: 4 });
@@ -82,7 +82,7 @@ async function findLayer({ registry, release }: LiveWorld): Promise<string> {
 describe('the digest of the program', () => {
   const root = resolve('.');
 
-  it('is that of the sources for a program that runs from them', async () => {
+  it('is the digest of the sources if the program runs from them', async () => {
     expect(await readProgramDigest()).toBe(await digestSources(root));
   });
 
@@ -111,7 +111,7 @@ describe('the digest of the program', () => {
     }
   });
 
-  it('changes with a dependency where the program runs from its sources', async () => {
+  it('changes with a dependency if the program runs from its sources', async () => {
     const copy = await copyOf('src', 'templates', 'schema', 'package-lock.json');
     try {
       const before = await digestSources(copy);

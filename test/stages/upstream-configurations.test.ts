@@ -160,7 +160,7 @@ describe.skipIf(!hasTools)("upstream's configurations", () => {
     },
   );
 
-  it('are counted in a table: every command ends well for every one of them', () => {
+  it('succeed with every command, as a table shows', () => {
     const widths = [52, 9, ...COMMANDS.map(() => 9), 10];
     const format = (cells: readonly string[]): string =>
       cells
@@ -185,7 +185,7 @@ describe.skipIf(!hasTools)("upstream's configurations", () => {
       lines: ['apiVersion: v1beta1', 'ocpRelease:', '  version: "4.17.12"'],
     };
 
-    it('take the registry server that was planned, though a newer release has appeared since', async () => {
+    it('take the planned registry server, although a newer release has appeared since', async () => {
       await configure(OLD);
       const plan = await world.run(...ARGUMENTS.plan);
       await writeFile(at('plan.json'), plan.stdout);
@@ -205,7 +205,7 @@ describe.skipIf(!hasTools)("upstream's configurations", () => {
       );
     }, 120_000);
 
-    it('name imageRegistry.uri where the update graph has no release with a registry server', async () => {
+    it('are refused with imageRegistry.uri in the hint if the graph has no release with a registry server', async () => {
       await configure(OLD);
       const saved = [...releases];
       for (const [key] of saved) if (key.startsWith('4.21.')) releases.delete(key);
@@ -217,7 +217,7 @@ describe.skipIf(!hasTools)("upstream's configurations", () => {
       expect(stderr).toContain('hint: set imageRegistry.uri to');
     });
 
-    it('name imageRegistry.uri where there is no update graph', async () => {
+    it('are refused with imageRegistry.uri in the hint if there is no update graph', async () => {
       const url = releases.get('4.17.12 amd64')?.pullspec ?? '';
       await configure({ ...OLD, lines: [...OLD.lines, `  url: ${url}`] });
       world.env['UPDATE_URL_OVERRIDE'] = `${graph.url}/gone`;
@@ -228,7 +228,7 @@ describe.skipIf(!hasTools)("upstream's configurations", () => {
       expect(stderr).toContain('hint: set imageRegistry.uri to');
     });
 
-    it('refuse by name, before the payload is fetched, a registry image that cannot be started', async () => {
+    it('are refused, before the payload is fetched, by the name of a registry image that cannot be started', async () => {
       const image = 'registry.redhat.io/rhel9/support-tools:latest';
       await configure({ ...OLD, lines: [...OLD.lines, `imageRegistry: {uri: "${image}"}`] });
       await rm(at('.sealift'), { recursive: true, force: true });

@@ -32,6 +32,8 @@ import {
 } from '../areas.ts';
 import { type MutableArea, readIndex } from '../media-index.ts';
 
+/* New ISOs with site values: a copy of an ISO, or a layout that is configured before it is poured. */
+
 export type CopyOptions = {
   readonly output: string;
   /** True if the image is a local file, whose blocks a copy may share. */
@@ -172,8 +174,8 @@ function locate({ embed, kargs }: Areas, extents: readonly Extent[]) {
 }
 
 /**
- * Refuses a ClusterImageSet of another release, as the installer does. The nodes would refuse it too, but
- * only after they have booted.
+ * Refuses a ClusterImageSet of another release, as the installer does. Otherwise the nodes would refuse it
+ * after they have booted.
  *
  * @param config JSON text of the Ignition config of the medium
  * @param warn called if neither digests nor tags identify the release
@@ -192,14 +194,18 @@ export async function requireRelease(
     warn?.(`the ClusterImageSet names ${given}, which cannot be compared with the ISO's ${found}`);
     return;
   }
-  throw new ConfigError('customize.other-release', 'the ClusterImageSet is of another release', {
-    expected: found,
-    found: given,
-    hint: 'correct spec.releaseImage, or give the ISO of that release',
-  });
+  throw new ConfigError(
+    'customize.other-release',
+    'the ClusterImageSet names another release than the ISO installs',
+    {
+      expected: found,
+      found: given,
+      hint: 'correct spec.releaseImage, or give the ISO of that release',
+    },
+  );
 }
 
-/** @returns the release, or undefined if the medium has no ClusterImageSet */
+/** Reads the release that the medium installs; undefined if it has no ClusterImageSet. */
 async function readRelease(iso: IsoImage, config: string): Promise<KnownRelease | undefined> {
   const live = describeLiveSystem([parseIgnition(config, 'the embedded Ignition config')]);
   const set = live.clusterImageSet;

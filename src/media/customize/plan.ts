@@ -26,6 +26,8 @@ import {
 import { readIndex, INDEX_PATH } from '../media-index.ts';
 import { requireRelease } from './copy.ts';
 
+/* Decides which bytes of an ISO change when values of a site are added or removed. */
+
 /**
  * Plans the bytes that restore an ISO to its state before customisation. On ISOs of other makers these are
  * an empty embed area and the default arguments, as in CoreOS's own tool.
@@ -55,8 +57,8 @@ async function planDefaults(iso: IsoImage): Promise<readonly OverlayPart[]> {
 const noPristine = (path: string): UsageError =>
   new UsageError(
     'customize.no-pristine',
-    `${path} was made by an earlier version: it does not carry the config that it had at first`,
-    { hint: 'build it again, with the values or without' },
+    `${path} was made by an earlier version and does not carry its original config`,
+    { hint: 'build it again, with or without the values' },
   );
 
 export type CustomisationOptions = {
@@ -159,7 +161,7 @@ async function requirePristine(
   throw new UsageError(
     'customize.already',
     `this ISO is already customised: it has ${found.join(' and ')}`,
-    { hint: 'restore it with --reset, or use --force to customise it all the same' },
+    { hint: 'restore it with --reset, or use --force to customise it anyway' },
   );
 }
 
@@ -206,7 +208,7 @@ async function listKeyfiles(
     throw new UsageError(
       'customize.no-network',
       'this ISO does not support customizing network settings',
-      { hint: 'give the network by kernel arguments' },
+      { hint: 'configure the network with kernel arguments' },
     );
   }
   const names = keyfiles.map(({ name }) => name);
@@ -214,9 +216,9 @@ async function listKeyfiles(
   if (repeated === undefined) return keyfiles;
   throw new UsageError(
     'customize.keyfile',
-    `two network configurations have the profile ${repeated}`,
+    `two network configurations have a profile named ${repeated}`,
     {
-      hint: 'give one configuration, or other names to its interfaces',
+      hint: 'give one of them, or rename its interfaces',
     },
   );
 }
@@ -239,6 +241,6 @@ function planKargs(
   throw new UsageError(
     'customize.no-kargs',
     'this ISO does not support customizing kernel arguments: it has no areas for them',
-    { hint: 'give a newer live ISO' },
+    { hint: 'use a newer live ISO' },
   );
 }

@@ -18,7 +18,7 @@ import { parse } from '../../shape/parse-text.ts';
 import { decodeEmbedded, planEmbedPart, readLiveAreas, readPristineArchive } from '../areas.ts';
 import { listIgnitionParts, type IgnitionPart } from '../compare-configs.ts';
 
-/** Site values found in an ISO. Secrets are reported as present, never shown. */
+/** Site values found in an ISO. Secrets are reported as present, but not shown. */
 export type Customisation = {
   /** True if an area differs from its contents without values. */
   readonly customised: boolean;
@@ -54,7 +54,11 @@ export type Customisation = {
   readonly kernelArguments?: { readonly now: string; readonly default: string };
 };
 
-/** @throws IntegrityError if the areas cannot be read or hold something else */
+/**
+ * Reads the site values of an ISO: the differences of its areas from their contents without values.
+ *
+ * @throws IntegrityError if the areas cannot be read, or do not hold an Ignition config
+ */
 export async function readCustomisation(iso: ReadableIso): Promise<Customisation> {
   const { embed, kargs } = await readLiveAreas(iso);
   const stored = await readPristineArchive(iso);
@@ -156,7 +160,7 @@ function readProxy(own: Files): object {
 const HIDDEN = '//[redacted]@';
 
 /**
- * Files that the members of a customisation cover; the agent services read some of the values from an
+ * Files that other members of a `Customisation` describe; the agent services read some of the values from an
  * InfraEnv.
  */
 const STOOD_FOR = [
@@ -208,8 +212,7 @@ function listParts(config: IgnitionConfig | undefined): ReturnType<typeof listIg
 }
 
 /**
- * True if only readers who may see secrets may read this ISO: manifests, network profiles and overrides
- * may hold passwords.
+ * True if other users must not read this ISO: manifests, network profiles and overrides may hold passwords.
  */
 export const hasSecrets = ({ ignition }: Customisation): boolean =>
   ignition.pullSecret ||

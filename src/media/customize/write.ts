@@ -12,6 +12,8 @@ import { type IsoImage, openIso } from '../../iso/index.ts';
 import { namesBeside } from '../../outputs/file.ts';
 import type { OverlayPart } from '../areas.ts';
 
+/* Changes of an ISO in place, which the next run undoes if they are interrupted. */
+
 /** Old and new bytes at an offset. */
 export type Saved = { readonly offset: number; readonly old: Buffer; readonly now: Uint8Array };
 
@@ -128,7 +130,7 @@ async function isAsBefore(file: FileHandle, saved: readonly Saved[]): Promise<bo
   return changes.length === 0;
 }
 
-/** Undoes what a killed run began, if any. No other process may change the ISO meanwhile. */
+/** Undoes the change of a killed run; true if there was one. The caller holds the lock of the ISO. */
 async function undo(place: WritePlace): Promise<boolean> {
   const text = (await readOwnFile(place.aside))?.toString('utf8');
   if (text === undefined) return false;
@@ -202,7 +204,7 @@ function parseSaved(text: string, { path, aside }: WritePlace): readonly Saved[]
     'customize.leftover',
     `${aside} is damaged, and ${path} may be half written`,
     {
-      hint: `put ${path} back from where it came, and remove ${aside}`,
+      hint: `restore ${path} from its source, and remove ${aside}`,
     },
   );
 }
@@ -216,10 +218,10 @@ async function requireHalfway(
   for (const { offset, old, now } of saved) {
     const found = await readAt(file, offset, old.length);
     if (isOldOrNew(found, { old, now })) continue;
-    throw new DiskError('customize.leftover', `${aside} is of another ISO than ${path}`, {
-      expected: 'the ISO that was being customised when a run was killed',
-      found: `other bytes at ${offset}`,
-      hint: `remove ${aside}, or put the ISO back that it belongs to`,
+    throw new DiskError('customize.leftover', `${aside} does not belong to ${path}`, {
+      expected: 'the ISO that a killed run was customising',
+      found: `other bytes at offset ${offset}`,
+      hint: `remove ${aside}, or put back the ISO that it belongs to`,
     });
   }
 }
@@ -256,9 +258,9 @@ export async function refuseHalfCustomised(image: RandomAccess, stem?: string): 
   if (!isBegun) return;
   throw new DiskError(
     'customize.half-way',
-    `${image.path} is customised in part: a run was killed`,
+    `${image.path} is only partly customised: a run was killed`,
     {
-      hint: `run "sealift customize ${image.path} --in-place" again with its values, or with --reset: it undoes that first`,
+      hint: `run "sealift customize ${image.path} --in-place" again with its values, or with --reset: either undoes the partial change first`,
     },
   );
 }

@@ -5,10 +5,12 @@ import { IntegrityError, isErrno } from '../../base/errors.ts';
 import { openRandomAccess, type ByteRange, type RandomAccess } from '../../base/random-access.ts';
 import { checkText, parseObject } from '../../shape/go-json.ts';
 
-/** A run of bytes of an ISO; between them are zeros. */
+/* The head of a delta, and the patches in its body. */
+
+/** A run of bytes of an ISO; the bytes between runs are zeros. */
 export type DeltaExtent = ByteRange & { readonly digest: Digest };
 
-/** Source of a carried extent made from bytes of the old ISO by a patch of this size in the delta. */
+/** Patch that makes a carried extent from bytes of the old ISO; `size` is its size in the delta. */
 export type Patch = { readonly old: ByteRange; readonly size: number };
 
 /** Head of a delta. Offsets and sizes are bytes. */
@@ -31,9 +33,9 @@ export type DeltaHead = {
 };
 
 /*
- * sealift delta 3 <bytes of the JSON>\n      padded with spaces to 64 bytes; 2 where "mutable" is absent
+ * sealift delta 3 <bytes of the JSON>\n      padded with spaces to 64 bytes; version 2 has no "mutable"
  * {"bodySize":...,"from":"sha256:...","index":[offset,size,digest],"mutable":[[offset,digest],...],"patches":[[number,oldOffset,oldSize,size],...],"size":...}
- * what is carried, one behind another: the index, then, by offset, each other extent that the old ISO has not
+ * the carried bytes in a row: the index, then each other extent that the old ISO lacks, by offset
  */
 const HEAD_SIZE = 64;
 const KIND = 'sealift delta ';
@@ -77,7 +79,7 @@ export async function readDeltaHead(
 ): Promise<DeltaHead & { readonly start: number }> {
   const jsonSize = await readJsonSize(file);
   const start = HEAD_SIZE + jsonSize;
-  const refuse = (problem = 'is not of the form we write'): IntegrityError =>
+  const refuse = (problem = 'is not in the form that sealift writes'): IntegrityError =>
     malformed(file.path, problem);
   const text = checkText(await file.read(HEAD_SIZE, jsonSize), MOST_VALUES, refuse);
   const { bodySize, from, index, mutable, patches, size } = parseObject(text, refuse);
@@ -87,13 +89,13 @@ export async function readDeltaHead(
   if (!place || !Array.isArray(patches)) throw refuse();
   const all = patches.map((row) => parsePatch(row) ?? fail(refuse()));
   if (start + bodySize !== file.size) {
-    throw refuse(`has ${file.size} bytes and should have ${start + bodySize}`);
+    throw refuse(`has ${file.size} bytes, but should have ${start + bodySize}`);
   }
   const areas = parseAreas(mutable) ?? fail(refuse());
   return { from, size, index: place, ...areas, patches: new Map(all), bodySize, start };
 }
 
-/** True if a file begins as a delta of any version. */
+/** True if a file begins like a delta of any version. */
 export async function isDelta(path: string): Promise<boolean> {
   const file = await openRandomAccess(path);
   try {
@@ -105,12 +107,12 @@ export async function isDelta(path: string): Promise<boolean> {
 }
 
 async function readJsonSize(file: RandomAccess): Promise<number> {
-  if (file.size < HEAD_SIZE) throw malformed(file.path, 'is shorter than the head of one');
+  if (file.size < HEAD_SIZE) throw malformed(file.path, 'is shorter than the head of a delta');
   const head = (await file.read(0, HEAD_SIZE)).toString('latin1');
   const [, size] = /^sealift delta [23] (\d{1,8})\n *$/.exec(head) ?? [];
-  if (size === undefined) throw malformed(file.path, 'does not begin as one');
+  if (size === undefined) throw malformed(file.path, 'does not begin like a delta');
   if (Number(size) <= LARGEST_JSON && HEAD_SIZE + Number(size) <= file.size) return Number(size);
-  throw malformed(file.path, 'is cut off');
+  throw malformed(file.path, 'is truncated');
 }
 
 function parseExtent(row: unknown): DeltaExtent | undefined {
@@ -146,7 +148,7 @@ function fail(error: IntegrityError): never {
 
 /** Error for a file that is not a complete delta. */
 export const malformed = (path: string, problem: string): IntegrityError =>
-  new IntegrityError('delta.malformed', `${path} is not a whole delta: it ${problem}`, {
+  new IntegrityError('delta.malformed', `${path} is not a complete delta: it ${problem}`, {
     hint: 'copy it again from where it was made',
   });
 

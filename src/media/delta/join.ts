@@ -10,6 +10,8 @@ import { type RandomAccess, openRandomAccess } from '../../base/random-access.ts
 import { isTextList, parseJsonObject } from '../../shape/go-json.ts';
 import { readMode } from './open.ts';
 
+/* Parts of a delta: their format, and how they are joined. */
+
 /** List of parts, equal in all parts of a delta. Sizes are bytes. */
 export type PartList = {
   /** Size of the whole delta. */
@@ -82,7 +84,7 @@ export async function joinParts(
     const why = unusable.length > 0 ? `cannot be used: ${unusable.join(', ')}` : 'not given';
     if (lost.length > 1) throw tooManyLost(names, why);
     if (lost.length === 1)
-      warn?.(`${names} of the delta is lost (${why}): it is made of the others`);
+      warn?.(`${names} of the delta is lost (${why}) and is rebuilt from the others`);
     const mode = await readMode(...files.map(({ path }) => path));
     const file = await explaining(target, () => createFile(aside, mode));
     try {
@@ -130,7 +132,7 @@ async function readParts(
       parts.set(part.number, part);
     else damaged.push(file.path);
   }
-  if (!first) throw tooManyLost('every part', `cannot be used: ${damaged.join(', ')}`);
+  if (!first) throw tooManyLost('all parts', `cannot be used: ${damaged.join(', ')}`);
   return { parts, list: first.list, damaged };
 }
 
@@ -184,12 +186,12 @@ async function recombine(
   return bytes;
 }
 
-/** Combines bytes by exclusive or, into the first array. */
+/** Combines two arrays by exclusive or, into the first. */
 export function combine(into: Uint8Array, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; at++) into[at] = (into[at] ?? 0) ^ (bytes[at] ?? 0);
 }
 
-/** @returns undefined if the file does not exist, or if its disk lost bytes */
+/** Reads a file; undefined if it cannot be opened, or if its disk lost bytes. */
 async function unlessUnreadable<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();
@@ -201,7 +203,7 @@ async function unlessUnreadable<T>(read: () => Promise<T>): Promise<T | undefine
 
 const tooManyLost = (names: string, why: string): IntegrityError =>
   new IntegrityError('delta.parts-lost', `${names} of the delta are lost (${why})`, {
-    expected: 'all parts and the parity, less one',
+    expected: 'all parts and the parity, or all except one of them',
     hint: 'copy them again from where the delta was made',
   });
 

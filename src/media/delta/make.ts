@@ -26,8 +26,11 @@ import {
   type Delta,
 } from './open.ts';
 
-/** Result of making a delta. Sizes are bytes. */
+/* Making a delta from two ISOs, and making the new ISO from the old one and the delta. */
+
+/** Result of making or applying a delta. Sizes are bytes. */
 export type DeltaReport = {
+  /** Digest of the written file. */
   readonly digest: Digest;
   /** Size of the written file. */
   readonly size: number;
@@ -113,7 +116,7 @@ export async function applyDelta(
   return { digest, size, carried: bytes, shared: sumSizes(extents) - bytes };
 }
 
-/** Opens a delta and applies its patches. */
+/** Opens a delta and applies its patches; the extents that they make are held in memory. */
 async function readWhole(
   { from, path }: { readonly from: string; readonly path: string },
   old: Medium,
@@ -132,11 +135,7 @@ async function readWhole(
   }
 }
 
-/**
- * Pours from local files.
- *
- * @returns the digest of the whole
- */
+/** Pours from local files, and returns the digest of the whole output. */
 async function pour(
   layout: Layout,
   places: ReadonlyMap<Digest, FilePosition>,
@@ -196,8 +195,8 @@ const lost = ({ offset, digest }: Extent): IntegrityError =>
 export type MadePatch = Patch & { readonly bytes: Uint8Array };
 
 /**
- * Smallest extent worth a patch: smaller ones are links and similar, and a row in the head of the delta
- * costs as much.
+ * Smallest extent worth a patch: smaller ones are links and the like, and the row for a patch in the head of
+ * the delta costs as much.
  */
 const SMALLEST_PATCHED = 256;
 
@@ -270,10 +269,10 @@ const wrong = (
 ): IntegrityError =>
   new IntegrityError(
     'extent.wrong-digest',
-    `${path} has other bytes at ${offset} than its index says`,
+    `the bytes of ${path} at ${offset} do not match its index`,
     {
       expected: digest,
       found,
-      hint: 'verify it, and build or copy it again',
+      hint: 'verify the ISO, and build or copy it again',
     },
   );

@@ -24,6 +24,8 @@ import {
   usePatch,
 } from './file.ts';
 
+/* The two inputs of applying a delta: an ISO of ours, and a delta that is matched to it. */
+
 /** An ISO of ours, as deltas use it. */
 export type Medium = {
   /** Digest of every byte, from `identifyIso`. */
@@ -57,7 +59,7 @@ export type Delta = {
 
 export type DeltaFiles = { readonly delta: RandomAccess; readonly iso: RandomAccess };
 
-/** @throws IntegrityError `delta.no-index` */
+/** Reads the identity and the extents of an ISO. @throws IntegrityError `delta.no-index` */
 export function readMedium(path: string): Promise<Medium> {
   return useMedium(path, async (iso) => {
     const index = await readIndex(iso);
@@ -85,8 +87,8 @@ async function listExtents(
 }
 
 /**
- * Size of the ISO, because a device is larger than the ISO on it. The backup of a GPT may be after the
- * volume.
+ * Computes the size of the ISO, because a device is larger than the ISO on it. The backup of a GPT may be
+ * after the volume.
  */
 async function sizeOfIso(
   path: string,
@@ -101,8 +103,8 @@ async function sizeOfIso(
 
 const noIndex = (path: string): IntegrityError =>
   new IntegrityError('delta.no-index', `${path} has no index with a digest`, {
-    expected: 'an ISO of sealift',
-    hint: 'name an ISO that sealift made',
+    expected: 'an ISO that sealift made',
+    hint: 'name the ISO that sealift built',
   });
 
 /**
@@ -145,24 +147,23 @@ export async function openDelta(
   return { size, extents, carried, head };
 }
 
-/** Error for a delta that was made for another ISO. */
 const otherIso = (
   path: string,
   { found, expected }: { readonly found: string; readonly expected: string },
 ): IntegrityError =>
-  new IntegrityError('delta.other-iso', `the delta is for another ISO than ${path}`, {
+  new IntegrityError('delta.other-iso', `the delta was not made for ${path}`, {
     expected,
     found,
-    hint: 'apply it to the ISO that it was made from; one that was customised since is another: reset it first',
+    hint: 'apply it to the ISO that it was made from; if that ISO was customised since, reset it first',
   });
 
 function fail(path: string): never {
-  throw malformed(path, 'carries something else than it names');
+  throw malformed(path, 'does not carry what its head names');
 }
 
 /**
- * Lists the carried extents of a new ISO, the index first. Makers and readers of deltas list the same
- * extents.
+ * Lists the carried extents of a new ISO, the index first. It is called when a delta is made and when it is
+ * applied, and must give the same list.
  *
  * @param known digests of the old ISO
  */
@@ -191,8 +192,8 @@ function placeCarried(
 }
 
 /**
- * Renders the bytes of a carried extent, verified. They are in memory: extents with a patch are small, and
- * so is an index.
+ * Returns the bytes of a carried extent, verified. They fit in memory: extents with a patch are small, and so
+ * is an index.
  *
  * @throws IntegrityError `delta.damaged`
  */
@@ -219,17 +220,17 @@ const damaged = (
 ): IntegrityError =>
   new IntegrityError(
     'delta.damaged',
-    `${path} and the old ISO do not make the extent at byte ${offset}`,
+    `${path} and the old ISO do not give the extent at byte ${offset}`,
     {
       expected: digest,
-      found: found ?? 'a patch that cannot be used',
+      found: found ?? 'a patch that does not apply',
       hint: 'verify the old ISO, and copy the delta again',
     },
   );
 
 /**
- * Most restrictive mode of these files, so that a user who cannot read one of them cannot read the result:
- * media can hold secrets.
+ * Returns the permissions that all of these files have, so that a user who cannot read one of them cannot
+ * read the result: media can hold secrets.
  */
 export async function readMode(...paths: readonly string[]): Promise<number> {
   let mode = 0o644;

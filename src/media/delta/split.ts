@@ -13,7 +13,7 @@ export type SplitOptions = {
   /** Limit that each part stays below: FAT32 has files of up to 4 GiB less one byte. */
   readonly maxPartSize: number;
   readonly signal: AbortSignal;
-  /** Decides whether a part may be written. */
+  /** Throws if a part may not be written to this path. */
   readonly claim: (path: string) => Promise<void>;
 };
 
@@ -69,11 +69,15 @@ function planParts(size: number, maxPartSize: number): PartList {
     const isEnough = Math.ceil(size / list.partSize) === count;
     if (isEnough && formatPartHead(count, list).length + list.partSize < maxPartSize) return list;
   }
-  throw new UsageError('usage.max-part-size', `a delta of ${size} bytes has too many parts`, {
-    expected: `at most ${MOST_PARTS}`,
-    found: `parts of ${maxPartSize} bytes`,
-    hint: 'name a larger --max-part-size',
-  });
+  throw new UsageError(
+    'usage.max-part-size',
+    `a delta of ${size} bytes would have too many parts`,
+    {
+      expected: `at most ${MOST_PARTS}`,
+      found: `parts of ${maxPartSize} bytes`,
+      hint: 'give a larger --max-part-size',
+    },
+  );
 }
 
 type Filling = {

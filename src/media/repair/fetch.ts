@@ -17,6 +17,8 @@ import { readImageContents } from '../contents.ts';
 import type { IndexExtent, IndexImage, MediaIndex } from '../media-index.ts';
 import type { DamagedExtent } from '../verify-extents.ts';
 
+/* Repairs of single extents from verified copies: a local file, or the registries of the images. */
+
 export type Run = { readonly offset: number; readonly size: number; readonly digest: Digest };
 
 /** File under repair. */
@@ -30,7 +32,7 @@ export type Repaired = {
   readonly written: number;
 };
 
-/** Repairs an extent; undefined if the source lacks its bytes. */
+/** Repairs an extent from a source; undefined if the source lacks its bytes. */
 export type Repair = (damage: DamagedExtent) => Promise<Omit<Repaired, 'damage'> | undefined>;
 
 /** Bytes. */
@@ -75,7 +77,7 @@ export async function copyVerified(
   return { read, written };
 }
 
-/** Copies a run from a file, verified. @throws the system's errors of reading it, except EIO */
+/** Copies a run from a file, verified; undefined if the file does not match the digest. */
 export async function copyFromFile(
   target: OpenTarget,
   run: Run,
@@ -127,7 +129,6 @@ export async function readPiece(
   }
 }
 
-/** @throws DiskError `output.full`, `output.unwritable`, `output.broken` */
 export const writeAt = (
   { path, file }: OpenTarget,
   bytes: Uint8Array,
@@ -138,7 +139,7 @@ export type RemoteOptions = {
   readonly client: Pick<RegistryClient, 'fetchManifest' | 'sourcesOf'>;
   /** References that may have an image: its origin, or the given registries. */
   readonly referencesOf: (image: IndexImage) => readonly Reference[];
-  /** Directory that holds a blob until it is verified. */
+  /** Directory that holds a fetched blob until it is copied. */
   readonly workDir: string;
   /** Called with the reason why a source lacks an extent. */
   readonly warn: (message: string) => void;
@@ -146,7 +147,7 @@ export type RemoteOptions = {
   readonly signal: AbortSignal;
 };
 
-/** Repairs manifests first, because they name the image that a blob belongs to. */
+/** Fetches manifests. They are repaired before blobs, because they name the image that a blob belongs to. */
 export const repairFromManifests =
   (target: OpenTarget, { index, client, referencesOf, signal, warn }: RemoteOptions): Repair =>
   async ({ extent: { digest, offset, size } }) => {
@@ -272,7 +273,7 @@ async function copyFront(
   return at;
 }
 
-/** Returns undefined on a failure that another source may not have. */
+/** Calls a function; an error that another source may not have is a warning, and the result is undefined. */
 export async function unlessFailed<T>(
   warn: (message: string) => void,
   work: () => Promise<T>,

@@ -115,7 +115,7 @@ async function repairLocked(
       return improve(all, await openBlobRepair(target, remote));
     };
     const stable = await repair(await findDamage(target, known, options));
-    // Their original contents are made from other files, which are repaired by now.
+    // The original contents of mutable areas are made from other files, which are repaired by now.
     const mutable = await repair(await findMutableDamage(target, known, options));
     const isos = [...sources.isos, ...sources.elsewhere.map(({ access }) => access)];
     const same = { index: index.digest, warn: options.warn };
@@ -260,7 +260,7 @@ function readDescriptor(sector: Uint8Array): VolumeDescriptor | undefined {
   try {
     return decodeVolumeDescriptor(sector);
   } catch (error) {
-    if (error instanceof SealiftError) return undefined; // no source had it
+    if (error instanceof SealiftError) return undefined; // no source had the sector
     throw error;
   }
 }
@@ -282,7 +282,7 @@ function describe(
 }
 
 const describeRange = ({ damage, source, written }: Repaired): RepairedRange => {
-  const { extent, unreadable = 'has other bytes than the index says' } = damage;
+  const { extent, unreadable = 'does not match its digest in the index' } = damage;
   const { offset, size, paths } = extent;
   return {
     offset,

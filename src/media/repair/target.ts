@@ -23,6 +23,8 @@ import {
   writeAt,
 } from './fetch.ts';
 
+/* The expected contents of a damaged ISO, and other ISOs as sources of its bytes. */
+
 /** Expected contents of an ISO, from its own index or from an ISO of the same layout. */
 export type Target = {
   readonly index: MediaIndex;
@@ -54,8 +56,8 @@ export async function readTarget(path: string, sources: readonly Medium[]): Prom
   }
   throw new DifferenceError('repair.no-index', `the index of ${path} is damaged`, {
     expected: 'a source of the same layout',
-    found: `${sources.length} ISOs, and none is known to be of it`,
-    hint: 'name an ISO of the same build with --from, and put the report of the build beside the damaged one',
+    found: `${sources.length} ISOs, none of them known to have that layout`,
+    hint: 'name an ISO of the same build with --from, and put the report of the build next to the damaged ISO',
   });
 }
 
@@ -130,13 +132,13 @@ export type RemoteIso = {
   readonly places: ReadonlyMap<Digest, ByteRange>;
 };
 
-/** Shares open bytes with a user that closes its access; they stay open. */
+/** Makes an access whose `close` does nothing, for functions that close the access they are given. */
 export const keepOpen = (access: RandomAccess): RandomAccess => ({
   ...access,
   close: () => Promise.resolve(),
 });
 
-/** @throws the errors of `openIso` and `readIndex` */
+/** Reads the places of all extents of an ISO; the access stays open. */
 export function readRemoteIso(access: RandomAccess): Promise<RemoteIso> {
   return useMedium(keepOpen(access), async (iso) => {
     const places = new Map<Digest, ByteRange>();
@@ -148,7 +150,7 @@ export function readRemoteIso(access: RandomAccess): Promise<RemoteIso> {
   });
 }
 
-/** Reads a whole extent, because only the whole has a digest, and writes the differing pieces. */
+/** Repairs from remote ISOs. Whole extents are read, because only the whole has a digest. */
 export const repairFromRemote =
   (
     target: OpenTarget,

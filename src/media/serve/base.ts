@@ -92,7 +92,7 @@ function createFill(
   };
 }
 
-/** Milliseconds after which a read may have waited for a disk or for other processes. */
+/** Milliseconds after which a read may have waited, for a disk or for other processes. */
 const LONG_MS = 4;
 /** Milliseconds that only a disk takes. */
 const LONGEST_MS = 50;
@@ -104,7 +104,7 @@ const REST_MS = 250;
  * another thread and back takes several times as long. After a read that waited for the disk, the reads of
  * the next quarter of a second go to other threads, so that other clients do not wait for them.
  *
- * @returns reads until the buffer is full or the file ends, and resolves to the bytes
+ * @returns a function that reads until the buffer is full or the file ends, and returns the number of bytes
  */
 function createFileReader(
   file: Pick<FileHandle, 'fd'>,
@@ -213,7 +213,7 @@ async function openThroughCache(
   };
 }
 
-/** @returns undefined if it is not an ISO of ours */
+/** Reads the index of an ISO, which stays open; undefined if sealift did not make the ISO. */
 const readIndexOf = (access: RandomAccess): Promise<MediaIndex | undefined> =>
   useMedium(keepOpen(access), readIndex);
 
@@ -244,11 +244,11 @@ function requireDigest(name: string, { digest, offset }: KeyedPart, bytes: Uint8
   if (found === digest) return;
   throw new IntegrityError(
     'source.wrong-bytes',
-    `${name} has other bytes at ${offset} than its index says`,
+    `the bytes of ${name} at ${offset} do not match its index`,
     {
       expected: digest,
       found,
-      hint: 'run "sealift verify" on it, and send it again',
+      hint: 'run "sealift verify" on it, and upload it again',
     },
   );
 }

@@ -8,6 +8,8 @@ import { readOwnFile, writeNewFile } from '../../base/disk/open-file.ts';
 import { DiskError, isErrno } from '../../base/errors.ts';
 import type { OverlayPart } from '../areas.ts';
 
+/* Overlays of ISOs, stored encrypted so that they are served again unchanged. */
+
 /** A stored overlay, held in memory while it is served. */
 export type PackedOverlay = {
   /** Digest of the packed bytes: equal overlays have equal digests. */
@@ -74,7 +76,7 @@ export async function openStoredOverlay(place: OverlayPlace): Promise<PackedOver
   const packed = openSealedBytes(sealed, place.key, place.name);
   if (packed) return parsePackedOverlay(packed);
   throw new DiskError('overlay.unreadable', `the key does not open the overlay "${path}"`, {
-    hint: 'give the key that it was stored with',
+    hint: 'use the key that it was stored with',
   });
 }
 

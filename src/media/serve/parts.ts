@@ -22,8 +22,8 @@ import { readIsoToPush, type ReadIso } from '../push.ts';
 import { fillParts, type VirtualBase } from './virtual.ts';
 
 /*
- * A folder of parts, which releases share: `sha256/<hex>` are bytes by their digest, `layouts/<hex>.json` says
- * by the digest of an ISO's index where they belong. A layout is written when all of its parts are there.
+ * A folder of parts that ISOs share. `sha256/<hex>` is a part by its digest. `layouts/<hex>.json` lists the parts
+ * of an ISO by the digest that identifies it; it is written after all of its parts.
  */
 
 type Layout = {
@@ -48,7 +48,7 @@ export type AddOptions = {
 
 /** Result of adding an ISO. */
 export type AddedIso = {
-  /** Digest of its index, which opens it. */
+  /** Digest that identifies the ISO, and opens it. */
   readonly digest: Digest;
   /** Size of the ISO in bytes. */
   readonly size: number;
@@ -130,7 +130,7 @@ const changed = ({ offset, digest }: Required<Part>, found: Digest): IntegrityEr
   new IntegrityError('artifact.damaged', `the ISO changed at byte ${offset} while it was read`, {
     expected: digest,
     found,
-    hint: 'run the same command again when nobody else writes to it',
+    hint: 'run the same command again when no other process writes to the ISO',
   });
 
 /**
@@ -168,11 +168,15 @@ export async function openFromPartStore(directory: string, digest: Digest): Prom
 async function requirePart(path: string, size: number): Promise<void> {
   const found = await sizeOf(path);
   if (found === size) return;
-  throw new IntegrityError('store.part-missing', `"${path}" is not the part that a layout names`, {
-    expected: `${size} bytes`,
-    found: `${found} bytes`,
-    hint: 'add the ISO to the folder again',
-  });
+  throw new IntegrityError(
+    'store.part-missing',
+    `"${path}" does not have the size that a layout names`,
+    {
+      expected: `${size} bytes`,
+      found: `${found} bytes`,
+      hint: 'add the ISO to the folder again',
+    },
+  );
 }
 
 async function readPart(path: string, target: Buffer, at: number): Promise<void> {

@@ -4,6 +4,8 @@ import { maxOf } from '../../base/lists.ts';
 import type { ByteRange } from '../../base/random-access.ts';
 import type { PackedOverlay, PackedPart } from './overlay.ts';
 
+/* Bytes that are put together while they are served: a base with an overlay, or files in a row. */
+
 /** Bytes of an ISO as it was built, stored in one file or in many. */
 export type VirtualBase = {
   /** Printable name. */
@@ -51,7 +53,7 @@ export function createVirtualIso(
   };
 }
 
-/** Copies a part over the bytes from `offset`. */
+/** Lays a part over `bytes`, which begin at `offset` of the ISO. */
 function lay(part: PackedPart, bytes: Buffer, offset: number): void {
   const start = Math.max(part.offset, offset);
   const end = Math.min(part.offset + part.size, offset + bytes.length);

@@ -233,3 +233,19 @@ export const describeRelease = ({ version, reference, arch }: Release) => ({
   reference: formatReference(reference),
   architecture: arch,
 });
+
+/** The signature of a release in plans and reports: without its messages. */
+export type DescribedSignature = { readonly version: string } & (
+  | Omit<Extract<ReleaseSignature, { status: 'verified' }>, 'messages'>
+  | Extract<ReleaseSignature, { status: 'unsigned' }>
+);
+
+export const describeSignatures = (
+  releases: readonly Pick<Release, 'version' | 'signature'>[],
+): readonly DescribedSignature[] =>
+  releases.flatMap(({ version, signature }): DescribedSignature[] => {
+    if (!signature) return [];
+    if (signature.status === 'unsigned') return [{ version, ...signature }];
+    const { status, key, identity, from } = signature;
+    return [{ version, status, key, identity, from }];
+  });

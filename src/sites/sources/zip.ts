@@ -57,7 +57,10 @@ export async function readZip(path: string, signal: AbortSignal): Promise<Member
   }
 }
 
-/** Names are decoded here, not by yauzl, which rejects the whole archive for one bad name. */
+/**
+ * Names are decoded and sizes are checked here, not by yauzl, which rejects the whole archive for
+ * one bad member.
+ */
 async function openZip(path: string, file: FileHandle): Promise<ZipFile> {
   const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
   try {
@@ -171,8 +174,14 @@ async function readContent(archive: Archive, kept: Kept, path: string): Promise<
 }
 
 /** Stops when the declared size is exceeded. */
-const unpack = (packed: Uint8Array, { uncompressedSize }: Kept): Promise<Buffer> =>
-  inflate(packed, { maxOutputLength: Math.max(1, uncompressedSize) });
+async function unpack(packed: Uint8Array, { uncompressedSize }: Kept): Promise<Buffer> {
+  try {
+    return await inflate(packed, { maxOutputLength: Math.max(1, uncompressedSize) });
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ERR_BUFFER_TOO_LARGE') throw cause;
+    throw new Error(`it should have ${uncompressedSize} bytes, but has more`, { cause });
+  }
+}
 
 async function readPacked({ zip, file }: Archive, kept: Kept, shownAs: string): Promise<Buffer> {
   const entry = Object.assign(new Entry(), kept);

@@ -76,8 +76,7 @@ export type Survey = {
 /** Number of sites whose files are read ahead; checking them is what takes long. */
 const AT_ONCE = 4;
 
-const UNSEEN =
-  'nmstatectl is not installed: network configurations were checked, but nmstate did not see them';
+const UNSEEN = 'nmstatectl is not installed: network configurations were checked without nmstate';
 
 /**
  * Reads and checks every site of a list, each by itself and then against each other. Sites that

@@ -75,10 +75,8 @@ export type TakeBaseIsoTools = Pick<FetchGivenTools, 'http' | 'digests' | 'tls'>
 };
 
 /**
- * Takes a live ISO that the user names. A file may have changed since, so it is looked at each
- * time; a downloaded or unpacked ISO is found by digest.
- *
- * @throws what `takeGivenIso` throws
+ * Takes a live ISO that the user names. A file may have changed since, so it is read each time; a
+ * downloaded or unpacked ISO is found by digest.
  */
 export const takeBaseIso: Stage<{ readonly given: GivenBaseIso }, BaseIso, TakeBaseIsoTools> = {
   name: 'take base ISO',
@@ -110,7 +108,7 @@ async function waitForLock(
       return await lockOutput(path);
     } catch (error) {
       if (!(error instanceof DiskError) || error.code !== 'output.locked') throw error;
-      onProgress(0, undefined, 'another build fetches it');
+      onProgress(0, undefined, 'another build is fetching it');
       await sleep(PAUSE_MS, signal);
     }
   }
@@ -136,8 +134,7 @@ export type ReadCoreosStreamTools = {
  * Reads the address and digest of the live ISO that a CoreOS stream has for an architecture. It
  * changes with the next build of CoreOS, so it is read each time.
  *
- * @throws ConfigError `coreos-stream.missing`, `coreos-stream.malformed`, `coreos-stream.no-iso`;
- * what `fetchText` throws
+ * @throws ConfigError `coreos-stream.missing`, `coreos-stream.malformed`, `coreos-stream.no-iso`
  */
 export const readCoreosStream: Stage<ReadCoreosStreamInput, StreamIso, ReadCoreosStreamTools> = {
   name: 'read CoreOS stream',
@@ -165,7 +162,7 @@ function readStreamFile(path: string): string {
 export type ScanBaseTools = { readonly digests: FileDigests };
 
 /**
- * Reads the base ISO once and refuses what is not a live ISO of CoreOS, before anything large is fetched.
+ * Reads the base ISO once, and refuses any but a live ISO of CoreOS before anything large is fetched.
  *
  * @throws IntegrityError `base-iso.not-coreos`, `base-iso.changed`, `iso.truncated` and the like
  */

@@ -28,7 +28,7 @@ export type InspectRegistryImageInput = {
  *
  * @throws ConfigError `registry-image.architecture`, `registry-image.cluster-only`,
  * `registry-image.no-command`, `registry-image.not-distribution`, `registry-image.no-openssl`;
- * IntegrityError `registry-image.malformed`; and what the registry client throws
+ * IntegrityError `registry-image.malformed`
  */
 export const inspectRegistryImage: Stage<
   InspectRegistryImageInput,

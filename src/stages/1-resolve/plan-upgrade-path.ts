@@ -20,10 +20,7 @@ export type PlanUpgradePathInput = {
 
 type Tools = { readonly http: Http; readonly tls?: TlsOptions };
 
-/**
- * Plans the releases that a cluster passes on its way.
- * @throws what `resolveUpgradePath` throws
- */
+/** Plans the releases that a cluster passes on its way. */
 export const planUpgradePath: Stage<PlanUpgradePathInput, UpgradePath, Tools> = {
   name: 'plan upgrade path',
   run: ({ arch, graphUrl: url, ...wanted }, { http, tls }, { signal }) =>

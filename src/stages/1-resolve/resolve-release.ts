@@ -63,8 +63,7 @@ export type ResolveReleaseTools = Pick<ImageTools, 'client' | 'cache'> & {
  *
  * @throws ConfigError `release.not-found`, `release.version-mismatch`, `release.arch-mismatch`;
  * IntegrityError `release.malformed`, `release.too-large`, `release.version-conflict`,
- * `release.manifest-unreadable`, `release.no-definitions`; and what the graph and the registry
- * client throw.
+ * `release.manifest-unreadable`, `release.no-definitions`
  */
 export const resolveRelease: Stage<ResolveReleaseInput, Release, ResolveReleaseTools> = {
   name: 'resolve release',
@@ -106,22 +105,6 @@ async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Releas
   };
 }
 
-/** Opens a payload. A payload of one architecture is opened as a payload of that architecture. */
-async function openPayload(
-  { arch = DEFAULT_ARCH }: ResolveReleaseInput,
-  tools: Tools,
-  payload: Reference,
-): Promise<OpenImage> {
-  try {
-    return await openImage(tools, payload, platformOf(arch));
-  } catch (error) {
-    if (!(error instanceof ConfigError) || error.code !== 'image.no-platform') throw error;
-    throw restate(error, error.message, 'set ocpRelease.cpuArchitecture to one that it has');
-  }
-}
-
-const DEFAULT_ARCH = 'x86_64';
-
 type NamedPayload = {
   readonly version: string;
   readonly payload: Reference;
@@ -151,6 +134,26 @@ async function findPayload(
   });
   return { ...found, isByUrl: false };
 }
+
+/** Opens a payload. A payload of one architecture is opened as a payload of that architecture. */
+async function openPayload(
+  { arch = DEFAULT_ARCH }: ResolveReleaseInput,
+  tools: Tools,
+  payload: Reference,
+): Promise<OpenImage> {
+  try {
+    return await openImage(tools, payload, platformOf(arch));
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.code !== 'image.no-platform') throw error;
+    throw restate(
+      error,
+      error.message,
+      'set ocpRelease.cpuArchitecture to an architecture of the payload',
+    );
+  }
+}
+
+const DEFAULT_ARCH = 'x86_64';
 
 /**
  * Reads the release manifests from the last layer; all layers are read only if it does not have
@@ -191,8 +194,8 @@ async function readPayload(
 }
 
 /**
- * Bytes of layers that are fetched before the signature is verified; real release manifests take 3
- * MiB.
+ * Limit in bytes for layers that are fetched before the signature is verified; real release
+ * manifests take 3 MiB.
  */
 const MAX_FETCHED = 64 << 20;
 
@@ -221,8 +224,8 @@ const readWanted = (
   readFiles(layers, (path) => NAMED_FILES.includes(path) || isManifestPath(path), { signal });
 
 /**
- * Reads the relevant manifests. Every release defines kinds; a release that seems not to would get
- * a medium without a single manifest.
+ * Reads the relevant manifests. Every release defines kinds; a release read without any would get a
+ * medium without a single manifest.
  */
 function readRelevant(
   files: ReadonlyMap<string, Uint8Array>,
@@ -237,7 +240,7 @@ function readRelevant(
     {
       expected: 'at least one CustomResourceDefinition',
       found: `none in ${files.size} files`,
-      hint: 'take the release from where it was published, or mirror it again',
+      hint: 'use the release as published, or mirror it again',
     },
   );
 }
@@ -246,7 +249,7 @@ function checkSame(version: string, other: string, where: string): void {
   if (stripBuild(version) === stripBuild(other)) return;
   throw new IntegrityError(
     'release.version-conflict',
-    `payload is release ${version} by its metadata, but ${other} by ${where}`,
+    `payload is release ${version} according to its metadata, but ${other} according to ${where}`,
     { expected: version, found: other },
   );
 }
@@ -287,7 +290,7 @@ function formatCreated(created: string | undefined, reference: Reference): strin
   if (!Number.isNaN(time.getTime())) return time.toISOString().replace(/\.\d+Z$/, 'Z');
   throw new IntegrityError(
     'release.malformed',
-    `payload ${formatReference(reference)} says "${created ?? ''}" where it should say when it was made`,
-    { expected: 'a time of RFC 3339', found: created ?? 'nothing' },
+    `payload ${formatReference(reference)} has no valid creation time`,
+    { expected: 'an RFC 3339 time', found: created ?? 'nothing' },
   );
 }

@@ -41,11 +41,9 @@ export type SurveyWorkspaceInput = {
 
 /**
  * Lists the images of an oc-mirror workspace, with every manifest checked against its digest, and
- * puts the name of the node's registry into its resources. Uploads that were never finished are
- * not looked at. A mirror or catalog whose repository is not in the tree stays as it is, with a
- * warning.
- *
- * @throws what `readWorkspace`, `enclosedTree` and `readTag` throw
+ * puts the name of the node's registry into its resources. Unfinished
+ * uploads are ignored. A mirror or catalog whose repository is not in the tree is left unchanged,
+ * with a warning.
  */
 export const surveyWorkspace: Stage<SurveyWorkspaceInput, SurveyedWorkspace, unknown> = {
   name: 'survey mirror',
@@ -85,7 +83,7 @@ function placeMirror(
   const isHere = (mirror: string): boolean => hasPath(repositories, splitMirror(mirror).path);
   const elsewhere = mirrors.filter((mirror) => !isHere(mirror));
   for (const mirror of elsewhere) {
-    warn(`mirror ${mirror} of ${source} is not in the mirror's data: it stays as it is`);
+    warn(`mirror ${mirror} of ${source} is not in the mirror's data: it is left unchanged`);
   }
   return {
     source,
@@ -109,7 +107,7 @@ function placeCatalog(
   const reference = image === undefined ? undefined : readReference(image);
   if (!reference || !repositories.includes(reference.repository)) {
     warn(
-      `image ${image ?? 'without name'} of ${file} is not in the mirror's data: it stays as it is`,
+      `image ${image ?? 'without a name'} of ${file} is not in the mirror's data: it is left unchanged`,
     );
     return { manifest: { name, text } };
   }

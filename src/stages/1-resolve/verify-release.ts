@@ -23,9 +23,6 @@ import {
 } from '../../openshift/release/signature-store.ts';
 import { verifyReleaseMessage } from '../../openshift/release/signature.ts';
 import { isSignedVersion, stripBuild } from '../../openshift/release/version.ts';
-import type { SurveyedWorkspace } from '../../openshift/workspace/set.ts';
-import type { BuildTools } from '../tools.ts';
-import { resolveRelease, type ResolveReleaseInput } from './resolve-release.ts';
 
 /*
  * The check of a release's signature: which sources are asked, in which order, and which answer
@@ -58,14 +55,6 @@ export type VerifyReleaseInput = SignatureGate & {
 export type VerifyReleaseTools = { readonly http: Http; readonly tls?: TlsOptions };
 
 type Tools = VerifyReleaseTools & StageContext;
-
-/** Stores that both have the signatures of all releases of Red Hat. */
-const PUBLIC_STORES = [
-  'https://mirror.openshift.com/pub/openshift-v4/signatures/openshift/release/',
-  'https://storage.googleapis.com/openshift-release/official/signatures/openshift/release/',
-];
-
-const TIMEOUT_MS = 30_000;
 
 /**
  * Verifies the release and adds the facts about its signature. Sources are asked by digest,
@@ -149,6 +138,12 @@ function listSources(input: VerifyReleaseInput, digest: Digest): readonly (reado
   ];
 }
 
+/** Stores that both have the signatures of all releases of Red Hat. */
+const PUBLIC_STORES = [
+  'https://mirror.openshift.com/pub/openshift-v4/signatures/openshift/release/',
+  'https://storage.googleapis.com/openshift-release/official/signatures/openshift/release/',
+];
+
 type Answer = {
   readonly from: string;
   readonly messages: readonly Buffer[];
@@ -216,7 +211,7 @@ function explain(release: Release, answers: readonly Answer[]): SealiftError {
       `the signature of release ${version} in ${from} is refused: ${first.message}`,
       {
         ...withoutUndefined({ expected, found }),
-        hint: HINTS[code] ?? first.hint ?? 'take the signature again from where it was published',
+        hint: HINTS[code] ?? first.hint ?? 'get the signature again from its publisher',
       },
     );
   }
@@ -230,7 +225,7 @@ function explainAbsence(release: Release, answers: readonly Answer[]): SealiftEr
     return new IntegrityError(
       'signature.unsigned',
       `release ${version} is a nightly or CI build without a signature${told && ` (${told})`}`,
-      { hint: 'if you trust where it is from, build with --allow-unsigned or build.allowUnsigned' },
+      { hint: 'if you trust its source, give --allow-unsigned or set build.allowUnsigned' },
     );
   }
   const message = `no signature of release ${version} (${digestOfRelease(release)}) was found: ${told}`;
@@ -246,11 +241,11 @@ const HOW_TO_SUPPLY =
 
 const HINTS: Readonly<Record<string, string>> = {
   'signature.untrusted-key':
-    'to trust this key, name a file with it with --signature-keys or build.signatureKeys',
-  'signature.expired': 'take a newer signature from where it was published',
-  'signature.key-expired': 'name a file with the renewed key with --signature-keys',
-  'signature.key-refused': 'name a file with another key with --signature-keys',
-  'signature.other-digest': 'take the signature of this release from where it was published',
+    'to trust this key, name a file that has it with --signature-keys or build.signatureKeys',
+  'signature.expired': 'get a newer signature from its publisher',
+  'signature.key-expired': 'name a file that has the renewed key with --signature-keys',
+  'signature.key-refused': 'name a file that has another key with --signature-keys',
+  'signature.other-digest': 'get the signature of this release from its publisher',
 };
 
 /** Fetches a signature; undefined if the store has no signature of this number. */
@@ -261,6 +256,8 @@ function fetchSignature(url: URL, tools: Tools): Promise<Buffer | undefined> {
     ),
   );
 }
+
+const TIMEOUT_MS = 30_000;
 
 async function askForSignature(
   url: URL,
@@ -285,38 +282,3 @@ async function readBounded(response: HttpResponse, url: URL): Promise<Buffer> {
 
 const isTimeout = (error: unknown): boolean =>
   error instanceof DOMException && error.name === 'TimeoutError';
-
-/**
- * Resolves a release, with its signature verified: large files, and files that are executed, are
- * fetched from this release only.
- *
- * @param wanted values, or promises of them
- */
-export function resolveVerified(
-  wanted: Omit<ResolveReleaseInput, 'url'> & { readonly url?: string | Promise<string> },
-  { engine }: BuildTools,
-  given: { readonly signatures: SignatureGate; readonly workspace?: Promise<SurveyedWorkspace> },
-): Promise<Release> {
-  const { signatures, workspace } = given;
-  return engine.run(verifyRelease, {
-    ...signatures,
-    release: engine.run(resolveRelease, wanted),
-    ...(workspace && { workspace: workspace.then((found) => found.signatures) }),
-  });
-}
-
-/** The description of a release's signature in plan and report. */
-export type DescribedSignature = { readonly version: string } & (
-  | Omit<Extract<ReleaseSignature, { status: 'verified' }>, 'messages'>
-  | Extract<ReleaseSignature, { status: 'unsigned' }>
-);
-
-export const describeSignatures = (
-  releases: readonly Pick<Release, 'version' | 'signature'>[],
-): readonly DescribedSignature[] =>
-  releases.flatMap(({ version, signature }): DescribedSignature[] => {
-    if (!signature) return [];
-    if (signature.status === 'unsigned') return [{ version, ...signature }];
-    const { status, key, identity, from } = signature;
-    return [{ version, status, key, identity, from }];
-  });

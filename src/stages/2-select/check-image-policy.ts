@@ -61,8 +61,6 @@ type Tools = CheckImagePolicyTools & StageContext;
  * by the key that a ClusterImagePolicy of the payload names. Nodes read signatures only under the
  * tag `sha256-HEX.sig`, of the manifest of their own platform; if there is no such tag, a bundle
  * of cosign 3 is looked for.
- *
- * @throws what fetching signatures throws
  */
 export const checkImagePolicy: Stage<
   CheckImagePolicyInput,
@@ -157,7 +155,7 @@ async function findProblem(
 }
 
 /**
- * A warning only: the medium is built all the same, because nodes may be told to accept the image.
+ * A warning only: the medium is built, because nodes can be configured to accept the image.
  */
 const REFUSED = { severity: 'warning', code: 'signature.image-refused' } as const;
 
@@ -183,7 +181,7 @@ async function findAttachedProblem(
   const { manifest } = await readManifest(tools, source);
   const layers = manifest.kind === 'manifest' ? manifest.layers.filter(isSignature) : [];
   if (manifest.mediaType !== MEDIA_TYPE.ociManifest || layers.length === 0) {
-    return 'what is attached as its signature has none';
+    return 'the image attached as its signature has no signature in it';
   }
   let first: string | undefined;
   for (const layer of layers.slice(0, MOST_SIGNATURES)) {
@@ -223,7 +221,7 @@ async function explainAbsent(image: PlannedImage, signed: Signed, tools: Tools):
   } catch (error) {
     tools.signal.throwIfAborted();
     if (!(error instanceof SealiftError)) throw error;
-    return `it has no signature, and what is attached to it is not known: ${error.message}`;
+    return `it has no signature, and what is attached to it cannot be listed: ${error.message}`;
   }
 }
 

@@ -46,7 +46,7 @@ export type SelectOperatorsInput = {
   readonly arch: RpmArchitecture;
   /** Rebuilds a catalog for every architecture that it has. */
   readonly allArchitectures: boolean;
-  /** Carries catalogs as they are: the selection is only looked for in them. */
+  /** Carries catalogs unchanged: the selection is only checked against them. */
   readonly unchanged?: boolean;
   /** Image of the release that catalogs from directories are put into, if there are any. */
   readonly server?: Reference;
@@ -63,8 +63,8 @@ type Tools = ImageTools & {
 };
 
 /**
- * Reads every catalog, keeps what is selected from it, and makes the image that is carried in its
- * place; a catalog that is selected whole is carried as it is. Bundles that selected bundles
+ * Reads every catalog, selects from it, and makes the image that is carried in its place; a catalog
+ * that is selected whole is carried unchanged. Bundles that selected bundles
  * require are looked for in all catalogs together. Problems of all of them are reported.
  *
  * @throws ConfigError, RegistryError or IntegrityError: the failure of the only catalog that

@@ -66,6 +66,17 @@ export const renderBootstrap: Stage<
   },
 };
 
+/**
+ * Draws the salt of core's password: random, so that no attacker can hash a dictionary for all
+ * media of a release, and stored with the password that it belongs to, so that the same password
+ * gives the same medium.
+ */
+export const drawPasswordSalt: Stage<{ readonly password: Sealed }, string, unknown> = {
+  name: 'draw password salt',
+  reuse: { kind: 'drawn' },
+  run: () => Promise.resolve(drawSalt()),
+};
+
 function listWarnings(input: BootstrapInput): readonly string[] {
   const unsigned = `release ${input.release.version}: its cluster accepts images of OpenShift without a signature`;
   return [...planClusterManifests(input).warnings, ...(input.disableImagePolicy ? [unsigned] : [])];
@@ -96,14 +107,3 @@ function describe(input: RenderBootstrapInput, registryTree: RegistryTree): Boot
     ...(password && { corePasswordHash: hashCorePassword(password.text.reveal(), password.salt) }),
   };
 }
-
-/**
- * Draws the salt of core's password: random, so that no attacker can hash a dictionary for all
- * media of a release, and stored with the password that it belongs to, so that the same password
- * gives the same medium.
- */
-export const drawPasswordSalt: Stage<{ readonly password: Sealed }, string, unknown> = {
-  name: 'draw password salt',
-  reuse: { kind: 'drawn' },
-  run: () => Promise.resolve(drawSalt()),
-};

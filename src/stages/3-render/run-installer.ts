@@ -30,9 +30,6 @@ export type RunInstallerTools = {
   readonly installerLimit?: number;
 };
 
-/** Running the installer takes seconds; a hanging one must not hang a nightly build. */
-const INSTALLER_LIMIT_MS = 300_000;
-
 /**
  * Runs the installer for `unconfigured-agent.ign` as it writes it. The installer draws ids and
  * keys at random, so its result is stored and reused: a build that continues, or is repeated,
@@ -126,6 +123,9 @@ async function execute(
     signal,
   });
 }
+
+/** Running the installer takes seconds; a hanging one must not hang a nightly build. */
+const INSTALLER_LIMIT_MS = 300_000;
 
 const OUTPUT = 'unconfigured-agent.ign';
 

@@ -27,12 +27,6 @@ import { planMediaRegistry, type MediaRegistry } from '../../media/tree.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { Release } from '../../openshift/release/release.ts';
 
-/**
- * The recipe of the minimal ISO. It describes the base image byte by byte, which is not true of a
- * grown one.
- */
-const MINIMAL_RECIPE = '/coreos/miniso.dat';
-
 export type InstallationIsoParts = {
   readonly base: FileInput;
   readonly scan: BaseScan;
@@ -125,7 +119,7 @@ async function listEmbedded(iso: IsoImage, area: EmbedArea): Promise<readonly st
     throw new IntegrityError(
       'iso.no-embed-area',
       `${area.size} bytes at ${area.offset}, in ${area.file}, are not an embed area`,
-      { cause, hint: 'take the live ISO as its publisher has it, or reset its embed area' },
+      { cause, hint: 'use the live ISO as published, or reset its embed area' },
     );
   }
 }
@@ -151,6 +145,12 @@ async function layOutGrown(
     }),
   });
 }
+
+/**
+ * The recipe of the minimal ISO. It describes the base image byte by byte, which is not true of a
+ * grown one.
+ */
+const MINIMAL_RECIPE = '/coreos/miniso.dat';
 
 /**
  * Lays out a patched base: every extent is from the base, except the extents that the patch

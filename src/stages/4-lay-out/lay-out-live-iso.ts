@@ -32,17 +32,6 @@ import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../../openshift/node/bootstrap.ts';
 import { type Release, describeRelease } from '../../openshift/release/release.ts';
 
-const OTHER_BASE = 'give a live ISO of the architecture of the release, or none';
-
-/** Bytes of the embed area: a config with the values of any site should fit, and no build knows which. */
-const AREA_SIZE = 2 ** 20;
-
-/**
- * The recipe of the minimal ISO. It describes the base image byte by byte, which is not true of
- * our ISO.
- */
-const MINIMAL_RECIPE = '/coreos/miniso.dat';
-
 export type LiveIsoParts = {
   readonly base: FileInput;
   readonly scan: BaseScan;
@@ -140,6 +129,17 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout
     await iso.close();
   }
 }
+
+const OTHER_BASE = 'give a live ISO for the architecture of the release, or leave it out';
+
+/**
+ * The recipe of the minimal ISO. It describes the base image byte by byte, which is not true of
+ * our ISO.
+ */
+const MINIMAL_RECIPE = '/coreos/miniso.dat';
+
+/** Bytes of the embed area: room for the values of any site, which no build knows. */
+const AREA_SIZE = 2 ** 20;
 
 /**
  * Checks the size of the area. An area that is a part of a file keeps its size. The default

@@ -12,62 +12,6 @@ import { digestOfRelease, type Release, describeRelease } from '../../openshift/
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import { formatReference, type RegistryFile } from '../../registry/index.ts';
 
-const LABEL_PREFIX = 'upgrade_';
-/** Characters; ECMA-119 8.4.6. */
-const MAX_LABEL = 32;
-/** Hex digits of the release's digest in a label that has no room for the whole version. */
-const HASH_SIZE = 8;
-
-/**
- * The volume label by which hosts recognize an upgrade ISO, `upgrade_<version>`. A version that
- * does not fit, such as the version of a nightly build, is cut at its first hyphen and followed by
- * a part of the digest.
- */
-export function formatUpgradeLabel(release: Pick<Release, 'version' | 'reference'>): string {
-  const label = `${LABEL_PREFIX}${release.version}`;
-  if (Buffer.byteLength(label) <= MAX_LABEL) return label;
-  const hash = hexOf(digestOfRelease(release)).slice(0, HASH_SIZE);
-  const [core = ''] = release.version.split(/[-+]/);
-  return `${`${LABEL_PREFIX}${core}`.slice(0, MAX_LABEL - HASH_SIZE - 1)}_${hash}`;
-}
-
-export const isUpgradeLabel = (label: string): boolean => label.startsWith(LABEL_PREFIX);
-
-/**
- * The small root of an upgrade ISO: `release.env`, which upgrade scripts of any maker read, and
- * `release.json`, which describes the purpose of the ISO.
- */
-function renderUpgradeRoot(medium: {
-  readonly release: Release;
-  readonly path: UpgradePath;
-  readonly plan: MirrorPlan;
-}): readonly (RegistryFile & { readonly mode?: number })[] {
-  const { release, path, plan } = medium;
-  const image = formatReference(release.reference);
-  const environment = `RELEASE_IMAGE=${image}\nRELEASE_VERSION=${release.version}\n`;
-  const { from } = path;
-  const description = formatReadableJson({
-    format: 1,
-    version: release.version,
-    architecture: release.arch,
-    image,
-    created: release.created,
-    payloadSize: plan.blobSize + plan.manifestSize,
-    previous: release.metadata.previous,
-    ...withoutUndefined({ from }),
-    path: path.hops.map(({ version, image }) => ({ version, image })),
-  });
-  return [
-    { path: '/release.env', mode: 0o600, content: toContent(environment) },
-    { path: '/release.json', content: toContent(description) },
-  ];
-}
-
-const toContent = (text: string): RegistryFile['content'] => ({
-  kind: 'bytes',
-  bytes: Buffer.from(text),
-});
-
 export type UpgradeIsoParts = {
   readonly release: Release;
   /** Releases that an upgrade passes on its way. */
@@ -119,3 +63,59 @@ export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: 
     });
   },
 };
+
+/**
+ * The volume label by which hosts recognize an upgrade ISO, `upgrade_<version>`. A version that
+ * does not fit, such as the version of a nightly build, is cut at its first hyphen and followed by
+ * a part of the digest.
+ */
+export function formatUpgradeLabel(release: Pick<Release, 'version' | 'reference'>): string {
+  const label = `${LABEL_PREFIX}${release.version}`;
+  if (Buffer.byteLength(label) <= MAX_LABEL) return label;
+  const hash = hexOf(digestOfRelease(release)).slice(0, HASH_SIZE);
+  const [core = ''] = release.version.split(/[-+]/);
+  return `${`${LABEL_PREFIX}${core}`.slice(0, MAX_LABEL - HASH_SIZE - 1)}_${hash}`;
+}
+
+export const isUpgradeLabel = (label: string): boolean => label.startsWith(LABEL_PREFIX);
+
+const LABEL_PREFIX = 'upgrade_';
+/** Characters; ECMA-119 8.4.6. */
+const MAX_LABEL = 32;
+/** Hex digits of the release's digest in a label that has no room for the whole version. */
+const HASH_SIZE = 8;
+
+/**
+ * The small root of an upgrade ISO: `release.env`, which upgrade scripts of any maker read, and
+ * `release.json`, which describes the purpose of the ISO.
+ */
+function renderUpgradeRoot(medium: {
+  readonly release: Release;
+  readonly path: UpgradePath;
+  readonly plan: MirrorPlan;
+}): readonly (RegistryFile & { readonly mode?: number })[] {
+  const { release, path, plan } = medium;
+  const image = formatReference(release.reference);
+  const environment = `RELEASE_IMAGE=${image}\nRELEASE_VERSION=${release.version}\n`;
+  const { from } = path;
+  const description = formatReadableJson({
+    format: 1,
+    version: release.version,
+    architecture: release.arch,
+    image,
+    created: release.created,
+    payloadSize: plan.blobSize + plan.manifestSize,
+    previous: release.metadata.previous,
+    ...withoutUndefined({ from }),
+    path: path.hops.map(({ version, image }) => ({ version, image })),
+  });
+  return [
+    { path: '/release.env', mode: 0o600, content: toContent(environment) },
+    { path: '/release.json', content: toContent(description) },
+  ];
+}
+
+const toContent = (text: string): RegistryFile['content'] => ({
+  kind: 'bytes',
+  bytes: Buffer.from(text),
+});

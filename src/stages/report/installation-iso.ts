@@ -3,13 +3,13 @@ import { findIgnitionWarnings, parseIgnition } from '../../ignition/index.ts';
 import type { Layout } from '../../iso/index.ts';
 import type { BaseIso } from '../../openshift/release/base-iso.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
+import type { DescribedSignature } from '../../openshift/release/release.ts';
 import { describeOutput, type DescribedOutput } from '../../outputs/file.ts';
 import { formatReference, parseReference } from '../../registry/index.ts';
-import type { DescribedSignature } from '../1-resolve/verify-release.ts';
-import { architectureOf } from '../2-select/embed-images.ts';
 import type { Space } from '../4-lay-out/check-size.ts';
 import type { EmbedAreaUse } from '../4-lay-out/lay-out-installation-iso.ts';
 import type { MadeIso } from '../5-pour/pour.ts';
+import { architectureOf } from '../embedded-images.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from '../request.ts';
 import type { Lock } from '../resolved/record.ts';
 import type { TagDigests } from '../resolved/tags.ts';
@@ -133,7 +133,7 @@ function listSecrets({ config, postScript }: InstallationIsoRequest): readonly s
   return [
     'pullSecret',
     ...(config.sshKey === '' ? [] : ['sshKey (public key of core)']),
-    ...(config.proxy === undefined ? [] : ['proxy (and what its URLs hold)']),
+    ...(config.proxy === undefined ? [] : ['proxy (and any credentials in its URLs)']),
     ...(config.ignitionConfigOverride ? ['ignitionConfigOverride (contents not inspected)'] : []),
     ...(postScript ? ['post.sh (contents not inspected)'] : []),
   ];
@@ -158,7 +158,7 @@ const noteReplaced = (names: readonly string[]): readonly string[] =>
   names.length === 0
     ? []
     : [
-        `the base ISO was customized: ${names.join(', ')} in its embed area gave way to the new config`,
+        `the base ISO was customized: the new config replaces ${names.join(', ')} in its embed area`,
       ];
 
 /**
@@ -171,7 +171,7 @@ function noteSeed({ config: { seedImage } }: InstallationIsoRequest): readonly s
     return [];
   } catch (error) {
     if (!(error instanceof SealiftError)) throw error;
-    return [`no registry can have the seed image: ${error.message}`];
+    return [`no registry can serve the seed image: ${error.message}`];
   }
 }
 

@@ -14,10 +14,13 @@ import {
   skipsLocalRegistry,
   type ServedKind,
 } from '../../openshift/release/manifests.ts';
-import { describeRelease } from '../../openshift/release/release.ts';
+import {
+  describeRelease,
+  describeSignatures,
+  type DescribedSignature,
+} from '../../openshift/release/release.ts';
 import { describeOutput, type DescribedOutput } from '../../outputs/file.ts';
 import { formatReference } from '../../registry/index.ts';
-import { describeSignatures, type DescribedSignature } from '../1-resolve/verify-release.ts';
 import type { ImagePolicyCheck } from '../2-select/check-image-policy.ts';
 import type { MadeIso } from '../5-pour/pour.ts';
 import type { LiveIsoRequest, PreparedIso, PreparedLiveIso } from '../request.ts';
@@ -115,14 +118,6 @@ export type HostCopy = {
   readonly diskNeeded: number;
 };
 
-const GB = 1e9;
-
-/** Bytes that a host needs besides the copy: system, container images, logs. */
-const HOST_WITHOUT_COPY = 40 * GB;
-
-/** Bytes; the assisted service refuses hosts with a smaller disk. */
-const SMALLEST_DISK = 100 * GB;
-
 /** The part of a plan's report that describes images and sizes, for any medium. */
 export type PayloadSummary = Omit<
   LiveIsoPlan,
@@ -135,7 +130,29 @@ export type PayloadSummary = Omit<
   | 'warnings'
 >;
 
-const LARGEST = 20;
+/** Facts about a live ISO before it is poured. */
+type Announced = LiveIsoPlan &
+  DescribedOutput & {
+    /** True if a person configures the cluster at the web interface of a host. */
+    readonly interactive: boolean;
+    readonly fips: boolean;
+    readonly ignition: 'installer' | 'embedded';
+    readonly unverifiedTls: readonly string[];
+    /** Directory that stays on disk for the next build. */
+    readonly cache: string;
+  };
+
+export type LiveIsoReport = Announced & MadeIso;
+
+export const describeLiveIso = (request: LiveIsoRequest, prepared: PreparedLiveIso): Announced => ({
+  ...summarizePlan(request, prepared),
+  ...describeOutput(request),
+  interactive: request.config.enableInteractiveFlow,
+  fips: request.config.enableFips,
+  ignition: request.ignition,
+  unverifiedTls: request.config.build.insecureRegistries,
+  cache: request.workDir,
+});
 
 export const summarizePlan = (request: LiveIsoRequest, prepared: PreparedLiveIso): LiveIsoPlan => {
   const { digest, from, size } = prepared.base;
@@ -192,21 +209,6 @@ export function summarizePayload(prepared: PreparedIso): PayloadSummary {
 }
 
 /**
- * Lists the images that only the workspace names. Below a namespace of oc-mirror, images of other
- * sets exist under another name.
- */
-function listExtras(images: readonly PlannedImage[]): readonly string[] {
-  const isOfWorkspace = ({ set }: PlannedImage): boolean => set === 'workspace';
-  const named = new Set(
-    images.filter((image) => !isOfWorkspace(image)).map(({ source }) => source.digest),
-  );
-  return images
-    .filter((image) => isOfWorkspace(image) && image.kind !== 'signature')
-    .filter(({ source }) => !named.has(source.digest))
-    .map(({ name }) => name);
-}
-
-/**
  * Plans the copy on hosts. The disk size of a host is known only on the host; here, only the
  * smallest accepted size is known.
  */
@@ -229,6 +231,31 @@ export function planHostCopy(
     `disks of ${formatGB(SMALLEST_DISK)} are accepted: on those, leave the medium attached`;
   return { hostCopy: { size, diskNeeded }, warnings: [warning] };
 }
+
+const LARGEST = 20;
+
+/**
+ * Lists the images that only the workspace names. Below a namespace of oc-mirror, images of other
+ * sets exist under another name.
+ */
+function listExtras(images: readonly PlannedImage[]): readonly string[] {
+  const isOfWorkspace = ({ set }: PlannedImage): boolean => set === 'workspace';
+  const named = new Set(
+    images.filter((image) => !isOfWorkspace(image)).map(({ source }) => source.digest),
+  );
+  return images
+    .filter((image) => isOfWorkspace(image) && image.kind !== 'signature')
+    .filter(({ source }) => !named.has(source.digest))
+    .map(({ name }) => name);
+}
+
+const GB = 1e9;
+
+/** Bytes that a host needs besides the copy: system, container images, logs. */
+const HOST_WITHOUT_COPY = 40 * GB;
+
+/** Bytes; the assisted service refuses hosts with a smaller disk. */
+const SMALLEST_DISK = 100 * GB;
 
 const formatGB = (bytes: number): string => `${(bytes / GB).toFixed(1)} GB`;
 
@@ -268,27 +295,3 @@ function listSecrets({ config }: Pick<LiveIsoRequest, 'config'>): readonly strin
       : ['build.embed.pullSecret (for the hosts)']),
   ];
 }
-
-/** Facts about a live ISO before it is poured. */
-type Announced = LiveIsoPlan &
-  DescribedOutput & {
-    /** True if a person configures the cluster at the web interface of a host. */
-    readonly interactive: boolean;
-    readonly fips: boolean;
-    readonly ignition: 'installer' | 'embedded';
-    readonly unverifiedTls: readonly string[];
-    /** Directory that stays on disk for the next build. */
-    readonly cache: string;
-  };
-
-export type LiveIsoReport = Announced & MadeIso;
-
-export const describeLiveIso = (request: LiveIsoRequest, prepared: PreparedLiveIso): Announced => ({
-  ...summarizePlan(request, prepared),
-  ...describeOutput(request),
-  interactive: request.config.enableInteractiveFlow,
-  fips: request.config.enableFips,
-  ignition: request.ignition,
-  unverifiedTls: request.config.build.insecureRegistries,
-  cache: request.workDir,
-});

@@ -96,7 +96,7 @@ export async function listOutcomes(
 const RECORD = '.made.json';
 
 /**
- * Lists ISOs of sites that are no longer among the inputs: a person might ship them all the same.
+ * Lists ISOs of sites that are no longer among the inputs: a person might still ship them.
  * Reports no such ISO if the inputs could not be listed as a whole.
  */
 async function listLeft({ sites, findings }: Survey, out: string): Promise<FileProblem[]> {
@@ -107,23 +107,24 @@ async function listLeft({ sites, findings }: Survey, out: string): Promise<FileP
     const name = file.slice(0, -RECORD.length);
     if (!file.endsWith(RECORD) || known.has(name)) continue;
     const { iso } = placesOf(out, name);
-    const problem = 'is of an earlier run and of no site of these inputs: it was left as it is';
+    const problem =
+      'is from an earlier run and belongs to no site of these inputs: it was left unchanged';
     if (await hasFile(iso)) left.push(warnOfFile(basename(iso), problem));
   }
   return left;
 }
 
 /**
- * Finds certificates that are over. Kept keys are used forever, but their certificates are not
- * valid forever.
+ * Finds expired certificates. Keys are reused without limit, but their certificates are not valid
+ * forever.
  */
 function findOver(
   notAfter: string,
   { iso, epoch }: { readonly iso: string; readonly epoch: number },
 ): readonly FileProblem[] {
   if (Date.parse(notAfter) > epoch * 1000) return [];
-  const problem = `has a certificate that was valid until ${notAfter}`;
-  const hint = 'make new keys with --rotate: kubeconfig and password become new, too';
+  const problem = `has a certificate that expired at ${notAfter}`;
+  const hint = 'make new keys with --rotate, which also replaces kubeconfig and password';
   return [warnOfFile(basename(iso), problem, hint)];
 }
 
@@ -139,7 +140,7 @@ async function describeFailed(
   const isStale = /^[a-z0-9-]+$/.test(name) && (await hasFile(iso));
   const stale = warnOfFile(
     basename(iso),
-    'is of an earlier run and was left as it is: do not use it for the inputs of this one',
+    'is from an earlier run and was left unchanged: do not use it with the inputs of this run',
   );
   return {
     name,
@@ -169,7 +170,7 @@ function parseListing(text: string): Partial<SiteListing> {
   }
 }
 
-/** Bytes; a list of ten thousand sites has a twentieth of it. */
+/** Bytes; a list of ten thousand sites takes a twentieth of this. */
 const MAX_LIST = 256 << 20;
 
 /** True if a file is a list of an earlier run, of any version. */
@@ -231,7 +232,7 @@ export async function listGenerations(
   if (inUse === undefined) {
     const message = `${name} has no generation in ${stateDirectoryOf(out)}`;
     throw new ConfigError('config-iso.generation', message, {
-      hint: 'check the name of the site and what --out names',
+      hint: 'check the name of the site and the folder that --out names',
     });
   }
   return generations

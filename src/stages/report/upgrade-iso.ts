@@ -11,11 +11,10 @@ import {
   renderUpgradeMachineConfig,
   renderUpgradeResources,
 } from '../../openshift/node/upgrade.ts';
-import { digestOfRelease } from '../../openshift/release/release.ts';
+import { describeSignatures, digestOfRelease } from '../../openshift/release/release.ts';
 import { signaturesOf } from '../../openshift/release/signature.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import { type IsoPlace, describeOutput, type DescribedOutput } from '../../outputs/file.ts';
-import { describeSignatures } from '../1-resolve/verify-release.ts';
 import { formatUpgradeLabel } from '../4-lay-out/lay-out-upgrade-iso.ts';
 import type { MadeIso } from '../5-pour/pour.ts';
 import type { SideFile, SideFiles, PreparedUpgradeIso, UpgradeIsoRequest } from '../request.ts';
@@ -23,75 +22,51 @@ import { summarizePayload, type PayloadSummary } from './live-iso.ts';
 
 /* The plan and the report of an upgrade ISO, and the files that are written next to it. */
 
-const SEAL = /^# Made by sealift\. Without this line the file is (sha256:[0-9a-f]{64})\.\n/;
+/** The report of `sealift plan upgrade-iso`. Sizes are bytes. */
+export type UpgradeIsoPlan = PayloadSummary & {
+  readonly product: 'upgrade-iso';
+  readonly volumeId: string;
+  readonly path: UpgradePath;
+  /** Paths of the files next to the ISO. */
+  readonly files: readonly string[];
+  /** Commands that a person runs first, so that hosts can take the ISO. */
+  readonly preparation: readonly string[];
+  /** Commands that a person runs when every host has the ISO, in order. */
+  readonly commands: readonly string[];
+};
 
-/** Adds a seal to a text, which shows if the text has been changed since it was made. */
-export const sealSideFile = (text: string): string =>
-  `# Made by sealift. Without this line the file is ${digestOf(Buffer.from(text))}.\n${text}`;
+/** Facts about an upgrade ISO before it is poured. */
+type Announced = UpgradeIsoPlan &
+  DescribedOutput & {
+    readonly unverifiedTls: readonly string[];
+    /** Directory that stays on disk for the next build. */
+    readonly cache: string;
+  };
 
-const listSideFiles = ({ resources, machineConfig, hosts }: SideFiles): SideFile[] =>
-  [resources, machineConfig, hosts].filter((file) => file !== undefined);
-
-/**
- * Decides, before anything is poured, if the files next to an ISO may be written. The places may
- * be empty, or hold unchanged files of an earlier build; anything else only with `force`.
- *
- * @throws UsageError `output.reserved` if the ISO has the name of one of them; what `claimOutput`
- * throws
- */
-export async function claimSideFiles(
-  files: SideFiles,
-  { output, inputs, workDir, force }: IsoPlace,
-): Promise<void> {
-  for (const { path } of listSideFiles(files)) {
-    if (path === output) throw takesOutput(path);
-    await claimOutput(
-      { path, inputs, workDirs: [workDir] },
-      {
-        force,
-        expected: 'an unchanged file of an earlier build',
-        isReplaceable: () => isUnchanged(path),
-      },
-    );
-  }
-}
-
-const takesOutput = (path: string): UsageError =>
-  new UsageError('output.reserved', `"${path}" is the name of a file beside the ISO`, {
-    expected: 'another name for the ISO',
-    found: basename(path),
-    hint: 'name the ISO with the ending .iso',
-  });
-
-/**
- * Writes the files next to the ISO. Pouring takes hours, in which another process may have put a
- * file there: the places are claimed again.
- *
- * @returns their paths
- * @throws DiskError `disk.full`, ...; what `claimSideFiles` throws
- */
-export async function writeSideFiles(
-  files: SideFiles,
-  place: IsoPlace,
-): Promise<readonly string[]> {
-  await claimSideFiles(files, place);
-  const all = listSideFiles(files);
-  for (const { path, text } of all) await writeFileAtomic(path, text, 0o644);
-  return all.map(({ path }) => path);
-}
-
-/** Bytes; many times the size of a cluster's resources. */
-const MAX_SIZE = 64 << 20;
-
-/** True if the seal fits the text. The file is regular, as `claimOutput` has seen. */
-async function isUnchanged(path: string): Promise<boolean> {
-  if ((await stat(path)).size > MAX_SIZE) return false;
-  const text = (await readRegularFile(path))?.toString('utf8') ?? '';
-  const digest = SEAL.exec(text)?.[1];
-  return digest !== undefined && digestOf(Buffer.from(text.replace(SEAL, ''))) === digest;
-}
+export type UpgradeIsoReport = Announced & MadeIso;
 
 type Carried = Pick<PreparedUpgradeIso, 'release' | 'path' | 'plan' | 'catalogs' | 'releases'>;
+
+export const summarizeUpgradePlan = (prepared: PreparedUpgradeIso): UpgradeIsoPlan => ({
+  ...summarizePayload(prepared),
+  product: 'upgrade-iso',
+  path: prepared.path,
+  signatures: describeSignatures(prepared.releases),
+  volumeId: formatUpgradeLabel(prepared.release),
+  files: listSideFiles(prepared.sideFiles).map(({ path }) => path),
+  preparation: [prepared.sideFiles.hosts].flatMap((file) => (file ? [formatApply(file)] : [])),
+  commands: listCommands(prepared),
+});
+
+export const describeUpgradeIso = (
+  request: UpgradeIsoRequest,
+  prepared: PreparedUpgradeIso,
+): Announced => ({
+  ...summarizeUpgradePlan(prepared),
+  ...describeOutput(request),
+  unverifiedTls: request.config.build.insecureRegistries,
+  cache: request.workDir,
+});
 
 /**
  * Renders the files for a cluster: `upgrade-VERSION.yaml` for `oc apply`, and if they are wanted
@@ -121,6 +96,70 @@ export function renderSideFiles(request: UpgradeIsoRequest, carried: Carried): S
     }),
   };
 }
+
+const SEAL = /^# Made by sealift\. Without this line the file is (sha256:[0-9a-f]{64})\.\n/;
+
+/** Adds a seal to a text, which shows if the text has been changed since it was made. */
+export const sealSideFile = (text: string): string =>
+  `# Made by sealift. Without this line the file is ${digestOf(Buffer.from(text))}.\n${text}`;
+
+/**
+ * Decides, before anything is poured, if the files next to an ISO may be written. The places may
+ * be empty, or hold unchanged files of an earlier build; anything else only with `force`.
+ *
+ * @throws UsageError `output.reserved` if the ISO has the name of one of them; what `claimOutput`
+ * throws
+ */
+export async function claimSideFiles(
+  files: SideFiles,
+  { output, inputs, workDir, force }: IsoPlace,
+): Promise<void> {
+  for (const { path } of listSideFiles(files)) {
+    if (path === output) throw takesOutput(path);
+    await claimOutput(
+      { path, inputs, workDirs: [workDir] },
+      {
+        force,
+        expected: 'an unchanged file of an earlier build',
+        isReplaceable: () => isUnchanged(path),
+      },
+    );
+  }
+}
+
+/**
+ * Writes the files next to the ISO. Pouring takes hours, in which another process may have put a
+ * file there: the places are claimed again.
+ *
+ * @returns their paths
+ * @throws DiskError `disk.full`, ...; what `claimSideFiles` throws
+ */
+export async function writeSideFiles(
+  files: SideFiles,
+  place: IsoPlace,
+): Promise<readonly string[]> {
+  await claimSideFiles(files, place);
+  const all = listSideFiles(files);
+  for (const { path, text } of all) await writeFileAtomic(path, text, 0o644);
+  return all.map(({ path }) => path);
+}
+
+/** Lists the commands. A MachineConfig holds the resources and requests each update by itself. */
+function listCommands({
+  path,
+  sideFiles: { resources, machineConfig },
+}: PreparedUpgradeIso): readonly string[] {
+  if (machineConfig) return [formatApply(machineConfig)];
+  return [
+    formatApply(resources),
+    ...path.hops.map(({ image }) => `oc adm upgrade --allow-explicit-upgrade --to-image ${image}`),
+  ];
+}
+
+const formatApply = ({ path }: SideFile): string => `oc apply -f ${basename(path)}`;
+
+const listSideFiles = ({ resources, machineConfig, hosts }: SideFiles): SideFile[] =>
+  [resources, machineConfig, hosts].filter((file) => file !== undefined);
 
 const renderResources = (
   { config }: UpgradeIsoRequest,
@@ -168,60 +207,20 @@ function listBefore(
   );
 }
 
-/** The report of `sealift plan upgrade-iso`. Sizes are bytes. */
-export type UpgradeIsoPlan = PayloadSummary & {
-  readonly product: 'upgrade-iso';
-  readonly volumeId: string;
-  readonly path: UpgradePath;
-  /** Paths of the files next to the ISO. */
-  readonly files: readonly string[];
-  /** Commands that a person runs first, so that hosts can take the ISO. */
-  readonly preparation: readonly string[];
-  /** Commands that a person runs when every host has the ISO, in order. */
-  readonly commands: readonly string[];
-};
+const takesOutput = (path: string): UsageError =>
+  new UsageError('output.reserved', `"${path}" is the name of a file next to the ISO`, {
+    expected: 'another name for the ISO',
+    found: basename(path),
+    hint: 'name the ISO with the ending .iso',
+  });
 
-/** Facts about an upgrade ISO before it is poured. */
-type Announced = UpgradeIsoPlan &
-  DescribedOutput & {
-    readonly unverifiedTls: readonly string[];
-    /** Directory that stays on disk for the next build. */
-    readonly cache: string;
-  };
-
-export type UpgradeIsoReport = Announced & MadeIso;
-
-export const summarizeUpgradePlan = (prepared: PreparedUpgradeIso): UpgradeIsoPlan => ({
-  ...summarizePayload(prepared),
-  product: 'upgrade-iso',
-  path: prepared.path,
-  signatures: describeSignatures(prepared.releases),
-  volumeId: formatUpgradeLabel(prepared.release),
-  files: listSideFiles(prepared.sideFiles).map(({ path }) => path),
-  preparation: [prepared.sideFiles.hosts].flatMap((file) => (file ? [formatApply(file)] : [])),
-  commands: listCommands(prepared),
-});
-
-export const describeUpgradeIso = (
-  request: UpgradeIsoRequest,
-  prepared: PreparedUpgradeIso,
-): Announced => ({
-  ...summarizeUpgradePlan(prepared),
-  ...describeOutput(request),
-  unverifiedTls: request.config.build.insecureRegistries,
-  cache: request.workDir,
-});
-
-/** Lists the commands. A MachineConfig holds the resources and requests each update by itself. */
-function listCommands({
-  path,
-  sideFiles: { resources, machineConfig },
-}: PreparedUpgradeIso): readonly string[] {
-  if (machineConfig) return [formatApply(machineConfig)];
-  return [
-    formatApply(resources),
-    ...path.hops.map(({ image }) => `oc adm upgrade --allow-explicit-upgrade --to-image ${image}`),
-  ];
+/** True if the seal fits the text. The file is regular, as `claimOutput` has seen. */
+async function isUnchanged(path: string): Promise<boolean> {
+  if ((await stat(path)).size > MAX_SIZE) return false;
+  const text = (await readRegularFile(path))?.toString('utf8') ?? '';
+  const digest = SEAL.exec(text)?.[1];
+  return digest !== undefined && digestOf(Buffer.from(text.replace(SEAL, ''))) === digest;
 }
 
-const formatApply = ({ path }: SideFile): string => `oc apply -f ${basename(path)}`;
+/** Bytes; many times the size of a cluster's resources. */
+const MAX_SIZE = 64 << 20;

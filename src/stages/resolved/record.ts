@@ -92,8 +92,8 @@ export function readLock(path: string): Lock | undefined {
   const value = readJson(path);
   if (value === undefined) return undefined;
   if (value === null) {
-    throw new ConfigError('lock.malformed', `"${path}" is not a lock: it is not JSON`, {
-      hint: 'settle the conflict of a merge, or restore it, or remove it and run "sealift lock"',
+    throw new ConfigError('lock.malformed', `"${path}" is not a valid lock: it is not JSON`, {
+      hint: 'resolve the merge conflict in it, restore it, or remove it and run "sealift lock"',
     });
   }
   if (!isObject(value) || value['kind'] !== 'SealiftLock') {
@@ -245,11 +245,15 @@ function malformed(
   path: string,
   { field, expected, found }: { field: string; expected: string; found: unknown },
 ): ConfigError {
-  return new ConfigError('lock.malformed', `"${path}" is not a lock: see its member "${field}"`, {
-    expected,
-    found: describeFound(found),
-    hint: 'restore it, or remove it and run "sealift lock"',
-  });
+  return new ConfigError(
+    'lock.malformed',
+    `"${path}" is not a valid lock: its member "${field}" is wrong`,
+    {
+      expected,
+      found: describeFound(found),
+      hint: 'restore it, or remove it and run "sealift lock"',
+    },
+  );
 }
 
 function describeFound(found: unknown): string {
@@ -296,9 +300,13 @@ export const parseLockSecrets = (text: string, path: string): LockSecrets =>
 
 function requireSecrets(value: Json, path: string): LockSecrets {
   if (isLockSecrets(value)) return value;
-  throw new ConfigError('lock.secrets-malformed', `"${path}" has not the secrets of a lock`, {
-    hint: 'restore it, or remove it and run "sealift lock"',
-  });
+  throw new ConfigError(
+    'lock.secrets-malformed',
+    `"${path}" does not contain the secrets of a lock`,
+    {
+      hint: 'restore it, or remove it and run "sealift lock"',
+    },
+  );
 }
 
 function isLockSecrets(value: unknown): value is LockSecrets {
@@ -328,9 +336,9 @@ export const mismatch = (
   field: string,
   values: { readonly expected: string; readonly found: string },
 ): ConfigError =>
-  new ConfigError('lock.mismatch', `${field} is not what the lock says`, {
+  new ConfigError('lock.mismatch', `${field} differs from the lock`, {
     ...values,
-    hint: 'restore what it was, or update the lock with "sealift lock"',
+    hint: 'restore the earlier value, or update the lock with "sealift lock"',
   });
 
 /** Values drawn at random in this run, or for it before; by stage. */

@@ -92,11 +92,11 @@ function unknownTag(name: string, { findField }: Pinned): ConfigError {
     return new ConfigError('lock.mismatch', `tags["${name}"] is not in the lock`, {
       expected: 'none',
       found: name,
-      hint: 'the configuration has changed since: run "sealift lock"',
+      hint: 'run "sealift lock", because the configuration has changed since',
     });
   }
-  return new ConfigError('plan.unknown-tag', `the plan does not say what ${name} is`, {
-    hint: 'the configuration has changed since: plan again',
+  return new ConfigError('plan.unknown-tag', `the plan has no digest for ${name}`, {
+    hint: 'plan again, because the configuration has changed since',
   });
 }
 
@@ -129,7 +129,7 @@ function gone(
   }
   return new RegistryError(
     'plan.gone',
-    `${name} was ${digest} when it was planned, and that no longer exists`,
+    `${name} was ${digest} when it was planned, and that digest no longer exists`,
     { ...values, hint: 'restore the image in the registry, or plan again' },
   );
 }

@@ -85,7 +85,7 @@ export function readSavedPlan(path: string, product: string): SavedPlan {
   throw new ConfigError('plan.malformed', `"${path}" is not a plan of the product ${product}`, {
     expected: `JSON with product "${product}", tags and contents`,
     found: describe(value),
-    hint: 'name the file that "sealift plan -o json" was saved to, or the report beside an ISO',
+    hint: 'name the file that "sealift plan -o json" was saved to, or the report next to an ISO',
   });
 }
 
@@ -123,7 +123,7 @@ const isObject = (value: unknown, ...keys: readonly string[]): value is object =
   typeof value === 'object' && value !== null && keys.every((key) => key in value);
 
 function describe(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return 'no JSON object';
+  if (typeof value !== 'object' || value === null) return 'not a JSON object';
   const { product } = value as { readonly product?: unknown };
   return typeof product === 'string' ? `a ${product}` : 'another document';
 }
@@ -139,7 +139,7 @@ export function requirePlanned(
 ): void {
   if (contents === found.contents) return;
   if (base?.digest !== found.base?.digest) {
-    throw new ConfigError('plan.differs', 'the base ISO is another than the one that was planned', {
+    throw new ConfigError('plan.differs', 'the base ISO is not the planned one', {
       expected: base?.digest ?? 'none',
       found: found.base?.digest ?? 'none',
       hint: 'restore the base ISO, or plan again',
@@ -147,11 +147,11 @@ export function requirePlanned(
   }
   throw new ConfigError(
     'plan.differs',
-    'configuration and options ask for other images than were planned',
+    'configuration and options ask for images that differ from the plan',
     {
       expected: contents,
       found: found.contents,
-      hint: 'give the configuration and options (such as --from) as they were planned, or plan again',
+      hint: 'give the configuration and options (such as --from) of the plan, or plan again',
     },
   );
 }
@@ -382,7 +382,7 @@ export async function claimLock({ lock, inputs, workDir }: LockedRequest): Promi
     { path, expected: 'a lock', read: () => readLock(path) },
     {
       path: secretsPathOf(path),
-      expected: 'the secrets of one',
+      expected: 'the secrets of a lock',
       read: () => readLockSecrets(path),
     },
   ];

@@ -63,7 +63,7 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
     return (name) => execFileSync('sh', ['-c', script, 'sh', area, name], { stdio: 'pipe' });
   }
 
-  it('puts key and secret into the config and arguments into every menu, and changes nothing else', async () => {
+  it('puts the key and the secret into the config and the arguments into every menu, and changes nothing else', async () => {
     const parts = await plan({
       sshKeys: [TEST_SSH_KEY],
       pullSecret: '{"auths":{"quay.io":{"auth":"YTpi"}}}',
@@ -91,7 +91,7 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
     expect(after.equals(before)).toBe(true);
   });
 
-  it('hands network profiles to the initramfs with their directories', async () => {
+  it('gives network profiles to the initramfs, with their directories', async () => {
     const networkConfig =
       'interfaces: [{name: eth0, type: ethernet, state: up, ipv4: {enabled: true, dhcp: true}}]';
     const interfaces = [{ name: 'eth0', macAddress: '52:54:00:00:00:01' }];
@@ -102,7 +102,7 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
     expect(unpack('config.ign')).toHaveLength(0);
   });
 
-  it('says the same through a reader that lays the parts over the image', async () => {
+  it('gives the same bytes through a reader that lays the parts over the image', async () => {
     const parts = await plan({ sshKeys: [TEST_SSH_KEY] });
     const whole = await readFile(await applied(parts));
     const access = overlayAccess(await openRandomAccess(path), parts);
@@ -117,7 +117,7 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
     await access.close();
   });
 
-  it('refuses what does not fit, and what nothing would read', async () => {
+  it('refuses values that do not fit, and values that nothing reads', async () => {
     const blocks = Array.from({ length: 5000 }, (_, at) =>
       createHash('sha512').update(`${at}`).digest(),
     );

@@ -56,7 +56,7 @@ function deltaOf(count: number): RandomAccess {
 }
 
 describe('a delta', () => {
-  it('may carry an index as it is that is as large as an index may be', async () => {
+  it('may carry an index of up to 48 MiB, but not as a patch', async () => {
     const bytes = Buffer.alloc(20 * MIB, 'index');
     const carried = { offset: 4096, size: bytes.length, digest: digestOf(bytes), position: 0 };
     const delta = inMemory(bytes);
@@ -70,7 +70,7 @@ describe('a delta', () => {
       await expect(renderCarried({ delta, iso }, other)).rejects.toMatchObject(refused);
   });
 
-  it('has patches that make 512 MiB at most', async () => {
+  it('may have patches that make at most 512 MiB', async () => {
     const { carried } = await openDelta({ delta: deltaOf(32), iso }, old);
     expect(carried).toHaveLength(33);
     await expect(openDelta({ delta: deltaOf(33), iso }, old)).rejects.toMatchObject({
@@ -79,7 +79,7 @@ describe('a delta', () => {
     });
   });
 
-  it('makes no ISO that is larger than an ISO can be', async () => {
+  it('is refused if it makes an ISO of more than 8 TiB', async () => {
     const index = { offset: 0, size: 1, digest: fakeDigest('index') };
     const of = (size: number): RandomAccess =>
       inMemory(formatDelta({ from: '', size, index, patches: new Map(), bodySize: 0 }));
@@ -87,7 +87,7 @@ describe('a delta', () => {
     await expect(readDeltaHead(of(2 ** 43 + 1))).rejects.toMatchObject({ code: 'delta.malformed' });
   });
 
-  it('gets no more patches than may be used', async () => {
+  it('gets patches only up to the limit on patched bytes', async () => {
     const home = await mkdtemp(join(tmpdir(), 'sealift-patches-'));
     const [from, to] = [join(home, 'from'), join(home, 'to')];
     const [before, after] = ['a', 'b'].map((end) => `${'x'.repeat(999)}${end}`.repeat(3));

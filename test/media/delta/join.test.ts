@@ -35,7 +35,7 @@ const HEADS = [
   ],
 ] as const;
 
-describe('a part of a delta is malformed whose head', () => {
+describe('a part of a delta is refused if its head', () => {
   it.each(HEADS)('%s', async (_what, text) => {
     const digest = createHash('sha256').update(text).digest('hex');
     const line = `sealift delta part 1 ${text.length} sha256:${digest}\n`.padEnd(128);

@@ -72,13 +72,13 @@ async function readAll({ size, fill }: Pick<VirtualBase, 'size' | 'fill'>): Prom
   return bytes;
 }
 
-describe.skipIf(!hasTools)('an ISO that is elsewhere', () => {
+describe.skipIf(!hasTools)('a remote ISO', () => {
   beforeEach(async () => {
     await rm(at('cache'), { recursive: true, force: true });
     await takeSent();
   });
 
-  it('is fetched once however many read it, and costs another its new blobs', async () => {
+  it('is fetched once for five readers, and the next nightly fetches only its new blobs', async () => {
     const cache = await openCache();
     const monday = await open(`${url}/monday.iso`, cache);
     const expected = digestOf(await readFile(iso('monday')));
@@ -95,7 +95,7 @@ describe.skipIf(!hasTools)('an ISO that is elsewhere', () => {
     await tuesday.close();
   });
 
-  it('is read from the disk by a later run, verified, and what is damaged is fetched again', async () => {
+  it('is read from the disk by a later run, which fetches damaged parts again', async () => {
     const cache = await openCache();
     const monday = await open(`${url}/monday.iso`, cache);
     await readAll(monday);
@@ -115,7 +115,7 @@ describe.skipIf(!hasTools)('an ISO that is elsewhere', () => {
     await again.close();
   });
 
-  it('stays within the limit of the disk, and is right all the same', async () => {
+  it('is read correctly when it is larger than the cache, which stays within its limit', async () => {
     const limit = 5_000_000;
     const cache = await openCache(limit);
     const monday = await open(`${url}/monday.iso`, cache);
@@ -130,7 +130,7 @@ describe.skipIf(!hasTools)('an ISO that is elsewhere', () => {
     expect(stored).toBeLessThanOrEqual(limit);
   });
 
-  it('an ISO whose bytes differ from its index is refused', async () => {
+  it('is refused when its bytes differ from its index', async () => {
     const bytes = await readFile(iso('monday'));
     const layer = noiseImage(['shared'], LAYER);
     const [blob = Buffer.alloc(0)] = [...layer.blobs.values()].filter(
@@ -145,7 +145,7 @@ describe.skipIf(!hasTools)('an ISO that is elsewhere', () => {
 });
 
 describe.skipIf(!hasTools)('a folder of parts', () => {
-  it('gives each ISO back, and grows by what a new one does not share', async () => {
+  it('gives each ISO back, and grows only by the bytes that a new ISO does not share', async () => {
     const store = at('store');
     const monday = await addToPartStore(iso('monday'), store, { signal });
     const tuesday = await addToPartStore(iso('tuesday'), store, { signal });
@@ -164,7 +164,7 @@ describe.skipIf(!hasTools)('a folder of parts', () => {
     }
   });
 
-  it('names an ISO that it does not have, and a part that is missing', async () => {
+  it('refuses an ISO that it does not have, and an ISO with a missing part', async () => {
     const store = at('store');
     const unknown = openFromPartStore(store, digestOf('unknown'));
     await expect(unknown).rejects.toMatchObject({ code: 'store.unknown-iso' });

@@ -29,7 +29,7 @@ const parts = (text: string) => [
 ];
 
 describe('an overlay that is stored', () => {
-  it('is that of the first of all who store it, for each of them and later', async () => {
+  it('keeps the bytes of its first writer when twenty writers store it at once', async () => {
     const names = Array.from({ length: 20 }, (_, index) => `writer ${index}`);
     const stored = await Promise.all(names.map((name) => storeOverlay(place('a'), parts(name))));
     const digests = new Set(stored.map(({ digest }) => digest));
@@ -39,7 +39,7 @@ describe('an overlay that is stored', () => {
     expect(await openStoredOverlay(place('b'))).toBeUndefined();
   });
 
-  it('is neither readable without its key nor under another name, and says so', async () => {
+  it('is refused with another key, under another name, and with changed bytes', async () => {
     await storeOverlay(place('a'), parts('pull secret of a customer'));
     const [file = ''] = await readdir(place('a').directory);
     const path = join(place('a').directory, file);
@@ -60,7 +60,7 @@ describe('an overlay that is stored', () => {
     });
   });
 
-  it('takes the room of what is not zero', async () => {
+  it('does not take room for zeros at the end of its parts', async () => {
     await storeOverlay(place('a'), parts('small'));
     const [file = ''] = await readdir(place('a').directory);
     expect((await stat(join(place('a').directory, file))).size).toBeLessThan(200);
@@ -70,13 +70,13 @@ describe('an overlay that is stored', () => {
     ]);
   });
 
-  it('is gone once it was removed', async () => {
+  it('does not exist after it was removed', async () => {
     await storeOverlay(place('a'), parts('small'));
     await removeStoredOverlay(place('a'));
     expect(await openStoredOverlay(place('a'))).toBeUndefined();
   });
 
-  it('is whole or absent wherever its writer is killed', async () => {
+  it('is either complete or absent, no matter when its writer is killed', async () => {
     const write = (step: number, text: string) =>
       run(process.execPath, ['--import', import.meta.resolve('tsx'), WRITER, directory, text], {
         env: {

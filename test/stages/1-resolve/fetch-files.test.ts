@@ -60,7 +60,7 @@ describe('the base ISO of a release', () => {
     expect(from).toContain('coreos/coreos-x86_64.iso');
   });
 
-  it('is extracted once: a second run finds it without a look at the registry', async () => {
+  it('is extracted once: a second run does not ask the registry for it', async () => {
     const release = await releaseOf({ iso });
     const first = await fetchIso(release);
     const count = world.registry.requests.length;
@@ -91,7 +91,7 @@ describe('the base ISO of a release', () => {
     expect((await stat(first.path)).mtimeMs).toBe(1000);
   });
 
-  it('is missing from a payload that has none for the architecture', async () => {
+  it('is reported missing if the payload has none for the architecture', async () => {
     const release = await releaseOf({ iso });
     await expect(
       fetchBaseIso.run({ release: { ...release, arch: 'ppc64le' } }, world, world.context),
@@ -101,8 +101,8 @@ describe('the base ISO of a release', () => {
   });
 });
 
-describe('a base ISO that is given', () => {
-  it('as a file is used where it lies', async () => {
+describe('a given base ISO', () => {
+  it('is used in place if it is a file', async () => {
     const path = join(world.directory, 'own.iso');
     await writeFile(path, 'own');
     expect(await takeIso({ file: path })).toEqual({
@@ -114,14 +114,14 @@ describe('a base ISO that is given', () => {
     });
   });
 
-  it('as a file that does not exist is a fault of the configuration', async () => {
+  it('is a configuration error if it is a file that does not exist', async () => {
     await expect(takeIso({ file: '/none.iso' })).rejects.toMatchObject({
       code: 'base-iso.missing',
       exitCode: 3,
     });
   });
 
-  it('by address needs https and a digest', async () => {
+  it('needs https and a digest if it is an address', async () => {
     await expect(takeIso({ url: 'http://a.example.com/x.iso' })).rejects.toMatchObject({
       code: 'base-iso.not-https',
     });
@@ -131,7 +131,7 @@ describe('a base ISO that is given', () => {
   });
 });
 
-describe.skipIf(!requireTool('openssl'))('a base ISO that is given by address', () => {
+describe.skipIf(!requireTool('openssl'))('a base ISO given by address', () => {
   it('is fetched once by builds that need it at the same time', async () => {
     const iso = randomBytes(200_000);
     const server = await serveByTls(world.directory, (_, response) => {
@@ -153,7 +153,7 @@ describe.skipIf(!requireTool('openssl'))('a base ISO that is given by address', 
 });
 
 describe('the installer of a release', () => {
-  it('is executable and told which release it is of', async () => {
+  it('is executable and has its release written into it', async () => {
     const release = await releaseOf();
     const found = await fetchTool(release);
     const text = (await readFile(found.path)).toString('latin1');
@@ -175,7 +175,7 @@ describe('the installer of a release', () => {
     expect(world.registry.requests).toHaveLength(count);
   });
 
-  it('is another one with FIPS', async () => {
+  it('is the FIPS build if FIPS is enabled', async () => {
     const release = await releaseOf();
     const plain = await fetchTool(release);
     const fips = await fetchTool(release, true);

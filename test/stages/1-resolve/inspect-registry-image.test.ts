@@ -48,7 +48,7 @@ const NODE_FILES = {
 const CLUSTER_COMMAND = ['/bin/sh', '-c', '/usr/bin/dockerregistry /config.yml'];
 
 describe('the image of the registry server', () => {
-  it('starts by its own entrypoint where it is that of the distribution project', async () => {
+  it('starts by its own entrypoint if it is the image of the distribution project', async () => {
     const image = await buildDistributionImage();
     world.registry.add('library/registry', image, '2');
     const { reference, useDistributionEntrypoint } = await inspect('library/registry:2');
@@ -63,19 +63,22 @@ describe('the image of the registry server', () => {
     ['its entrypoint', { Entrypoint: ['/usr/bin/dockerregistry'] }],
     ['its label name', { Labels: { name: 'openshift/ose-docker-registry' } }],
     ['its display name', { Labels: { 'io.k8s.display-name': 'docker-registry of a cluster' } }],
-  ])("is known as OpenShift's docker-registry by %s and starts as such", async (_what, config) => {
-    await add(NODE_FILES, config);
-    expect((await inspect('tools/registry:1')).useDistributionEntrypoint).toBe(true);
-  });
+  ])(
+    "is recognized as OpenShift's docker-registry by %s and starts as such",
+    async (_what, config) => {
+      await add(NODE_FILES, config);
+      expect((await inspect('tools/registry:1')).useDistributionEntrypoint).toBe(true);
+    },
+  );
 
-  it('of a 4.21 payload starts the same when a user names it and when it is taken by itself', async () => {
+  it('starts the same from a 4.21 payload, whether a user names it or not', async () => {
     const { components } = await addRelease(world.registry, { version: '4.21.3' });
     const name = `ocp/art-dev@${components['docker-registry'] ?? ''}`;
     expect(await inspect(name)).toEqual(await inspect(name, { isComponent: true }));
     expect((await inspect(name)).useDistributionEntrypoint).toBe(true);
   });
 
-  it('of a payload before 4.21 is refused by name when a user names it', async () => {
+  it('is refused by name if a user names the image of a payload before 4.21', async () => {
     const { components } = await addRelease(world.registry, { version: '4.20.9' });
     const digest = components['docker-registry'] ?? '';
     await expect(inspect(`ocp/art-dev@${digest}`)).rejects.toMatchObject({
@@ -86,7 +89,7 @@ describe('the image of the registry server', () => {
     });
   });
 
-  it('starts by its own entrypoint where only its name is like that of OpenShift', async () => {
+  it('starts by its own entrypoint if only its name resembles the image of OpenShift', async () => {
     const Labels = { name: 'example/docker-registry' };
     await add({ 'usr/bin/registry': 'x' }, { Labels, Cmd: ['registry', 'serve', '/c.yml'] });
     expect((await inspect('tools/registry:1')).useDistributionEntrypoint).toBe(false);
@@ -125,7 +128,7 @@ describe('the image of the registry server', () => {
     });
   });
 
-  it('of several architectures is that of the hosts, and keeps the digest of its index', async () => {
+  it('is read for the architecture of the hosts, and keeps the digest of its index', async () => {
     const index = buildIndex([
       [{ os: 'linux', architecture: 'amd64' }, await buildDistributionImage()],
       [{ os: 'linux', architecture: 'arm64' }, await buildDistributionImage('arm64')],
@@ -159,7 +162,7 @@ describe('the image of the registry server', () => {
     });
   });
 
-  it('needs no openssl for 4.22, and as a component costs no layer', async () => {
+  it('needs no openssl for 4.22, and no layer is fetched if it is a component', async () => {
     await add(NODE_FILES, { Cmd: CLUSTER_COMMAND });
     const { useDistributionEntrypoint } = await inspect('tools/registry:1', {
       isComponent: true,

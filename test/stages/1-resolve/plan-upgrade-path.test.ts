@@ -8,7 +8,7 @@ import { createTestRetries } from '../../support/test-clock.ts';
 
 const payload = (digit: string): string => `quay.io/ocp/release@sha256:${digit.repeat(64)}`;
 
-it('reads the channels of both major versions for an upgrade from one to the other', async () => {
+it('an upgrade from one major version to the next is planned from the channels of both', async () => {
   const { url, requests, close } = await serveLocally((request, response) => {
     const known = request.url?.includes('channel=stable-4.22')
       ? ['4.22.1', '4.22.9']

@@ -28,7 +28,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 describe('a release by pullspec', () => {
-  it('is read out of its payload', async () => {
+  it('is read from its payload', async () => {
     const { pullspec, components } = await addRelease(world.registry);
     const release = await resolve({ url: pullspec });
     expect(formatReference(release.reference)).toBe(pullspec);
@@ -42,20 +42,20 @@ describe('a release by pullspec', () => {
     expect(release.components[0]?.reference.digest).toBe(components['baremetal-installer']);
   });
 
-  it('by tag becomes one by digest, and loses the tag', async () => {
+  it('is pinned to a digest and loses its tag', async () => {
     const { pullspec } = await addRelease(world.registry);
     const url = `${world.registry.host}/ocp/release:4.21.3-x86_64`;
     expect(formatReference((await resolve({ url })).reference)).toBe(pullspec);
   });
 
-  it('costs its manifest, its config and one layer', async () => {
+  it('is read from its manifest, its config and one layer', async () => {
     const { pullspec } = await addRelease(world.registry);
     await resolve({ url: pullspec });
     const requests = world.registry.requests.filter((line) => line !== 'GET /v2/');
     expect(requests.map((line) => line.split('/').at(-2))).toEqual(['manifests', 'blobs', 'blobs']);
   });
 
-  it('costs nothing when it was read before', async () => {
+  it('is read without a registry if it was read before', async () => {
     const { pullspec } = await addRelease(world.registry);
     const first = await resolve({ url: pullspec });
     const count = world.registry.requests.length;
@@ -63,18 +63,18 @@ describe('a release by pullspec', () => {
     expect(world.registry.requests).toHaveLength(count);
   });
 
-  it('is found below other layers, too', async () => {
+  it('is found in a lower layer, too', async () => {
     const { pullspec } = await addRelease(world.registry, { extraLayer: true });
     expect((await resolve({ url: pullspec })).version).toBe('4.21.3');
   });
 
-  it('may be any of the minor version that is wanted', async () => {
+  it('may have any patch version of the wanted minor version', async () => {
     const { pullspec } = await addRelease(world.registry);
     expect((await resolve({ url: pullspec, version: '4.21' })).version).toBe('4.21.3');
   });
 
   it.each(['4.22.0-0.nightly-2026-05-01-000000', '4.22.0-ec.3'])(
-    'of %s is release 4.22.0 for a configuration that says so',
+    'is accepted as 4.22.0 if its version is %s',
     async (version) => {
       const { pullspec } = await addRelease(world.registry, { version });
       expect((await resolve({ url: pullspec, version: '4.22.0' })).version).toBe(version);
@@ -84,7 +84,7 @@ describe('a release by pullspec', () => {
   it.each([
     ['4.22.1', '4.22.0-0.nightly-2026-05-01-000000'],
     ['4.22.0-rc.1', '4.22.0-rc.2'],
-  ])('is refused when %s is wanted and it is %s', async (wanted, version) => {
+  ])('is refused if %s is wanted and its version is %s', async (wanted, version) => {
     const { pullspec } = await addRelease(world.registry, { version });
     await expect(resolve({ url: pullspec, version: wanted })).rejects.toMatchObject({
       code: 'release.version-mismatch',
@@ -93,7 +93,7 @@ describe('a release by pullspec', () => {
     });
   });
 
-  it('is refused when it is another than the version that is wanted', async () => {
+  it('is refused if it is not the wanted version', async () => {
     const { pullspec } = await addRelease(world.registry);
     await expect(resolve({ url: pullspec, version: '4.21.4' })).rejects.toMatchObject({
       code: 'release.version-mismatch',
@@ -103,7 +103,7 @@ describe('a release by pullspec', () => {
     });
   });
 
-  it('is refused when it is for another architecture', async () => {
+  it('is refused if it is for another architecture', async () => {
     const { pullspec } = await addRelease(world.registry, { architecture: 'arm64' });
     await expect(resolve({ url: pullspec })).rejects.toMatchObject({
       code: 'release.arch-mismatch',
@@ -111,7 +111,7 @@ describe('a release by pullspec', () => {
     });
   });
 
-  it('of several architectures is that of the architecture that is wanted', async () => {
+  it('is read for the wanted architecture if it has several', async () => {
     const amd = await addRelease(world.registry, { components: ['only-amd'] });
     const arm = await addRelease(world.registry, { architecture: 'arm64' });
     const index = buildIndex([
@@ -129,12 +129,12 @@ describe('a release by pullspec', () => {
     });
   });
 
-  it('is for the architecture of its payload where none is wanted', async () => {
+  it('has the architecture of its payload if none is wanted', async () => {
     const { pullspec: url } = await addRelease(world.registry, { architecture: 'arm64' });
     expect((await resolveAny({ url })).arch).toBe('aarch64');
   });
 
-  it('of several architectures is for x86_64 where none is wanted, or names those it has', async () => {
+  it('is read for x86_64 if it has several architectures, or is refused with their names', async () => {
     const [amd, arm] = [await addRelease(world.registry), await addRelease(world.registry, ARM)];
     const ofAmd = [{ os: 'linux', architecture: 'amd64' }, amd.image] as const;
     const ofArm = [{ os: 'linux', architecture: 'arm64' }, arm.image] as const;
@@ -146,11 +146,11 @@ describe('a release by pullspec', () => {
     await expect(resolveTag('one')).rejects.toMatchObject({
       code: 'image.no-platform',
       found: 'linux/arm64',
-      hint: 'set ocpRelease.cpuArchitecture to one that it has',
+      hint: 'set ocpRelease.cpuArchitecture to an architecture of the payload',
     });
   });
 
-  it('for an architecture that no media are built for is refused', async () => {
+  it('is refused if no media are built for its architecture', async () => {
     const { pullspec: url } = await addRelease(world.registry, { architecture: 's390x' });
     await expect(resolveAny({ url })).rejects.toMatchObject({
       code: 'release.arch-unknown',
@@ -158,7 +158,7 @@ describe('a release by pullspec', () => {
     });
   });
 
-  it('is refused when it is some other image', async () => {
+  it('is refused if the image is not a release', async () => {
     world.registry.add('some/image', await buildLayeredImage([[['etc/motd', 'hi']]]), '1');
     const url = `${world.registry.host}/some/image:1`;
     await expect(resolve({ url })).rejects.toMatchObject({
@@ -189,7 +189,7 @@ describe('a release by pullspec', () => {
     expect(fetched.some((line) => line.includes(big.digest ?? 'no digest'))).toBe(false);
   });
 
-  it('is refused when its parts name different versions', async () => {
+  it('is refused if its parts name different versions', async () => {
     const byMetadata = await addRelease(world.registry, { metadataVersion: '4.21.4' });
     await expect(resolve({ url: byMetadata.pullspec })).rejects.toMatchObject({
       code: 'release.version-conflict',
@@ -202,12 +202,12 @@ describe('a release by pullspec', () => {
     });
   });
 
-  it('is refused when nothing says when it was made', async () => {
+  it('is refused if it has no creation time', async () => {
     const { pullspec } = await addRelease(world.registry, { created: null });
     await expect(resolve({ url: pullspec })).rejects.toMatchObject({ code: 'release.malformed' });
   });
 
-  it('is refused by the name of the file when one of its definitions cannot be read', async () => {
+  it('is refused with the name of the file if one of its definitions cannot be read', async () => {
     const definitions = {
       ...makeDefinitions('4.21.3'),
       'release-manifests/0000_80_broken.crd.yaml': 'kind: CustomResourceDefinition\nspec: ]\n',
@@ -220,7 +220,7 @@ describe('a release by pullspec', () => {
     });
   });
 
-  it('is refused when it defines no kinds at all', async () => {
+  it('is refused if it defines no kinds', async () => {
     const { pullspec } = await addRelease(world.registry, { definitions: {} });
     await expect(resolve({ url: pullspec })).rejects.toMatchObject({
       code: 'release.no-definitions',
@@ -229,7 +229,7 @@ describe('a release by pullspec', () => {
     });
   });
 
-  it('that does not exist is an error of the registry', async () => {
+  it('is a registry error if it does not exist', async () => {
     const url = `${world.registry.host}/ocp/release:none`;
     await expect(resolve({ url })).rejects.toMatchObject({
       code: 'registry.manifest-unknown',
@@ -239,7 +239,7 @@ describe('a release by pullspec', () => {
 });
 
 describe('a release by version', () => {
-  it('is never a candidate of the version that the graph names', async () => {
+  it('is refused if the payload is a candidate of the version in the graph', async () => {
     const { pullspec } = await addRelease(world.registry, { version: '4.22.0-ec.3' });
     const graph = await serveLocally((_, response) =>
       response.end(JSON.stringify({ nodes: [{ version: '4.22.0', payload: pullspec }] })),
@@ -260,7 +260,7 @@ describe('a release by version', () => {
     await graph.close();
   });
 
-  it('is refused when the payload is another release than the graph says', async () => {
+  it('is refused if the payload is not the release in the graph', async () => {
     const { pullspec } = await addRelease(world.registry);
     const graph = await serveLocally((_, response) =>
       response.end(JSON.stringify({ nodes: [{ version: '4.21.4', payload: pullspec }] })),

@@ -82,7 +82,7 @@ describe('the signature of a release', () => {
       createStageContext(undefined, (message) => warnings.push(message)),
     );
 
-  it('is found by digest in a store, whatever registry the release is read from', async () => {
+  it('is found by digest in a store, regardless of the registry of the release', async () => {
     serve(good);
     const { signature } = await run();
     expect(signature).toEqual({
@@ -139,7 +139,7 @@ describe('the signature of a release', () => {
     expect(signature).toMatchObject({ status: 'verified', from: at('map.yaml') });
   });
 
-  it('is refused by name where a file with ConfigMaps has none, or has it broken', async () => {
+  it('is refused by name if a file with ConfigMaps has no signature or a broken one', async () => {
     const files = at('wrong.yaml');
     await writeFile(files, 'kind: Secret\ndata: {}\n');
     await expect(run({ files })).rejects.toMatchObject({ code: 'signature.no-config-map' });
@@ -149,7 +149,7 @@ describe('the signature of a release', () => {
     await expect(run({ files })).rejects.toMatchObject({ code: 'openpgp.malformed' });
   });
 
-  it('is asked for with the query and the password of the address of its store, which no other host gets', async () => {
+  it('is requested with query and password of the address of its store, which no other host gets', async () => {
     const seen: unknown[] = [];
     const elsewhere = await serveLocally(({ headers }, response) => {
       seen.push(headers.authorization);
@@ -186,14 +186,14 @@ describe('the signature of a release', () => {
     expect(elsewhere.signature).toMatchObject({ from: `${store.url}/public/` });
   });
 
-  it('holds where another one beside it does not, which is a warning', async () => {
+  it('is accepted next to a refused one, which is a warning', async () => {
     serve(Buffer.from(`"${DIGEST}"`), good);
     const warnings: string[] = [];
     expect((await run({}, warnings)).signature).toMatchObject({ status: 'verified' });
     expect(warnings).toEqual([expect.stringContaining('is refused')]);
   });
 
-  it('is missing where every source answers that it has none', async () => {
+  it('is reported missing if every source answers that it has none', async () => {
     serve();
     await expect(run({ store: `${store.url}/named` })).rejects.toMatchObject({
       code: 'signature.missing',
@@ -205,7 +205,7 @@ describe('the signature of a release', () => {
     });
   });
 
-  it('is an error of the store where the only one fails, and missing where another one answers', async () => {
+  it('is a store error if the only store fails, and missing if another store answers', async () => {
     answer = ({ url = '' }, response) => {
       response.writeHead(url.startsWith('/broken/') ? 403 : 404).end();
     };
@@ -222,7 +222,7 @@ describe('the signature of a release', () => {
     });
   });
 
-  it('is an error of the stores where all of them fail, whatever else was looked through', async () => {
+  it('is a store error if all stores fail, regardless of other sources', async () => {
     answer = ({ url = '' }, response) => {
       response.writeHead(url.startsWith('/broken/') ? 500 : 503).end();
     };
@@ -242,25 +242,25 @@ describe('the signature of a release', () => {
   });
 
   it.each([
-    ['of a text that names the digest', () => Buffer.from(`"${DIGEST}"`), 'openpgp.malformed'],
+    ['signs a text that names the digest', () => Buffer.from(`"${DIGEST}"`), 'openpgp.malformed'],
     [
-      'of another digest',
+      'signs another digest',
       () => signer.sign(stateRelease(OTHER, IDENTITY)),
       'signature.other-digest',
     ],
     [
-      'that has expired',
+      'has expired',
       () => signer.sign(stateRelease(DIGEST, IDENTITY), { validFor: 60 }),
       'signature.expired',
     ],
-    ['without an identity', () => signer.sign(stateRelease(DIGEST, '')), 'signature.malformed'],
-    ['of another content', () => forge(), 'signature.wrong'],
-  ])('%s is refused', async (_, make, code) => {
+    ['has no identity', () => signer.sign(stateRelease(DIGEST, '')), 'signature.malformed'],
+    ['signs other content', () => forge(), 'signature.wrong'],
+  ])('is refused if it %s', async (_, make, code) => {
     serve(make());
     await expect(run()).rejects.toMatchObject({ code, exitCode: 5 });
   });
 
-  it('by a key that is not trusted names the key, and how to trust it', async () => {
+  it('is refused with the name of its key, and how to trust it, if the key is not trusted', async () => {
     const other = createThrowAwaySigner({ created: 1_690_000_000 });
     serve(other.sign(stateRelease(DIGEST, IDENTITY)));
     await expect(run()).rejects.toMatchObject({
@@ -270,7 +270,7 @@ describe('the signature of a release', () => {
     });
   });
 
-  it('is not found with the keys of Red Hat when a throw-away key made it', async () => {
+  it('is refused by the keys of Red Hat if a throw-away key made it', async () => {
     serve(good);
     const input = { release: releaseOf(), allowUnsigned: false };
     await expect(
@@ -286,7 +286,7 @@ describe('the signature of a release', () => {
   });
 
   it.each(['4.21.3', '4.22.0-ec.3', '4.22.0-rc.1'])(
-    'of %s is required, whether unsigned releases are accepted or not',
+    'is required for %s, whether unsigned releases are accepted or not',
     async (version) => {
       serve();
       const input = { release: releaseOf(version), allowUnsigned: true };
@@ -295,7 +295,7 @@ describe('the signature of a release', () => {
   );
 
   it.each([NIGHTLY, '4.22.0-0.ci-2026-05-01-000000'])(
-    'of %s need not be there where unsigned releases are accepted, and no public store is asked',
+    'is optional for %s if unsigned releases are accepted, and no public store is asked',
     async (version) => {
       serve();
       const release = releaseOf(version);

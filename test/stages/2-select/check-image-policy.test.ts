@@ -107,8 +107,8 @@ async function check({
 
 const policyFor = (key: KeyObject = EC): string => makeImagePolicy(key, [at(TOOLS)]);
 
-describe('what nodes say to images', () => {
-  it('is told for the release image and its components alone, each by its repository', async () => {
+describe('the check of the image policy', () => {
+  it('covers only the release image and its components, each by its repository', async () => {
     const policy = makeImagePolicy(EC, [at('ocp/release'), at('ocp/art-dev')]);
     const image = await addTool('of nobody');
     const found = await check({ policy, images: [`${at(TOOLS)}@${image}`], version: '4.21.3' });
@@ -125,7 +125,7 @@ describe('what nodes say to images', () => {
     ]);
   });
 
-  it('is yes to an image whose own manifest is signed, whether or not its index is', async () => {
+  it('accepts an image whose own manifest is signed, whether its index is signed or not', async () => {
     const amd = await buildLayeredImage([[['usr/bin/tool', 'amd']]]);
     const index = buildIndex([[{ os: 'linux', architecture: 'amd64' }, amd]]);
     world.registry.add(TOOLS, index);
@@ -153,7 +153,7 @@ describe('what nodes say to images', () => {
     expect(formatImagePolicy(found, '')).toEqual(['openshift accepts all 1 images that it is for']);
   });
 
-  it('is no where cosign 3 signed, as nodes do not read its bundles', async () => {
+  it('refuses an image that cosign 3 signed, because nodes do not read its bundles', async () => {
     const [mine, other] = [await addTool('a bundle'), await addTool('a bundle by another key')];
     attachBundle(world.registry, { repository: TOOLS, digest: mine }, EC);
     attachBundle(world.registry, { repository: TOOLS, digest: other }, OTHER);
@@ -165,19 +165,19 @@ describe('what nodes say to images', () => {
     ]);
   });
 
-  it('is no where a registry cannot say what is attached, and the plan goes on', async () => {
+  it('refuses an image if its registry cannot list what is attached, and the plan goes on', async () => {
     const [empty, forbidden] = [await addTool('answers nothing'), await addTool('answers 403')];
     world.registry.breakPath(`/v2/${TOOLS}/referrers/${empty}`, 200);
     world.registry.breakPath(`/v2/${TOOLS}/manifests/${forbidden.replace(':', '-')}`, 403);
     const images = [empty, forbidden].map((digest) => `${at(TOOLS)}@${digest}`);
     const { refused } = await check({ policy: policyFor(), images });
     expect(refused.map(({ problem }) => problem)).toEqual([
-      expect.stringMatching(/^it has no signature, and what is attached to it is not known: ./),
-      expect.stringMatching(/^it has no signature, and what is attached to it is not known: ./),
+      expect.stringMatching(/^it has no signature, and what is attached to it cannot be listed: ./),
+      expect.stringMatching(/^it has no signature, and what is attached to it cannot be listed: ./),
     ]);
   });
 
-  it('is not asked of a medium that switches the policy off, nor of an unsigned nightly', async () => {
+  it('checks nothing on a medium that switches the policy off, or of an unsigned nightly', async () => {
     const images = [`${at(TOOLS)}@${await addTool('unsigned')}`];
     const off = await check({ policy: policyFor(), images, disableImagePolicy: true });
     const nightly = await check({
@@ -198,7 +198,7 @@ describe('what nodes say to images', () => {
     ['4.21.3', 'DevPreviewNoUpgrade', 0],
     ['4.22.1', 'Default,TechPreviewNoUpgrade', 1],
   ])(
-    'of release %s, to a policy of feature set %s, is about %i images',
+    'for release %s and a policy of feature set %s covers %i images',
     async (version, featureSet, count) => {
       const images = [`${at(TOOLS)}@${await addTool('unsigned')}`];
       const policy = makeImagePolicy(EC, [at(TOOLS)], { featureSet });
@@ -212,7 +212,7 @@ describe('what nodes say to images', () => {
     ['RemapIdentity', 'quay.io/signed/tools', 0],
     ['MatchRepository', 'quay.io/signed/tools', 1],
   ])(
-    'honours signedIdentity %s: signed as %s, %i are refused',
+    'follows signedIdentity %s: of the images signed as %s, it refuses %i',
     async (matchPolicy, name, count) => {
       const digest = await addTool('renamed');
       const members = {
@@ -229,14 +229,14 @@ describe('what nodes say to images', () => {
     },
   );
 
-  it('is not known where a policy asks for a transparency log', async () => {
+  it('leaves out a policy that asks for a transparency log', async () => {
     const rootOfTrust = { policyType: 'FulcioCAWithRekor', fulcioCAWithRekor: {} };
     const policy = makeImagePolicy(EC, [at(TOOLS)], { rootOfTrust });
     const found = await check({ policy });
     expect(found).toMatchObject({ policies: [], unchecked: ['openshift'], refused: [] });
   });
 
-  it('comes from the policies of the most specific scope alone, and from all of them', async () => {
+  it('applies only the policies of the most specific scope, and all of them', async () => {
     const digest = await addTool('of one scope within another');
     attach(world.registry, { repository: TOOLS, digest }, packSignatures([signature(digest)]));
     const images = [`${at(TOOLS)}@${digest}`];
@@ -257,7 +257,7 @@ describe('what nodes say to images', () => {
     expect(await ask(...outer, makeImagePolicy(EC, [at(TOOLS)], log))).toEqual([]);
   });
 
-  it('of a policy with very many scopes is found at once', () => {
+  it('is fast for a policy with very many scopes', () => {
     const scopes = Array.from({ length: 200_000 }, (_, at) => `quay.io/none/${at}`);
     const policy = { name: 'p', scopes, identity: { kind: 'repository' } } as const;
     const { user } = process.cpuUsage();
@@ -272,12 +272,12 @@ describe('what nodes say to images', () => {
     ['Ed448', () => generateKeyPairSync('ed448').privateKey],
     ['RSA-PSS', () => generateKeyPairSync('rsa-pss', { modulusLength: 1024 }).privateKey],
     ['secp256k1', () => generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey],
-  ])('cannot come from a policy with a key of %s, which nodes do not read', async (_, make) => {
+  ])('refuses a policy with a key of %s, which nodes do not read', async (_, make) => {
     const policy = makeImagePolicy(make(), [at(TOOLS)]);
     await expect(check({ policy })).rejects.toMatchObject({ code: 'release.manifest-unreadable' });
   });
 
-  it('cannot come from a policy with a private key or a certificate', async () => {
+  it('refuses a policy with a private key or a certificate', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'sealift-policy-'));
     const own = EC.export({ type: 'pkcs8', format: 'pem' }).toString();
     writeFileSync(join(directory, 'key'), own);
@@ -295,7 +295,7 @@ describe('what nodes say to images', () => {
     }
   });
 
-  it('makes a payload with a policy that cannot be read an error', async () => {
+  it('refuses a payload with a policy that cannot be read', async () => {
     const rootOfTrust = { policyType: 'PublicKey', publicKey: { keyData: 'bm8ga2V5' } };
     const policy = makeImagePolicy(EC, [at(TOOLS)], { rootOfTrust });
     await expect(check({ policy })).rejects.toMatchObject({ code: 'release.manifest-unreadable' });
@@ -429,7 +429,7 @@ describe('a signature', () => {
     ],
   ] as const;
 
-  it('is accepted where containers-policy.json(5) says so, and refused everywhere else', async () => {
+  it('is accepted or refused as containers-policy.json(5) says', async () => {
     expect(await judge([...ACCEPTED, ...REFUSED])).toEqual(REFUSED.map(([name]) => name));
   });
 
@@ -438,7 +438,7 @@ describe('a signature', () => {
     ['ECDSA on P-256', () => EC],
     ['ECDSA on P-384', () => generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey],
     ['Ed25519', () => generateKeyPairSync('ed25519').privateKey],
-  ])('that openssl made with %s is accepted', async (_name, generate) => {
+  ])('is accepted if openssl made it with %s', async (_name, generate) => {
     const key = generate();
     const make = (digest: Digest): TestImage => {
       const { payload } = signature(digest, key);
@@ -458,7 +458,7 @@ describe('a signature', () => {
     return execFileSync('openssl', args).toString('base64');
   }
 
-  it('of which a bit was changed, in what is signed or in the signature, is refused', async () => {
+  it('is refused if a bit of it, or of what it signs, was changed', async () => {
     const random = createRandom(20_261_122);
     const flip = (bytes: Buffer): Buffer => {
       const place = random.below(bytes.length);

@@ -55,7 +55,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 describe('the plan of a release', () => {
-  it('ends with the error of the disk where manifests cannot be kept, and blames no image', async () => {
+  it('ends with the disk error if manifests cannot be stored, and blames no image', async () => {
     const full = new DiskError('disk.full', 'the disk is full');
     const input = await inputOf({});
     const cache = { ...world.cache, put: () => Promise.reject(full) };
@@ -86,7 +86,7 @@ describe('the plan of a release', () => {
     });
   });
 
-  it('names every blob once, with what needs it and which sources have it', async () => {
+  it('names every blob once, with its users and its sources', async () => {
     const { images, blobs, blobSize, dedupeSaved } = await plan();
     const digests = blobs.map(({ digest }) => digest);
     expect(new Set(digests).size).toBe(digests.length);
@@ -129,7 +129,7 @@ describe('the plan of a release', () => {
     ]);
   });
 
-  it('carries the registry server beside what it serves', async () => {
+  it('carries the registry server next to the images that it serves', async () => {
     world.registry.add('tools/registry', await toolImage('serve'), '2');
     const { images, registryImage, blobs, mirrors } = await plan({
       registryImage: parseReference(at('tools/registry:2').name),
@@ -143,7 +143,7 @@ describe('the plan of a release', () => {
 });
 
 describe('additional images', () => {
-  it('by tag are pinned to what the tag means now', async () => {
+  it('are pinned to the digest that their tag has now', async () => {
     const image = await toolImage('one');
     world.registry.add('team/tool', image, '1');
     const { images, mirrors } = await plan({ additionalImages: [at('team/tool:1')] });
@@ -162,7 +162,7 @@ describe('additional images', () => {
     });
   });
 
-  it('of several architectures keep their index, and of its images those of the media', async () => {
+  it('keep their index, with only the images for the architecture of the media', async () => {
     const { index, amd, arm } = await indexOf();
     world.registry.add('team/tool', index, '1');
     const sparse = (await plan({ additionalImages: [at('team/tool:1')] })).images.at(-1);
@@ -175,7 +175,7 @@ describe('additional images', () => {
     expect(all?.blobs).toHaveLength(4);
   });
 
-  it('that have nothing for the architecture of the media are refused', async () => {
+  it('are refused if they have nothing for the architecture of the media', async () => {
     const arm = await toolImage('arm', 'arm64');
     world.registry.add('t', buildIndex([[{ os: 'linux', architecture: 'arm64' }, arm]]), '1');
     await expect(plan({ additionalImages: [at('t:1')] })).rejects.toMatchObject({
@@ -185,7 +185,7 @@ describe('additional images', () => {
     });
   });
 
-  it('that are missing are all named at once', async () => {
+  it('are all named at once if they are missing', async () => {
     await expect(
       plan({ additionalImages: [at('team/none:1'), at('team/tool:none')] }),
     ).rejects.toMatchObject({
@@ -197,7 +197,7 @@ describe('additional images', () => {
     });
   });
 
-  describe('behind a mirror, where DNS does not know the origin,', () => {
+  describe('behind a mirror of an origin that DNS does not know', () => {
     const ORIGIN = 'origin.invalid';
     const names = Array.from({ length: 52 }, (_, index) => ({
       name: `${ORIGIN}/team/tool${index}:1`,
@@ -218,7 +218,7 @@ describe('additional images', () => {
         .finally(client.close);
     };
 
-    it('one wrong tag of 52 is reported as one, and the others are fetched', async () => {
+    it('are fetched, except the one of 52 with a wrong tag, which is reported', async () => {
       const image = await toolImage('one');
       for (const index of names.keys()) {
         world.registry.add(`team/tool${index}`, image, index === 17 ? 'other' : '1');
@@ -235,7 +235,7 @@ describe('additional images', () => {
       expect(asked).toHaveLength(52);
     });
 
-    it('images of a registry that is out of reach are asked for no more, and not called missing', async () => {
+    it('are not asked for again, and not called missing, if their registry is out of reach', async () => {
       const error = await planBehind('127.0.0.1:1', 4).then(
         () => undefined,
         (thrown: unknown) => thrown,
@@ -252,7 +252,7 @@ describe('additional images', () => {
       );
     });
 
-    it('one registry out of reach does not keep the images of another from being asked for', async () => {
+    it('are still asked for if another registry is out of reach', async () => {
       world.registry.add('team/tool', await toolImage('one'), '1');
       const dead = Array.from({ length: 5 }, (_, index) => ({ name: `127.0.0.1:1/a${index}:1` }));
       const additionalImages = [...dead, at('team/none:1'), at('team/tool:1')];
@@ -265,7 +265,7 @@ describe('additional images', () => {
     });
   });
 
-  it('that would take one tag in the registry are refused with both names', async () => {
+  it('are refused with both names if they would take the same tag in the registry', async () => {
     world.registry.add('team/tool', await toolImage('one'), '1');
     world.registry.add('library/tool', await toolImage('two'), '1');
     const other = await createImageWorld();
@@ -285,7 +285,7 @@ describe('additional images', () => {
     await other.close();
   });
 
-  it('that are blocked are not asked for, and told', async () => {
+  it('are reported, and not asked for, if they are blocked', async () => {
     const { blocked, images } = await plan({
       additionalImages: [at('team/none:1')],
       blockedImages: ['team/none', '-etcd$'],
@@ -294,7 +294,7 @@ describe('additional images', () => {
     expect(blocked.map(({ pattern }) => pattern)).toEqual(['-etcd$', 'team/none']);
   });
 
-  it('that a pattern of Go matches are blocked', async () => {
+  it('are blocked by patterns in Go syntax', async () => {
     const blockedImages = [String.raw`(?i)TEAM/\QNONE:1\E\z`, '[[:digit:]]+[.]example/'];
     const { blocked } = await plan({
       additionalImages: [at('team/none:1'), { name: 'r42.example/team/other:1' }],
@@ -307,7 +307,7 @@ describe('additional images', () => {
 describe('signatures', () => {
   const tagOf = (digest: Digest): string => `sha256-${hexOf(digest)}.sig`;
 
-  it('are carried where there are any, under the tag that cosign gives them', async () => {
+  it('are carried under the tag that cosign gives them, if there are any', async () => {
     world.registry.add('ocp/release', await toolImage('signature'), tagOf(release.digest));
     const { images } = await plan({ includeSignatures: true });
     expect(images.filter(({ name }) => name.endsWith('(signature)'))).toMatchObject([
@@ -319,7 +319,7 @@ describe('signatures', () => {
     ]);
   });
 
-  it('of the release stand where nodes look first, and leave one tag beside the release', async () => {
+  it('of the release are where nodes look first, and leave one tag next to the release', async () => {
     world.registry.add('ocp/release', await toolImage('signature'), tagOf(release.digest));
     const { images, mirrors } = await plan({ includeSignatures: true });
     const places = images.flatMap(({ destination, signedCopy = destination }) => [
@@ -333,7 +333,7 @@ describe('signatures', () => {
     expect(tagsOf(first ?? '')).toContain(tagOf(release.digest));
   });
 
-  it('do not keep an additional image from being refused beside the release', async () => {
+  it('do not prevent the refusal of an additional image that takes the tag of the release', async () => {
     world.registry.add('openshift/release-images', await toolImage('tool'), '4.20.0');
     await expect(
       plan({ additionalImages: [at('openshift/release-images:4.20.0')] }),
@@ -358,7 +358,7 @@ describe('signatures', () => {
     });
   });
 
-  it('are absent on 404 alone: any other answer fails the plan', async () => {
+  it('are absent on 404 only: any other answer fails the plan', async () => {
     world.registry.breakPath(`/v2/ocp/release/manifests/${tagOf(release.digest)}`, 403);
     await expect(plan({ includeSignatures: true })).rejects.toMatchObject({ exitCode: 4 });
   });

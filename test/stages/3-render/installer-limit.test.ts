@@ -10,7 +10,7 @@ import { createStageContext } from '../../support/stage-context.ts';
 
 const SECRET = '{"auths":{"a.example":{"auth":"c2VjcmV0OnNlY3JldA=="}}}';
 
-it('ends an installer past its time limit with all that it started, and tells no secret', async () => {
+it('an installer past its time limit ends with everything that it started, and no secret is shown', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sealift-limit-'));
   try {
     const [installer, pid] = [join(directory, 'openshift-install'), join(directory, 'pid')];

@@ -71,15 +71,15 @@ type Changes = {
   readonly while?: (path: string) => Promise<void>;
 };
 
-describe('running the installer', () => {
-  it('gives the same config twice, although the installer draws a random id', async () => {
+describe('the installer of the release', () => {
+  it('gives the same config twice, although it draws a random id', async () => {
     const first = await render(WRITE);
     expect(await render(WRITE)).toBe(first);
     const paths = parseIgnition(first, 'test').storage?.files?.map(({ path }) => path);
     expect(paths).toContain('/etc/assisted/interactive-ui');
   });
 
-  it('sees a private directory, the manifests and no environment of ours', async () => {
+  it('sees a private directory and the manifests, but not our environment', async () => {
     process.env['SEALIFT_TEST_SECRET'] = 'must not be seen';
     const seen = join(directory, 'seen');
     await render(`{ env; ls -lR . ; } > ${seen}\n${WRITE}`);
@@ -90,7 +90,7 @@ describe('running the installer', () => {
     expect(await readdir(join(directory, 'work'))).toEqual([]);
   });
 
-  it('is told --interactive only by releases that know it', async () => {
+  it('gets --interactive only for releases that know it', async () => {
     const seen = join(directory, 'seen');
     await render(`echo "$@" > ${seen}\n${WRITE}`);
     expect(await readFile(seen, 'utf8')).not.toContain('--interactive');
@@ -99,7 +99,7 @@ describe('running the installer', () => {
     expect(await readFile(seen, 'utf8')).toContain('unconfigured-ignition --interactive --dir');
   });
 
-  it('tells the last words of an installer that fails, without the pull secret', async () => {
+  it('fails with its last output, without the pull secret', async () => {
     const failing = render('cat cluster-manifests/pull-secret.yaml >&2; echo broken >&2; exit 3');
     await expect(failing).rejects.toMatchObject({ code: 'tool.failed' });
     const error = await failing.catch((error: unknown) => error as Error);
@@ -108,7 +108,7 @@ describe('running the installer', () => {
     expect(await readdir(join(directory, 'work'))).toEqual([]);
   });
 
-  it('does not start an installer that was replaced since its digest was taken', async () => {
+  it('is not started if it was replaced after its digest was taken', async () => {
     const seen = join(directory, 'seen');
     const replace = (path: string): Promise<void> => writeFile(path, `#!/bin/sh\ntouch ${seen}\n`);
     await expect(render(WRITE, { while: replace })).rejects.toMatchObject({
@@ -118,7 +118,7 @@ describe('running the installer', () => {
     expect(await hasFile(seen)).toBe(false);
   });
 
-  it('refuses an installer that writes nothing, or no Ignition config', async () => {
+  it('is refused if it writes nothing, or no Ignition config', async () => {
     await expect(render('exit 0')).rejects.toMatchObject({ code: 'installer.no-output' });
     const rubbish = 'echo rubbish > unconfigured-agent.ign';
     await expect(render(rubbish)).rejects.toMatchObject({ code: 'ignition.malformed' });

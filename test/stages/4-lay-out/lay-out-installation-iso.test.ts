@@ -84,7 +84,7 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
     ['the whole file of an old image', { without: ['coreos/igninfo.json'] }],
     ['the whole file of an image for arm64', { arch: 'aarch64' }],
     ['a part of the file', part({ offset: 5000, length: 4096 })],
-  ])('changes nothing but the embed area where that is %s', async (_what, options) => {
+  ])('changes only the embed area if the area is %s', async (_what, options) => {
     const { base, layout } = await layOut(options, '{"ignition":{"version":"3.2.0"}}');
     const output = join(directory, 'output.iso');
     await writeLayout(output, layout, { basePath: base });
@@ -95,7 +95,7 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
     expect(made.equals(before)).toBe(true);
   });
 
-  it('leaves zeros behind the configuration, whatever was there, and says what that was', async () => {
+  it('has zeros behind the configuration, and lists the files that were there', async () => {
     const { base, layout, embedArea } = await layOut(part({ offset: 5000, length: 4096 }), '{}');
     expect(embedArea).toMatchObject({ size: 4096, replaced: ['config.ign'] });
     const output = join(directory, 'output.iso');
@@ -107,7 +107,7 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
     expect(bytes.toString('latin1', offset - 4, offset)).toBe('xxxx');
   });
 
-  it('has no room for a configuration that is larger than a part of a file', async () => {
+  it('is refused if the area is part of a file and the configuration is larger', async () => {
     const work = layOut(part({ offset: 200_000, length: 64 }), '{"a":1}');
     await expect(work).rejects.toMatchObject({ code: 'base-iso.fixed-embed-area' });
     await expect(work).rejects.toThrow(/^content length \(\d+\) exceeds embed area size \(64\)$/);
@@ -126,7 +126,7 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
     ['the kernel', part({ file: 'images/pxeboot/vmlinuz' }), 'iso.no-embed-area'],
     ['the root file system', part({ file: 'images/pxeboot/rootfs.img' }), 'iso.no-embed-area'],
     ['no JSON', { files: { 'coreos/igninfo.json': 'x' } }, 'iso.malformed-json'],
-  ])('is not made where the area is said to be %s', async (_what, options, code) => {
+  ])('is refused if the area is described as %s', async (_what, options, code) => {
     await expect(layOut(options, '{}')).rejects.toMatchObject({ code, exitCode: 5 });
   });
 
@@ -143,7 +143,7 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
     },
     { what: 'who knows what', offset: 0, magic: 'MZ', isOurs: true },
     { what: 'what is too far off', offset: 4095, magic: 'P', isOurs: true },
-  ])('is made for the architecture of its kernel alone: $what', async (row) => {
+  ])('is made only for the architecture of its kernel: $what', async (row) => {
     const { offset, magic, isOurs } = row;
     const kernel = Buffer.alloc(4096);
     kernel.write(magic, offset, 'latin1');
@@ -168,7 +168,7 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
       ['with one in upper case', part({ file: 'IMAGES/IGNITION.IMG', offset: 0 })],
       ['for arm64', { arch: 'aarch64' }],
     ])(
-      'has a larger area that every tool finds in the place of the old: a base %s',
+      'has a larger area, which every tool finds instead of the old one: a base %s',
       async (_, own) => {
         const isWhole = own.files !== undefined;
         const options = isWhole
@@ -198,7 +198,7 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
     );
   });
 
-  it('is not made of a base that has changed since it was scanned', async () => {
+  it('is refused if the base has changed since it was scanned', async () => {
     const base = await makeCoreosIso(directory, {});
     const scan = encodeBaseScan(await scanBaseIso(base));
     const { offset } = await locateArea(base);

@@ -22,7 +22,7 @@ describe('the volume label of an upgrade ISO', () => {
     ['4.22.0-0.ci.test-2026-05-01-000000-ci-op-abcdefgh-latest', 'upgrade_4.22.0_'],
     ['4.22.0-0.okd-scos-2026-05-01-000000', 'upgrade_4.22.0_'],
     ['4.22.12345678901234567890123', 'upgrade_4.22.1234567890_'],
-  ])('of %s is %s and eight digits of the digest', (version, start) => {
+  ])('is shortened, for version %s, to %s and eight digits of the digest', (version, start) => {
     const label = labelOf(version);
     expect(label.startsWith(start), label).toBe(true);
     expect(label).toMatch(/_[0-9a-f]{8}$/);

@@ -30,7 +30,7 @@ const idsOf = ({ sites }: ConfigIsosReport): string[] =>
   sites.map(({ clusterId, infraId }) => `${clusterId} ${infraId}`);
 
 describe('a build that runs again', () => {
-  it('makes nothing again, whatever the time', async () => {
+  it('makes nothing again, regardless of the time', async () => {
     world.write(inFolder('sites', ALPHA, BETA));
     const first = await build();
     const list = await readFile(world.at('out/sites.json'));
@@ -41,7 +41,7 @@ describe('a build that runs again', () => {
   });
 
   it.each(['alpha.iso', 'alpha/auth/kubeconfig', 'alpha/auth/kubeadmin-password'])(
-    'makes the same bytes from the same state where %s was lost',
+    'makes the same bytes from the same state if %s was lost',
     async (file) => {
       world.write(inFolder('sites', ALPHA, BETA));
       const first = await build();
@@ -54,7 +54,7 @@ describe('a build that runs again', () => {
     },
   );
 
-  it('finds everything as it was where only the record of it was lost', async () => {
+  it('changes nothing if only its record was lost', async () => {
     world.write(inFolder('sites', ALPHA, BETA));
     const first = await build();
     await rm(world.at('out/_state/alpha.made.json'));
@@ -73,7 +73,7 @@ describe('a build that runs again', () => {
     expect(await readdir(world.at('out/_state'))).not.toContain('alpha.2.json');
   });
 
-  it('makes an ISO again that somebody destroyed, with --force', async () => {
+  it('makes a damaged ISO again with --force', async () => {
     world.write(inFolder('sites', ALPHA));
     const first = await build();
     await writeFile(world.at('out/alpha.iso'), 'cut short');
@@ -82,7 +82,7 @@ describe('a build that runs again', () => {
     expect((await readConfigIso(world.at('out/alpha.iso'))).volumeId).toBe('cluster-config');
   });
 
-  it('keeps keys and ids when a manifest changes, and makes new ones of another cluster', async () => {
+  it('keeps keys and ids when a manifest changes, and makes new ones for another cluster', async () => {
     world.write(inFolder('sites', ALPHA));
     const first = await build();
     world.write({ 'sites/alpha/extra-manifests/a.yaml': manifestOf('B') });
@@ -93,7 +93,7 @@ describe('a build that runs again', () => {
     expect(idsOf(await build())).not.toEqual(idsOf(first));
   });
 
-  it('has the same bytes in two folders for the same state', async () => {
+  it('makes the same bytes in two folders from the same state', async () => {
     world.write(inFolder('sites', ALPHA));
     const first = await build();
     await mkdir(world.at('other/_state'), { recursive: true });
@@ -104,7 +104,7 @@ describe('a build that runs again', () => {
 });
 
 describe('--rotate', () => {
-  it('makes new keys, ids and passwords of every site', async () => {
+  it('makes new keys, ids and passwords for every site', async () => {
     world.write(inFolder('sites', ALPHA, BETA));
     const first = await build();
     const second = await build({ rotate: true });
@@ -113,7 +113,7 @@ describe('--rotate', () => {
     expect(digestsOf(await build())).toEqual(digestsOf(second));
   });
 
-  it('goes on with the sites that it did not reach', async () => {
+  it('continues with the sites that it did not reach', async () => {
     world.write(inFolder('sites', ALPHA, BAD));
     await build();
     const half = await build({ rotate: true });
@@ -124,7 +124,7 @@ describe('--rotate', () => {
     expect((await build({ rotate: true })).made).toBe(2);
   });
 
-  it('that was broken off is over when a build without it runs', async () => {
+  it('is over after a build without it, even if it was interrupted', async () => {
     world.write(inFolder('sites', ALPHA, BAD));
     await build({ rotate: true });
     await build();

@@ -35,7 +35,7 @@ const build = (more: Partial<Parameters<ConfigIsoWorld['build']>[1]> = {}) =>
 const namesOf = ({ sites }: ConfigIsosReport): string[] => sites.map(({ name }) => name);
 
 describe('sealift config-iso build', () => {
-  it('makes an ISO, a kubeconfig and a password of each site, and a list of all', async () => {
+  it('makes an ISO, a kubeconfig and a password for each site, and a list of all', async () => {
     world.write(inFolder('sites', ALPHA));
     const { exitCode, stdout, stderr } = await world.run('config-iso', 'build', 'sites');
     expect([exitCode, stderr]).toEqual([0, expect.stringContaining('make ISOs: done')]);
@@ -69,7 +69,7 @@ describe('sealift config-iso build', () => {
     expect(password).toMatch(/^(?:[a-zA-Z2-9]{5}-){3}[a-zA-Z2-9]{5}$/);
   });
 
-  it('keeps secrets to the user: files of mode 0600, and none in what is printed', async () => {
+  it('keeps secrets private: files have mode 0600, and no secret is printed', async () => {
     world.write(inFolder('sites', ALPHA, BAD));
     const { stdout, stderr } = await world.run('config-iso', 'build', 'sites', '-o', 'json');
     const list = await readFile(world.at('config-isos/sites.json'), 'utf8');
@@ -102,7 +102,7 @@ describe('sealift config-iso build', () => {
     expect([before === undefined, after]).toEqual([false, before]);
   });
 
-  it('takes sites from a folder, an archive, or a table with a template', async () => {
+  it('reads sites from a folder, an archive, or a table with a template', async () => {
     const members = membersOf({ ...ALPHA, ...BETA });
     world.write(inFolder('sites', ALPHA, BETA));
     await writeFile(world.at('sites.zip'), packZip(members));
@@ -129,7 +129,7 @@ describe('sealift config-iso build', () => {
     expect(manifest).toMatchObject({ cluster_name: 'beta', hostname: 'beta' });
   });
 
-  it('changes nothing among the inputs', async () => {
+  it('changes no input', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
     expect(await readdir(world.at('sites'), { recursive: true })).toHaveLength(5);
@@ -139,7 +139,7 @@ describe('sealift config-iso build', () => {
 });
 
 describe('a bad site', () => {
-  it('is told with its file and line and stops no other; the exit code is 3', async () => {
+  it('is reported with file and line and stops no other; the exit code is 3', async () => {
     world.write(inFolder('sites', ALPHA, BAD));
     const { exitCode, stdout, stderr } = await world.run('config-iso', 'build', 'sites');
     expect(exitCode).toBe(3);
@@ -158,7 +158,7 @@ describe('a bad site', () => {
     ]);
   });
 
-  it('is made alone when it is mended and the command runs again', async () => {
+  it('is the only one made when it is fixed and the command runs again', async () => {
     world.write(inFolder('sites', ALPHA, BAD));
     const before = await build();
     world.write(inFolder('sites', siteTree('gamma', { number: 3 })));
@@ -168,7 +168,7 @@ describe('a bad site', () => {
     expect(digestsOf(after)).toContain(digestsOf(before)[0]);
   });
 
-  it('is told to have an old ISO where a former run made one, and keeps it', async () => {
+  it('keeps the ISO of an earlier run, which is reported as old', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
     world.write({ 'sites/alpha/image-based-config.yaml': 'hostname: [1\n' });
@@ -177,7 +177,7 @@ describe('a bad site', () => {
     expect((await stat(world.at('out/alpha.iso'))).size).toBeGreaterThan(0);
   });
 
-  it('may be a row of a table, and is told with the row', async () => {
+  it('is reported with its row if it is a row of a table', async () => {
     world.write({
       'sites.csv':
         'name,ip,mac\nalpha,192.168.0.1,52:54:00:00:00:01\nBETA,192.168.0.2,52:54:00:00:00:02\n',
@@ -194,7 +194,7 @@ describe('a bad site', () => {
     ]);
   });
 
-  it('that nmstate refuses is not built, and nmstate sees every network configuration', async () => {
+  it('is not built if nmstate refuses it, and nmstate sees every network configuration', async () => {
     world.write(inFolder('sites', ALPHA, BETA));
     const seen: string[] = [];
     const report = await build({
@@ -229,14 +229,14 @@ describe('sites that collide', () => {
 });
 
 describe('the output directory', () => {
-  it('is taken by one build at a time', async () => {
+  it('is used by one build at a time', async () => {
     world.write(inFolder('sites', ALPHA));
     const results = await Promise.allSettled([build(), build()]);
     const refused = results.filter(({ status }) => status === 'rejected');
     expect(refused).toMatchObject([{ reason: { code: 'output.locked' } }]);
   });
 
-  it('is left without what a killed build wrote aside', async () => {
+  it('is cleared of the temporary files of a killed build', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
     const left = ['alpha.iso', 'sites.json', 'alpha/auth/kubeconfig', '_state/alpha.1.json'];
@@ -250,14 +250,14 @@ describe('the output directory', () => {
     expect(names.filter((name) => name.endsWith('.tmp'))).toEqual(['mine.0123456789ab.tmp']);
   });
 
-  it('may have something in the way of one site, and the others are built', async () => {
+  it('may have something in the way of one site without stopping the others', async () => {
     world.write({ ...inFolder('sites', ALPHA, BETA), 'out/alpha': 'a file' });
     const report = await build();
     expect(namesOf(report)).toEqual(['beta']);
     expect(report.failed[0]?.findings[0]?.problem).toContain('[output.not-a-file]');
   });
 
-  it('that is a file ends the build with what is in the way', async () => {
+  it('ends the build with what is in the way if it is a file', async () => {
     world.write({ ...inFolder('sites', ALPHA), 'out': 'a file', 'two/sites.json/x': '' });
     for (const out of ['out', 'two']) {
       const { exitCode, stderr } = await world.run('config-iso', 'build', 'sites', '--out', out);
@@ -265,7 +265,7 @@ describe('the output directory', () => {
     }
   });
 
-  it('may not be among the sites, where the next run would take it for one', async () => {
+  it('is refused among the sites, because the next run would take it for a site', async () => {
     world.write(inFolder('sites', ALPHA));
     for (const out of ['sites', 'sites/out', 'sites/alpha/x']) {
       const { exitCode, stderr } = await world.run('config-iso', 'build', 'sites', '--out', out);
@@ -274,19 +274,19 @@ describe('the output directory', () => {
   });
 });
 
-describe('nothing to build', () => {
+describe('a source without sites', () => {
   it.each([
     ['an empty folder', 'config-iso.no-sites', () => mkdir(world.at('sites'))],
-    ['a folder that is not there', 'sites.unreadable', () => Promise.resolve()],
-  ])('%s is told', async (_what, code, prepare) => {
+    ['a folder that does not exist', 'sites.unreadable', () => Promise.resolve()],
+  ])('is reported if it is %s', async (_what, code, prepare) => {
     await prepare();
     const { exitCode, stderr } = await world.run('config-iso', 'build', 'sites');
     expect([exitCode, stderr]).toEqual([3, expect.stringContaining(`[${code}]`)]);
   });
 });
 
-describe('with OPENSHIFT_INSTALL_INVOKER, as programs set it that run openshift-install', () => {
-  it('an unknown key of install-config.yaml is a warning', async () => {
+describe('OPENSHIFT_INSTALL_INVOKER, which programs set that run openshift-install,', () => {
+  it('makes an unknown key of install-config.yaml a warning', async () => {
     world.write(inFolder('sites', ALPHA, BAD));
     const args = ['config-iso', 'validate', 'sites'];
     expect((await world.run(...args)).exitCode).toBe(3);
@@ -297,7 +297,7 @@ describe('with OPENSHIFT_INSTALL_INVOKER, as programs set it that run openshift-
     );
   });
 
-  it('is set to something: an empty one changes nothing', async () => {
+  it('changes nothing if it is empty', async () => {
     world.write(inFolder('sites', BAD));
     const { exitCode } = await world.runIn(
       { OPENSHIFT_INSTALL_INVOKER: '' },

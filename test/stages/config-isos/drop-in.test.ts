@@ -44,7 +44,7 @@ describe('--drop-in', () => {
     ]);
   });
 
-  it('finds its own output no input, and makes nothing again', async () => {
+  it('does not read its own output as input, and makes nothing again', async () => {
     world.write(ONE);
     const build = () => world.build(keys, { sites: DIRECTORY, out: DIRECTORY, dropIn: true });
     const first = await build();
@@ -54,7 +54,7 @@ describe('--drop-in', () => {
     expect(second.sites[0]?.findings).toEqual([]);
   });
 
-  it('writes elsewhere when told, and nothing beside the inputs then', async () => {
+  it('writes to another output folder if one is named, and then nothing next to the inputs', async () => {
     world.write(ONE);
     await world.build(keys, { sites: DIRECTORY, out: 'out', dropIn: true });
     expect((await readdir(world.at(DIRECTORY))).sort()).toEqual([
@@ -95,7 +95,7 @@ describe('--retain-from', () => {
   const retentionOf = async (iso: string): Promise<unknown> =>
     (await readConfigIso(world.at(iso))).manifest;
 
-  it('takes signers and password of the directory of the only site', async () => {
+  it('uses signers and password from the directory of the only site', async () => {
     const identity = await leaveTls('kept');
     world.write(inFolder('sites', siteTree('alpha')));
     const { failed } = await world.build(keys, { sites: 'sites', out: 'out', retainFrom: 'kept' });
@@ -109,7 +109,7 @@ describe('--retain-from', () => {
     expect(await readFile(world.at('out/alpha/auth/kubeadmin-password'), 'utf8')).toBe('');
   });
 
-  it('takes those of each site from a folder called like it, and makes others', async () => {
+  it('uses for each site the folder of its name, and makes new ones for other sites', async () => {
     const identity = await leaveTls('kept/alpha');
     const sites = [siteTree('alpha', { number: 1 }), siteTree('beta', { number: 2 })];
     world.write(inFolder('sites', ...sites));
@@ -120,7 +120,7 @@ describe('--retain-from', () => {
     expect(await retentionOf('out/beta.iso')).not.toHaveProperty('kubeadmin_password_hash', bcrypt);
   });
 
-  it('stops only the site whose files are not whole', async () => {
+  it('stops only a site with incomplete files', async () => {
     await leaveTls('kept/alpha');
     await rm(world.at('kept/alpha/tls/ingress-operator-signer.key'));
     const sites = [siteTree('alpha', { number: 1 }), siteTree('beta', { number: 2 })];
@@ -132,7 +132,7 @@ describe('--retain-from', () => {
 
   it.each([
     ['has no state of any site', 'retained.empty', {}],
-    ['is of one site where there are two', 'retained.ambiguous', { 'kept/tls/x': '' }],
+    ['is of one site if there are two', 'retained.ambiguous', { 'kept/tls/x': '' }],
   ])('refuses a directory that %s', async (_what, code, kept) => {
     const sites = [siteTree('alpha', { number: 1 }), siteTree('beta', { number: 2 })];
     world.write({ ...inFolder('sites', ...sites), ...(kept as Tree) });
@@ -141,7 +141,7 @@ describe('--retain-from', () => {
     expect([exitCode, stderr]).toEqual([3, expect.stringContaining(`[${code}]`)]);
   });
 
-  it('warns of folders in it that are of no site: a misspelt name would get new keys', async () => {
+  it('warns about folders that belong to no site: a misspelt name would get new keys', async () => {
     await leaveTls('kept/alpha');
     world.write({ ...inFolder('sites', siteTree('alpha')), 'kept/aplha/tls/x': '' });
     const args = ['config-iso', 'build', 'sites', '--retain-from', 'kept'];
@@ -152,7 +152,7 @@ describe('--retain-from', () => {
     ]);
   });
 
-  it('cannot go with --rotate', async () => {
+  it('cannot be combined with --rotate', async () => {
     const { exitCode, stderr } = await world.run(
       ...['config-iso', 'build', 'sites', '--rotate', '--retain-from', 'x'],
     );

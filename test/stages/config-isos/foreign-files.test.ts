@@ -39,29 +39,32 @@ const put = async (file: string, text: string): Promise<void> => {
 };
 
 describe.each(FILES)('%s of config-iso build', (file) => {
-  it.each([false, true])('that no build made fails its site (built before: %s)', async (before) => {
-    world.write(inFolder('sites', ALPHA, BETA));
-    if (before) await build();
-    await put(file, 'mine');
-    const report = await build();
-    expect(report.sites.map(({ name }) => name)).toEqual(['beta']);
-    const told: unknown = expect.stringMatching(
-      /exists and would be overwritten.*\[output\.exists\]$/,
-    );
-    expect(problemsOf(report)).toEqual([['alpha', told]]);
-    expect(report.failed[0]?.findings[0]?.hint).toContain('--force');
-    expect(await readFile(world.at('out', file), 'utf8')).toBe('mine');
-    const forced = await build({ force: true });
-    expect([forced.failed, await readFile(world.at('out', file), 'utf8')]).toEqual([
-      [],
-      expect.not.stringMatching(/^mine$/),
-    ]);
-    expect((await readdir(world.at('out/_state'))).filter((name) => name.includes('lost'))).toEqual(
-      [],
-    );
-  });
+  it.each([false, true])(
+    'fails its site if no build made it (built before: %s)',
+    async (before) => {
+      world.write(inFolder('sites', ALPHA, BETA));
+      if (before) await build();
+      await put(file, 'mine');
+      const report = await build();
+      expect(report.sites.map(({ name }) => name)).toEqual(['beta']);
+      const told: unknown = expect.stringMatching(
+        /exists and would be overwritten.*\[output\.exists\]$/,
+      );
+      expect(problemsOf(report)).toEqual([['alpha', told]]);
+      expect(report.failed[0]?.findings[0]?.hint).toContain('--force');
+      expect(await readFile(world.at('out', file), 'utf8')).toBe('mine');
+      const forced = await build({ force: true });
+      expect([forced.failed, await readFile(world.at('out', file), 'utf8')]).toEqual([
+        [],
+        expect.not.stringMatching(/^mine$/),
+      ]);
+      expect(
+        (await readdir(world.at('out/_state'))).filter((name) => name.includes('lost')),
+      ).toEqual([]);
+    },
+  );
 
-  it('takes the place of an empty file', async () => {
+  it('replaces an empty file', async () => {
     world.write(inFolder('sites', ALPHA));
     await put(file, '');
     const { failed, made } = await build();
@@ -72,7 +75,7 @@ describe.each(FILES)('%s of config-iso build', (file) => {
     ['directory', (path: string): unknown => execFileSync('mkdir', [path]), 'output.not-a-file'],
     ['pipe', (path: string): unknown => execFileSync('mkfifo', [path]), 'output.not-a-file'],
     ['link', (path: string): unknown => execFileSync('ln', ['-s', '../x', path]), 'output.link'],
-  ] as const)('is refused by code where a %s has its name', async (_what, make, code) => {
+  ] as const)('is refused by code if a %s has its name', async (_what, make, code) => {
     world.write(inFolder('sites', ALPHA, BETA));
     await mkdir(dirname(world.at('out', file)), { recursive: true });
     make(world.at('out', file));
@@ -82,7 +85,7 @@ describe.each(FILES)('%s of config-iso build', (file) => {
     expect(problemsOf(report)).toEqual([['alpha', told]]);
   });
 
-  it('is made again from changed inputs where a build of ours made it', async () => {
+  it('is made again from changed inputs if a build made it', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
     await rm(world.at('out/_state/alpha.made.json'));
@@ -96,7 +99,7 @@ describe('an identity that the state does not have', () => {
   const listLost = async (): Promise<string[]> =>
     (await readdir(world.at('out/_state'))).filter((name) => name.includes('.lost-')).sort();
 
-  it('is kept in the state before --new-identity replaces what is left of it', async () => {
+  it('is saved in the state before --new-identity replaces the rest of it', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
     for (const number of [1, 2]) {
@@ -119,7 +122,7 @@ describe('an identity that the state does not have', () => {
     expect(await listLost()).toHaveLength(4);
   });
 
-  it('is kept where only a part of an ISO is left of it', async () => {
+  it('is saved even if only a part of its ISO is left', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
     await rm(world.at('out/_state/alpha.1.json'));
@@ -131,7 +134,7 @@ describe('an identity that the state does not have', () => {
     expect((await stat(world.at('out/_state/alpha.lost-1.iso'))).size).toBe(40_000);
   });
 
-  it('is of another cluster: its ISO is replaced with --force only, and kept then', async () => {
+  it('is replaced on an ISO of another cluster only with --force, which saves the ISO', async () => {
     world.write(inFolder('sites', ALPHA, BETA));
     await build();
     await copyFile(world.at('out/beta.iso'), world.at('out/alpha.iso'));
@@ -154,17 +157,20 @@ describe('the folder of config-iso build', () => {
     ['sites.json', 'output.exists', () => put('sites.json', '{"mine": 1}')],
     ['_state/README', 'output.exists', () => put('_state/README', 'of something else')],
     ['_state', 'output.exists', () => put('_state/mine.txt', 'mine')],
-  ] as const)('with a foreign %s is refused before anything is made', async (_name, code, make) => {
-    world.write(inFolder('sites', ALPHA));
-    await make();
-    const names = await readdir(world.at('out'), { recursive: true });
-    const { exitCode, stderr } = await world.run(...args);
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`[${code}]`)]);
-    expect(stderr).toContain('--force');
-    expect(await readdir(world.at('out'), { recursive: true })).toEqual(names);
-    expect(await world.run(...args, '--force')).toMatchObject({ exitCode: 0 });
-    expect((await world.readListing('out')).sites).toHaveLength(1);
-  });
+  ] as const)(
+    'is refused before anything is made if it has a foreign %s',
+    async (_name, code, make) => {
+      world.write(inFolder('sites', ALPHA));
+      await make();
+      const names = await readdir(world.at('out'), { recursive: true });
+      const { exitCode, stderr } = await world.run(...args);
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`[${code}]`)]);
+      expect(stderr).toContain('--force');
+      expect(await readdir(world.at('out'), { recursive: true })).toEqual(names);
+      expect(await world.run(...args, '--force')).toMatchObject({ exitCode: 0 });
+      expect((await world.readListing('out')).sites).toHaveLength(1);
+    },
+  );
 
   it.each([
     ['a file', 'output.not-a-file', () => put('_state', 'mine')],
@@ -177,14 +183,14 @@ describe('the folder of config-iso build', () => {
         symlinkSync('../elsewhere', world.at('out/_state'));
       },
     ],
-  ] as const)('is refused where its _state is %s', async (_what, code, make) => {
+  ] as const)('is refused if its _state is %s', async (_what, code, make) => {
     world.write(inFolder('sites', ALPHA));
     await make();
     const { exitCode, stderr } = await world.run(...args, '--force');
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`[${code}]`)]);
   });
 
-  it('never takes a file that is read for its list, even with --force', async () => {
+  it('never replaces an input with its list, even with --force', async () => {
     world.write({ ...inFolder('sites', ALPHA), kubeconfig: 'of a cluster' });
     await mkdir(world.at('out'));
     await link(world.at('kubeconfig'), world.at('out/sites.json'));
@@ -195,7 +201,7 @@ describe('the folder of config-iso build', () => {
     expect(await readFile(world.at('kubeconfig'), 'utf8')).toBe('of a cluster');
   });
 
-  it('is refused by code where the kernel keeps no files', async () => {
+  it('is refused by code in /proc', async () => {
     world.write(inFolder('sites', ALPHA));
     const { exitCode, stderr } = await world.run(
       'config-iso',

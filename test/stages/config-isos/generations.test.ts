@@ -86,7 +86,7 @@ describe('generations of keys', () => {
     }
   });
 
-  it('that was asked for by number is used again after the cluster changed and changed back', async () => {
+  it('are used again by number after the cluster changed and changed back', async () => {
     use('one');
     const first = await build();
     await build({ rotate: true });
@@ -97,7 +97,7 @@ describe('generations of keys', () => {
     expect(digestsOf(await build())).toEqual(digestsOf(first));
   });
 
-  it('are used again when the inputs begin to give the ids that were drawn', async () => {
+  it('are used again when the inputs begin to name the ids that were drawn', async () => {
     use('one');
     const first = await build();
     use('one', `cluster_id: ${idOf(first) ?? ''}`);
@@ -112,7 +112,7 @@ describe('generations of keys', () => {
     [7, 'alpha has no generation 7'],
     [2, 'generation 2 of alpha is of another cluster than the inputs'],
     [3, 'generation 3 of alpha is damaged'],
-  ])('that cannot be used is refused by its number, and other sites go on: %i', async (...row) => {
+  ])('are refused by number if they cannot be used, and other sites go on: %i', async (...row) => {
     const [number, problem] = row;
     use('one');
     await build();
@@ -127,7 +127,7 @@ describe('generations of keys', () => {
     expect(failed[0]?.findings[0]?.problem).toContain('[config-iso.generation]');
   });
 
-  it('of one of several sites are asked for with its name', async () => {
+  it('need the name of the site if there are several sites', async () => {
     world.write(inFolder('sites', ALPHA, BETA));
     const number = build({ useGenerations: new Map([['', 1]]) });
     await expect(number).rejects.toMatchObject({ code: 'usage.use-generation' });
@@ -137,7 +137,7 @@ describe('generations of keys', () => {
 });
 
 describe('config-iso generations', () => {
-  it('lists them with the fingerprints that openssl computes, and no secret', async () => {
+  it('lists generations with the fingerprints that openssl computes, and no secret', async () => {
     use('one');
     const first = await build();
     await build({ rotate: true, epoch: 1_800_000_000 });
@@ -173,7 +173,7 @@ describe('config-iso generations', () => {
     expect(stdout).not.toContain(identity.password.text);
   });
 
-  it('shows one that is damaged, and refuses a site that has none', async () => {
+  it('lists a damaged generation, and refuses a site without generations', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
     await truncate(world.at('out/_state/alpha.1.json'), 100);
@@ -184,7 +184,7 @@ describe('config-iso generations', () => {
 });
 
 describe('--new-identity', () => {
-  it('makes new keys of the named site alone, and the keys of before stay', async () => {
+  it('makes new keys for the named site only, and the earlier keys stay', async () => {
     world.write(inFolder('sites', ALPHA, BETA));
     const first = await build();
     const second = await build({ newIdentities: new Set(['alpha']) });
@@ -195,7 +195,7 @@ describe('--new-identity', () => {
     expect([third.reused, digestsOf(third)]).toEqual([2, digestsOf(second)]);
   });
 
-  it('does not replace keys twice where other sites are bad', async () => {
+  it('does not replace keys twice if other sites are bad', async () => {
     world.write(inFolder('sites', ALPHA, BAD));
     await build();
     await build({ newIdentities: new Set(['alpha', 'gamma']) });
@@ -205,7 +205,7 @@ describe('--new-identity', () => {
 });
 
 describe('the state directory', () => {
-  it('is for its owner alone, and says what it is', async () => {
+  it('is private to its owner, and has a README', async () => {
     world.write(inFolder('sites', ALPHA));
     await mkdir(world.at('out/_state'), { recursive: true });
     await chmod(world.at('out/_state'), 0o755);
@@ -238,7 +238,7 @@ describe('the state that an earlier version left in .sealift', () => {
     return report;
   }
 
-  it('moves to _state, every generation of it, and nothing is made again', async () => {
+  it('moves to _state with every generation, and nothing is made again', async () => {
     const before = await leaveOldState();
     const texts = [
       await readFile(world.at('out/.sealift/alpha.before.json'), 'utf8'),
@@ -254,14 +254,14 @@ describe('the state that an earlier version left in .sealift', () => {
     expect(await readdir(world.at('out'))).not.toContain('.sealift');
   });
 
-  it('stays beside what a live ISO keeps in a folder of that name', async () => {
+  it('moves out of a folder that a live ISO also uses', async () => {
     await leaveOldState();
     await mkdir(world.at('out/.sealift/cache'));
     await build();
     expect(await readdir(world.at('out/.sealift'))).toEqual(['cache']);
   });
 
-  it('is moved once where a move was killed half-way', async () => {
+  it('is moved once if a move was killed halfway', async () => {
     const before = await leaveOldState();
     await mkdir(world.at('out/_state'));
     const first = await readFile(world.at('out/.sealift/alpha.before.json'));

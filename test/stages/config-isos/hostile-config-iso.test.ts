@@ -27,13 +27,13 @@ const COMMANDS = '\u001b[2J\u009b31m\r\u202e\u200b\u0007';
 // eslint-disable-next-line no-control-regex -- they are what is looked for
 const COMMANDING = /[\0-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e]/;
 
-describe('control characters from an ISO are escaped', () => {
+describe('a control character on an ISO', () => {
   it.each([
     ['a value', { cluster_name: COMMANDS }],
     ['a key', { [`x${COMMANDS}\ny`]: 'z' }],
     ['a network configuration', { raw_nm_state_config: `a: "${COMMANDS}"\n` }],
     ['a member of a list', { machine_networks: [COMMANDS] }],
-  ])('by %s', async (_what, manifest) => {
+  ])('is escaped in %s', async (_what, manifest) => {
     write('x.iso', JSON.stringify(manifest));
     for (const args of [
       ['show', 'x.iso'],
@@ -46,14 +46,14 @@ describe('control characters from an ISO are escaped', () => {
     }
   });
 
-  it('by its label', async () => {
+  it('is escaped in its label', async () => {
     write('x.iso', '{}', 'x\u001b[2J');
     const { exitCode, stderr } = await world.run('config-iso', 'show', 'x.iso');
     expect([exitCode, stderr]).toEqual([5, expect.stringContaining('config-iso.label')]);
     expect(stderr).not.toMatch(COMMANDING);
   });
 
-  it.skipIf(!requireTool('genisoimage'))('by names of its files', async () => {
+  it.skipIf(!requireTool('genisoimage'))('is escaped in names of its files', async () => {
     world.write({
       'tree/cluster-configuration/manifest.json': '{}',
       'tree/extra-manifests/a\u001b[2J\nb.yaml': '',
@@ -72,10 +72,10 @@ describe('control characters from an ISO are escaped', () => {
 });
 
 it.each([
-  ['that is not there', 'nope', 'it does not exist'],
+  ['that does not exist', 'nope', 'it does not exist'],
   ['that is a directory', '.', 'it is a directory'],
   ['that is a pipe', 'pipe', 'it is neither a regular file nor a block device'],
-])('a medium %s is told, and not waited for', async (_what, name, reason) => {
+])('a medium %s is reported without waiting', async (_what, name, reason) => {
   if (name === 'pipe') await runProcess('mkfifo', [world.at(name)]);
   for (const args of [
     ['show', name],

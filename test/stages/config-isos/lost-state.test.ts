@@ -36,7 +36,7 @@ const TAKEN_BACK =
   'has the keys that were on it before: _state had none, and they were taken back from the ISO, kubeconfig and password as generation 1';
 
 describe('an identity whose state is lost', () => {
-  it('is taken back from ISO, kubeconfig and password, and not a byte of them changes', async () => {
+  it('is restored from ISO, kubeconfig and password, and not a byte of them changes', async () => {
     world.write(inFolder('sites', ALPHA, BETA));
     const first = await build();
     const files = await readFiles();
@@ -52,7 +52,7 @@ describe('an identity whose state is lost', () => {
     expect([third.made, third.reused, warningsOf(third)]).toEqual([0, 2, []]);
   });
 
-  it('goes on after that as if it had never been lost', async () => {
+  it('is used after that as if it had never been lost', async () => {
     world.write(inFolder('sites', ALPHA));
     const first = await build();
     const kubeconfig = await readFile(world.at('out', FILES[1] ?? ''));
@@ -65,7 +65,7 @@ describe('an identity whose state is lost', () => {
     expect(digestsOf(await build())).toEqual(digestsOf(first));
   });
 
-  it('has certificates that openssl verifies, and keys that are theirs', async () => {
+  it('has certificates that openssl verifies, with their own keys', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
     await loseState();
@@ -90,7 +90,7 @@ describe('an identity whose state is lost', () => {
     }
   });
 
-  it('is taken back where the file of its state is damaged, which stays', async () => {
+  it('is restored if the file of its state is damaged, and that file stays', async () => {
     world.write(inFolder('sites', ALPHA));
     const first = await build();
     await truncate(world.at('out/_state/alpha.1.json'), 1000);
@@ -100,7 +100,7 @@ describe('an identity whose state is lost', () => {
     expect(await readdir(world.at('out/_state'))).toContain('alpha.1.json');
   });
 
-  it('becomes a generation of its own where the inputs are of another cluster by now', async () => {
+  it('becomes its own generation if the inputs are of another cluster now', async () => {
     world.write(inFolder('sites', ALPHA));
     const first = await build();
     await loseState();
@@ -120,7 +120,7 @@ describe('an identity whose state is lost', () => {
     expect(digestsOf(again)).toEqual(digestsOf(first));
   });
 
-  it('is taken back in the directory of one site, whoever made it', async () => {
+  it('is restored in the directory of one site, regardless of what made it', async () => {
     world.write({ ...siteTree('alpha', { number: 1 }) });
     const drop = () => build({ sites: 'alpha', out: 'alpha', dropIn: true });
     const first = await drop();
@@ -173,9 +173,9 @@ const DAMAGES: readonly (readonly [string, () => Promise<unknown>, string])[] = 
   ],
 ];
 
-describe('an identity that is lost and cannot be taken back', () => {
+describe('an identity that is lost and cannot be restored', () => {
   it.runIf(isRoot).each(FILES)(
-    'is not that of a planted %s of another user, whose keys the cluster would have',
+    'is not replaced by a planted %s of another user, whose keys the cluster would get',
     async (file) => {
       world.write(inFolder('sites', ALPHA));
       await build();
@@ -188,7 +188,7 @@ describe('an identity that is lost and cannot be taken back', () => {
     },
   );
 
-  it.each(DAMAGES)('refuses its site by name where %s, and other sites go on', async (...row) => {
+  it.each(DAMAGES)('refuses its site by name if %s, and other sites go on', async (...row) => {
     const [, damage, problem] = row;
     world.write(inFolder('sites', ALPHA, BETA));
     // Two sites of one key ring have the same keys, but for what is drawn between them.
@@ -215,7 +215,7 @@ describe('an identity that is lost and cannot be taken back', () => {
     expect((await build()).reused).toBe(2);
   });
 
-  it('refuses its site where only the list tells that there was one', async () => {
+  it('refuses its site if only the list has a record of it', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
     await mkdir(world.at('elsewhere'));
@@ -224,7 +224,7 @@ describe('an identity that is lost and cannot be taken back', () => {
     expect(failed.map(({ name }) => name)).toEqual(['alpha']);
   });
 
-  it('an identity that cannot be retained is not replaced, even with --rotate', async () => {
+  it('is not replaced, even with --rotate', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
     await loseState();
@@ -232,7 +232,7 @@ describe('an identity that is lost and cannot be taken back', () => {
     expect((await build({ rotate: true })).failed.map(({ name }) => name)).toEqual(['alpha']);
   });
 
-  it('is told on the command line by name, with the exit code of a site that was not built', async () => {
+  it('is reported by name on the command line, with the exit code of a site that was not built', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
     await loseState();

@@ -13,9 +13,9 @@ useConfigIsoWorld((made) => {
   ({ world, keys } = made);
 });
 
-const LEFT = 'is of an earlier run and of no site of these inputs: it was left as it is';
+const LEFT = 'is from an earlier run and belongs to no site of these inputs: it was left unchanged';
 
-it('an ISO whose site went out of the inputs stays, and is told of', async () => {
+it('an ISO whose site is no longer among the inputs stays, and is reported', async () => {
   world.write(inFolder('sites', ALPHA, BETA));
   const build = () => world.build(keys, { sites: 'sites', out: 'out' });
   expect((await build()).findings).toEqual([]);
@@ -29,7 +29,7 @@ it('an ISO whose site went out of the inputs stays, and is told of', async () =>
   expect((await build()).findings).toEqual([]);
 });
 
-it('output never comes into the template, nor into the folder of a site', async () => {
+it('output is never written into the template or the folder of a site', async () => {
   world.write({ ...inFolder('sites', siteTree('sites', { number: 1 })), 'a.csv': 'name\na\n' });
   world.write(inFolder('one', ALPHA));
   for (const args of [
@@ -43,7 +43,7 @@ it('output never comes into the template, nor into the folder of a site', async 
   }
 });
 
-it('an empty name is not the working directory', async () => {
+it('an empty path does not mean the working directory', async () => {
   for (const args of [
     [''],
     ['sites', '--out', ''],
@@ -56,7 +56,7 @@ it('an empty name is not the working directory', async () => {
   }
 });
 
-it('keys are reused when their certificates are over, and that is told', async () => {
+it('keys are reused when their certificates have expired, and that is reported', async () => {
   world.write(inFolder('sites', ALPHA));
   const first = await world.build(keys, { sites: 'sites', out: 'out', epoch: 1_700_000_000 });
   const epoch = 1_700_000_000 + 730 * 86_400;
@@ -66,7 +66,7 @@ it('keys are reused when their certificates are over, and that is told', async (
     expect.objectContaining({
       severity: 'warning',
       file: 'alpha.iso',
-      problem: 'has a certificate that was valid until 2025-11-13T22:13:20.000Z',
+      problem: 'has a certificate that expired at 2025-11-13T22:13:20.000Z',
     }),
   );
   expect(first.sites[0]?.findings.map(({ file }) => file)).not.toContain('alpha.iso');
@@ -75,7 +75,7 @@ it('keys are reused when their certificates are over, and that is told', async (
 it.each([
   ['0', '1970-01-01: new certificates would already be expired'],
   ['4102444800', '2100-01-01: new certificates would not be valid before then'],
-])('a time of no use for certificates is warned of: %s', async (epoch, message) => {
+])('a time that is useless for certificates causes a warning: %s', async (epoch, message) => {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const exitCode = await runProgram(['config-iso', 'build', 'nothing'], {
     stdout,

@@ -50,10 +50,13 @@ describe.skipIf(!requireTool('isoinfo'))('isoinfo', () => {
   it.each([
     ['small', SMALL],
     ['large', LARGE],
-  ])('sees the exact tree of the %s site, an empty manifests folder too', async (name, tree) => {
-    const { stdout } = await runProcess('isoinfo', ['-R', '-f', '-i', iso(name)]);
-    expect(['/', ...stdout.trim().split('\n')].sort()).toEqual(tree);
-  });
+  ])(
+    'sees the exact tree of the %s site, including an empty manifests folder',
+    async (name, tree) => {
+      const { stdout } = await runProcess('isoinfo', ['-R', '-f', '-i', iso(name)]);
+      expect(['/', ...stdout.trim().split('\n')].sort()).toEqual(tree);
+    },
+  );
 
   it('sees the label in lower case, Rock Ridge, no Joliet and nothing to boot', async () => {
     const { stdout } = await runProcess('isoinfo', ['-d', '-i', iso('small')]);
@@ -86,7 +89,7 @@ describe.skipIf(!requireTool('blkid'))('blkid', () => {
 });
 
 describe.skipIf(!requireTool('openssl'))('openssl', () => {
-  it('finds that the administrator of the kubeconfig is known by the CA of the manifest', async () => {
+  it('verifies the administrator of the kubeconfig with the CA of the manifest', async () => {
     const kubeconfig = await readFile(world.at('out/small/auth/kubeconfig'), 'utf8');
     const encoded = /client-certificate-data: (\S+)/.exec(kubeconfig)?.[1] ?? '';
     const { stdout } = await runProcess('bsdtar', [

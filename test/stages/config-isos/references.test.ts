@@ -58,7 +58,7 @@ function writeAlpha(word = 'first'): void {
 }
 
 describe('a secret of a site', () => {
-  it('goes on the ISO from the file or variable that install-config.yaml names', async () => {
+  it('is read from the file or variable that install-config.yaml names', async () => {
     writeAlpha();
     const { failed } = await build();
     expect(failed).toEqual([]);
@@ -67,7 +67,7 @@ describe('a secret of a site', () => {
     expect(JSON.stringify(manifest)).toContain('BEGIN CERTIFICATE');
   });
 
-  it('makes its site again when it changes, and no other', async () => {
+  it('causes only its own site to be made again when it changes', async () => {
     writeAlpha();
     const first = await build();
     expect(await build()).toMatchObject({ made: 0, reused: 2 });
@@ -82,7 +82,7 @@ describe('a secret of a site', () => {
     expect(await build({ FIELD_SSH_KEY: `${SSH_KEY} changed` })).toMatchObject({ made: 1 });
   });
 
-  it('that this machine does not have refuses its site, in validate as in build', async () => {
+  it('refuses its site if this machine does not have it, in validate as in build', async () => {
     writeAlpha();
     await rm(world.at('secrets'), { recursive: true });
     const out = ['--out', 'out'];
@@ -110,7 +110,7 @@ describe('a secret of a site', () => {
     expect(stdout + stderr).not.toContain(word);
   });
 
-  it('begins at the template where a table fills it, and may be named by a cell', async () => {
+  it('is relative to a template that a table fills, and may be named by a cell', async () => {
     const template = referring('t', 1, { pullSecret: '"{{ secret }}"' });
     const text = (template['t/install-config.yaml'] ?? '').replace(
       'name: "t"',
@@ -128,7 +128,7 @@ describe('a secret of a site', () => {
     expect(manifest).toMatchObject({ pull_secret: secretOf('of-a') });
   });
 
-  it('in an archive may be a variable, but not a file of this machine', async () => {
+  it('may be a variable in an archive, but not a file of this machine', async () => {
     writeAlpha();
     execFileSync('tar', ['-cf', world.at('sites.tar'), '-C', world.directory, 'sites']);
     const env = { FIELD_SSH_KEY: SSH_KEY, PULL: secretOf('x') };
@@ -139,7 +139,7 @@ describe('a secret of a site', () => {
     expect(stderr).not.toContain('sshKey');
   });
 
-  it('that is a pipe is refused and not waited for', async () => {
+  it('is refused without waiting if it is a pipe', async () => {
     writeAlpha();
     await rm(world.at('secrets/pull.json'));
     execFileSync('mkfifo', [world.at('secrets/pull.json')]);

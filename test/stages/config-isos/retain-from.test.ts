@@ -78,7 +78,7 @@ const problemOf = ({ failed }: ConfigIsosReport): string =>
   failed[0]?.findings[0]?.problem ?? 'none failed';
 
 describe('--retain-from the folder that openshift-install left', () => {
-  it('takes all of the identity, with the signer key that only the state has', async () => {
+  it('uses the whole identity, with the signer key that only the state has', async () => {
     await leaveFolder();
     await expectReinstalled(await build());
     expect(await readPassword()).toBe(installed.password);
@@ -95,7 +95,7 @@ describe('--retain-from the folder that openshift-install left', () => {
     ['state', ['.openshift_install_state.json']],
     ['ISO', ['imagebasedconfig.iso']],
     ['auth/', ['auth']],
-  ])('takes it where the folder has lost its %s', async (_what, files) => {
+  ])('uses the identity even if the folder has lost its %s', async (_what, files) => {
     await leaveFolder();
     for (const file of files) await rm(world.at('kept', file), { recursive: true });
     await expectReinstalled(await build());
@@ -118,7 +118,7 @@ describe('--retain-from the folder that openshift-install left', () => {
     }
   });
 
-  it('does the same in place, with --drop-in', async () => {
+  it('works in place, with --drop-in', async () => {
     world.write(siteTree('alpha', { number: 1 }));
     await leaveFolder('alpha');
     const args = ['config-iso', 'build', 'alpha', '--drop-in', '--retain-from', 'alpha'];
@@ -154,7 +154,7 @@ describe('--retain-from the folder that openshift-install left', () => {
     expect(problemOf(report)).not.toMatch(/PRIVATE|aaaaa/);
   });
 
-  it('refuses an ISO and a state of two runs', async () => {
+  it('refuses an ISO and a state from different runs', async () => {
     await leaveFolder();
     const other = { ...installed, manifest: { ...installed.manifest, cluster_id: 'another' } };
     await writeConfigIso(world.at('kept/imagebasedconfig.iso'), other);
@@ -163,7 +163,7 @@ describe('--retain-from the folder that openshift-install left', () => {
 });
 
 describe('--retain-from an ISO', () => {
-  it('takes the identity of ISO and kubeconfig, and says that the password is not known', async () => {
+  it('uses the identity of ISO and kubeconfig, and reports that the password is unknown', async () => {
     await writeConfigIso(world.at('old.iso'), installed);
     await writeFile(world.at('old-kubeconfig'), installed.kubeconfig);
     world.write(inFolder('sites', siteTree('alpha', { number: 1 })));
@@ -176,7 +176,7 @@ describe('--retain-from an ISO', () => {
     expect(await readPassword()).toBe('');
   });
 
-  it('takes the password that is beside the kubeconfig', async () => {
+  it('uses the password next to the kubeconfig', async () => {
     await writeConfigIso(world.at('old.iso'), installed);
     writeTree(world.at('old'), authTree(installed));
     const report = await build({ retainFrom: 'old.iso', kubeconfig: 'old/auth/kubeconfig' });
@@ -184,7 +184,7 @@ describe('--retain-from an ISO', () => {
     expect(await readPassword()).toBe(installed.password);
   });
 
-  it('needs the kubeconfig, and says so', async () => {
+  it('needs the kubeconfig, and names it as missing', async () => {
     await writeConfigIso(world.at('old.iso'), installed);
     const { failed } = await build({ retainFrom: 'old.iso' });
     expect(failed[0]?.findings[0]).toMatchObject({
@@ -193,7 +193,7 @@ describe('--retain-from an ISO', () => {
     });
   });
 
-  it('belongs to one site, and --kubeconfig to it', async () => {
+  it('is for one site only, and so is --kubeconfig', async () => {
     await writeConfigIso(world.at('old.iso'), installed);
     world.write(inFolder('sites', siteTree('beta', { number: 2 })));
     await expect(build({ retainFrom: 'old.iso' })).rejects.toMatchObject({
@@ -204,7 +204,7 @@ describe('--retain-from an ISO', () => {
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[usage.kubeconfig]')]);
   });
 
-  it('of another cluster is refused', async () => {
+  it('is refused if the ISO is of another cluster', async () => {
     const manifest = { ...installed.manifest, cluster_name: 'other' };
     await writeConfigIso(world.at('old.iso'), { ...installed, manifest });
     await writeFile(world.at('kubeconfig'), installed.kubeconfig);
@@ -212,7 +212,7 @@ describe('--retain-from an ISO', () => {
     expect(problemOf(report)).toContain('is of another cluster than');
   });
 
-  it('is found by the name of its site in a folder of ISOs, as builds leave them', async () => {
+  it('finds an ISO by the name of its site in a folder of ISOs, as builds leave them', async () => {
     world.write(inFolder('sites', siteTree('alpha', { number: 1 })));
     world.write(inFolder('sites', siteTree('beta', { number: 2 })));
     const first = await world.build(keys, { sites: 'sites', out: 'before' });
@@ -226,13 +226,13 @@ describe('--retain-from an ISO', () => {
 });
 
 describe('--retain-from a manifest, as the operator reinstalls', () => {
-  it('takes hash, keys and ids of it, and everything else of the new inputs', async () => {
+  it('uses its hash, keys and ids, and the new inputs for everything else', async () => {
     leaveReinstall();
     await expectReinstalled(await build());
     expect(await readPassword()).toBe(installed.password);
   });
 
-  it('takes mirrors, as the object they are on an ISO, only where the inputs have none', async () => {
+  it('uses its mirrors, in the form that they have on an ISO, only if the inputs have none', async () => {
     leaveReinstall();
     const readMirrors = async (): Promise<string> => {
       const path = 'cluster-configuration/manifests/image-digest-mirror-set.json';
@@ -247,7 +247,7 @@ describe('--retain-from a manifest, as the operator reinstalls', () => {
     expect(await readMirrors()).not.toContain('quay.io/old');
   });
 
-  it('takes the kubeconfig that is named in place of the one that is there', async () => {
+  it('uses the named kubeconfig instead of the existing one', async () => {
     leaveReinstall();
     await copyFile(world.at('kept/auth/kubeconfig'), world.at('good'));
     await writeFile(world.at('kept/auth/kubeconfig'), 'broken');
@@ -259,7 +259,7 @@ describe('--retain-from a manifest, as the operator reinstalls', () => {
     ['name', { cluster_name: 'other' }, 'is of another cluster'],
     ['id', { cluster_id: '' }, 'has no cluster_id'],
     ['domain', { base_domain: 'other.example' }, 'is of another cluster'],
-  ])('is refused where it has another %s', async (_what, change, problem) => {
+  ])('is refused if it has another %s', async (_what, change, problem) => {
     leaveReinstall();
     const text = JSON.stringify({ ...installed.manifest, ...change });
     await writeFile(world.at('kept/cluster-configuration/manifest.json'), text);

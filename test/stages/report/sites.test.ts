@@ -91,33 +91,36 @@ describe('sealift config-iso show', () => {
     },
   );
 
-  it.skipIf(!requireTool('genisoimage'))('refuses what has too much in it, unread', async () => {
-    await mkdir(world.at('large/cluster-configuration'), { recursive: true });
-    await writeFile(world.at('large/cluster-configuration/manifest.json'), '{}');
-    await writeFile(world.at('large/hole'), '');
-    await truncate(world.at('large/hole'), 300 << 20);
-    const args = [
-      '-quiet',
-      '-R',
-      '-V',
-      'cluster-config',
-      '-o',
-      world.at('l.iso'),
-      world.at('large'),
-    ];
-    await runProcess('genisoimage', args);
-    const { exitCode, stderr } = await world.run('config-iso', 'show', 'l.iso');
-    expect([exitCode, stderr]).toEqual([5, expect.stringContaining('config-iso.too-large')]);
-  });
+  it.skipIf(!requireTool('genisoimage'))(
+    'refuses an ISO with too much in it, without reading it',
+    async () => {
+      await mkdir(world.at('large/cluster-configuration'), { recursive: true });
+      await writeFile(world.at('large/cluster-configuration/manifest.json'), '{}');
+      await writeFile(world.at('large/hole'), '');
+      await truncate(world.at('large/hole'), 300 << 20);
+      const args = [
+        '-quiet',
+        '-R',
+        '-V',
+        'cluster-config',
+        '-o',
+        world.at('l.iso'),
+        world.at('large'),
+      ];
+      await runProcess('genisoimage', args);
+      const { exitCode, stderr } = await world.run('config-iso', 'show', 'l.iso');
+      expect([exitCode, stderr]).toEqual([5, expect.stringContaining('config-iso.too-large')]);
+    },
+  );
 
-  it('tells what is not an ISO', async () => {
+  it('reports a file that is not an ISO', async () => {
     const { exitCode, stderr } = await world.run('config-iso', 'show', 'out/sites.json');
     expect([exitCode, stderr]).toEqual([5, expect.stringContaining('iso.not-iso9660')]);
   });
 });
 
 describe('sealift config-iso diff', () => {
-  it('tells that an ISO is like itself', async () => {
+  it('finds no difference between an ISO and itself', async () => {
     const args = ['config-iso', 'diff', 'out/alpha.iso', 'out/alpha.iso'];
     expect(await world.run(...args)).toEqual({
       exitCode: 0,
@@ -126,7 +129,7 @@ describe('sealift config-iso diff', () => {
     });
   });
 
-  it('tells what differs, secrets only as changed, and ends with exit code 8', async () => {
+  it('prints the differences, secrets only as changed, and ends with exit code 8', async () => {
     const args = ['config-iso', 'diff', 'out/alpha.iso', 'rotated/alpha.iso'];
     const { exitCode, stdout, stderr } = await world.run(...args);
     expect([exitCode, stderr]).toEqual([8, expect.stringContaining('[config-iso.differences]')]);

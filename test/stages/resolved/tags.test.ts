@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 describe('a ledger of tags', () => {
-  it('has what every tag named, and nothing that was asked for by digest', async () => {
+  it('has the digest of every tag, and no image that was asked for by digest', async () => {
     const { client, list } = createTagLedger(world.client);
     const { descriptor } = await client.fetchManifest(reference, world);
     const { registry, repository } = reference;
@@ -23,7 +23,7 @@ describe('a ledger of tags', () => {
     expect(list()).toEqual({ [`${registry}/team/tool:1`]: descriptor.digest });
   });
 
-  it('of before lets a tag name what it named then, and no tag that was not there', async () => {
+  it('pins each tag to its earlier digest, and refuses a tag that it did not have', async () => {
     const earlier = createTagLedger(world.client);
     const { descriptor } = await earlier.client.fetchManifest(reference, world);
     const { registry, repository } = reference;

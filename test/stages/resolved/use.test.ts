@@ -53,7 +53,7 @@ describe.skipIf(!hasTools)('a tag that moved since it was planned', () => {
     expect(again.stderr).not.toContain('has moved');
   });
 
-  it('names the image of a saved plan in a build that takes the plan', async () => {
+  it('keeps its planned image in a build of the saved plan', async () => {
     const plain = await world.run('build', '--output', 'x.iso');
     expect(plain.exitCode, plain.stderr).toBe(0);
     const first = await digestFile(at('x.iso'));
@@ -75,7 +75,7 @@ describe.skipIf(!hasTools)('a tag that moved since it was planned', () => {
     expect(await digestFile(at('y.iso'))).toBe(first);
   });
 
-  it('cannot be built as planned when the registry has lost that image', async () => {
+  it('stops a build of the plan if the registry has lost its image', async () => {
     await move();
     world.registry.breakPath(`/v2/team/tool/manifests/${old}`, 404);
     const { exitCode, stderr } = await world.run(
@@ -86,12 +86,14 @@ describe.skipIf(!hasTools)('a tag that moved since it was planned', () => {
       'plan.json',
     );
     expect(exitCode).toBe(4);
-    expect(stderr).toContain(`${tool()} was ${old} when it was planned, and that no longer exists`);
+    expect(stderr).toContain(
+      `${tool()} was ${old} when it was planned, and that digest no longer exists`,
+    );
     expect(stderr).toContain('hint: restore the image in the registry, or plan again');
     expect(await hasFile(at('x.iso'))).toBe(false);
   });
 
-  it('does not let a configuration that changed since pass for the planned one', async () => {
+  it('does not hide that the configuration has changed since', async () => {
     world.registry.add('team/other', await buildLayeredImage([[['usr/bin/other', 'x']]]), '1');
     await world.writeConfig(
       `additionalImages: [{name: "${tool()}"}, {name: "${world.registry.host}/team/other:1"}]`,
@@ -99,7 +101,7 @@ describe.skipIf(!hasTools)('a tag that moved since it was planned', () => {
     const build = ['build', '--output', 'x.iso', '--plan', 'plan.json'];
     const added = await world.run(...build);
     expect(added.exitCode).toBe(3);
-    expect(added.stderr).toContain('the plan does not say what');
+    expect(added.stderr).toContain('the plan has no digest for');
     await world.writeConfig();
     const removed = await world.run(...build);
     expect(removed.exitCode).toBe(3);
@@ -108,11 +110,11 @@ describe.skipIf(!hasTools)('a tag that moved since it was planned', () => {
   });
 
   it.each([
-    ['not there', undefined, 'plan.unreadable'],
+    ['missing', undefined, 'plan.unreadable'],
     ['empty', '', 'plan.malformed'],
-    ['of something else', '{"product":"installation-iso"}', 'plan.malformed'],
+    ['a plan of another product', '{"product":"installation-iso"}', 'plan.malformed'],
     ['without digests', '{"product":"live-iso","tags":{"a":"b"}}', 'plan.malformed'],
-  ])('is not built when the file of the plan is %s', async (_what, text, code) => {
+  ])('is not built if the file of the plan is %s', async (_what, text, code) => {
     if (text !== undefined) await writeFile(at('other.json'), text);
     const outcome = await world.run('build', '--output', 'x.iso', '--plan', 'other.json');
     expect(outcome.exitCode).toBe(3);

@@ -84,7 +84,7 @@ async function applyLocked(
 
 const openAside = (path: string): Promise<FileHandle> => explaining(path, () => openOwnFile(path));
 
-/** Room for the journal and for file system overhead. */
+/** Bytes of room for the journal and for file system overhead. */
 const MARGIN = 1 << 20;
 
 /**
@@ -102,7 +102,7 @@ async function requireRoom(
   if (needed <= free) return;
   throw new DiskError(
     'disk.too-small',
-    `this needs ${formatSize(needed)} in "${dirname(aside)}", but only ${formatSize(free)} are free: nothing was changed`,
+    `applying the delta needs ${formatSize(needed)} in "${dirname(aside)}", but only ${formatSize(free)} is free; nothing was changed`,
     { expected: String(needed), found: String(free), hint: 'free some space' },
   );
 }
@@ -158,7 +158,7 @@ async function change(
   }
 }
 
-/** Gives a file this size; a device must already have it. */
+/** Sets the size of a file; a device must be large enough already. */
 async function resize(
   path: string,
   { iso, size }: { readonly iso: FileHandle; readonly size: number },
@@ -173,7 +173,7 @@ async function resize(
   throw new DiskError('device.too-small', `"${path}" is too small for the new ISO`, {
     expected: `at least ${size} bytes`,
     found: `${device.size} bytes`,
-    hint: 'take a larger device',
+    hint: 'use a larger device',
   });
 }
 

@@ -24,6 +24,11 @@ import {
   planSteps,
 } from './plan.ts';
 
+/*
+ * The start of applying a delta in place: an earlier run is continued, or a new plan is made. The journal of
+ * the run and the verification of its inputs are here too.
+ */
+
 /**
  * Progress of changing an ISO in place.
  *
@@ -45,7 +50,7 @@ export type StepJournal = {
 };
 
 export type InPlaceOptions = {
-  /** Path of the journal and of the saved bytes, without extensions. */
+  /** Path of the journal, the saved bytes and the patched extents, without extensions. */
   readonly aside: string;
   /** Path of the lock. */
   readonly lock: string;
@@ -104,13 +109,13 @@ async function findBegun(
     throw halfApplied(path, { expected: `the delta ${marked.delta}`, found: `the delta ${name}` });
   }
   if (known?.run === marked.run) return known;
-  const found = 'none, or one of another delta or medium';
-  throw halfApplied(path, { expected: `a journal ${aside}.journal of it`, found });
+  const found = 'no journal, or the journal of another delta or medium';
+  throw halfApplied(path, { expected: `its journal, ${aside}.journal`, found });
 }
 
 /**
- * True if everything but (some of) the boot structures is written. The marker is gone then; the index of
- * the new ISO distinguishes it from another medium and from the old ISO.
+ * True if everything is written except all or some of the boot structures. The marker is gone by then; the
+ * index of the new ISO distinguishes it from another medium and from the old ISO.
  */
 const isReady = async (
   path: string,
@@ -136,11 +141,11 @@ const MARKER = 'sealift: not whole yet, apply the delta ';
 
 type Marked = Pick<StepJournal, 'delta' | 'run'>;
 
-/** Formats the first bytes of a half-changed ISO; one sector at most. */
+/** Formats the first bytes of a half-changed ISO, which fit in one sector. */
 const formatMarker = ({ delta, run }: Marked): Buffer =>
   Buffer.from(`${MARKER}${delta} again (run ${run})\n`);
 
-/** @returns the delta that is half applied, or undefined */
+/** Reads which delta is half applied, and by which run; undefined if the ISO has no marker. */
 async function readMarker(iso: FileHandle): Promise<Marked | undefined> {
   const start = Buffer.alloc(SECTOR_SIZE);
   await iso.read(start, 0, start.length, 0);
@@ -154,9 +159,9 @@ const halfApplied = (
   path: string,
   values: { readonly expected: string; readonly found: string },
 ): IntegrityError =>
-  new IntegrityError('delta.half-applied', `${path} is half-way to another ISO`, {
+  new IntegrityError('delta.half-applied', `${path} is partly changed to another ISO`, {
     ...values,
-    hint: 'apply the delta that was begun, with the journal that was made',
+    hint: 'apply the delta that was begun, with the journal of that run',
   });
 
 /**
@@ -224,7 +229,7 @@ const toDeltaExtent = ({ offset, size, digest }: DeltaExtent): DeltaExtent => ({
   digest,
 });
 
-/** @returns the journal, or undefined if there is no journal */
+/** Reads the journal; undefined if there is no journal, or if its first line is torn. */
 async function readStepJournal(path: string): Promise<StepJournal | undefined> {
   const text = (await readOwnFile(path))?.toString('utf8');
   const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
@@ -263,7 +268,7 @@ type Watching = {
   readonly onProgress: (bytes: number, total?: number) => void;
 };
 
-/** @throws IntegrityError `delta.damaged` */
+/** Requires that extents of a file match their digests. @throws IntegrityError `delta.damaged` */
 export async function requireVerified(
   path: string,
   extents: readonly IndexExtent[],
@@ -282,7 +287,7 @@ export async function requireVerified(
   const { extent, found = first.unreadable ?? '' } = first;
   throw new IntegrityError(
     'delta.damaged',
-    `${path} has other bytes at ${extent.offset} than it should have`,
+    `the bytes of ${path} at ${extent.offset} are not the expected ones`,
     {
       expected: `${extent.digest ?? ''} for ${extent.size} bytes`,
       found,

@@ -3,10 +3,7 @@ import type { ByteRange } from '../../../base/random-access.ts';
 import { SECTOR_SIZE } from '../../../iso/index.ts';
 import type { DeltaExtent } from '../file.ts';
 
-/**
- * Source of bytes: a place in the old ISO, in the delta, in the output of its patches, or zeros. Offsets
- * are bytes.
- */
+/** Source of bytes: the old ISO, the delta, the output of its patches, or zeros. Offsets are bytes. */
 export type Origin =
   | { readonly kind: 'old'; readonly offset: number }
   | { readonly kind: 'delta' | 'patched'; readonly offset: number }
@@ -16,16 +13,16 @@ export type Origin =
 export type Move = ByteRange & { readonly from: Origin };
 
 /**
- * A step from the old ISO to the new one, in this order. A step may be repeated as long as no later step
- * has overwritten what it reads; the caller ensures that with `isClobbered`.
+ * A step from the old ISO to the new one. A step may be repeated as long as no later step has overwritten the
+ * bytes that it reads; the runner of the steps ensures that.
  */
 export type Step =
   /** Copies bytes of the old ISO aside before they are overwritten. */
   | { readonly kind: 'save'; readonly offset: number; readonly size: number; readonly slot: number }
   | (ByteRange & { readonly kind: 'write'; readonly from: Origin | Slot })
-  /** Marks the first sector as incomplete. */
+  /** Overwrites the first sector with a marker: the ISO is incomplete and does not boot. */
   | (ByteRange & { readonly kind: 'close' })
-  /** Everything but the boot structures is written. */
+  /** Writes nothing: all bytes except the boot structures are on the disk. */
   | { readonly kind: 'ready' };
 
 type Slot = { readonly kind: 'slot'; readonly offset: number };
@@ -47,7 +44,7 @@ export type NewIso = OldIso & {
   })[];
 };
 
-/** Bytes moved in one step; a saved run takes this much room, regardless of its size. */
+/** Limit on the bytes of one step; a saved run takes this much room, regardless of its size. */
 export const LARGEST_MOVE = 4 * 1024 * 1024;
 
 /**
@@ -255,7 +252,7 @@ export function listMoves(old: OldIso, now: NewIso): readonly Move[] {
     const made = carried.get(digest);
     if (place !== undefined) moves.push({ offset, size, from: { kind: 'old', offset: place } });
     else if (made) moves.push({ offset, size, from: { kind: made.in, offset: made.offset } });
-    else throw new Error(`nobody knows where the extent at byte ${offset} is`);
+    else throw new Error(`no source has the extent at byte ${offset}`);
   }
   fill(now.size);
   return moves;

@@ -30,7 +30,7 @@ export type RunOptions = {
 
 type Place = ByteRange & { readonly file: FileHandle };
 
-/** Number of steps after which written bytes are synced in any case. */
+/** Numbers of steps and of bytes after which a flush happens in any case. */
 const MOST_STEPS = 512;
 const MOST_BYTES = 256 * 1024 * 1024;
 
@@ -129,8 +129,8 @@ async function readStep(
     const position = source.offset + done;
     const { bytesRead } = await source.file.read(piece, done, piece.length - done, position);
     if (bytesRead === 0) {
-      throw new IntegrityError('delta.shrunk', `a file became shorter while it was read`, {
-        hint: 'leave the ISO, the delta and what is beside the ISO as they are, and run the command again',
+      throw new IntegrityError('delta.shrunk', 'a file became shorter while it was read', {
+        hint: 'leave the ISO, the delta and the files next to the ISO as they are, and run the command again',
       });
     }
     done += bytesRead;

@@ -6,7 +6,7 @@ import { digestOf } from '../../../../src/base/digest.ts';
 import { writeWhole } from '../../../../src/base/disk/files.ts';
 import { requireCarried } from '../../../../src/media/delta/in-place/begin.ts';
 
-test('a continued apply verifies again the bytes of the delta and its patches that it still reads', async () => {
+test('a continued apply verifies the bytes of the delta and its patches that it has yet to read', async () => {
   const home = await mkdtemp(join(tmpdir(), 'sealift-verify-'));
   const [delta, patched] = [join(home, 'delta'), join(home, 'patched')];
   const signal = new AbortController().signal;
@@ -30,7 +30,7 @@ test('a continued apply verifies again the bytes of the delta and its patches th
   await rm(home, { recursive: true });
 });
 
-test('bytes are written to their end, however few of them a write takes', async () => {
+test('all bytes are written when the system writes only three at a time', async () => {
   const disk = Buffer.alloc(12);
   type Call = readonly [Uint8Array, number, number, number];
   const write = (...[bytes, from, size, position]: Call) => {

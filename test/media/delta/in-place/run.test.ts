@@ -94,7 +94,7 @@ function expectedOf(old: Buffer, delta: Buffer, moves: readonly Move[]): Buffer 
   return made;
 }
 
-test('moves make the new content whatever they overlap, and whenever the power fails', async () => {
+test('moves make the new content with any overlap, and after a loss of power at any time', async () => {
   const cuts = fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 6 });
   const boots = fc.integer({ min: 0, max: 10 });
   await fc.assert(
@@ -153,7 +153,7 @@ test('moves make the new content whatever they overlap, and whenever the power f
   );
 });
 
-test('the first block of a medium is written alone, and last', () => {
+test('the first block of a medium is written last, by itself', () => {
   const all: Move = { offset: 0, size: 32_768, from: { kind: 'old', offset: 0 } };
   const steps = planSteps([all], { offset: 0, size: 32_768 });
   expect(steps.slice(-2)).toEqual([

@@ -1,28 +1,19 @@
-import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/lists.ts';
-import { CONFIGURE_BY_OPTION, type RegistryImageChoice } from '../../openshift/mirror/server.ts';
-import { archNames, type RpmArchitecture } from '../../openshift/release/bundle.ts';
-import type { Release } from '../../openshift/release/release.ts';
-import { diskOf } from '../../outputs/output.ts';
-import { parseReference } from '../../registry/index.ts';
-import type { InstallationConfig } from '../../sites/installation-rules.ts';
-import { inspectRegistryImage } from '../1-resolve/inspect-registry-image.ts';
-import { resolveVerified } from '../1-resolve/verify-release.ts';
-import type { EmbeddedImages, InstallationIsoRequest } from '../request.ts';
-import type { BuildTools } from '../tools.ts';
-import { checkSpace } from './check-space.ts';
-import { planMirror, readPrecacheList } from './plan-mirror.ts';
-import { selectRegistryImage } from './select-payload.ts';
+import { ConfigError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { CONFIGURE_BY_OPTION, type RegistryImageChoice } from '../openshift/mirror/server.ts';
+import { archNames, type RpmArchitecture } from '../openshift/release/bundle.ts';
+import type { Release } from '../openshift/release/release.ts';
+import { diskOf } from '../outputs/output.ts';
+import { parseReference } from '../registry/index.ts';
+import type { InstallationConfig } from '../sites/installation-rules.ts';
+import { inspectRegistryImage } from './1-resolve/inspect-registry-image.ts';
+import { checkSpace } from './2-select/check-space.ts';
+import { planMirror, readPrecacheList } from './2-select/plan-mirror.ts';
+import { resolveVerified, selectRegistryImage } from './payload.ts';
+import type { EmbeddedImages, InstallationIsoRequest } from './request.ts';
+import type { BuildTools } from './tools.ts';
 
 /* The images that an installation ISO carries besides its configuration. */
-
-export const architectureOf = ({ architecture }: InstallationConfig): RpmArchitecture =>
-  archNames.toRpm(architecture);
-
-/**
- * Placeholder: `X.Y` is only used to ask the update graph, which is not consulted for a pullspec.
- */
-const ANY_VERSION = '4.0';
 
 /** The release payload that the request names, verified. */
 export function resolveNamedRelease(
@@ -34,6 +25,11 @@ export function resolveNamedRelease(
   const wanted = { url, arch, version: ANY_VERSION, channel: '' };
   return resolveVerified(wanted, tools, { signatures });
 }
+
+/**
+ * Placeholder: `X.Y` is only used to ask the update graph, which is not consulted for a pullspec.
+ */
+const ANY_VERSION = '4.0';
 
 /**
  * Plans the seed, the release and all other carried images, by digest, when there is room for
@@ -73,6 +69,9 @@ export async function planEmbedded(
   return { plan: await plan, server };
 }
 
+export const architectureOf = ({ architecture }: InstallationConfig): RpmArchitecture =>
+  archNames.toRpm(architecture);
+
 const EVERYTHING = {
   catalogs: [],
   blockedImages: [],
@@ -99,7 +98,7 @@ async function chooseServer(
   }
   throw new ConfigError(
     'installation.no-registry-image',
-    'images are to be carried on the ISO, and nothing on it could serve them',
+    'the ISO would carry images, but no registry server to serve them',
     { hint: 'name a release with --release, or a registry server with --registry-image' },
   );
 }

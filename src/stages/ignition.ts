@@ -1,24 +1,28 @@
-import type { FileInput } from '../../base/disk/file-digests.ts';
-import { withoutUndefined } from '../../base/lists.ts';
-import { Secret } from '../../base/secret.ts';
-import { planInstallerArgs, planInstallerInputs } from '../../openshift/installer/installer.ts';
+import type { FileInput } from '../base/disk/file-digests.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { Secret } from '../base/secret.ts';
+import { planInstallerArgs, planInstallerInputs } from '../openshift/installer/installer.ts';
 import {
   checkInfraEnv,
   chooseNodeRegistriesConf,
   OVERRIDE_PATHS,
-} from '../../openshift/installer/overrides.ts';
-import { toNodeRelease, type ClusterSettings } from '../../openshift/node/cluster.ts';
-import { formatNodeRegistriesConf } from '../../openshift/node/mirror-sets.ts';
-import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
-import { skipsLocalRegistry } from '../../openshift/release/manifests.ts';
-import { signaturesOf } from '../../openshift/release/signature.ts';
-import { fetchInstaller, identifyInstaller } from '../1-resolve/fetch-installer.ts';
-import type { LiveIsoImages } from '../2-select/select-payload.ts';
-import type { LiveIsoRequest } from '../request.ts';
-import type { BuildTools } from '../tools.ts';
-import { drawPasswordSalt, renderBootstrap, type RenderedBootstrap } from './render-bootstrap.ts';
-import { renderUnconfigured } from './render-unconfigured.ts';
-import { runInstaller } from './run-installer.ts';
+} from '../openshift/installer/overrides.ts';
+import { toNodeRelease, type ClusterSettings } from '../openshift/node/cluster.ts';
+import { formatNodeRegistriesConf } from '../openshift/node/mirror-sets.ts';
+import { IMAGE_POLICY_VARIABLE } from '../openshift/release/image-policy.ts';
+import { skipsLocalRegistry } from '../openshift/release/manifests.ts';
+import { signaturesOf } from '../openshift/release/signature.ts';
+import { fetchInstaller, identifyInstaller } from './1-resolve/fetch-installer.ts';
+import {
+  drawPasswordSalt,
+  renderBootstrap,
+  type RenderedBootstrap,
+} from './3-render/render-bootstrap.ts';
+import { renderUnconfigured } from './3-render/render-unconfigured.ts';
+import { runInstaller } from './3-render/run-installer.ts';
+import type { LiveIsoImages } from './payload.ts';
+import type { LiveIsoRequest } from './request.ts';
+import type { BuildTools } from './tools.ts';
 
 /* The two Ignition configs of a live ISO: this file connects the steps that render them. */
 
@@ -57,6 +61,13 @@ export function renderIgnition(
   return { bootstrap, ...renderForUser(request, tools, { ...images, registriesConf }) };
 }
 
+export const clusterSettingsOf = ({ config }: LiveIsoRequest): ClusterSettings => ({
+  interactive: config.enableInteractiveFlow,
+  enableDefaultSources: config.enableDefaultSources,
+  createPinnedImageSets: config.createPinnedImageSets,
+  useDefaultSourceNames: config.useDefaultSourceNames,
+});
+
 /**
  * Returns the registries.conf of the nodes, rendered or from the user, after checking that the
  * files next to the configuration fit the medium.
@@ -77,13 +88,11 @@ async function followOverrides(
   const sources = plan.images.flatMap(({ source, origin }) => [source, origin]);
   const chosen = chooseNodeRegistriesConf(rendered, override, sources);
   if (chosen !== rendered) {
-    const message = `${OVERRIDE_PATHS.registriesConf} takes the place of the registries.conf that is rendered`;
+    const message = `${OVERRIDE_PATHS.registriesConf} replaces the rendered registries.conf`;
     emit({ type: 'warning', message });
   }
   return chosen;
 }
-
-type WithRegistriesConf = LiveIsoImages & { readonly registriesConf: Promise<string> };
 
 function decideLocalRegistry(
   { config }: LiveIsoRequest,
@@ -98,18 +107,13 @@ function decideLocalRegistry(
   );
 }
 
-export const clusterSettingsOf = ({ config }: LiveIsoRequest): ClusterSettings => ({
-  interactive: config.enableInteractiveFlow,
-  enableDefaultSources: config.enableDefaultSources,
-  createPinnedImageSets: config.createPinnedImageSets,
-  useDefaultSourceNames: config.useDefaultSourceNames,
-});
-
 function saltPassword({ config: { userCorePass: text } }: LiveIsoRequest, { engine }: BuildTools) {
   if (!text) return {};
   const salt = engine.run(drawPasswordSalt, { password: text });
   return { password: salt.then((salt) => ({ text, salt })) };
 }
+
+type WithRegistriesConf = LiveIsoImages & { readonly registriesConf: Promise<string> };
 
 /**
  * Renders the configuration of the user without values of a site, by the installer if the request
