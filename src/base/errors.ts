@@ -140,8 +140,8 @@ export type ImagePlace = {
 };
 
 /**
- * One thing that is wrong, or looks wrong, and its place. It has no secret, and it is its own
- * JSON: an error prevents the result, a warning is seldom meant, a note is harmless.
+ * Something that is wrong, or looks wrong, and its place. It holds no secret, and it is printed as
+ * JSON as it is: an error prevents the result, a warning is probably a mistake, a note is harmless.
  */
 export type Problem<Place = DocumentPlace | FilePlace | ImagePlace | PulledPlace> = Place & {
   readonly severity: 'error' | 'warning' | 'note';

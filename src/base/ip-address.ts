@@ -61,7 +61,7 @@ export const contains = (network: Cidr, { family, value }: IpAddress): boolean =
 export const overlaps = (a: Cidr, b: Cidr): boolean =>
   a.family === b.family && a.first <= b.last && b.first <= a.last;
 
-/** The network without host bits: `10.0.2.1/24` is of `10.0.2.0/24`. */
+/** The network without host bits: `10.0.2.0/24` for `10.0.2.1/24`. */
 export const formatNetwork = ({ family, first, prefix }: Cidr): string =>
   `${formatAddress({ family, value: first })}/${prefix}`;
 

@@ -149,7 +149,7 @@ function explain(file: string, error: unknown, options: ProcessOptions): unknown
     const limit = options.maxOutput ?? MAX_OUTPUT;
     return new ToolError(
       'tool.output-too-large',
-      `program "${file}" prints more than ${limit} characters`,
+      `program "${file}" printed more than ${limit} characters`,
     );
   }
   const stderr = typeof error.stderr === 'string' ? error.stderr : '';

@@ -21,6 +21,26 @@ export type RandomAccess = {
   readonly close: () => Promise<void>;
 };
 
+/** Bytes of a file. */
+export type ByteRange = { readonly offset: number; readonly size: number };
+
+/** A remote object that is read by ranges: a URL, an object, an artifact. */
+export type RangeSource = {
+  /** Printable, without credentials. */
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  /**
+   * Changes when the bytes change (strong ETag, digest); absent if the source has no such value.
+   */
+  readonly version?: string;
+  /** The bytes of the range, in order; may end early when the connection dies (the caller resumes). */
+  readonly open: (
+    range: { readonly offset: number; readonly size: number },
+    signal?: AbortSignal,
+  ) => Promise<AsyncIterable<Uint8Array>>;
+};
+
 /**
  * Opens a file or a block device that a user named, for reading.
  *
@@ -52,9 +72,6 @@ export async function openRandomAccess(path: string): Promise<RandomAccess> {
   };
 }
 
-/** Bytes of a file. */
-export type ByteRange = { readonly offset: number; readonly size: number };
-
 /** @throws IntegrityError `iso.out-of-bounds` */
 export function requireInside(range: ByteRange, fileSize: number): void {
   if (range.offset >= 0 && range.size >= 0 && range.offset + range.size <= fileSize) return;
@@ -64,20 +81,3 @@ export function requireInside(range: ByteRange, fileSize: number): void {
     { expected: `at most ${fileSize}`, found: String(range.offset + range.size) },
   );
 }
-
-/** A remote object that is read by ranges: a URL, an object, an artifact. */
-export type RangeSource = {
-  /** Printable, without credentials. */
-  readonly name: string;
-  /** Bytes. */
-  readonly size: number;
-  /**
-   * Changes when the bytes change (strong ETag, digest); absent if the source has no such value.
-   */
-  readonly version?: string;
-  /** The bytes of the range, in order; may end early when the connection dies (the caller resumes). */
-  readonly open: (
-    range: { readonly offset: number; readonly size: number },
-    signal?: AbortSignal,
-  ) => Promise<AsyncIterable<Uint8Array>>;
-};

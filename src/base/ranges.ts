@@ -65,14 +65,14 @@ export function createRangeReader(
 }
 
 const tooLong = ({ name }: RangeSource, { offset, size }: ByteRange): RegistryError =>
-  new RegistryError('source.range', `${name} gives more bytes than were asked for`, {
+  new RegistryError('source.range', `${name} sent more bytes than were requested`, {
     expected: `${size} bytes from byte ${offset}`,
     found: `more than ${size} bytes`,
-    hint: 'download it, and name the file',
+    hint: 'download it, and use the downloaded file',
   });
 
 const tooShort = ({ name, size }: RangeSource, { offset }: ByteRange): RegistryError =>
-  new RegistryError('source.too-short', `${name} ends at byte ${offset} again`, {
+  new RegistryError('source.too-short', `${name} ended at byte ${offset} twice`, {
     expected: `${size} bytes`,
     found: `${offset} bytes`,
     hint: 'upload it again, or name another copy',
@@ -83,15 +83,16 @@ const BLOCK = 4096;
 /** 64 MiB. */
 const CACHED = 16_384;
 /**
- * Longer reads bypass the cache: a reader of so much at a time hashes it, and does not come back.
+ * Longer reads bypass the cache: a reader of so many bytes at a time hashes them, and does not read
+ * them again.
  */
 const LARGEST_CACHED = 1 << 20;
 /** Most bytes that are requested ahead of a reader. */
 const AHEAD = 8 << 20;
-/** Number of readers that are told apart. */
+/** Most readers that are followed at a time. */
 const READERS = 32;
 
-/** A reader that reads on from the place at which it stopped. */
+/** A reader that continues from the place at which it stopped. */
 type Reader = {
   /** Bytes it has read in a row. */
   readonly total: number;
@@ -101,7 +102,7 @@ type Reader = {
 
 /**
  * The bytes of a source at any offset, through one cache of blocks: a block that several readers
- * want at a time is requested once. Ahead of a reader that reads on from the place at which it
+ * want at a time is requested once. Ahead of a reader that continues from the place at which it
  * stopped, up to half as much as it has read is fetched.
  *
  * Memory: 64 MiB, besides the bytes that are being read.
@@ -181,7 +182,7 @@ function createBlocks(total: number, readRange: RangeReader): Blocks {
       const found: Promise<Uint8Array>[] = [];
       for (let number = first; number < end; number += 1) {
         const block = known.get(number);
-        if (!block) throw new Error(`block ${number} was not asked for`);
+        if (!block) throw new Error(`block ${number} was not requested`);
         remember(number, block);
         found.push(block);
       }
@@ -222,7 +223,7 @@ function createReadAhead(
   total: number,
   request: (range: ByteRange) => void,
 ): (range: ByteRange) => void {
-  /** Keyed by the byte that each reader reads next, if it reads on. */
+  /** Keyed by the byte that each reader reads next, if it continues. */
   const readers = new Map<number, Reader>();
   return ({ offset, size }) => {
     const end = offset + size;

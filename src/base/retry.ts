@@ -21,7 +21,10 @@ export type RetryEvent =
       readonly reason: string;
       readonly waitMs: number;
     }
-  /** Nothing has come for `waitedMs`; after `retryForMs` the host is given up. Once a minute at most. */
+  /**
+   * Nothing has come for `waitedMs`; after `retryForMs` the host is given up on. Once a minute at
+   * most.
+   */
   | {
       readonly type: 'retry-waiting';
       readonly host: string;
@@ -33,7 +36,7 @@ export type RetryEvent =
   | { readonly type: 'retry-over'; readonly host: string; readonly waitedMs: number };
 
 export type RetryOptions = {
-  /** Milliseconds without a byte after which a host that has answered is given up. */
+  /** Milliseconds without a byte after which a host that has answered is given up on. */
   readonly retryFor?: number;
   /** Milliseconds that a host may take for its first answer of the run. */
   readonly firstAnswer?: number;
@@ -77,7 +80,7 @@ const LIMITED_BASE_WAIT = 2000;
 const MAX_WAIT = 30_000;
 /** If less than this is left, the next attempt would come too late. */
 const LAST_TRY = 1000;
-/** Milliseconds for one more look at a host that has never answered and was given up. */
+/** Milliseconds for one more look at a host that has never answered and was given up on. */
 const SECOND_LOOK = 5000;
 const REPORT_INTERVAL = 60_000;
 
@@ -91,7 +94,7 @@ type HostState = {
   readonly host: string;
   askedAt?: number;
   answered: boolean;
-  /** The time since which nothing but failures came from the host. */
+  /** The time since which the host gave only failures. */
   failingSince?: number;
   reportedAt?: number;
   /** True if this period of failures was reported. */
@@ -228,7 +231,7 @@ function giveUp(error: TransientError, { waitedMs, retryForMs }: Failing): Trans
   const isAskingTooMuch = retryAfter !== undefined && retryAfter > left;
   if (!isAskingTooMuch && waitedMs < LAST_TRY) return error;
   const why = isAskingTooMuch
-    ? `it asks to be left alone for ${formatDuration(retryAfter)}, and ${formatDuration(left)} are left`
+    ? `it asks for a pause of ${formatDuration(retryAfter)}, but only ${formatDuration(left)} are left`
     : `given up after ${formatDuration(waitedMs)} without ${answered ? 'success' : 'a byte'}`;
   const hint = isAskingTooMuch ? 'give more time with --retry-for, or run again later' : error.hint;
   return new TransientError(code, `${message}; ${why}`, {

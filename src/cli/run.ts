@@ -9,10 +9,10 @@ import { findNearestName } from '../base/text/words.ts';
 import type { ConfigNames } from '../config/load.ts';
 import type { EventListener } from '../engine/index.ts';
 import type { IsoImage } from '../iso/index.ts';
-import { useMedium } from '../media/open.ts';
+import { isOurs, useMedium, useSource } from '../media/open.ts';
 import { checkIsoPlace, claimIso, type IsoPlace } from '../outputs/file.ts';
 import { isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
-import { isElsewhere, useSource } from '../outputs/read/open.ts';
+import { isElsewhere } from '../outputs/read/open.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation.ts';
 import { claimOutputObject } from '../stages/5-pour/pour.ts';
 import type { LiveIsoRequest, InstallationIsoRequest } from '../stages/request.ts';
@@ -68,7 +68,7 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
 ): Promise<Result> {
   refuseLimit(request, options);
   const isObject = isObjectOutput(request.output);
-  if (!isObject) await (isBuild ? claimIso(request) : checkIsoPlace(request));
+  if (!isObject) await (isBuild ? claimIso(request, isOurs) : checkIsoPlace(request));
   const progress = createProgress(host, options.logFormat);
   const tools = await openBuildTools({
     ...placesOf(host),

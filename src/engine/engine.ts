@@ -12,7 +12,7 @@ import {
   type StageStore,
 } from './stage.ts';
 
-/** Why a stage runs and is not reused. */
+/** The reason why a stage runs instead of being reused. */
 export type StageReason = 'never-reused' | 'first-run' | 'inputs-changed' | 'result-unusable';
 
 /**
@@ -92,7 +92,7 @@ export function createEngine<Tools>(options: EngineOptions<Tools>): Engine<Tools
         }
         throw options.signal.aborted ? options.signal.reason : stop.signal.reason;
       });
-      result.catch(() => undefined); // a recipe may await it later, or never when another one failed
+      result.catch(() => undefined); // the caller may await it later, or never if another stage failed
       return result;
     },
   };

@@ -19,7 +19,10 @@ export type StageContext = {
 /** A secret. Fingerprints contain only a keyed digest of it. */
 export type Sealed = { reveal: () => string };
 
-/** Value that an input may have: plain at every depth. Functions are excluded because they could read anything. */
+/**
+ * A value that an input may have: plain at every depth. Functions are excluded because they could
+ * read anything.
+ */
 export type StageValue =
   | null
   | undefined
@@ -66,7 +69,7 @@ export type Step<Inputs, Output, Tools> = {
 export type FingerprintOptions = {
   readonly stage: string;
   readonly inputs: object;
-  /** Digest of the program; absent for what outlives it. */
+  /** Digest of the program; absent for results that outlive it. */
   readonly program?: Digest;
   /** Key of the secrets' digests, so that a secret cannot be guessed from its fingerprint. Absent if no input is
    * sealed. */
@@ -184,10 +187,10 @@ export function createStageStore(directory: string, root: string): StageStore {
   };
 }
 
-/** Stands for the work directory in what is stored. */
+/** Placeholder for the path of the work directory in stored results. */
 const ROOT = 'work-directory:';
 
-/** @returns whether nothing was there before */
+/** Writes a file unless it exists. @returns true if it did not exist */
 async function writeOnce(path: string, text: string): Promise<boolean> {
   await makeDirectory(dirname(path), 0o700);
   const aside = await nameAside(path);

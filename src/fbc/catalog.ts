@@ -41,11 +41,11 @@ export type Api = { readonly group: string; readonly version: string; readonly k
  * `olm.constraint`. As in OLM, one bundle has to meet all of it, compound ones too.
  */
 export type Requirement =
-  /** `versionRange` as blang writes it. */
+  /** `versionRange` is in blang's language. */
   | { readonly kind: 'package'; readonly packageName: string; readonly versionRange: string }
   | { readonly kind: 'api'; readonly api: Api }
   | { readonly kind: 'all' | 'any' | 'not'; readonly of: readonly Requirement[] }
-  /** Constraints that are not evaluated here: CEL rules, and values that OLM would not read. */
+  /** A constraint that is not evaluated here: a CEL rule, or a value that OLM would not read. */
   | { readonly kind: 'unknown'; readonly what: string; readonly reason: string };
 
 /** `olm.bundle` */
@@ -75,31 +75,31 @@ export type CatalogDeprecations = {
   readonly place: DocumentPlace;
 };
 
-/** A document of a schema that we do not know; it is carried as it stands. */
+/** A document of an unknown schema; it is carried unchanged. */
 export type OtherDocument = {
   readonly schema: string;
-  /** Absent or empty when it belongs to no package. */
+  /** Absent or empty if it belongs to no package. */
   readonly package?: string;
   readonly name?: string;
   readonly place: DocumentPlace;
 };
 
 /**
- * A document that says which package it belongs to, but is malformed besides. It is in no other list
+ * A malformed document whose package is known. It is in no other list
  * of the catalog: selecting its package must be refused.
  */
 export type MalformedDocument = {
   readonly schema: string;
   readonly package: string;
   readonly name?: string;
-  /** With file, document and byte; at least one, and not all of very many. */
+  /** With file, document and byte; at least one, and only the first ones of very many. */
   readonly problems: readonly string[];
   readonly place: DocumentPlace;
 };
 
 /**
- * A file-based catalog (operator-framework FBC). Only what decides is in memory; whole documents stay
- * in their files, where `place` says.
+ * A file-based catalog (operator-framework FBC). Only what the selection needs is in memory; whole
+ * documents stay in their files, at their `place`.
  */
 export type Catalog = {
   readonly packages: readonly CatalogPackage[];

@@ -7,7 +7,7 @@ import { compareBuilds, compareText, parseBundleVersion } from './version.ts';
 export type ChannelGraph = {
   /** The entry that no other replaces or skips. */
   readonly head: ChannelEntry;
-  /** Head first, each replacing the next, until one replaces nothing that is in the channel. */
+  /** Head first; each replaces the next, and the last replaces no entry of the channel. */
   readonly chain: readonly ChannelEntry[];
 };
 
@@ -15,7 +15,7 @@ export type ChannelGraph = {
  * The upgrade graph of a channel. `skipRange` plays no part in it, and names that are replaced or
  * skipped need not be entries: real catalogs prune their tails. Linear in entries and edges.
  *
- * Throws ConfigError `catalog.channel` with all that is wrong, a line each.
+ * @throws ConfigError `catalog.channel` with all problems, one a line
  */
 export function planChannelGraph(channel: CatalogChannel): ChannelGraph {
   const problems = findGraphProblems(channel);
@@ -34,14 +34,18 @@ export function planChannelGraph(channel: CatalogChannel): ChannelGraph {
   return { head, chain };
 }
 
-/** Name of the entry that no other replaces or skips. Throws ConfigError `catalog.channel`. */
+/**
+ * Name of the entry that no other replaces or skips.
+ *
+ * @throws ConfigError `catalog.channel`
+ */
 export function findHead(channel: CatalogChannel): string {
   return planChannelGraph(channel).head.name;
 }
 
 /**
- * The entries that upgrades from one entry to the head can lead through, both included: all that
- * replaces or skips it, and all that replaces or skips those. They are one graph with the same head.
+ * The entries that an upgrade from one entry to the head can pass, both included: all that replace or
+ * skip it, and all that replace or skip those. They are one graph with the same head.
  */
 export function listAbove(channel: CatalogChannel, name: string): ReadonlySet<string> {
   const heirs = new Map<string, string[]>();
@@ -78,7 +82,7 @@ function findEntryProblems(channel: CatalogChannel): string[] {
   return problems;
 }
 
-/** Sorted. */
+/** Entries that no other replaces or skips, sorted. */
 function listHeads(channel: CatalogChannel): readonly string[] {
   const superseded = new Set<string>();
   for (const entry of channel.entries)
@@ -88,8 +92,8 @@ function listHeads(channel: CatalogChannel): readonly string[] {
 }
 
 /**
- * Kahn's order: an entry is taken when all that supersede it were taken, so each is queued once
- * however many edges lead to it. What is left over is on a cycle or behind one.
+ * Kahn's algorithm: an entry is taken after all that supersede it, so each is queued once regardless
+ * of the number of edges to it. Entries that are never taken are on a cycle or below one.
  */
 function hasCycle(channel: CatalogChannel): boolean {
   const entries = indexEntries(channel);
@@ -111,7 +115,7 @@ function hasCycle(channel: CatalogChannel): boolean {
   return queue.length < entries.size;
 }
 
-/** Each name once, even if it is replaced and skipped. */
+/** Names that an entry replaces or skips, each once. */
 function listSuperseded({ replaces, skips = [] }: ChannelEntry): Set<string> {
   return new Set(replaces === undefined || replaces === '' ? skips : [replaces, ...skips]);
 }
@@ -122,16 +126,16 @@ function indexEntries(channel: CatalogChannel): ReadonlyMap<string, ChannelEntry
 
 export type RemovedEntry = {
   readonly entries: readonly ChannelEntry[];
-  /** The entry that takes over what the removed one replaced and skipped; absent when nothing needs it. */
+  /** The entry that takes over what the removed one replaced and skipped; absent if there is nothing to take over. */
   readonly heir?: ChannelEntry;
   readonly isHead: boolean;
 };
 
 /**
- * A channel's entries without one of them, as if its bundle had never been published and clusters that
- * have it nevertheless should upgrade. OLM's own way to withdraw a bundle is that the next one skips it
- * and replaces what it replaced, and so it is here. When the head goes, the highest version of what it
- * superseded becomes the head and skips the others: a channel that had one head keeps one.
+ * A channel's entries without one of them, as if its bundle had never been published; clusters that
+ * have it can still upgrade. As when OLM withdraws a bundle, the next entry skips it and replaces what
+ * it replaced. If the head is removed, the highest version that it superseded becomes the head and
+ * skips the others: a channel that had one head still has one.
  *
  * @param versions of bundles by name
  */

@@ -14,7 +14,7 @@ export type VersionConstraint = {
   readonly accepts: (version: string) => boolean;
 };
 
-/** One comparison; `parts` says how much of its version was written: `1.2` has two. */
+/** One comparison with a version; `parts` counts the numbers that are written: `1.2` has two. */
 type Comparison = {
   readonly matches: (version: BundleVersion, bound: Bound) => boolean;
   readonly bound: Bound;
@@ -46,11 +46,11 @@ const MATCHERS: Readonly<Record<string, Comparison['matches']>> = {
 
 /**
  * A constraint in the language of Masterminds/semver v3, which oc-mirror filters with: comparisons
- * joined by spaces or commas must all hold, `||` separates alternatives, `A - B` is both ends included.
- * Build metadata is ignored. A prerelease is accepted only where a comparison of the same alternative
+ * joined by spaces or commas must all hold, `||` separates alternatives, `A - B` includes both ends.
+ * Build metadata is ignored. A prerelease is accepted only if a comparison of the same alternative
  * has a prerelease itself. npm's ranges differ in both, and are not used.
  *
- * Throws ConfigError `catalog.constraint`.
+ * @throws ConfigError `catalog.constraint`
  */
 export function parseConstraint(text: string): VersionConstraint {
   const alternatives = text
@@ -66,7 +66,7 @@ export function parseConstraint(text: string): VersionConstraint {
   };
 }
 
-/** The version of a bound, missing parts as zeros; undefined when it is not a version. */
+/** The version of a bound, missing parts as zeros; undefined if it is not a version. */
 export function completeVersion(text: string): string | undefined {
   const parts = /^v?([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?([-+].*)?$/.exec(text);
   if (parts === null) return undefined;
@@ -161,7 +161,7 @@ function isNear(version: BundleVersion, bound: Bound): boolean {
   return bound.parts === 1 || version.minor === bound.version.minor;
 }
 
-/** `^1.2.3` may change what is right of the leftmost number that is not 0. */
+/** `^1.2.3`: all numbers after the leftmost one that is not 0 may be higher. */
 function isCompatible(version: BundleVersion, bound: Bound): boolean {
   const { major, minor, patch } = bound.version;
   if (compareVersions(version, bound.version) < 0) return false;
@@ -192,8 +192,8 @@ type Node = { readonly name: string; readonly inRange: readonly string[] };
 
 /**
  * The entries of a channel that a range selects: the shortest part of the chain that holds everything
- * in range, so that the channel stays one chain with one head. What that part needs and the range
- * does not accept is selected with a warning; of what it skips only what is in range is selected.
+ * in range, so that the channel stays one chain with one head. Entries of that part outside the range
+ * are selected with a warning; of the entries that it skips, only those in range are selected.
  */
 export function filterByRange(
   graph: ChannelGraph,
@@ -222,7 +222,7 @@ export function keepChain(graph: ChannelGraph, wanted: ReadonlySet<string>): Rea
   return new Set(selected.flatMap(({ name, inRange }) => [name, ...inRange]));
 }
 
-/** Head first. The last entry may replace what is an entry only of another channel. */
+/** The chain, head first, and the name that its last entry replaces: it may be of another channel. */
 function listNodes(graph: ChannelGraph, accepted: ReadonlySet<string>): readonly Node[] {
   const nodes = graph.chain.map(({ name, skips = [] }) => ({
     name,

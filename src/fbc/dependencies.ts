@@ -11,79 +11,6 @@ import {
 import type { DependencyMode } from './source.ts';
 import { compareText } from './version.ts';
 
-type Unmet = {
-  readonly bundle: CatalogBundle;
-  readonly requirement: Requirement;
-  readonly text: string;
-  readonly test: RequirementTest;
-};
-
-type Surroundings = {
-  readonly growing: readonly GrowingCatalog[];
-  /** Names of the catalogs, in the same order. */
-  readonly names: readonly string[];
-  /** Place of the catalog whose bundles these are. */
-  readonly at: number;
-};
-
-/** Bundles that a warning names; a package that rarely changes its needs has dozens. */
-const NAMED_BUNDLES = 3;
-
-/** Packages that a warning offers: some APIs are provided by many. */
-const NAMED_PACKAGES = 3;
-
-/**
- * A sentence for each requirement that nothing selected meets, with what would meet it. Bundles of one
- * package with the same requirement share a sentence.
- */
-function describeUnmet(unmet: readonly Unmet[], surroundings: Surroundings): readonly string[] {
-  const groups = groupBy(unmet, ({ bundle, text }) => JSON.stringify([bundle.package, text]));
-  return [...groups.values()].flatMap(([first, ...others]) => {
-    if (first === undefined) return [];
-    const bundles = formatBundles([first, ...others].map(({ bundle }) => bundle.name));
-    const what = `package "${first.bundle.package}" bundle ${bundles} requires ${first.text}`;
-    return [`${what}, ${describeRemedy(first, surroundings)}`];
-  });
-}
-
-function formatBundles(all: readonly string[]): string {
-  const names = [...new Set(all)].sort(compareText);
-  const named = names.slice(0, NAMED_BUNDLES).map((name) => `"${name}"`);
-  const more = names.length > NAMED_BUNDLES ? ` and ${names.length - NAMED_BUNDLES} more` : '';
-  return `${named.join(', ')}${more}`;
-}
-
-function describeRemedy({ requirement, test }: Unmet, surroundings: Surroundings): string {
-  const offers = listOffers(test, surroundings);
-  if (offers.length > 0) {
-    const more =
-      offers.length > NAMED_PACKAGES ? ` and ${offers.length - NAMED_PACKAGES} more` : '';
-    return `which nothing selected provides; ${offers.slice(0, NAMED_PACKAGES).join('; ')}${more}`;
-  }
-  const reason = explainUnknown(requirement);
-  if (reason !== undefined) return `which cannot be checked: ${reason}`;
-  const absent =
-    surroundings.names.length > 1 ? 'no catalog has it' : 'the catalog does not have it';
-  return `which nothing selected provides; ${absent}`;
-}
-
-function listOffers(test: RequirementTest, { growing, names, at }: Surroundings): string[] {
-  const offers = growing.flatMap((one, index) =>
-    one
-      .candidates()
-      .filter(({ bundle }) => test(bundle) === true)
-      .map(({ channel }) => ({ index, owner: channel.package, channel: channel.name })),
-  );
-  const groups = groupBy(offers, ({ index, owner }) => JSON.stringify([index, owner]));
-  return [...groups.values()].flatMap((group) => {
-    const [first] = group;
-    if (first === undefined) return [];
-    const of = first.index === at ? '' : ` of catalog ${names[first.index] ?? ''}`;
-    const channels = [...new Set(group.map(({ channel }) => `"${channel}"`))].sort();
-    return [`package "${first.owner}"${of} has it in channel ${channels.join(', ')}`];
-  });
-}
-
 export type DependentCatalog = {
   /** The catalog's reference. */
   readonly name: string;
@@ -91,7 +18,7 @@ export type DependentCatalog = {
   readonly mode: DependencyMode;
 };
 
-/** A bundle that is carried because another one needs it. Plain JSON. */
+/** A bundle that is carried because another bundle requires it. Plain JSON. */
 export type AddedBundle = {
   readonly package: string;
   readonly bundle: string;
@@ -101,7 +28,7 @@ export type AddedBundle = {
     readonly package: string;
     readonly bundle: string;
   };
-  /** Reason in words: what it meets, or that it is on the upgrade path to what does. */
+  /** The requirement in words, or the bundle to which this one is on the upgrade path. */
   readonly reason: string;
 };
 
@@ -120,9 +47,9 @@ type Open = {
 
 /**
  * Resolves the requirements that no selected bundle of any catalog meets. In a catalog of mode `add`,
- * a bundle that meets them is added, with its own requirements, from the bundle's own catalog first and then from the
- * others in their order; the first candidate in OLM's order is taken. Each step adds a bundle, so cycles
- * end. A requirement that nothing can be added for, or of a catalog of mode `warn`, is a warning.
+ * a bundle that meets them is added, with its own requirements, from the same catalog first and then from
+ * the others in their order; the first candidate in OLM's order is taken. Each step adds a bundle, so
+ * cycles end. A requirement that no bundle can meet, or of a catalog of mode `warn`, is a warning.
  *
  * The result depends on the catalogs' content, not on the order of their documents.
  */
@@ -157,7 +84,7 @@ export function resolveDependencies(
   });
 }
 
-/** The requirements of all selected bundles, in an order that no document decides. */
+/** The requirements of all selected bundles, in an order that does not depend on that of documents. */
 function listOpen(growing: readonly GrowingCatalog[]): readonly Open[] {
   return growing.flatMap((one, at) =>
     one
@@ -214,4 +141,77 @@ function describeAddition(
         ? open.text
         : `upgrade path to "${candidate.bundle.name}", which is ${open.text}`,
   };
+}
+
+type Unmet = {
+  readonly bundle: CatalogBundle;
+  readonly requirement: Requirement;
+  readonly text: string;
+  readonly test: RequirementTest;
+};
+
+type Surroundings = {
+  readonly growing: readonly GrowingCatalog[];
+  /** Names of the catalogs, in the same order. */
+  readonly names: readonly string[];
+  /** Place of the catalog whose bundles these are. */
+  readonly at: number;
+};
+
+/** Bundles that a warning names; a package whose requirements rarely change has dozens. */
+const NAMED_BUNDLES = 3;
+
+/** Packages that a warning offers: some APIs are provided by many. */
+const NAMED_PACKAGES = 3;
+
+/**
+ * A sentence for each requirement that no selected bundle meets, with packages that would meet it.
+ * Bundles of one package with the same requirement share a sentence.
+ */
+function describeUnmet(unmet: readonly Unmet[], surroundings: Surroundings): readonly string[] {
+  const groups = groupBy(unmet, ({ bundle, text }) => JSON.stringify([bundle.package, text]));
+  return [...groups.values()].flatMap(([first, ...others]) => {
+    if (first === undefined) return [];
+    const bundles = formatBundles([first, ...others].map(({ bundle }) => bundle.name));
+    const what = `package "${first.bundle.package}" bundle ${bundles} requires ${first.text}`;
+    return [`${what}, ${describeRemedy(first, surroundings)}`];
+  });
+}
+
+function formatBundles(all: readonly string[]): string {
+  const names = [...new Set(all)].sort(compareText);
+  const named = names.slice(0, NAMED_BUNDLES).map((name) => `"${name}"`);
+  const more = names.length > NAMED_BUNDLES ? ` and ${names.length - NAMED_BUNDLES} more` : '';
+  return `${named.join(', ')}${more}`;
+}
+
+function describeRemedy({ requirement, test }: Unmet, surroundings: Surroundings): string {
+  const offers = listOffers(test, surroundings);
+  if (offers.length > 0) {
+    const more =
+      offers.length > NAMED_PACKAGES ? ` and ${offers.length - NAMED_PACKAGES} more` : '';
+    return `which nothing selected provides; ${offers.slice(0, NAMED_PACKAGES).join('; ')}${more}`;
+  }
+  const reason = explainUnknown(requirement);
+  if (reason !== undefined) return `which cannot be checked: ${reason}`;
+  const absent =
+    surroundings.names.length > 1 ? 'no catalog has it' : 'the catalog does not have it';
+  return `which nothing selected provides; ${absent}`;
+}
+
+function listOffers(test: RequirementTest, { growing, names, at }: Surroundings): string[] {
+  const offers = growing.flatMap((one, index) =>
+    one
+      .candidates()
+      .filter(({ bundle }) => test(bundle) === true)
+      .map(({ channel }) => ({ index, owner: channel.package, channel: channel.name })),
+  );
+  const groups = groupBy(offers, ({ index, owner }) => JSON.stringify([index, owner]));
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const of = first.index === at ? '' : ` of catalog ${names[first.index] ?? ''}`;
+    const channels = [...new Set(group.map(({ channel }) => `"${channel}"`))].sort();
+    return [`package "${first.owner}"${of} has it in channel ${channels.join(', ')}`];
+  });
 }

@@ -11,7 +11,7 @@ import type {
 } from './catalog.ts';
 import { parsePiece } from './read/yaml.ts';
 
-/** Changes a parsed document in place, leaving what it does not know of as it is. */
+/** Changes a parsed document in place, and leaves unknown members unchanged. */
 export type EditDocument = (document: Record<string, unknown>) => void;
 
 /**
@@ -31,8 +31,8 @@ export function encodeDocument(
   if (!isObject(value)) {
     throw new IntegrityError(
       'catalog.changed',
-      `document ${place.number} of ${place.file} is no longer the object it was`,
-      { hint: 'Leave the catalog alone while it is in use.' },
+      `document ${place.number} of ${place.file} changed after it was read`,
+      { hint: 'leave the catalog alone while it is in use' },
     );
   }
   edit?.(value);

@@ -9,7 +9,7 @@ export type RequirementTest = (bundle: CatalogBundle) => boolean | undefined;
 /** Far beyond any real constraint, whose size OLM limits to 128 KiB. */
 const MAX_DEPTH = 100;
 
-/** The value of an `olm.gvk` or `olm.gvk.required`; what is missing is empty. */
+/** The value of an `olm.gvk` or `olm.gvk.required`; a missing member is empty; undefined if the value is not an object. */
 export function parseApi(value: unknown): Api | undefined {
   if (!isObject(value)) return undefined;
   const [group, version, kind] = ['group', 'version', 'kind'].map((key) => readText(value, key));
@@ -17,8 +17,8 @@ export function parseApi(value: unknown): Api | undefined {
 }
 
 /**
- * The value of an `olm.constraint` (operator-framework/api, pkg/constraints). The first kind that is
- * there counts, in the order in which OLM's resolver looks for them.
+ * The value of an `olm.constraint` (operator-framework/api, pkg/constraints). Of several kinds, the
+ * first counts in the order of OLM's resolver.
  */
 export function parseConstraint(value: unknown, depth = 0): Requirement {
   if (!isObject(value)) return unreadable('it should be an object');
@@ -72,7 +72,7 @@ const readText = (object: Record<string, unknown>, key: string): string | undefi
   return typeof value === 'string' ? value : undefined;
 };
 
-/** Three-valued: what does not depend on the unknown is known. */
+/** Compiles to a three-valued test: its result is unknown only if it depends on an unknown part. */
 export function compileRequirement(requirement: Requirement): RequirementTest {
   switch (requirement.kind) {
     case 'package':
@@ -101,7 +101,7 @@ function testPackage(packageName: string, versionRange: string): RequirementTest
   };
 }
 
-/** `not` is met by what meets none of its parts, as OLM has it. */
+/** `not` is met by a bundle that meets none of its parts, as in OLM. */
 function testCompound(
   kind: 'all' | 'any' | 'not',
   tests: readonly RequirementTest[],
@@ -135,12 +135,12 @@ export function formatRequirement(requirement: Requirement): string {
   }
 }
 
-/** Why it is not known whether anything meets it; undefined where all of it can be evaluated. */
+/** The reason why a requirement cannot be evaluated; undefined if it can. */
 export function explainUnknown(requirement: Requirement): string | undefined {
   if (requirement.kind === 'unknown') return requirement.reason;
   if (requirement.kind === 'package')
     return parseVersionRange(requirement.versionRange) === undefined
-      ? `"${requirement.versionRange}" is not a range of versions`
+      ? `"${requirement.versionRange}" is not a version range`
       : undefined;
   if (requirement.kind === 'api') return undefined;
   return requirement.of.map(explainUnknown).find((reason) => reason !== undefined);

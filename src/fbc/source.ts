@@ -9,11 +9,43 @@ export type LocalCatalog =
   /** An OCI image layout; `tag` is the `org.opencontainers.image.ref.name` of the catalog in it. */
   | { readonly kind: 'oci'; readonly path: string; readonly tag?: string };
 
+/** Versions to keep, both ends included; absent ends are open. */
+export type VersionBounds = { readonly minVersion?: string; readonly maxVersion?: string };
+
+/** Selected part of a channel: versions, or all upgrades from one bundle to the head. Not both. */
+export type Bounds = VersionBounds & {
+  /** Name of the bundle; versions must be absent then. */
+  readonly minBundle?: string;
+};
+
+export type PackageSelection = Bounds & {
+  readonly name: string;
+  /** New default channel of the package. */
+  readonly defaultChannel?: string;
+  /** Selected channels; empty: all channels of the package. */
+  readonly channels: readonly ({ readonly name: string } & Bounds)[];
+  /** Names of bundles that are left out as if they had never been published. */
+  readonly skipBundles?: readonly string[];
+};
+
+/** Treatment of requirements that no selected bundle meets: add bundles that meet them, or warn. */
+export type DependencyMode = 'add' | 'warn';
+
+/** Selected part of a catalog. */
+export type CatalogSelection = {
+  /** Selected packages; empty: all packages. */
+  readonly packages: readonly PackageSelection[];
+  /** Every version, not only the heads of channels. */
+  readonly full: boolean;
+  /** Default `warn`. */
+  readonly dependencies?: DependencyMode;
+};
+
 export const CATALOG_HINT = 'write registry/repository:tag, file:DIRECTORY or oci:DIRECTORY[:TAG]';
 
 /**
  * Reads `file:DIR` or `oci:DIR[:TAG]`, both also as `file:///DIR`; undefined for anything else. Relative
- * directories count from `baseDirectory`. What follows the last colon of an `oci:` path is its tag unless
+ * directories count from `baseDirectory`. The text after the last colon of an `oci:` path is its tag unless
  * it has a slash.
  *
  * @throws ConfigError `catalog.reference`
@@ -48,7 +80,7 @@ export const refuseCatalog = (text: string, reason: string, cause?: unknown): Co
     cause,
   });
 
-/** RFC 8089 2: a host may stand before the path, and is usually empty. */
+/** RFC 8089 2: a host may precede the path, and is usually empty. */
 function stripHost(text: string, rest: string): string {
   if (!rest.startsWith('//')) return rest;
   if (rest.startsWith('///')) return rest.slice(2);
@@ -60,35 +92,3 @@ function splitTag(text: string): { path: string; tag: string | undefined } {
   if (colon <= text.lastIndexOf('/')) return { path: text, tag: undefined };
   return { path: text.slice(0, colon), tag: text.slice(colon + 1) };
 }
-
-/** Versions to keep, both ends included; absent ends are open. */
-export type VersionBounds = { readonly minVersion?: string; readonly maxVersion?: string };
-
-/** Selected part of a channel: versions, or all that upgrades from one bundle to the head. Not both. */
-export type Bounds = VersionBounds & {
-  /** Name of the bundle. Versions play no part then. */
-  readonly minBundle?: string;
-};
-
-export type PackageSelection = Bounds & {
-  readonly name: string;
-  /** New default channel of the package. */
-  readonly defaultChannel?: string;
-  /** Selected channels; empty: all channels of the package. */
-  readonly channels: readonly ({ readonly name: string } & Bounds)[];
-  /** Names of bundles that are left out as if they had never been published. */
-  readonly skipBundles?: readonly string[];
-};
-
-/** Treatment of requirements that no selected bundle meets: add bundles that meet them, or warn. */
-export type DependencyMode = 'add' | 'warn';
-
-/** Selected part of a catalog. */
-export type CatalogSelection = {
-  /** Selected packages; empty: all packages. */
-  readonly packages: readonly PackageSelection[];
-  /** Every version, not only the heads of channels. */
-  readonly full: boolean;
-  /** Default `warn`. */
-  readonly dependencies?: DependencyMode;
-};

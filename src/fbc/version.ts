@@ -6,7 +6,7 @@ export type BundleVersion = {
   readonly major: string;
   readonly minor: string;
   readonly patch: string;
-  /** Identifiers after `-`; none in a release. */
+  /** Identifiers after `-`; empty for a release. */
   readonly prerelease: readonly string[];
   /** Identifiers after `+`; they play no part in precedence. */
   readonly build: readonly string[];
@@ -20,7 +20,7 @@ const STRICT = new RegExp(
     `(?:\\+([0-9a-zA-Z-]+(?:\\.[0-9a-zA-Z-]+)*))?$`,
 );
 
-/** Strictly semver 2.0.0: three numbers, no `v`, no leading zeros. Undefined when it is not one. */
+/** Strictly semver 2.0.0: three numbers, no `v`, no leading zeros; undefined for any other text. */
 export function parseBundleVersion(text: string): BundleVersion | undefined {
   const [, major, minor, patch, prerelease, build] = STRICT.exec(text) ?? [];
   if (major === undefined || minor === undefined || patch === undefined) return undefined;
@@ -43,12 +43,12 @@ export function compareVersions(a: BundleVersion, b: BundleVersion): number {
   );
 }
 
-/** Precedence first, then build metadata by the same rules of identifiers: no standard, but an order. */
+/** Precedence first, then build metadata by the same rules of identifiers: our own order, no standard. */
 export function compareBuilds(a: BundleVersion, b: BundleVersion): number {
   return compareVersions(a, b) || compareWords(a.build, b.build);
 }
 
-/** Decimal numbers without leading zeros, of any length. */
+/** Compares decimal numbers without leading zeros, of any length. */
 export function compareNumbers(a: string, b: string): number {
   return a.length - b.length || compareText(a, b);
 }
@@ -89,15 +89,14 @@ function trimZeros(digits: string): string {
 type Test = (version: BundleVersion) => boolean;
 
 /**
- * Pattern for text in which each run of spaces is one space: hostile runs would take quadratic
- * time.
+ * Needs text in which each run of spaces is one space: hostile runs would take quadratic time.
  */
 const COMPARISON = / ?(>=|<=|==|!=|>|<|=|!|) ?([^ <>=!|]+) ?/y;
 
 /**
  * A range in blang's language, which `olm.package.required` and `skipRange` are written in:
  * comparisons joined by spaces all hold, `||` separates alternatives, `1.2.x` is any patch. Unlike a
- * constraint it compares prereleases as any other version. Undefined when the text is not a valid range.
+ * constraint it compares prereleases as any other version. Undefined if the text is not a valid range.
  */
 export function parseVersionRange(text: string): Test | undefined {
   const alternatives = text.replaceAll(/\s+/g, ' ').split('||').map(parseAlternative);

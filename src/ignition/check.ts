@@ -10,13 +10,13 @@ import {
 } from './config.ts';
 import { DOCUMENT, type Field } from './schema.ts';
 
-/** `path` in the words of ignition-validate: `$.storage.files.3.path`. */
 type Finding = { readonly path: string; readonly problem: string };
 
 /**
  * Finds everything that Ignition would refuse in a configuration with correct types: paths (absolute,
  * simplified, unique, not through a link), modes, sources, compressions, hashes, owners, unit and drop-in
- * names. Values of users are never quoted. An empty list means that Ignition accepts the configuration. Paths are in the words of ignition-validate: `$.storage.files.3.path`.
+ * names. An empty list means that Ignition accepts the configuration. Paths are written as in
+ * ignition-validate: `$.storage.files.3.path`.
  *
  * @param file name of the configuration in problems
  */
@@ -44,6 +44,17 @@ export function findIgnitionWarnings(config: IgnitionConfig, file: string): read
       warnOfUnit(unit, `$.systemd.units.${index}`),
     ),
   ].map((finding) => ({ severity: 'warning', code: 'ignition.unusual', file, ...finding }));
+}
+
+/**
+ * The JSON text of a config, which must not break a rule of the format.
+ *
+ * @throws IntegrityError `ignition.invalid` with every problem
+ */
+export function formatValidIgnition(config: IgnitionConfig, name: string): string {
+  const problems = checkIgnition(config, name);
+  if (problems.length === 0) return formatIgnition(config);
+  throw new IntegrityError('ignition.invalid', problems.map(formatSentence).join('; '));
 }
 
 function checkMembers(value: unknown, field: Field, path: string): Finding[] {
@@ -79,7 +90,7 @@ function checkNodes(config: IgnitionConfig): Finding[] {
 function checkNode(node: Node & { readonly mode?: number }, links: ReadonlySet<string>): string[] {
   const { path, mode, user, group } = node;
   const problems: string[] = [];
-  // The document may lack a member that the type requires: presence was not checked before.
+  // The document may lack a member that the type requires: its presence was not checked.
   if (!(path as string | undefined)) return ['path is missing'];
   if (!path.startsWith('/')) problems.push(`path "${path}" is not absolute`);
   else if (!isSimplified(path)) problems.push(`path "${path}" is not simplified`);
@@ -134,7 +145,7 @@ function checkResource(resource: Resource): string[] {
   }
   const hash = verification?.hash;
   if (hash !== undefined && !/^(?:sha256-[0-9a-f]{64}|sha512-[0-9a-f]{128})$/.test(hash)) {
-    problems.push(`hash "${hash}" is neither sha256- nor sha512- and its hex digits`);
+    problems.push(`hash "${hash}" is neither "sha256-" nor "sha512-" with hex digits`);
   }
   return problems;
 }
@@ -157,7 +168,7 @@ function checkDataUrl(source: string): string[] {
   return isBase64 && !BASE64.test(source.slice(comma + 1)) ? ['data URL is not base64'] : [];
 }
 
-// systemd.unit(5); snapshot and scope are what ignition-validate takes besides.
+// systemd.unit(5); ignition-validate also accepts snapshot and scope.
 const UNIT_NAME =
   /\.(?:service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)$/;
 
@@ -191,15 +202,4 @@ function checkNames(entries: readonly { readonly name: string }[], path: string)
     seen.add(name);
     return known ? [{ path: `${path}.${index}`, problem: `"${name}" appears more than once` }] : [];
   });
-}
-
-/**
- * The JSON text of a config that breaks no rule of the format.
- *
- * @throws IntegrityError `ignition.invalid` with every problem
- */
-export function formatValidIgnition(config: IgnitionConfig, name: string): string {
-  const problems = checkIgnition(config, name);
-  if (problems.length === 0) return formatIgnition(config);
-  throw new IntegrityError('ignition.invalid', problems.map(formatSentence).join('; '));
 }

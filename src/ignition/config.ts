@@ -71,10 +71,10 @@ export type Unit = {
   readonly dropins?: readonly { readonly name: string; readonly contents?: string }[];
 };
 
-/** Problems of a configuration that an error names. */
+/** Largest number of problems that an error lists. */
 const SHOWN = 20;
 
-/** Nodes within nodes: the specification has eight. */
+/** Levels of nesting; the specification has eight. */
 const MAX_DEPTH = 250;
 
 /** The version of everything we render. */
@@ -84,9 +84,9 @@ export const IGNITION_VERSION = '3.2.0';
 const READABLE_VERSIONS: readonly string[] = ['3.0.0', '3.1.0', IGNITION_VERSION];
 
 /**
- * Reads a configuration; `name` is what an error calls it. Members with the value null are dropped:
- * Ignition takes them as absent. Members that 3.2.0 does not know are kept (`checkIgnition` names
- * them). The text never appears in an error, because it carries secrets.
+ * Reads a configuration; `name` is its name in errors. Members with the value null are dropped: Ignition takes
+ * them as absent. Members that 3.2.0 does not know are kept (`checkIgnition` names them). The text never
+ * appears in an error, because it carries secrets.
  *
  * @throws IntegrityError `ignition.malformed`, `ignition.version`
  */
@@ -100,7 +100,7 @@ export function parseIgnition(text: string, name: string): IgnitionConfig {
     throw new IntegrityError('ignition.version', `${name} has Ignition version "${version}"`, {
       expected: READABLE_VERSIONS.join(', '),
       found: version,
-      hint: 'give a configuration of Ignition specification 3.0 to 3.2',
+      hint: 'use a configuration of Ignition specification 3.0 to 3.2',
     });
   }
   const wrong = findWrongTypes(document, { kind: 'object', members: DOCUMENT }, '$');
@@ -135,7 +135,10 @@ function parseJson(text: string, name: string): unknown {
 
 function dropNulls(value: unknown, name: string, depth = 0): unknown {
   if (depth > MAX_DEPTH) {
-    throw new IntegrityError('ignition.malformed', `${name} is nested deeper than ${MAX_DEPTH}`);
+    throw new IntegrityError(
+      'ignition.malformed',
+      `${name} is nested deeper than ${MAX_DEPTH} levels`,
+    );
   }
   if (Array.isArray(value)) return value.map((entry) => dropNulls(entry, name, depth + 1));
   if (!isObject(value)) return value;
@@ -178,7 +181,10 @@ function findWrongEntries(value: unknown, field: Field, path: string): string[] 
   return value.flatMap((entry: unknown, index) => findWrongTypes(entry, field, `${path}.${index}`));
 }
 
-/** The specification requires what alone identifies an entry: the name of a unit, the path of a file. */
+/**
+ * The specification requires the member that identifies an entry, for example the name of a unit or the path of
+ * a file.
+ */
 function findUnnamed(value: unknown, key: readonly string[], path: string): string[] {
   const [member] = key;
   if (member === undefined || key.length > 1 || !Array.isArray(value)) return [];
@@ -202,8 +208,8 @@ function findWrongMembers(
 const MAX_SIZE = 64 << 20;
 
 /**
- * The bytes that a file gets from the configuration itself (RFC 2397 `data:` URL, gzip or not);
- * undefined where they come from elsewhere, or cannot be decoded.
+ * The bytes that a file gets from the configuration itself (RFC 2397 `data:` URL, gzip or not); undefined if
+ * they come from elsewhere or cannot be decoded.
  */
 export function decodeFileContent({ contents }: Pick<File, 'contents'>): Buffer | undefined {
   const [, parameters, data] = /^data:([^,]*),(.*)$/s.exec(contents?.source ?? '') ?? [];

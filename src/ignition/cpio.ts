@@ -17,7 +17,7 @@ const TYPE_MASK = 0o170000;
 const REGULAR = 0o100000;
 
 /**
- * A newc archive (cpio(5)) as the kernel's initramfs reader wants it: owner 0:0, mtime 0, one link
+ * A newc archive (cpio(5)) in the form that the kernel's initramfs reader needs: owner 0:0, mtime 0, one link
  * each, names and data padded with NUL to 4 bytes, members in the order given.
  */
 export function encodeCpio(members: readonly CpioMember[]): Uint8Array {
@@ -50,9 +50,9 @@ const padding = (size: number): Buffer => Buffer.alloc((4 - (size % 4)) % 4);
 export type SpecialMember = Pick<CpioMember, 'name' | 'mode'>;
 
 /**
- * Reads one archive from `start` on: its members, and where the bytes after its trailer begin. Names
- * end at their first NUL (dracut-cpio pads them to align the data). `onMember` is called before each
- * is read, and may throw.
+ * Reads one archive from `start` on: its members, and the position after its trailer. Names end at their first
+ * NUL (dracut-cpio pads them to align the data). `onMember` is called before each member is read, and may
+ * throw.
  *
  * @throws IntegrityError `cpio.malformed`, `cpio.truncated`
  */
@@ -84,7 +84,7 @@ export function decodeCpio(
   }
 }
 
-/** Whether a newc archive (with or without checksums) starts here. */
+/** True if a newc archive (with or without checksums) starts here. */
 export const isCpio = (bytes: Uint8Array, start: number): boolean =>
   /^07070[12]$/.test(Buffer.from(bytes.subarray(start, start + 6)).toString('latin1'));
 

@@ -5,21 +5,7 @@ import { createByteReader, decodeInThread, unzstdFrame } from '../base/decode/th
 import { isErrno, IntegrityError, SealiftError } from '../base/errors.ts';
 import { decodeCpio, encodeCpio, isCpio, type CpioMember } from './cpio.ts';
 
-/** Limits for all archives of an area together: far above any configuration, far below memory. */
-const LIMITS = { bytes: 32 << 20, files: 20_000, archives: 1_000 };
-
 type InitrdBudget = Budget<keyof typeof LIMITS>;
-
-const createInitrdBudget = (): InitrdBudget =>
-  createBudget(
-    LIMITS,
-    (what, limit) =>
-      new IntegrityError(
-        'initrd.too-large',
-        `archives of the initrd hold more than ${limit} ${what}`,
-        { expected: `at most ${limit} ${what}`, hint: 'embed a smaller configuration' },
-      ),
-  );
 
 /**
  * An archive as an initrd: gzip at its best, padded with NUL to 4 bytes, because the kernel wants
@@ -34,9 +20,9 @@ export function encodeInitrd(members: readonly CpioMember[]): Uint8Array {
 }
 
 /**
- * The regular files of an initrd or embed area, by name: any number of archives one after another,
- * each plain, gzip, xz or zstd, with zero bytes between and behind them. Of several files with one name
- * the last counts, as in the kernel. An area of zeros has no files.
+ * The regular files of an initrd or embed area, by name: any number of archives one after another, each plain,
+ * gzip, xz or zstd, with zero bytes between and after them. Of several files with one name the last counts, as
+ * in the kernel. An area of zeros has no files.
  *
  * @throws IntegrityError `initrd.compression`, `initrd.malformed`, `initrd.garbage`,
  * `initrd.too-large`, `initrd.window-too-large`, `initrd.too-slow`, `cpio.malformed`, `cpio.truncated`
@@ -52,6 +38,20 @@ export async function decodeInitrd(bytes: Uint8Array): Promise<Map<string, Uint8
   }
   return files;
 }
+
+/** Limits for all archives of an area together: far above any configuration, far below memory. */
+const LIMITS = { bytes: 32 << 20, files: 20_000, archives: 1_000 };
+
+const createInitrdBudget = (): InitrdBudget =>
+  createBudget(
+    LIMITS,
+    (what, limit) =>
+      new IntegrityError(
+        'initrd.too-large',
+        `archives of the initrd hold more than ${limit} ${what}`,
+        { expected: `at most ${limit} ${what}`, hint: 'embed a smaller configuration' },
+      ),
+  );
 
 type Archive = { readonly members: readonly CpioMember[]; readonly end: number };
 
@@ -89,20 +89,20 @@ function unpack(
   );
 }
 
-/** A compressed stream holds one archive and zeros; the kernel would stumble over anything else. */
+/** A compressed stream holds one archive and zeros; the kernel would fail on anything else. */
 function decodeWhole(bytes: Uint8Array, budget: InitrdBudget): readonly CpioMember[] {
   const { members, end } = readCpio(bytes, 0, budget);
   const garbage = skipZeros(bytes, end);
   if (garbage < bytes.length) {
     throw new IntegrityError(
       'initrd.garbage',
-      `compressed archive ends at byte ${end}, but there is more at byte ${garbage}`,
+      `compressed archive ends at byte ${end}, but more data follows at byte ${garbage}`,
     );
   }
   return members;
 }
 
-/** One gzip member by hand: node's own reader does not say where it ends. */
+/** Unpacks one gzip member by hand: Node's own reader does not report its end. */
 function unpackGzip(bytes: Uint8Array, budget: InitrdBudget): Unpacked {
   const start = measureGzipHeader(bytes);
   const { buffer, engine } = inflate(bytes.subarray(start), budget);
@@ -121,7 +121,7 @@ function inflate(
   bytes: Uint8Array,
   budget: InitrdBudget,
 ): { buffer: Buffer; engine: { bytesWritten: number } } {
-  // `info` is documented, but @types/node does not know what it changes the result to.
+  // `info` is documented, but @types/node does not have the result that it gives.
   const inflateWithInfo = inflateRawSync as unknown as (
     input: InputType,
     options: { readonly info: true; readonly maxOutputLength: number },
@@ -137,7 +137,7 @@ function inflate(
   }
 }
 
-/** RFC 1952 2.3: ten bytes, then what the flags announce. */
+/** RFC 1952 2.3: ten bytes, then the fields that the flags announce. */
 function measureGzipHeader(bytes: Uint8Array): number {
   const flags = bytes[3] ?? 0;
   let offset = 10;
@@ -145,7 +145,7 @@ function measureGzipHeader(bytes: Uint8Array): number {
   for (const flag of [8, 16]) {
     if ((flags & flag) === 0) continue;
     const end = bytes.indexOf(0, offset);
-    if (end === -1) throw malformed('gzip', 'has a header without end');
+    if (end === -1) throw malformed('gzip', 'has an unterminated header');
     offset = end + 1;
   }
   return (flags & 2) === 0 ? offset : offset + 2;
@@ -173,7 +173,7 @@ async function unpackXz(bytes: Uint8Array, budget: InitrdBudget): Promise<Unpack
   return { unpacked, size };
 }
 
-/** The .xz file format 1.1.0, 2.1.2: a stream ends behind its first footer, at a multiple of four. */
+/** The .xz file format 1.1.0, 2.1.2: a stream ends after its first footer, at a multiple of four. */
 function measureXz(bytes: Buffer): number {
   for (let at = bytes.indexOf('YZ', 24); at >= 0; at = bytes.indexOf('YZ', at + 1)) {
     const start = at - 10;
@@ -204,7 +204,7 @@ async function gather(
   return Buffer.concat(parts);
 }
 
-/** Signal that never aborts: the thread's own time limit ends the work before a user could. */
+/** A signal that never aborts: the thread's own time limit ends the work before a user could. */
 const NEVER = new AbortController().signal;
 
 function skipZeros(bytes: Uint8Array, start: number): number {

@@ -7,6 +7,7 @@ import {
   type EmbedArea,
   encodeKargs,
   findEmbedArea,
+  type IsoImage,
   type KargAreas,
   type KargsFiller,
   locateKargAreas,
@@ -22,7 +23,6 @@ import {
   type MutableArea,
   PRISTINE_IGNITION_PATH,
 } from './media-index.ts';
-import type { IsoFiles } from './open.ts';
 
 /*
  * The room reads, verifies, compares, changes and serves media. An ISO comes in, as a file, a device or
@@ -187,7 +187,7 @@ export function planEditedKargs(
 
 /** Reads the archive that the embed area of our medium has without site values; undefined on other images. */
 export async function readPristineArchive(
-  iso: Pick<IsoFiles, 'find' | 'readFile'>,
+  iso: Pick<IsoImage, 'find' | 'readFile'>,
 ): Promise<Uint8Array | undefined> {
   const node = await iso.find(PRISTINE_IGNITION_PATH);
   return node?.kind === 'file' ? iso.readFile(node, LIMIT) : undefined;
@@ -202,7 +202,7 @@ const LIMIT = 64 * 1024 * 1024;
  * @throws IntegrityError `customize.pristine` if the result differs from what the index names
  */
 export async function planPristine(
-  iso: Pick<IsoFiles, 'find' | 'readFile' | 'readBytes'>,
+  iso: Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>,
   areas: readonly MutableArea[],
 ): Promise<readonly OverlayPart[]> {
   const archive = await readPristineArchive(iso);
@@ -237,7 +237,7 @@ export const withPristineDigests = ({
 
 /** True if an area differs from these bytes. */
 export async function isCustomised(
-  { readBytes }: Pick<IsoFiles, 'readBytes'>,
+  { readBytes }: Pick<IsoImage, 'readBytes'>,
   parts: readonly OverlayPart[],
 ): Promise<boolean> {
   for (const { offset, bytes } of parts) {

@@ -1,5 +1,7 @@
+import { join } from 'node:path';
+import { findDevice } from '../base/disk/block-device.ts';
 import { isBroken } from '../base/disk/disk-errors.ts';
-import { IntegrityError } from '../base/errors.ts';
+import { IntegrityError, isErrno, SealiftError } from '../base/errors.ts';
 import { openRandomAccess, type RandomAccess } from '../base/random-access.ts';
 import { decodeInitrd } from '../ignition/index.ts';
 import {
@@ -13,7 +15,11 @@ import {
   SECTOR_SIZE,
 } from '../iso/index.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../openshift/node/bootstrap.ts';
-import { BOOTSTRAP_IMAGE_PATH } from './media-index.ts';
+import { standInFor } from '../outputs/device.ts';
+import { isElsewhere, openSource, type SourceHost } from '../outputs/read/open.ts';
+import { refuseHalfCustomised } from './customize/write.ts';
+import { isDelta } from './delta/file.ts';
+import { BOOTSTRAP_IMAGE_PATH, INDEX_PATH, readIndex, type MediaIndex } from './media-index.ts';
 
 /* Ways to open an ISO that a user named, intact or damaged, and to read its Ignition configs. */
 
@@ -42,6 +48,50 @@ export async function useImage<Result>(
     return await work(image);
   } finally {
     await image.close();
+  }
+}
+
+/**
+ * Opens a medium that a command names, calls a function with its bytes, and always closes it. An ISO of
+ * this machine must not be half customised.
+ *
+ * @throws DiskError `customize.half-way`; the errors of `openSource`
+ */
+export async function useSource<Result>(
+  text: string,
+  host: SourceHost,
+  work: (source: RandomAccess) => Promise<Result>,
+): Promise<Result> {
+  return useImage(await openSource(text, host), async (source) => {
+    if (!isElsewhere(text)) {
+      const device = findDevice(source.path);
+      const workDir = join(host.cwd, '.sealift'); // a change of a device is recorded there
+      await refuseHalfCustomised(source, device && standInFor(device, workDir));
+    }
+    return work(source);
+  });
+}
+
+/** True for a medium of ours, which has an index, and for a delta. */
+export const isOurs = async (access: RandomAccess): Promise<boolean> =>
+  (await hasIndex(access)) || (await isDelta(access));
+
+async function hasIndex(access: RandomAccess): Promise<boolean> {
+  try {
+    return (await (await openIso(access)).find(INDEX_PATH))?.kind === 'file';
+  } catch (error) {
+    if (error instanceof SealiftError || isErrno(error, 'EACCES', 'EPERM')) return false;
+    throw error;
+  }
+}
+
+/** Reads the index of an image; undefined if the image is not a medium of ours, or is damaged. */
+export async function readWholeIndex(access: RandomAccess): Promise<MediaIndex | undefined> {
+  try {
+    return await readIndex(await openIso(access));
+  } catch (error) {
+    if (error instanceof IntegrityError) return undefined;
+    throw error;
   }
 }
 

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Digest } from '../base/digest.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
-import type { IsoImage } from '../iso/index.ts';
+import type { IsoImage, Layout } from '../iso/index.ts';
 import type { PushOptions } from '../outputs/artifact.ts';
 import type { IsoArtifact } from '../outputs/artifact/manifest.ts';
 import {
@@ -19,7 +19,7 @@ import {
   type WritingClient,
 } from '../registry/index.ts';
 import { readImageContents } from './contents.ts';
-import { readIndex, type MediaIndex } from './media-index.ts';
+import { INDEX_PATH, parseMediaIndex, readIndex, type MediaIndex } from './media-index.ts';
 import { useMedium } from './open.ts';
 
 /** Our ISO, verified and ready to be pushed. */
@@ -97,6 +97,14 @@ async function findSources(iso: IsoImage, index: MediaIndex): Promise<Medium['so
     }
   }
   return new Map([...sources].map(([digest, known]) => [digest, [...known.values()]]));
+}
+
+/** The description of a medium for its artifact, from a layout with an index. */
+export function describeLayout({ extents }: Layout): Pick<IsoArtifact, 'index' | 'version'> {
+  const source = extents.find(({ paths }) => paths.includes(INDEX_PATH))?.source;
+  if (source?.kind !== 'bytes') throw new Error('the layout has no index');
+  const { digest = '', release } = parseMediaIndex(source.bytes);
+  return { index: digest, version: release.version };
 }
 
 /** Parses a source; undefined if it is not a reference, which only an index of another tool has. */

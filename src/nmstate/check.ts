@@ -39,6 +39,56 @@ import { flagOf, isMapping, numberOf, textOf, type FreeMap, listOf, mapOf } from
  * base and shape.
  */
 
+/**
+ * Checks the form of an nmstate document as far as it is known here: errors for which nmstate
+ * would refuse interfaces, addresses, routes and name servers, and settings that no kernel could
+ * apply. nmstate itself checks more.
+ */
+export function checkNetworkConfig(
+  report: Report,
+  network: Plain | undefined,
+): readonly DocumentProblem[] {
+  if (network === undefined || network === null) return [];
+  if (!isMapping(network)) return [report('networkConfig', 'cannot unmarshal it into an object')];
+  if (Object.keys(network).length === 0) return [];
+  const interfaces = readInterfaces(network);
+  const members = checkMembers(report, network);
+  const told = new Set(members.map(({ path }) => path));
+  return [
+    ...members,
+    ...[
+      ...interfaces.flatMap((each) => checkInterface(report, each)),
+      ...checkNames(report, interfaces),
+      ...checkPorts(report, interfaces),
+      ...checkRoutes(report, network, interfaces),
+      ...checkRouteRules(report, network),
+      ...checkResolver(report, network, interfaces),
+      ...(members.length === 0 ? checkContent(report, network, interfaces) : []),
+      // Members that cannot be read have already been reported.
+    ].filter(({ path }) => !told.has(path)),
+  ];
+}
+
+/**
+ * Warns about settings that nmstate accepts but that seldom work on a node; for a document without
+ * errors of form.
+ */
+export function warnOfNetworkConfig(
+  report: Report,
+  network: Plain | undefined,
+): readonly DocumentProblem[] {
+  const interfaces = readInterfaces(network).filter(({ isUp }) => isUp);
+  if (interfaces.length === 0) return [];
+  return [
+    ...warnOfMembers(report, mapOf(network)),
+    ...interfaces.flatMap((each) => warnOfInterface(report, each)),
+    ...warnOfCopies(report, interfaces),
+    ...warnOfBases(report, network),
+    ...warnOfRoutes(report, network, interfaces),
+    ...warnOfNameServers(report, network, interfaces),
+  ];
+}
+
 /** Reports members that nmstate cannot read, and misspelt ones. */
 const checkMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
   listPlaces(network).flatMap((place) => [
@@ -57,24 +107,14 @@ const checkMembers = (report: Report, network: FreeMap): readonly DocumentProble
     }),
   ]);
 
-/** Warnings about members that no known nmstate reads; a newer one may. */
-const warnOfMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
-  listPlaces(network).flatMap((place) =>
-    listUnknown(place)
-      .filter(({ isCertain }) => !isCertain)
-      .map(({ path, name }) =>
-        report(path, `nmstate 2.2 does not know the field "${name}"`, { hideValue: true }),
-      ),
-  );
-
 type Unknown = {
   readonly path: string;
   readonly name: string;
-  /** The word that was meant. */
+  /** The word that was probably meant. */
   readonly near?: string;
   /**
-   * True for a slip of the pen or a word of another tool; false for a word that nmstate may yet
-   * learn.
+   * True for a misspelt word or a word of another tool; false for a word that a later nmstate may
+   * know.
    */
   readonly isCertain: boolean;
 };
@@ -118,7 +158,7 @@ const EXPLAIN: Readonly<
 > = {
   'any': () => undefined,
   'text': (value) => (value === null || typeof value === 'string' ? undefined : explainText(value)),
-  'texts': (value) => (isTexts(value) ? undefined : 'this must be a list of texts'),
+  'texts': (value) => (isTexts(value) ? undefined : 'this must be a list of strings'),
   'flag': (value) => (flagOf(value) === undefined ? 'this must be true or false' : undefined),
   'number': (value) =>
     (numberOf(value) ?? -1) >= 0
@@ -144,12 +184,11 @@ const isTexts = (value: Plain): boolean =>
 
 const explainText = (value: Plain): string =>
   typeof value === 'object'
-    ? 'this must be a text'
-    : invalid(String(value), 'this must be a text: put it in quotes');
+    ? 'this must be a string'
+    : invalid(String(value), 'this must be a string: put it in quotes');
 
 /**
- * Explains a value; the contents of a mapping or a list are not repeated, because they may be
- * secret.
+ * Adds the value to the reason, except the contents of a mapping or a list: they may be secret.
  */
 function explainValue(value: Plain, why: string): string {
   const text = textOf(value);
@@ -179,12 +218,12 @@ function listPlaces(network: FreeMap): readonly Place[] {
 }
 
 /**
- * Lists the mappings of an interface. If the interface goes away, only its name, type and state
- * are read.
+ * Lists the mappings of an interface; none if its state is `absent`, as nmstate then reads only its
+ * name, type and state.
  */
 function listInterfacePlaces({ path, value }: Place): readonly Place[] {
   if (value['state'] === 'absent') return [];
-  // If nothing is running, an interface without a type is taken for an Ethernet interface.
+  // Without a running system, an interface without a type counts as an Ethernet interface.
   const type = textOf(value['type']) ?? 'ethernet';
   const { sections, words } = TYPES.get(type) ?? {};
   const whole = { path, value, words: words ?? {} };
@@ -193,7 +232,7 @@ function listInterfacePlaces({ path, value }: Place): readonly Place[] {
     below ? enter(whole, name, below) : [],
   );
   return [
-    // The members of interfaces of other types are not known.
+    // Members of interfaces of other types are unknown.
     ...(words ? [whole] : []),
     ...families,
     ...families.flatMap((place) => enterEach(place, 'address', ADDRESS)),
@@ -223,38 +262,8 @@ const enterEach = ({ path, value }: Place, name: string, words: Words): readonly
   }));
 
 /**
- * Checks the form of an nmstate document as far as it is known here: errors for which nmstate
- * would refuse interfaces, addresses, routes and name servers, and settings that no kernel could
- * apply. nmstate itself checks more.
- */
-export function checkNetworkConfig(
-  report: Report,
-  network: Plain | undefined,
-): readonly DocumentProblem[] {
-  if (network === undefined || network === null) return [];
-  if (!isMapping(network)) return [report('networkConfig', 'cannot unmarshal it into an object')];
-  if (Object.keys(network).length === 0) return [];
-  const interfaces = readInterfaces(network);
-  const members = checkMembers(report, network);
-  const told = new Set(members.map(({ path }) => path));
-  return [
-    ...members,
-    ...[
-      ...interfaces.flatMap((each) => checkInterface(report, each)),
-      ...checkNames(report, interfaces),
-      ...checkPorts(report, interfaces),
-      ...checkRoutes(report, network, interfaces),
-      ...checkRouteRules(report, network),
-      ...checkResolver(report, network, interfaces),
-      ...(members.length === 0 ? checkContent(report, network, interfaces) : []),
-      // Members that cannot be read have already been reported.
-    ].filter(({ path }) => !told.has(path)),
-  ];
-}
-
-/**
- * Checks names: two interfaces may share a name only if their types differ, as an OVS bridge and
- * its port do.
+ * Checks names: two interfaces may have the same name only if their types differ, like an OVS bridge
+ * and its port.
  */
 function checkNames(
   report: Report,
@@ -287,7 +296,7 @@ function checkContent(
   return [report('networkConfig', why)];
 }
 
-/** Checks that name servers are addresses, and that an interface of their family keeps them. */
+/** Checks that name servers are addresses, and that an interface of their family can store them. */
 function checkResolver(
   report: Report,
   network: FreeMap,
@@ -313,18 +322,18 @@ function explainServer(
   // A link-local server may carry its interface as a zone (RFC 4007 11).
   const [, local = text, zone] = /^(fe80:[^%]*)%(.+)$/i.exec(text) ?? [];
   const address = parseAddress(local);
-  if (!address) return invalid(text, 'a name server is an IP address');
+  if (!address) return invalid(text, 'a name server must be an IP address');
   if (zone !== undefined) {
     return interfaces.some(({ name }) => name === zone)
       ? undefined
-      : invalid(text, `no interface above has the name "${zone}"`);
+      : invalid(text, `no interface has the name "${zone}"`);
   }
   return families.includes(address.family)
     ? undefined
-    : invalid(text, `no interface has IPv${address.family}, and so nmstate cannot store it`);
+    : invalid(text, `no interface has IPv${address.family}, so nmstate cannot store it`);
 }
 
-/** Interfaces that the kernel does not have, or that nmstate stores no name server with. */
+/** Types of interfaces for which nmstate stores no name servers. */
 const OTHERS = ['ipsec', 'loopback', 'ovs-bridge'];
 
 function isKeeper({ value, type }: NetworkInterface, family: Family): boolean {
@@ -333,6 +342,16 @@ function isKeeper({ value, type }: NetworkInterface, family: Family): boolean {
   if (!isOn('enabled') || value['state'] === 'absent' || OTHERS.includes(type)) return false;
   return isOn('dhcp') || isOn('autoconf') || listOf(settings['address']).length > 0;
 }
+
+/** Warnings about members that no known nmstate reads; a newer one may. */
+const warnOfMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
+  listPlaces(network).flatMap((place) =>
+    listUnknown(place)
+      .filter(({ isCertain }) => !isCertain)
+      .map(({ path, name }) =>
+        report(path, `nmstate 2.2 does not know the field "${name}"`, { hideValue: true }),
+      ),
+  );
 
 const TYPES_WARNINGS = new Set([
   'bond',
@@ -359,26 +378,6 @@ const TYPES_WARNINGS = new Set([
   'xfrm',
 ]);
 
-/**
- * Warns about settings that nmstate takes but that seldom work on a node; for a document whose
- * form is right.
- */
-export function warnOfNetworkConfig(
-  report: Report,
-  network: Plain | undefined,
-): readonly DocumentProblem[] {
-  const interfaces = readInterfaces(network).filter(({ isUp }) => isUp);
-  if (interfaces.length === 0) return [];
-  return [
-    ...warnOfMembers(report, mapOf(network)),
-    ...interfaces.flatMap((each) => warnOfInterface(report, each)),
-    ...warnOfCopies(report, interfaces),
-    ...warnOfBases(report, network),
-    ...warnOfRoutes(report, network, interfaces),
-    ...warnOfNameServers(report, network, interfaces),
-  ];
-}
-
 function warnOfInterface(
   report: Report,
   { path, type, mac, value }: NetworkInterface,
@@ -387,20 +386,20 @@ function warnOfInterface(
   const isAlone = flagOf(ipv6['autoconf']) === true && flagOf(ipv6['dhcp']) !== true;
   return [
     ...(isAlone && flagOf(ipv6['enabled']) === true
-      ? [report(`${path}.ipv6.autoconf`, 'nmstate 2.2 takes autoconf together with dhcp only')]
+      ? [report(`${path}.ipv6.autoconf`, 'nmstate 2.2 accepts autoconf only together with dhcp')]
       : []),
     ...(type === '' || TYPES_WARNINGS.has(type)
       ? []
       : [report(`${path}.type`, `interfaces of type "${type}" are not checked here`)]),
     ...(mac !== undefined && /^(?:00:)+00$/.test(mac)
-      ? [report(`${path}.mac-address`, 'no interface has this MAC address')]
+      ? [report(`${path}.mac-address`, 'no interface can have this MAC address')]
       : []),
   ];
 }
 
 /**
- * Warns about copied MAC addresses: while nothing is running, nmstate finds a MAC address only in
- * the document.
+ * Warns about copied MAC addresses: without a running system, nmstate finds a MAC address only in the
+ * document.
  */
 function warnOfCopies(
   report: Report,
@@ -410,14 +409,14 @@ function warnOfCopies(
   return interfaces.flatMap(({ path, value }) => {
     const from = textOf(value['copy-mac-from']) ?? '';
     if (from === '' || known.has(from)) return [];
-    const why = `nmstate 2.2 finds no MAC address of ${from}: write its mac-address`;
+    const why = `nmstate 2.2 finds no MAC address for ${from}: write its mac-address`;
     return [report(`${path}.copy-mac-from`, why)];
   });
 }
 
 /**
- * Warns about missing base interfaces: nothing is running yet in which nmstate could find an
- * interface that the document does not define.
+ * Warns about missing base interfaces: without a running system, nmstate knows only interfaces that
+ * the document defines.
  */
 function warnOfBases(report: Report, network: Plain | undefined): readonly DocumentProblem[] {
   const all = readInterfaces(network);
@@ -426,7 +425,7 @@ function warnOfBases(report: Report, network: Plain | undefined): readonly Docum
     listBases(owner)
       .filter(({ name }) => !defined.has(name))
       .map(({ name, path }) => {
-        const problem = `${owner.type} ${owner.name} is over "${name}", which is not defined`;
+        const problem = `${owner.type} ${owner.name} needs "${name}", which is not defined`;
         const hint = `add "${name}" to the interfaces`;
         return report(path, problem, { hint });
       }),
@@ -445,8 +444,8 @@ function listBases(owner: NetworkInterface): readonly Base[] {
 type Base = { readonly name: string; readonly path: string };
 
 /**
- * Lists the families that have addresses, if no address comes with its own routes and name
- * servers.
+ * Lists the families of static addresses; empty if any interface is dynamic, as DHCP and router
+ * advertisements bring routes and name servers.
  */
 const listStatic = (interfaces: readonly NetworkInterface[]): readonly Family[] =>
   interfaces.some(({ dynamic }) => dynamic.length > 0)
@@ -464,7 +463,7 @@ const listRoutes = (network: Plain | undefined): readonly Cidr[] =>
     .map((route) => parseCidr(textOf(route['destination']) ?? ''))
     .filter((cidr) => cidr !== undefined);
 
-/** Warns about routes: the cluster's own network takes the interface of the default route. */
+/** Warns about a missing default route: the cluster network takes the interface of that route. */
 function warnOfRoutes(
   report: Report,
   network: Plain | undefined,
@@ -487,7 +486,7 @@ function warnOfNameServers(
   if (families.length === 0) return [];
   const path = 'networkConfig.dns-resolver.config.server';
   const servers = listOf(mapOf(mapOf(mapOf(network)['dns-resolver'])['config'])['server']);
-  if (servers.length === 0) return [report(path, 'no name server is given')];
+  if (servers.length === 0) return [report(path, 'no name server is configured')];
   const reached = [
     ...listRoutes(network),
     ...interfaces.flatMap(({ addresses }) => addresses.map(({ subnet }) => subnet)),

@@ -17,197 +17,14 @@ type Settings = NonNullable<Interface['ipv6']> &
   Pick<NonNullable<Interface['ipv4']>, 'dhcp-client-id'>;
 type Paths = Pick<Network, 'routes' | 'resolver'>;
 
+/** The bond or bridge that each port belongs to, by the name of the port. */
+type Controllers = ReadonlyMap<string, Interface>;
+
 const FOREVER = '2147483647';
 const DEFAULT_DESTINATIONS = ['0.0.0.0/0', '::/0'];
 const MAIN_TABLE = 254;
 
-/** The sections `ipv4` and `ipv6` of each interface, by its name. */
-function planAddresses(
-  interfaces: readonly Interface[],
-  { routes, resolver }: Paths,
-): ReadonlyMap<string, readonly Section[]> {
-  for (const route of routes) requireRoute(route, interfaces);
-  const names = planNames(interfaces, { routes, resolver });
-  return new Map(
-    interfaces.map((each) => [
-      each.name,
-      ([4, 6] as const).map((family) => ({
-        name: `ipv${family}`,
-        entries: [
-          ...describeFamily(each, family),
-          ...(names.get(`${each.name} ${family}`) ?? []),
-          ...describeRoutes(
-            each.name,
-            routes.filter((route) => familyOf(route) === family),
-          ),
-        ].toSorted(([a], [b]) => (a < b ? -1 : Number(a > b))),
-      })),
-    ]),
-  );
-}
-
-const isOfFamily = (text: string, family: Family): boolean => text.includes(':') === (family === 6);
-
-const familyOf = ({ destination }: Route): Family => (destination.includes(':') ? 6 : 4);
-
-const settingsOf = (each: Interface, family: Family): Settings => each[`ipv${family}`] ?? {};
-
-/**
- * Refuses a route that its interface cannot have, because it would be left out without a message.
- */
-function requireRoute(route: Route, interfaces: readonly Interface[]): void {
-  const { destination, 'next-hop-interface': out, 'next-hop-address': gateway } = route;
-  const place = { path: `route to ${destination}` };
-  const found = interfaces.find(({ name }) => name === out);
-  if (!found) throw refuse(place, `next-hop-interface "${out}" is not an interface with addresses`);
-  const family = familyOf(route);
-  const { enabled, dhcp, address = [] } = settingsOf(found, family);
-  if (enabled !== true) {
-    throw refuse(place, `next-hop-interface "${out}" has been marked as IPv${family} disabled`);
-  }
-  if (dhcp !== true && address.length === 0) {
-    throw refuse(place, `next-hop-interface "${out}" has no IPv${family} address`);
-  }
-  if (gateway === undefined || isOfFamily(gateway, family)) return;
-  throw refuse(place, `next-hop-address ${gateway} is not an IPv${family} address`);
-}
-
-function describeFamily(each: Interface, family: Family): readonly Entry[] {
-  const settings = settingsOf(each, family);
-  const { enabled, dhcp, address: addresses = [] } = settings;
-  const entries: Entry[] = [
-    ['dhcp-timeout', FOREVER],
-    ['method', methodOf(settings, family)],
-  ];
-  if (family === 6 && each.ipv6 !== undefined) {
-    const isPrivate = each.ipv6['addr-gen-mode'] === 'stable-privacy';
-    entries.push(['addr-gen-mode', isPrivate ? '1' : '0']);
-  }
-  if (enabled !== true) return entries;
-  if (dhcp === true) append(entries, describeDhcp(settings, family));
-  for (const [index, address] of addresses.entries()) entries.push([`address${index}`, address]);
-  return entries;
-}
-
-function methodOf({ enabled, dhcp, autoconf, address = [] }: Settings, family: Family): string {
-  if (enabled !== true) return 'disabled';
-  if (dhcp === true) return family === 6 && autoconf !== true ? 'dhcp' : 'auto';
-  if (family === 6 && autoconf === true) {
-    throw malformed('NotImplementedError: Autoconf without DHCP is not supported yet');
-  }
-  if (address.length > 0) return 'manual';
-  return family === 6 ? 'link-local' : 'disabled';
-}
-
-/** nmstate's words for NetworkManager's; others, as octets in hexadecimal digits, are the same. */
-const CLIENT_IDS = new Map([
-  ['ll', 'mac'],
-  ['LL', 'mac'],
-  ['iaid+duid', 'duid'],
-  ['IAID+DUID', 'duid'],
-]);
-
-function describeDhcp(settings: Settings, family: Family): readonly Entry[] {
-  const { 'dhcp-client-id': client = 'll', 'dhcp-duid': duid = 'll' } = settings;
-  const { 'auto-route-metric': metric, 'auto-route-table-id': table } = settings;
-  const ignores = (key: 'auto-dns' | 'auto-routes' | 'auto-gateway'): string =>
-    String(settings[key] === false);
-  const entries: Entry[] = [
-    ['dhcp-send-hostname', String(settings['dhcp-send-hostname'] !== false)],
-    ['ignore-auto-dns', ignores('auto-dns')],
-    ['ignore-auto-routes', ignores('auto-routes')],
-    ['never-default', ignores('auto-gateway')],
-  ];
-  if (metric !== undefined) entries.push(['route-metric', String(metric)]);
-  if (table !== undefined) entries.push(['route-table', String(table)]);
-  if (family === 4) {
-    entries.push(['dhcp-client-id', escapeText(CLIENT_IDS.get(client) ?? client)]);
-    return entries;
-  }
-  const known = /^(?:llt|ll|en|uuid)$/i.test(duid) ? duid.toLowerCase() : duid;
-  append(entries, [
-    ['dhcp-duid', escapeText(known)],
-    ['dhcp-iaid', 'mac'],
-    ['ra-timeout', FOREVER],
-  ]);
-  return entries;
-}
-
-/** Default routes first, the others in their order. */
-function describeRoutes(name: string, routes: readonly Route[]): readonly Entry[] {
-  const own = routes.filter((route) => route['next-hop-interface'] === name);
-  const ordered = [...own.filter(isDefault), ...own.filter((route) => !isDefault(route))];
-  return ordered.flatMap((route, index): readonly Entry[] => {
-    const { destination, metric = 0, 'table-id': table = 0, weight } = route;
-    const gateway = route['next-hop-address'] ?? '';
-    const options = `table=${table === 0 ? MAIN_TABLE : table}`;
-    return [
-      [`route${index}`, `${destination},${gateway},${Math.max(metric, 0)}`],
-      [`route${index}_options`, weight === undefined ? options : `${options},weight=${weight}`],
-    ];
-  });
-}
-
-const isDefault = ({ destination }: Route): boolean => DEFAULT_DESTINATIONS.includes(destination);
-
-/**
- * Plans the name servers of a family: they go to the interface with its default route, or else one
- * that it is enabled on.
- */
-function planNames(
-  interfaces: readonly Interface[],
-  { routes, resolver }: Paths,
-): ReadonlyMap<string, readonly Entry[]> {
-  const { server: servers = [] } = resolver;
-  const first: Family = servers[0]?.includes(':') ? 6 : 4;
-  return new Map(
-    ([4, 6] as const).flatMap((family) => {
-      const entries = describeNames(resolver, family, family === first);
-      if (entries.length === 0) return [];
-      const target = chooseInterface(interfaces, { routes, resolver }, family);
-      if (target !== undefined) return [[`${target} ${family}`, entries] as const];
-      throw malformed(`no interface can have the IPv${family} name servers`);
-    }),
-  );
-}
-
-function describeNames(
-  { server = [], search = [] }: Network['resolver'],
-  family: Family,
-  isFirst: boolean,
-): readonly Entry[] {
-  const servers = server.filter((each) => isOfFamily(each, family));
-  const domains = isFirst ? search : [];
-  if (servers.length + domains.length === 0) return [];
-  return [
-    ...(servers.length > 0 ? [['dns', servers.join(';')] as const] : []),
-    ['dns-priority', isFirst ? '40' : '50'],
-    ...(domains.length > 0 ? [['dns-search', domains.join(';')] as const] : []),
-  ];
-}
-
-/** Chooses an interface; if link-local servers name their interface, it is that one. */
-function chooseInterface(
-  interfaces: readonly Interface[],
-  { routes, resolver: { server: servers = [] } }: Paths,
-  family: Family,
-): string | undefined {
-  const usable = interfaces.filter((each) => settingsOf(each, family).enabled === true);
-  const zones = servers.flatMap((each) => each.split('%').slice(1));
-  const [zone, ...others] = new Set(family === 6 ? zones : []);
-  if (zone !== undefined) {
-    const hasIt = others.length === 0 && usable.some(({ name }) => name === zone);
-    return hasIt ? zone : undefined;
-  }
-  const routed = routes.find((route) => isDefault(route) && familyOf(route) === family);
-  const target =
-    usable.find(({ name }) => name === routed?.['next-hop-interface']) ??
-    usable.find((each) => settingsOf(each, family).dhcp === true) ??
-    usable[0];
-  return target?.name;
-}
-
-/** NetworkManager's name of each type that is written here; nmstate writes more. */
+/** NetworkManager's name of each supported type; nmstate supports more. */
 const TYPES: Readonly<Record<InterfaceType, string>> = {
   'ethernet': '802-3-ethernet',
   'vlan': 'vlan',
@@ -215,13 +32,10 @@ const TYPES: Readonly<Record<InterfaceType, string>> = {
   'linux-bridge': 'bridge',
 };
 
-/** The bond or bridge that each port belongs to, by the name of the port. */
-type Controllers = ReadonlyMap<string, Interface>;
-
 /**
  * Renders the profiles that nmstate 2.2 makes of a configuration with ethernet, VLAN, bond and
- * bridge interfaces. Sections and keys are in nmstate's order; identifiers are those that it
- * derives from type and name.
+ * bridge interfaces. Sections and keys are in nmstate's order; UUIDs are derived from type and name as
+ * nmstate does.
  *
  * @throws ConfigError `nmstate.unsupported` if only nmstate itself can write the profiles;
  * `nmstate.malformed`
@@ -294,11 +108,197 @@ function listInterfaces(
 
 const placeOf = ({ name }: Interface) => ({ owner: `interface "${name}"`, path: '' });
 
-/** Reads ports under all of their names. */
+/** Ports, under any of their member names. */
 function portsOf({ 'link-aggregation': bond, bridge }: Interface): readonly string[] {
   const bonded = [bond?.port, bond?.ports, bond?.slaves].map((names = []) => names);
   const bridged = [bridge?.port, bridge?.ports].map((ports = []) => ports);
   return [...bonded.flat(), ...bridged.flat().map(({ name }) => name)];
+}
+
+/** The sections `ipv4` and `ipv6` of each interface, by its name. */
+function planAddresses(
+  interfaces: readonly Interface[],
+  { routes, resolver }: Paths,
+): ReadonlyMap<string, readonly Section[]> {
+  for (const route of routes) requireRoute(route, interfaces);
+  const names = planNames(interfaces, { routes, resolver });
+  return new Map(
+    interfaces.map((each) => [
+      each.name,
+      ([4, 6] as const).map((family) => ({
+        name: `ipv${family}`,
+        entries: [
+          ...describeFamily(each, family),
+          ...(names.get(`${each.name} ${family}`) ?? []),
+          ...describeRoutes(
+            each.name,
+            routes.filter((route) => familyOf(route) === family),
+          ),
+        ].toSorted(([a], [b]) => (a < b ? -1 : Number(a > b))),
+      })),
+    ]),
+  );
+}
+
+const isOfFamily = (text: string, family: Family): boolean => text.includes(':') === (family === 6);
+
+const familyOf = ({ destination }: Route): Family => (destination.includes(':') ? 6 : 4);
+
+const settingsOf = (each: Interface, family: Family): Settings => each[`ipv${family}`] ?? {};
+
+/**
+ * Refuses a route that its interface cannot have: it would be left out silently otherwise.
+ */
+function requireRoute(route: Route, interfaces: readonly Interface[]): void {
+  const { destination, 'next-hop-interface': out, 'next-hop-address': gateway } = route;
+  const place = { path: `route to ${destination}` };
+  const found = interfaces.find(({ name }) => name === out);
+  if (!found) throw refuse(place, `next-hop-interface "${out}" is not an interface with addresses`);
+  const family = familyOf(route);
+  const { enabled, dhcp, address = [] } = settingsOf(found, family);
+  if (enabled !== true) {
+    throw refuse(place, `next-hop-interface "${out}" has been marked as IPv${family} disabled`);
+  }
+  if (dhcp !== true && address.length === 0) {
+    throw refuse(place, `next-hop-interface "${out}" has no IPv${family} address`);
+  }
+  if (gateway === undefined || isOfFamily(gateway, family)) return;
+  throw refuse(place, `next-hop-address ${gateway} is not an IPv${family} address`);
+}
+
+function describeFamily(each: Interface, family: Family): readonly Entry[] {
+  const settings = settingsOf(each, family);
+  const { enabled, dhcp, address: addresses = [] } = settings;
+  const entries: Entry[] = [
+    ['dhcp-timeout', FOREVER],
+    ['method', methodOf(settings, family)],
+  ];
+  if (family === 6 && each.ipv6 !== undefined) {
+    const isPrivate = each.ipv6['addr-gen-mode'] === 'stable-privacy';
+    entries.push(['addr-gen-mode', isPrivate ? '1' : '0']);
+  }
+  if (enabled !== true) return entries;
+  if (dhcp === true) append(entries, describeDhcp(settings, family));
+  for (const [index, address] of addresses.entries()) entries.push([`address${index}`, address]);
+  return entries;
+}
+
+function methodOf({ enabled, dhcp, autoconf, address = [] }: Settings, family: Family): string {
+  if (enabled !== true) return 'disabled';
+  if (dhcp === true) return family === 6 && autoconf !== true ? 'dhcp' : 'auto';
+  if (family === 6 && autoconf === true) {
+    throw malformed('NotImplementedError: Autoconf without DHCP is not supported yet');
+  }
+  if (address.length > 0) return 'manual';
+  return family === 6 ? 'link-local' : 'disabled';
+}
+
+/** NetworkManager's words for those of nmstate; other values, such as hexadecimal octets, are equal. */
+const CLIENT_IDS = new Map([
+  ['ll', 'mac'],
+  ['LL', 'mac'],
+  ['iaid+duid', 'duid'],
+  ['IAID+DUID', 'duid'],
+]);
+
+function describeDhcp(settings: Settings, family: Family): readonly Entry[] {
+  const { 'dhcp-client-id': client = 'll', 'dhcp-duid': duid = 'll' } = settings;
+  const { 'auto-route-metric': metric, 'auto-route-table-id': table } = settings;
+  const ignores = (key: 'auto-dns' | 'auto-routes' | 'auto-gateway'): string =>
+    String(settings[key] === false);
+  const entries: Entry[] = [
+    ['dhcp-send-hostname', String(settings['dhcp-send-hostname'] !== false)],
+    ['ignore-auto-dns', ignores('auto-dns')],
+    ['ignore-auto-routes', ignores('auto-routes')],
+    ['never-default', ignores('auto-gateway')],
+  ];
+  if (metric !== undefined) entries.push(['route-metric', String(metric)]);
+  if (table !== undefined) entries.push(['route-table', String(table)]);
+  if (family === 4) {
+    entries.push(['dhcp-client-id', escapeText(CLIENT_IDS.get(client) ?? client)]);
+    return entries;
+  }
+  const known = /^(?:llt|ll|en|uuid)$/i.test(duid) ? duid.toLowerCase() : duid;
+  append(entries, [
+    ['dhcp-duid', escapeText(known)],
+    ['dhcp-iaid', 'mac'],
+    ['ra-timeout', FOREVER],
+  ]);
+  return entries;
+}
+
+/** Default routes first, the others in their order. */
+function describeRoutes(name: string, routes: readonly Route[]): readonly Entry[] {
+  const own = routes.filter((route) => route['next-hop-interface'] === name);
+  const ordered = [...own.filter(isDefault), ...own.filter((route) => !isDefault(route))];
+  return ordered.flatMap((route, index): readonly Entry[] => {
+    const { destination, metric = 0, 'table-id': table = 0, weight } = route;
+    const gateway = route['next-hop-address'] ?? '';
+    const options = `table=${table === 0 ? MAIN_TABLE : table}`;
+    return [
+      [`route${index}`, `${destination},${gateway},${Math.max(metric, 0)}`],
+      [`route${index}_options`, weight === undefined ? options : `${options},weight=${weight}`],
+    ];
+  });
+}
+
+const isDefault = ({ destination }: Route): boolean => DEFAULT_DESTINATIONS.includes(destination);
+
+/**
+ * Plans the name servers of each family: they go to the interface with its default route, else to one
+ * on which the family is enabled.
+ */
+function planNames(
+  interfaces: readonly Interface[],
+  { routes, resolver }: Paths,
+): ReadonlyMap<string, readonly Entry[]> {
+  const { server: servers = [] } = resolver;
+  const first: Family = servers[0]?.includes(':') ? 6 : 4;
+  return new Map(
+    ([4, 6] as const).flatMap((family) => {
+      const entries = describeNames(resolver, family, family === first);
+      if (entries.length === 0) return [];
+      const target = chooseInterface(interfaces, { routes, resolver }, family);
+      if (target !== undefined) return [[`${target} ${family}`, entries] as const];
+      throw malformed(`no interface can have the IPv${family} name servers`);
+    }),
+  );
+}
+
+function describeNames(
+  { server = [], search = [] }: Network['resolver'],
+  family: Family,
+  isFirst: boolean,
+): readonly Entry[] {
+  const servers = server.filter((each) => isOfFamily(each, family));
+  const domains = isFirst ? search : [];
+  if (servers.length + domains.length === 0) return [];
+  return [
+    ...(servers.length > 0 ? [['dns', servers.join(';')] as const] : []),
+    ['dns-priority', isFirst ? '40' : '50'],
+    ...(domains.length > 0 ? [['dns-search', domains.join(';')] as const] : []),
+  ];
+}
+
+/** Chooses an interface for name servers: the zone of link-local servers, if they have one. */
+function chooseInterface(
+  interfaces: readonly Interface[],
+  { routes, resolver: { server: servers = [] } }: Paths,
+  family: Family,
+): string | undefined {
+  const usable = interfaces.filter((each) => settingsOf(each, family).enabled === true);
+  const zones = servers.flatMap((each) => each.split('%').slice(1));
+  const [zone, ...others] = new Set(family === 6 ? zones : []);
+  if (zone !== undefined) {
+    const hasIt = others.length === 0 && usable.some(({ name }) => name === zone);
+    return hasIt ? zone : undefined;
+  }
+  const routed = routes.find((route) => isDefault(route) && familyOf(route) === family);
+  const target =
+    usable.find(({ name }) => name === routed?.['next-hop-interface']) ??
+    usable.find((each) => settingsOf(each, family).dhcp === true) ??
+    usable[0];
+  return target?.name;
 }
 
 function describeConnection(
@@ -325,7 +325,7 @@ function describeConnection(
   };
 }
 
-/** RFC 9562 5.5 in the namespace of URLs. */
+/** A UUID of version 5 in the namespace of URLs (RFC 9562 5.5). */
 function formatUuid(text: string): string {
   const namespace = Buffer.from('6ba7b8119dad11d180b400c04fd430c8', 'hex');
   const bytes = createHash('sha1').update(namespace).update(text).digest().subarray(0, 16);

@@ -75,18 +75,18 @@ const isDynamic = (settings: FreeMap): boolean =>
   flagOf(settings['enabled']) === true &&
   (flagOf(settings['dhcp']) === true || flagOf(settings['autoconf']) === true);
 
-/** NetworkManager takes both separators; 20 octets are of InfiniBand. */
+/** NetworkManager accepts both separators; addresses of InfiniBand have 20 octets. */
 const MAC = /^[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}(?:(?:[:-][0-9a-f]{2}){14})?$/i;
-/** IFNAMSIZ without the final zero. */
+/** IFNAMSIZ without the final zero, bytes. */
 const LONGEST_NAME = 15;
 
-/** RFC 8200 5. */
+/** Least MTU of IPv6, bytes (RFC 8200 5). */
 const LEAST_IPV6_MTU = 1280;
 
-/** Interfaces that the kernel does not know by their name. */
+/** Types of interfaces that do not have this name in the kernel. */
 const LONG_NAMED = new Set(['ovs-bridge', 'ovs-interface', 'ipsec', 'vpn']);
 
-/** Settings that have no effect without these members. */
+/** Required members of the settings of a type. */
 const NEEDED: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   'infiniband': { infiniband: ['mode'] },
   'mac-vlan': { 'mac-vlan': ['base-iface', 'mode'] },
@@ -94,7 +94,7 @@ const NEEDED: Readonly<Record<string, Readonly<Record<string, readonly string[]>
   'vxlan': { vxlan: ['id'] },
 };
 
-/** Checks the members of one interface: those of every type, then those of its own type. */
+/** Checks the members of one interface: those of every type, then those of its type. */
 export function checkInterface(report: Report, each: NetworkInterface): readonly DocumentProblem[] {
   const { path, value, mac } = each;
   if (value['state'] === 'absent') return checkName(report, each);
@@ -118,7 +118,7 @@ function checkName(
   const isLabel = value['identifier'] !== undefined && value['identifier'] !== 'name';
   if (isLabel || LONG_NAMED.has(type)) return [];
   const isBad = name.length > LONGEST_NAME || /[\s/]/.test(name) || name === '.' || name === '..';
-  const why = `a name has at most ${LONGEST_NAME} characters, without blanks and slashes`;
+  const why = `a name must have at most ${LONGEST_NAME} characters, without spaces or slashes`;
   return isBad ? [report(`${path}.name`, invalid(name, why))] : [];
 }
 
@@ -127,7 +127,7 @@ function checkMtu(report: Report, { path, value }: NetworkInterface): readonly D
   const hasIpv6 = flagOf(mapOf(value['ipv6'])['enabled']) === true;
   if (mtu === undefined || mtu === 0 || mtu >= LEAST_IPV6_MTU || !hasIpv6) return [];
   return [
-    report(`${path}.mtu`, invalid(String(mtu), `IPv6 needs packets of ${LEAST_IPV6_MTU} bytes`)),
+    report(`${path}.mtu`, invalid(String(mtu), `IPv6 needs an MTU of at least ${LEAST_IPV6_MTU}`)),
   ];
 }
 
@@ -140,7 +140,7 @@ function checkFamily(
   const settings = mapOf(value[`ipv${family}`]);
   const isIpv4Autoconf = family === 4 && flagOf(settings['autoconf']) !== undefined;
   return [
-    ...(isIpv4Autoconf ? [report(`${at}.autoconf`, 'IPv4 has no autoconf; it has dhcp')] : []),
+    ...(isIpv4Autoconf ? [report(`${at}.autoconf`, 'IPv4 has no autoconf; use dhcp')] : []),
     ...listOf(settings['address']).flatMap((item, index) =>
       checkAddress(report, `${at}.address[${index}]`, { address: mapOf(item), family }),
     ),
@@ -172,7 +172,7 @@ type Bounded = {
   readonly missing: string;
 };
 
-/** Values that are not numbers were reported before. */
+/** Checks that a number is present and not too large; other values were reported before. */
 function checkBounded(
   report: Report,
   path: string,
@@ -202,11 +202,13 @@ function checkVlan(report: Report, path: string, value: FreeMap): readonly Docum
   const vlan = mapOf(value['vlan']);
   const base = textOf(vlan['base-iface']) ?? '';
   return [
-    ...(base === '' ? [report(`${path}.base-iface`, required('a VLAN needs its interface'))] : []),
+    ...(base === ''
+      ? [report(`${path}.base-iface`, required('a VLAN needs a base interface'))]
+      : []),
     ...checkBounded(report, `${path}.id`, {
       value: vlan['id'],
       most: 4094,
-      missing: 'a VLAN needs a number',
+      missing: 'a VLAN needs an ID',
     }),
   ];
 }
@@ -222,13 +224,12 @@ function checkBond(report: Report, path: string, value: FreeMap): readonly Docum
 function checkVrf(report: Report, path: string, value: FreeMap): readonly DocumentProblem[] {
   const table = mapOf(value['vrf'])['route-table-id'];
   return table === undefined || numberOf(table) === 0
-    ? [report(`${path}.route-table-id`, required('a VRF needs a table of routes'))]
+    ? [report(`${path}.route-table-id`, required('a VRF needs a route table'))]
     : [];
 }
 
 /**
- * Checks that an interface is the port of one bond or bridge, never of two, and has no addresses
- * of its own.
+ * Checks that a port belongs to one bond or bridge, never to two, and that it has no addresses.
  */
 export function checkPorts(
   report: Report,
@@ -245,7 +246,7 @@ export function checkPorts(
       }
       return known === undefined
         ? []
-        : [report(path, invalid(name, `this is a port of ${known} already`))];
+        : [report(path, invalid(name, `this is already a port of ${known}`))];
     }),
     ...checkPortAddresses(report, interfaces, ports),
     ...checkPortNames(report, interfaces),
@@ -258,7 +259,7 @@ type Port = {
   readonly owner: NetworkInterface;
 };
 
-/** Lists ports: bonds have them as names, bridges as objects; older names are still read. */
+/** Lists ports: bonds have them as names, bridges as objects; older member names are still read. */
 export const listPorts = (owner: NetworkInterface): readonly Port[] =>
   ['link-aggregation', 'bridge', 'vrf'].flatMap((member) =>
     listNamed(mapOf(owner.value[member]), `${owner.path}.${member}`).map((port) => ({
@@ -271,7 +272,7 @@ function listNamed(settings: FreeMap, path: string): readonly Omit<Port, 'owner'
   const key = ['port', 'ports', 'slaves'].find((each) => Array.isArray(settings[each])) ?? 'port';
   return listOf(settings[key]).flatMap((port, index) => {
     const at = `${path}.${key}[${index}]`;
-    // A bond of Open vSwitch is a port that has ports.
+    // An Open vSwitch bond is a port with ports.
     const bond = mapOf(port)['link-aggregation'];
     if (bond !== undefined) return listNamed(mapOf(bond), `${at}.link-aggregation`);
     const name = textOf(port) ?? textOf(mapOf(port)['name']);
@@ -279,7 +280,7 @@ function listNamed(settings: FreeMap, path: string): readonly Omit<Port, 'owner'
   });
 }
 
-/** Ports of a VRF keep their addresses, and so do internal ports of Open vSwitch. */
+/** Ports of a VRF may have addresses, and so may internal ports of Open vSwitch. */
 function checkPortAddresses(
   report: Report,
   interfaces: readonly NetworkInterface[],
@@ -305,7 +306,7 @@ const hasAddresses = (settings: FreeMap): boolean =>
     flagOf(settings['autoconf']) === true ||
     listOf(settings['address']).length > 0);
 
-/** Checks that ports of bridges are objects, and that each has its name. */
+/** Checks that ports of bridges are objects with a name. */
 const checkPortNames = (
   report: Report,
   interfaces: readonly NetworkInterface[],
@@ -320,7 +321,7 @@ const checkPortNames = (
       ),
     );
 
-/** Checks routes over interfaces that exist. */
+/** Checks routes and the interfaces that they name. */
 export function checkRoutes(
   report: Report,
   network: FreeMap,
@@ -342,7 +343,7 @@ type Interfaces = ReadonlyMap<string, NetworkInterface>;
 
 type Target = IpAddress | Cidr;
 
-/** The fault of each member of a route. */
+/** Problems of a route by member. */
 function explainRoute(route: FreeMap, byName: Interfaces): Readonly<Record<string, string>> {
   const destination = textOf(route['destination']) ?? '';
   const target = parseCidr(destination) ?? parseAddress(destination);
@@ -371,15 +372,15 @@ function explainDestination(text: string, target: Target | undefined): string | 
 }
 
 const explainSink = (via: string): string | undefined =>
-  via === '' ? undefined : invalid(via, 'a route with a route-type leads to no next hop');
+  via === '' ? undefined : invalid(via, 'a route with a route-type has no next hop');
 
-/** The fault of a next hop or of a source address. */
+/** The problem with a next hop or a source address. */
 function explainAddress(text: string, target: Target | undefined): string | undefined {
   if (text === '') return undefined;
   const address = parseAddress(text);
   if (!address) return invalid(text, 'not a valid IP address');
   const fits = !target || target.family === address.family;
-  return fits ? undefined : invalid(text, 'this is of another family than the destination');
+  return fits ? undefined : invalid(text, 'its address family is not that of the destination');
 }
 
 function explainOut(
@@ -388,12 +389,12 @@ function explainOut(
   target: Target | undefined,
 ): string | undefined {
   if (out === '') return required('a route needs an interface');
-  // Every node has it.
+  // Every node has this interface.
   if (out === 'lo') return undefined;
   const found = byName.get(out);
-  if (!found) return invalid(out, 'no interface above has this name');
+  if (!found) return invalid(out, 'no interface has this name');
   const state = textOf(found.value['state']);
-  if (state === 'absent') return invalid(out, 'this interface is taken away above');
+  if (state === 'absent') return invalid(out, 'this interface has the state absent');
   if (!target || state === 'ignore' || isEnabled(found, target.family)) return undefined;
   return invalid(out, `IPv${target.family} is not enabled on this interface`);
 }
@@ -406,7 +407,7 @@ const explainWeight = (text: string | undefined): string | undefined =>
     ? undefined
     : invalid(text, 'this must be from 1 to 256');
 
-/** Rules that choose a table of routes by address. */
+/** Checks rules that choose a route table by address. */
 export const checkRouteRules = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
   listOf(mapOf(network['route-rules'])['config'])
     .map(mapOf)

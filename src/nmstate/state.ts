@@ -17,8 +17,8 @@ import {
   type Place,
 } from './values.ts';
 
-// The part of nmstate 2.2 (nmstate.io) that is translated here, exactly. Nothing else is ignored: other members
-// need nmstate itself, and other values are refused.
+// The part of nmstate 2.2 (nmstate.io) that is translated here, exactly. Nothing is silently ignored: other
+// members need nmstate itself, and other values are refused.
 
 export const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.:@-]*$/;
 /** IFNAMSIZ without the final zero. */
@@ -30,8 +30,8 @@ const U16 = 2 ** 16 - 1;
 const U8 = 2 ** 8 - 1;
 
 export const name = text(NAME, 'the name of an interface');
-/** Line breaks would begin other settings. */
-const line = text(/^\P{Cc}+$/u, 'a text on one line');
+/** A line break would begin another setting. */
+const line = text(/^\P{Cc}+$/u, 'a string on one line');
 const mac = text(/^[\da-f]{2}(?:[:-][\da-f]{2}){5}$/i, 'a MAC address');
 const number = integer(0, U32);
 const digit: KindOfNetworkInterfaces<number> = (value, place) => Number(flag(value, place));
@@ -67,7 +67,7 @@ const COMMON = {
   'name': name,
   'type': unused,
   'state': unused,
-  'description': text(/^\P{Cc}*$/u, 'a text on one line'),
+  'description': text(/^\P{Cc}*$/u, 'a string on one line'),
   'identifier': word(['name', 'mac-address'], ['pci-address']),
   'mac-address': mac,
   'mtu': integer(0, U16),
@@ -178,7 +178,7 @@ export type Interface = Omit<ReturnType<(typeof INTERFACES)['ethernet']>, 'type'
 
 const STATE = word(['up', 'down', 'absent', 'ignore'], ['unknown']);
 
-/** Reads an interface; undefined if no profile is written for it here. */
+/** Reads an interface; undefined if it gets no profile here: its state removes it, or its type is foreign. */
 export const networkInterface: KindOfNetworkInterfaces<Interface | undefined> = (value, place) => {
   const { name: found } = object({ name }, ['name'])(value, { ...place, foreign: [] });
   const inside = { ...place, owner: `interface "${found}"`, path: '' };
@@ -191,7 +191,7 @@ export const networkInterface: KindOfNetworkInterfaces<Interface | undefined> = 
     requirePossible(read, inside);
     return read;
   }
-  place.foreign.push(unsupported(`${inside.owner} is of type ${type}`));
+  place.foreign.push(unsupported(`${inside.owner} is of type ${type}, which needs nmstate`));
   return undefined;
 };
 
@@ -207,7 +207,7 @@ const fitsKernel = (text: string, type: InterfaceType): boolean =>
 function requirePossible(found: Interface, place: Place): void {
   const { name: text, type, identifier = 'name', ipv6, mtu = LEAST_IPV6_MTU } = found;
   if (identifier === 'name' && !fitsKernel(text, type)) {
-    throw refuse(place, `a name has at most ${LONGEST_NAME} characters`);
+    throw refuse(place, `a name must have at most ${LONGEST_NAME} characters`);
   }
   if (identifier === 'mac-address' && found['mac-address'] === undefined) {
     throw refuse(place, "missing field 'mac-address'");
@@ -220,8 +220,8 @@ function requirePossible(found: Interface, place: Place): void {
 // The members that nmstate 2.2 (nmstate.io) reads, by name, with the kinds of their values.
 
 /**
- * A list of words means one of them. A flag and a number may also be written as text. A null may
- * replace a text, list or mapping unless it is required.
+ * A list of words means one of them. A flag and a number may also be written as a string. A null may
+ * replace a string, list or mapping unless it is required (`present`).
  */
 export type Kind =
   | ('text' | 'texts' | 'flag' | 'number' | 'integer' | 'any')
@@ -366,7 +366,7 @@ const ETHERNET: Sections = {
   veth: { peer: 'text' },
 };
 
-/** The settings that interfaces of one type have; undefined if their members are not checked. */
+/** The settings of interfaces of one type; undefined if their members are not checked. */
 export type Sections = Readonly<Record<string, Words | undefined>>;
 
 /** Settings by type of interface. */
@@ -418,7 +418,7 @@ export const SECTIONS: Readonly<Record<string, Sections>> = {
   'xfrm': { xfrm: undefined },
 };
 
-/** Words of other tools and of other types, which nmstate refuses at any place; and what helps. */
+/** Words of other tools and of other types, which nmstate refuses at any place, with a hint for each. */
 export const FOREIGN: ReadonlyMap<string, string> = new Map([
   ...spread('gateway gateway4 gateway6 via', 'write it as the next-hop-address of a route'),
   ...spread('dns nameserver nameservers', 'write it below dns-resolver.config.server'),

@@ -19,7 +19,7 @@ import { malformed, type HostNetwork, type Keyfile } from './values.ts';
 
 /** The installed nmstate. */
 export type Nmstate = {
-  /** nmstate's objection to a network configuration, or undefined. */
+  /** nmstate's objection to a network configuration; undefined if it accepts it. */
   readonly ask: (networkConfig: string, signal: AbortSignal) => Promise<string | undefined>;
   /** The profiles that it makes. @throws ConfigError `nmstate.malformed` */
   readonly makeProfiles: (
@@ -31,7 +31,11 @@ export type Nmstate = {
 const TIMEOUT_MS = 30_000;
 const MAX_SHOWN = 300;
 
-/** @param env the whole environment of nmstatectl; without PATH it is not found */
+/**
+ * Finds nmstatectl; undefined if it is not installed.
+ *
+ * @param env only its PATH is used; without PATH, nmstatectl is not found
+ */
 export async function findNmstate({
   env,
   signal,
@@ -65,8 +69,7 @@ const NOTHING = 'nmstate generated an empty NetworkManager config file content';
 type Generated = { readonly stdout: string; readonly problem?: string };
 
 /**
- * Runs nmstatectl as openshift-install does, to find the connections that are made from the
- * configuration.
+ * Runs nmstatectl as openshift-install does, which prints the profiles of a configuration.
  */
 async function generate(
   networkConfig: string,
@@ -87,7 +90,7 @@ async function generate(
   }
 }
 
-/** A name leads to a file on hosts: nothing that it says may lead elsewhere. */
+/** A name becomes a file on hosts: it must not lead to another directory. */
 const FILE_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.:@-]*\.nmconnection$/;
 
 /** `NetworkManager: [[<file name>, <content>], ...]` */
@@ -112,7 +115,7 @@ function readYaml(text: string): unknown {
   }
 }
 
-/** Shortens an error to its last part, on one line: it may quote the configuration. */
+/** Shortens an error to its last part, on one line, as the parts before it may quote the configuration. */
 const lastError = (text: string): string =>
   text
     .slice(text.lastIndexOf('Error:') + 1)
@@ -124,7 +127,7 @@ const lastError = (text: string): string =>
 
 /**
  * Adds to hosts the profiles that only nmstate itself makes: for networks with a type or a member
- * that is not translated here. All others are made here, so that the same values give the same
+ * that needs nmstate. All others are made here, so that the same values give the same
  * bytes on every machine.
  *
  * @throws ConfigError `nmstate.unsupported` if nmstatectl is not installed, `nmstate.malformed`
@@ -159,8 +162,8 @@ function explainUnsupported({ networkConfig }: HostNetwork): ConfigError | undef
 }
 
 /**
- * Text that is plain in every context and for every reader: no indicator at the beginning, no
- * colon or dash at the end of a word.
+ * Text that every reader of YAML takes as a plain scalar in every context: no indicator at the
+ * beginning, no colon at the end of a word.
  */
 const PLAIN =
   /^(?:[A-Za-z0-9_./]|:(?=[^ ]))(?:[A-Za-z0-9_./+@%=-]|:(?=[^ ])| (?=[A-Za-z0-9_./]))*$/;
@@ -170,7 +173,7 @@ const PLAIN =
 const UNPRINTABLE = /[\0-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]/;
 
 /**
- * Formats an nmstate document in its normal form: keys sorted on every level, two spaces a level,
+ * Formats an nmstate document in its normal form: keys sorted on every level, two spaces for each level,
  * lists not indented, quotes only if YAML 1.1 would read another type, a newline at the end.
  */
 export const formatNetworkConfig = (value: Plain): string =>

@@ -12,13 +12,13 @@ import type { Plain } from '../shape/shape.ts';
 /** A connection profile of NetworkManager: the name of its file, and its text. */
 export type Keyfile = { readonly name: string; readonly content: string };
 
-/** The network of one host, in the form of an NMStateConfig. */
+/** The network of one host, as in an NMStateConfig. */
 export type HostNetwork = {
   /** nmstate, as YAML text. */
   readonly networkConfig: string;
   /** The file that holds only this configuration, for messages; absent if a resource names the interfaces. */
   readonly source?: string;
-  /** Names in the configuration, each with the MAC address of the interface it means. */
+  /** Names in the configuration, each with the MAC address of its interface. */
   readonly interfaces: readonly { readonly name: string; readonly macAddress: string }[];
   /** Profiles that nmstate itself made of the configuration; if absent, they are made here. */
   readonly keyfiles?: readonly Keyfile[];
@@ -31,8 +31,8 @@ export type Section = {
 };
 
 /**
- * The text of a profile as the agent-based installer writes it: every profile connects by itself and wins over those
- * that the system makes, and a blank line follows each section.
+ * The text of a profile as the agent-based installer writes it: every profile connects automatically and
+ * takes precedence over those that the system makes, and a blank line follows each section.
  */
 export const formatKeyfile = (sections: readonly Section[]): string =>
   sections
@@ -42,18 +42,18 @@ export const formatKeyfile = (sections: readonly Section[]): string =>
     })
     .join('');
 
-/** @throws ConfigError `nmstate.malformed`: a line break in a value would begin another setting */
+/** Refuses control characters: a line break in a value would begin another setting. */
 function formatLine([key, value]: readonly [string, string]): string {
   const line = `${key}=${value}`;
   if (!/\p{Cc}/u.test(line)) return `${line}\n`;
   throw malformed(`the value of ${JSON.stringify(key)} has control characters`);
 }
 
-/** A text in the escapes of a keyfile (GLib, GKeyFile): a reader leaves out blanks in front. */
+/** Escapes a value of a keyfile (GLib, GKeyFile): a reader would drop a leading space. */
 export const escapeText = (text: string): string =>
   text.replaceAll('\\', '\\\\').replace(/^ /, '\\s');
 
-/** A profile that nmstate made, normalised. */
+/** Brings a profile that nmstate made into the form of `formatKeyfile`. */
 export function normaliseKeyfile({ name, content }: Keyfile): Keyfile {
   const sections: { name: string; entries: [string, string][] }[] = [];
   for (const line of content.split(/\r?\n/)) {
@@ -80,21 +80,21 @@ function connectAlways(entries: Section['entries']): Section['entries'] {
 }
 
 export const malformed = (problem: string, cause?: unknown): ConfigError =>
-  new ConfigError('nmstate.malformed', `network configuration has no profiles: ${problem}`, {
+  new ConfigError('nmstate.malformed', `network configuration has no valid profiles: ${problem}`, {
     cause,
     hint: 'correct the network configuration',
   });
 
-/** Place of a value. */
+/** Place of a value in a configuration. */
 export type Place = {
   /** Owner, such as `interface "eth0"`; absent outside interfaces. */
   readonly owner?: string;
   readonly path: string;
-  /** Members not translated here, in the order of the text: nmstate itself may know it. */
+  /** Members that are not translated here, in the order of the text; nmstate may know them. */
   readonly foreign: ConfigError[];
 };
 
-/** Reads a value of one kind. @throws ConfigError `nmstate.malformed` */
+/** Reads a value of one kind, or throws ConfigError `nmstate.malformed`. */
 export type Kind<T> = (value: unknown, place: Place) => T;
 
 type Kinds = Readonly<Record<string, Kind<unknown>>>;
@@ -102,7 +102,7 @@ type Read<M extends Kinds, R extends keyof M> = {
   readonly [K in Exclude<keyof M, R>]?: ReturnType<M[K]>;
 } & { readonly [K in R]: ReturnType<M[K]> };
 
-/** A mapping with these members; those that are null are absent, all others are foreign. */
+/** Reads a mapping with these members; null counts as absent, and other members are foreign. */
 export const object =
   <M extends Kinds, R extends keyof M & string = never>(
     kinds: M,
@@ -116,7 +116,7 @@ export const object =
     const members = given.flatMap(([key, member]) => {
       const inside = { ...place, path: place.path === '' ? key : `${place.path}.${key}` };
       if (Object.hasOwn(kinds, key)) return [[key, kinds[key]?.(member, inside)]];
-      addForeign(inside, 'is not translated here', suggestName(key, Object.keys(kinds)));
+      addForeign(inside, 'needs nmstate', suggestName(key, Object.keys(kinds)));
       return [];
     });
     return Object.fromEntries(members) as Read<M, R>;
@@ -136,7 +136,7 @@ export const text =
     throw refuseValue(place, value, expected);
   };
 
-/** A word, or its number from 0, as the kernel counts the values of an option. */
+/** Reads a word, or its number from 0, as the kernel counts the values of an option. */
 export const choice =
   <T extends string>(words: readonly T[]): Kind<T> =>
   (value, place) => {
@@ -145,7 +145,7 @@ export const choice =
     throw refuseValue(place, value, listWords(words));
   };
 
-/** Reads one of these words; nmstate knows the meaning of the others. */
+/** Reads one of these words; `foreign` ones need nmstate. */
 export const word =
   <T extends string>(words: readonly T[], foreign: readonly string[] = []): Kind<T | undefined> =>
   (value, place) => {
@@ -154,14 +154,14 @@ export const word =
     if (!foreign.includes(value as string)) {
       throw refuseValue(place, value, listWords([...words, ...foreign]));
     }
-    addForeign(place, `is ${quote(value)}, which is not translated here`);
+    addForeign(place, `is ${quote(value)}, which needs nmstate`);
     return undefined;
   };
 
 const listWords = (words: readonly string[]): string =>
   words.length === 1 ? String(words[0]) : `one of ${words.join(', ')}`;
 
-/** Reads a flag in every spelling that nmstate takes. */
+/** Reads a flag in every spelling that nmstate accepts. */
 export const flag: Kind<boolean> = (value, place) => {
   const written = describeValue(value).toLowerCase();
   if (/^(?:1|true|yes|on|y)$/.test(written)) return true;
@@ -169,13 +169,13 @@ export const flag: Kind<boolean> = (value, place) => {
   throw refuseValue(place, value, 'true or false');
 };
 
-/** Reads a flag only as true or false, for members that nmstate takes in no other form. */
+/** Reads a flag that nmstate accepts only as true or false. */
 export const strictFlag: Kind<boolean> = (value, place) => {
   if (typeof value === 'boolean') return value;
   throw refuseValue(place, value, 'true or false');
 };
 
-/** Reads a whole number, also as text; in hexadecimal digits if it has no sign. */
+/** Reads a whole number, also as a string; hexadecimal only if it cannot be negative. */
 export const integer =
   (least: number, most: number, explain?: (found: string) => string): Kind<number> =>
   (value, place) => {
@@ -194,12 +194,12 @@ export const ip: Kind<string> = (value, place) => {
   throw refuse(place, `invalid IP address syntax: ${quote(value)}`);
 };
 
-/** Skips a value without a check: nmstate does not use it for profiles either. */
+/** Skips a value without a check, as nmstate does not use it for profiles. */
 export const unused: Kind<undefined> = () => undefined;
 
-/** A value that only nmstate itself can translate. */
+/** Marks a value that only nmstate can translate. */
 export const foreign: Kind<undefined> = (_, place) => {
-  addForeign(place, 'is not translated here');
+  addForeign(place, 'needs nmstate');
 };
 
 export const refuse = ({ owner, path }: Omit<Place, 'foreign'>, problem: string): ConfigError =>
@@ -228,7 +228,7 @@ function quote(value: unknown): string {
   return toPrintable(JSON.stringify(shown));
 }
 
-// Looks into data that no shape describes. What has another type reads as absent.
+// Readers of data that no shape describes. A value of another type reads as absent.
 
 export type FreeMap = Readonly<Record<string, Plain>>;
 
@@ -242,11 +242,11 @@ export const mapOf = (value: Plain | undefined): FreeMap => (isMapping(value) ? 
 export const listOf = (value: Plain | undefined): readonly Plain[] =>
   Array.isArray(value) ? (value as readonly Plain[]) : [];
 
-/** Reads a text; numbers and flags too, as they are written in JSON. */
+/** Reads a string; also a number or a flag, as written in JSON. */
 export const textOf = (value: Plain | undefined): string | undefined =>
   value === undefined || value === null || typeof value === 'object' ? undefined : String(value);
 
-/** Reads a flag, also in the other spellings that nmstate takes. */
+/** Reads a flag, also in the other spellings that nmstate accepts. */
 export function flagOf(value: Plain | undefined): boolean | undefined {
   const text = textOf(value)?.toLowerCase() ?? '';
   if (/^(?:1|true|yes|on|y)$/.test(text)) return true;
@@ -254,7 +254,7 @@ export function flagOf(value: Plain | undefined): boolean | undefined {
 }
 
 /**
- * Reads a whole number, or a text that is one: nmstate takes decimal and, with 0x, hexadecimal
+ * Reads a whole number, or a string with one: nmstate accepts decimal and, with 0x, hexadecimal
  * digits.
  */
 export function numberOf(value: Plain | undefined): number | undefined {

@@ -12,11 +12,11 @@ import {
   type SignaturePacket,
 } from './signature.ts';
 
-/** A primary key that a signature may name as its own. Times are seconds since 1970. */
+/** A primary key that a signature may name. Times are seconds since 1970. */
 export type SigningKey = {
   /** Upper-case hex, 40 digits. */
   readonly fingerprint: string;
-  /** Empty where the key has no name. */
+  /** Empty if the key has no name. */
   readonly name: string;
   readonly created: number;
   /** Absent: never. */
@@ -62,7 +62,7 @@ export function parseKeys(bytes: Uint8Array, now: number): SigningKey[] {
 const BEGIN = '-----BEGIN PGP PUBLIC KEY BLOCK-----';
 const END = '-----END PGP PUBLIC KEY BLOCK-----';
 
-/** RFC 4880 6.2; the checksum is of no use where the contents prove themselves. */
+/** RFC 4880 6.2. The checksum is ignored: signatures prove the contents. */
 function removeArmour(bytes: Buffer): Buffer {
   if (((bytes[0] ?? 0) & 0x80) !== 0) return bytes;
   const [, ...begun] = bytes.toString('latin1').split(BEGIN);
@@ -71,7 +71,7 @@ function removeArmour(bytes: Buffer): Buffer {
   return Buffer.concat(blocks);
 }
 
-/** Headers, a blank line, base64, and a checksum behind an equals sign. */
+/** Headers, a blank line, base64, and a checksum after an equals sign. */
 function readBlock(block: string): Buffer {
   const lines = block.slice(0, block.indexOf(END)).split(/\r?\n/);
   const blank = lines.findIndex((line, at) => at > 0 && line.trim() === '');
@@ -79,7 +79,10 @@ function readBlock(block: string): Buffer {
   return Buffer.from(body.join(''), 'base64');
 }
 
-/** Packets in groups that begin with one of this tag; what comes before the first is left out. */
+/**
+ * Groups of packets, each beginning with a packet of this tag; packets before the first one are
+ * left out.
+ */
 function splitAt(packets: readonly Packet[], tag: number): Packet[][] {
   const groups: Packet[][] = [];
   for (const packet of packets) {
@@ -90,11 +93,11 @@ function splitAt(packets: readonly Packet[], tag: number): Packet[][] {
 }
 
 type RawKey = Pick<SigningKey, 'fingerprint' | 'created' | 'key'> & {
-  /** As it is hashed. */
+  /** The key packet in the form that is hashed. */
   readonly packet: Buffer;
 };
 
-/** Undefined for what is not RSA of version 4, or has a length that is not trusted. */
+/** Undefined if the key is not an RSA key of version 4, or its length is not trusted. */
 function parseKey(body: Buffer): RawKey | undefined {
   const cursor = openCursor(body, 'a key packet');
   if (cursor.number(1) !== 4) return undefined;
@@ -108,7 +111,9 @@ function parseKey(body: Buffer): RawKey | undefined {
   return { packet, created, fingerprint, key: createPublicKey({ key: jwk, format: 'jwk' }) };
 }
 
-/** RFC 4880 5.2.4: a key or a user ID as it is hashed, with its length in 2 or 4 bytes. */
+/**
+ * RFC 4880 5.2.4: a key or a user ID in the form that is hashed, with its length in 2 or 4 bytes.
+ */
 function frame(mark: 0x99 | 0xb4, body: Buffer): Buffer {
   const head = Buffer.alloc(mark === 0x99 ? 3 : 5);
   head.writeUInt8(mark);
@@ -116,7 +121,7 @@ function frame(mark: 0x99 | 0xb4, body: Buffer): Buffer {
   return Buffer.concat([head, body]);
 }
 
-/** RFC 4880 11.1: a key, and the signatures by which it says what it may be used for. */
+/** RFC 4880 11.1: a key with the signatures that state its permitted uses. */
 function readKey(raw: RawKey, copies: readonly Packet[][], now: number): SigningKey {
   const { fingerprint, created, key } = raw;
   const userId = copies.flat().find(({ tag }) => tag === TAG.userId);
@@ -141,7 +146,7 @@ function findRefusal({ isRevoked, last }: Statements): SigningKey['refused'] {
   return ((last.keyFlags ?? MAY_SIGN) & MAY_SIGN) === 0 ? 'not for signing' : undefined;
 }
 
-/** Statements of a key about itself in valid signatures; of several, the newest counts. */
+/** The statements of a key about itself, in valid signatures; the newest one counts. */
 function readStatements(
   { packet, key, fingerprint }: RawKey,
   copies: readonly Packet[][],
@@ -167,12 +172,15 @@ function readStatements(
   return { isRevoked, ...(last && { last }) };
 }
 
-/** A revocation that cannot be checked, of SHA-1 for example, counts: the key may be a stolen one. */
+/**
+ * True for a revocation that cannot be checked, for example because it uses SHA-1. It counts all
+ * the same: the key may be stolen.
+ */
 const isDoubtful = ({ type, unsupported }: Omit<SignaturePacket, 'issuer'>): boolean =>
   unsupported !== undefined &&
   (type === SIGNATURE.keyRevocation || type === SIGNATURE.certificationRevocation);
 
-/** Bytes of a user ID, as GnuPG limits it: each signature hashes it again. */
+/** Largest user ID in bytes, as in GnuPG: each signature hashes it again. */
 const MAX_NAME = 2048;
 
 type Subject = { readonly subject: readonly Buffer[]; readonly signatures: SignaturePacket[] };
@@ -187,7 +195,8 @@ function listSubjects(packet: Buffer, copies: readonly Packet[][]): Iterable<Sub
       if (tag === TAG.publicSubkey || tag === TAG.userAttribute) break;
       if (tag === TAG.signature) current.signatures.push(parseSignature(body));
       if (tag !== TAG.userId) continue;
-      if (body.length > MAX_NAME) throw malformed('a key has a name without end');
+      if (body.length > MAX_NAME)
+        throw malformed(`a key has a user ID of more than ${MAX_NAME} bytes`);
       const name = body.toString('latin1');
       current = named.get(name) ?? { subject: [packet, frame(0xb4, body)], signatures: [] };
       named.set(name, current);

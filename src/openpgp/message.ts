@@ -11,12 +11,12 @@ import {
 } from './signature.ts';
 
 export type VerifiedMessage = {
-  /** Exactly what was signed. */
+  /** Exactly the signed bytes. */
   readonly content: Buffer;
   readonly key: SigningKey;
 };
 
-/** Bytes; a message of a store has less than a kilobyte. */
+/** Bytes; a message in a signature store has less than a kilobyte. */
 const MAX_SIZE = 1 << 20;
 
 /**
@@ -47,15 +47,15 @@ export function verifySignedMessage(
   if (!key) {
     throw new IntegrityError(
       'signature.wrong',
-      `key ${issuer.toUpperCase()} did not make this signature of this content`,
-      { hint: 'take the signature again from where it was published' },
+      `key ${issuer.toUpperCase()} did not sign this content`,
+      { hint: 'download the signature again from where it was published' },
     );
   }
   checkTimes(signature, key, now);
   return { content, key };
 }
 
-/** One packet of each kind, in order, that agree with each other. */
+/** Parses one packet of each kind, in order; the packets must agree with each other. */
 function parseMessage(bytes: Buffer): {
   readonly content: Buffer;
   readonly signature: SignaturePacket;
@@ -69,7 +69,7 @@ function parseMessage(bytes: Buffer): {
   const signature = parseSignature(last.body);
   const issuer = parseOnePass(onePass.body, last.body);
   if ((signature.issuer ?? issuer) !== issuer) {
-    throw malformed(`the message announces key ${issuer}, but is signed by another`);
+    throw malformed(`the message announces key ${issuer}, but another key signed it`);
   }
   return { content: parseLiteral(literal.body), signature: { ...signature, issuer } };
 }
@@ -82,7 +82,7 @@ function unpack(packets: readonly Packet[]): readonly Packet[] {
   return parsePackets(inflate(first.body), 'the signature');
 }
 
-/** RFC 4880 5.6; nothing may stand behind the end of the compressed data. */
+/** RFC 4880 5.6. No bytes may follow the compressed data. */
 function inflate(body: Buffer): Buffer {
   const unpacker = { 1: inflateRawSync, 2: inflateSync }[body[0] ?? 0];
   if (!unpacker) throw malformed('the signature is compressed with neither ZIP nor ZLIB');
@@ -94,7 +94,7 @@ function inflate(body: Buffer): Buffer {
     throw new IntegrityError('openpgp.malformed', 'the signature cannot be unpacked', { cause });
   }
   if (unpacked.engine.bytesWritten === packed.length) return unpacked.buffer;
-  throw malformed('the signature continues past its compressed data');
+  throw malformed('the signature has bytes after its compressed data');
 }
 
 /** Result of zlib with the option `info`. */
@@ -106,11 +106,12 @@ function parseOnePass(body: Buffer, signature: Buffer): string {
   const type = signature[isVersion4 ? 1 : 2] ?? 0;
   const [algorithm = 0, hash = 0] = signature.subarray(isVersion4 ? 2 : 15);
   const announced = Buffer.from([3, type, hash, algorithm]);
-  if (type !== SIGNATURE.binaryDocument) throw malformed('what is signed is not a document');
+  if (type !== SIGNATURE.binaryDocument)
+    throw malformed('the signature is not a signature of a binary document');
   if (body.length === 13 && body.subarray(0, 4).equals(announced) && body[12] === 1) {
     return body.subarray(4, 12).toString('hex');
   }
-  throw malformed('the signature is not the one that its message announces');
+  throw malformed('the signature differs from the announcement at the start of its message');
 }
 
 /** RFC 4880 5.9: format, name and time, which are not signed, and the content. */
@@ -148,7 +149,7 @@ function checkTimes(signature: SignaturePacket, key: SigningKey, now: number): v
   if (signature.created >= key.created) return;
   throw new IntegrityError(
     'signature.wrong',
-    `the signature is of ${formatTime(signature.created)}, before ${named} was made`,
+    `the signature was made at ${formatTime(signature.created)}, before ${named} was created`,
   );
 }
 
@@ -164,7 +165,7 @@ function checkFuture(signature: SignaturePacket, key: SigningKey, now: number): 
   throw new IntegrityError(
     'signature.in-future',
     `${what} was made at ${formatTime(created)}, but it is ${formatTime(now)} now`,
-    { hint: 'set the clock of this machine, if it is wrong' },
+    { hint: 'if the clock of this machine is wrong, correct it' },
   );
 }
 

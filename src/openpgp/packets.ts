@@ -1,6 +1,6 @@
 import { IntegrityError } from '../base/errors.ts';
 
-/** RFC 4880 4.3: the kinds of packets that signatures and keys are made of. */
+/** RFC 4880 4.3: the kinds of packets in signatures and keys. */
 export const TAG = {
   signature: 2,
   onePassSignature: 4,
@@ -14,7 +14,7 @@ export const TAG = {
 
 export type Packet = { readonly tag: number; readonly body: Buffer };
 
-/** A position in some bytes that never passes their end. */
+/** A position in a run of bytes that never passes their end. */
 export type Cursor = {
   /** @throws IntegrityError `openpgp.malformed` when fewer are left */
   readonly take: (length: number) => Buffer;
@@ -45,8 +45,8 @@ export const malformed = (message: string): IntegrityError =>
   new IntegrityError('openpgp.malformed', message);
 
 /**
- * RFC 4880 4.2: packets in a row, in the old and the new format. Of lengths that are not stated, those
- * that signed messages have: up to the end, and in parts.
+ * RFC 4880 4.2: packets in a row, in the old and the new format. Lengths that are not stated are
+ * read in the two forms that signed messages use: up to the end, and in parts.
  *
  * @throws IntegrityError `openpgp.malformed`
  */
@@ -70,7 +70,10 @@ function parsePacket(cursor: Cursor, what: string): Packet {
   return { tag, body: cursor.rest() };
 }
 
-/** RFC 4880 4.2.2: one, two or five bytes of length; or parts, of which the last has one of those. */
+/**
+ * RFC 4880 4.2.2: a length of one, two or five bytes; or parts, of which the last has such a
+ * length.
+ */
 function takeNewFormat(cursor: Cursor, tag: number): Buffer {
   const parts: Buffer[] = [];
   for (;;) {
@@ -93,7 +96,7 @@ function requireData(tag: number): void {
 }
 
 /**
- * RFC 4880 3.2: a number with its length in bits in front, which counts no leading zeros.
+ * RFC 4880 3.2: a number after its length in bits, leading zeros not counted.
  *
  * @throws IntegrityError `openpgp.malformed`
  */

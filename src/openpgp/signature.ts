@@ -4,14 +4,14 @@ import { malformed, openCursor, takeInteger, type Cursor } from './packets.ts';
 
 /** A signature packet of version 3 or 4. Times are seconds since 1970. */
 export type SignaturePacket = {
-  /** RFC 4880 5.2.1: what it is made over. */
+  /** RFC 4880 5.2.1: the kind of content that is signed. */
   readonly type: number;
   readonly created: number;
   /** Seconds of validity after `created`; absent: forever. */
   readonly validFor?: number;
   /** Lower-case hex; absent if the packet omits it. */
   readonly issuer?: string;
-  /** Upper-case hex, where the packet has all of it. */
+  /** Upper-case hex; absent if the packet has the key id alone. */
   readonly issuerFingerprint?: string;
   /** Seconds of a key's validity after its creation; absent: forever. */
   readonly keyValidFor?: number;
@@ -66,7 +66,7 @@ const UNREADABLE: SignaturePacket = {
   value: Buffer.alloc(0),
 };
 
-/** RFC 4880 5.2.2: type and time alone are hashed behind the content. */
+/** RFC 4880 5.2.2: only type and time are hashed after the content. */
 function parseVersion3(cursor: Cursor): SignaturePacket {
   if (cursor.number(1) !== 5) throw malformed('a signature packet of version 3 hashes 5 bytes');
   const trailer = cursor.take(5);
@@ -81,7 +81,10 @@ function parseVersion3(cursor: Cursor): SignaturePacket {
   };
 }
 
-/** RFC 4880 5.2.3 and 5.2.4: all up to the end of the hashed subpackets is, and its length. */
+/**
+ * RFC 4880 5.2.3 and 5.2.4: everything up to the end of the hashed subpackets is hashed after the
+ * content, and then its length.
+ */
 function parseVersion4(cursor: Cursor, body: Buffer): SignaturePacket {
   const type = cursor.number(1);
   const algorithms = cursor.take(2);
@@ -97,7 +100,7 @@ function parseVersion4(cursor: Cursor, body: Buffer): SignaturePacket {
     trailer: Buffer.concat([head, end]),
     ...withoutUndefined({ issuer }),
     created: 0,
-    ...(signed.created === undefined && { unsupported: 'it has no time' }),
+    ...(signed.created === undefined && { unsupported: 'it does not state when it was made' }),
     ...signed,
     ...parseValue(cursor, algorithms),
   };
@@ -136,7 +139,7 @@ type Subpackets = Partial<
 /** RFC 4880 5.2.3.1: subpackets without effect here, even if marked as critical. */
 const WITHOUT_EFFECT: readonly number[] = [4, 7, 11, 21, 22, 23, 24, 25, 26, 28, 29, 30, 32, 34];
 
-/** RFC 4880 5.2.3.1: of what appears twice, the last counts. */
+/** RFC 4880 5.2.3.1: if a subpacket appears twice, the last one counts. */
 function parseSubpackets(bytes: Buffer): Subpackets {
   const cursor = openCursor(bytes, 'a list of subpackets');
   let found: Subpackets = {};
@@ -176,7 +179,10 @@ function explainSubpacket(kind: number, isCritical: boolean, body: Buffer): Subp
   }
 }
 
-/** RFC 9580 5.2.3.35: of keys of version 4, 20 bytes, whose last 8 are the key's id. */
+/**
+ * RFC 9580 5.2.3.35: the fingerprint of a key of version 4 has 20 bytes; the last 8 are the key's
+ * id.
+ */
 const explainFingerprint = (body: Buffer): Subpackets =>
   body[0] === 4 && body.length === 21
     ? {
@@ -185,7 +191,7 @@ const explainFingerprint = (body: Buffer): Subpackets =>
       }
     : {};
 
-/** Whether a key made a signature over this content. Never throws. */
+/** True if a key made a signature over this content. Never throws. */
 export function isSignedBy(
   key: KeyObject,
   content: readonly Uint8Array[],
@@ -206,6 +212,6 @@ export function isSignedBy(
   }
 }
 
-/** Whether a signature is past its time. `now` is in seconds since 1970. */
+/** True if a signature has expired. `now` is in seconds since 1970. */
 export const isExpired = ({ created, validFor = 0 }: SignaturePacket, now: number): boolean =>
   validFor !== 0 && created + validFor <= now;

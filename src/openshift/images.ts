@@ -52,8 +52,8 @@ export type OpenImage = {
 };
 
 /**
- * A manifest or index. A manifest that is asked for by digest never changes, so it comes from the
- * cache once it was fetched; a tag is always asked for.
+ * A manifest or index. A manifest that is named by digest never changes, so it comes from the cache
+ * after the first fetch; a tag is always requested.
  *
  * @throws the errors of the client, with the name of the image
  */
@@ -201,9 +201,13 @@ export async function readPlanned(
 ): Promise<Uint8Array> {
   const bytes = await cache.read(digest);
   if (bytes) return bytes;
-  throw new IntegrityError('cache.missing', `manifest ${digest} left the cache or was damaged`, {
-    hint: 'build again',
-  });
+  throw new IntegrityError(
+    'cache.missing',
+    `manifest ${digest} is no longer in the cache, or is damaged`,
+    {
+      hint: 'build again',
+    },
+  );
 }
 
 export type ComponentFile = {
@@ -222,8 +226,8 @@ export type ComponentFile = {
 };
 
 /**
- * One file out of an image, kept under the digest of the layers it came from: asked for again, it
- * costs a check of its size and time. A file that was modified since then is digested again, and
+ * One file of an image, stored under the digest of its layers: the next request costs a check of its
+ * size and time. A file that was modified since then is digested again, and
  * extracted again if it has changed.
  */
 export async function extractComponentFile(

@@ -158,7 +158,7 @@ async function putManifests(
       {
         cause: error,
         found: `${size} bytes`,
-        hint: 'raise the limit of the registry for manifests, or use one that takes OCI 1.1 artifacts',
+        hint: 'raise the limit for manifests in the registry, or use a registry that accepts OCI 1.1 artifacts',
       },
     );
   }
@@ -193,7 +193,7 @@ async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 /** An artifact, and the digest of the manifest or index that names all of it. */
 export type FoundArtifact = { readonly artifact: IsoArtifact; readonly manifest: Digest };
 
-/** Bytes of all manifests: 200,000 layers take 50 MB. */
+/** Limit on the bytes of all manifests: 200,000 layers take 50 MB. */
 const LARGEST = 64 * 2 ** 20;
 
 /**
@@ -222,13 +222,13 @@ export async function fetchArtifact(
   return { artifact: parseArtifact(name, top, others), manifest: top.descriptor.digest };
 }
 
-/** The limit relies on the sizes that the index states. */
+/** Error for a manifest of another size than its index states: the limit relies on these sizes. */
 const wrongSize = (
   name: string,
   { digest, size }: Pick<Descriptor, 'digest' | 'size'>,
   { bytes }: StoredManifest,
 ): IntegrityError =>
-  new IntegrityError('artifact.malformed', `${name} tells a wrong size of ${digest}`, {
+  new IntegrityError('artifact.malformed', `${name} states a wrong size for ${digest}`, {
     expected: `${size} bytes`,
     found: `${bytes.length} bytes`,
     hint: 'push the ISO again',

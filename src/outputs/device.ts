@@ -18,7 +18,7 @@ export const standInFor = (device: BlockDevice, workDir: string): string =>
 const nameSerial = ({ serial, size }: BlockDevice): string =>
   serial === '' ? String(size) : serial.replaceAll(/[^A-Za-z0-9.-]+/g, '_').slice(-64);
 
-/** Mount points whose loss would take away the files that a running system runs from. */
+/** Mount points of the files that a running system needs. */
 const OF_SYSTEM: ReadonlySet<string> = new Set([
   '/',
   '/boot',
@@ -49,7 +49,7 @@ export async function claimDevice(
   }
   if (device.isReadOnly) {
     throw new DiskError('device.read-only', `${what} is read-only`, {
-      hint: 'unlock it, or take another device',
+      hint: 'unlock it, or name another device',
     });
   }
   const input = inputs.find((path) => isWithinDevice(device, path));
@@ -82,11 +82,11 @@ function refuseUses(what: string, uses: readonly DeviceUse[]): void {
   }
   const said = {
     mounted: ['device.mounted', `is mounted at ${where}`, `unmount it: umount ${where}`],
-    swap: ['device.swap', 'is swapped to', `stop that: swapoff /dev/${by}`],
+    swap: ['device.swap', 'is used as swap', `stop it: swapoff /dev/${by}`],
     held: [
       'device.held',
       `is part of ${where}`,
-      'take it out of its volume group, array or mapping',
+      'remove it from its volume group, array or mapping',
     ],
   } as const;
   const [code, problem, hint] = said[kind];

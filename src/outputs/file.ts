@@ -13,14 +13,17 @@ import {
   hasFile,
 } from '../base/disk/files.ts';
 import { isOwnUser, readRegularFile } from '../base/disk/open-file.ts';
-import { isErrno, SealiftError } from '../base/errors.ts';
+import { isErrno } from '../base/errors.ts';
 import { isObject, withoutUndefined } from '../base/lists.ts';
+import { openRandomAccess, type RandomAccess } from '../base/random-access.ts';
 import { formatReadableJson, type Json } from '../base/text/json.ts';
-import { openIso } from '../iso/index.ts';
-import { isDelta } from '../media/delta/file.ts';
-import { INDEX_PATH } from '../media/media-index.ts';
 import { publishPour } from '../pour/index.ts';
 import { claimDevice } from './device.ts';
+
+/*
+ * An ISO as a file: its place is claimed before the build, the file gets its name with checksum and
+ * report, and a later build recognizes it as finished.
+ */
 
 /** Files of this machine that a build may reuse. Absolute paths. */
 export type IsoReuse = {
@@ -65,6 +68,9 @@ export type IsoPlace = {
   readonly device?: BlockDevice;
 };
 
+/** True for the contents of a medium of ours, or of a delta. */
+export type Recognize = (access: RandomAccess) => Promise<boolean>;
+
 /** The place, taken from a larger request. */
 export const placeOf = ({ output, workDir, inputs, force, device }: IsoPlace): IsoPlace => ({
   output,
@@ -99,7 +105,7 @@ export const describeOutput = ({ output, device }: IsoPlace): DescribedOutput =>
  *
  * | file                     | made by a build when                                                  |
  * | ------------------------ | --------------------------------------------------------------------- |
- * | `X`                      | `X.report.json` is for a file of its size, it has an index, or is a delta |
+ * | `X`                      | `X.report.json` is for a file of its size, or it is recognized        |
  * | `X.report.json`          | it names a product                                                    |
  * | `X.sha256`               | it is one line of sha256sum(1) for `X`                                |
  * | `X.partial`              | it is this user's, and `X.partial.journal` is one                     |
@@ -108,18 +114,18 @@ export const describeOutput = ({ output, device }: IsoPlace): DescribedOutput =>
  *
  * @throws the errors of `claimOutput` and `claimDevice`
  */
-export async function claimIso({ force, ...place }: IsoPlace): Promise<void> {
+export async function claimIso({ force, ...place }: IsoPlace, recognize: Recognize): Promise<void> {
   if (place.device) return claimDevice(place.device, { ...place, force });
   const workDirs = await listWorkDirs(place);
   const { inputs } = place;
   for (const { path, expected, isOurs } of listOutputs(place.output)) {
-    const isReplaceable = (): Promise<boolean> => isOurs(path);
+    const isReplaceable = (): Promise<boolean> => isOurs(path, recognize);
     await claimOutput({ path, inputs, workDirs }, { force, expected, isReplaceable });
   }
   if (!force) return;
   // A pour writes into a partial output; a foreign file may also have other names.
   for (const { path, isOurs, isWrittenInto } of listOutputs(place.output)) {
-    if (isWrittenInto && !(await isOurs(path))) await rm(path, { force: true });
+    if (isWrittenInto && !(await isOurs(path, recognize))) await rm(path, { force: true });
   }
 }
 
@@ -151,7 +157,7 @@ type Output = {
   readonly path: string;
   /** Files that a build may replace, in words. */
   readonly expected: string;
-  readonly isOurs: (path: string) => Promise<boolean>;
+  readonly isOurs: (path: string, recognize: Recognize) => Promise<boolean>;
   /** True if a build writes into the existing file. */
   readonly isWrittenInto?: boolean;
 };
@@ -185,16 +191,21 @@ function listOutputs(output: string): readonly Output[] {
 }
 
 /**
- * True for a delta, or an ISO that has its report next to it, or was about to get one when the
- * build was killed.
+ * True for an ISO that has its report next to it, or was about to get one when the build was
+ * killed, and for a file that is recognized.
  */
-async function isOurIso(path: string): Promise<boolean> {
+async function isOurIso(path: string, recognize: Recognize): Promise<boolean> {
   const size = await sizeOf(path);
   const { report, aside } = namesBeside(path);
   for (const name of [report, aside.report]) {
     if ((await readReport(name))?.isoSize === size) return true;
   }
-  return (await hasIndex(path)) || (await isDelta(path));
+  const access = await openRandomAccess(path);
+  try {
+    return await recognize(access);
+  } finally {
+    await access.close();
+  }
 }
 
 const isOurReport = async (path: string): Promise<boolean> =>
@@ -220,21 +231,6 @@ type WrittenReport = {
   readonly layout?: unknown;
   readonly digest?: unknown;
 };
-
-/** True if the medium has its own index. */
-async function hasIndex(path: string): Promise<boolean> {
-  try {
-    const iso = await openIso(path);
-    try {
-      return (await iso.find(INDEX_PATH))?.kind === 'file';
-    } finally {
-      await iso.close();
-    }
-  } catch (error) {
-    if (error instanceof SealiftError || isErrno(error, 'EACCES', 'EPERM')) return false;
-    throw error;
-  }
-}
 
 async function isOurChecksum(path: string, name: string): Promise<boolean> {
   const text = await readSmall(path);

@@ -1,21 +1,25 @@
 import { type Digest, digestOf, isDigest, hexOf } from '../base/digest.ts';
-import { IntegrityError, UsageError } from '../base/errors.ts';
+import { UsageError } from '../base/errors.ts';
 import type { RandomAccess, RangeSource } from '../base/random-access.ts';
 import { createCachedAccess, createRangeReader } from '../base/ranges.ts';
 import { type S3Address, openS3Source, formatS3Address } from '../base/s3/object.ts';
 import type { S3 } from '../base/s3/s3.ts';
 import { digestCanonicalJson, formatReadableJson, type Json } from '../base/text/json.ts';
-import { type Layout, openIso, type Places } from '../iso/index.ts';
-import { placesOf, readIndex, type IndexExtent, type MediaIndex } from '../media/media-index.ts';
+import type { Layout } from '../iso/index.ts';
 import type { ExtentOpener } from '../pour/index.ts';
 import { parseJsonObject } from '../shape/go-json.ts';
-import type { EarlierIso } from './object/parts.ts';
+import type { EarlierExtent, EarlierIso } from './object/parts.ts';
 import {
   type StoredObject,
   bareEtag,
   openStoredObject,
   type FoundObject,
 } from './object/stored.ts';
+
+/*
+ * An ISO as an object: its place is claimed before the build, the object gets its checksum and
+ * report, and a later build recognizes it and copies bytes from it.
+ */
 
 /** The existing object, as a build of ours left it. */
 export type EarlierObject = EarlierIso & { readonly etag: string; readonly access: RandomAccess };
@@ -87,7 +91,7 @@ const nameListed = ({
   extents,
 }: {
   readonly size: number;
-  readonly extents: readonly Pick<IndexExtent, 'offset' | 'size' | 'digest'>[];
+  readonly extents: readonly EarlierExtent[];
 }): Digest =>
   digestCanonicalJson([
     size,
@@ -99,11 +103,20 @@ const nameListed = ({
 /**
  * The existing object, if it has the ETag with which a build of ours finished it, after every byte
  * had been verified, and its index agrees with its metadata. Undefined for any other object.
+ *
+ * @param options `readExtents` reads the index of a medium, and returns undefined if the bytes are
+ * not a medium or are damaged
  */
 export async function openEarlierObject(
   s3: S3,
   found: FoundObject & { readonly address: S3Address },
-  signal: AbortSignal,
+  {
+    readExtents,
+    signal,
+  }: {
+    readonly readExtents: (access: RandomAccess) => Promise<readonly EarlierExtent[] | undefined>;
+    readonly signal: AbortSignal;
+  },
 ): Promise<EarlierObject | undefined> {
   const { address } = found;
   const named = found.metadata[OBJECT_KEYS.extents];
@@ -111,11 +124,11 @@ export async function openEarlierObject(
   const source = await openS3Source(s3, address, signal);
   if (bareEtag(source.version ?? '') !== found.etag) return undefined; // another object by now
   const access = await openAccess(s3, source, signal);
-  const index = await readOwnIndex(access);
-  if (!index) return undefined;
+  const known = await readExtents(access);
+  if (!known) return undefined;
   const { size } = access;
   const extents = await Promise.all(
-    index.extents.map(async (extent) => ({
+    known.map(async (extent) => ({
       ...extent,
       digest: extent.digest ?? digestOf(await access.read(extent.offset, extent.size)),
     })),
@@ -131,27 +144,15 @@ async function openAccess(s3: S3, source: RangeSource, signal: AbortSignal): Pro
   return createCachedAccess(source, readRange, () => Promise.resolve());
 }
 
-/** Index of an object; undefined if the object is not a medium, or is damaged. */
-async function readOwnIndex(access: RandomAccess): Promise<MediaIndex | undefined> {
-  try {
-    return await readIndex(await openIso(access));
-  } catch (error) {
-    if (error instanceof IntegrityError) return undefined;
-    throw error;
-  }
-}
-
-/** Places of the bytes in the object that is replaced. */
-export async function readObjectPlaces(
+/** Opens an object that a build of ours sent; undefined for any other object. */
+export async function openSentObject(
   s3: S3,
   address: S3Address,
   signal: AbortSignal,
-): Promise<Places | undefined> {
+): Promise<RandomAccess | undefined> {
   const found = await openStoredObject(s3, address, signal).look();
   if (found?.metadata[OBJECT_KEYS.extents] === undefined) return undefined;
-  const source = await openS3Source(s3, address, signal);
-  const index = await readOwnIndex(await openAccess(s3, source, signal));
-  return index && placesOf(index);
+  return openAccess(s3, await openS3Source(s3, address, signal), signal);
 }
 
 /** Opens an object of the same service. */

@@ -3,6 +3,13 @@ import { digestOf, hexOf } from '../base/digest.ts';
 import { ConfigError, UsageError } from '../base/errors.ts';
 import { parseReference, type Reference } from '../registry/index.ts';
 
+/*
+ * The places that an ISO is written to: a file, a block device, an object in an object store, an
+ * artifact in a registry. A layout comes in with what opens its extents; a named ISO with its
+ * checksum and report leaves, and all four are read again by ranges. This room must not know what
+ * is on a medium: what recognizes one and reads its index is an argument.
+ */
+
 type Place = {
   /** Absolute path, or the address of an object. */
   readonly output: string;

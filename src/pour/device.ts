@@ -9,15 +9,15 @@ import { type Layout, SYSTEM_AREA_SIZE } from '../iso/index.ts';
 import type { Hasher, Slice } from './hasher.ts';
 import { BUFFER_SIZE, createOutputFile, DIRECT_ALIGNMENT, type OutputFile } from './output-file.ts';
 
-/** Which device, as it was found. */
+/** A device as it was found. */
 export type PouredDevice = Pick<BlockDevice, 'path' | 'serial' | 'sequence' | 'size'>;
 
 /** A block device that is poured into. */
 export type DeviceOutput = OutputFile & {
-  /** Where direct I/O accepts memory; undefined where it accepts none. */
+  /** Offset in the memory that direct I/O accepts; undefined if it accepts none. */
   readonly alignment: number | undefined;
   /**
-   * Reads all that was written from the device, and then writes what was held back.
+   * Reads back everything that was written to the device, and then writes the held bytes.
    *
    * @throws IntegrityError `device.differs`, and the device does not boot
    */
@@ -33,12 +33,12 @@ type Expected = {
 };
 
 /**
- * Opens a device for a pour. What firmware looks at first, the System Area and the volume descriptors, is
- * zeros until everything else stands: a device that was pulled out half-way does not boot, neither as
- * what it is to be nor as what it was. Bytes behind the ISO stay as they are.
+ * Opens a device for a pour. The bytes that firmware reads first, the System Area and the volume descriptors,
+ * are zeros until everything else is written: a device that is unplugged halfway boots neither the new system
+ * nor the old one. Bytes after the ISO stay as they are.
  *
- * @throws DiskError `device.in-use` where the kernel has it in use, `device.changed` where another device has its
- * name by now
+ * @throws DiskError `device.in-use` if the kernel has it in use, `device.changed` if another device now has its
+ * name
  */
 export async function openDeviceOutput(
   device: PouredDevice,
@@ -71,16 +71,19 @@ export async function openDeviceOutput(
   }
 }
 
-/** Hours after it was found: its name may be that of another disk, of the same size too. */
+/**
+ * Opens the device, perhaps hours after it was found: its name may now belong to another disk, even of the same
+ * size.
+ */
 async function openDevice(device: PouredDevice): Promise<FileHandle> {
   const { path } = device;
   const file = await explaining(path, () => openInPlace(path));
   const found = await findOpenDevice(file, path);
   if (found && SAME.every((key) => found[key] === device[key])) return file;
   await file.close();
-  throw new DiskError('device.changed', `${path} is another device by now`, {
+  throw new DiskError('device.changed', `${path} is now another device`, {
     expected: tell(device),
-    found: found === undefined ? 'no block device' : tell(found),
+    found: found === undefined ? 'not a block device' : tell(found),
     hint: 'run the same command again',
   });
 }
@@ -88,13 +91,13 @@ async function openDevice(device: PouredDevice): Promise<FileHandle> {
 const SAME = ['serial', 'sequence', 'size'] as const;
 
 const tell = ({ serial, sequence, size }: PouredDevice): string =>
-  `${serial === '' ? 'no serial number' : serial}, ${size} bytes${sequence === '' ? '' : `, disk ${sequence} since the machine began`}`;
+  `${serial === '' ? 'no serial number' : serial}, ${size} bytes${sequence === '' ? '' : `, disk ${sequence} since the machine started`}`;
 
-/** ECMA-119 7.1.1: the first descriptor of an image is in the first sector behind the System Area. */
+/** ECMA-119 7.1.1: the first descriptor of an image is in the first sector after the System Area. */
 const DESCRIPTORS = SYSTEM_AREA_SIZE;
 const MAX_HELD = 64 * 1024;
 
-/** To the end of the descriptors, which are one extent. */
+/** Bytes to the end of the descriptors, which are one extent. */
 function sizeOfHeld({ extents, size }: Layout): number {
   const end = extents
     .filter(({ offset }) => offset <= DESCRIPTORS)
@@ -111,7 +114,9 @@ async function writeStart(file: FileHandle, bytes: Buffer): Promise<void> {
 
 type Direct = { readonly file: FileHandle; readonly alignment: number };
 
-/** Where the memory suits direct I/O is found by trying, as for files; undefined where nothing does. */
+/**
+ * Finds an offset in the memory that direct I/O accepts by trying, as for files; undefined if no offset is accepted.
+ */
 async function openDirect(buffered: FileHandle, bytes: Buffer): Promise<Direct | undefined> {
   const file = await reopen(buffered, constants.O_RDWR | constants.O_DIRECT);
   for (let alignment = 0; alignment < DIRECT_ALIGNMENT; alignment += 8) {
@@ -128,7 +133,7 @@ async function openDirect(buffered: FileHandle, bytes: Buffer): Promise<Direct |
   return undefined;
 }
 
-/** The first bytes of the output are written to memory, and read from there. */
+/** Holds the first bytes of the output in memory: they are written to it and read from it. */
 function holdBack(output: OutputFile, held: Buffer, bytes: Buffer): OutputFile {
   const cut = ({ start, size }: Slice, position: number): [Slice, Slice] => {
     const inside = Math.max(0, Math.min(size, held.length - position));
@@ -143,7 +148,7 @@ function holdBack(output: OutputFile, held: Buffer, bytes: Buffer): OutputFile {
       const [first, rest] = cut(slice, position);
       if (first.size > 0) bytes.copy(held, position, first.start, first.start + first.size);
       if (rest.size === 0) return;
-      // Its memory is no longer where direct I/O wants it.
+      // The rest is no longer aligned for direct I/O.
       await output.write(rest, position + first.size, cached || first.size > 0);
     },
     async read(slice, position) {
@@ -161,7 +166,7 @@ type Reader = Partial<Direct> & {
   readonly buffered: FileHandle;
 };
 
-/** Reads what the device has, and not what the page cache has of it, where that can be told. */
+/** Reads from the device and not from the page cache, as far as direct I/O is possible. */
 async function reread(reader: Reader, { start, size }: Slice, position: number): Promise<void> {
   const { file, buffered, bytes, path } = reader;
   const whole = file && position % DIRECT_ALIGNMENT === 0 ? size - (size % DIRECT_ALIGNMENT) : 0;
@@ -208,8 +213,12 @@ async function compareStart(reader: Reader): Promise<void> {
 }
 
 const differs = ({ path }: Reader, expected: Digest, found: Digest): IntegrityError =>
-  new IntegrityError('device.differs', `${path} gives other bytes than were written to it`, {
-    expected,
-    found,
-    hint: 'run the same command again; if it differs again, take another device',
-  });
+  new IntegrityError(
+    'device.differs',
+    `${path} does not return the bytes that were written to it`,
+    {
+      expected,
+      found,
+      hint: 'run the same command again; if it differs again, use another device',
+    },
+  );

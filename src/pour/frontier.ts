@@ -9,15 +9,15 @@ export type Span = { readonly offset: number; readonly size: number };
 
 /** Updates posted to the hashing thread and not yet answered; a few keep it busy. */
 const MAX_OUTSTANDING = 4;
-/** For so long after a buffer was given up, lanes ahead keep writing through the page cache. */
+/** Milliseconds after a buffer was given up during which lanes ahead write through the page cache. */
 const SPILLING_MS = 2000;
 /** Bytes a second of the frontier above which lanes ahead wait: reading back would cost more. */
 const FAST = 100_000_000;
 /** Bytes that a lane at the frontier has under way, at most. */
 const NEAR = 8 * 1024 * 1024;
-/** How long a lane that runs ahead waits for a buffer before another one is given up for it. */
+/** Milliseconds that a lane ahead waits for a buffer before another one is given up for it. */
 const PATIENCE_MS = 10;
-/** Buffers that lanes ahead leave to the one at the frontier, which would wait for them otherwise. */
+/** Buffers that lanes ahead leave to the lane at the frontier, which would otherwise wait for them. */
 const RESERVE = 12;
 
 type Waiter = {
@@ -48,11 +48,11 @@ export type FrontierOptions = {
  * The SHA-256 of the whole ISO, computed while lanes pour it in any order, and the buffers that lanes
  * fill for it.
  *
- * Lanes give each buffer here after writing it. What lies at the frontier (the first byte that is not
- * hashed yet) is hashed from memory. What lies ahead is held, and when memory runs short the buffer
- * that is needed last is given up and read back later, from the page cache: such lanes write through
- * it. The frontier enters a span only after the span before it was verified, so wrong bytes can be
- * taken back to the span's start.
+ * Lanes hand over each buffer after writing it. A buffer at the frontier (the first byte that is not hashed
+ * yet) is hashed from memory. A buffer ahead of it is held. When memory runs short, the buffer that is needed
+ * last is given up and read back later from the page cache, through which its lane writes. The frontier enters
+ * a span only after the span before it was verified, so wrong bytes can be taken back to the start of their
+ * span.
  */
 export class Frontier {
   /** Resolves when every span was offered and verified; rejects when the output cannot be read. */
@@ -95,7 +95,7 @@ export class Frontier {
   }
 
   /**
-   * A free buffer for what will stand at `position` of this span, at once or as soon as there is one.
+   * A free buffer for the bytes at `position` of this span, at once or as soon as there is one.
    *
    * @throws the signal's reason
    */
@@ -116,31 +116,31 @@ export class Frontier {
 
   /** Takes a buffer back. */
   release({ start }: Slice): void {
-    // A slice may have been shortened; its buffer is known by where it starts.
+    // A slice may have been shortened; its start identifies its buffer.
     this.#options.buffers.push({ start, size: BUFFER_SIZE });
     this.#grant();
   }
 
-  /** Whether lanes have waited for a buffer since the last call. */
+  /** True if lanes have waited for a buffer since the last call. */
   wasShort(): boolean {
     const was = this.#short || this.#waiters.length > 0;
     this.#short = false;
     return was;
   }
 
-  /** Takes over a buffer whose bytes stand at `position` of the output. */
+  /** Takes over a buffer whose bytes are at `position` of the output. */
   offer(slice: Slice, position: number): void {
     this.#held.set(position, slice);
     this.#pump();
   }
 
-  /** The span's bytes match their digest. */
+  /** Notes that the bytes of a span match their digest. */
   verify(span: number): void {
     this.#verified.add(span);
     this.#pump();
   }
 
-  /** The span's bytes were wrong, or come again: forget them. */
+  /** Forgets the bytes of a span: they were wrong, or come again. */
   restart(span: number): void {
     const { offset, size } = this.#spanAt(span);
     const isInside = (position: number): boolean => position >= offset && position < offset + size;
@@ -159,16 +159,16 @@ export class Frontier {
   }
 
   /**
-   * Whether the digest waits for what stands at `position` of this span, or soon will. A lane whose
-   * earlier buffers were given up does not hurry: those have to be read back first.
+   * True if the digest waits for the bytes at `position` of this span, or soon will. A lane whose earlier
+   * buffers were given up is not urgent: they must be read back first.
    */
   isAwaited(span: number, position: number): boolean {
     return span === this.#span && position - this.#position <= NEAR;
   }
 
   /**
-   * While what stands from an earlier run is checked, the digest is far behind those who fetch what is
-   * missing: they give up their buffers and go on, instead of waiting with their connections open.
+   * Runs work that checks bytes of an earlier run. The digest is then far behind the lanes that fetch missing
+   * bytes: they give up their buffers and continue, instead of waiting with open connections.
    */
   async whileCatchingUp<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#catchingUp++;
@@ -179,7 +179,7 @@ export class Frontier {
     }
   }
 
-  /** Whether buffers are being given up: lanes ahead then write through the page cache. */
+  /** True while buffers are being given up: lanes ahead then write through the page cache. */
   isSpilling(): boolean {
     return performance.now() - this.#lastSpill < SPILLING_MS;
   }
@@ -200,13 +200,13 @@ export class Frontier {
 
   readonly #press = (): void => {
     this.#timer = undefined;
-    this.#grant(); // a waiter may have come to the frontier, and may then take what was reserved
+    this.#grant(); // a waiter may have reached the frontier, and may then take reserved buffers
     if (this.#waiters.length === 0) return;
     this.#spill(this.#waiters.some(({ span, position }) => this.isAwaited(span, position)));
     if (this.#waiters.length > 0) this.#timer ??= setTimeout(this.#press, PATIENCE_MS);
   };
 
-  /** Gives up the buffer that is needed last; not while the digest has work and soon frees some. */
+  /** Gives up the buffer that is needed last, unless the digest has work and soon frees others. */
   #spill(urgent: boolean): void {
     const isNear = this.#outstanding > 0 || (!urgent && this.#rate.read() > FAST);
     if (isNear && this.#catchingUp === 0) return;
@@ -230,7 +230,7 @@ export class Frontier {
     }
   }
 
-  /** Hashes what stands at the frontier; false when it must wait for a lane. */
+  /** Hashes the bytes at the frontier; false if it must wait for a lane. */
   #step(): boolean {
     const { offset, size } = this.#spanAt(this.#span);
     if (this.#position === offset + size) return this.#enterNext();

@@ -7,11 +7,11 @@ export type Slice = { readonly start: number; readonly size: number };
 
 /** A SHA-256 that is computed in a thread over slices of the shared memory, in the order given. */
 export type HashStream = {
-  /** Resolves when the slice may be reused; with the digest of all so far when `prefix` is asked. */
+  /** Resolves when the slice may be reused; with the digest of all bytes so far if `prefix` is true. */
   update: (slice: Slice, prefix?: boolean) => Promise<Digest | undefined>;
   /** Ends the stream. */
   digest: () => Promise<Digest>;
-  /** Remembers the state, so that `restore` can come back to it. */
+  /** Remembers the state, so that `restore` can return to it. */
   snapshot: () => void;
   restore: () => void;
   close: () => void;
@@ -20,7 +20,7 @@ export type HashStream = {
 /** Threads that hash. SHA-256 is synchronous in Node, and the main thread has sockets to read. */
 export type Hasher = {
   open: () => HashStream;
-  /** A stream with a thread of its own, for the digest of the whole ISO. */
+  /** A stream with its own thread, for the digest of the whole ISO. */
   openAlone: () => HashStream;
   close: () => Promise<void>;
 };
@@ -40,7 +40,7 @@ type Thread = {
   readonly end: () => Promise<unknown>;
 };
 
-/** A busy thread has one message in work and one waiting; what comes meanwhile goes together. */
+/** A busy thread has one message in work and one waiting; orders that come meanwhile are sent together. */
 const MAX_MESSAGES = 2;
 
 export function createHasher(memory: SharedArrayBuffer): Hasher {

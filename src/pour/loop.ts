@@ -19,124 +19,18 @@ import type { Journal } from './start.ts';
 
 type StoredSpan = Extract<PourSpan, { kind: 'stored' }>;
 
-/** Writes rendered bytes and padding. */
-async function pourRendered(
-  span: Extract<PourSpan, { kind: 'rendered' }>,
-  index: number,
-  tools: LaneTools,
-): Promise<void> {
-  const writer = new SpanWriter({ index, span, tools });
-  for (const { source, size } of span.extents) {
-    await writer.add(source.kind === 'bytes' ? source.bytes : new Uint8Array(size));
-  }
-  await writer.end();
-  tools.frontier.verify(index);
-}
-
-/**
- * Writes one blob or base extent to the output, verified: bytes of an earlier run are hashed and
- * compared, the rest comes from the sources (`bringVerified`).
- *
- * @throws IntegrityError `extent.wrong-digest`; any error of the opener; the signal's reason
- */
-async function pourStored(
-  { span, index, reused }: Omit<Bringing, 'attempt'>,
-  tools: LaneTools,
-): Promise<void> {
-  await bringVerified((attempt) =>
-    bring({ span, index, reused: attempt.usePrefix ? reused : undefined, attempt }, tools),
-  );
-  tools.frontier.verify(index);
-}
-
-type Bringing = {
-  readonly span: StoredSpan;
-  readonly index: number;
-  readonly reused: Reused | undefined;
-  readonly attempt: Attempt;
-};
-
-/** Wrong bytes are taken back; after any other error the pour ends, and what has come stays. */
-async function bring(bringing: Bringing, tools: LaneTools): Promise<Wrong | undefined> {
-  const { span, index } = bringing;
-  const { signal, frontier } = tools;
-  const hash = tools.hasher.open();
-  const writer = new SpanWriter({ index, span, tools, hash });
-  const takeBack = (): void => {
-    frontier.restart(index);
-    tools.onBytes(-writer.position);
-  };
-  try {
-    await untilAborted(fill(bringing, writer, tools), signal);
-    if (writer.isTrusted) {
-      hash.close();
-      return undefined;
-    }
-    const digest = await hash.digest();
-    if (digest === span.digest) return undefined;
-    takeBack();
-    const { used, hasPrefix } = writer;
-    return { used, hasPrefix, error: explainWrong(span.extent, digest, used) };
-  } catch (error) {
-    await writer.abandon({ salvage: !(error instanceof IntegrityError) });
-    hash.close();
-    if (!signal.aborted) takeBack();
-    throw error;
-  }
-}
-
-async function fill(
-  { span, reused, attempt }: Bringing,
-  writer: SpanWriter,
-  tools: LaneTools,
-): Promise<void> {
-  if ((!reused || (await writer.reuse(reused))) && writer.position < span.size) {
-    const { signal, waiting, counters } = tools;
-    waiting.since = performance.now();
-    const onFetched = (size: number): void => {
-      counters.fetched += size;
-      waiting.since = performance.now();
-    };
-    const options = { ...attempt, offset: writer.position, signal, onFetched };
-    const opened = await tools.openExtent(span.extent, options);
-    if (opened.kind === 'file') {
-      if (opened.isRecorded === true && writer.position === 0) writer.trust();
-      await writer.copyFile(opened);
-    } else await writer.copyStream(opened.chunks);
-  }
-  await writer.end();
-}
-
-export function explainWrong(
-  { offset, paths, digest }: Pick<Extent, 'offset' | 'paths' | 'digest'>,
-  found: Digest,
-  used: ReadonlySet<Source>,
-): IntegrityError {
-  const what = paths[0] ?? `extent at byte ${offset}`;
-  const from = [...used].map(({ name }) => name).join(', ') || 'nobody';
-  return new IntegrityError(
-    'extent.wrong-digest',
-    `${what} should be ${digest ?? 'known by digest'}, but ${from} gave ${found}`,
-    {
-      ...withoutUndefined({ expected: digest }),
-      found,
-      hint: 'compare the mirrors with the origin, or run again later',
-    },
-  );
-}
-
-/** How often the loop looks at its pace and its clock while nothing else happens. */
-const TICK_MS = 200;
-
 export type PourWork = {
   readonly spans: readonly PourSpan[];
   readonly journal: Journal;
-  /** Spans that stand in the output by a record of an earlier build: nothing is done about them. */
+  /** Spans that are in the output according to a record of an earlier build: they are skipped. */
   readonly recorded?: ReadonlySet<number>;
   /** Most lanes that pour at a time. */
   readonly lanes: number;
   readonly pace?: Pace;
 };
+
+/** Tools shared by all lanes. */
+export type PourTools = Omit<LaneTools, 'waiting'>;
 
 /**
  * Pours all spans: asks the schedule for the next step, begins it, and waits for the first event. The first
@@ -171,9 +65,6 @@ export async function runPour(work: PourWork, tools: PourTools, stop: AbortContr
   }
 }
 
-/** Tools shared by all lanes. */
-export type PourTools = Omit<LaneTools, 'waiting'>;
-
 type Loop = {
   readonly state: PourState;
   readonly pour: (task: Task) => void;
@@ -184,7 +75,10 @@ type Loop = {
   readonly onAbort: () => void;
 };
 
-/** Begins what a step says, and changes the state when it ends. */
+/** Milliseconds between two looks at pace and clock while nothing else happens. */
+const TICK_MS = 200;
+
+/** Begins the work of a step, and updates the state when it ends. */
 function createLoop(
   { spans, journal, recorded = new Set() }: PourWork,
   tools: PourTools,
@@ -245,4 +139,113 @@ function pourTask(task: Task, pour: PourTools): Promise<void> {
   if (span.kind === 'rendered') return pourRendered(span, index, tools);
   const work = (): Promise<void> => pourStored({ span, index, reused }, tools);
   return isStanding(task) ? tools.frontier.whileCatchingUp(work) : work();
+}
+
+/** Writes rendered bytes and padding. */
+async function pourRendered(
+  span: Extract<PourSpan, { kind: 'rendered' }>,
+  index: number,
+  tools: LaneTools,
+): Promise<void> {
+  const writer = new SpanWriter({ index, span, tools });
+  for (const { source, size } of span.extents) {
+    await writer.add(source.kind === 'bytes' ? source.bytes : new Uint8Array(size));
+  }
+  await writer.end();
+  tools.frontier.verify(index);
+}
+
+/**
+ * Writes one blob or base extent to the output, verified: bytes of an earlier run are hashed and
+ * compared, the rest comes from the sources (`bringVerified`).
+ *
+ * @throws IntegrityError `extent.wrong-digest`; any error of the opener; the signal's reason
+ */
+async function pourStored(
+  { span, index, reused }: Omit<Bringing, 'attempt'>,
+  tools: LaneTools,
+): Promise<void> {
+  await bringVerified((attempt) =>
+    bring({ span, index, reused: attempt.usePrefix ? reused : undefined, attempt }, tools),
+  );
+  tools.frontier.verify(index);
+}
+
+type Bringing = {
+  readonly span: StoredSpan;
+  readonly index: number;
+  readonly reused: Reused | undefined;
+  readonly attempt: Attempt;
+};
+
+/**
+ * Makes one attempt. Wrong bytes are taken back; after any other error the pour ends, and the bytes so far
+ * stay.
+ */
+async function bring(bringing: Bringing, tools: LaneTools): Promise<Wrong | undefined> {
+  const { span, index } = bringing;
+  const { signal, frontier } = tools;
+  const hash = tools.hasher.open();
+  const writer = new SpanWriter({ index, span, tools, hash });
+  const takeBack = (): void => {
+    frontier.restart(index);
+    tools.onBytes(-writer.position);
+  };
+  try {
+    await untilAborted(fill(bringing, writer, tools), signal);
+    if (writer.isTrusted) {
+      hash.close();
+      return undefined;
+    }
+    const digest = await hash.digest();
+    if (digest === span.digest) return undefined;
+    takeBack();
+    const { used, hasPrefix } = writer;
+    return { used, hasPrefix, error: explainWrong(span.extent, digest, used) };
+  } catch (error) {
+    await writer.abandon({ salvage: !(error instanceof IntegrityError) });
+    hash.close();
+    if (!signal.aborted) takeBack();
+    throw error;
+  }
+}
+
+async function fill(
+  { span, reused, attempt }: Bringing,
+  writer: SpanWriter,
+  tools: LaneTools,
+): Promise<void> {
+  if ((!reused || (await writer.reuse(reused))) && writer.position < span.size) {
+    const { signal, waiting, counters } = tools;
+    waiting.since = performance.now();
+    const onFetched = (size: number): void => {
+      counters.fetched += size;
+      waiting.since = performance.now();
+    };
+    const options = { ...attempt, offset: writer.position, signal, onFetched };
+    const opened = await tools.openExtent(span.extent, options);
+    if (opened.kind === 'file') {
+      if (opened.isRecorded === true && writer.position === 0) writer.trust();
+      await writer.copyFile(opened);
+    } else await writer.copyStream(opened.chunks);
+  }
+  await writer.end();
+}
+
+export function explainWrong(
+  { offset, paths, digest }: Pick<Extent, 'offset' | 'paths' | 'digest'>,
+  found: Digest,
+  used: ReadonlySet<Source>,
+): IntegrityError {
+  const what = paths[0] ?? `extent at byte ${offset}`;
+  const from = [...used].map(({ name }) => name).join(', ') || 'an unknown source';
+  return new IntegrityError(
+    'extent.wrong-digest',
+    `${what} should be ${digest ?? 'known by digest'}, but ${from} gave ${found}`,
+    {
+      ...withoutUndefined({ expected: digest }),
+      found,
+      hint: 'compare the mirrors with the origin, or run again later',
+    },
+  );
 }

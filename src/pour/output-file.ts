@@ -6,7 +6,7 @@ import { openOwnFile, reopen, createFile } from '../base/disk/open-file.ts';
 import { DiskError, isErrno } from '../base/errors.ts';
 import type { Slice } from './hasher.ts';
 
-/** Direct I/O wants offsets, lengths and memory at multiples of the device's block; 4096 suits all. */
+/** Direct I/O needs offsets, lengths and memory at multiples of the device's block; 4096 suits all. */
 export const DIRECT_ALIGNMENT = 4096;
 
 /** The partial output. Slices are ranges of the shared memory. */
@@ -22,11 +22,11 @@ export type OutputFile = {
 type OpenOutputOptions = {
   readonly size: number;
   readonly memory: SharedArrayBuffer;
-  /** Whether an earlier run's bytes are reused. */
+  /** True if bytes of an earlier run are reused. */
   readonly keep: boolean;
   /** Permission bits. */
   readonly mode: number;
-  /** Whether direct I/O may be used. */
+  /** True if direct I/O may be used. */
   readonly direct: boolean;
 };
 
@@ -108,14 +108,14 @@ async function openOrExplain(path: string, mode: number): Promise<FileHandle> {
   });
 }
 
-/** Bytes of one buffer. Larger ones gained nothing, and a kill loses what is in them. */
+/** Bytes of one buffer. Larger ones gained nothing, and a kill loses their contents. */
 export const BUFFER_SIZE = 1024 * 1024;
 
 /**
  * Cuts shared memory into free buffers, the first in memory last in the list: it is taken first, so that
  * a small pour touches little memory.
  *
- * @param alignment where direct I/O accepts the first one
+ * @param alignment offset of the first buffer, which direct I/O must accept
  */
 export const cutBuffers = (memory: SharedArrayBuffer, alignment: number): Slice[] =>
   Array.from({ length: Math.floor((memory.byteLength - alignment) / BUFFER_SIZE) }, (_, index) => ({

@@ -1,21 +1,21 @@
 import { cpus } from 'node:os';
 
 /**
- * How many lanes pour at a time. More lanes help while something far away is slow; when the machine
- * itself has no time left they only hold half-read connections, whose bytes a kill would lose. So one
- * lane begins, and more join while processors are idle.
+ * The number of lanes that pour at a time. More lanes help while a remote source is slow; when this machine has
+ * no processor time left, they only hold half-read connections, whose bytes a kill would lose. So one lane
+ * begins, and more join while processors are idle.
  */
 export type Pace = {
   /**
    * Lanes that may pour now, at least 1.
    *
-   * @param wasShort whether lanes waited for buffers since the last call: more lanes would wait as well
+   * @param wasShort true if lanes waited for buffers since the last call: more lanes would wait, too
    */
   readonly allow: (wasShort: () => boolean) => number;
 };
 
 const SAMPLE_MS = 200;
-/** Shares of processor time: above the one lanes join, below the other one leaves. */
+/** Shares of idle processor time: above IDLE lanes join, below BUSY one leaves. */
 const IDLE = 0.5;
 const BUSY = 0.3;
 

@@ -29,9 +29,9 @@ export type PourOptions = {
   /** A block device that takes the bytes in place of the partial output. */
   readonly device?: PouredDevice;
   readonly openExtent: ExtentOpener;
-  /** How many extents are poured at a time. */
+  /** Most extents that are poured at a time. */
   readonly lanes: number;
-  /** How many of them may be poured right now; by default that depends on idle processors. */
+  /** Number of them that may be poured now; by default it depends on idle processors. */
   readonly pace?: Pace;
   readonly signal: AbortSignal;
   /**
@@ -55,7 +55,7 @@ export type PourResult = PourCounters & {
   readonly readBack: number;
 };
 
-/** Memory in MiB for buffers: those that lanes fill, and those that wait for the digest of the whole ISO. */
+/** Memory in MiB for buffers: some are filled by lanes, others wait for the digest of the whole ISO. */
 const POOL_BUFFERS = 64;
 
 /**
@@ -123,7 +123,7 @@ async function openOutput(partial: string, pour: Pour, memory: SharedArrayBuffer
   return { output: await openOutputFile(partial, options), alignment, finish: undefined };
 }
 
-/** Opens everything a pour needs, pours, and closes it again even after an error. */
+/** Opens everything that a pour needs, pours, and closes everything, even after an error. */
 async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   const { journal, spans } = pour;
   const memory = new SharedArrayBuffer((POOL_BUFFERS + 1) * BUFFER_SIZE);
@@ -172,7 +172,7 @@ export type Standing = {
   readonly allocated: number;
 };
 
-/** Reads the journal beside an output; changes nothing. */
+/** Reads the journal next to an output; changes nothing. */
 export async function surveyPartial(layout: Layout, output: string): Promise<Standing> {
   const partial = `${output}.partial`;
   const achieved = await readJournal(`${partial}.journal`, digestLayout(layout));

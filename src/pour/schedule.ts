@@ -1,7 +1,7 @@
 import type { Reused, Waiting, PourSpan } from './spans.ts';
 import type { Journal } from './start.ts';
 
-/** One span to pour, and what an earlier run left of it. */
+/** A span to pour, and the part of it that an earlier run left. */
 export type Task = {
   readonly index: number;
   readonly span: PourSpan;
@@ -9,9 +9,9 @@ export type Task = {
   readonly waiting: Waiting;
 };
 
-/** All that decides what a pour does next. The loop changes it; `next` only reads it. */
+/** The state from which the next step of a pour is chosen. The loop changes it; `next` only reads it. */
 export type PourState = {
-  /** Spans of which bytes are missing, in the order of the ISO. */
+  /** Spans with missing bytes, in the order of the ISO. */
   readonly missing: Task[];
   /** Spans that an earlier run left whole: they are checked. */
   readonly standing: Task[];
@@ -19,13 +19,13 @@ export type PourState = {
   readonly running: Set<Task>;
   /** Verified spans that are not yet `done` in the journal. */
   readonly verified: number[];
-  /** Whether verified spans are being synced and noted. */
+  /** True while verified spans are being synced and noted. */
   isCommitting: boolean;
-  /** Milliseconds, of the last commit's end. */
+  /** The end of the last commit, in milliseconds. */
   committedAt: number;
-  /** Whether the digest of the whole ISO is known. */
+  /** True if the digest of the whole ISO is known. */
   isDigested: boolean;
-  /** Why the pour ends early: the first failure, or the reason of its signal. */
+  /** The reason why the pour ends early: the first failure, or the signal's reason. */
   failure: { readonly reason: unknown } | undefined;
 };
 
@@ -79,7 +79,7 @@ const NONE: ReadonlySet<number> = new Set();
  *                the digest is not known yet    wait
  *                                               end
  *
- * @param lanes how many lanes may pour now, at least 1
+ * @param lanes number of lanes that may pour now, at least 1
  * @param now milliseconds on the clock of `committedAt`
  */
 export function next(state: PourState, lanes: number, now: number): Step {
@@ -105,7 +105,7 @@ const STALLED_MS = 1000;
 const WAIT: Step = { kind: 'wait' };
 const END: Step = { kind: 'end' };
 
-/** After a kill one lane checks what stands already while the others fetch what is missing. */
+/** After a kill, one lane checks existing bytes while the others fetch missing ones. */
 function chooseTask({ missing, standing, running }: PourState): Task | undefined {
   const [first] = standing;
   const [gap] = missing;
@@ -123,7 +123,7 @@ function isTimeToCommit(state: PourState, now: number): boolean {
 const hasTasks = ({ missing, standing }: PourState): boolean =>
   missing.length + standing.length > 0;
 
-/** Whether an earlier run left all of it. */
+/** True if an earlier run left all of the span. */
 export const isStanding = ({ span, reused }: Task): boolean => reused?.size === span.size;
 
 function reusedOf(span: PourSpan, index: number, journal: Journal): Reused | undefined {

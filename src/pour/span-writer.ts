@@ -17,10 +17,10 @@ type SpanWriterOptions = {
 
 type OpenFile = Extract<OpenExtent, { kind: 'file' }>;
 
-/** A buffer that has filled for so long is written as it is: a kill loses what is in it. */
+/** Milliseconds after which a buffer that still fills is written as it is: a kill loses its contents. */
 const OLD_MS = 50;
 
-/** One buffer of a span is hashed and written while the next one fills; a kill loses what is in both. */
+/** One buffer of a span is hashed and written while the next one fills; a kill loses the contents of both. */
 const MAX_UNDER_WAY = 1;
 
 /**
@@ -28,13 +28,13 @@ const MAX_UNDER_WAY = 1;
  * the same time, noted in the journal, and handed to the digest of the whole ISO.
  */
 export class SpanWriter {
-  /** Bytes of the span that were handed on. */
+  /** Bytes of the span that were passed on. */
   position = 0;
-  /** Whether bytes that stood in the output are among them. */
+  /** True if bytes that were already in the output are among them. */
   hasPrefix = false;
-  /** Whether nothing is compared with the digest of the span. */
+  /** True if the bytes are not compared with the digest of the span. */
   isTrusted = false;
-  /** All that gave the others. */
+  /** The sources of the other bytes. */
   readonly used = new Set<Source>();
   readonly #index: number;
   readonly #span: PourSpan;
@@ -44,7 +44,7 @@ export class SpanWriter {
   #filled = 0;
   #underWay: Promise<unknown>[] = [];
   #last: Promise<unknown> = Promise.resolve();
-  /** When the first byte came into the buffer, in milliseconds. */
+  /** Time at which the first byte came into the buffer, in milliseconds. */
   #since = 0;
   #isClosed = false;
 
@@ -64,7 +64,7 @@ export class SpanWriter {
       const room = this.#roomIn(buffer);
       const size = Math.min(room - this.#filled, bytes.length - taken);
       const start = buffer.start + this.#filled;
-      // `set` takes five times as long: it goes byte by byte where the two are aligned differently.
+      // `set` takes five times as long: it goes byte by byte if the two are aligned differently.
       this.#tools.memory.fill(bytes.subarray(taken, taken + size), start, start + size);
       this.#filled += size;
       taken += size;
@@ -73,7 +73,7 @@ export class SpanWriter {
     if (performance.now() - this.#since > OLD_MS) await this.#flushBlocks();
   }
 
-  /** Takes what stands in the output already; false when it is not what it should be. */
+  /** Takes bytes that are already in the output; false if they are wrong. */
   async reuse(reused: Reused): Promise<boolean> {
     const { output, frontier, counters } = this.#tools;
     this.hasPrefix = true;
@@ -95,13 +95,13 @@ export class SpanWriter {
     return digest === reused.digest;
   }
 
-  /** The bytes stand by a record: only the digest of the whole ISO is computed from them. */
+  /** Accepts the bytes by a record: only the digest of the whole ISO is computed from them. */
   trust(): void {
     this.isTrusted = true;
     this.#hash = undefined;
   }
 
-  /** The rest of the span out of a local file. */
+  /** Copies the rest of the span from a local file. */
   async copyFile(opened: OpenFile): Promise<void> {
     this.used.add(opened.source);
     const file = await (opened.isListed === true ? openListed : openToRead)(opened.path);
@@ -123,7 +123,7 @@ export class SpanWriter {
     }
   }
 
-  /** The rest of the span out of a stream. */
+  /** Copies the rest of the span from a stream. */
   async copyStream(chunks: AsyncIterable<ExtentChunk>): Promise<void> {
     const { waiting } = this.#tools;
     for await (const { offset, bytes, source } of chunks) {
@@ -145,13 +145,13 @@ export class SpanWriter {
   }
 
   /**
-   * Ends the writer after an error: a source that still sends is not listened to any more. Waits for the
-   * disk and gives the buffer back.
+   * Ends the writer after an error: a source that still sends is ignored from then on. Waits for the disk and
+   * gives the buffer back.
    *
-   * @param salvage writes what has come so far: after an interruption, not after wrong bytes
+   * @param salvage true to write the bytes so far: after an interruption, not after wrong bytes
    */
   async abandon({ salvage }: { readonly salvage: boolean }): Promise<void> {
-    if (salvage) this.#flush().catch(() => undefined); // what cannot be saved is fetched again
+    if (salvage) this.#flush().catch(() => undefined); // bytes that cannot be saved are fetched again
     this.#isClosed = true;
     await Promise.allSettled(this.#underWay);
     this.#dropBuffer();
@@ -173,7 +173,7 @@ export class SpanWriter {
     return this.#tools.frontier.acquire(this.#index, this.#span.offset + this.position);
   }
 
-  /** Up to the next block boundary of the output, so that all further buffers suit direct I/O. */
+  /** Bytes up to the next block boundary of the output, so that all further buffers suit direct I/O. */
   #roomIn(buffer: Slice): number {
     const behind = (this.#span.offset + this.position) % DIRECT_ALIGNMENT;
     const room = behind === 0 ? buffer.size : DIRECT_ALIGNMENT - behind;
@@ -188,7 +188,7 @@ export class SpanWriter {
     await this.#handOn(slice);
   }
 
-  /** Over a slow line a buffer fills for long: its whole blocks are written, the rest goes on. */
+  /** Writes the whole blocks of a buffer that fills slowly; the rest begins the next buffer. */
   async #flushBlocks(): Promise<void> {
     this.#since = performance.now();
     const end = this.#span.offset + this.position + this.#filled;
@@ -262,7 +262,7 @@ const tooShort = ({ offset }: PourSpan, { path, source }: OpenFile): IntegrityEr
     { hint: 'run the same command again with --rehash' },
   );
 
-/** Short only at the end of the file: the digest then tells that the source is too short. */
+/** Reads less than the view only at the end of the file; the digest then shows that the source is too short. */
 async function readFully(file: FileHandle, view: Uint8Array, position: number): Promise<number> {
   let read = 0;
   while (read < view.length) {

@@ -11,14 +11,72 @@ import type { OutputFile } from './output-file.ts';
 export type PourSpan = Span &
   (
     | { readonly kind: 'stored'; readonly extent: Extent; readonly digest: Digest }
-    /** Rendered bytes and padding that lie together: written in one go, never resumed. */
+    /** Adjacent rendered bytes and padding: written in one go, never resumed. */
     | { readonly kind: 'rendered'; readonly extents: readonly Extent[] }
   );
+
+/** Bytes of an extent as they arrive. */
+export type ExtentChunk = {
+  /** Bytes from the extent's start. An offset of 0 in the middle means that the source starts over. */
+  readonly offset: number;
+  readonly bytes: Uint8Array;
+  readonly source: Source;
+};
+
+/** An extent's bytes: in a local file, which is read directly, or as a stream. */
+export type OpenExtent =
+  | {
+      readonly kind: 'file';
+      readonly path: string;
+      readonly position: number;
+      readonly source: Source;
+      /** True if an earlier build recorded the digest of these bytes: they are not hashed again. */
+      readonly isRecorded?: boolean;
+      /** True if others may write to its folder: no link is followed. */
+      readonly isListed?: boolean;
+    }
+  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ExtentChunk> };
+
+export type OpenExtentOptions = {
+  /** Offset in the extent at which to start. */
+  readonly offset: number;
+  readonly signal: AbortSignal;
+  /** Called with the bytes that a source fetches before the extent is in a file. */
+  readonly onFetched?: (size: number) => void;
+} & Omit<Attempt, 'usePrefix'>;
+
+/** Opens an extent at the sources that `rank` returns; throws if no source has it. */
+export type ExtentOpener = (extent: Extent, options: OpenExtentOptions) => Promise<OpenExtent>;
+
+/** Counts of bytes by origin and destination. */
+export type PourCounters = { fetched: number; copied: number; reused: number; written: number };
+
+export type LaneTools = {
+  /** Memory that buffers are cut from. */
+  readonly memory: Buffer;
+  readonly hasher: Hasher;
+  readonly output: OutputFile;
+  readonly frontier: PourFrontier;
+  readonly openExtent: ExtentOpener;
+  readonly counters: PourCounters;
+  readonly notePrefix: (span: number, size: number, digest: Digest) => void;
+  readonly signal: AbortSignal;
+  readonly onBytes: (size: number) => void;
+  readonly waiting: Waiting;
+};
+
+/**
+ * The time since which a lane waits for bytes of its source, in milliseconds; undefined while it works on some.
+ */
+export type Waiting = { since: number | undefined };
+
+/** Prefix of a span that an earlier run left in the output. */
+export type Reused = { readonly size: number; readonly digest: Digest };
 
 /**
  * Cuts a layout into spans: each blob and base extent alone, neighbouring rendered ones together.
  *
- * @throws IntegrityError `layout.malformed` where extents do not cover the ISO, or lack a digest
+ * @throws IntegrityError `layout.malformed` if extents do not cover the ISO, or lack a digest
  */
 export function planSpans(layout: Layout): readonly PourSpan[] {
   const spans: PourSpan[] = [];
@@ -52,7 +110,7 @@ function refuse(reason: string): never {
   throw new IntegrityError('layout.malformed', reason);
 }
 
-/** Names a layout: two are the same when every byte of their outputs is. */
+/** The digest of a layout: equal digests mean that every byte of the outputs is equal. */
 export function digestLayout(layout: Layout): Digest {
   return digestOf(
     formatCanonicalJson({
@@ -65,61 +123,3 @@ export function digestLayout(layout: Layout): Digest {
     }),
   );
 }
-
-/* Inputs and tools of a lane. */
-
-/** Bytes of an extent as they arrive. */
-export type ExtentChunk = {
-  /** Bytes from the extent's start. An offset of 0 in the middle means that the source starts over. */
-  readonly offset: number;
-  readonly bytes: Uint8Array;
-  readonly source: Source;
-};
-
-/** An extent's bytes: in a local file, which is read without detours, or as a stream. */
-export type OpenExtent =
-  | {
-      readonly kind: 'file';
-      readonly path: string;
-      readonly position: number;
-      readonly source: Source;
-      /** True if an earlier build recorded the digest of these bytes: they are not hashed again. */
-      readonly isRecorded?: boolean;
-      /** True if others may write to its folder: no link is followed. */
-      readonly isListed?: boolean;
-    }
-  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ExtentChunk> };
-
-export type OpenExtentOptions = {
-  /** Offset in the extent at which to start. */
-  readonly offset: number;
-  readonly signal: AbortSignal;
-  /** Called with the bytes that a source fetches before the extent is in a file. */
-  readonly onFetched?: (size: number) => void;
-} & Omit<Attempt, 'usePrefix'>;
-
-/** Opens an extent at the sources that `rank` returns; throws if no source has it. */
-export type ExtentOpener = (extent: Extent, options: OpenExtentOptions) => Promise<OpenExtent>;
-
-/** Bytes, by where they came from and went. */
-export type PourCounters = { fetched: number; copied: number; reused: number; written: number };
-
-export type LaneTools = {
-  /** Memory that buffers are cut from. */
-  readonly memory: Buffer;
-  readonly hasher: Hasher;
-  readonly output: OutputFile;
-  readonly frontier: PourFrontier;
-  readonly openExtent: ExtentOpener;
-  readonly counters: PourCounters;
-  readonly notePrefix: (span: number, size: number, digest: Digest) => void;
-  readonly signal: AbortSignal;
-  readonly onBytes: (size: number) => void;
-  readonly waiting: Waiting;
-};
-
-/** Since when a lane waits for bytes of its source, in milliseconds; undefined while it works on some. */
-export type Waiting = { since: number | undefined };
-
-/** Prefix of a span that an earlier run left in the output. */
-export type Reused = { readonly size: number; readonly digest: Digest };

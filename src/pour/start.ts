@@ -18,7 +18,7 @@ export type Progress =
   | { readonly kind: 'prefix'; readonly size: number; readonly digest: Digest };
 
 /**
- * Progress of a pour, one fact a line, in a file next to the partial output.
+ * Progress of a pour, one fact per line, in a file next to the partial output.
  *
  *     {"format":1,"layout":"sha256:..."}     first line
  *     d <extent>                             its bytes are verified and were synced before this line

@@ -27,68 +27,6 @@ import { createRegistryWriter, type RegistryWriter } from './client/writer.ts';
 import type { Descriptor, StoredManifest } from './manifest.ts';
 import { formatReference, type Reference } from './reference.ts';
 
-/** Failures of a whole host, each with its wording in the error about the next request. */
-const HOST_FAILURES: ReadonlyMap<string, string> = new Map([
-  ['registry.unreachable', 'is unreachable'],
-  ['registry.unknown-host', 'is not known to DNS'],
-  ['registry.certificate', 'is not trusted'],
-  ['registry.unavailable', 'is unavailable'],
-  ['proxy.unreachable', 'is behind a proxy that is unreachable'],
-  ['proxy.unavailable', 'is behind a proxy that does not reach it'],
-  ['proxy.unknown-host', 'is behind a proxy that is not known to DNS'],
-  ['proxy.unauthorized', 'is behind a proxy that asks for a password'],
-  ['proxy.forbidden', 'is forbidden by the proxy'],
-]);
-
-/** RFC 9110 15.6: what a gateway says in place of a server that is down. 500 may be about one image. */
-const SERVER_IS_DOWN = new Set(['502', '503', '504']);
-
-const isHostFailure = ({ code, found = '' }: SealiftError): boolean =>
-  HOST_FAILURES.has(code) && (code !== 'registry.unavailable' || SERVER_IS_DOWN.has(found));
-
-/**
- * A requester that does not ask a host again that failed as a whole, through all retries: two hundred
- * images would wait for it one by one. A host that answered anything else while a request failed has
- * not failed as a whole, and neither has one that answers later after all.
- *
- * @throws RegistryError `registry.not-asked`, whose cause is the failure that was seen
- */
-function rememberUnreachable(requester: Requester): Requester {
-  const answers = new Map<string, number>();
-  const failures = new Map<string, SealiftError>();
-  return async (ask, take) => {
-    // One failed attempt is not a host that failed: the caller tries again.
-    if (ask.isOnce) return requester(ask, take);
-    const { host } = ask.endpoint;
-    const countOf = (): number => answers.get(host) ?? 0;
-    const addAnswer = (): void => {
-      answers.set(host, countOf() + 1);
-      failures.delete(host);
-    };
-    const known = failures.get(host);
-    if (known) throw notAsked(host, known);
-    const before = countOf();
-    try {
-      const result = await requester(ask, take);
-      addAnswer();
-      return result;
-    } catch (error) {
-      ask.signal.throwIfAborted();
-      if (!(error instanceof SealiftError)) throw error;
-      if (!isHostFailure(error)) addAnswer();
-      else if (countOf() === before) failures.set(host, error);
-      throw error;
-    }
-  };
-}
-
-const notAsked = (host: string, cause: SealiftError): RegistryError =>
-  new RegistryError(
-    'registry.not-asked',
-    `not asked: ${host} ${HOST_FAILURES.get(cause.code) ?? 'failed'}`,
-    { cause, ...withoutUndefined({ hint: cause.hint }) },
-  );
-
 type RequestOptions = { readonly signal: AbortSignal };
 
 /** A reader of registries. Every method may throw RegistryError, and the signal's reason. */
@@ -99,7 +37,7 @@ export type RegistryClient = {
    * @throws IntegrityError when its bytes are not those of the digest, or it is malformed
    */
   fetchManifest: (reference: Reference, options: RequestOptions) => Promise<StoredManifest>;
-  /** The descriptor that a reference names now; undefined only if every candidate answers 404. */
+  /** The descriptor that a reference names now; undefined if no candidate within reach has it. */
   resolveTag: (reference: Reference, options: RequestOptions) => Promise<Descriptor | undefined>;
   /** Descriptors attached to a manifest (by digest); empty if no candidate has any. */
   fetchReferrers: (reference: Reference, options: RequestOptions) => Promise<readonly Descriptor[]>;
@@ -220,6 +158,68 @@ function createParts(
   });
 }
 
+/**
+ * Wraps a requester so that a host that failed as a whole, after all retries, is not asked again: two
+ * hundred images would wait for it one by one. An answer of the host while a request was failing, or
+ * at any later time, shows that it has not failed as a whole.
+ *
+ * Throws RegistryError `registry.not-asked`, whose cause is the earlier failure.
+ */
+function rememberUnreachable(requester: Requester): Requester {
+  const answers = new Map<string, number>();
+  const failures = new Map<string, SealiftError>();
+  return async (ask, take) => {
+    // One failed attempt does not mean that the host failed: the caller tries again.
+    if (ask.isOnce) return requester(ask, take);
+    const { host } = ask.endpoint;
+    const countOf = (): number => answers.get(host) ?? 0;
+    const addAnswer = (): void => {
+      answers.set(host, countOf() + 1);
+      failures.delete(host);
+    };
+    const known = failures.get(host);
+    if (known) throw notAsked(host, known);
+    const before = countOf();
+    try {
+      const result = await requester(ask, take);
+      addAnswer();
+      return result;
+    } catch (error) {
+      ask.signal.throwIfAborted();
+      if (!(error instanceof SealiftError)) throw error;
+      if (!isHostFailure(error)) addAnswer();
+      else if (countOf() === before) failures.set(host, error);
+      throw error;
+    }
+  };
+}
+
+/** Failures of a whole host, each with its wording in the error about the next request. */
+const HOST_FAILURES: ReadonlyMap<string, string> = new Map([
+  ['registry.unreachable', 'is unreachable'],
+  ['registry.unknown-host', 'is not known to DNS'],
+  ['registry.certificate', 'is not trusted'],
+  ['registry.unavailable', 'is unavailable'],
+  ['proxy.unreachable', 'is behind a proxy that is unreachable'],
+  ['proxy.unavailable', 'is behind a proxy that cannot reach it'],
+  ['proxy.unknown-host', 'is behind a proxy that is not known to DNS'],
+  ['proxy.unauthorized', 'is behind a proxy that asks for a password'],
+  ['proxy.forbidden', 'is forbidden by the proxy'],
+]);
+
+/** RFC 9110 15.6: a gateway's answers if its server is down. 500 may be about one image only. */
+const SERVER_IS_DOWN = new Set(['502', '503', '504']);
+
+const isHostFailure = ({ code, found = '' }: SealiftError): boolean =>
+  HOST_FAILURES.has(code) && (code !== 'registry.unavailable' || SERVER_IS_DOWN.has(found));
+
+const notAsked = (host: string, cause: SealiftError): RegistryError =>
+  new RegistryError(
+    'registry.not-asked',
+    `not asked: ${host} ${HOST_FAILURES.get(cause.code) ?? 'failed'}`,
+    { cause, ...withoutUndefined({ hint: cause.hint }) },
+  );
+
 function listCandidates(reference: Reference, options: RegistryClientOptions): Candidate[] {
   const conf = options.registriesConf ?? { registries: [] };
   const candidates = resolveCandidates(conf, reference).map((candidate) => ({
@@ -231,20 +231,20 @@ function listCandidates(reference: Reference, options: RegistryClientOptions): C
   if (candidates.length > 0) return candidates;
   throw new RegistryError(
     'registry.blocked',
-    `registries.conf blocks ${formatReference(reference)}, and no mirror is for it`,
+    `registries.conf blocks ${formatReference(reference)}, and it has no mirror`,
   );
 }
 
-/** Behind its mirrors, unless it is blocked. */
+/** The origin is the last candidate, after its mirrors, unless it is blocked. */
 function originOf(reference: Reference, candidates: readonly Candidate[]): Candidate {
   const last = candidates.at(-1);
   if (last) return last;
-  throw new Error(`nobody knows where ${formatReference(reference)} is`);
+  throw new Error(`no candidates for ${formatReference(reference)}`);
 }
 
 type Asked<Result> = { readonly found: Result } | { readonly answers: readonly SourceAnswer[] };
 
-/** The result of the first candidate that has it, or the answers of all. A bug is thrown. */
+/** The result of the first candidate that has one, or the answers of all. A bug is thrown. */
 async function askInTurn<Result>(
   candidates: readonly Candidate[],
   signal: AbortSignal,
@@ -266,6 +266,6 @@ async function askInTurn<Result>(
   return { answers };
 }
 
-/** "No" of one is believed where the others are out of reach, as origins are offline. */
+/** A 404 is believed if all other candidates are out of reach, as origins are without a network. */
 const isAbsent = (answers: readonly SourceAnswer[]): boolean =>
   answers.some(isNotFound) && answers.every((answer) => isNotFound(answer) || isOutOfReach(answer));

@@ -31,7 +31,7 @@ export const MEDIA_TYPE = {
   ociLayer: 'application/vnd.oci.image.layer.v1.tar',
 } as const;
 
-/** distribution refuses larger ones, too. */
+/** Bytes; distribution refuses larger manifests, too. */
 export const MAX_MANIFEST_SIZE = 4 * 1024 * 1024;
 
 /** OCI image-spec manifest.md, or Docker schema 2. */
@@ -58,11 +58,7 @@ export type StoredManifest = {
   readonly manifest: Manifest;
 };
 
-/**
- * Reads a manifest or index whose digest is known; see `parseManifest`.
- *
- * @throws what `parseManifest` throws
- */
+/** Reads a manifest or index whose digest is known; throws as `parseManifest` does. */
 export function parseStored(
   bytes: Uint8Array,
   digest: Digest,
@@ -74,7 +70,7 @@ export function parseStored(
 }
 
 /**
- * Reads a manifest or index. `contentType` decides where the document does not say what it is.
+ * Reads a manifest or index. `contentType` decides if the document does not name its type.
  *
  * @throws IntegrityError `manifest.malformed`, `manifest.unsupported` (schema 1, unknown types)
  */
@@ -111,12 +107,29 @@ export function descriptorsOf(manifest: Manifest): readonly Descriptor[] {
   return manifest.kind === 'index' ? manifest.manifests : [manifest.config, ...manifest.layers];
 }
 
+/** The config and layers a registry must hold for this manifest; none for an index. */
+export const blobsOf = (manifest: Manifest): readonly Descriptor[] =>
+  manifest.kind === 'index' ? [] : descriptorsOf(manifest).filter((blob) => !isForeignLayer(blob));
+
+/**
+ * Layers that stay at the URLs of their descriptor, and that no registry has to hold: OCI's
+ * non-distributable and Docker's foreign ones (image-spec layer.md).
+ */
+const isForeignLayer = ({ mediaType, urls }: Descriptor): boolean =>
+  (urls?.length ?? 0) > 0 || /\.foreign\.|\.nondistributable\./.test(mediaType);
+
 /** True if an index entry is for this platform (image-index.md; arm64 means v8 or no variant). */
 export function isForPlatform(entry: Descriptor, wanted: Platform): boolean {
   const platform = entry.platform;
   if (platform?.os !== wanted.os || platform.architecture !== wanted.architecture) return false;
   if (wanted.variant !== undefined) return platform.variant === wanted.variant;
   return wanted.architecture !== 'arm64' || [undefined, '', 'v8'].includes(platform.variant);
+}
+
+/** `type/subtype` of a Content-Type, or undefined if it cannot be the type of a manifest. */
+export function mediaTypeOf(contentType: string | undefined): string | undefined {
+  const essence = contentType?.split(';')[0]?.trim().toLowerCase();
+  return essence?.startsWith('application/vnd.') === true ? essence : undefined;
 }
 
 function parseObject(bytes: Uint8Array): Record<string, unknown> {
@@ -131,12 +144,6 @@ function parseObject(bytes: Uint8Array): Record<string, unknown> {
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** `type/subtype` of a Content-Type, or undefined where it says nothing about manifests. */
-export function mediaTypeOf(contentType: string | undefined): string | undefined {
-  const essence = contentType?.split(';')[0]?.trim().toLowerCase();
-  return essence?.startsWith('application/vnd.') === true ? essence : undefined;
-}
 
 function guessType(document: Record<string, unknown>): string {
   if (document['schemaVersion'] === 1)
@@ -185,14 +192,3 @@ const textsOf = (object: object): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(object).filter((pair): pair is [string, string] => typeof pair[1] === 'string'),
   );
-
-/**
- * Layers that stay at the URLs their descriptor names and that no registry has to hold: OCI's
- * non-distributable and Docker's foreign ones (image-spec layer.md).
- */
-const isForeignLayer = ({ mediaType, urls }: Descriptor): boolean =>
-  (urls?.length ?? 0) > 0 || /\.foreign\.|\.nondistributable\./.test(mediaType);
-
-/** The config and layers a registry must hold for this manifest; none for an index. */
-export const blobsOf = (manifest: Manifest): readonly Descriptor[] =>
-  manifest.kind === 'index' ? [] : descriptorsOf(manifest).filter((blob) => !isForeignLayer(blob));

@@ -2,32 +2,6 @@ import { isDigest, type Digest } from '../base/digest.ts';
 import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 
-// distribution-spec 1.1, "Pulling manifests": the grammars of <name> and of a tag.
-const REPOSITORY =
-  /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
-const TAG = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;
-
-/** No file system and no client takes longer ones; it also bounds what the grammar has to look at. */
-const MAX_REPOSITORY_SIZE = 255;
-
-export const isRepository = (text: string): boolean =>
-  text.length <= MAX_REPOSITORY_SIZE && REPOSITORY.test(text);
-
-export const isTag = (text: string): boolean => TAG.test(text);
-
-/** @throws ConfigError `reference.malformed` */
-export function checkRepository(text: string): void {
-  if (!isRepository(text)) throw malformed(text, 'repository name');
-}
-
-/** @throws ConfigError `reference.malformed` */
-export function checkTag(text: string): void {
-  if (!isTag(text)) throw malformed(text, 'tag');
-}
-
-const malformed = (text: string, what: string): ConfigError =>
-  new ConfigError('reference.malformed', `"${text}" is not a valid ${what}`);
-
 /** An image reference, fully qualified: `registry/repository[:tag][@digest]`. */
 export type Reference = {
   /** Host with port, as written: `quay.io`, `localhost:5000`. */
@@ -36,8 +10,6 @@ export type Reference = {
   readonly tag?: string;
   readonly digest?: Digest;
 };
-
-const HOST = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-.]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?$/;
 
 /**
  * Reads a reference. The registry is always required: a short name means different images on
@@ -59,7 +31,37 @@ export function parseReference(text: string): Reference {
   };
 }
 
-/** Cuts at the separators without checking the parts; a second digest stays in the first, which is then malformed. */
+export function formatReference(reference: Reference): string {
+  const tag = reference.tag === undefined ? '' : `:${reference.tag}`;
+  const digest = reference.digest === undefined ? '' : `@${reference.digest}`;
+  return `${reference.registry}/${reference.repository}${tag}${digest}`;
+}
+
+// distribution-spec 1.1, "Pulling manifests": the grammars of <name> and of a tag.
+const REPOSITORY =
+  /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
+const TAG = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;
+
+/** No file system or client accepts a longer name; it also bounds the time that the grammar takes. */
+const MAX_REPOSITORY_SIZE = 255;
+
+export const isRepository = (text: string): boolean =>
+  text.length <= MAX_REPOSITORY_SIZE && REPOSITORY.test(text);
+
+export const isTag = (text: string): boolean => TAG.test(text);
+
+export function checkRepository(text: string): void {
+  if (!isRepository(text)) throw malformed(text, 'repository name');
+}
+
+export function checkTag(text: string): void {
+  if (!isTag(text)) throw malformed(text, 'tag');
+}
+
+const malformed = (text: string, what: string): ConfigError =>
+  new ConfigError('reference.malformed', `"${text}" is not a valid ${what}`);
+
+/** Cuts at the separators without checking the parts; a second digest makes the first malformed. */
 function split(text: string) {
   const at = text.indexOf('@');
   const name = at === -1 ? text : text.slice(0, at);
@@ -76,6 +78,8 @@ function split(text: string) {
   };
 }
 
+const HOST = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-.]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?$/;
+
 type Parts = ReturnType<typeof split>;
 
 function whyMalformed({ registry, repository, tag, digest }: Parts): string | undefined {
@@ -86,10 +90,4 @@ function whyMalformed({ registry, repository, tag, digest }: Parts): string | un
   if (tag !== undefined && !isTag(tag)) return `"${tag}" is not a valid tag`;
   if (digest === undefined || isDigest(digest)) return undefined;
   return `"${digest}" is not a valid digest: sha256: and 64 hex digits`;
-}
-
-export function formatReference(reference: Reference): string {
-  const tag = reference.tag === undefined ? '' : `:${reference.tag}`;
-  const digest = reference.digest === undefined ? '' : `@${reference.digest}`;
-  return `${reference.registry}/${reference.repository}${tag}${digest}`;
 }

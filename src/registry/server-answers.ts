@@ -58,7 +58,7 @@ export type Route =
  */
 export function parseRoute(path: string): Route | Failure {
   const decoded = decode(path);
-  if (decoded === undefined) return failure('NAME_INVALID', 'path is not percent-encoded');
+  if (decoded === undefined) return failure('NAME_INVALID', 'path has malformed percent-encoding');
   if (decoded === '/v2/' || decoded === '/v2') return { kind: 'ping' };
   if (decoded === '/v2/_catalog') return { kind: 'catalog' };
   const tags = /^\/v2\/(.+)\/tags\/list$/.exec(decoded);
@@ -85,7 +85,7 @@ function within(
   then: (repository: string) => Route | Failure,
 ): Route | Failure {
   if (name !== undefined && isRepository(name)) return then(name);
-  return failure('NAME_INVALID', 'repository name breaks the grammar of names', { name });
+  return failure('NAME_INVALID', 'repository name is not valid', { name });
 }
 
 function decode(path: string): string | undefined {
@@ -205,14 +205,14 @@ async function answerBlob(
 const nameUnknown = (name: string): Failure =>
   failure('NAME_UNKNOWN', 'repository is not in this registry', { name });
 
-/** Part of a sorted list; `next` is the query of the page after it, when there is one. */
+/** Part of a sorted list; `next` is the query of the next page, if there is one. */
 type Page = {
   readonly kind: 'page';
   readonly items: readonly string[];
   readonly next: string | undefined;
 };
 
-/** Maximum of items in a page, as in distribution. A page has 256 KiB at most. */
+/** Most items of a page, as in distribution. A page has 256 KiB at most. */
 const MOST_ITEMS = 1000;
 
 /**

@@ -41,19 +41,19 @@ export type RegistryServerOptions = {
   readonly limits?: Partial<ConnectionLimits>;
 };
 
-/** Answers that are being looked up: manifests are read whole to be checked, and lists to be sorted. */
+/** Answers prepared at once: manifests are read whole to be checked, and lists to be sorted. */
 const LOOKED_UP = 4;
 
-/** Requests of a connection that wait for their turn; no client of registries sends any ahead. */
+/** Requests that may wait on one connection; no known client of registries sends any ahead. */
 const PIPELINED = 8;
 
 /**
  * A read-only registry (OCI distribution-spec 1.1, "Pull" and "Content Discovery") out of a tree of
- * distribution's layout. Nothing is cached: what the tree holds when asked is what is served.
+ * distribution's layout. Nothing is cached: every answer is read from the tree.
  * Manifests are checked against their digest before they are sent; blobs are checked by clients.
  *
- * Its memory is bounded regardless of its clients: by the number of connections, by one request at a time on
- * each of them, and by sending the next piece when the one before was taken.
+ * Its memory is bounded regardless of its clients: by the number of connections, by one request at a
+ * time on each of them, and by sending the next piece only when the client has taken the one before.
  */
 export function createRegistryServer(
   tree: RegistryTree,
@@ -211,7 +211,7 @@ async function sendFile(
   response.end();
 }
 
-/** A file shorter than it said must not look whole, nor leave the client waiting for the rest. */
+/** A file shorter than announced must not look whole, nor leave the client waiting for the rest. */
 async function* passExactly(
   source: AsyncIterable<Buffer>,
   size: number,
@@ -230,7 +230,7 @@ async function* passExactly(
   );
 }
 
-/** RFC 9110 14.2: Range is for GET alone; 13.1.5: and not where If-Range names something else. */
+/** RFC 9110 14.2: Range is for GET alone; 13.1.5: and is ignored if If-Range names something else. */
 function readRange(
   { method, headers }: IncomingMessage,
   { digest, size }: Answer & { kind: 'blob' },

@@ -150,7 +150,10 @@ async function buildLocked(
     // A table that cannot be read as sites says nothing about the ISOs that exist.
     const isListed = !dropIn && (survey.sites.length > 0 || listed.size === 0);
     if (isListed) await removeListing(out);
-    const outcomes = await makeSites(survey, { ...named, listed }, tools);
+    const { sites, reader } = survey;
+    const names = sites.map(({ name }) => name);
+    const good = sites.filter(isGood);
+    const outcomes = await makeSites({ names, good, reader }, { ...named, listed }, tools);
     await syncNames(survey, outcomes, request);
     const listing = await listOutcomes(survey, outcomes, { ...named, listed });
     if (isListed) await writeListing(out, listing);

@@ -30,11 +30,14 @@ import {
   type EventListener,
 } from '../engine/index.ts';
 import type { Places } from '../iso/index.ts';
+import { placesOf } from '../media/media-index.ts';
+import { readWholeIndex } from '../media/open.ts';
 import { openReusable, type Reusable, type ReusableIso } from '../media/seeds.ts';
 import { openWorkspace } from '../openshift/workspace/set.ts';
 import { createIsoRecords, type IsoRecords, type IsoReuse } from '../outputs/file.ts';
-import { readObjectPlaces } from '../outputs/object.ts';
+import { openSentObject } from '../outputs/object.ts';
 import { isArtifactOutput, isObjectOutput, parseRepositoryAddress } from '../outputs/output.ts';
+import type { ExtentOpener } from '../pour/index.ts';
 import {
   createRegistryClient,
   credentialsFromFiles,
@@ -45,6 +48,7 @@ import {
   type RegistryClient,
   type WritingClient,
 } from '../registry/index.ts';
+import { createExtentOpener, type ExtentSources } from './5-pour/open-extents.ts';
 import { createRegistryCache, type RegistryCache } from './5-pour/registry-cache.ts';
 import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './resolved/record.ts';
 import { createTagLedger, type Pinned, type TagLedger } from './resolved/tags.ts';
@@ -172,6 +176,8 @@ export type StageTools = {
    */
   readonly seeds: readonly BlobSource[];
   readonly digests: FileDigests;
+  /** Opens the extents of a layout, out of its base and its blobs. */
+  readonly openExtents: (of: Pick<ExtentSources, 'base' | 'blobs'>) => ExtentOpener;
   /** The repository in which jobs share blobs. */
   readonly common?: RegistryCache;
   readonly s3: S3;
@@ -218,21 +224,20 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
 async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<BuildTools> {
   const { config, env, signal, emit } = options;
   const { path: workDir } = held;
-  const access = await openRegistryAccess(options);
-  const { http, caBundle, registriesConf } = access;
-  const plainClient =
-    config.mirrorPath === undefined ? access.client : openWorkspace(config.mirrorPath);
+  const { client: registry, http, caBundle, registriesConf } = await openRegistryAccess(options);
+  const plainClient = config.mirrorPath === undefined ? registry : openWorkspace(config.mirrorPath);
   const tls = caBundle === undefined ? {} : { ca: [caBundle] };
   const s3 = createS3({ http, tls, env });
   const trustsRecords = options.reuses?.trustsRecords ?? true;
   const records = createIsoRecords(workDir, trustsRecords);
-  const reusable = createReusable(options, { s3, records, registry: access.client });
+  const reusable = createReusable(options, { s3, records, registry });
   const tags = createTagLedger(plantSeeds(plainClient, reusable), options.pinned);
   const { client } = tags;
   const sealKey = await readSealKey(workDir, options.drawn);
   const program = options.program ?? (await readProgramDigest());
   await sweepWorkDir(workDir);
   const cache = createBlobCache(join(workDir, 'cache', 'blobs'));
+  const digests = createFileDigests(join(workDir, 'cache'), { signal, trustsRecords });
   const { common } = reusable;
   const tools: StageTools = {
     ...(common && { common }),
@@ -245,8 +250,9 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     workDir,
     tls,
     s3,
-    registry: access.client,
-    digests: createFileDigests(join(workDir, 'cache'), { signal, trustsRecords }),
+    registry,
+    digests,
+    openExtents: (of) => createExtentOpener({ ...of, cache, client, digests }),
     records,
     get isos() {
       return reusable.isos();
@@ -314,7 +320,9 @@ function createReusable(
       if (!keepsPlaces || !isObjectOutput(replaced) || isArtifactOutput(replaced)) {
         return found.places;
       }
-      return readObjectPlaces(s3, parseS3Address(replaced), signal);
+      const access = await openSentObject(s3, parseS3Address(replaced), signal);
+      const index = access && (await readWholeIndex(access));
+      return index && placesOf(index);
     },
   };
 }

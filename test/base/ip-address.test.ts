@@ -77,7 +77,7 @@ describe('a network', () => {
     expect(parseCidr(text)).toBeUndefined();
   });
 
-  it('has addresses of its own family only', () => {
+  it('contains addresses of its own family only', () => {
     const everything = cidr('0.0.0.0/0');
     expect(contains(everything, { family: 4, value: 0xffff_ffffn })).toBe(true);
     expect(contains(everything, { family: 6, value: 1n })).toBe(false);

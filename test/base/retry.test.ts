@@ -31,7 +31,7 @@ describe('a request that is tried again', () => {
     ]);
   });
 
-  it('is given up when a host that has answered brought no byte for ten minutes', async () => {
+  it('is given up when a host that has answered gave no byte for ten minutes', async () => {
     const { clock, run } = create();
     await expect(run(stumble)).rejects.toMatchObject({
       code: 'registry.unavailable',
@@ -41,14 +41,14 @@ describe('a request that is tried again', () => {
     expect(clock.now()).toBeLessThanOrEqual(600_000);
   });
 
-  it('is given up after 30 s where the host has never answered', async () => {
+  it('is given up after 30 s if the host has never answered', async () => {
     const { clock, retries, run } = create();
     retries.ask(HOST);
     await expect(run(refuse)).rejects.toThrow('refused; given up after 30 s without a byte');
     expect(clock.now()).toBeLessThanOrEqual(30_000);
   });
 
-  it('is given up at once where the host was given up before and has not answered since', async () => {
+  it('is given up at once if the host was given up on before and has not answered since', async () => {
     const { clock, retries, run } = create();
     retries.ask(HOST);
     await expect(run(refuse)).rejects.toThrow('refused');
@@ -69,13 +69,13 @@ describe('a request that is tried again', () => {
     expect(clock.now() - start).toBeGreaterThan(599_000);
   });
 
-  it('does not wait for an answer longer than --retry-for where the host has answered before', () => {
+  it('does not wait for an answer longer than --retry-for if the host has answered before', () => {
     const { retries } = create({ retryFor: 5000 });
     retries.noteAnswer(HOST, true);
     expect(retries.ask(HOST)).toBe(5000);
   });
 
-  it('has the time of --retry-for, and nothing is tried again where that is 0', async () => {
+  it('is repeated for the time of --retry-for, and never if that is 0', async () => {
     const { clock, run } = create({ retryFor: 90_000 });
     await expect(run(stumble)).rejects.toThrow('given up after 1 min');
     expect(clock.now()).toBeLessThanOrEqual(90_000);
@@ -84,7 +84,7 @@ describe('a request that is tried again', () => {
     expect(none.clock.waits).toEqual([]);
   });
 
-  it('has the whole time again from each byte on', async () => {
+  it('gets the whole time again with each byte', async () => {
     const { clock, run } = create();
     let attempts = 0;
     await expect(
@@ -114,7 +114,7 @@ describe('a request that is tried again', () => {
     expect(attempts).toBe(5);
   });
 
-  it('is not made for what will not pass', async () => {
+  it('is not repeated after a failure that will not pass', async () => {
     const { run, clock } = create();
     let attempts = 0;
     const fail = (): Promise<never> => {
@@ -156,24 +156,24 @@ describe('Retry-After', () => {
     expect(clock.waits).toEqual([120_500]);
   });
 
-  it('that asks for longer than what is left ends the request at once, and says so', async () => {
+  it('ends the request at once, with the reason, if it is longer than the time that is left', async () => {
     const { clock, run } = create();
     await expect(run(() => limit(900_000))).rejects.toMatchObject({
       code: 'registry.rate-limited',
-      message: 'slow down; it asks to be left alone for 15 min 00 s, and 10 min 00 s are left',
+      message: 'slow down; it asks for a pause of 15 min 00 s, but only 10 min 00 s are left',
       hint: expect.stringContaining('--retry-for') as string,
     });
     expect(clock.waits).toEqual([]);
   });
 
-  it('makes the pauses of a 429 without it start at 2 s', async () => {
+  it('is replaced, for a 429 without it, by pauses from 2 s on', async () => {
     const { clock, run } = create();
     const error = new TransientError('c', 'slow down', { limited: true, answered: true });
     await expect(run(() => Promise.reject(error))).rejects.toThrow('slow down');
     expect(clock.waits.slice(0, 6)).toEqual([1000, 2000, 4000, 8000, 15_000, 15_000]);
   });
 
-  it('is seconds or a date', () => {
+  it('has seconds or a date', () => {
     const now = Date.parse('Wed, 21 Oct 2015 07:28:00 GMT');
     expect(parseRetryAfter('120', now)).toBe(120_000);
     expect(parseRetryAfter('Wed, 21 Oct 2015 07:28:30 GMT', now)).toBe(30_000);
@@ -188,7 +188,7 @@ describe('waiting for a host', () => {
   const typed = <Type extends RetryEvent['type']>(events: readonly RetryEvent[], type: Type) =>
     events.filter((event) => event.type === type) as Extract<RetryEvent, { type: Type }>[];
 
-  it('is an event for each attempt, and one at most once a minute for people', async () => {
+  it('gives an event for each attempt, and one for people at most once a minute', async () => {
     const { clock, events, run } = create();
     await expect(run(stumble)).rejects.toThrow('busy');
     expect(typed(events, 'retry').map(({ waitMs }) => waitMs)).toEqual(clock.waits);
@@ -206,14 +206,14 @@ describe('waiting for a host', () => {
     }
   });
 
-  it('of many requests at one host is one report a minute', async () => {
+  it('is reported once a minute for all requests to the host', async () => {
     const { events, retries } = create();
     const work = { host: HOST, signal };
     await Promise.allSettled(Array.from({ length: 20 }, () => retries.run(work, stumble)));
     expect(typed(events, 'retry-waiting').length).toBeLessThanOrEqual(11);
   });
 
-  it('ends with an event that says how long it took', async () => {
+  it('ends with an event that states how long it took', async () => {
     const { clock, events, run } = create();
     let attempts = 0;
     await run(() => (++attempts < 4 ? stumble() : Promise.resolve()));

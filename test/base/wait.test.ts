@@ -24,14 +24,14 @@ describe('a wait with a signal', () => {
     await expect(untilAborted(forever(), signal)).rejects.toBe(reason);
   });
 
-  it('gives what the work gives, or its failure, when nobody stops it', async () => {
+  it('gives the result of the work, or its failure, if it is not stopped', async () => {
     const { signal } = new AbortController();
     await expect(untilAborted(Promise.resolve(5), signal)).resolves.toBe(5);
     const failed = Promise.reject(new Error('broken'));
     await expect(untilAborted(failed, signal)).rejects.toThrow('broken');
   });
 
-  it('hears nothing of work that fails after the wait was stopped', async () => {
+  it('does not report work that fails after the wait was stopped', async () => {
     const stop = new AbortController();
     const work = new Promise<never>((_resolve, reject) => {
       stop.signal.addEventListener('abort', () => {
@@ -82,7 +82,7 @@ describe('work with a time limit', () => {
 });
 
 describe('a clock of the time that the process ran', () => {
-  it('stands still while the process is stopped, and goes on with it', () => {
+  it('pauses while the process is stopped, and continues with it', () => {
     let time = 0;
     const beats: (() => void)[] = [];
     const now = createRunningClock(

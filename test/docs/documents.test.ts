@@ -15,19 +15,19 @@ const DOCUMENTS = [
 ];
 
 describe.each(DOCUMENTS)('%s', (path) => {
-  it('links to files that are there', () => {
+  it('links to files that exist', () => {
     const links = [...read(path).matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)].map(first);
     expect(links.filter((link) => !existsSync(join(ROOT, dirname(path), link)))).toEqual([]);
   });
 
-  it('names source files and folders that are there', () => {
+  it('names source files and folders that exist', () => {
     const names = [
       ...read(path).matchAll(/`((?:src|test|templates|schema|demo|bench|scripts)\/[\w./-]*)`/g),
     ];
     expect(names.map(first).filter((name) => !existsSync(join(ROOT, name)))).toEqual([]);
   });
 
-  it('names npm scripts that are there', () => {
+  it('names npm scripts that exist', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
     const names = [...read(path).matchAll(/\bnpm run ([\w:]+)/g)].map(first);
     expect(names.filter((name) => scripts[name] === undefined)).toEqual([]);
@@ -62,7 +62,7 @@ describe('docs/ci.md and docs/nightlies.md', () => {
     ...documents.flatMap(listScripts),
   ];
 
-  it('have pipelines that are YAML, with scripts that a shell reads', () => {
+  it('have pipelines in valid YAML, with scripts that a shell parses', () => {
     expect(documents).toMatchObject([
       { jobs: { ove: { steps: [{}, {}, {}, {}, {}] } } },
       { apiVersion: 'tekton.dev/v1', kind: 'Task', spec: { steps: [{}, {}] } },
@@ -84,7 +84,7 @@ describe('docs/ci.md and docs/nightlies.md', () => {
 });
 
 describe('README.md', () => {
-  it('names the demo and the tests as one line each', () => {
+  it('names the demo and the tests in one line each', () => {
     const blocks = readBlocks('README.md').map((block) => block.trim());
     expect(blocks).toContain('npm ci && npm run demo');
     expect(blocks).toContain('npm ci && npm test');
@@ -93,13 +93,13 @@ describe('README.md', () => {
 
 describe('commands in documents', () => {
   it.each(DOCUMENTS.filter((path) => path !== 'CHANGELOG.md'))(
-    '%s starts the program in one way, as sealift',
+    '%s starts the program in only one way, as sealift',
     (path) => {
       expect(read(path)).not.toMatch(/\bnpx (?:--\S+ \S+ )?sealift\b/);
     },
   );
 
-  it('README.md begins with installing and using the program, before it says what it is', () => {
+  it('README.md shows how to install and use the program before it describes it', () => {
     const text = read('README.md');
     const [install = '', use = ''] = readBlocks('README.md');
     const { version } = JSON.parse(read('package.json')) as { readonly version: string };
@@ -165,7 +165,7 @@ describe('ARCHITECTURE.md', () => {
 });
 
 describe('docs/decisions', () => {
-  it('are numbered without a gap, each with context, decision and consequence', () => {
+  it('has decisions numbered without a gap, each with context, decision and consequence', () => {
     const names = readdirSync(join(ROOT, 'docs/decisions')).sort();
     names.forEach((name, index) => {
       expect(name).toMatch(new RegExp(`^${String(index + 1).padStart(4, '0')}-[a-z0-9-]+\\.md$`));
@@ -176,7 +176,7 @@ describe('docs/decisions', () => {
 });
 
 describe('Containerfile', () => {
-  it('copies files that are there', () => {
+  it('copies files that exist', () => {
     const sources = [...read('Containerfile').matchAll(/^COPY --chown=\S+ (.+) \S+$/gm)]
       .flatMap((match) => first(match).split(' '))
       .filter((name) => !name.startsWith('--'));
@@ -184,7 +184,7 @@ describe('Containerfile', () => {
     expect(sources.filter((name) => !existsSync(join(ROOT, name)))).toEqual([]);
   });
 
-  it('ends as a user who is not root', () => {
+  it('runs as a user other than root', () => {
     const users = [...read('Containerfile').matchAll(/^USER (\S+)$/gm)].map(first);
     expect(users.at(-1)).toBe('1001');
   });

@@ -38,7 +38,7 @@ describe('the table of floors', () => {
     expect(rooms).toEqual(expect.arrayContaining([...formats, ...doors]));
   });
 
-  it('lets a room import from lower floors alone', () => {
+  it('lets a room import only from lower floors', () => {
     const lower: string[] = [];
     for (const { rooms, imports } of floors) {
       const named = imports.flatMap((room) => (room === 'formats' ? formats : [room]));
@@ -47,7 +47,7 @@ describe('the table of floors', () => {
     }
   });
 
-  it('is the table of ARCHITECTURE.md', () => {
+  it('is the same as the table in ARCHITECTURE.md', () => {
     const text = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
     const rows = floors.map(({ rooms, imports }) =>
       [rooms, imports].map((names) => names.join(', ')),
@@ -69,7 +69,7 @@ describe('the table of floors', () => {
     );
   });
 
-  it('is kept by all imports but the known ones, whose list only shrinks', () => {
+  it('is kept by all imports except the known ones, whose list only shrinks', () => {
     const known = readJson('.dependency-cruiser-known-violations.json') as readonly unknown[];
     expect(known.length).toBeLessThanOrEqual(9);
     const { status, stdout } = spawnSync('npx', ['depcruise', 'src', '--ignore-known'], {
@@ -81,7 +81,7 @@ describe('the table of floors', () => {
 });
 
 describe('a folder of tests', () => {
-  it('is named as the folder or the file of src that it tests', () => {
+  it('is named after the folder or the file of src that it tests', () => {
     const folders = readdirSync(join(ROOT, 'test'), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
       .map(({ parentPath }) => relative(join(ROOT, 'test'), parentPath));

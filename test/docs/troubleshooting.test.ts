@@ -20,7 +20,7 @@ describe('docs/troubleshooting.md', () => {
     expect([...codes.keys()].filter((code) => !written.has(code))).toEqual([]);
   });
 
-  it('has each code once, and none that the sources do not have', () => {
+  it('has each code once, and no code that the sources do not have', () => {
     const written = rows.map(({ code }) => code);
     expect(written.filter((code) => !codes.has(code))).toEqual([]);
     expect(written.filter((code, index) => written.indexOf(code) !== index)).toEqual([]);
@@ -34,7 +34,7 @@ describe('docs/troubleshooting.md', () => {
     }
   });
 
-  it('says in whole sentences what each code means and what to do', () => {
+  it('states in whole sentences what each code means and what to do', () => {
     const isSentence = (text = ''): boolean => /^[A-Z`\p{L}].*\.$/u.test(text);
     const bad = rows.filter(({ cells }) => !isSentence(cells[1]) || !isSentence(cells[2]));
     expect(bad.map(({ code }) => code)).toEqual([]);

@@ -52,7 +52,7 @@ describe('a network that only nmstate has profiles for', () => {
     setPath();
     await copyFile(join(world.directory, 'test.iso'), join(world.directory, 'same.iso'));
     const refusals = [
-      ['ethtool: {ring: {rx: 1}}', 'nmstate.unsupported', '"eth0": ethtool is not translated here'],
+      ['ethtool: {ring: {rx: 1}}', 'nmstate.unsupported', '"eth0": ethtool needs nmstate'],
       ['ipv4: {enabled: true, address: [{ip: 192.0.2.1}]}', 'nmstate.malformed', "'prefix-length'"],
     ] as const;
     for (const [member, code, reason] of refusals) {

@@ -354,7 +354,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     const refused = await attempt(...command, '--from', '4.21.3');
     expect(refused.exitCode, refused.stderr).toBe(3);
     expect(refused.stderr).toContain(`${version} is a nightly or CI build`);
-    expect(refused.stderr).toContain('hint: leave --from out');
+    expect(refused.stderr).toContain('hint: leave out --from');
     const other = await attempt('plan', 'upgrade-iso', '--from', '4.21.0-0.ci-2026-04-01-000000');
     expect(other.stderr).toContain('4.21.0-0.ci-2026-04-01-000000 is a nightly or CI build');
   }, 60_000);

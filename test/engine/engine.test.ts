@@ -94,7 +94,7 @@ describe('the engine', () => {
     expect(await engineOf({ program: digestOf('newer') }).run(once, { value: 1 })).toBe(2);
   });
 
-  it('keeps what was drawn at random for each set of inputs, whatever the program is', async () => {
+  it('reuses random results for the same inputs, even with another program', async () => {
     const draw = (value: number, program?: string): Promise<number> =>
       engineOf(program === undefined ? {} : { program: digestOf(program) }).run(drawn, { value });
     expect(await draw(1)).toBe(1);
@@ -108,7 +108,7 @@ describe('the engine', () => {
     }
   });
 
-  it('gives two builds that draw at the same time the same result', async () => {
+  it('gives two builds that draw a random result at the same time the same one', async () => {
     const [one, other] = await Promise.all([
       engineOf().run(drawn, { value: 1 }),
       engineOf().run(drawn, { value: 1 }),
@@ -118,7 +118,7 @@ describe('the engine', () => {
     expect(await engineOf().run(drawn, { value: 1 })).toBe(one);
   });
 
-  it('draws again where what was kept is damaged', async () => {
+  it('draws a random result again if the stored one is damaged', async () => {
     await engineOf().run(drawn, { value: 1 });
     const [file = ''] = readdirSync(join(directory, 'drawn'));
     writeFileSync(join(directory, 'drawn', file), '{"fingerprint":');
@@ -126,7 +126,7 @@ describe('the engine', () => {
     expect(await engineOf().run(drawn, { value: 1 })).toBe(2);
   });
 
-  it('makes a result again when what it names is gone, or its entry is damaged', async () => {
+  it('makes a result again when something that it names is gone, or its entry is damaged', async () => {
     const run = (isUsable: boolean): Promise<number> =>
       engineOf().run(
         { ...once, reuse: { kind: 'same-program', isUsable: () => isUsable } },
@@ -143,7 +143,7 @@ describe('the engine', () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it('stops all stages when one fails, and every one gives the first cause', async () => {
+  it('stops all stages when one fails, and rejects each with the first cause', async () => {
     const engine = engineOf();
     const stages = [engine.run(slow, {}), engine.run(failing, {})];
     stages.push(engine.run(behind, { failed: stages[1] ?? 0 }));
@@ -179,27 +179,27 @@ describe('the fingerprint of a stage', () => {
     run: count,
   };
 
-  it('has the bytes of a file, and not its place', async () => {
+  it('depends on the bytes of a file, and not on its path', async () => {
     const run = (input: FileInput): Promise<number> => engineOf().run(ofFile, { file: input });
     expect(await run(file('/a', 'one'))).toBe(1);
     expect(await run(file('/b', 'one'))).toBe(1);
     expect(await run(file('/b', 'two'))).toBe(2);
   });
 
-  it('has bytes by their digest', async () => {
+  it('depends on the digest of bytes', async () => {
     const run = (text: string): Promise<number> =>
       engineOf().run(ofBytes, { bytes: Buffer.from(text) });
     expect([await run('one'), await run('one'), await run('two')]).toEqual([1, 1, 2]);
   });
 
-  it('changes with a secret, and is nothing that tells the secret without the key', async () => {
+  it('changes with a secret, and does not reveal it without the key', async () => {
     const run = (text: string, seal = 'key'): Promise<number> =>
       engineOf({ seal }).run(ofSecret, { secret: new Secret(text) });
     expect([await run('one'), await run('one'), await run('two')]).toEqual([1, 1, 2]);
     expect(await run('two', 'another key')).toBe(3);
   });
 
-  it('is refused for what is not a plain value', async () => {
+  it('is refused for an input that is not a plain value', async () => {
     for (const value of [new Date(), () => 1]) {
       const inputs = { value: value as unknown as number };
       await expect(engineOf().run(once, inputs)).rejects.toThrow(/^a stage takes (plain )?values/);

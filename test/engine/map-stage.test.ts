@@ -69,14 +69,14 @@ const kindsOf = (made: ReadonlyMap<string, Made>): string[] =>
   [...made.values()].map(({ kind }) => kind);
 
 describe('a stage that is mapped over a list', () => {
-  it('runs so many items at a time and gives the outputs in the order of the list', async () => {
+  it('runs a bounded number of items at a time and returns the outputs in the order of the list', async () => {
     const made = await run([5, 4, 3, 2, 1]);
     expect([...made.keys()]).toEqual(['thing-0', 'thing-1', 'thing-2', 'thing-3', 'thing-4']);
     expect([...made.values()].map(({ value }) => value)).toEqual([5, 4, 3, 2, 1]);
     expect(tools.most).toBe(2);
   });
 
-  it('emits the events of one stage, however many items there are', async () => {
+  it('emits the events of one stage, regardless of the number of items', async () => {
     await run([1, 2, 3]);
     expect(events).toEqual([
       { type: 'stage-started', stage: 'make things' },
@@ -85,7 +85,7 @@ describe('a stage that is mapped over a list', () => {
     ]);
   });
 
-  it('reuses each item whose inputs are the same and whose output is still there', async () => {
+  it('reuses each item whose inputs are the same and whose output still exists', async () => {
     await run([1, 2]);
     expect(kindsOf(await run([1, 3]))).toEqual(['reused', 'made']);
     tools.isThere = false;
@@ -105,12 +105,12 @@ describe('a stage that is mapped over a list', () => {
     expect(kindsOf(await run([1]))).toEqual(['reused']);
   });
 
-  it('goes on behind an item that fails, and records nothing of it', async () => {
+  it('continues after an item that fails, and does not record that item', async () => {
     expect(kindsOf(await run([13, 1, 2]))).toEqual(['failed', 'made', 'made']);
     expect(readdirSync(directory)).toEqual(['thing-1.json', 'thing-2.json']);
   });
 
-  it('begins nothing more after a failure that concerns all items', async () => {
+  it('begins no further item after a failure that concerns all items', async () => {
     await expect(run([1, 99, 1, 1, 1, 1])).rejects.toMatchObject({ code: 'disk.full' });
     expect(tools.runs).toBeLessThan(5);
     expect(tools.atOnce).toBe(0);

@@ -14,7 +14,7 @@ describe('the upgrade graph of a channel', () => {
     expect(planChannelGraph(channel).chain.map(({ name }) => name)).toEqual(['c', 'a']);
   });
 
-  test('may replace and skip what is not an entry', () => {
+  test('may replace and skip names that are not entries', () => {
     const channel = makeChannel('stable', [{ name: 'b', replaces: 'gone', skips: ['lost'] }]);
     expect(planChannelGraph(channel).chain).toHaveLength(1);
   });
@@ -69,7 +69,7 @@ describe('the upgrade graph of a channel', () => {
     );
   });
 
-  test('is found in linear time where every entry skips all that are lower', () => {
+  test('is found in linear time if every entry skips all lower ones', () => {
     const names = Array.from({ length: 2000 }, (_, index) => `op.v0.0.${index}`);
     const entries = names.map((name, index) => ({
       name,

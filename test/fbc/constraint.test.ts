@@ -54,7 +54,7 @@ const ROWS: readonly Row[] = [
 ];
 
 describe('a version constraint', () => {
-  test.each(ROWS)('%s', (text, accepted, refused) => {
+  test.each(ROWS)('%s accepts exactly the versions that it should', (text, accepted, refused) => {
     const constraint = parseConstraint(text);
     expect(accepted.filter((version) => !constraint.accepts(version))).toEqual([]);
     expect(refused.filter((version) => constraint.accepts(version))).toEqual([]);
@@ -81,7 +81,7 @@ describe('a version constraint', () => {
     ).toEqual([]);
   });
 
-  test('a bound may leave out minor and patch, and have a v', () => {
+  test('accepts bounds without minor and patch, and with a "v"', () => {
     expect(['1', '1.2', 'v1.2.3-4+5', '1.2.x', '', 'a', '1.2.3.4'].map(completeVersion)).toEqual([
       '1.0.0',
       '1.2.0',
@@ -110,7 +110,7 @@ function read(text: string): NonNullable<ReturnType<typeof parseBundleVersion>> 
 }
 
 describe('the order of versions', () => {
-  test('is that of semantic versioning', () => {
+  test('follows semantic versioning', () => {
     fc.assert(
       fc.property(version, version, (a, b) => {
         expect(Math.sign(compareVersions(read(a), read(b)))).toBe(compare(a, b));
@@ -124,7 +124,7 @@ describe('the order of versions', () => {
     expect(compareVersions(read(`${long}.0.0`), read('9007199254740992.0.0'))).toBe(1);
   });
 
-  test('has rebuilds of a version one after another, though none precedes', () => {
+  test('sorts rebuilds of a version, though none has precedence', () => {
     const [older, newer] = [read('0.8.0+0.1634606167.p'), read('0.8.0+0.1645735250.p')];
     expect(compareVersions(older, newer)).toBe(0);
     expect(compareBuilds(older, newer)).toBeLessThan(0);
@@ -145,18 +145,18 @@ describe('a range that a bundle requires', () => {
     ['<=1.2.x', ['1.2.9'], ['1.3.0']],
     ['!=1.2.x', ['1.3.0', '1.1.0'], ['1.2.5']],
     ['> 1.0.0 < 2.0.0', ['1.5.0'], ['2.0.0']],
-  ])('%s', (text, accepted, refused) => {
+  ])('%s accepts exactly the versions that it should', (text, accepted, refused) => {
     const accepts = parseVersionRange(text);
     expect(accepted.map((found) => accepts?.(read(found)))).toEqual(accepted.map(() => true));
     expect(refused.map((found) => accepts?.(read(found)))).toEqual(refused.map(() => false));
   });
 
-  test.each(['', '>=', '~1.2.3', '1.2', '>=1.0.0 ||', 'any'])('%j is none', (text) => {
+  test.each(['', '>=', '~1.2.3', '1.2', '>=1.0.0 ||', 'any'])('is not written as %j', (text) => {
     expect(parseVersionRange(text)).toBeUndefined();
   });
 });
 
-test('spaces without end cost no time', () => {
+test('long runs of spaces are parsed in linear time', () => {
   const spaces = ' '.repeat(200_000);
   expect(parseVersionRange(`>=1.0.0${spaces}<${spaces}`)).toBeUndefined();
   expect(() => parseConstraint(`>=1.0.0${spaces}<${spaces}`)).toThrow('is expected');

@@ -58,7 +58,7 @@ const base = makePackage('base', {
   provides: { 'base.v1.5.0': [api], 'base.v1.3.0': [api] },
 });
 
-describe('what a selected bundle requires', () => {
+describe('a requirement of a selected bundle', () => {
   const what = 'package "app" bundle "app.v1.0.0" requires';
 
   test.each<readonly [string, Requirement]>([
@@ -66,7 +66,7 @@ describe('what a selected bundle requires', () => {
     ['an API', { kind: 'api', api }],
     ['all of a constraint', { kind: 'all', of: [needs('base', '>=1.0.0'), { kind: 'api', api }] }],
     ['any of a constraint', { kind: 'any', of: [needs('gone', '>=1.0.0'), { kind: 'api', api }] }],
-  ])('is added, %s from the first channel that has it', (_what, requirement) => {
+  ])('is met by adding %s from the first channel that has it', (_what, requirement) => {
     const [resolved] = resolve({
       catalog: joinCatalogs(app(requirement), base),
       packages: ['app'],
@@ -81,7 +81,7 @@ describe('what a selected bundle requires', () => {
     ]);
   });
 
-  test('is a warning in the mode that only warns, whatever kind it is', () => {
+  test('is a warning in the mode that only warns, regardless of its kind', () => {
     const thing: Requirement = { kind: 'api', api };
     const all: Requirement = { kind: 'all', of: [needs('base', '>=1.0.0'), thing] };
     const requirements = [needs('base', '>=2.0.0'), thing, all];
@@ -96,7 +96,7 @@ describe('what a selected bundle requires', () => {
     ]);
   });
 
-  test('and is selected, or is nowhere, or cannot be checked, is not added', () => {
+  test('adds no bundle if it is met, cannot be met or cannot be checked', () => {
     const kept = resolve({
       catalog: joinCatalogs(app(needs('base', '>=1.0.0')), base),
       packages: ['app', 'base'],
@@ -112,11 +112,11 @@ describe('what a selected bundle requires', () => {
     expect(resolved?.warnings).toEqual([
       `${what} CEL rule "properties.exists(p, true)" (no), which cannot be checked: CEL is not evaluated here`,
       `${what} package "base" in range ">=9.0.0", which nothing selected provides; the catalog does not have it`,
-      `${what} package "base" in range "soon", which cannot be checked: "soon" is not a range of versions`,
+      `${what} package "base" in range "soon", which cannot be checked: "soon" is not a version range`,
     ]);
   });
 
-  test('comes from its own catalog, else from the others in their order, also one that only warns', () => {
+  test('is met from its own catalog, else from the others in order, even from one that only warns', () => {
     const own = joinCatalogs(app(needs('base', '>=1.0.0'), needs('far', '>=1.0.0')), base);
     const far = makePackage('far', {
       channels: { stable: chain('far', '1.0.0') },
@@ -135,7 +135,7 @@ describe('what a selected bundle requires', () => {
     ]);
   });
 
-  test('in the middle of a selected channel brings the upgrade path to it', () => {
+  test('adds the upgrade path to a bundle in the middle of a selected channel', () => {
     const catalog = joinCatalogs(app(needs('base', '<1.5.0')), base);
     const [resolved] = resolve({ catalog, packages: ['app', 'base'] });
     expect(listEntries(resolved?.catalog ?? catalog)['slow']).toEqual([
@@ -155,7 +155,7 @@ describe('what a selected bundle requires', () => {
     ]);
   });
 
-  test('is not a bundle that its package leaves out by name', () => {
+  test('does not add a bundle that its package skips by name', () => {
     const filtered = filterCatalog(joinCatalogs(app(needs('base', '<2.0.0')), base), {
       full: false,
       packages: [
@@ -290,8 +290,8 @@ const describeResolved = (resolved: readonly ResolvedCatalog[]) =>
     warnings,
   }));
 
-describe('adding what is required', () => {
-  test('leaves nothing unmet that a bundle of the catalogs would meet, and every catalog valid', () => {
+describe('the resolution of requirements', () => {
+  test('leaves no requirement unmet that a bundle of the catalogs meets, and every catalog valid', () => {
     fc.assert(
       fc.property(worlds, (world) => {
         const resolved = resolveWorld(world);
@@ -360,7 +360,7 @@ describe('adding what is required', () => {
     );
   });
 
-  test('ends where packages require each other', () => {
+  test('ends if packages require each other', () => {
     const ring = (owner: string, next: string): Catalog =>
       makePackage(owner, {
         channels: { stable: chain(owner, '1.0.0') },

@@ -121,7 +121,7 @@ describe('the filter', () => {
     );
   });
 
-  test('takes entries away and changes none, in the order of the source', () => {
+  test('removes entries but changes none, and keeps the order of the source', () => {
     fc.assert(
       fc.property(catalogs, selections, (catalog, selection) => {
         for (const kept of filter(catalog, selection)?.channels ?? []) {
@@ -153,7 +153,7 @@ describe('the filter', () => {
     );
   });
 
-  test('keeps exactly the heads where no range is given', () => {
+  test('keeps exactly the heads without a range', () => {
     fc.assert(
       fc.property(catalogs, (catalog) => {
         const kept = filter(catalog, { packages: [{ name: 'op', channels: [] }], full: false });
@@ -216,7 +216,7 @@ describe('the filter', () => {
     );
   });
 
-  test('leaves out any bundles by name and keeps every channel one graph with one head', () => {
+  test('leaves every channel one graph with one head without any bundles skipped by name', () => {
     const picks = fc.array(fc.nat(40), { maxLength: 5 });
     fc.assert(
       fc.property(catalogs, picks, (catalog, indexes) => {

@@ -14,8 +14,8 @@ function select(catalog: Catalog, selected: Partial<PackageSelection> & { readon
   return filterCatalog(catalog, { packages: [{ channels: [], ...selected }], full: false });
 }
 
-describe.skipIf(!existsSync(REAL))('of the catalogs that Red Hat publishes', () => {
-  test('each is valid, before and after, and heads are what is left of it', async () => {
+describe.skipIf(!existsSync(REAL))('a catalog that Red Hat publishes', () => {
+  test('is valid before and after filtering, which leaves the heads', async () => {
     const catalog = await readCatalog(REAL);
     expect(checkCatalog(catalog)).toEqual([]);
     const { catalog: kept } = filterCatalog(catalog, { packages: [], full: false });
@@ -25,7 +25,7 @@ describe.skipIf(!existsSync(REAL))('of the catalogs that Red Hat publishes', () 
     expect(filterCatalog(kept, { packages: [], full: false }).isWhole).toBe(true);
   });
 
-  test('the prereleases of one need a bound that is one', async () => {
+  test('has prereleases that only a prerelease as bound selects', async () => {
     const catalog = await readCatalog(REAL);
     expect(() => select(catalog, { name: 'jaeger-product', minVersion: '1.47.0' })).toThrow(
       'has version range ">=1.47.0" that results in an empty channel',
@@ -37,7 +37,7 @@ describe.skipIf(!existsSync(REAL))('of the catalogs that Red Hat publishes', () 
     );
   });
 
-  test('one has any of its versions cut out of it, alone and up to the head', async () => {
+  test('can be cut to any of its versions, alone and up to the head', async () => {
     const catalog = await readCatalog(REAL);
     const name = 'kubevirt-hyperconverged';
     const stable = catalog.channels.find((item) => item.package === name && item.name === 'stable');
@@ -66,7 +66,7 @@ describe('a dense upgrade graph', () => {
     channels: Object.fromEntries(names.map((name) => [name, entries])),
   });
 
-  test('of 93 entries in each of 11 channels is filtered at once', () => {
+  test('of 93 entries in each of 11 channels is filtered within seconds', () => {
     const { catalog: kept } = select(dense, {
       name: 'op',
       minVersion: '0.0.10',
@@ -77,7 +77,7 @@ describe('a dense upgrade graph', () => {
     );
   });
 
-  test('in many packages is filtered no slower for each', () => {
+  test('in many packages is filtered in linear time', () => {
     const many = joinCatalogs(
       ...Array.from({ length: 20 }, (_, index) =>
         makePackage(`op-${index}`, { channels: { stable: entries } }),

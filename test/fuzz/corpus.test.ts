@@ -19,7 +19,7 @@ function listKept(reader: string): readonly string[] {
   return names.map((name) => `${join(folder, name)}#${name.split('.')[1] ?? ''}`);
 }
 
-describe('files that were mutated, and those that a reader once failed on', () => {
+describe('mutated files, and files that a reader once failed on,', () => {
   let directory: string;
   let program: string;
   beforeAll(async () => {
@@ -40,7 +40,7 @@ describe('files that were mutated, and those that a reader once failed on', () =
   );
 });
 
-it.each(OLD_BUGS)('the sources are such that $name can be put back into them', ({ edits }) => {
+it.each(OLD_BUGS)('the bug $name can be put back into the sources', ({ edits }) => {
   for (const edit of edits) {
     expect(putBack(readFileSync(sourceOf(edit.file), 'utf8'), edit)).not.toContain(edit.now);
   }

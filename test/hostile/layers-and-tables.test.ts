@@ -227,7 +227,7 @@ describe('a document', () => {
     const scan = startScan();
     expect(scanObject(scan, bytes)).toBe(true);
     expect(parseObject(scan, bytes)).toEqual({
-      problem: 'has more than 1000000 values, which is the most that is read',
+      problem: 'has more than 1000000 values, the most that is read',
     });
   });
 
@@ -246,7 +246,7 @@ describe('a document', () => {
 
   it('of Ignition that is nested 100,000 deep is malformed', () => {
     const text = `{"ignition":{"version":"3.2.0"},"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
-    expect(() => parseIgnition(text, 'config')).toThrow('config is nested deeper than 250');
+    expect(() => parseIgnition(text, 'config')).toThrow('config is nested deeper than 250 levels');
   });
 });
 

@@ -131,7 +131,7 @@ describe('mutated release signatures', () => {
     expect(judge(signText(signer, STATEMENT.toString()))).toBe('accepted');
   });
 
-  it('a file with keys that begins armour in every line, or has a name without end, is refused at once', () => {
+  it('a file with keys that begins armour in every line, or has an endless user ID, is refused at once', () => {
     const begins = 'a:-----BEGIN PGP PUBLIC KEY BLOCK-----\n'.repeat(27_000);
     const keyLength = signer.publicKey.readUInt16BE(1) + 3;
     const name = Buffer.concat([Buffer.from([0xcd, 0xff, 0, 7, 0, 0]), Buffer.alloc(0x70000, 'n')]);

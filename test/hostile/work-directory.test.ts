@@ -176,7 +176,7 @@ describe.runIf(isRoot)('on a machine with other users, a work directory', () => 
     await (isUser ? asUser([parent], () => open('volume/.sealift')) : open('volume/.sealift'));
     const name = at('volume/.sealift');
     expect(warnings).toEqual([
-      `others can write to "${at('volume')}", and so remove or replace the work directory "${name}" between builds`,
+      `others can write to "${at('volume')}", so they can remove or replace the work directory "${name}" between builds`,
     ]);
     expect(statSync(name)).toMatchObject({ uid: isUser ? NOBODY : 0 });
     expect(modeOf(name) & 0o777).toBe(0o700);

@@ -23,7 +23,7 @@ describe('checkIgnition', () => {
     expect(check({ storage, systemd: { units } })).toEqual([]);
   });
 
-  it('finds problems that are printed and listed as those of any other file', () => {
+  it('finds problems that are printed and listed like the problems of any other file', () => {
     const config = parse({ storage: { files: [{ path: 'a', mode: 1023 }] } });
     const found = [...checkIgnition(config, 'a.ign'), ...findIgnitionWarnings(config, 'a.ign')];
     expect(found.map(formatProblem)).toEqual([
@@ -46,7 +46,7 @@ describe('checkIgnition', () => {
     expect(files({ path })).toEqual([`$.storage.files.0: ${problem}`]);
   });
 
-  it('refuses a path that appears twice, be it a file, directory or link', () => {
+  it('refuses a path that appears twice, as a file, directory or link', () => {
     const storage = { files: [{ path: '/a' }], directories: [{ path: '/a' }] };
     expect(check({ storage })).toEqual([
       '$.storage.directories.0: path "/a" appears more than once',
@@ -72,7 +72,7 @@ describe('checkIgnition', () => {
     expect(files({ path: '/a', contents }, { path: '/b', overwrite: true })).toEqual([
       '$.storage.files.0.contents: source scheme "ftp" is not data, http, https, tftp, s3 or gs',
       '$.storage.files.0.contents: compression "xz" is not gzip',
-      '$.storage.files.0.contents: hash "md5-0" is neither sha256- nor sha512- and its hex digits',
+      '$.storage.files.0.contents: hash "md5-0" is neither "sha256-" nor "sha512-" with hex digits',
       '$.storage.files.1.overwrite: is true, but there is no source',
     ]);
     expect(files({ path: '/a', append: [{ source: 'data:;base64,%%' }] })).toEqual([
@@ -80,7 +80,7 @@ describe('checkIgnition', () => {
     ]);
   });
 
-  it('refuses units that systemd would not load, and enabled ones that nothing wants', () => {
+  it('refuses units that systemd would not load, and warns of enabled units that nothing wants', () => {
     const dropins = [{ name: 'a.txt' }];
     const units = [
       { name: 'a.text' },

@@ -42,7 +42,7 @@ describe('parseIgnition', () => {
     );
   });
 
-  it('never quotes a text that it cannot read', () => {
+  it('never quotes text that it cannot read', () => {
     const parseBroken = (): unknown => parseIgnition('{"passwordHash": "geheim" x', 'a.ign');
     expect(parseBroken).toThrow(/^a.ign is not JSON$/);
     expect(parseBroken).not.toThrow(
@@ -50,14 +50,14 @@ describe('parseIgnition', () => {
     );
   });
 
-  it('takes null for absent and keeps members that it does not know', () => {
+  it('takes null as absent and keeps members that it does not know', () => {
     const document = parse({ ignition: { version: '3.2.0' }, passwd: null, later: { a: 1 } });
     expect(document).toEqual({ ignition: { version: '3.2.0' }, later: { a: 1 } });
   });
 });
 
 describe('formatIgnition', () => {
-  it('gives equal configurations equal bytes, whatever the order of their members', () => {
+  it('gives equal configurations equal bytes, regardless of the order of their members', () => {
     const one = parse({ systemd: {}, ignition: { version: '3.2.0' } });
     const other = parse({ ignition: { version: '3.2.0' }, systemd: {} });
     expect(formatIgnition(one)).toBe('{"ignition":{"version":"3.2.0"},"systemd":{}}');
@@ -66,7 +66,7 @@ describe('formatIgnition', () => {
 });
 
 describe('textFile', () => {
-  it('carries its content as a data URL, and an explicitly empty one when there is none', () => {
+  it('carries its content as a data URL, which is empty if there is no content', () => {
     expect(textFile('/etc/a', 'é', 0o644)).toEqual({
       path: '/etc/a',
       overwrite: true,

@@ -47,25 +47,28 @@ const codeOf = async (image: Uint8Array): Promise<string> => {
   }
 };
 
-describe('decodeInitrd of a damaged area', () => {
+describe('decodeInitrd with a damaged area', () => {
   it('refuses bytes that are not an archive', async () => {
     await expect(decodeInitrd(Buffer.from('hello, world'))).rejects.toThrow(
       'archive starts with the bytes 68656c6c6f2c, which are neither cpio, gzip, xz nor zstd',
     );
   });
 
-  it.skipIf(!requireTool('zstd'))('ends at any damage to a zstd archive', async () => {
-    const input = Buffer.concat([archive, Buffer.alloc(1000, 'text ')]);
-    const image = execFileSync('zstd', ['-c', '-19', '--check'], { input });
-    for (let at = 4; at < image.length; at++) {
-      const damaged = Buffer.from(image);
-      damaged[at] = (damaged[at] ?? 0) ^ (1 << (at % 8));
-      expect(await codeOf(damaged)).toMatch(/^initrd\.|^cpio\./);
-      expect(await codeOf(image.subarray(0, at))).not.toBe('read');
-    }
-  });
+  it.skipIf(!requireTool('zstd'))(
+    'ends with an error at any damage to a zstd archive',
+    async () => {
+      const input = Buffer.concat([archive, Buffer.alloc(1000, 'text ')]);
+      const image = execFileSync('zstd', ['-c', '-19', '--check'], { input });
+      for (let at = 4; at < image.length; at++) {
+        const damaged = Buffer.from(image);
+        damaged[at] = (damaged[at] ?? 0) ^ (1 << (at % 8));
+        expect(await codeOf(damaged)).toMatch(/^initrd\.|^cpio\./);
+        expect(await codeOf(image.subarray(0, at))).not.toBe('read');
+      }
+    },
+  );
 
-  it.skipIf(!requireTool('zstd'))('names the window that a zstd archive wants', async () => {
+  it.skipIf(!requireTool('zstd'))('names the window that a zstd archive needs', async () => {
     const options = ['-c', '--long=27', '-1'];
     const image = execFileSync('zstd', options, { input: archive });
     await expect(decodeInitrd(image)).rejects.toMatchObject({
@@ -74,7 +77,7 @@ describe('decodeInitrd of a damaged area', () => {
     });
   });
 
-  it('refuses something behind the trailer inside a compressed archive', async () => {
+  it('refuses data after the trailer inside a compressed archive', async () => {
     expect(await codeOf(gzipSync(Buffer.concat([archive, Buffer.from('x')])))).toBe(
       'initrd.garbage',
     );
@@ -86,7 +89,7 @@ describe('decodeInitrd of a damaged area', () => {
     expect(await codeOf(image)).toBe('initrd.malformed');
   });
 
-  it('refuses a size that points behind the end, without allocating it', async () => {
+  it('refuses a size that reaches past the end, without allocating it', async () => {
     const image = Buffer.from(archive);
     image.write('FFFFFFFF', 54, 'latin1');
     expect(await codeOf(image)).toBe('cpio.truncated');
@@ -106,7 +109,7 @@ describe('decodeInitrd of a damaged area', () => {
     }
   });
 
-  it('answers any bytes with files or an error of integrity', async () => {
+  it('returns files or an integrity error for any bytes', async () => {
     const magic = fc.constantFrom('070701', '\x1f\x8b\x08', '\x28\xb5\x2f\xfd', '\xfd7zXZ\0', '');
     await fc.assert(
       fc.asyncProperty(magic, fc.uint8Array({ maxLength: 200 }), async (start, rest) => {
@@ -132,7 +135,7 @@ describe('decodeInitrd of a damaged area', () => {
     },
   );
 
-  it('refuses archives without content as soon as they are too many', async () => {
+  it('refuses archives without content as soon as there are too many', async () => {
     const empty = encodeInitrd([]);
     const archives = (count: number): Buffer =>
       Buffer.concat(Array.from({ length: count }, () => empty));
@@ -142,7 +145,7 @@ describe('decodeInitrd of a damaged area', () => {
     );
   });
 
-  it('takes blocks of xz without content in their stride', async () => {
+  it('accepts xz blocks without content', async () => {
     const image = xzStream(60_000);
     const cpu = process.cpuUsage();
     expect(await codeOf(image)).toBe('cpio.truncated');
@@ -163,7 +166,7 @@ describe('decodeInitrd of a damaged area', () => {
     }
   });
 
-  it('answers any damage to an archive with files or an error of integrity', async () => {
+  it('returns files or an integrity error for any damage to an archive', async () => {
     const image = encodeInitrd([{ name: 'a', mode: 0o644, data: archive }]);
     await fc.assert(
       fc.asyncProperty(fc.nat(archive.length - 1), fc.nat(255), async (at, value) => {

@@ -26,7 +26,7 @@ const arbitraryMembers = fc.uniqueArray(
 );
 
 describe('encodeCpio', () => {
-  it('writes newc headers that say nothing of this machine', () => {
+  it('writes newc headers that reveal nothing about this machine', () => {
     const archive = Buffer.from(encodeCpio([member('config.ign', '{}')]));
     expect(archive.toString('latin1', 0, 110)).toBe(
       '070701' +
@@ -38,7 +38,7 @@ describe('encodeCpio', () => {
     expect(archive.length % 4).toBe(0);
   });
 
-  it('is read by cpio(1) as it was written, a leading slash included', () => {
+  it('writes archives that cpio(1) reads as written, a leading slash included', () => {
     if (!requireTool('cpio')) return;
     const input = encodeCpio([member('/usr/lib/ignition/base.d/99-bootstrap.ign', 'abc')]);
     const listing = execFileSync('cpio', ['-tv'], { input, stdio: ['pipe', 'pipe', 'ignore'] });
@@ -49,7 +49,7 @@ describe('encodeCpio', () => {
 });
 
 describe('encodeInitrd', () => {
-  it('gives the same bytes for the same members: no clock, no system', () => {
+  it('gives the same bytes for the same members: no time, no operating system', () => {
     const image = encodeInitrd([member('config.ign', 'x'.repeat(1000))]);
     expect(Buffer.from(image.subarray(0, 10)).toString('hex')).toBe('1f8b08000000000002ff');
     expect(image.length % 4).toBe(0);
@@ -70,12 +70,12 @@ describe('encodeInitrd', () => {
 });
 
 describe('decodeInitrd', () => {
-  it('finds nothing in an area of zeros or of nothing', async () => {
+  it('finds no file in an area of zeros or an empty area', async () => {
     expect((await decodeInitrd(new Uint8Array(262144))).size).toBe(0);
     expect((await decodeInitrd(new Uint8Array())).size).toBe(0);
   });
 
-  it('reads archives one after another, and the last of a name counts', async () => {
+  it('reads archives one after another, and the last file with a name counts', async () => {
     const image = Buffer.concat([
       encodeInitrd([member('config.ign', 'old'), member('a', '1')]),
       Buffer.alloc(512),
@@ -95,12 +95,12 @@ describe('decodeInitrd', () => {
     expect(await texts(image)).toEqual({ a: '1', b: '2' });
   });
 
-  it('keeps regular files only, and ends names at their first NUL', async () => {
+  it('returns regular files only, and ends names at their first NUL', async () => {
     const directory = { name: 'etc', mode: 0o40755, data: bytes('') };
     expect(await texts(encodeCpio([directory, member('a\0\0\0', 'x')]))).toEqual({ a: 'x' });
   });
 
-  it.skipIf(!requireTool('zstd'))('reads what zstd(1) writes, with more behind it', async () => {
+  it.skipIf(!requireTool('zstd'))('reads archives of zstd(1), followed by other data', async () => {
     const long = Buffer.alloc(300_000, 'ignition ');
     const input = encodeCpio([{ name: 'long', mode: 0o644, data: long }]);
     for (const options of [['-19'], ['-3', '--no-check'], ['-1', '--content-size']]) {
@@ -112,7 +112,7 @@ describe('decodeInitrd', () => {
     }
   });
 
-  it.skipIf(!requireTool('xz'))('reads what xz(1) writes, with more behind it', async () => {
+  it.skipIf(!requireTool('xz'))('reads archives of xz(1), followed by other data', async () => {
     const random = fc.sample(fc.uint8Array({ minLength: 70_000, maxLength: 70_000 }), {
       numRuns: 1,
       seed: 1,
@@ -134,7 +134,7 @@ describe('decodeInitrd', () => {
     }
   });
 
-  it.skipIf(!requireTool('gzip'))('reads gzip headers with a name in them', async () => {
+  it.skipIf(!requireTool('gzip'))('reads gzip headers that contain a name', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'sealift-gzip-'));
     try {
       const script = 'cat >archive && gzip --name archive && cat archive.gz';

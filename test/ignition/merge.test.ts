@@ -9,7 +9,7 @@ const config = (rest: Omit<IgnitionConfig, 'ignition'>): IgnitionConfig => ({
 });
 
 describe('mergeConfigs', () => {
-  it('keeps the parent order, merges entries of the same key in place and appends the rest', () => {
+  it('keeps the order of the parent, merges entries with the same key in place and appends the rest', () => {
     const merged = mergeConfigs(
       config({ storage: { files: [textFile('/a', '1', 0o644), textFile('/b', '1', 0o600)] } }),
       config({ storage: { files: [textFile('/c', '2', 0o644), textFile('/a', '2', 0o755)] } }),
@@ -33,7 +33,7 @@ describe('mergeConfigs', () => {
     ]);
   });
 
-  it('lets a directory or link of the child take the place of a file of the parent', () => {
+  it('lets a directory or link of the child replace a file of the parent', () => {
     const merged = mergeConfigs(
       config({ storage: { files: [textFile('/a', '', 0o644), textFile('/b', '', 0o644)] } }),
       config({ storage: { directories: [{ path: '/a' }], links: [{ path: '/b', target: '/c' }] } }),
@@ -63,7 +63,7 @@ describe('mergeConfigs', () => {
     expect(merged.passwd?.users).toEqual([{ name: 'core', sshAuthorizedKeys: ['same', '1', '2'] }]);
   });
 
-  it('knows partitions by their number, or by their label where the number is 0', () => {
+  it('identifies partitions by their number, or by their label if the number is 0', () => {
     const disk = (...partitions: { number: number; label: string; sizeMiB?: number }[]) =>
       config({ storage: { disks: [{ device: '/dev/x', partitions }] } });
     const merged = mergeConfigs(

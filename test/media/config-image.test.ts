@@ -144,7 +144,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     expect(result.obstacles.map(({ expected }) => expected).sort()).toEqual(missing.toSorted());
     expect(new Set(codesOf(result))).toEqual(new Set(['image.missing-member']));
     for (const path of live) {
-      expect(result.cautions).toContain(`the image has no ${path}: that of the medium stays`);
+      expect(result.cautions).toContain(`the image has no ${path}: the file of the medium remains`);
     }
   });
 
@@ -200,7 +200,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     expect(result.fits).toBe(true);
     expect(result.cautions).toEqual([
       'the rendezvous IP is "{{.RendezvousIP}}", so no host becomes the rendezvous host',
-      '3 hosts are configured, but the cluster has 1 nodes: it waits for ever',
+      '3 hosts are configured, but the cluster has 1 nodes: it waits forever',
     ]);
   });
 

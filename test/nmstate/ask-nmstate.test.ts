@@ -26,12 +26,12 @@ async function install(...gc: readonly string[]): Promise<Nmstate | undefined> {
 }
 
 describe('nmstatectl', () => {
-  it('is not asked where it is not installed', async () => {
+  it('is not run if it is not installed', async () => {
     expect(await findNmstate({ signal, env: {} })).toBeUndefined();
     expect(await findNmstate({ signal, env: { PATH: directory } })).toBeUndefined();
   });
 
-  it('has nothing against a configuration that it makes connections of', async () => {
+  it('has no objection to a configuration that it makes profiles of', async () => {
     const nmstate = await install(
       ...[
         'grep -q "name: eth0" "$2" || exit 8',
@@ -42,7 +42,7 @@ describe('nmstatectl', () => {
   });
 
   it.each(["''", "'---\\n{}\\n'", "'NetworkManager: []\\n'"])(
-    'is told to have made nothing when it prints %s',
+    'is reported to make no profiles if it prints %s',
     async (text) => {
       const nmstate = await install(`printf -- ${text}`);
       expect(await nmstate?.ask('{}\n', signal)).toBe(
@@ -63,7 +63,7 @@ describe('nmstatectl', () => {
     ['a name that leads elsewhere', "'NetworkManager: [[../a.nmconnection, b]]'", /without a name/],
     ['no content', "'NetworkManager: [[a.nmconnection]]'", /without a name or content/],
     ['what is not YAML', "'[['", /did not print YAML/],
-  ])('makes no profiles of %s', async (_, text, message) => {
+  ])('is refused as a source of profiles if it prints %s', async (_, text, message) => {
     const nmstate = await install(`printf -- ${text}`);
     await expect(nmstate?.makeProfiles('{}\n', signal)).rejects.toMatchObject({
       code: 'nmstate.malformed',
@@ -71,7 +71,7 @@ describe('nmstatectl', () => {
     });
   });
 
-  it('is quoted behind the last "Error:"', async () => {
+  it('is quoted after the last "Error:"', async () => {
     const nmstate = await install(
       'echo "secret Error: InvalidArgument: Error: no such type" >&2; exit 1',
     );
@@ -80,7 +80,7 @@ describe('nmstatectl', () => {
     );
   });
 
-  it('is quoted on one line, without what would command the terminal', async () => {
+  it('is quoted on one line, without control characters', async () => {
     const nmstate = await install("printf 'Error: a\\033[2J\\r\\nb' >&2; exit 1");
     expect(await nmstate?.ask('{}\n', signal)).toBe(
       "failed to execute 'nmstatectl gc', error: a [2J b",

@@ -15,7 +15,7 @@ function read(text: string): Plain {
 }
 
 describe('the normal form of a network configuration', () => {
-  it('sorts keys, indents no lists, and quotes what YAML 1.1 would misread', () => {
+  it('sorts keys, does not indent lists, and quotes strings that YAML 1.1 would misread', () => {
     const text = formatNetworkConfig({
       interfaces: [
         {
@@ -75,7 +75,7 @@ describe('the normal form of a network configuration', () => {
     expect(formatNetworkConfig({ a: value })).toBe(`a: ${text}\n`);
   });
 
-  it('writes collections that are empty on one line', () => {
+  it('writes empty collections on one line', () => {
     expect(formatNetworkConfig({ a: [], b: {}, c: null, d: [[], {}, [1, [2]]] })).toBe(
       'a: []\nb: {}\nc: null\nd:\n- []\n- {}\n- - 1\n  - - 2\n',
     );
@@ -112,7 +112,7 @@ const plain = (value: Plain): string =>
       : each,
   );
 
-describe('whatever tree it is of, the normal form', () => {
+describe('the normal form of any tree', () => {
   it('is read as the same tree by our own reader', () => {
     fc.assert(
       fc.property(TREE.map, (tree) => {

@@ -115,7 +115,7 @@ function renderOrRefuse(network: object): readonly string[] {
 }
 
 describe('network profiles', () => {
-  it.skipIf(!requireTool('nmcli'))('are all ones that NetworkManager can connect with', () => {
+  it.skipIf(!requireTool('nmcli'))('are all accepted by NetworkManager', () => {
     for (const [text] of TAKEN) {
       for (const { content } of renderKeyfiles(text)) {
         // At boot the name of this interface is shortened.
@@ -124,7 +124,7 @@ describe('network profiles', () => {
     }
   });
 
-  it.skipIf(!requireTool('nmcli'))('have descriptions as they were written', () => {
+  it.skipIf(!requireTool('nmcli'))('have unchanged descriptions', () => {
     const written = '  to the\\n; [spine] = #1 ü ';
     const text = JSON.stringify({ interfaces: [{ name: 'eth0', description: written }] });
     const [{ content } = { content: '' }] = renderKeyfiles(text);
@@ -132,17 +132,20 @@ describe('network profiles', () => {
     expect(found.replaceAll('\\s', ' ').replaceAll('\\\\', '\\')).toBe(written);
   });
 
-  it.skipIf(!requireTool('python3'))('never have a line that no member stands for', () => {
-    const contents = fc.sample(anyNetwork, { numRuns: runs(1000) }).flatMap(renderOrRefuse);
-    expect(contents.length).toBeGreaterThan(200);
-    for (const [index, sections] of parseAll(contents).entries()) {
-      const entries = Object.entries(sections).flatMap(([section, members]) =>
-        Object.keys(members).map((key) => [section, key] as const),
-      );
-      for (const [section, key] of entries)
-        expect(key).toMatch(KEYS[section] ?? /^no such section$/);
-      const lines = (contents[index] ?? '').split(/\r\n?|[\n\u2028\u2029\u0085]/);
-      expect(lines.filter((line) => line.includes('='))).toHaveLength(entries.length);
-    }
-  });
+  it.skipIf(!requireTool('python3'))(
+    'never have a line without a member of the configuration',
+    () => {
+      const contents = fc.sample(anyNetwork, { numRuns: runs(1000) }).flatMap(renderOrRefuse);
+      expect(contents.length).toBeGreaterThan(200);
+      for (const [index, sections] of parseAll(contents).entries()) {
+        const entries = Object.entries(sections).flatMap(([section, members]) =>
+          Object.keys(members).map((key) => [section, key] as const),
+        );
+        for (const [section, key] of entries)
+          expect(key).toMatch(KEYS[section] ?? /^no such section$/);
+        const lines = (contents[index] ?? '').split(/\r\n?|[\n\u2028\u2029\u0085]/);
+        expect(lines.filter((line) => line.includes('='))).toHaveLength(entries.length);
+      }
+    },
+  );
 });

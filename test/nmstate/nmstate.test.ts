@@ -20,7 +20,7 @@ const rule = (members: string): readonly string[] => [
 
 const MEMBERS: readonly Row[] = [
   [
-    'a slip of the pen',
+    'a misspelt member',
     eth0('  mac-adress: 52:54:00:00:00:01'),
     `8:17 ${AT}.mac-adress: unknown field "mac-adress"`,
   ],
@@ -54,7 +54,7 @@ const MEMBERS: readonly Row[] = [
   [
     'a name that is a number',
     eth0('- {name: 123, type: dummy}'),
-    `8:12 ${SECOND}.name: Invalid value: "123": this must be a text: put it in quotes`,
+    `8:12 ${SECOND}.name: Invalid value: "123": this must be a string: put it in quotes`,
   ],
   [
     'a flag that nobody understands',
@@ -94,12 +94,12 @@ const MEMBERS: readonly Row[] = [
   [
     'packets too small for IPv6',
     eth0('  mtu: 1000', '  ipv6: {enabled: true, dhcp: true, autoconf: true}'),
-    `8:10 ${AT}.mtu: Invalid value: "1000": IPv6 needs packets of 1280 bytes`,
+    `8:10 ${AT}.mtu: Invalid value: "1000": IPv6 needs an MTU of at least 1280`,
   ],
   [
     'autoconf of IPv4',
     eth0('- {name: eth1, ipv4: {enabled: true, autoconf: true}}'),
-    `8:50 ${SECOND}.ipv4.autoconf: IPv4 has no autoconf; it has dhcp`,
+    `8:50 ${SECOND}.ipv4.autoconf: IPv4 has no autoconf; use dhcp`,
   ],
   [
     'interfaces and routes that all go away',
@@ -140,7 +140,7 @@ const TYPES: readonly Row[] = [
   [
     'a VRF without a table',
     eth0('- {name: vrf0, type: vrf, vrf: {port: [eth1]}}'),
-    `8:34 ${SECOND}.vrf.route-table-id: Required value: a VRF needs a table of routes`,
+    `8:34 ${SECOND}.vrf.route-table-id: Required value: a VRF needs a route table`,
   ],
   [
     'a port of a bridge that has addresses',
@@ -164,7 +164,7 @@ const TYPES: readonly Row[] = [
   [
     'a port that a bond has twice',
     eth0('- {name: bond0, type: bond, link-aggregation: {mode: 802.3ad, port: [eth1, eth1]}}'),
-    `8:78 ${SECOND}.link-aggregation.port[1]: Invalid value: "eth1": this is a port of bond0 already`,
+    `8:78 ${SECOND}.link-aggregation.port[1]: Invalid value: "eth1": this is already a port of bond0`,
   ],
 ];
 
@@ -175,7 +175,7 @@ const ROUTES: readonly Row[] = [
       ...eth0('- {name: eth1, state: absent}'),
       'routes: {config: [{destination: 198.51.100.0/24, next-hop-interface: eth1}]}',
     ],
-    `9:72 ${ROUTE}.next-hop-interface: Invalid value: "eth1": this interface is taken away above`,
+    `9:72 ${ROUTE}.next-hop-interface: Invalid value: "eth1": this interface has the state absent`,
   ],
   [
     'a route of a family that is off',
@@ -185,7 +185,7 @@ const ROUTES: readonly Row[] = [
   [
     'a route into nothing with a gateway',
     route('destination: 198.51.100.0/24, route-type: blackhole, next-hop-address: 192.0.2.1'),
-    `8:93 ${ROUTE}.next-hop-address: Invalid value: "192.0.2.1": a route with a route-type leads to no next hop`,
+    `8:93 ${ROUTE}.next-hop-address: Invalid value: "192.0.2.1": a route with a route-type has no next hop`,
   ],
   [
     'a default route of another length',
@@ -205,7 +205,7 @@ const ROUTES: readonly Row[] = [
   [
     'a source of another family',
     route('destination: 0.0.0.0/0, next-hop-interface: eth0, source: "2001:db8::1"'),
-    `8:80 ${ROUTE}.source: Invalid value: "2001:db8::1": this is of another family than the destination`,
+    `8:80 ${ROUTE}.source: Invalid value: "2001:db8::1": its address family is not that of the destination`,
   ],
   [
     'a gateway by another name',
@@ -230,22 +230,22 @@ const ROUTES: readonly Row[] = [
   [
     'a name server of a family that no interface has',
     [...eth0(), 'dns-resolver: {config: {server: ["2001:db8::53"]}}'],
-    `8:36 ${SERVER}: Invalid value: "2001:db8::53": no interface has IPv6, and so nmstate cannot store it`,
+    `8:36 ${SERVER}: Invalid value: "2001:db8::53": no interface has IPv6, so nmstate cannot store it`,
   ],
   [
     'a name server on an interface that is not there',
     [...eth0(), 'dns-resolver: {config: {server: ["fe80::1%eth9"]}}'],
-    `8:36 ${SERVER}: Invalid value: "fe80::1%eth9": no interface above has the name "eth9"`,
+    `8:36 ${SERVER}: Invalid value: "fe80::1%eth9": no interface has the name "eth9"`,
   ],
 ];
 
-describe('what nmstate does not take is refused:', () => {
+describe('a network configuration is refused for', () => {
   it.for([...MEMBERS, ...TYPES, ...ROUTES])('%s', ([, lines, ...expected]) => {
     expect(tell(checkImageBased(network(lines)).problems)).toEqual(expected);
   });
 });
 
-describe('what nmstate takes is accepted:', () => {
+describe('a network configuration may have', () => {
   it.for<Row>([
     [
       'flags and numbers as text',
@@ -268,13 +268,13 @@ describe('what nmstate takes is accepted:', () => {
       ),
     ],
     [
-      'whatever an interface had that goes away',
+      'any former settings of an interface that is removed',
       eth0(
         '- {name: bond9, type: bond, state: absent, mac-address: none, mtu: none, link-aggregation: {mode: none}}',
       ),
     ],
     [
-      'an interface that goes away twice',
+      'an interface that is removed twice',
       eth0('- {name: eth1, state: absent}', '- {name: eth1, state: absent}'),
     ],
     [
@@ -289,7 +289,7 @@ describe('what nmstate takes is accepted:', () => {
       ],
     ],
     [
-      'a name server of the link of an interface',
+      'a link-local name server with its interface',
       [
         'interfaces:',
         '- {name: eth0, ipv4: {enabled: true, dhcp: true}, ipv6: {enabled: true, dhcp: true, autoconf: true}}',
@@ -297,12 +297,12 @@ describe('what nmstate takes is accepted:', () => {
       ],
     ],
     [
-      'a route without an interface that ends here',
+      'a route without an interface that drops packets',
       route('destination: 198.51.100.0/24, route-type: unreachable, metric: "-1"'),
     ],
     ['a route over the loopback', route('destination: 198.51.100.0/24, next-hop-interface: lo')],
     [
-      'a table of its own with its rules',
+      'an own route table with its rules',
       [
         ...route(
           'destination: 0.0.0.0/0, next-hop-address: 192.0.2.1, next-hop-interface: eth0, table-id: 200, metric: 150, weight: 7, cwnd: 20, source: 192.0.2.10',
@@ -311,7 +311,7 @@ describe('what nmstate takes is accepted:', () => {
       ],
     ],
     [
-      'a gateway beside an address that is alone',
+      'a gateway outside a subnet of one address',
       [
         'interfaces:',
         '- {name: eth0, ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 32}]}}',
@@ -319,7 +319,7 @@ describe('what nmstate takes is accepted:', () => {
       ],
     ],
     [
-      'a gateway that a route leads to',
+      'a gateway that another route reaches',
       [
         ...eth0(),
         'routes: {config: [{destination: 198.51.100.1/32, next-hop-interface: eth0}, {destination: 0.0.0.0/0, next-hop-address: 198.51.100.1, next-hop-interface: eth0}]}',
@@ -357,7 +357,7 @@ describe('what nmstate takes is accepted:', () => {
   });
 });
 
-it('a hint tells what to write instead of what other tools know', () => {
+it('a hint names the member to write instead of that of another tool', () => {
   const { problems } = checkImageBased(
     network(eth0('  gateway: 192.0.2.1', '  bridge: {port: []}', '  mac-adress: x')),
   );
@@ -368,17 +368,17 @@ it('a hint tells what to write instead of what other tools know', () => {
   ]);
 });
 
-describe('what a newer nmstate may take is warned of:', () => {
+describe('a network configuration brings a warning for', () => {
   it.for<Row>([
     [
-      'a word that is not known yet',
+      'a member that nmstate 2.2 does not know',
       eth0('  ethernet: {wake-on-lan: magic}'),
       `8:29 ${AT}.ethernet.wake-on-lan: nmstate 2.2 does not know the field "wake-on-lan"`,
     ],
     [
-      'the MAC address of an interface that does not tell it',
+      'a MAC address copied from an interface without one',
       eth0('  copy-mac-from: eth1', '- {name: eth1, type: ethernet}'),
-      `8:20 ${AT}.copy-mac-from: nmstate 2.2 finds no MAC address of eth1: write its mac-address`,
+      `8:20 ${AT}.copy-mac-from: nmstate 2.2 finds no MAC address for eth1: write its mac-address`,
     ],
     [
       'router advertisements alone',
@@ -388,7 +388,7 @@ describe('what a newer nmstate may take is warned of:', () => {
         '  ipv4: {enabled: true, dhcp: true}',
         '  ipv6: {enabled: true, autoconf: true}',
       ],
-      `7:37 ${AT}.ipv6.autoconf: nmstate 2.2 takes autoconf together with dhcp only`,
+      `7:37 ${AT}.ipv6.autoconf: nmstate 2.2 accepts autoconf only together with dhcp`,
     ],
   ])('%s', ([, lines, expected]) => {
     const { problems, warnings } = checkImageBased(network(lines));

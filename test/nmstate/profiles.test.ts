@@ -14,7 +14,7 @@ const MEASURED = {
   'eth1.101.nmconnection': '6d0f1528-fd9c-52a9-9aa5-b825aa883bc3',
 };
 
-describe('network profiles made of an nmstate configuration', () => {
+describe('network profiles of an nmstate configuration', () => {
   it('have the identifiers that nmstate derives from type and name', () => {
     const files = render(`interfaces:
 - {name: eth0, type: ethernet}
@@ -84,7 +84,7 @@ cloned-mac-address=52:54:00:AA:BB:CC
     expect(files['eth1.nmconnection']).toMatch(/\[ipv6\]\naddr-gen-mode=0\n[^[]*method=auto\n/);
   });
 
-  it('are refused where only nmstate itself can make them', () => {
+  it('are refused if only nmstate can make them', () => {
     const ovs = 'interfaces: [{name: br-ex, type: ovs-bridge}]';
     expect(() => renderKeyfiles(ovs)).toThrow(
       expect.objectContaining({ code: 'nmstate.unsupported' }),
@@ -99,7 +99,7 @@ cloned-mac-address=52:54:00:AA:BB:CC
     );
   });
 
-  it('that nmstate made connect by themselves, with a blank line behind each section', () => {
+  it('connect automatically even if nmstate made them, with a blank line after each section', () => {
     const content = '[connection]\nautoconnect = false\nid=a;b\n[ipv4]\nmethod=auto\n';
     expect(normaliseKeyfile({ name: 'a', content }).content).toBe(
       '[connection]\nautoconnect=true\nid=a;b\nautoconnect-priority=1\n\n[ipv4]\nmethod=auto\n\n',

@@ -36,7 +36,7 @@ const WRONG: readonly (readonly [string, RegExp])[] = [
   [ipv4('dhcp: true, dhcp-send-hostname: "no"'), /dhcp-send-hostname: "no" is not true or false$/],
   [
     ipv4('dhcp: true, dhcp-client-id: "a\\nb"'),
-    /dhcp-client-id: "a\\nb" is not a text on one line$/,
+    /dhcp-client-id: "a\\nb" is not a string on one line$/,
   ],
   [ipv4('address: foo'), /ipv4.address: "foo" is not a list$/],
   [eth0('ipv4: true'), /"eth0": ipv4: true is not a mapping$/],
@@ -49,15 +49,15 @@ const WRONG: readonly (readonly [string, RegExp])[] = [
   [eth0('identifier: mac-address'), /"eth0": missing field 'mac-address'$/],
   [eth0('identifier: foo'), /identifier: "foo" is not one of name, mac-address, pci-address$/],
   [eth0('state: maybe'), /"eth0": state: "maybe" is not one of up, down, absent, ignore, unknown$/],
-  [eth0('description: "a\\nb"'), /description: "a\\nb" is not a text on one line$/],
-  [eth0('description: "a\\rb"'), /is not a text on one line$/],
+  [eth0('description: "a\\nb"'), /description: "a\\nb" is not a string on one line$/],
+  [eth0('description: "a\\rb"'), /is not a string on one line$/],
   ['interfaces: [{type: ethernet}]', /interfaces\[0\]: missing field 'name'$/],
   ['interfaces: [{name: null}]', /missing field 'name'$/],
   ['interfaces: [{name: 7}]', /interfaces\[0\].name: 7 is not the name of an interface$/],
   ['interfaces: [{name: "eth0\\n[x]"}]', /is not the name of an interface$/],
   ['interfaces: [eth0]', /interfaces\[0\]: "eth0" is not a mapping$/],
   ['interfaces: {name: eth0}', /interfaces: an object is not a list$/],
-  [`interfaces: [{name: ${'a'.repeat(32)}}]`, /"a{32}": a name has at most 15 characters$/],
+  [`interfaces: [{name: ${'a'.repeat(32)}}]`, /"a{32}": a name must have at most 15 characters$/],
   ['interfaces: [{name: eth0}, {name: eth0}]', /"eth0": another interface has the same name$/],
   [vlan('base-iface: eth0'), /"eth0.5": vlan: missing field 'id'$/],
   [vlan('id: 5'), /vlan: missing field 'base-iface'$/],
@@ -135,32 +135,50 @@ const FOREIGN: readonly (readonly [string, RegExp])[] = [
     ...['copy-mac-from: eth1', 'ovs-db: {}', 'vlan: {id: 5}', 'dispatch: {}', 'mtuu: 9000'],
   ].map((member): readonly [string, RegExp] => [
     eth0(member),
-    new RegExp(`^interface "eth0": ${member.replace(/:.*/, '')} is not translated here$`),
+    new RegExp(`^interface "eth0": ${member.replace(/:.*/, '')} needs nmstate$`),
   ]),
   ...['speed: 1000', 'duplex: full', 'auto-negotiation: true', 'sr-iov: {total-vfs: 2}'].map(
     (member): readonly [string, RegExp] => [
       eth0(`ethernet: {${member}}`),
-      new RegExp(`ethernet.${member.replace(/:.*/, '')} is not translated here$`),
+      new RegExp(`ethernet.${member.replace(/:.*/, '')} needs nmstate$`),
     ],
   ),
-  [ipv4('dhcp: true, auto-gatewy: false'), /ipv4.auto-gatewy is not translated here$/],
-  [ipv4('dhcp: true, dhcp-custom-hostname: a'), /dhcp-custom-hostname is not translated here$/],
-  [ipv6('dhcp: true, token: "::1"'), /ipv6.token is not translated here$/],
-  [address('ip: 192.0.2.1, prefix-length: 24, mptcp-flags: [subflow]'), /\[0\].mptcp-flags is not/],
-  [eth0('identifier: pci-address'), /identifier is "pci-address", which is not translated here$/],
-  [vlan('base-iface: eth0, id: 5, protocol: 802.1ad'), /protocol is "802.1ad", which is not/],
-  [vlan('base-iface: eth0, id: 5, reorder-headers: false'), /vlan.reorder-headers is not/],
-  [bridge('port: [{name: eth1, vlan: {mode: access, tag: 5}}]'), /port\[0\].vlan.mode is not/],
-  [bridge('port: [{name: eth1, stp-priority: 5}]'), /port\[0\].stp-priority is not/],
-  [bridge('options: {stp: {enabled: true, priority: 5}}'), /options.stp.priority is not/],
-  [bridge('options: {group-forward-mask: 5}'), /options.group-forward-mask is not/],
-  [bond('mode: 1, ports-config: [{name: eth1, priority: 1}]'), /ports-config is not/],
-  [bond('mode: 1, options: {balance-slb: true}'), /options.balance-slb is not/],
-  [names('server: [192.0.2.1], options: [rotate]'), /dns-resolver.config.options\[0\] is not/],
-  [`${eth0()}route-rules: {config: [{ip-to: 192.0.2.0/24}]}`, /^route-rules.config\[0\] is not/],
-  [`${eth0()}hostname: {config: a}`, /^hostname is not translated here$/],
-  [route('destination: 0.0.0.0/0, cwnd: 5'), /routes.config\[0\].cwnd is not/],
-  ['interfaces: [{name: v0, type: vxlan}]', /^interface "v0" is of type vxlan$/],
+  [ipv4('dhcp: true, auto-gatewy: false'), /ipv4.auto-gatewy needs nmstate$/],
+  [ipv4('dhcp: true, dhcp-custom-hostname: a'), /dhcp-custom-hostname needs nmstate$/],
+  [ipv6('dhcp: true, token: "::1"'), /ipv6.token needs nmstate$/],
+  [
+    address('ip: 192.0.2.1, prefix-length: 24, mptcp-flags: [subflow]'),
+    /\[0\].mptcp-flags needs nmstate/,
+  ],
+  [eth0('identifier: pci-address'), /identifier is "pci-address", which needs nmstate$/],
+  [
+    vlan('base-iface: eth0, id: 5, protocol: 802.1ad'),
+    /protocol is "802.1ad", which needs nmstate/,
+  ],
+  [vlan('base-iface: eth0, id: 5, reorder-headers: false'), /vlan.reorder-headers needs nmstate/],
+  [
+    bridge('port: [{name: eth1, vlan: {mode: access, tag: 5}}]'),
+    /port\[0\].vlan.mode needs nmstate/,
+  ],
+  [bridge('port: [{name: eth1, stp-priority: 5}]'), /port\[0\].stp-priority needs nmstate/],
+  [bridge('options: {stp: {enabled: true, priority: 5}}'), /options.stp.priority needs nmstate/],
+  [bridge('options: {group-forward-mask: 5}'), /options.group-forward-mask needs nmstate/],
+  [bond('mode: 1, ports-config: [{name: eth1, priority: 1}]'), /ports-config needs nmstate/],
+  [bond('mode: 1, options: {balance-slb: true}'), /options.balance-slb needs nmstate/],
+  [
+    names('server: [192.0.2.1], options: [rotate]'),
+    /dns-resolver.config.options\[0\] needs nmstate/,
+  ],
+  [
+    `${eth0()}route-rules: {config: [{ip-to: 192.0.2.0/24}]}`,
+    /^route-rules.config\[0\] needs nmstate/,
+  ],
+  [`${eth0()}hostname: {config: a}`, /^hostname needs nmstate$/],
+  [route('destination: 0.0.0.0/0, cwnd: 5'), /routes.config\[0\].cwnd needs nmstate/],
+  [
+    'interfaces: [{name: v0, type: vxlan}]',
+    /^interface "v0" is of type vxlan, which needs nmstate$/,
+  ],
 ];
 
 describe('an nmstate configuration', () => {
@@ -173,7 +191,7 @@ describe('an nmstate configuration', () => {
     );
   });
 
-  it.each(FOREIGN)('is left to nmstate with interface and member: %j', (text, reason) => {
+  it.each(FOREIGN)('needs nmstate, with interface and member in the error: %j', (text, reason) => {
     expect(() => renderKeyfiles(text)).toThrow(
       expect.objectContaining({
         code: 'nmstate.unsupported',
@@ -188,12 +206,12 @@ describe('an nmstate configuration', () => {
     expect(content.split('\n')).toEqual(expect.arrayContaining([...lines]));
   });
 
-  it('is refused for a wrong value also where another interface needs nmstate', () => {
+  it('is refused for a wrong value even if another interface needs nmstate', () => {
     const text = `${eth0('mtu: x')}- {name: br-ex, type: ovs-bridge}\n`;
     expect(() => renderKeyfiles(text)).toThrow(/mtu: "x" is not a whole number/);
   });
 
-  it('has a hint with the name that was probably meant', () => {
+  it('is refused with a hint to the name that was probably meant', () => {
     expect(() => renderKeyfiles(eth0('mtuu: 9000'))).toThrow(
       expect.objectContaining({ hint: expect.stringContaining('did you mean "mtu"?') as string }),
     );

@@ -37,7 +37,7 @@ function judge(message: Uint8Array, keys: Uint8Array): string {
   }
 }
 
-describe.skipIf(!existsSync(REAL))('signatures of Red Hat', () => {
+describe.skipIf(!existsSync(REAL))('a signature by Red Hat', () => {
   it.each([
     [
       'release-4.16.0-x86_64.signature-1',
@@ -62,7 +62,7 @@ describe.skipIf(!existsSync(REAL))('signatures of Red Hat', () => {
   });
 });
 
-describe.skipIf(!HAS_GPGV)('an OpenPGP message and gpgv', () => {
+describe.skipIf(!HAS_GPGV)('an OpenPGP message, here and in gpgv', () => {
   const kinds: MessageOptions[] = ([3, 4] as const).flatMap((version) =>
     (['sha256', 'sha384', 'sha512'] as const).flatMap((hash) =>
       [true, false].map((isCompressed) => ({ version, hash, isCompressed })),
@@ -97,7 +97,7 @@ describe.skipIf(!HAS_GPGV)('an OpenPGP message and gpgv', () => {
     ['of a signature over itself with SHA-1', { hash: 'sha1' }, 'signature.key-refused'],
     ['only for certifying', { flags: 0x01 }, 'signature.key-refused'],
   ];
-  it.each(keys)('a signature of a key that is %s is refused', (_, options, code) => {
+  it.each(keys)('a signature by a key that is %s is refused', (_, options, code) => {
     const own = createThrowAwaySigner(options);
     expect(judge(own.sign(STATEMENT), own.publicKey)).toBe(code);
   });
@@ -118,7 +118,7 @@ describe.skipIf(!HAS_GPGV)('an OpenPGP message and gpgv', () => {
     expect(await askGpgv(directory, message, publicKey)).toBe('bad');
   });
 
-  it('a signature of a key that is not trusted is refused with the fingerprints of those that are', () => {
+  it('a signature by a key that is not trusted is refused with the fingerprints of the trusted keys', () => {
     const other = createThrowAwaySigner({ created: 1_690_000_000 });
     expect(() =>
       verifySignedMessage(other.sign(STATEMENT), parseKeys(publicKey, NOW), NOW),
@@ -138,7 +138,7 @@ describe.skipIf(!HAS_GPGV)('an OpenPGP message and gpgv', () => {
     expect(await askGpgv(directory, message, own.publicKey)).toBe('bad');
   });
 
-  it('a signature of a key of the future is refused by both, but for some minutes of clock skew here', async () => {
+  it('a signature by a key from the future is refused by both, except for a few minutes of clock skew here', async () => {
     const own = createThrowAwaySigner({ created: Math.floor(NOW) + 3600 });
     const message = own.sign(STATEMENT);
     expect(judge(message, own.publicKey)).toBe('signature.in-future');
@@ -148,7 +148,7 @@ describe.skipIf(!HAS_GPGV)('an OpenPGP message and gpgv', () => {
   });
 
   it.each([3, 4] as const)(
-    'a signature of version %i that was made in the future is refused, but for some minutes of clock skew',
+    'a signature of version %i from the future is refused, except for a few minutes of clock skew',
     (version) => {
       const after = (seconds: number): Buffer =>
         sign(STATEMENT, { version, created: Math.floor(NOW) + seconds });
@@ -162,21 +162,21 @@ describe.skipIf(!HAS_GPGV)('an OpenPGP message and gpgv', () => {
     expect(judge(Buffer.concat([one, one]), publicKey)).toBe('openpgp.malformed');
   });
 
-  it('bytes behind compressed data are refused', () => {
+  it('bytes after compressed data are refused', () => {
     const message = Buffer.concat([sign(STATEMENT), Buffer.from([0])]);
     expect(judge(message, publicKey)).toBe('openpgp.malformed');
   });
 });
 
 describe('a file with keys', () => {
-  it('is read armoured, with texts around several blocks', () => {
+  it('is read when armoured, with text around several blocks', () => {
     const base64 = publicKey.toString('base64').replace(/.{64}/g, '$&\n');
     const block = `-----BEGIN PGP PUBLIC KEY BLOCK-----\nVersion: 1\n\n${base64}\n=abcd\n-----END PGP PUBLIC KEY BLOCK-----\n`;
     const keys = parseKeys(Buffer.from(`keys of ours\n${block}\nand the same\n${block}`), NOW);
     expect(keys.map((key) => key.fingerprint)).toEqual([fingerprint]);
   });
 
-  it('with several copies of a key trusts none of them when one is revoked, in any order', () => {
+  it('has no trusted copy of a key when one copy is revoked, in any order', () => {
     const revoked = createThrowAwaySigner({ isRevoked: true });
     expect(revoked.fingerprint).toBe(fingerprint);
     for (const copies of [
@@ -187,7 +187,7 @@ describe('a file with keys', () => {
     }
   });
 
-  it('without an RSA key of version 4 is refused', () => {
+  it('is refused when it has no RSA key of version 4', () => {
     const userId = Buffer.from([0xb4, 1, 0x61]);
     expect(() => parseKeys(userId, NOW)).toThrow(
       expect.objectContaining({ code: 'openpgp.no-key' }),

@@ -25,7 +25,7 @@ describe('a version of a payload, which ends up in scripts, labels and file name
   );
 
   it.each(['4.99.99999', '4.20.1-0.nightly-arm64-2026-05-01-000000', '4.20.1+multi'])(
-    'is taken as %s',
+    'is accepted as %s',
     (version) => {
       expect(parseReleaseMetadata(metadata({ version })).version).toBe(version);
     },
@@ -35,7 +35,7 @@ describe('a version of a payload, which ends up in scripts, labels and file name
     ['a line break', '4.19.1\n9.9.9 evil.example.com/a signed 4.20.1'],
     ['a comma', '4.19.1,4.18.1'],
     ['no text', SHAPELESS],
-  ])('that may be updated to it is refused with %s', (_, previous) => {
+  ])('is refused with %s if it is one that may be updated to the payload', (_, previous) => {
     expect(() => parseReleaseMetadata(metadata({ previous: [previous] }))).toThrow(
       expect.objectContaining({ code: 'release.malformed' }),
     );
@@ -43,7 +43,7 @@ describe('a version of a payload, which ends up in scripts, labels and file name
 });
 
 describe('JSON whose members have other types than they should', () => {
-  it('is refused where it stands for a payload', () => {
+  it('is refused as the description of a payload', () => {
     for (const parse of [parseImageReferences, parseReleaseMetadata]) {
       const texts = [
         JSON.stringify({ kind: SHAPELESS, apiVersion: SHAPELESS }),
@@ -55,7 +55,7 @@ describe('JSON whose members have other types than they should', () => {
     }
   });
 
-  it('is the configuration of an image without a command that could run', () => {
+  it('is read as the config of an image without a command', () => {
     const reference = { registry: 'a.example.com', repository: 'b' };
     const config = { Entrypoint: [SHAPELESS], Cmd: [[['x']]], Labels: ['docker-registry'] };
     const text = JSON.stringify({ architecture: SHAPELESS, config });
@@ -142,7 +142,7 @@ describe('a manifest of the configuration', () => {
   });
 
   it.each(['__proto__', 'constructor', 'toString'])(
-    'of apiVersion %s is of no kind that is served',
+    'of apiVersion %s has a kind that is not served',
     (name) => {
       const given = [{ name: 'a.yaml', text: `apiVersion: ${name}\nkind: X\n` }];
       const { warnings } = selectServed(
@@ -155,7 +155,7 @@ describe('a manifest of the configuration', () => {
 });
 
 describe('a YAML text of one long line', () => {
-  it('takes no stack for each of its characters', () => {
+  it('needs no stack frame for each of its characters', () => {
     expect(findYamlExcess(`a: "${'b'.repeat(3e7)}"`)).toBeUndefined();
   });
 });
@@ -173,7 +173,7 @@ describe('an update graph', () => {
     expect(findUpgradePath(graph, '4.20.0', '4.20.2999')).toHaveLength(2999);
   });
 
-  it('with updates in a circle and releases that it does not have has no path beyond them', () => {
+  it('with a cycle of updates and unknown releases has no path beyond them', () => {
     const edges = [
       edge(0, 1),
       edge(1, 0),

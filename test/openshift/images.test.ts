@@ -22,7 +22,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-it('two builds that extract one file at the same time both have it, and leave nothing else', async () => {
+it('two builds that extract one file at the same time both get it, and leave nothing else', async () => {
   let hasOther = (): void => undefined;
   const other = new Promise<void>((resolve) => (hasOther = resolve));
   /** Two processes: each with its own client and cache, and the folder in common. */

@@ -33,27 +33,27 @@ function startSeconds({ values }: Unit): number {
   return hasWork ? DEFAULT_START_SECONDS : Infinity;
 }
 
-describe('on a host with a medium of 5 MB/s', () => {
-  it('copies the registry by one of our units', () => {
+describe('a host with a medium of 5 MB/s', () => {
+  it('copies the registry with one of our units', () => {
     expect(names).toContain('copy-registry-data.service');
   });
 
   // It reads some sectors.
   it.each(units.filter(({ name }) => name !== 'mount-live-iso@.service'))(
-    '$name starts for as long as a copy of 10 GiB takes',
+    'gives $name as much time to start as a copy of 10 GiB takes',
     (unit) => {
       expect(startSeconds(unit)).toBeGreaterThan(COPY_SECONDS);
     },
   );
 
-  it.each(units)('$name may work for as long as it takes', ({ values }) => {
+  it.each(units)('sets no time limit for $name', ({ values }) => {
     for (const key of ['RuntimeMaxSec', 'TimeoutSec', 'WatchdogSec', 'JobTimeoutSec']) {
       expect(values(key), key).toEqual([]);
     }
   });
 
   it.each(units.filter(({ values }) => values('Restart').length > 0))(
-    '$name is started again however often it failed',
+    'starts $name again after any number of failures',
     ({ values }) => {
       const isLimited = !values('StartLimitIntervalSec').includes('0');
       const seconds = Number(values('RestartSec')[0] ?? 0.1);

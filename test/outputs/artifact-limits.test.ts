@@ -25,7 +25,7 @@ type Document = {
   annotations: Record<string, string>;
 };
 
-describe.skipIf(!hasTools)('an artifact that is not as it should be', () => {
+describe.skipIf(!hasTools)('a pushed artifact', () => {
   let home: string;
   let registry: PlainRegistry;
   let nginx: Nginx;
@@ -126,12 +126,12 @@ describe.skipIf(!hasTools)('an artifact that is not as it should be', () => {
       }),
     ],
     [
-      'has a layer without a place',
+      'has a layer without an offset',
       '5 artifact.malformed',
       (it, [first, ...rest]) => ({ ...it, layers: [{ ...first, annotations: {} }, ...rest] }),
     ],
     [
-      'has a layer that is longer than it says',
+      'has a layer that is longer than it states',
       '5 blob.too-long',
       (it, layers) => ({ ...it, layers: layers.map((one) => ({ ...one, size: one.size - 1 })) }),
     ],
@@ -149,7 +149,7 @@ describe.skipIf(!hasTools)('an artifact that is not as it should be', () => {
       }),
     ],
     [
-      'makes no ISO at all',
+      'does not make an ISO',
       '5 artifact.wrong-digest',
       (it, [first]) => ({
         ...it,
@@ -157,13 +157,13 @@ describe.skipIf(!hasTools)('an artifact that is not as it should be', () => {
         annotations: { ...it.annotations, 'dev.sealift.iso.sha256': undefined },
       }),
     ],
-  ])('is refused where it %s', async (_what, code, change) => {
+  ])('is refused when it %s', async (_what, code, change) => {
     const document = JSON.parse(good) as Document;
     await put(change(document, document.layers));
     expect(await refusalOf()).toBe(code);
   });
 
-  it('is refused where its index is in itself, or names no manifest of ours', async () => {
+  it('is refused when its index contains itself, or names no manifest of ours', async () => {
     const { annotations, artifactType } = JSON.parse(good) as Document;
     const index = (manifests: readonly unknown[]) => ({
       ...{ schemaVersion: 2, mediaType: INDEX, artifactType, annotations, manifests },
@@ -177,7 +177,7 @@ describe.skipIf(!hasTools)('an artifact that is not as it should be', () => {
     expect(await refusalOf()).toBe('5 artifact.malformed');
   });
 
-  it('is private where not everybody might read the ISO, as one of a group', async () => {
+  it('is private when only the group could read the ISO', async () => {
     await chmod(join(home, 'iso'), 0o640);
     await push(registry.host, 'm/iso:group');
     await chmod(join(home, 'iso'), 0o644);
@@ -186,7 +186,7 @@ describe.skipIf(!hasTools)('an artifact that is not as it should be', () => {
     expect((JSON.parse(good) as Document).annotations['dev.sealift.iso.private']).toBe(undefined);
   });
 
-  it('is refused where the registry lost a layer or has no such tag', async () => {
+  it('is refused when the registry lost a layer or does not have the tag', async () => {
     expect(await refusalOf('absent')).toBe('4 registry.manifest-unknown');
     await push(registry.host, 'm/lost:good');
     const [lost = ''] = await readdir(
@@ -205,7 +205,7 @@ describe.skipIf(!hasTools)('an artifact that is not as it should be', () => {
     expect([exitCode, stderr]).toEqual([4, expect.stringContaining('[blob.unknown]')]);
   });
 
-  it('gets smaller manifests where a registry refuses large ones, and names the limit of one that refuses all', async () => {
+  it('gets smaller manifests when a registry refuses large ones, and is refused by a registry that refuses all of them', async () => {
     expect(good.length).toBeGreaterThan(5 * 1024);
     const { manifests } = await push(limited, 'm/small:tag');
     expect(manifests).toBeGreaterThan(1);
@@ -215,7 +215,7 @@ describe.skipIf(!hasTools)('an artifact that is not as it should be', () => {
     expect([exitCode, stderr]).toEqual([4, expect.stringContaining('[artifact.manifest-limit]')]);
   });
 
-  it('is not made of an ISO with other bytes, nor of one without an index', async () => {
+  it('is not made of an ISO that is damaged or has no index', async () => {
     const { exitCode, stderr } = await run('push', 'base-base.iso', `oci://${registry.host}/m/x:y`);
     expect([exitCode, stderr]).toEqual([5, expect.stringContaining('[artifact.no-index]')]);
   });

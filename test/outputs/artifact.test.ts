@@ -32,7 +32,7 @@ async function fetchWith(index: string): Promise<unknown> {
 }
 
 describe('the index of an artifact', () => {
-  it('may not tell smaller sizes than its manifests have, which would pass the limit of their sum', async () => {
+  it('is refused when it states smaller sizes than its manifests have, which would evade the limit on their sum', async () => {
     const text = top.bytes.toString();
     expect(await fetchWith(text)).toMatchObject({ artifact: { size: 300 } });
     const size = others[1]?.bytes.length ?? 0;

@@ -40,7 +40,7 @@ describe.skipIf(!hasAll || !mayAttachLoops())('a block device', () => {
     return device;
   }
 
-  it('is known by name, serial and size, by whatever link it is named', async () => {
+  it('has the same name, serial number and size through every link to it', async () => {
     const device = await attach(10 << 20);
     expect(device).toMatchObject({ serial: join(directory, 'image'), size: 10 << 20 });
     const link = join(directory, 'link');
@@ -51,7 +51,7 @@ describe.skipIf(!hasAll || !mayAttachLoops())('a block device', () => {
     expect(findDevice('/dev/null')).toBeUndefined();
   });
 
-  it('may be overwritten by force when nobody uses it', async () => {
+  it('may be overwritten by force when it is not in use', async () => {
     const device = await attach();
     await claim(device);
     await expect(claim(device, [], false)).rejects.toMatchObject({ code: 'device.force' });
@@ -73,7 +73,7 @@ describe.skipIf(!hasAll || !mayAttachLoops())('a block device', () => {
     await claim(device);
   });
 
-  it('is refused while it is swapped to', async (context) => {
+  it('is refused while it is used as swap', async (context) => {
     const device = await attach(8 << 20, ['mkswap']);
     if (spawnSync('swapon', [device.path]).status !== 0) return context.skip();
     try {
@@ -108,7 +108,7 @@ describe.skipIf(!hasAll || !mayAttachLoops())('a block device', () => {
     }
   });
 
-  it('is not poured into when another of its size has its name by then', async () => {
+  it('is not poured into when another device of its size has its name by then', async () => {
     const device = await attach();
     const other = attachLoop(join(directory, 'image'));
     try {

@@ -10,7 +10,7 @@ import { lockOutput } from '../../src/base/disk/lease.ts';
 import { explainOutputError } from '../../src/base/disk/disk-errors.ts';
 import { mayMount } from '../support/may-mount.ts';
 
-describe.skipIf(!mayMount())('a disk without room', () => {
+describe.skipIf(!mayMount())('a disk that cannot be written', () => {
   let directory: string;
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'sealift-disk-'));
@@ -32,7 +32,7 @@ describe.skipIf(!mayMount())('a disk without room', () => {
     }
   }
 
-  it('ends the lock, the journal and the files of the seal with exit code 7', async () => {
+  it('ends the lock, the journal and the files of the seal with exit code 7 when it is full', async () => {
     fill();
     const full = { exitCode: 7, message: expect.stringContaining('disk is full') as string };
     const at = (name: string): string => join(directory, name);
@@ -42,7 +42,7 @@ describe.skipIf(!mayMount())('a disk without room', () => {
     expect(readdirSync(directory)).not.toContain('x.sha256');
   });
 
-  it('is told by the journal that was begun before it was full', async () => {
+  it('is reported by a journal that was begun before it was full', async () => {
     const journal = await startJournal(join(directory, 'x'), digestOf('layout'), new Map());
     fill();
     for (let extent = 0; extent < 100; extent++) journal.notePrefix(extent, 1, digestOf('prefix'));
@@ -50,7 +50,7 @@ describe.skipIf(!mayMount())('a disk without room', () => {
     await journal.close();
   });
 
-  it('and one that is read-only end with exit code 7', async () => {
+  it('ends them with exit code 7 when it is read-only', async () => {
     execFileSync('mount', ['-o', 'remount,ro', directory]);
     const at = (name: string): string => join(directory, name);
     await expect(lockOutput(at('x.lock'))).rejects.toMatchObject({ code: 'output.unwritable' });
@@ -61,14 +61,14 @@ describe.skipIf(!mayMount())('a disk without room', () => {
   });
 });
 
-describe('what a disk answers', () => {
+describe('an error of a disk', () => {
   it.each([
     ['ENOSPC', 'output.full'],
     ['EDQUOT', 'output.full'],
     ['EIO', 'output.broken'],
     ['EROFS', 'output.unwritable'],
     ['EFBIG', 'output.too-large'],
-  ])('%s is told as %s, with what to do', (code, ours) => {
+  ])('%s is reported as %s, with a hint', (code, ours) => {
     const cause = Object.assign(new Error(code), { code });
     expect(explainOutputError(cause, '/x')).toMatchObject({
       code: ours,
@@ -78,7 +78,7 @@ describe('what a disk answers', () => {
     });
   });
 
-  it('is left as it is where nobody foresaw it', () => {
+  it('is passed on unchanged if it is not foreseen', () => {
     const cause = Object.assign(new Error('EBADF'), { code: 'EBADF' });
     expect(explainOutputError(cause, '/x')).toBe(cause);
   });

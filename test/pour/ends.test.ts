@@ -140,7 +140,7 @@ async function pourToEnd(
   return performance.now() - causedAt;
 }
 
-describe('a pour with a pace stuck at its lowest', () => {
+describe('a pour whose pace stays at one lane', () => {
   it.each(CASES)(
     'ends within 2 s of $name with $lanes lanes, and can be continued',
     async ({ lanes, ...end }) => {
@@ -159,7 +159,7 @@ describe('a pour with a pace stuck at its lowest', () => {
   );
 
   it.each(LANES)(
-    'is whole, or is continued to the whole, when it is aborted at its last byte, with %i lanes',
+    'is complete, or completed by the next run, when it is aborted at its last byte, with %i lanes',
     async (lanes) => {
       const { layout, blobs, whole } = makeLayout([MIB]);
       const stop = new AbortController();
@@ -196,7 +196,7 @@ describe('a pour with a pace stuck at its lowest', () => {
 });
 
 describe.skipIf(!mayMount())(
-  'a pour with a pace stuck at its lowest, onto a disk that fills up',
+  'a pour whose pace stays at one lane, onto a disk that fills up,',
   () => {
     beforeEach(() => {
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'none', directory]);
@@ -228,7 +228,7 @@ describe.skipIf(!mayMount())(
   },
 );
 
-it('the folder of an output that went away while it was poured is no bug', async () => {
+it('an output folder that disappears during a pour is an error and not a bug', async () => {
   const gone = publishPour(join(tmpdir(), 'sealift-gone', 'out.iso'));
   await expect(gone).rejects.toMatchObject({ code: 'output.unwritable', exitCode: 7 });
 });

@@ -37,13 +37,13 @@ const takeAhead = (frontier: Frontier): Promise<unknown[]> =>
   );
 
 describe('the buffers of a pour', () => {
-  it('are left in part to the lane that the digest waits for', () =>
+  it('are partly reserved for the lane that the digest waits for', () =>
     withFrontier(async (frontier) => {
       expect(await takeAhead(frontier)).toHaveLength(AHEAD);
       await expect(frontier.acquire(0, 0)).resolves.toBeDefined();
     }));
 
-  it('go to a waiting lane that comes to the frontier', () =>
+  it('go to a waiting lane that reaches the frontier', () =>
     withFrontier(async (frontier) => {
       await takeAhead(frontier);
       const far = 20 * BUFFER_SIZE; // not awaited yet: the frontier is at 0
@@ -55,7 +55,7 @@ describe('the buffers of a pour', () => {
       await expect(waiting).resolves.toBeDefined();
     }));
 
-  it('are waited for only until the pour is stopped', () =>
+  it('keep no lane waiting after the pour is stopped', () =>
     withFrontier(async (frontier, stop) => {
       await takeAhead(frontier);
       const reason = new Error('stopped');

@@ -23,7 +23,7 @@ describe.skipIf(!mayMount())('pouring onto a disk that fills up', () => {
     rmSync(directory, { recursive: true });
   });
 
-  it('says so, keeps what stands, and continues when there is room', async () => {
+  it('reports it, keeps the bytes so far, and continues when there is room', async () => {
     const blobs = Array.from({ length: 6 }, () => randomFillSync(Buffer.alloc(2 * MIB)));
     const layout: Layout = {
       size: 12 * MIB,

@@ -33,13 +33,13 @@ describe('the pace of a pour', () => {
     expect(after(10_000)).toBe(1);
   });
 
-  it('goes back to one lane when lanes wait for buffers, however idle the processors are', () => {
+  it('goes back to one lane when lanes wait for buffers, even if the processors are idle', () => {
     const after = paceWith(8, () => 0.9);
     expect(after(600)).toBe(8);
     expect(after(200, () => true)).toBe(1);
   });
 
-  it('keeps to one lane when only one is wanted', () => {
+  it('stays at one lane when only one is allowed', () => {
     const after = paceWith(1, () => 0.9);
     expect(after(1000)).toBe(1);
   });

@@ -36,7 +36,7 @@ const sha256 = (bytes: Buffer): string =>
   `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
 describe('pouring an ISO', () => {
-  it('writes every extent to its offset and knows the digest of the whole', async () => {
+  it('writes every extent to its offset and returns the digest of the whole', async () => {
     const { layout, blobs, whole } = makeLayout([1, 4096, 5000, 3 * MIB + 7, 0x20000, 2 * MIB]);
     const result = await pourAndPublish(optionsOf(layout, openFrom(blobs)));
     expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
@@ -46,7 +46,7 @@ describe('pouring an ISO', () => {
     expect(existsSync(join(directory, 'out.iso.partial.journal'))).toBe(false);
   });
 
-  it('pours the rest, more than its buffers hold, while one source hangs and the machine is busy', async () => {
+  it('pours everything else, more than its buffers hold, while one source hangs and the machine is busy', async () => {
     const { layout, blobs, whole } = makeLayout([4 * MIB, ...Array<number>(30).fill(5 * MIB)]);
     const slow = layout.extents.find((extent) => extent.source.kind === 'blob')?.digest;
     let served = 0;
@@ -69,7 +69,7 @@ describe('pouring an ISO', () => {
     expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
   });
 
-  it('asks another source when one gives wrong bytes, and refuses when all do', async () => {
+  it('asks another source when one gives wrong bytes, and fails when all do', async () => {
     const { layout, blobs, whole } = makeLayout([2 * MIB + 1, 3 * MIB]);
     const mirror = { ...REGISTRY }; // another repository of the same host
     const wrong = openFrom(blobs, { source: mirror, spoil: true });
@@ -84,7 +84,7 @@ describe('pouring an ISO', () => {
     expect(existsSync(join(directory, 'wrong.iso'))).toBe(false);
   });
 
-  it('asks the only source once more from byte 0 when its bytes are wrong', async () => {
+  it('asks the only source again from byte 0 when its bytes are wrong', async () => {
     const { layout, blobs, whole } = makeLayout([2 * MIB + 1, 3 * MIB]);
     const wrong = openFrom(blobs, { spoil: true });
     const right = openFrom(blobs);
@@ -103,7 +103,7 @@ describe('pouring an ISO', () => {
     expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
   });
 
-  it('continues after an interruption, fetching only what is missing', async () => {
+  it('continues after an interruption and fetches only the missing bytes', async () => {
     const { layout, blobs, whole } = makeLayout(Array<number>(12).fill(3 * MIB + 5));
     const stop = new AbortController();
     let fetched = 0;
@@ -125,7 +125,7 @@ describe('pouring an ISO', () => {
     expect(result.reused + result.fetched).toBe(12 * (3 * MIB + 5));
   });
 
-  it('fetches again what the disk lost although the journal says it stands', async () => {
+  it('fetches bytes again that the disk lost although the journal has them', async () => {
     const { layout, blobs, whole } = makeLayout([3 * MIB, 3 * MIB, 9 * MIB]);
     const stop = new AbortController();
     let fetched = 0;
@@ -146,7 +146,7 @@ describe('pouring an ISO', () => {
     expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
   });
 
-  it('starts over when the partial output is of another layout', async () => {
+  it('starts over when the partial output belongs to another layout', async () => {
     const other = makeLayout([2 * MIB]);
     const { layout, blobs, whole } = makeLayout([3 * MIB]);
     writeFileSync(join(directory, 'out.iso.partial'), other.whole);

@@ -97,7 +97,7 @@ describe('the schedule of a pour', () => {
     );
   });
 
-  it('has one lane check what stands while the others fetch what is missing', () => {
+  it('has one lane check existing bytes while the others fetch missing ones', () => {
     const state = begin([true, true, false, false]);
     const started: number[] = [];
     for (let step = next(state, 3, 0); step.kind === 'pour'; step = next(state, 3, 0)) {
@@ -120,7 +120,7 @@ describe('the schedule of a pour', () => {
     expect(countStalled(state, 2500)).toBe(0);
   });
 
-  it('waits after a failure for what still runs, and begins nothing more', () => {
+  it('waits after a failure for work that still runs, and begins no more', () => {
     const state = begin([false, false]);
     const step = next(state, 1, 0);
     if (step.kind !== 'pour') throw new Error('nothing began');

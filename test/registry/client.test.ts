@@ -68,7 +68,7 @@ describe('a manifest', () => {
     });
   });
 
-  it('that is not there is named together with who was asked', async () => {
+  it('that does not exist is reported with the registries that were asked', async () => {
     await expect(client.fetchManifest(at('gone'), { signal })).rejects.toThrow(
       `there is no ${registry.host}/ocp/release:gone on ${registry.host}`,
     );
@@ -94,7 +94,7 @@ describe('a tag', () => {
     });
   });
 
-  it('is read with GET where HEAD is refused', async () => {
+  it('is read with GET if HEAD is refused', async () => {
     const descriptor = registry.addManifest(imageManifest('one'), 'v1');
     registry.script(({ method }) => (method === 'HEAD' ? { status: 405 } : undefined));
     expect(await client.resolveTag(at('v1'), { signal })).toEqual(descriptor);
@@ -132,7 +132,7 @@ describe('a registry that stumbles', () => {
     expect(registry.requestsOf('manifests')).toHaveLength(2);
   });
 
-  it('is left after ten minutes with what it said', async () => {
+  it('is given up after ten minutes, with its last answer', async () => {
     registry.script(({ path }) =>
       path.includes('manifests')
         ? { status: 429, body: '{"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}' }
@@ -145,7 +145,7 @@ describe('a registry that stumbles', () => {
     expect(client.waits.reduce((sum, wait) => sum + wait, 0)).toBeGreaterThan(599_000);
   });
 
-  it('that is not there at all is unreachable, with exit code 4', async () => {
+  it('is unreachable, with exit code 4, if nothing listens at its address', async () => {
     await registry.close();
     await expect(client.fetchManifest(at('v1'), { signal })).rejects.toMatchObject({
       code: 'registry.unreachable',
@@ -153,7 +153,7 @@ describe('a registry that stumbles', () => {
     });
   });
 
-  it('is not waited for when the work is called off', async () => {
+  it('is not waited for after an abort', async () => {
     const controller = new AbortController();
     registry.script(() => ({ hold: new Promise(() => undefined) }));
     const work = client.fetchManifest(at('v1'), { signal: controller.signal });
@@ -163,7 +163,7 @@ describe('a registry that stumbles', () => {
 });
 
 describe('mirrors of registries.conf', () => {
-  it('are believed about an absent tag while the origin is out of reach', async () => {
+  it('decide that a tag is absent while the origin is out of reach', async () => {
     const mirror = await startScriptedRegistry();
     const registriesConf = parseRegistriesConf(
       `[[registry]]

@@ -21,12 +21,12 @@ const index = {
 };
 
 describe('a manifest', () => {
-  it('needs its config and its layers, in this order', () => {
+  it('names its config and its layers, in this order', () => {
     expect(descriptorsOf(parseManifest(encode(image)))).toEqual([image.config, ...image.layers]);
     expect(descriptorsOf(parseManifest(encode(index)))).toEqual(index.manifests);
   });
 
-  it('is what the document says, then what HTTP says, then what it looks like', () => {
+  it('has the type that the document states, else the one of HTTP, else a guess from its members', () => {
     const declared = encode({ ...image, mediaType: MEDIA_TYPE.dockerManifest });
     expect(parseManifest(declared, MEDIA_TYPE.ociManifest).mediaType).toBe(
       MEDIA_TYPE.dockerManifest,
@@ -48,7 +48,7 @@ describe('a manifest', () => {
     [{ ...image, layers: [{ ...descriptor('x'), size: '1' }] }, 'manifest.malformed'],
     [{ ...image, layers: [{ ...descriptor('x'), size: 2 ** 60 }] }, 'manifest.malformed'],
     [{ ...image, layers: [{ digest: digestOf('x'), size: 1 }] }, 'manifest.malformed'],
-  ])('%j is refused as %s', (document, code) => {
+  ])('with content %j is refused as %s', (document, code) => {
     try {
       parseManifest(encode(document));
       expect.unreachable();
@@ -57,7 +57,7 @@ describe('a manifest', () => {
     }
   });
 
-  it('a manifest that is not valid JSON or not UTF-8 is refused', () => {
+  it('is refused if it is not valid JSON or not UTF-8', () => {
     for (const text of ['{', '\xff']) {
       expect(() => parseManifest(Buffer.from(text, 'latin1'))).toThrow('manifest is not JSON');
     }
@@ -70,7 +70,7 @@ describe('an index entry', () => {
     platform: { os: 'linux', architecture, ...(variant !== undefined && { variant }) },
   });
 
-  it('for arm64 is version 8 or says nothing', () => {
+  it('for arm64 has variant v8 or none', () => {
     const wanted = { os: 'linux', architecture: 'arm64' };
     expect(isForPlatform(entry('arm64'), wanted)).toBe(true);
     expect(isForPlatform(entry('arm64', 'v8'), wanted)).toBe(true);

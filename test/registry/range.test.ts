@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseRange } from '../../src/base/http/range.ts';
 
 describe('a Range header', () => {
-  it('gives bytes the file has, just those that were asked for, or none', () => {
+  it('gives exactly the requested bytes that the file has, or none', () => {
     const number = fc.oneof(fc.nat(300), fc.constant(10n ** 30n));
     const bound = fc.option(number, { nil: '' });
     fc.assert(

@@ -58,7 +58,7 @@ describe('a reference', () => {
     { requiredKeys: ['registry', 'repository'] },
   );
 
-  it('is read back as it was written', () => {
+  it('is parsed back from its own text', () => {
     fc.assert(
       fc.property(valid, (reference) => {
         expect(parseReference(formatReference(reference as Reference))).toEqual(reference);

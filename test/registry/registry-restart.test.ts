@@ -32,7 +32,7 @@ describe.skipIf(!requireTool('docker-registry'))('a download from a real registr
     expect(done.status).toBe(201);
   }
 
-  it('goes on where it was when the registry is killed and started again in the middle', async () => {
+  it('continues where it stopped when the registry is killed and restarted', async () => {
     const bytes = patternOf(16 * 1024 * 1024);
     const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}` as const;
     await upload(bytes, digest);

@@ -107,7 +107,7 @@ describe('a registry server', () => {
     expect(oci.headers['content-type']).toBe('application/vnd.oci.image.manifest.v1+json');
   });
 
-  it('gives the headers of anything without its body for HEAD', async () => {
+  it('answers HEAD with the headers alone', async () => {
     for (const path of [
       '/v2/ubi/manifests/9',
       `/v2/ubi/blobs/${digestOf(layer)}`,
@@ -121,7 +121,7 @@ describe('a registry server', () => {
     }
   });
 
-  it('says when a client already has it', async () => {
+  it('answers 304 if a client already has the bytes', async () => {
     const etag = `"${digestOf(layer)}"`;
     const headers = { 'if-none-match': `"other", ${etag}` };
     expect((await call(`/v2/ubi/blobs/${digestOf(layer)}`, { headers })).status).toBe(304);
@@ -237,13 +237,13 @@ describe('a registry server', () => {
     }
   });
 
-  it('does not pass on a manifest that is damaged, and says which', async () => {
+  it('does not send a damaged manifest, and names it', async () => {
     const reply = await call('/v2/damaged/manifests/1');
     expect([reply.status, codeOf(reply)]).toEqual([500, 'UNKNOWN']);
     expect(reply.body.toString()).toContain(damaged.manifests[0]?.descriptor.digest);
   });
 
-  it('breaks off a blob that turns out shorter than it said, so that it cannot look whole', async () => {
+  it('breaks off a blob that is shorter than announced, so that it cannot look whole', async () => {
     const short: RegistryTree = {
       ...directoryTree(root),
       stream: () => Readable.from([Buffer.from('short')]),
@@ -276,7 +276,7 @@ describe('a registry server', () => {
     expect((await call('/v2/')).status).toBe(200);
   });
 
-  it('tells what it was asked, and what it answered', async () => {
+  it('reports each request and its answer', async () => {
     entries.length = 0;
     await call('/v2/ubi/tags/list?n=1');
     await expect

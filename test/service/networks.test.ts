@@ -37,13 +37,13 @@ const REFUSED: Readonly<Record<string, readonly [string, RegExp]>> = {
   ],
   'an interface of a type that needs nmstate': [
     'interfaces:\n- name: v0\n  type: vxlan\n',
-    /cannot be used: interface "v0" is of type vxlan$/,
+    /cannot be used: interface "v0" is of type vxlan, which needs nmstate$/,
   ],
   'an interface without a name': ['interfaces:\n- type: ethernet\n', /missing field 'name'/],
   'no interface': ['{}\n', /empty NetworkManager config/],
   'a member that needs nmstate': [
     network('  ethtool: {ring: {rx: 256}}\n'),
-    /cannot be used: interface "eth0": ethtool is not translated here$/,
+    /cannot be used: interface "eth0": ethtool needs nmstate$/,
   ],
   'an address that is none': [
     network('  ipv6: {enabled: true, address: [{ip: foo, prefix-length: 64}]}\n'),

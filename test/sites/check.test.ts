@@ -311,9 +311,9 @@ describe('a site is warned of', () => {
       ]),
     );
     expect(site).toBeDefined();
-    expect(tell(warnings).filter((each) => each.includes(' is over '))).toEqual([
-      '10:47 networkConfig.interfaces[3].vlan.base-iface: vlan v2 is over "eno2", which is not defined',
-      '11:81 networkConfig.interfaces[4].link-aggregation.port[1]: bond b1 is over "eno3", which is not defined',
+    expect(tell(warnings).filter((each) => each.includes('which is not defined'))).toEqual([
+      '10:47 networkConfig.interfaces[3].vlan.base-iface: vlan v2 needs "eno2", which is not defined',
+      '11:81 networkConfig.interfaces[4].link-aggregation.port[1]: bond b1 needs "eno3", which is not defined',
     ]);
   });
 

@@ -42,7 +42,7 @@ export function explainDecodeError(area: string, what: string, cause: unknown): 
   const reason = cause instanceof Error ? cause.message : String(cause);
   return new IntegrityError(`${area}.${problem}`, `${what} cannot be unpacked: ${reason}`, {
     cause,
-    hint: 'do not use it: get it again from where it was published',
+    hint: 'do not use it; download it again from where it was published',
     ...withoutUndefined({ expected, found }),
   });
 }

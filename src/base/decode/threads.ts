@@ -179,7 +179,10 @@ export function createByteReader(source: AsyncIterable<Uint8Array>): ByteReader 
   /** Takes up to so many bytes from those that are here. */
   const shift = async (size: number): Promise<Buffer> => {
     if (!(await hasMore())) {
-      throw new DecodeError('malformed', `it ends where at least ${size} more bytes should be`);
+      throw new DecodeError(
+        'malformed',
+        `it ends although at least ${size} more bytes should follow`,
+      );
     }
     const head = chunk.subarray(0, size);
     chunk = chunk.subarray(size);
@@ -272,7 +275,7 @@ function decodeFrames(pieces: AsyncIterable<Buffer>, signal: AbortSignal): Async
   return source.compose(decoder, { signal }) as AsyncIterable<Buffer>;
 }
 
-/** Frames as they are, small ones together in a piece; skippable frames are left out. */
+/** Frames as they are, small ones together in one piece; skippable frames are left out. */
 async function* readFrames(reader: ByteReader): AsyncGenerator<Buffer> {
   let parts: Buffer[] = [];
   let size = 0;
@@ -299,7 +302,7 @@ async function* readFrames(reader: ByteReader): AsyncGenerator<Buffer> {
 async function* readFrame(reader: ByteReader, magic: Buffer): AsyncGenerator<Buffer> {
   const number = magic.readUInt32LE();
   if (number !== FRAME_MAGIC)
-    throw malformed(`0x${number.toString(16)} does not start a frame of zstd`);
+    throw malformed(`0x${number.toString(16)} is not the start of a zstd frame`);
   const header = await readHeader(reader);
   let parts = [magic, header];
   let size = 0;

@@ -16,7 +16,7 @@ export type BlockDevice = {
    */
   readonly serial: string;
   /**
-   * A number that differs for each disk since the machine began; empty if the kernel does not
+   * A number that differs for each disk since the machine started; empty if the kernel does not
    * count.
    */
   readonly sequence: string;
@@ -42,20 +42,6 @@ export type DeviceUse = {
  */
 const BLOCK = 512;
 const CLASS = '/sys/class/block';
-
-/** The path at which the kernel describes a device, regardless of the name it was opened by. */
-function describedAt({ rdev }: Pick<Stats, 'rdev'>): string {
-  // gnu_dev_major(3): 12 bits of the major number above 8 of the minor number, the others above them.
-  const device = BigInt(rdev);
-  const major = ((device >> 8n) & 0xfffn) | ((device >> 32n) & ~0xfffn);
-  const minor = (device & 0xffn) | ((device >> 12n) & 0xffff_ff00n);
-  return `/sys/dev/block/${major}:${minor}`;
-}
-
-/** Bytes of a block device; stat(2) does not report its size. */
-export async function readDeviceSize(stats: Pick<Stats, 'rdev'>): Promise<number> {
-  return Number(await readFile(`${describedAt(stats)}/size`, 'utf8')) * BLOCK;
-}
 
 /**
  * The block device of a path, also through a link; undefined if it leads to something else, or
@@ -93,14 +79,28 @@ function describeDevice(stats: Stats, realPath: () => string): BlockDevice | und
 }
 
 /**
- * NVMe and virtio, SCSI and USB (page 0x80 of its vital product data), by the world-wide name,
- * loop.
+ * Files with a serial number, the best first: NVMe and virtio; SCSI and USB (page 0x80 of the vital
+ * product data); the world-wide name.
  */
 const SERIALS = ['serial', 'device/serial', 'device/vpd_pg80', 'device/wwid', 'wwid'] as const;
 
 function readSerial(disk: string): string {
   const texts = [...SERIALS, 'loop/backing_file'].map((name) => read(join(disk, name)));
   return texts.find((text) => text !== undefined && text !== '') ?? '';
+}
+
+/** Bytes of a block device; stat(2) does not report its size. */
+export async function readDeviceSize(stats: Pick<Stats, 'rdev'>): Promise<number> {
+  return Number(await readFile(`${describedAt(stats)}/size`, 'utf8')) * BLOCK;
+}
+
+/** The path at which the kernel describes a device, regardless of the name it was opened by. */
+function describedAt({ rdev }: Pick<Stats, 'rdev'>): string {
+  // gnu_dev_major(3): 12 bits of the major number above 8 of the minor number, the others above them.
+  const device = BigInt(rdev);
+  const major = ((device >> 8n) & 0xfffn) | ((device >> 32n) & ~0xfffn);
+  const minor = (device & 0xffn) | ((device >> 12n) & 0xffff_ff00n);
+  return `/sys/dev/block/${major}:${minor}`;
 }
 
 /** True if a path is a disk, a partition of it, or the file behind a loop device. */
@@ -111,25 +111,6 @@ export function isWithinDevice({ name }: BlockDevice, path: string): boolean {
   if (!behind) return false;
   const real = unlessUnreadable(() => realpathSync(behind.toString().replace(/\n$/, '')));
   return real !== undefined && real === unlessUnreadable(() => realpathSync(path));
-}
-
-/** The text of a file of sysfs, without unprintable characters. */
-function read(path: string): string | undefined {
-  const bytes = unlessUnreadable(() => readFileSync(path));
-  return bytes
-    ?.toString('latin1')
-    .replaceAll(/[^\x20-\x7e]/g, '')
-    .trim();
-}
-
-/** Runs a read; a device may lack an attribute, or refuse it. */
-function unlessUnreadable<Value>(work: () => Value): Value | undefined {
-  try {
-    return unlessAbsent(work);
-  } catch (error) {
-    if (isErrno(error, 'EACCES', 'EIO', 'EINVAL', 'ENODEV', 'ENXIO')) return undefined;
-    throw error;
-  }
 }
 
 /** Uses of a disk, of its partitions, and of the devices made of them (LVM, RAID, encryption). */
@@ -191,3 +172,22 @@ function nameOf(path: string): string {
 
 const unescape = (text: string): string =>
   text.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8)));
+
+/** The text of a file of sysfs, without unprintable characters. */
+function read(path: string): string | undefined {
+  const bytes = unlessUnreadable(() => readFileSync(path));
+  return bytes
+    ?.toString('latin1')
+    .replaceAll(/[^\x20-\x7e]/g, '')
+    .trim();
+}
+
+/** Runs a read; a device may lack an attribute, or refuse it. */
+function unlessUnreadable<Value>(work: () => Value): Value | undefined {
+  try {
+    return unlessAbsent(work);
+  } catch (error) {
+    if (isErrno(error, 'EACCES', 'EIO', 'EINVAL', 'ENODEV', 'ENXIO')) return undefined;
+    throw error;
+  }
+}

@@ -30,8 +30,8 @@ export type OutputRule = {
 };
 
 /**
- * Decides whether a file may be written. The path may have nothing, an empty regular file of ours
- * (as mktemp makes one), or a file that the rule accepts. Nothing is changed.
+ * Decides whether a file may be written. The path may be free, or name an empty regular file of
+ * ours (as mktemp makes one) or a file that the rule accepts. Nothing is changed.
  *
  * @throws UsageError `output.exists`; errors of `checkOutputPlace`
  */
@@ -84,7 +84,7 @@ function checkLength(path: string): void {
   throw new UsageError('output.name-too-long', `the name of the output has ${length} bytes`, {
     expected: `at most ${MAX_NAME} bytes`,
     found: `${length} bytes`,
-    hint: 'name a shorter one',
+    hint: 'use a shorter name',
   });
 }
 
@@ -151,7 +151,7 @@ async function findFolder(path: string, missing = basename(path)): Promise<Folde
   } catch (error) {
     if (isErrno(error, 'ENOTDIR')) return findFolder(parent, join(basename(parent), missing));
     if (!isErrno(error, 'ENOENT')) throw unwritable(parent, error);
-    // A link that leads nowhere is not replaced by a directory, either.
+    // A link that leads nowhere is not replaced by a directory.
     const dangling = await lookAt(parent);
     if (dangling) throw await notAFile(parent, dangling);
     return findFolder(parent, join(basename(parent), missing));
@@ -164,11 +164,15 @@ const SPECIAL = ['/proc', '/sys', '/dev'];
 function refuseSpecial({ real }: Folder): void {
   const special = SPECIAL.find((directory) => isWithin(real, directory));
   if (special === undefined || isWithin(real, '/dev/shm')) return;
-  throw new UsageError('output.special-place', `"${real}" is in ${special}, which keeps no files`, {
-    expected: 'a place on a disk',
-    found: real,
-    hint: 'name a file elsewhere',
-  });
+  throw new UsageError(
+    'output.special-place',
+    `"${real}" is in ${special}, which does not store files`,
+    {
+      expected: 'a place on a disk',
+      found: real,
+      hint: 'name a file elsewhere',
+    },
+  );
 }
 
 async function refuseReserved({ real }: Folder, place: OutputPlace): Promise<void> {
@@ -238,7 +242,7 @@ const unwritable = (path: string, cause: unknown): unknown =>
   isErrno(cause, ...OBSTACLES)
     ? new DiskError('output.unwritable', `nothing can be written to "${path}"`, {
         cause,
-        hint: 'name a place that can be written',
+        hint: 'name a writable place',
       })
     : cause;
 

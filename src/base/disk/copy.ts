@@ -40,8 +40,8 @@ async function copyOpen(
 }
 
 /**
- * Gives `path` the bytes of another file by sharing its blocks, which takes no time and no room:
- * XFS and btrfs do. Any file at `path` is replaced. Not synced.
+ * Gives `path` the bytes of another file by sharing its blocks, which takes no time and no room, as
+ * on XFS and btrfs. Any file at `path` is replaced. Not synced.
  *
  * @returns false, and nothing has changed, if the file system does not clone
  */

@@ -1,6 +1,13 @@
 import type { Stats } from 'node:fs';
 import { ConfigError, DiskError, isErrno, type ErrorDetails } from '../errors.ts';
 
+type Kind = 'full' | 'unwritable' | 'broken' | 'tooLarge';
+
+/**
+ * The code and hint for a kind of failure; if there is no entry, the cause is passed on as it is.
+ */
+type Answers = Readonly<Partial<Record<Kind, { readonly code: string; readonly hint: string }>>>;
+
 /** Errors of the system for a path that the user can correct. */
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist',
@@ -15,9 +22,6 @@ const REASONS: Readonly<Record<string, string>> = {
   ENODEV: 'the kernel does not have such a device',
 };
 
-const reasonOf = (error: unknown): string | undefined =>
-  Object.entries(REASONS).find(([code]) => isErrno(error, code))?.[1];
-
 /** True if the system reports that a path named by a user cannot be read. */
 export const isUnreadable = (error: unknown): boolean => reasonOf(error) !== undefined;
 
@@ -29,7 +33,7 @@ export function explainReadError(cause: unknown, path: string): unknown {
   if (isErrno(cause, 'EIO')) {
     return new DiskError('disk.broken', `the device answers with an error for "${path}"`, {
       cause,
-      hint: 'look for the device in the log of the kernel, or name another copy',
+      hint: 'look for the device in the kernel log, or name another copy',
     });
   }
   const reason = reasonOf(cause);
@@ -38,9 +42,12 @@ export function explainReadError(cause: unknown, path: string): unknown {
     : unreadable(path, reason, { cause: inOurWords(cause as NodeJS.ErrnoException, reason) });
 }
 
-/** True if the system's own words would repeat our message. */
+/** The system's error with our words: its own would only repeat the message. */
 const inOurWords = ({ code, syscall, path }: NodeJS.ErrnoException, reason: string): Error =>
   Object.assign(new Error(reason), { code, syscall, path });
+
+const reasonOf = (error: unknown): string | undefined =>
+  Object.entries(REASONS).find(([code]) => isErrno(error, code))?.[1];
 
 /**
  * True if the device answers with an error, in the system's form or as `explainReadError` has it.
@@ -55,21 +62,14 @@ export const notReadable = (path: string, stats: Stats): ConfigError =>
   stats.isDirectory()
     ? unreadable(path, 'it is a directory')
     : unreadable(path, 'it is neither a regular file nor a block device', {
-        hint: 'copy what it gives into a file, and give that',
+        hint: 'copy its contents to a file, and name that file',
       });
 
 const unreadable = (path: string, reason: string, details: ErrorDetails = {}): ConfigError =>
   new ConfigError('iso.unreadable', `${path} cannot be read: ${reason}`, details);
 
-type Kind = 'full' | 'unwritable' | 'broken' | 'tooLarge';
-
-/**
- * The code and hint for a kind of failure; if there is no entry, the cause is passed on as it is.
- */
-type Answers = Readonly<Partial<Record<Kind, { readonly code: string; readonly hint: string }>>>;
-
 const AGAIN = 'free some space and run the same command again';
-const LOOK = 'look for the device in the log of the kernel, or';
+const LOOK = 'look for the device in the kernel log, or';
 
 const REASONS_ERRORS: Readonly<Record<Kind, string>> = {
   full: 'the disk is full: no space left for',
@@ -89,14 +89,14 @@ const OF_OUTPUTS: Answers = {
 /** Answers for any other file. */
 const OF_FILES: Answers = {
   full: { code: 'disk.full', hint: AGAIN },
-  unwritable: { code: 'disk.not-writable', hint: 'choose a place that may be written' },
+  unwritable: { code: 'disk.not-writable', hint: 'choose a writable place' },
   broken: { code: 'disk.broken', hint: `${LOOK} choose another place` },
 };
 
 /** Answers for files in the work directory. */
 const OF_WORK: Answers = {
   ...OF_FILES,
-  full: { code: 'disk.full', hint: `${AGAIN}: what is cached stays` },
+  full: { code: 'disk.full', hint: `${AGAIN}: the cache is kept` },
   unwritable: { code: 'disk.not-writable', hint: 'choose another directory with --work-dir' },
 };
 

@@ -32,7 +32,7 @@ export type FileStamp = {
   readonly inode: number;
 };
 
-/** undefined if the path is missing, out of reach, or not a regular file. */
+/** The stamp of a file; undefined if the path is missing, out of reach, or not a regular file. */
 export async function readStamp(path: string): Promise<FileStamp | undefined> {
   try {
     const found = await stat(path);
@@ -48,7 +48,7 @@ export async function readStamp(path: string): Promise<FileStamp | undefined> {
 export const isSameStamp = (a: FileStamp, b: FileStamp): boolean =>
   a.size === b.size && a.modified === b.modified && a.changed === b.changed && a.inode === b.inode;
 
-/** undefined if the value is not a stamp. */
+/** The stamp in a parsed value; undefined if it is not a stamp. */
 export function parseStamp(value: unknown): FileStamp | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { size, modified, changed, inode } = value as Partial<Record<keyof FileStamp, unknown>>;
@@ -99,13 +99,13 @@ export async function findCached(path: string): Promise<FileInput | undefined> {
 export const isCached = async ({ path, digest }: FileInput): Promise<boolean> =>
   (await findCached(path))?.digest === digest;
 
-/** Makes the file count as never made. */
+/** Makes the file count as missing. */
 const forgetCached = (path: string): Promise<void> => rm(`${path}.json`, { force: true });
 
 const writeRecord = (path: string, { digest, stamp }: FileRecord): Promise<void> =>
   writeFileAtomic(`${path}.json`, formatReadableJson({ digest, stamp }));
 
-/** undefined if the bytes are not a record of ours: the file is made again. */
+/** The record; undefined if the bytes are not a record of ours: the file is made again. */
 function parseRecord(bytes: Uint8Array | undefined): FileRecord | undefined {
   if (bytes === undefined) return undefined;
   try {
@@ -124,7 +124,7 @@ function parseRecord(bytes: Uint8Array | undefined): FileRecord | undefined {
  * are verified when they are used, and a reader that finds other bytes calls `forget`.
  */
 export type FileDigests = {
-  /** undefined if there is no regular file. */
+  /** The file with its digest; undefined if there is no regular file. */
   readonly identify: (path: string) => Promise<FileInput | undefined>;
   /**
    * The file as it is remembered, without reading it: undefined if it is not known, or its inode
@@ -145,7 +145,7 @@ type Remembered = { readonly stamp: FileStamp; readonly digest: Digest };
 const COARSEST_MS = 2000;
 
 /**
- * @param cache folder of fetched and extracted files; the digests are kept below it
+ * @param cache folder of fetched and extracted files; the digests are stored below it
  * @param options.signal ends the reading of a large file
  * @param options.trustsRecords default true; else only digests of this process are remembered
  */

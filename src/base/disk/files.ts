@@ -142,8 +142,8 @@ export function readInputFile(path: string, { domain, limit = 64 << 20 }: InputF
 }
 
 /**
- * Reads a file or folder whose name was found, not given: a link to nothing or a folder in the
- * place of a file is the user's to correct, too.
+ * Reads a file or folder whose name was found, not given: the user must also correct a link to
+ * nothing, or a folder in place of a file.
  *
  * @throws ConfigError `<domain>.unreadable` for a path that the system does not let us read;
  * errors of `read`
@@ -177,11 +177,15 @@ const explainSize = (
   path: string,
   { domain, limit, size }: Required<InputFileRules> & { readonly size: number },
 ): ConfigError =>
-  new ConfigError(`${domain}.too-large`, `${path} has ${size} bytes, and may have ${limit}`, {
-    expected: `at most ${limit}`,
-    found: String(size),
-    hint: 'name a smaller file',
-  });
+  new ConfigError(
+    `${domain}.too-large`,
+    `${path} has ${size} bytes, but at most ${limit} are allowed`,
+    {
+      expected: `at most ${limit}`,
+      found: String(size),
+      hint: 'name a smaller file',
+    },
+  );
 
 /**
  * The result of a synchronous read, or undefined if there is no such file. Other errors are
@@ -262,7 +266,7 @@ export async function readFreeBytes(path: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** Bytes; 0 if there is no file, or another process was quicker and took it. */
+/** Bytes; 0 if there is no file, or another process removed it first. */
 export async function sizeOf(path: string): Promise<number> {
   try {
     return (await stat(path)).size;

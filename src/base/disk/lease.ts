@@ -17,7 +17,7 @@ import { readRegularFile, writeNewFile, openListed, openOwnFile } from './open-f
 
 const ATTEMPTS = 200;
 const PAUSE_MS = 10;
-/** Number of looks at a lock without an end before its writer counts as dead. */
+/** Number of looks at an incomplete lock before its writer counts as dead. */
 const PATIENCE = 100;
 
 /**
@@ -46,7 +46,7 @@ export async function lockOutput(path: string): Promise<() => Promise<void>> {
 }
 
 /**
- * Does something with the right to write an output, and gives it back in any case. @throws errors
+ * Does work with the right to write an output, and gives the right back in any case. @throws errors
  * of `lockOutput`
  */
 export async function withLock<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
@@ -71,7 +71,7 @@ async function claim(path: string, aside: string): Promise<() => Promise<void>> 
 type Attempt = {
   readonly path: string;
   readonly aside: string;
-  /** True if a lock without an end may still be in writing. */
+  /** True if the writer of an incomplete lock may still be at work. */
   readonly isPatient: boolean;
 };
 
@@ -128,9 +128,9 @@ async function removeLitter(path: string): Promise<void> {
 }
 
 /**
- * Links a file unless the name exists. A link appears with its content: no process reads a lock
- * without a name in it. FAT and some network file systems have no links; there the content
- * follows, and readers wait for its end.
+ * Links a file unless the name exists. A link appears with its content: no process reads an empty
+ * lock. FAT and some network file systems have no links; there the content follows, and readers
+ * wait for its end.
  */
 async function linkUnlessPresent(from: string, to: string): Promise<boolean> {
   try {
@@ -146,7 +146,7 @@ async function linkUnlessPresent(from: string, to: string): Promise<boolean> {
 async function createUnlessPresent(path: string, content: Buffer): Promise<boolean> {
   try {
     await writeNewFile(path, content);
-    return (await readRegularFile(path))?.equals(content) === true; // it took too long for the others
+    return (await readRegularFile(path))?.equals(content) === true; // another process may have removed it meanwhile
   } catch (error) {
     if (isErrno(error, 'EEXIST')) return false;
     throw error;
@@ -161,7 +161,7 @@ const lockedBy = (holder: number): DiskError =>
 const readText = async (path: string): Promise<string | undefined> =>
   (await readRegularFile(path))?.toString('utf8');
 
-/** The process that a lock's text names, unless it ended. */
+/** The process that the text of a lock names, unless it has ended. */
 async function findHolder(text: string): Promise<number | undefined> {
   const [pid = '', started = ''] = text.trim().split(' ');
   const isAlive = /^\d+$/.test(pid) && (await readStartTime(Number(pid))) === started;
@@ -192,12 +192,12 @@ type Seen = { readonly sign: string; readonly since: number };
  * names its owner's process and the space in which that runs: an owner of this machine that ended
  * is known at once. Any other owner shows that it lives by the times of the file, which it renews.
  * Times are compared with those of the same file only, and the time for which they stayed the same
- * is measured here: no two clocks need agree.
+ * is measured here: no two clocks need to agree.
  *
  * Two processes may have one claim, if one was paused for longer than the lease. Their work must
  * tolerate it.
  *
- * @returns takes a claim; undefined while another has it
+ * @returns a function that takes a claim, or returns undefined while another process has it
  */
 export function createClaims({
   folder,
@@ -255,7 +255,7 @@ function hold(path: string, text: string, lease: number): Claim {
   };
 }
 
-/** Gives a file the time of now. */
+/** Sets the times of a file to now. */
 export async function touch(path: string): Promise<void> {
   const file = await openListed(path);
   const time = new Date();

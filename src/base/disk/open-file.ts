@@ -196,6 +196,35 @@ export const readRegularFile = (path: string): Promise<Buffer | undefined> =>
 export const readOwnFile = (path: string): Promise<Buffer | undefined> =>
   readChecked(path, (stats) => requireOwn(path, stats));
 
+/**
+ * Opens our own directory, whose name others can guess: not a link.
+ *
+ * @param mode permission bits that it gets; default: those that it has
+ * @throws DiskError `file.not-directory`, `file.foreign`
+ */
+export async function openOwnDirectory(path: string, mode?: number): Promise<FileHandle> {
+  const directory = await openDirectory(path);
+  return checking(directory, async (stats) => {
+    await requireOwn(path, stats);
+    if (mode !== undefined && (stats.mode & 0o777) !== mode) await directory.chmod(mode);
+  });
+}
+
+/** @param follow true if a link may lead to it; default: no */
+export async function openDirectory(path: string, { follow = false } = {}): Promise<FileHandle> {
+  try {
+    return await open(path, O_RDONLY | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW));
+  } catch (cause) {
+    if (!isErrno(cause, 'ELOOP', 'ENOTDIR')) throw cause;
+    throw new DiskError('file.not-directory', `"${path}" is not a directory`, {
+      cause,
+      expected: 'a directory, or nothing',
+      found: 'a link, or a file',
+      hint: 'remove it, or name another place',
+    });
+  }
+}
+
 async function readChecked(
   path: string,
   check: (stats: Stats) => Promise<void>,
@@ -227,7 +256,7 @@ async function openRegular(path: string, flags: number, mode?: number): Promise<
   }
 }
 
-/** Returns the file, or closes it if it is not as it should be. */
+/** Returns the file, or closes it if the check fails. */
 async function checking(
   file: FileHandle,
   check: (stats: Stats) => Promise<void>,
@@ -270,7 +299,7 @@ async function findOwner(path: string): Promise<number | undefined> {
     if (isErrno(error, 'EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOSPC', 'EDQUOT')) return undefined;
     throw error;
   } finally {
-    await rm(aside, { force: true }).catch(() => undefined); // of a file that could not be made, or removed
+    await rm(aside, { force: true }).catch(() => undefined); // the file could not be made, or cannot be removed
   }
 }
 
@@ -282,37 +311,8 @@ const notRegular = (path: string, cause?: unknown): DiskError =>
   });
 
 const otherNames = (path: string, count: number): DiskError =>
-  new DiskError('file.other-names', `"${path}" is a file with ${count} names`, {
+  new DiskError('file.other-names', `"${path}" has ${count} names (hard links)`, {
     expected: 'a file with one name',
     found: `${count} hard links`,
-    hint: 'copy it to a file of its own, or name another place',
+    hint: 'replace it with a copy, or name another place',
   });
-
-/**
- * Opens our own directory, whose name others can guess: not a link.
- *
- * @param mode permission bits that it gets; default: those that it has
- * @throws DiskError `file.not-directory`, `file.foreign`
- */
-export async function openOwnDirectory(path: string, mode?: number): Promise<FileHandle> {
-  const directory = await openDirectory(path);
-  return checking(directory, async (stats) => {
-    await requireOwn(path, stats);
-    if (mode !== undefined && (stats.mode & 0o777) !== mode) await directory.chmod(mode);
-  });
-}
-
-/** @param follow true if a link may lead to it; default: no */
-export async function openDirectory(path: string, { follow = false } = {}): Promise<FileHandle> {
-  try {
-    return await open(path, O_RDONLY | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW));
-  } catch (cause) {
-    if (!isErrno(cause, 'ELOOP', 'ENOTDIR')) throw cause;
-    throw new DiskError('file.not-directory', `"${path}" is not a directory`, {
-      cause,
-      expected: 'a directory, or nothing',
-      found: 'a link, or a file',
-      hint: 'remove it, or name another place',
-    });
-  }
-}

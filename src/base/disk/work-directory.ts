@@ -7,7 +7,7 @@ import { probeDirectory } from './claim-output.ts';
 import { makeDirectory } from './files.ts';
 import { isOwnUser, openDirectory, openOwnDirectory, pathOfOpen } from './open-file.ts';
 
-/** A directory of files that builds use again, which no other user can look into or change. */
+/** A directory of files that builds reuse; no other user can read or change it. */
 export type WorkDirectory = {
   /**
    * Leads to the open directory, even if another file takes its name meanwhile; for child
@@ -82,7 +82,7 @@ function hold(directory: FileHandle, name: string): WorkDirectory {
   return { path, close: () => directory.close() };
 }
 
-/** A text with the names that people gave to work directories. */
+/** A text in which work directories have the names that users gave them. */
 export function nameHeld(text: string): string {
   if (names.size === 0) return text;
   return text.replaceAll(/\/proc\/\d+\/fd\/\d+/g, (path) => names.get(path) ?? path);
@@ -101,8 +101,8 @@ export function explainLoss(error: unknown): unknown {
   if (held === undefined) return error;
   return new DiskError(
     'work-dir.lost',
-    `the work directory "${names.get(held) ?? ''}" or files in it were removed or cannot be reached any more`,
-    { cause: error, hint: 'run the same command again, and leave the directory alone meanwhile' },
+    `the work directory "${names.get(held) ?? ''}" or files in it were removed or can no longer be reached`,
+    { cause: error, hint: 'run the same command again, and do not touch the directory meanwhile' },
   );
 }
 
@@ -117,7 +117,7 @@ function makePrivately(path: string): void {
   }
 }
 
-/** True if it is a link at all. */
+/** True if the path is a link of ours or of root; false if it is not a link. */
 async function isOwnLink(path: string): Promise<boolean> {
   const stats = await lstat(path);
   if (!stats.isSymbolicLink()) return false;
@@ -150,7 +150,7 @@ async function claim(directory: FileHandle, { path, root, warn }: Claim): Promis
   const parent = await findOpenParent(await realpath(root));
   if (parent !== undefined) {
     warn(
-      `others can write to "${parent}", and so remove or replace the work directory "${path}" between builds`,
+      `others can write to "${parent}", so they can remove or replace the work directory "${path}" between builds`,
     );
   }
 }
@@ -162,6 +162,7 @@ const describeOpen = (path: string, aside: string | undefined): string =>
       `they are in "${join(path, basename(aside))}"`;
 
 type ClaimedPlace = Pick<Claim, 'path' | 'root'>;
+
 /**
  * Makes a directory private. No other user's directory becomes private by accident: it holds only
  * files that builds make.
@@ -269,14 +270,14 @@ const foreign = (what: string, { uid }: Stats): DiskError =>
   new DiskError('work-dir.foreign', `${what} belongs to another user`, {
     expected: `user ${process.geteuid?.() ?? ''}`,
     found: `user ${uid}`,
-    hint: 'name another one with --work-dir, or a directory in it that is not there yet',
+    hint: 'name another one with --work-dir, or a new directory inside it',
   });
 
 const shared = (path: string, mode: number, other: string | undefined): DiskError =>
   new DiskError('work-dir.shared', `others can use "${path}", which is not only a work directory`, {
-    expected: 'mode 0700, or nothing in it but what builds made',
+    expected: 'mode 0700, or only files that builds made',
     found: `mode 0${(mode & 0o7777).toString(8)}${other === undefined ? '' : `, and "${other}"`}`,
-    hint: 'name a directory in it that is not there yet with --work-dir',
+    hint: 'name a new directory inside it with --work-dir',
   });
 
 const linked = (path: string): DiskError =>
@@ -305,6 +306,6 @@ function explainObstacle(path: string, cause: unknown): unknown {
   if (!isFile && !isErrno(cause, ...OBSTACLES)) return cause;
   return new DiskError('work-dir.unwritable', `cannot write to the work directory "${path}"`, {
     cause,
-    hint: 'name a directory on a disk that can be written with --work-dir',
+    hint: 'name a directory on a writable disk with --work-dir',
   });
 }

@@ -184,7 +184,7 @@ function describeFile(download: Download): FillOptions<Source>['wanted'] {
         {
           ...(digest && { expected: digest }),
           found,
-          hint: 'compare the sha256 with the one its publisher names',
+          hint: 'compare the SHA-256 with the one that its publisher states',
         },
       ),
     explainAll: joinAnswers,

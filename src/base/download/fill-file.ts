@@ -29,8 +29,8 @@ export type ResumableFile = {
   /** Bytes so far: in the file, or on their way there. */
   readonly size: () => number;
   /**
-   * Goes on behind the first `size` bytes of the file, which are read and hashed. The bytes behind
-   * them stay until they are written over or cut off.
+   * Continues after the first `size` bytes of the file, which are read and hashed. The bytes after
+   * them stay until they are overwritten or cut off.
    *
    * @throws the signal's reason, between two blocks
    */
@@ -39,7 +39,7 @@ export type ResumableFile = {
   readonly append: (bytes: Uint8Array) => Promise<void>;
   /** Resolves when all bytes so far are in the file. */
   readonly flush: () => Promise<void>;
-  /** Removes the bytes in the file behind the bytes so far. */
+  /** Removes the bytes in the file after the bytes so far. */
   readonly cutOff: () => Promise<void>;
   /** Digest of the bytes so far. */
   readonly digest: () => Digest;
@@ -60,7 +60,7 @@ export function createResumableFile(file: FileHandle): ResumableFile {
   let size = 0;
   let waiting: Uint8Array[] = [];
   let waitingSize = 0;
-  /** Stays when it fails, so that the next caller meets the failure. */
+  /** Stays when it fails, so that the next caller gets the failure. */
   let writing: Promise<void> | undefined;
 
   const write = async (): Promise<void> => {
@@ -128,9 +128,8 @@ export type FillOptions<S extends Source> = {
   /** Bytes at the front of the file that an earlier run left. */
   readonly prefix: number;
   /**
-   * True if the bytes behind the place at which a source starts over are cut off: when they may
-   * belong to another object. Else they stay, so that the next run can build on them if this one
-   * ends before.
+   * True if the bytes after the place at which a source starts over are cut off: they may belong to
+   * another object. Else they stay, so that the next run can build on them if this one ends early.
    */
   readonly cutsOff: boolean;
   /** Called with the number of bytes so far; it falls when a source starts over. */
@@ -149,7 +148,7 @@ export async function fillFile<S extends Source>(
   options: FillOptions<S>,
 ): Promise<void> {
   const { wanted, signal } = options;
-  /** End of the prefix whose bytes may be all that is wrong. */
+  /** End of the prefix, if its bytes may be the only wrong ones. */
   let end: number | undefined;
   await bringVerified(async (attempt) => {
     const front = end;
@@ -183,7 +182,7 @@ async function empty(file: ResumableFile, signal: AbortSignal): Promise<void> {
 
 type Reading<S extends Source> = FillOptions<S> & {
   readonly attempt: Attempt;
-  /** Byte to end at, if the bytes behind it must stay; default: the end of the object. */
+  /** Byte to end at, if the bytes after it must stay; default: the end of the object. */
   readonly end: number | undefined;
 };
 
@@ -251,9 +250,9 @@ export const isNotFound = ({ error }: SourceAnswer): boolean => NOT_FOUND.has(er
 export const isOutOfReach = ({ error }: SourceAnswer): boolean => OUT_OF_REACH.has(error.code);
 
 /**
- * The amount that an answer reveals about the cause, 0 first. "Not found" is certain only if no
- * other source gave its own reason (5xx, 429), and a source that was not reached reveals nothing
- * about an image.
+ * The rank of an answer by what it reveals about the cause; 0 reveals most. "Not found" is certain
+ * only if no other source gave its own reason (5xx, 429), and a source that was not reached reveals
+ * nothing about an image.
  */
 function rankOf({ error }: SourceAnswer): number {
   if (error instanceof IntegrityError) return 0;

@@ -62,7 +62,7 @@ export type Attempt = {
   readonly answers: readonly SourceAnswer[];
 };
 
-/** An attempt brought bytes of another digest. */
+/** An attempt that brought bytes with another digest. */
 export type Wrong = {
   readonly error: IntegrityError;
   /** All sources whose bytes are among them. */
@@ -71,15 +71,15 @@ export type Wrong = {
   readonly hasPrefix: boolean;
 };
 
-/** Attempts for a source: bytes that were spoiled on their way come right the second time. */
+/** Attempts for a source: bytes that were damaged on their way are right the second time. */
 const ROUNDS = 2;
 
 /**
- * Brings one object in, verified. All sources whose bytes are among wrong ones are suspects: they
+ * Brings one object in, verified. All sources that gave some of the wrong bytes are suspects: they
  * are asked again after all others, each alone from byte 0. If an attempt was built on bytes that
- * an earlier run left, those are dropped, and the sources are innocent.
+ * an earlier run left, those are dropped, and the sources are not blamed.
  *
- * @param bring undefined if the bytes are right; throws if no source is left
+ * @param bring returns undefined if the bytes are right; throws if no source is left
  * @throws errors of `bring`
  */
 export async function bringVerified(
@@ -179,7 +179,7 @@ export async function* readSources<S extends Source>(
     }
     size ??= offset; // no source reported the size: it ends here
     if (offset < size) await opener.giveWay({ offset });
-    else if (size === 0) yield { offset, bytes: new Uint8Array(), source, total }; // the bytes before are void
+    else if (size === 0) yield { offset, bytes: new Uint8Array(), source, total }; // the bytes before do not count
   }
 }
 
@@ -212,7 +212,7 @@ function createOpener<S extends Source>(
     shortAt = undefined;
   };
   return {
-    /** Goes on behind so many bytes, or starts over. */
+    /** Continues after so many bytes, or starts over. */
     async open(end: number): Promise<OpenBytes & { readonly source: S }> {
       for (let source = sources[index]; source; source = sources[index]) {
         const isMixed = last && last !== source && (isSuspect(last) || isSuspect(source));
@@ -261,7 +261,7 @@ function createOpener<S extends Source>(
   };
 }
 
-/** `isCut`: the bytes before can be built on; not so after wrong bytes and errors of a disk. */
+/** `isCut`: the bytes so far can be built on, except after wrong bytes and errors of a disk. */
 function explainEnd<S extends Source>(wanted: Wanted<S>, source: S, end: BodyEnd) {
   const isShort = !('error' in end);
   const cause = isShort
@@ -270,7 +270,7 @@ function explainEnd<S extends Source>(wanted: Wanted<S>, source: S, end: BodyEnd
   return { cause, isShort, isCut: isShort || cause instanceof TransientError };
 }
 
-/** A bug is thrown as it is. */
+/** One error for all failures; a bug is returned as it is. */
 function summarise<S extends Source>(
   wanted: Wanted<S>,
   failures: readonly SourceFailure[],

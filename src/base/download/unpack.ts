@@ -117,8 +117,8 @@ const NAMES = { gz: 'gzip', xz: 'xz' } as const;
 const malformed = (source: Source, cause: unknown): IntegrityError =>
   new IntegrityError(
     'unpack.malformed',
-    `${nameOf(source)} is not a whole ${NAMES[source.packing]} file`,
-    { cause, hint: 'fetch it again, or unpack it with another program and give what comes out' },
+    `${nameOf(source)} is not a complete ${NAMES[source.packing]} file`,
+    { cause, hint: 'download it again, or unpack it with another program and use the result' },
   );
 
 const tooLarge = (source: Source, limit: number): IntegrityError =>

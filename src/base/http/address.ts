@@ -5,8 +5,8 @@ import { RegistryError } from '../errors.ts';
 import { rememberCredential } from '../text/redact.ts';
 
 /**
- * How far an IP address reaches. A host on a narrower network must not be asked on behalf of a
- * wider one.
+ * The reach of an IP address. A host on a narrower network must not be asked on behalf of a wider
+ * one.
  */
 export type AddressKind = 'public' | 'private' | 'link-local' | 'loopback';
 
@@ -153,7 +153,7 @@ function refuseAddress(host: string, address: string, namedBy: AddressKind): Reg
     {
       expected: `a ${namedBy} address`,
       found: address,
-      hint: 'have the registry name a host that others can reach, too',
+      hint: 'configure the registry to name a host that other machines can reach',
     },
   );
 }
@@ -165,10 +165,10 @@ type Host = { readonly name: string; readonly port: string };
 type Matcher = (host: Host) => boolean;
 
 /**
- * Parses NO_PROXY as Go's golang.org/x/net/http/httpproxy does, and so skopeo, podman and oc:
- * names with their subdomains, `.name` and `*.name` for the subdomains alone, addresses, CIDRs,
- * each name or address with a port or without one, and `*` for all. `localhost` and loopback
- * addresses are never requested through a proxy.
+ * Parses NO_PROXY as Go's golang.org/x/net/http/httpproxy does, and so skopeo, podman and oc: names
+ * with their subdomains, `.name` and `*.name` for the subdomains alone, addresses, CIDRs, each name
+ * or address with or without a port, and `*` for all. `localhost` and loopback addresses are never
+ * requested through a proxy.
  */
 export function parseNoProxy(text: string): ProxyRule {
   const entries = text
@@ -244,7 +244,6 @@ const isInside = (name: string, list: BlockList): boolean =>
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
 /**
- * The form in which a URL has its host; a name that cannot be written so stays as it is, and names
- * no host.
+ * The form of a host name in a URL; a name without such a form stays as it is, and matches no host.
  */
 const toAscii = (name: string): string => domainToASCII(name) || name;

@@ -7,8 +7,8 @@ import type { Http } from './http.ts';
 /* Owns reading small bodies within limits of size and time, and the report of every request. */
 
 /**
- * Milliseconds for the whole of a small document: a byte now and then would keep the time between
- * pieces short forever.
+ * Milliseconds for the whole of a small document: a server that sends a byte now and then would
+ * never exceed the time between pieces.
  */
 export const DOCUMENT_TIME = 60_000;
 
@@ -18,7 +18,7 @@ export const DOCUMENT_TIME = 60_000;
  */
 export const limitTime = (body: Readable, timeLimit: number): Timer =>
   startTimer(timeLimit, () => {
-    const message = `the answer is not whole after ${formatDuration(timeLimit)}`;
+    const message = `the answer is not complete after ${formatDuration(timeLimit)}`;
     body.destroy(Object.assign(new Error(message), { code: 'ETIMEDOUT' }));
   });
 

@@ -26,31 +26,6 @@ import {
   type TlsOptions,
 } from './proxy.ts';
 
-/**
- * Reports each piece that is taken from a body in pieces, so that sending a long one is not
- * silence.
- */
-function watchBody(
-  body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined,
-  onPiece: () => void,
-): string | Uint8Array | Readable | null {
-  if (body === undefined) return null;
-  if (typeof body === 'string' || body instanceof Uint8Array) return body;
-  const stream = Readable.from(watch(body, onPiece), { objectMode: false, highWaterMark: 1 });
-  // The sender gets its failure; before that, there may be no listener.
-  return stream.on('error', () => undefined);
-}
-
-async function* watch(
-  body: AsyncIterable<Uint8Array>,
-  onPiece: () => void,
-): AsyncGenerator<Uint8Array> {
-  for await (const piece of body) {
-    onPiece();
-    yield piece;
-  }
-}
-
 export type HttpRequest = {
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly url: URL;
@@ -65,8 +40,8 @@ export type HttpRequest = {
    */
   readonly namedBy?: AddressKind;
   /**
-   * Milliseconds until the headers are there, connecting included, counted from the last piece
-   * sent; default 30 s.
+   * Milliseconds until the headers arrive, connecting included, counted from the last piece sent;
+   * default 30 s.
    */
   readonly headersTimeout?: number;
   /** Milliseconds between two pieces of the body; default 60 s. */
@@ -194,8 +169,7 @@ type Sending = {
 
 /**
  * Sends a request and releases its caller when the signal ends. undici notices a signal only when
- * the connection is there: until then it goes on looking up a name, shaking hands, or waiting for
- * a proxy.
+ * it is connected: until then it continues to look up a name, shake hands, or wait for a proxy.
  */
 async function send(
   dispatcher: Dispatcher,
@@ -236,6 +210,31 @@ async function send(
   }
 }
 
+/**
+ * Reports each piece that is taken from a body in pieces, so that sending a long one does not count
+ * as silence.
+ */
+function watchBody(
+  body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined,
+  onPiece: () => void,
+): string | Uint8Array | Readable | null {
+  if (body === undefined) return null;
+  if (typeof body === 'string' || body instanceof Uint8Array) return body;
+  const stream = Readable.from(watch(body, onPiece), { objectMode: false, highWaterMark: 1 });
+  // The sender gets its failure; before that, there may be no listener.
+  return stream.on('error', () => undefined);
+}
+
+async function* watch(
+  body: AsyncIterable<Uint8Array>,
+  onPiece: () => void,
+): AsyncGenerator<Uint8Array> {
+  for await (const piece of body) {
+    onPiece();
+    yield piece;
+  }
+}
+
 function dispatch(
   dispatcher: Dispatcher,
   wanted: Omit<HttpRequest, 'body'> & {
@@ -250,8 +249,8 @@ function dispatch(
     method: wanted.method ?? 'GET',
     headers: wanted.headers ?? {},
     body: wanted.body ?? null,
-    // Otherwise undici closes the connection behind every HEAD, for servers that send a body all
-    // the same. A body from such a server breaks the next request, which is then made again.
+    // Otherwise undici closes the connection after every HEAD, because some servers send a body.
+    // Such a body breaks the next request, which is then made again.
     ...(wanted.method === 'HEAD' && { reset: false }),
     signal: controller.signal,
     onInfo: () => {
@@ -269,7 +268,7 @@ function dispatch(
 const MAX_HINTS = 100;
 
 const endlessHints = (host: string): RegistryError =>
-  new RegistryError('http.no-answer', `${host} sends informational answers and no other`, {
+  new RegistryError('http.no-answer', `${host} sends only informational answers`, {
     expected: `at most ${MAX_HINTS} of them`,
     found: `more than ${MAX_HINTS}`,
   });

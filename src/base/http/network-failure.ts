@@ -3,7 +3,7 @@ import { RegistryError, SealiftError, type ErrorDetails } from '../errors.ts';
 type TransientDetails = ErrorDetails & {
   /** Host that failed, with port: `quay.io`, `127.0.0.1:5000`. Absent: the host that was asked. */
   readonly host?: string | undefined;
-  /** True if this is an answer of the host, and not its silence. */
+  /** True if the host answered. */
   readonly answered?: boolean;
   readonly retryAfter?: number | undefined;
   readonly limited?: boolean;
@@ -16,7 +16,8 @@ export class TransientError extends RegistryError {
   /** Milliseconds that the server asks us to wait (Retry-After), if it does. */
   readonly retryAfter: number | undefined;
   /**
-   * True if the server counts requests (429): it wants longer pauses than a server that stumbled.
+   * True if the server counts requests (429): it needs longer pauses than a server with a passing
+   * fault.
    */
   readonly limited: boolean;
 
@@ -86,14 +87,14 @@ export function networkCodeOf(error: unknown): string | undefined {
 
 /**
  * True for a failure that may pass. HPE_ codes are an answer that breaks off or is not HTTP: a
- * proxy in between that stumbled.
+ * proxy on the way with a passing fault.
  */
 const isPassing = (code: string): boolean => PASSING.has(code) || code.startsWith('HPE_');
 
 export const isCertificateFailure = (error: unknown): boolean =>
   CERTIFICATE.test(networkCodeOf(error) ?? '');
 
-/** RFC 9110: statuses that say "later". 501 and 505 say "never". */
+/** RFC 9110: statuses that mean "later". 501 and 505 mean "never". */
 export const isPassingStatus = (status: number): boolean =>
   status === 408 ||
   status === 425 ||
@@ -111,14 +112,10 @@ export function explainNetworkFailure(host: string, cause: unknown): unknown {
   if (code === undefined) return cause;
   const details = { cause, host, found: code };
   if (isCertificateFailure(cause)) {
-    return new RegistryError(
-      'registry.certificate',
-      `${host} shows a certificate we do not trust`,
-      {
-        ...details,
-        hint: `add the CA that signed it: SSL_CERT_FILE, build.caBundle of a build, or a .crt file in certs.d/${host}`,
-      },
-    );
+    return new RegistryError('registry.certificate', `${host} has an untrusted certificate`, {
+      ...details,
+      hint: `add the CA that signed it: SSL_CERT_FILE, build.caBundle of a build, or a .crt file in certs.d/${host}`,
+    });
   }
   if (isPassing(code)) {
     return new TransientError('registry.unreachable', `${host} broke off: ${code}`, details);
@@ -134,7 +131,7 @@ export function explainNetworkFailure(host: string, cause: unknown): unknown {
 }
 
 /**
- * Explains the failure of a proxy, by its name; `host` is the host that was requested through it.
+ * Explains the failure of a proxy, with its name; `host` is the host that was requested through it.
  */
 function explainProxyFailure(host: string, failure: ProxyFailure): unknown {
   const { proxy, target, status } = failure;
@@ -143,7 +140,7 @@ function explainProxyFailure(host: string, failure: ProxyFailure): unknown {
   if (code === undefined) return failure.cause;
   const details = { cause: failure.cause, found: code };
   if (isCertificateFailure(failure)) {
-    return new RegistryError('proxy.certificate', `proxy ${proxy} shows an untrusted certificate`, {
+    return new RegistryError('proxy.certificate', `proxy ${proxy} has an untrusted certificate`, {
       ...details,
       hint: 'add the CA that signed it to the system, or to the file that NODE_EXTRA_CA_CERTS names',
     });

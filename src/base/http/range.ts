@@ -16,7 +16,7 @@ export function parseRange(
 }
 
 /**
- * The range within the file. A range may begin before the file (a long suffix) and end behind it,
+ * The range within the file. A range may begin before the file (a long suffix) and end after it,
  * but not be wholly outside it.
  */
 function rangeOf(first: number, last: number, size: number): ByteRange | 'unsatisfiable' {

@@ -64,18 +64,11 @@ function closeUnsent(response: ServerResponse): void {
 export type Drain = {
   /**
    * Takes no more connections and requests, lets the requests that are being answered end, and
-   * closes each connection behind its answer. Resolves when no connection is left; when the signal
+   * closes each connection after its answer. Resolves when no connection is left; when the signal
    * is aborted, the remaining connections are closed.
    */
   readonly drain: (signal: AbortSignal) => Promise<void>;
 };
-
-const whenClosed = (response: ServerResponse): Promise<void> =>
-  new Promise((resolve) => {
-    response.once('close', () => {
-      resolve();
-    });
-  });
 
 /** Must be called before the server has its first request. */
 export function prepareDrain(server: Server): Drain {
@@ -114,14 +107,15 @@ export function prepareDrain(server: Server): Drain {
   };
 }
 
+const whenClosed = (response: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    response.once('close', () => {
+      resolve();
+    });
+  });
+
 /** A connection in use, in the state of the last look. */
 type Busy = { readonly request: IncomingMessage; readonly taken: number; readonly at: number };
-
-/** Bytes that the kernel has; bytes of a write in progress are not counted. */
-const countTaken = (socket: Socket): number => socket.bytesWritten - socket.writableLength;
-
-/** Milliseconds between two looks at all connections. */
-const LOOK_EVERY = 1000;
 
 /**
  * If there are too many connections, one makes room: the connection that has been without a
@@ -166,6 +160,12 @@ export function boundConnections(
     });
   });
 }
+
+/** Bytes that the kernel has; bytes of a write in progress are not counted. */
+const countTaken = (socket: Socket): number => socket.bytesWritten - socket.writableLength;
+
+/** Milliseconds between two looks at all connections. */
+const LOOK_EVERY = 1000;
 
 function createFinder(busy: Map<Socket, Busy>, slow: number): () => Socket | undefined {
   let lookedAt = -Infinity;
@@ -265,7 +265,7 @@ function closeStalled(open: Map<string, Connection>, stalled: number): boolean {
   return true;
 }
 
-/** PEM texts of a certificate, its chain behind it, and its private key. */
+/** PEM texts of a certificate followed by its chain, and of its private key. */
 export type KeyPair = { readonly cert: string; readonly key: string };
 
 /**
@@ -283,7 +283,7 @@ export function checkKeyPair({ cert, key }: KeyPair): KeyPair {
       {
         expected: `the key of ${certificate.subject.replaceAll('\n', ', ')}`,
         found: 'another key',
-        hint: 'put the certificate of the server in front of those that issued it',
+        hint: 'put the certificate of the server before the certificates of its issuers',
       },
     );
   }
@@ -292,7 +292,7 @@ export function checkKeyPair({ cert, key }: KeyPair): KeyPair {
   } catch (cause) {
     throw new UsageError(
       'registry.tls-certificate',
-      'the certificate or one of its chain cannot be used',
+      'the certificate or one in its chain cannot be used',
       {
         cause,
       },

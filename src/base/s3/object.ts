@@ -15,7 +15,7 @@ const MAX_KEY = 1024 - 64;
 
 /**
  * Parses the address of an object. A key with a part `.` or `..` is refused: HTTP clients and
- * proxies would ask for another.
+ * proxies would request another key.
  *
  * @throws UsageError `object-store.address`
  */
@@ -34,8 +34,7 @@ export function parseS3Address(text: string): S3Address {
 const NEVER = new AbortController().signal;
 
 /**
- * Opens an object that is read by ranges, in its current version: another one in its place is
- * refused.
+ * Opens an object that is read by ranges, in its current version: a later version is refused.
  *
  * @throws errors of `S3.call`
  */
@@ -76,15 +75,19 @@ export async function openS3Source(
 }
 
 const changed = (name: string): RegistryError =>
-  new RegistryError('object-store.changed', `${name} has changed while it was read`, {
-    hint: 'run again when nobody else writes to it',
+  new RegistryError('object-store.changed', `${name} changed while it was read`, {
+    hint: 'run again when no other program writes to it',
   });
 
 const noRanges = (
   name: string,
   { range, sent }: { readonly range: string; readonly sent: string },
 ): RegistryError =>
-  new RegistryError('object-store.answer', `the object store does not give ranges of ${name}`, {
-    expected: range,
-    found: sent === '' ? 'all of it' : sent,
-  });
+  new RegistryError(
+    'object-store.answer',
+    `the object store does not return the requested range of ${name}`,
+    {
+      expected: range,
+      found: sent === '' ? 'all of it' : sent,
+    },
+  );

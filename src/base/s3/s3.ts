@@ -14,164 +14,6 @@ import { rememberCredential, rememberSecret } from '../text/redact.ts';
 import { untilAborted } from '../wait.ts';
 import type * as sdkModule from './sdk.ts';
 
-type S3Request = {
-  readonly method: string;
-  readonly protocol: string;
-  readonly hostname: string;
-  readonly port?: number;
-  readonly path: string;
-  readonly query?: Readonly<Record<string, string | readonly string[] | null>>;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: unknown;
-};
-
-type HandlerOptions = { readonly abortSignal?: unknown; readonly requestTimeout?: number };
-
-/** Headers that our `Http` sets by itself, or cannot send. */
-const LEFT_OUT = new Set(['content-length', 'expect', 'connection']);
-
-/**
- * Has the SDK send its requests through our own `Http`: the same proxies, certificates and time
- * limits as for registries.
- */
-const createS3Handler = (http: Http, tls: TlsOptions | undefined) => ({
-  async handle(request: S3Request, { abortSignal, requestTimeout }: HandlerOptions = {}) {
-    const entries = Object.entries(request.headers);
-    const { status, headers, body } = await http.request({
-      method: request.method as 'GET',
-      url: urlOf(request),
-      headers: Object.fromEntries(entries.filter(([name]) => !LEFT_OUT.has(name.toLowerCase()))),
-      ...withoutUndefined({
-        body: request.body as Uint8Array | string | undefined,
-        signal: abortSignal as AbortSignal | undefined,
-        headersTimeout: requestTimeout,
-        tls,
-      }),
-    });
-    const texts = Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')]);
-    return {
-      response: {
-        statusCode: status,
-        headers: Object.fromEntries(texts) as Record<string, string>,
-        body,
-      },
-    };
-  },
-  destroy: () => undefined,
-});
-
-function urlOf({ protocol, hostname, port, path, query = {} }: S3Request): URL {
-  const url = new URL(`${protocol}//${hostname}${port === undefined ? '' : `:${port}`}${path}`);
-  url.search = Object.entries(query)
-    .flatMap(([name, values]) => [values].flat().map((value) => [name, value ?? ''] as const))
-    .map(([name, value]) => `${encode(name)}=${encode(value)}`)
-    .join('&');
-  return url;
-}
-
-/** RFC 3986 2.3, as the signature requires. */
-const encode = (text: string): string =>
-  encodeURIComponent(text).replaceAll(
-    /[!'()*]/g,
-    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
-
-type Asked = {
-  /** Subject of the request: `s3://bucket/key`. */
-  readonly about: string;
-  readonly host: string;
-};
-
-/** Codes and hints by the name that the service gives its answer. */
-const NAMED: Readonly<Record<string, { readonly code: string; readonly hint: string }>> = {
-  NoSuchUpload: { code: 'object-store.upload-lost', hint: 'run again: a new upload begins' },
-  InvalidPart: {
-    code: 'object-store.answer',
-    hint: 'run the same command again: parts that the service does not have are sent again',
-  },
-  NoSuchBucket: {
-    code: 'object-store.not-found',
-    hint: 'check the name of the bucket, and AWS_REGION',
-  },
-};
-
-const BY_STATUS: Readonly<Record<number, { readonly code: string; readonly hint: string }>> = {
-  301: { code: 'object-store.answer', hint: 'name the region of the bucket with AWS_REGION' },
-  401: { code: 'object-store.forbidden', hint: 'check the credentials' },
-  403: {
-    code: 'object-store.forbidden',
-    hint: 'check the credentials, and what they may do with the bucket',
-  },
-  404: { code: 'object-store.not-found', hint: 'check the address and AWS_ENDPOINT_URL_S3' },
-  412: { code: 'object-store.changed', hint: 'run again when nobody else writes to it' },
-};
-
-/**
- * The meaning of a value that the SDK threw: a TransientError if another try may help, a
- * RegistryError with `object-store.not-found`, `object-store.forbidden`, `object-store.changed`,
- * `object-store.upload-lost` or `object-store.answer`, the result of `explainNetworkFailure` for
- * an answer that breaks off, and anything else as it is, because it is a bug or ours.
- */
-export function explainS3Failure(error: unknown, { about, host }: Asked): unknown {
-  if (error instanceof SealiftError || !(error instanceof Error)) return error;
-  const status = statusOf(error);
-  if (status === undefined || breaksOff(error, status)) return explainNetworkFailure(host, error);
-  const [name, said] = nameOf(error);
-  const answer = `${host} answers ${status}${name} to what is asked of ${about}`;
-  const details: ErrorDetails = { found: String(status), ...said };
-  if (isPassingStatus(status) || PASSING.has(error.name)) {
-    return new TransientError('object-store.unavailable', answer, {
-      ...details,
-      host,
-      answered: true,
-      limited: status === 429 || error.name === 'SlowDown',
-      retryAfter: parseRetryAfter(headerOf(error, 'retry-after'), Date.now()),
-    });
-  }
-  const { code, hint } = NAMED[error.name] ?? BY_STATUS[status] ?? { code: 'object-store.answer' };
-  return new RegistryError(code, answer, { ...details, ...withoutUndefined({ hint }) });
-}
-
-const breaksOff = (error: Error, status: number): boolean =>
-  status < 300 && networkCodeOf(error) !== undefined;
-
-/** Answers with a status below 500, or with 200 in front, that mean "later" all the same. */
-const PASSING = new Set(['SlowDown', 'RequestTimeout', 'InternalError', 'ServiceUnavailable']);
-
-/**
- * The name of an error. For an answer without a body, the SDK makes an error that reveals nothing.
- */
-const nameOf = (error: Error): readonly [name: string, said: ErrorDetails] =>
-  /^(?:Unknown|UnknownError|Error)$/.test(error.name)
-    ? ['', {}]
-    : [` ${error.name}`, { cause: error }];
-
-function statusOf(error: Error): number | undefined {
-  const metadata: unknown = '$metadata' in error ? error.$metadata : undefined;
-  const status = isObject(metadata) ? metadata['httpStatusCode'] : undefined;
-  return typeof status === 'number' ? status : undefined;
-}
-
-function headerOf(error: Error, name: string): string | undefined {
-  const response: unknown = '$response' in error ? error.$response : undefined;
-  const headers = isObject(response) ? response['headers'] : undefined;
-  const value = isObject(headers) ? headers[name] : undefined;
-  return typeof value === 'string' ? value : undefined;
-}
-
-const noCredentials = (cause: unknown): ConfigError =>
-  new ConfigError('object-store.credentials', 'no credentials for the object store were found', {
-    cause,
-    ...withoutUndefined({ found: cause instanceof Error ? cause.message : undefined }),
-    hint: 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE',
-  });
-
-const noRegion = (cause: unknown): ConfigError =>
-  new ConfigError('object-store.region', 'the region of the object store is not known', {
-    cause,
-    hint: 'set AWS_REGION, and AWS_ENDPOINT_URL_S3 for a service that is not AWS',
-  });
-
 type Sdk = typeof sdkModule;
 
 /** The input of an operation of the SDK. */
@@ -255,7 +97,7 @@ const textOf = (env: NodeJS.ProcessEnv, name: string): string | undefined =>
   env[name] === '' ? undefined : env[name];
 
 async function openClient({ http, tls, env }: S3Options) {
-  // The SDK prints a warning of its own on versions of Node that we support.
+  // The SDK prints its own warning on versions of Node that we support.
   Object.assign(process.env, { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' });
   const sdk = await import('./sdk.ts');
   const endpoint = endpointOf(env);
@@ -267,7 +109,8 @@ async function openClient({ http, tls, env }: S3Options) {
       credentials: staticCredentials(env),
     }),
     forcePathStyle: endpoint !== undefined,
-    // Other services than AWS refuse checksums that they do not know; the signature covers the bytes.
+    // Services other than AWS refuse checksums that they do not know; the signature covers the
+    // bytes.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     maxAttempts: 1,
@@ -305,4 +148,162 @@ async function identify({ config }: S3Client, signal: AbortSignal): Promise<stri
   if (!endpoint) return `s3.${region}.amazonaws.com`;
   const { hostname, port } = endpoint;
   return port === undefined ? hostname : `${hostname}:${port}`;
+}
+
+const noCredentials = (cause: unknown): ConfigError =>
+  new ConfigError('object-store.credentials', 'no credentials for the object store were found', {
+    cause,
+    ...withoutUndefined({ found: cause instanceof Error ? cause.message : undefined }),
+    hint: 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE',
+  });
+
+const noRegion = (cause: unknown): ConfigError =>
+  new ConfigError('object-store.region', 'the region of the object store is not known', {
+    cause,
+    hint: 'set AWS_REGION, and AWS_ENDPOINT_URL_S3 for a service that is not AWS',
+  });
+
+type S3Request = {
+  readonly method: string;
+  readonly protocol: string;
+  readonly hostname: string;
+  readonly port?: number;
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | readonly string[] | null>>;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+};
+
+type HandlerOptions = { readonly abortSignal?: unknown; readonly requestTimeout?: number };
+
+/** Headers that our `Http` sets by itself, or cannot send. */
+const LEFT_OUT = new Set(['content-length', 'expect', 'connection']);
+
+/**
+ * Has the SDK send its requests through our own `Http`: the same proxies, certificates and time
+ * limits as for registries.
+ */
+const createS3Handler = (http: Http, tls: TlsOptions | undefined) => ({
+  async handle(request: S3Request, { abortSignal, requestTimeout }: HandlerOptions = {}) {
+    const entries = Object.entries(request.headers);
+    const { status, headers, body } = await http.request({
+      method: request.method as 'GET',
+      url: urlOf(request),
+      headers: Object.fromEntries(entries.filter(([name]) => !LEFT_OUT.has(name.toLowerCase()))),
+      ...withoutUndefined({
+        body: request.body as Uint8Array | string | undefined,
+        signal: abortSignal as AbortSignal | undefined,
+        headersTimeout: requestTimeout,
+        tls,
+      }),
+    });
+    const texts = Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')]);
+    return {
+      response: {
+        statusCode: status,
+        headers: Object.fromEntries(texts) as Record<string, string>,
+        body,
+      },
+    };
+  },
+  destroy: () => undefined,
+});
+
+function urlOf({ protocol, hostname, port, path, query = {} }: S3Request): URL {
+  const url = new URL(`${protocol}//${hostname}${port === undefined ? '' : `:${port}`}${path}`);
+  url.search = Object.entries(query)
+    .flatMap(([name, values]) => [values].flat().map((value) => [name, value ?? ''] as const))
+    .map(([name, value]) => `${encode(name)}=${encode(value)}`)
+    .join('&');
+  return url;
+}
+
+/** RFC 3986 2.3, as the signature requires. */
+const encode = (text: string): string =>
+  encodeURIComponent(text).replaceAll(
+    /[!'()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+
+type Asked = {
+  /** Subject of the request: `s3://bucket/key`. */
+  readonly about: string;
+  readonly host: string;
+};
+
+/** Codes and hints by the name of the service's answer. */
+const NAMED: Readonly<Record<string, { readonly code: string; readonly hint: string }>> = {
+  NoSuchUpload: { code: 'object-store.upload-lost', hint: 'run again: a new upload begins' },
+  InvalidPart: {
+    code: 'object-store.answer',
+    hint: 'run the same command again: parts that the service does not have are sent again',
+  },
+  NoSuchBucket: {
+    code: 'object-store.not-found',
+    hint: 'check the name of the bucket, and AWS_REGION',
+  },
+};
+
+const BY_STATUS: Readonly<Record<number, { readonly code: string; readonly hint: string }>> = {
+  301: { code: 'object-store.answer', hint: 'name the region of the bucket with AWS_REGION' },
+  401: { code: 'object-store.forbidden', hint: 'check the credentials' },
+  403: {
+    code: 'object-store.forbidden',
+    hint: 'check the credentials and their permissions for the bucket',
+  },
+  404: { code: 'object-store.not-found', hint: 'check the address and AWS_ENDPOINT_URL_S3' },
+  412: { code: 'object-store.changed', hint: 'run again when no other program writes to it' },
+};
+
+/**
+ * The meaning of a value that the SDK threw: a TransientError if another try may help, a
+ * RegistryError with `object-store.not-found`, `object-store.forbidden`, `object-store.changed`,
+ * `object-store.upload-lost` or `object-store.answer`, the result of `explainNetworkFailure` for
+ * an answer that breaks off, and anything else as it is, because it is a bug or ours.
+ */
+export function explainS3Failure(error: unknown, { about, host }: Asked): unknown {
+  if (error instanceof SealiftError || !(error instanceof Error)) return error;
+  const status = statusOf(error);
+  if (status === undefined || breaksOff(error, status)) return explainNetworkFailure(host, error);
+  const [name, said] = nameOf(error);
+  const answer = `${host} answers ${status}${name} to a request for ${about}`;
+  const details: ErrorDetails = { found: String(status), ...said };
+  if (isPassingStatus(status) || PASSING.has(error.name)) {
+    return new TransientError('object-store.unavailable', answer, {
+      ...details,
+      host,
+      answered: true,
+      limited: status === 429 || error.name === 'SlowDown',
+      retryAfter: parseRetryAfter(headerOf(error, 'retry-after'), Date.now()),
+    });
+  }
+  const { code, hint } = NAMED[error.name] ?? BY_STATUS[status] ?? { code: 'object-store.answer' };
+  return new RegistryError(code, answer, { ...details, ...withoutUndefined({ hint }) });
+}
+
+const breaksOff = (error: Error, status: number): boolean =>
+  status < 300 && networkCodeOf(error) !== undefined;
+
+/** Names of answers that mean "later" despite a status below 500, or a 200 before them. */
+const PASSING = new Set(['SlowDown', 'RequestTimeout', 'InternalError', 'ServiceUnavailable']);
+
+/**
+ * The name of an error. For an answer without a body, the SDK makes an error that reveals nothing.
+ */
+const nameOf = (error: Error): readonly [name: string, said: ErrorDetails] =>
+  /^(?:Unknown|UnknownError|Error)$/.test(error.name)
+    ? ['', {}]
+    : [` ${error.name}`, { cause: error }];
+
+function statusOf(error: Error): number | undefined {
+  const metadata: unknown = '$metadata' in error ? error.$metadata : undefined;
+  const status = isObject(metadata) ? metadata['httpStatusCode'] : undefined;
+  return typeof status === 'number' ? status : undefined;
+}
+
+function headerOf(error: Error, name: string): string | undefined {
+  const response: unknown = '$response' in error ? error.$response : undefined;
+  const headers = isObject(response) ? response['headers'] : undefined;
+  const value = isObject(headers) ? headers[name] : undefined;
+  return typeof value === 'string' ? value : undefined;
 }

@@ -19,11 +19,11 @@ export type Content = {
 };
 
 /**
- * One place a blob may come from: a local cache, a mirror, the origin, later a previous ISO. The
+ * One place a blob may come from: a local cache, a mirror, the origin, or an earlier ISO. The
  * reader verifies: a source may return wrong, short or long bytes.
  */
 export type BlobSource = Source & {
-  /** undefined if this source does not have the blob; throws if it cannot tell. */
+  /** The blob; undefined if this source does not have it; throws if it cannot tell. */
   open: (blob: Content, options: OpenOptions) => Promise<OpenBytes | undefined>;
   /**
    * The position of the blob in a file of this machine, for readers that copy files; undefined if
@@ -50,7 +50,7 @@ export type FilePosition = {
   readonly isListed?: boolean;
 };
 
-/** A place on this machine that has blobs in files. */
+/** Creates a source for blobs in files of this machine. */
 export const createLocalSource = (
   name: string,
   fileOf: NonNullable<BlobSource['fileOf']>,

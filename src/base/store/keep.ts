@@ -45,7 +45,7 @@ async function readNames(folder: string): Promise<readonly string[]> {
     if (!isUnreadable(cause)) throw cause;
     throw new ConfigError('cache.unreadable', `"${folder}" cannot be read`, {
       cause,
-      hint: 'name the folder that builds are given with --cache',
+      hint: 'name the folder that builds use with --cache',
     });
   }
 }
@@ -64,9 +64,9 @@ async function readFileOf(path: string): Promise<Omit<CachedBlob, 'digest'> | un
   }
 }
 
-/** Milliseconds for which a file that a build took stays: the build may be about to read it. */
+/** Milliseconds for which a file stays after a build took it: the build may be about to read it. */
 const REST_MS = 10 * 60_000;
-/** Milliseconds after which a part that no build continued is of no use. */
+/** Milliseconds after which a part that no build continued is removed. */
 const LEFT_MS = 7 * 24 * 3_600_000;
 
 export type Pruned = { readonly removed: readonly CachedBlob[]; readonly bytesLeft: number };

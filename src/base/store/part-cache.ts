@@ -177,7 +177,7 @@ async function openFiles({ directory, limit, warn }: PartCacheOptions) {
     /** @param bytes with room for the trailer */
     store: (part: CachedPart, bytes: Buffer) =>
       write(part, bytes).catch((error: unknown) => {
-        if (!hasFailed) warn(`parts are not stored in "${directory}": ${messageOf(error)}`);
+        if (!hasFailed) warn(`cannot store parts in "${directory}": ${messageOf(error)}`);
         hasFailed = true;
       }),
     async read(part: CachedPart, { target, at }: Target): Promise<boolean> {

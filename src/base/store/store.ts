@@ -41,9 +41,9 @@ export type BlobCache = {
   /** Source of the stored blobs, for readers that verify themselves. */
   readonly source: BlobSource;
   /**
-   * The path of a blob, fetched from the first source whose bytes are right. A part that an
-   * earlier run left is hashed again and continued. A blob that is already here is hashed again,
-   * too, once per process; a damaged one is fetched again.
+   * The path of a blob, fetched from the first source whose bytes are right. A part that an earlier
+   * run left is hashed again and continued. A blob that is already stored is also hashed again,
+   * once per process; a damaged one is fetched again.
    *
    * @throws IntegrityError `blob.digest-mismatch`; DiskError; errors of readBlob
    */
@@ -57,7 +57,7 @@ export type BlobCache = {
    * manifest.
    */
   read: (digest: Digest) => Promise<Buffer | undefined>;
-  /** True if a file has this name; its bytes are not looked at. */
+  /** True if a file has this name; its bytes are not read. */
   has: (digest: Digest) => Promise<boolean>;
   put: (bytes: Uint8Array) => Promise<Digest>;
   /** The path at which a blob is, or would be: for readers that verify themselves. */
@@ -147,8 +147,8 @@ async function download(
 }
 
 /**
- * Waits for the work before, regardless of its success, which matters to its own caller: the next
- * one looks for itself.
+ * Waits for earlier work, regardless of its success, which matters to its own caller: the next one
+ * checks for itself.
  */
 async function settle(work: Promise<string>, signal: AbortSignal): Promise<void> {
   await untilAborted(
@@ -214,7 +214,7 @@ async function openFile(path: string, { digest, size }: Content, offset: number)
   }
 }
 
-/** The parts of a shared cache. */
+/** The folders of a shared cache. */
 export const sharedFolders = (directory: string) => ({
   blobs: join(directory, 'sha256'),
   partial: join(directory, 'partial'),
@@ -239,8 +239,8 @@ export type SharedCache = {
   /** Source of the stored blobs. */
   readonly local: BlobSource;
   /**
-   * A source that has every blob of others: a missing blob is fetched into the folder, by one of
-   * all builds, and the others wait for it.
+   * A source that has every blob of others: a missing blob is fetched into the folder by one of the
+   * builds, and the others wait for it.
    */
   readonly over: (sources: readonly BlobSource[]) => BlobSource;
 };
@@ -248,7 +248,7 @@ export type SharedCache = {
 /** Milliseconds between two looks at another build's claim. */
 const PAUSE_MS = 200;
 
-/** Number of looks after which a user may wonder why nothing happens. */
+/** Number of looks after which the user is told what the build waits for. */
 const PATIENCE = 50;
 
 export function createSharedCache(options: SharedCacheOptions): SharedCache {
@@ -270,7 +270,7 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
       const claim = await take(hexOf(blob.digest));
       if (!claim && looks === PATIENCE) {
         options.warn(
-          `another build fetches ${blob.digest} into the cache "${directory}": this one waits for it, and takes over when the other gives no sign of life`,
+          `another build is fetching ${blob.digest} into the cache "${directory}": this build waits for it, and takes over if the other one stops`,
         );
       }
       if (claim) await fetchUnder(claim, blob, { sources, folders, signal, onFetched });
@@ -290,7 +290,7 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
       hasFailed = true;
       return undefined;
     }
-    await touch(path).catch(() => undefined); // from another owner: it counts as older
+    await touch(path).catch(() => undefined); // a file of another user: it counts as older
     return { path, position: 0, isListed: true };
   };
   return {
@@ -358,7 +358,9 @@ async function makeFolder(path: string): Promise<void> {
 
 type Left = { readonly path: string; readonly size: number };
 
-/** Begins a new file with the first of these that can be read. One that cannot costs nothing. */
+/**
+ * Begins a new file with the first part that can be read. A part that cannot be read costs nothing.
+ */
 async function inherit(
   left: readonly Left[],
   own: string,

@@ -1,11 +1,12 @@
 import { isObject } from '../lists.ts';
 
-/** A text that represents a secret in an output, and how it is found there. */
+/** A text that represents a secret in an output, and the way to find it there. */
 export type SecretForm = {
   readonly text: string;
   /**
-   * `word`: only if no letter or digit is next to it, because it may be a part of a word. `name`:
-   * nor a character of paths and hosts. `run`: with all base64 characters around it.
+   * `word`: only if no letter or digit is next to it, because it may be part of a word. `name`:
+   * only if no character of paths and hosts is next to it, either. `run`: with all base64
+   * characters around it.
    */
   readonly match: 'text' | 'word' | 'name' | 'run';
 };
@@ -129,12 +130,15 @@ const known = new Map<string, SecretForm>();
 /** The longest first, so that no part of a secret is left next to a mask. */
 let ordered: readonly SecretForm[] | undefined;
 
-/** A line of a longer secret, such as a key, that is printed alone. */
+/**
+ * Characters of the shortest line of a longer secret, such as a key, that is masked when
+ * printed alone.
+ */
 const SHORTEST_LINE = 12;
 
 /**
  * Has `redact` mask a password, token or key in each of its forms from now on; for a pull secret,
- * every credential in it. Texts of one character are left: they would mask every other word.
+ * every credential in it. Texts of one character are not masked: they would hide every other word.
  */
 export function rememberSecret(value: string): void {
   const text = value.trim();

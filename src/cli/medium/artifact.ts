@@ -4,6 +4,7 @@ import { hexOf } from '../../base/digest.ts';
 import { withLock } from '../../base/disk/lease.ts';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
+import { isOurs } from '../../media/open.ts';
 import { pullIso, type PullReport } from '../../media/pull.ts';
 import { createMountsOf, readIsoToPush } from '../../media/push.ts';
 import { openReusable } from '../../media/seeds.ts';
@@ -159,7 +160,10 @@ async function pullTo(address: string, options: PullOptions, host: CliHost): Pro
   const output = resolve(host.cwd, options.output);
   const { force, logFormat, seed } = options;
   const paths = Array.isArray(seed) ? seed.map((path: string) => resolve(host.cwd, path)) : [];
-  await claimIso({ output, force, inputs: paths, workDir: join(dirname(output), '.sealift') });
+  await claimIso(
+    { output, force, inputs: paths, workDir: join(dirname(output), '.sealift') },
+    isOurs,
+  );
   return withLock(`${output}.lock`, async () => {
     const { seeds, close } = await openReusable({
       seeds: paths,

@@ -12,6 +12,7 @@ import { copyWithParts } from '../../media/customize/copy.ts';
 import { planCustomisation, planReset } from '../../media/customize/plan.ts';
 import { type Customisation, hasSecrets, readCustomisation } from '../../media/customize/read.ts';
 import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
+import { isOurs } from '../../media/open.ts';
 import { addProfiles } from '../../nmstate/tool.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import { claimIso } from '../../outputs/file.ts';
@@ -229,7 +230,7 @@ async function writeCopy(
   const output = resolve(host.cwd, work.output);
   const inputs = isElsewhere(text) ? [] : [resolve(host.cwd, text)];
   const { force, logFormat } = work;
-  await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') });
+  await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
   return withLock(`${output}.lock`, () =>
     runWithProgress({ stage: 'write ISO', logFormat, host }, (watched) =>
       useWatched(text, { ...host, ...watched }, async (source) => {

@@ -14,6 +14,7 @@ import { applyInPlace, type InPlaceReport } from '../../media/delta/in-place/app
 import { isPart, joinParts, type JoinOptions } from '../../media/delta/join.ts';
 import { applyDelta, makeDelta, type DeltaReport } from '../../media/delta/make.ts';
 import { splitDelta } from '../../media/delta/split.ts';
+import { isOurs, useImage } from '../../media/open.ts';
 import { standInFor } from '../../outputs/device.ts';
 import { claimIso } from '../../outputs/file.ts';
 import type { PourOptions } from '../../pour/index.ts';
@@ -212,7 +213,7 @@ const createPartClaim =
   (path: string): Promise<void> =>
     claimOutput(
       { path, inputs },
-      { force, expected: 'a part of a delta', isReplaceable: () => isDelta(path) },
+      { force, expected: 'a part of a delta', isReplaceable: () => useImage(path, isDelta) },
     );
 
 const addOptions = (command: Command): Command =>
@@ -230,7 +231,7 @@ type Call = {
 async function run(stage: string, { options, host, inputs }: Call, work: Work): Promise<void> {
   const output = resolve(host.cwd, options.output ?? '');
   const { force, logFormat } = options;
-  await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') });
+  await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
   return withLock(`${output}.lock`, async () => {
     const report = await runWithProgress({ stage, logFormat, host }, (watched) =>
       work({ ...watched, output }),

@@ -16,7 +16,7 @@ import type { FilterReport } from './report.ts';
 /**
  * Reasons why a catalog is not valid, by the rules of `opm validate` as far as we read documents:
  * packages, their channels and default channel, upgrade graphs, bundles and their versions, and what
- * deprecations refer to. A sentence each; empty when it is valid.
+ * deprecations refer to. One sentence each; empty if it is valid.
  */
 export function checkCatalog(catalog: Catalog): readonly string[] {
   const channels = groupBy(catalog.channels, (channel) => channel.package);
@@ -95,7 +95,7 @@ function checkOwners(catalog: Catalog): readonly string[] {
   return strays.map(({ is }) => `${is} belongs to a package that is not in the catalog`);
 }
 
-/** opm refuses the whole catalog for one bundle that no channel has. */
+/** opm refuses a whole catalog for one bundle that is in no channel. */
 function checkOrphans(catalog: Catalog): readonly string[] {
   const entries = new Set(
     catalog.channels.flatMap((channel) =>
@@ -134,7 +134,7 @@ type LeaveOutOptions = {
  * A catalog without the bundles that the selection skips, and without malformed ones that
  * were not selected. The result has no malformed documents.
  *
- * @throws ConfigError `catalog.malformed` when documents of a selected package are
+ * @throws ConfigError `catalog.malformed` if documents of a selected package are malformed
  */
 export function leaveOutBundles(catalog: Catalog, options: LeaveOutOptions): Catalog {
   const { selection, report } = options;
@@ -168,7 +168,7 @@ export function leaveOutBundles(catalog: Catalog, options: LeaveOutOptions): Cat
 
 type Skipped = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** A bundle that is skipped by name may be as malformed as it likes. */
+/** Refuses malformed documents of selected packages, except bundles that are skipped by name. */
 function refuseMalformed(catalog: Catalog, skipped: Skipped, { name }: LeaveOutOptions): void {
   const refused = catalog.malformed.filter((document) => {
     if (skipped.size > 0 && !skipped.has(document.package)) return false;
@@ -185,7 +185,7 @@ function refuseMalformed(catalog: Catalog, skipped: Skipped, { name }: LeaveOutO
 
 function adviseOn(refused: readonly MalformedDocument[], hasPackages: boolean): string | undefined {
   if (!hasPackages)
-    return 'name the packages that are needed: documents of others are ignored then';
+    return 'name the packages that you need: malformed documents of other packages are then ignored';
   const [first, ...rest] = refused.filter(({ schema }) => schema === 'olm.bundle');
   if (first?.name === undefined) return undefined;
   const others = rest.length === 0 ? '' : ', and the others likewise';
@@ -212,10 +212,10 @@ function checkSkipped(catalog: Catalog, skipped: Skipped, report: FilterReport):
 function describeIgnored(owner: string, documents: readonly MalformedDocument[]): string {
   const [first] = documents.flatMap(({ problems }) => problems);
   const count = documents.length === 1 ? 'a document' : `${documents.length} documents`;
-  return `package "${owner}" is not selected, and ${count} of it cannot be read and is ignored: ${first ?? ''}`;
+  return `package "${owner}" is not selected; ignored ${count} of it that cannot be read: ${first ?? ''}`;
 }
 
-/** Removes entries from a channel; empty when no entry is left. */
+/** Removes entries from a channel; empty if no entry is left. */
 function removeEntries(
   channel: CatalogChannel,
   names: ReadonlySet<string>,
@@ -236,7 +236,7 @@ function removeEntries(
     warn(`${where}: bundle "${name}" is left out${describeEffect(removed)}`);
   }
   if (entries.length === 0 && channel.entries.length > 0) {
-    warn(`${where}: skipBundles leaves nothing of it`);
+    warn(`${where}: skipBundles leaves no entry in it`);
     return [];
   }
   return [entries === channel.entries ? channel : { ...channel, entries }];

@@ -7,73 +7,6 @@ import { checkCatalog, leaveOutBundles } from './check-catalog.ts';
 import { filterPackage } from './filter-package.ts';
 import { type PackageParts, createFilterReport, type FilterReport } from './report.ts';
 
-/**
- * A catalog of parts of another, in the order of {@link sortCatalog}, with those deprecations and other
- * documents that still belong to something.
- *
- * @param owns whether documents of a package are selected
- */
-export function assembleCatalog(
-  source: Catalog,
-  parts: Pick<Catalog, 'packages' | 'channels' | 'bundles'>,
-  owns: (packageName: string) => boolean,
-): Catalog {
-  const places = new Map(source.channels.map((channel, index) => [identify(channel), index]));
-  const order = (channel: CatalogChannel): number => places.get(identify(channel)) ?? 0;
-  const names = {
-    channels: new Set(parts.channels.map(identify)),
-    bundles: new Set(parts.bundles.map(identify)),
-  };
-  return sortCatalog({
-    ...parts,
-    channels: parts.channels.toSorted((a, b) => order(a) - order(b)),
-    deprecations: source.deprecations
-      .filter((item) => owns(item.package))
-      .map((item) => filterDeprecations(item, names)),
-    others: source.others.filter(
-      (other) => other.package === undefined || other.package === '' || owns(other.package),
-    ),
-    malformed: [],
-  });
-}
-
-/** Packages by name, bundles by package and name. */
-function sortCatalog(catalog: Catalog): Catalog {
-  return {
-    ...catalog,
-    packages: catalog.packages.toSorted((a, b) => compareText(a.name, b.name)),
-    bundles: catalog.bundles.toSorted(
-      (a, b) => compareText(a.package, b.package) || compareText(a.name, b.name),
-    ),
-  };
-}
-
-type SelectedNames = {
-  readonly channels: ReadonlySet<string>;
-  readonly bundles: ReadonlySet<string>;
-};
-
-/** Entries about the package as a whole stay, and a list that becomes empty stays a list. */
-function filterDeprecations(
-  deprecations: CatalogDeprecations,
-  selected: SelectedNames,
-): CatalogDeprecations {
-  const isSelected = (names: ReadonlySet<string>, name = ''): boolean =>
-    names.has(identify({ package: deprecations.package, name }));
-  const entries = deprecations.entries.filter(({ reference }) => {
-    if (reference.schema === 'olm.channel') return isSelected(selected.channels, reference.name);
-    if (reference.schema === 'olm.bundle') return isSelected(selected.bundles, reference.name);
-    return true;
-  });
-  return entries.length === deprecations.entries.length
-    ? deprecations
-    : { ...deprecations, entries };
-}
-
-function identify(item: { readonly package: string; readonly name: string }): string {
-  return JSON.stringify([item.package, item.name]);
-}
-
 export type FilteredCatalog = {
   /**
    * Packages by name, channels as in the source, bundles by package and name. Channels with fewer
@@ -83,7 +16,7 @@ export type FilteredCatalog = {
   readonly catalog: Catalog;
   /** Sentences, each once. */
   readonly warnings: readonly string[];
-  /** Nothing was taken away and nothing changed. */
+  /** True if nothing was removed or changed. */
   readonly isWhole: boolean;
   /** The catalog before filtering. */
   readonly source: Catalog;
@@ -97,15 +30,16 @@ export type FilterOptions = {
 };
 
 /**
- * Keeps of a catalog what oc-mirror v2 would keep. Without packages: the heads of all channels, or
+ * Selects the parts of a catalog that oc-mirror v2 would select. Without packages: the heads of all channels, or
  * with `full` everything. With packages: of their channels the heads, a range of versions, or with
  * `full` all entries.
  *
  * Stricter than oc-mirror: names that the catalog does not have are problems, channels that a range
- * empties are left out, and so are bundles that no selected channel has and deprecations of what is gone.
+ * empties are left out, and so are bundles that no selected channel has and deprecations of removed
+ * parts.
  *
- * Throws ConfigError `catalog.selection` with all problems, one a line; `catalog.malformed` when
- * documents of a selected package are.
+ * @throws ConfigError `catalog.selection` with all problems, one a line; `catalog.malformed` if
+ * documents of a selected package are malformed
  */
 export function filterCatalog(
   catalog: Catalog,
@@ -123,7 +57,7 @@ export function filterCatalog(
   return { ...finishCatalog(filtered, { source: catalog, report }), source: catalog, available };
 }
 
-/** Checks what is selected, and says whether it is all of the source. */
+/** Checks the filtered catalog, and finds out whether it is all of the source. */
 export function finishCatalog(
   filtered: Catalog,
   { source, report }: { readonly source: Catalog; readonly report: FilterReport },
@@ -152,7 +86,7 @@ function selectParts(catalog: Catalog, { selection, report }: SelectOptions): Ca
   return assembleCatalog(catalog, parts, isSelected);
 }
 
-/** Splits the catalog by package; a package may have channels without being described. */
+/** Splits the catalog by package; a package may have channels without an `olm.package`. */
 function splitCatalog(catalog: Catalog): Map<string, PackageParts> {
   const packages = groupBy(catalog.packages, ({ name }) => name);
   const channels = groupBy(catalog.channels, (channel) => channel.package);
@@ -211,4 +145,71 @@ function isSame(filtered: Catalog, source: Catalog): boolean {
       selected.has(item),
     )
   );
+}
+
+/**
+ * A catalog of parts of another, in the order of `sortCatalog`, with the deprecations and other
+ * documents that belong to these parts.
+ *
+ * @param owns true if documents of a package are selected
+ */
+export function assembleCatalog(
+  source: Catalog,
+  parts: Pick<Catalog, 'packages' | 'channels' | 'bundles'>,
+  owns: (packageName: string) => boolean,
+): Catalog {
+  const places = new Map(source.channels.map((channel, index) => [identify(channel), index]));
+  const order = (channel: CatalogChannel): number => places.get(identify(channel)) ?? 0;
+  const names = {
+    channels: new Set(parts.channels.map(identify)),
+    bundles: new Set(parts.bundles.map(identify)),
+  };
+  return sortCatalog({
+    ...parts,
+    channels: parts.channels.toSorted((a, b) => order(a) - order(b)),
+    deprecations: source.deprecations
+      .filter((item) => owns(item.package))
+      .map((item) => filterDeprecations(item, names)),
+    others: source.others.filter(
+      (other) => other.package === undefined || other.package === '' || owns(other.package),
+    ),
+    malformed: [],
+  });
+}
+
+/** Packages by name, bundles by package and name. */
+function sortCatalog(catalog: Catalog): Catalog {
+  return {
+    ...catalog,
+    packages: catalog.packages.toSorted((a, b) => compareText(a.name, b.name)),
+    bundles: catalog.bundles.toSorted(
+      (a, b) => compareText(a.package, b.package) || compareText(a.name, b.name),
+    ),
+  };
+}
+
+type SelectedNames = {
+  readonly channels: ReadonlySet<string>;
+  readonly bundles: ReadonlySet<string>;
+};
+
+/** Entries about the package as a whole remain, and so does a document without entries. */
+function filterDeprecations(
+  deprecations: CatalogDeprecations,
+  selected: SelectedNames,
+): CatalogDeprecations {
+  const isSelected = (names: ReadonlySet<string>, name = ''): boolean =>
+    names.has(identify({ package: deprecations.package, name }));
+  const entries = deprecations.entries.filter(({ reference }) => {
+    if (reference.schema === 'olm.channel') return isSelected(selected.channels, reference.name);
+    if (reference.schema === 'olm.bundle') return isSelected(selected.bundles, reference.name);
+    return true;
+  });
+  return entries.length === deprecations.entries.length
+    ? deprecations
+    : { ...deprecations, entries };
+}
+
+function identify(item: { readonly package: string; readonly name: string }): string {
+  return JSON.stringify([item.package, item.name]);
 }

@@ -64,13 +64,13 @@ function findBounds(channel: CatalogChannel, { selected }: ChannelFilter): Bound
 
 type RangeOfChannel = ChannelFilter & { readonly bounds: Bounds; readonly range: string };
 
-/** Undefined when a problem was reported. */
+/** Undefined if a problem was reported. */
 function keepHead(channel: CatalogChannel, filter: ChannelFilter): ReadonlySet<string> | undefined {
   const graph = readGraph(channel, filter);
   return graph && new Set([graph.head.name]);
 }
 
-/** Undefined when a problem was reported. */
+/** Undefined if a problem was reported. */
 function keepAbove(
   channel: CatalogChannel,
   filter: ChannelFilter & { readonly minBundle: string },
@@ -109,7 +109,7 @@ function readGraph(channel: CatalogChannel, { report }: ChannelFilter): ChannelG
   }
 }
 
-/** Names of an entry of any selected channel count: what is in none could not be installed. */
+/** Versions of bundles that are in a selected channel: others could not be installed. */
 function indexVersions({ channels, bundles }: PackageParts): ReadonlyMap<string, string> {
   const entries = new Set(channels.flatMap((channel) => channel.entries.map(({ name }) => name)));
   return new Map(
@@ -119,7 +119,7 @@ function indexVersions({ channels, bundles }: PackageParts): ReadonlyMap<string,
   );
 }
 
-/** One version: build metadata does not count, so rebuilds of a version match as well. */
+/** Keeps one version: build metadata does not count, so rebuilds of a version match as well. */
 function keepVersion(
   channel: CatalogChannel,
   filter: RangeOfChannel & { readonly specific: string },
@@ -142,7 +142,7 @@ function keepVersion(
   if (best === undefined) return new Set();
   if (others.length > 0)
     report.addWarning(
-      `${locate(channel)}: version ${specific} is that of ${[best, ...others].map(({ name }) => `"${name}"`).join(', ')}; "${best.name}" is selected`,
+      `${locate(channel)}: version ${specific} is shared by ${[best, ...others].map(({ name }) => `"${name}"`).join(', ')}; "${best.name}" is selected`,
     );
   return new Set([best.name]);
 }

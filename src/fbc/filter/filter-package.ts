@@ -13,6 +13,85 @@ import {
   type PackageFilter,
 } from './report.ts';
 
+/** The selected part of one package. The result is meaningless if the report has a problem. */
+export function filterPackage(parts: PackageParts, filter: PackageFilter): PackageParts {
+  const { selected, report } = filter;
+  if (!checkPackage(parts, filter)) return parts;
+  const channels = selectChannels(parts, selected, report);
+  const selectedParts = { ...parts, channels };
+  const packages = chooseDefaults(selectedParts, selected, report);
+  if (packages === undefined) return parts;
+  const before = report.countProblems();
+  const filtered = channels
+    .map((channel) =>
+      filterChannel(channel, {
+        ...filter,
+        parts: selectedParts,
+        isDefault: packages.some(({ defaultChannel }) => defaultChannel === channel.name),
+      }),
+    )
+    .filter((channel) => channel !== undefined);
+  if (channels.length > 0 && filtered.length === 0 && report.countProblems() === before)
+    report.addProblem(
+      `package "${parts.name}": its version range leaves no channel`,
+      adviseVersions(selected ?? {}, parts.bundles) ?? 'widen minVersion and maxVersion',
+    );
+  return { ...parts, packages, channels: filtered, bundles: listBundles(parts, filtered) };
+}
+
+/** The package with the default channel that the selection asks for; undefined if a problem was reported. */
+function chooseDefaults(
+  parts: PackageParts,
+  selected: PackageSelection | undefined,
+  report: FilterReport,
+): PackageParts['packages'] | undefined {
+  if (selected === undefined) return parts.packages;
+  const chosen = chooseChannelOfVersion(parts, selected, report);
+  return (
+    chosen &&
+    parts.packages.map((item) =>
+      chooseDefaultChannel(item, { selected: chosen, channels: parts.channels, report }),
+    )
+  );
+}
+
+/**
+ * The selection with a default channel that has the one version it asks for: if the package's own
+ * default does not have it, and exactly one other channel has, that channel. oc-mirror fails there, or
+ * leaves a default channel without entries.
+ *
+ * @param parts with the channels that are selected
+ * @returns undefined if several channels have the version, which is reported
+ */
+function chooseChannelOfVersion(
+  { name, packages, channels, bundles }: PackageParts,
+  selected: PackageSelection,
+  report: FilterReport,
+): PackageSelection | undefined {
+  const specific = readSpecificVersion(selected);
+  const original = packages[0]?.defaultChannel ?? '';
+  if (specific === undefined || original === '' || (selected.defaultChannel ?? '') !== '')
+    return selected;
+  const matches = new Set(findMatches(bundles, specific).map((bundle) => bundle.name));
+  const having = channels
+    .filter(({ entries }) => entries.some((entry) => matches.has(entry.name)))
+    .map((channel) => channel.name);
+  const [first] = having;
+  if (first === undefined || having.includes(original)) return selected;
+  if (having.length === 1) {
+    report.addWarning(
+      `package "${name}": version ${specific} is only in channel "${first}", which becomes the default channel instead of "${original}"`,
+    );
+    return { ...selected, defaultChannel: first };
+  }
+  const names = having.map((channel) => `"${channel}"`);
+  report.addProblem(
+    `package "${name}": version ${specific} is in channels ${names.join(', ')}, but not in the default channel "${original}"`,
+    `set defaultChannel of package "${name}" to one of: ${having.join(', ')}`,
+  );
+  return undefined;
+}
+
 export type DefaultChannelOptions = {
   readonly selected: PackageSelection;
   /** The selected channels of the package, before any is filtered. */
@@ -21,8 +100,8 @@ export type DefaultChannelOptions = {
 };
 
 /**
- * The package with the default channel that the selection gives it, else its own, else the only one
- * that is selected. oc-mirror wants the last one named explicitly.
+ * The package with the default channel that the selection names, else its own, else the only channel
+ * that is selected; oc-mirror requires the selection to name this last one.
  */
 function chooseDefaultChannel(
   item: CatalogPackage,
@@ -66,86 +145,7 @@ function adviseChannel(name: string, channels: readonly string[]): string | unde
   return `set defaultChannel of package "${name}" to one of: ${channels.join(', ')}`;
 }
 
-/**
- * The selection with the default channel that the one version it asks for needs: when the package's own
- * has it not, and exactly one other has it, that one. oc-mirror fails there, or leaves a default channel
- * without entries.
- *
- * @param parts with the channels that are selected
- * @returns undefined when several channels have the version, which is reported
- */
-function chooseChannelOfVersion(
-  { name, packages, channels, bundles }: PackageParts,
-  selected: PackageSelection,
-  report: FilterReport,
-): PackageSelection | undefined {
-  const specific = readSpecificVersion(selected);
-  const original = packages[0]?.defaultChannel ?? '';
-  if (specific === undefined || original === '' || (selected.defaultChannel ?? '') !== '')
-    return selected;
-  const matches = new Set(findMatches(bundles, specific).map((bundle) => bundle.name));
-  const having = channels
-    .filter(({ entries }) => entries.some((entry) => matches.has(entry.name)))
-    .map((channel) => channel.name);
-  const [first] = having;
-  if (first === undefined || having.includes(original)) return selected;
-  if (having.length === 1) {
-    report.addWarning(
-      `package "${name}": version ${specific} is only in channel "${first}", which becomes the default channel instead of "${original}"`,
-    );
-    return { ...selected, defaultChannel: first };
-  }
-  const names = having.map((channel) => `"${channel}"`);
-  report.addProblem(
-    `package "${name}": version ${specific} is in channels ${names.join(', ')}, but not in the default channel "${original}"`,
-    `set defaultChannel of package "${name}" to one of: ${having.join(', ')}`,
-  );
-  return undefined;
-}
-
-/** The selected part of one package. The result is meaningless if the report has a problem. */
-export function filterPackage(parts: PackageParts, filter: PackageFilter): PackageParts {
-  const { selected, report } = filter;
-  if (!checkPackage(parts, filter)) return parts;
-  const channels = selectChannels(parts, selected, report);
-  const selectedParts = { ...parts, channels };
-  const packages = chooseDefaults(selectedParts, selected, report);
-  if (packages === undefined) return parts;
-  const before = report.countProblems();
-  const filtered = channels
-    .map((channel) =>
-      filterChannel(channel, {
-        ...filter,
-        parts: selectedParts,
-        isDefault: packages.some(({ defaultChannel }) => defaultChannel === channel.name),
-      }),
-    )
-    .filter((channel) => channel !== undefined);
-  if (channels.length > 0 && filtered.length === 0 && report.countProblems() === before)
-    report.addProblem(
-      `package "${parts.name}": its version range leaves no channel`,
-      adviseVersions(selected ?? {}, parts.bundles) ?? 'widen minVersion and maxVersion',
-    );
-  return { ...parts, packages, channels: filtered, bundles: listBundles(parts, filtered) };
-}
-
-/** The package with the default channel that the selection asks for; undefined beside a problem. */
-function chooseDefaults(
-  parts: PackageParts,
-  selected: PackageSelection | undefined,
-  report: FilterReport,
-): PackageParts['packages'] | undefined {
-  if (selected === undefined) return parts.packages;
-  const chosen = chooseChannelOfVersion(parts, selected, report);
-  return (
-    chosen &&
-    parts.packages.map((item) =>
-      chooseDefaultChannel(item, { selected: chosen, channels: parts.channels, report }),
-    )
-  );
-}
-
-/** False when the selection cannot be applied, or not to this package. */
+/** False if the selection cannot be applied, or if a bundle lacks a version that it needs. */
 function checkPackage(parts: PackageParts, filter: PackageFilter): boolean {
   const { selected, report } = filter;
   const isSound = selected === undefined || checkSelection(parts, selected, filter);
@@ -153,7 +153,7 @@ function checkPackage(parts: PackageParts, filter: PackageFilter): boolean {
   return isSound && hasVersions;
 }
 
-/** False when the selection cannot be applied. */
+/** False if the selection cannot be applied. */
 function checkSelection(
   parts: PackageParts,
   selected: PackageSelection,
@@ -195,14 +195,14 @@ function findMissingBundle(
   return [`package "${name}": bundle "${minBundle}" is in ${place}${guess}`];
 }
 
-/** True if versions play a part: they do not only if every channel is selected from a bundle on. */
+/** True unless every channel is selected from a bundle on: then versions are not needed. */
 const readsVersions = (selected: PackageSelection | undefined): boolean =>
   selected?.minBundle === undefined &&
   (selected === undefined ||
     selected.channels.length === 0 ||
     selected.channels.some(({ minBundle }) => minBundle === undefined));
 
-/** Every bundle of a selected package needs a version, also those that are then filtered out. */
+/** Every bundle of a selected package needs a version, even if it is filtered out later. */
 function checkVersions({ bundles }: PackageParts, report: FilterReport): boolean {
   let isSound = true;
   for (const { name, package: owner, version } of bundles) {
@@ -217,7 +217,7 @@ function checkVersions({ bundles }: PackageParts, report: FilterReport): boolean
   return isSound;
 }
 
-/** The listed channels, or all; for a bundle of the package, the channels that have it. */
+/** The listed channels, or all; with `minBundle` of the package, only channels that have it. */
 function selectChannels(
   { channels }: PackageParts,
   selected: PackageSelection | undefined,

@@ -5,7 +5,7 @@ import { completeVersion, parseConstraint } from '../constraint.ts';
 import type { PackageSelection, Bounds, VersionBounds } from '../source.ts';
 import { type BundleVersion, compareVersions, parseBundleVersion } from '../version.ts';
 
-/** Gathers all that is wrong with a selection, and all that its user should know. */
+/** Collects all problems of a selection, and all warnings about it. */
 export type FilterReport = {
   readonly addProblem: (problem: string, hint?: string) => void;
   readonly addWarning: (warning: string) => void;
@@ -14,6 +14,22 @@ export type FilterReport = {
   readonly throwIfAny: () => void;
   /** Warnings in the order of their discovery, each once. */
   readonly listWarnings: () => readonly string[];
+};
+
+/** All documents of a catalog about one package. */
+export type PackageParts = {
+  readonly name: string;
+  /** One in a valid catalog; empty if the catalog has only channels of it. */
+  readonly packages: readonly CatalogPackage[];
+  readonly channels: readonly CatalogChannel[];
+  readonly bundles: readonly CatalogBundle[];
+};
+
+export type PackageFilter = {
+  /** Undefined if the selection names no packages: heads are selected then. */
+  readonly selected: PackageSelection | undefined;
+  readonly full: boolean;
+  readonly report: FilterReport;
 };
 
 export function createFilterReport(catalogName: string | undefined): FilterReport {
@@ -38,23 +54,7 @@ export function createFilterReport(catalogName: string | undefined): FilterRepor
   };
 }
 
-/** Everything that a catalog says about one package. */
-export type PackageParts = {
-  readonly name: string;
-  /** One in a valid catalog; none when the catalog has only channels of it. */
-  readonly packages: readonly CatalogPackage[];
-  readonly channels: readonly CatalogChannel[];
-  readonly bundles: readonly CatalogBundle[];
-};
-
-export type PackageFilter = {
-  /** Absent when the selection names no packages: then heads are selected. */
-  readonly selected: PackageSelection | undefined;
-  readonly full: boolean;
-  readonly report: FilterReport;
-};
-
-/** The range as oc-mirror writes it into its errors: `>=A <=B`; the maximum alone has a space before. */
+/** The range as in oc-mirror's errors: `>=A <=B`; a maximum alone begins with a space. */
 export function formatRange({ minVersion, maxVersion }: VersionBounds): string | undefined {
   if (minVersion === undefined && maxVersion === undefined) return undefined;
   const from = minVersion === undefined ? '' : `>=${minVersion}`;
@@ -69,7 +69,7 @@ const describeBounds = (bounds: Bounds): string | undefined =>
     ? formatRange(bounds)
     : `${formatRange(bounds) ?? ''} from ${bounds.minBundle}`.trim();
 
-/** Reads the one version that both bounds name, in the same words. */
+/** The one version that both bounds name, written the same way. */
 export function readSpecificVersion({ minVersion, maxVersion }: VersionBounds): string | undefined {
   return minVersion === maxVersion ? minVersion : undefined;
 }
@@ -104,13 +104,13 @@ function checkBounds(
   if (full && hasBounds(bounds))
     problems.push(`${where}: Full: true cannot be mixed with versionRange`);
   if (bounds.minBundle !== undefined && formatRange(bounds) !== undefined)
-    problems.push(`${where}: minBundle and versions exclude each other`);
+    problems.push(`${where}: minBundle cannot be combined with minVersion or maxVersion`);
   return problems;
 }
 
 type Known = { readonly text: string; readonly version: BundleVersion };
 
-/** Versions that are named on either side of what was asked for. */
+/** Versions that advice names on either side of the wanted version. */
 const NAMED = 2;
 
 /**

@@ -16,7 +16,7 @@ export type StreamOptions = {
   readonly maxSize?: number;
 };
 
-/** Published bundles have less than 100 KiB; those with all manifests in them, some MiB. */
+/** Published bundles have less than 100 KiB, and some MiB with all manifests in them. */
 const MAX_DOCUMENT_SIZE = 64 << 20;
 
 const NEWLINE = 0x0a;
@@ -33,8 +33,8 @@ type Stream = {
 
 /**
  * The documents of a file: a stream of JSON objects when its first byte that is not a space is `{`, else of
- * YAML documents. JSON may go over into YAML at a `---`, and objects may stand between two of them. Never
- * more than one document is in memory. What follows a document whose end is not found is not read.
+ * YAML documents. JSON may change to YAML at a `---`, and JSON objects may be between two of them. Never
+ * more than one document is in memory. Reading stops at a document whose end is not found.
  */
 export async function* streamDocuments(
   path: string,
@@ -75,7 +75,7 @@ async function peekContent(window: ByteWindow): Promise<number | undefined> {
   }
 }
 
-/** Returns whether YAML follows, after a `---`. */
+/** Returns true if YAML follows, after a `---`. */
 async function* streamJson(stream: Stream): AsyncGenerator<StreamedDocument, boolean> {
   const { window } = stream;
   for (;;) {
@@ -105,19 +105,19 @@ async function startsWithMarker(window: ByteWindow): Promise<boolean> {
   return findMarker(window.view.subarray(0, 4), 0, isEnd) === 0;
 }
 
-/** The start of what stands where a document should. */
+/** The start of the text in place of a document. */
 async function quote(window: ByteWindow): Promise<string> {
   while (window.view.length < 20 && (await window.readMore()));
   const [line = ''] = window.view.toString('utf8', 0, 20).trimStart().split('\n');
   return JSON.stringify(line);
 }
 
-/** Reads on until `isFound`; what is wrong when the document is too large or not ended. */
+/** Reads on until `isFound`; returns the problem if the document is too large or has no end. */
 async function findEnd(stream: Stream, isFound: () => boolean): Promise<string | undefined> {
   while (!isFound()) {
     const { length } = stream.window.view;
     if (length > stream.maxSize) {
-      return `has more than ${stream.maxSize} bytes, which is the most that is read`;
+      return `has more than ${stream.maxSize} bytes, the most that is read`;
     }
     if (!(await stream.window.readMore())) return 'ends before its closing brace';
   }
@@ -129,7 +129,7 @@ async function* streamYaml(stream: Stream): AsyncGenerator<StreamedDocument> {
   for (let isLast = false; !isLast;) {
     const piece = await readPiece(stream);
     if (piece === undefined) {
-      const problem = `has more than ${stream.maxSize} bytes, which is the most that is read`;
+      const problem = `has more than ${stream.maxSize} bytes, the most that is read`;
       yield describe(stream, window.view.length, problem);
       return;
     }
@@ -142,8 +142,7 @@ async function* streamYaml(stream: Stream): AsyncGenerator<StreamedDocument> {
 }
 
 /**
- * Reads the view's piece: up to a marker, or to the end of the file; undefined when it is too
- * large.
+ * Reads the next piece: up to a marker, or to the end of the file; undefined if it is too large.
  */
 async function readPiece(
   stream: Stream,
@@ -183,7 +182,7 @@ const DEFAULT_CHUNK_SIZE = 1 << 20;
 
 /**
  * The part of a file that is not yet consumed, as far as it has been read. One buffer serves the whole
- * file: it is as large as the largest run of bytes that was ever wanted at once.
+ * file: it is as large as the largest run of bytes that was ever held at once.
  */
 class ByteWindow {
   readonly #file: FileHandle;
@@ -225,7 +224,7 @@ class ByteWindow {
   #makeRoom(): void {
     if (this.#end + this.#chunkSize <= this.#buffer.length) return;
     const held = this.#end - this.#start;
-    // Only a buffer that would stay more than half full doubles, so moving costs a byte a byte.
+    // Only a buffer that would stay more than half full doubles, so each byte is moved about once.
     const grown =
       held > this.#buffer.length / 2 || held + this.#chunkSize > this.#buffer.length
         ? Buffer.allocUnsafeSlow(2 * this.#buffer.length)

@@ -21,7 +21,7 @@ type NamePattern = '**' | readonly CharacterPattern[];
 /** `*` matches any number of characters. */
 type CharacterPattern = '*' | ((character: string) => boolean);
 
-/** The rules of an ignore file that stands in `base`. */
+/** The rules of an ignore file in `base`. */
 export function parseIgnoreFile(text: string, base: readonly string[]): readonly IgnoreRule[] {
   return text
     .replace(/^\uFEFF/, '')
@@ -85,14 +85,14 @@ const isExactly =
   (character) =>
     character === wanted;
 
-/** `[abc]`, `[a-z]`, `[!a]`; undefined when the bracket is never closed and is literal. */
+/** `[abc]`, `[a-z]`, `[!a]`; undefined if the bracket is never closed: it is literal then. */
 function parseSet(
   characters: readonly string[],
   from: number,
 ): { readonly matches: CharacterPattern; readonly end: number } | undefined {
   const isNegated = characters[from + 1] === '!' || characters[from + 1] === '^';
   const start = from + (isNegated ? 2 : 1);
-  const end = characters.indexOf(']', start + 1); // a bracket that stands first is of the set
+  const end = characters.indexOf(']', start + 1); // a bracket in the first place belongs to the set
   if (end < 0) return undefined;
   const ranges: (readonly [first: string, last: string])[] = [];
   for (let at = start; at < end; at++) {
@@ -107,9 +107,8 @@ function parseSet(
 }
 
 /**
- * Budget of the patterns of a whole catalog: rules times files, and characters times characters.
- *
- * @throws ConfigError `catalog.ignore-file`, from `take`
+ * Budget for all patterns of a catalog: rules times files, and characters times characters. Its `take`
+ * throws ConfigError `catalog.ignore-file`.
  */
 export const createIgnoreBudget = (): Budget<'steps'> =>
   createBudget(
@@ -126,7 +125,7 @@ export const createIgnoreBudget = (): Budget<'steps'> =>
 
 /**
  * True if a file is ignored: the last rule that matches it or a directory above it decides. Unlike
- * git, and like the tools of catalogs, this lets a file below an ignored directory be taken in
+ * git, and like the tools of catalogs, this lets a rule include a file below an ignored directory
  * again.
  */
 export function isIgnored(
@@ -157,7 +156,7 @@ const matchesCharacter = (pattern: CharacterPattern, character: string): boolean
 
 /**
  * True if patterns match items one to one, except `any`, which matches any run of items. Only the
- * last run is ever made longer, so the cost is at most the product of both lengths.
+ * last run is ever extended, so the cost is at most the product of both lengths.
  */
 function matchesAll<Pattern, Item>(
   patterns: readonly Pattern[],

@@ -1,5 +1,5 @@
 /**
- * Finds the end of a JSON object without parsing it. Only braces, brackets and strings count (RFC 8259
+ * State of the search for the end of a JSON object without parsing it. Only braces, brackets and strings count (RFC 8259
  * 4, 5 and 7); `JSON.parse` reports every other fault.
  */
 export type ObjectScan = {
@@ -7,7 +7,7 @@ export type ObjectScan = {
   position: number;
   depth: number;
   deepest: number;
-  /** Commas, and openings of objects and arrays. There is at most one value more than these. */
+  /** Commas, and openings of objects and arrays: an object has at most one value more. */
   values: number;
   inString: boolean;
   /** The next byte is the second one of an escape. */
@@ -26,13 +26,13 @@ export type ParsedDocument = {
   readonly keys: readonly string[];
 };
 
-/** A document, or what is wrong with it. */
+/** A document, or the problem with it. */
 export type ParseResult = ParsedDocument | { readonly problem: string };
 
 /** Depth limit of Go's encoding/json, and therefore of the tools of the cluster. */
 const MAX_DEPTH = 10_000;
 
-/** Limit of parsed values, some hundred megabytes; a bundle with all its manifests has thousands. */
+/** Limit of parsed values, a few hundred megabytes; a bundle with all its manifests has thousands. */
 const MAX_VALUES = 1_000_000;
 
 const QUOTE = 0x22;
@@ -61,9 +61,9 @@ export const startScan = (): ObjectScan => ({
 });
 
 /**
- * Goes on where it stopped. `bytes` start at the object's brace and hold at least what was seen before.
+ * Continues where it stopped. `bytes` start at the object's brace and hold at least those seen before.
  *
- * @returns whether the object ends within them, at `scan.position`
+ * @returns true if the object ends within them, at `scan.position`
  */
 export function scanObject(scan: ObjectScan, bytes: Uint8Array): boolean {
   let at = scan.position;
@@ -130,10 +130,10 @@ function endString(scan: ObjectScan, end: number): void {
 /** Parses the object that `scan` has found at the start of `bytes`. */
 export function parseObject(scan: ObjectScan, bytes: Buffer): ParseResult {
   if (scan.deepest > MAX_DEPTH) {
-    return { problem: `is nested ${scan.deepest} deep, but at most ${MAX_DEPTH} is read` };
+    return { problem: `is nested ${scan.deepest} levels deep, but at most ${MAX_DEPTH} are read` };
   }
   if (scan.values > MAX_VALUES) {
-    return { problem: `has more than ${MAX_VALUES} values, which is the most that is read` };
+    return { problem: `has more than ${MAX_VALUES} values, the most that is read` };
   }
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8', 0, scan.position));

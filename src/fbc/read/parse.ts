@@ -35,14 +35,14 @@ export type CatalogParts = {
   readonly malformed: MalformedDocument[];
 };
 
-/** Identity of a document, as far as its text gives it. */
+/** Identity of a document, as far as it is given. */
 type Heading = {
   readonly schema: string;
   readonly package: string | undefined;
   readonly name: string | undefined;
 };
 
-/** The package that a malformed document belongs to, and what it is there. */
+/** The package that a malformed document belongs to, with the document's schema and name. */
 type DocumentOwner = Pick<MalformedDocument, 'schema' | 'package' | 'name'>;
 
 const KNOWN = new Set(['olm.package', 'olm.channel', 'olm.bundle', 'olm.deprecations']);
@@ -50,10 +50,10 @@ const KNOWN = new Set(['olm.package', 'olm.channel', 'olm.bundle', 'olm.deprecat
 const META_KEYS = ['schema', 'package', 'name'];
 
 /**
- * Adds a document (operator-framework FBC) to a catalog. All that is wrong with it is reported, in lower
- * case and with the document's package and name; such a document is not added.
+ * Adds a document (operator-framework FBC) to a catalog. All its problems are reported, in lower case
+ * and with the document's package and name; a document with problems is not added.
  *
- * @returns what a malformed document is, where it says so and its keys are unambiguous
+ * @returns the owner of a malformed document, if it is known and the keys are unambiguous
  */
 export function addDocument(
   parts: CatalogParts,
@@ -109,7 +109,7 @@ function findSameKeys(keys: readonly string[]): readonly string[] {
     });
 }
 
-/** Undefined when it is not clear what the document is; that is reported then. */
+/** Undefined if the identity of the document is not clear, which is reported. */
 function readHeading({ object, report }: Fields): Heading | undefined {
   const [schema, inPackage, name] = META_KEYS.map((key) => findValue(object, key));
   const heading = { schema: textOf(schema) ?? '', package: textOf(inPackage), name: textOf(name) };
@@ -132,7 +132,7 @@ const nameDocument = ({ schema, package: inPackage, name }: Heading): string =>
 
 type Known = { readonly fields: Fields; readonly place: DocumentPlace };
 
-/** Parses the document, and gives what adds it to the catalog. */
+/** Parses the document, and returns the function that adds it to the catalog. */
 function parseKnown(parts: CatalogParts, heading: Heading, known: Known): () => void {
   switch (heading.schema) {
     case 'olm.package':
@@ -197,7 +197,7 @@ function parseBundle({ fields, place }: Known): CatalogBundle {
   }));
   const ofType = (type: string): readonly Fields[] =>
     properties.filter((one) => one.type === type).flatMap(({ property }) => readValue(property));
-  // OLM ignores what it cannot read of these, so that no bundle is malformed for it.
+  // OLM ignores unreadable values of these, so they make no bundle malformed.
   const valuesOf = (type: string): readonly unknown[] =>
     properties
       .filter((one) => one.type === type)

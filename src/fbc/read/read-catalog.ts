@@ -13,114 +13,12 @@ import { createIgnoreBudget, isIgnored, parseIgnoreFile, type IgnoreRule } from 
 import type { ParsedDocument } from './json.ts';
 import { addDocument, type CatalogParts } from './parse.ts';
 
-/** A file of a catalog, `/` between names, or one that should not be there. */
+/** A file of a catalog, `/` between names, with its problem if it cannot be read. */
 export type CatalogFile = { readonly file: string; readonly problem?: string };
-
-const IGNORE_FILE = '.indexignore';
-
-type Walk = {
-  readonly directory: string;
-  /** Without links, to tell what is inside. */
-  readonly root: string;
-  readonly effort: Budget<'steps'>;
-};
-
-/**
- * The files of a catalog in the order of their names, directory by directory, without those that an
- * `.indexignore` excludes and without those files themselves.
- *
- * @throws ConfigError `catalog.missing`, `catalog.ignore-file`
- */
-export async function* walkCatalog(directory: string): AsyncGenerator<CatalogFile> {
-  const effort = createIgnoreBudget();
-  yield* walkDirectory({ directory, root: await findRoot(directory), effort }, [], []);
-}
-
-async function findRoot(directory: string): Promise<string> {
-  try {
-    const root = await realpath(directory);
-    if ((await stat(root)).isDirectory()) return root;
-  } catch (error) {
-    if (!isUnreadable(error)) throw error;
-  }
-  throw new ConfigError(
-    'catalog.missing',
-    `there is no directory ${directory} to read a catalog from`,
-    {
-      expected: 'a directory',
-      found: 'none',
-      hint: 'name a directory that holds a file-based catalog',
-    },
-  );
-}
-
-async function* walkDirectory(
-  walk: Walk,
-  path: readonly string[],
-  inherited: readonly IgnoreRule[],
-): AsyncGenerator<CatalogFile> {
-  const entries = await listDirectory(walk, path);
-  if (entries === undefined) {
-    yield { file: path.join('/'), problem: 'may not be read by this user' };
-    return;
-  }
-  const rules = [...inherited];
-  const ignoreFile = entries.find((entry) => entry.name === IGNORE_FILE && !entry.isDirectory());
-  if (ignoreFile !== undefined) {
-    const file = await examine(walk, path, ignoreFile);
-    if (file.problem === undefined) append(rules, await readRules(walk, path));
-    else yield file;
-  }
-  for (const entry of entries) {
-    const names = [...path, entry.name];
-    if (entry.isDirectory()) yield* walkDirectory(walk, names, rules);
-    else if (entry !== ignoreFile && !isIgnored(rules, names, walk.effort))
-      yield await examine(walk, path, entry);
-  }
-}
-
-/** Sorted by name; undefined when we may not look into it. */
-async function listDirectory(
-  { directory }: Walk,
-  path: readonly string[],
-): Promise<readonly Dirent[] | undefined> {
-  try {
-    const entries = await readdir(join(directory, ...path), { withFileTypes: true });
-    return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
-  } catch (error) {
-    if (!isErrno(error, 'EACCES')) throw error;
-    return undefined;
-  }
-}
-
-async function readRules(walk: Walk, path: readonly string[]): Promise<readonly IgnoreRule[]> {
-  return parseIgnoreFile(await readFile(join(walk.directory, ...path, IGNORE_FILE), 'utf8'), path);
-}
-
-async function examine(
-  { directory, root }: Walk,
-  path: readonly string[],
-  entry: Dirent,
-): Promise<CatalogFile> {
-  const file = [...path, entry.name].join('/');
-  if (entry.isFile()) return { file };
-  if (!entry.isSymbolicLink()) return { file, problem: 'is not a regular file' };
-  try {
-    const target = await realpath(join(directory, file));
-    if (!target.startsWith(root.endsWith(sep) ? root : root + sep)) {
-      return { file, problem: `is a link out of the catalog, to ${target}` };
-    }
-    if ((await stat(target)).isFile()) return { file };
-    return { file, problem: `is a link to ${target}, which is not a regular file` };
-  } catch (error) {
-    if (!isErrno(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) throw error;
-    return { file, problem: 'is a link to nothing' };
-  }
-}
 
 export type ReadCatalogOptions = {
   readonly signal?: AbortSignal;
-  /** The catalog's reference, for errors; its directory when absent. */
+  /** The catalog's reference, for errors; default: its directory. */
   readonly name?: string;
 };
 
@@ -128,21 +26,21 @@ type FileOptions = ReadCatalogOptions & { readonly file: string; readonly proble
 
 type Problems = {
   readonly lines: string[];
-  /** One of them is not of a package alone. */
+  /** True if one of them cannot be assigned to a package. */
   isUnreadable: boolean;
 };
 
-/** A document of nothing but mistakes should not fill the memory with them. */
+/** Problems reported for one document, so that a hostile one cannot fill the memory. */
 const MAX_DOCUMENT_PROBLEMS = 20;
 const MAX_LINE_LENGTH = 1000;
 
 /**
  * Reads a file-based catalog: every regular file below the directory, regardless of its name, that no
- * `.indexignore` excludes, in the order of their names. Only what the selection needs stays in memory. Malformed
- * documents that say which package they belong to are listed apart.
+ * `.indexignore` excludes, in the order of their names. Only what the selection needs stays in memory.
+ * Malformed documents whose package is known are listed separately.
  *
  * @throws ConfigError `catalog.malformed` with all problems of all files, one a line (the first 1000),
- * if one of them belongs to no package; `catalog.missing` when there is no such directory
+ * if one of them belongs to no package; `catalog.missing` if there is no such directory
  */
 export async function readCatalog(
   directory: string,
@@ -182,7 +80,7 @@ async function readFileInto(
     }
   } catch (error) {
     if (!isErrno(error, 'EACCES')) throw error;
-    addUnreadable(problems, `${file}: may not be read by this user`);
+    addUnreadable(problems, `${file}: cannot be read by this user`);
   }
 }
 
@@ -212,7 +110,7 @@ function addParsed(parts: CatalogParts, problems: Problems, parsed: Parsed): voi
   else parts.malformed.push({ ...owner, problems: lines, place });
 }
 
-/** Names come from the catalog and may hold anything, a terminal's commands among it. */
+/** Names come from the catalog and may hold anything, such as control sequences of a terminal. */
 const makePrintable = (line: string): string =>
   line.slice(0, MAX_LINE_LENGTH).replaceAll(/[\p{Cc}\u2028\u2029]/gu, (character) => {
     const code = character.charCodeAt(0).toString(16).padStart(4, '0');
@@ -220,10 +118,10 @@ const makePrintable = (line: string): string =>
   });
 
 /**
- * Reads documents again, byte for byte as they stand in their files. Places come from `readCatalog` of
+ * Reads documents again, byte for byte as in their files. Places come from `readCatalog` of
  * the same directory; each file is opened once, and its documents come in the order given.
  *
- * @throws IntegrityError `catalog.changed` when a file has become shorter since
+ * @throws IntegrityError `catalog.changed` if a file has become shorter
  */
 export async function readDocuments(
   directory: string,
@@ -265,3 +163,105 @@ const refuseShort = (place: DocumentPlace, found: number): IntegrityError =>
       hint: 'leave the catalog alone while it is in use',
     },
   );
+
+const IGNORE_FILE = '.indexignore';
+
+type Walk = {
+  readonly directory: string;
+  /** Real path of the directory, to decide which link targets are inside. */
+  readonly root: string;
+  readonly effort: Budget<'steps'>;
+};
+
+/**
+ * The files of a catalog in the order of their names, directory by directory, without those that an
+ * `.indexignore` excludes and without those files themselves.
+ *
+ * @throws ConfigError `catalog.missing`, `catalog.ignore-file`
+ */
+export async function* walkCatalog(directory: string): AsyncGenerator<CatalogFile> {
+  const effort = createIgnoreBudget();
+  yield* walkDirectory({ directory, root: await findRoot(directory), effort }, [], []);
+}
+
+async function findRoot(directory: string): Promise<string> {
+  try {
+    const root = await realpath(directory);
+    if ((await stat(root)).isDirectory()) return root;
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+  }
+  throw new ConfigError(
+    'catalog.missing',
+    `there is no directory ${directory} to read a catalog from`,
+    {
+      expected: 'a directory',
+      found: 'none',
+      hint: 'name a directory that holds a file-based catalog',
+    },
+  );
+}
+
+async function* walkDirectory(
+  walk: Walk,
+  path: readonly string[],
+  inherited: readonly IgnoreRule[],
+): AsyncGenerator<CatalogFile> {
+  const entries = await listDirectory(walk, path);
+  if (entries === undefined) {
+    yield { file: path.join('/'), problem: 'cannot be read by this user' };
+    return;
+  }
+  const rules = [...inherited];
+  const ignoreFile = entries.find((entry) => entry.name === IGNORE_FILE && !entry.isDirectory());
+  if (ignoreFile !== undefined) {
+    const file = await examine(walk, path, ignoreFile);
+    if (file.problem === undefined) append(rules, await readRules(walk, path));
+    else yield file;
+  }
+  for (const entry of entries) {
+    const names = [...path, entry.name];
+    if (entry.isDirectory()) yield* walkDirectory(walk, names, rules);
+    else if (entry !== ignoreFile && !isIgnored(rules, names, walk.effort))
+      yield await examine(walk, path, entry);
+  }
+}
+
+/** Entries sorted by name; undefined if the directory may not be read. */
+async function listDirectory(
+  { directory }: Walk,
+  path: readonly string[],
+): Promise<readonly Dirent[] | undefined> {
+  try {
+    const entries = await readdir(join(directory, ...path), { withFileTypes: true });
+    return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch (error) {
+    if (!isErrno(error, 'EACCES')) throw error;
+    return undefined;
+  }
+}
+
+async function readRules(walk: Walk, path: readonly string[]): Promise<readonly IgnoreRule[]> {
+  return parseIgnoreFile(await readFile(join(walk.directory, ...path, IGNORE_FILE), 'utf8'), path);
+}
+
+async function examine(
+  { directory, root }: Walk,
+  path: readonly string[],
+  entry: Dirent,
+): Promise<CatalogFile> {
+  const file = [...path, entry.name].join('/');
+  if (entry.isFile()) return { file };
+  if (!entry.isSymbolicLink()) return { file, problem: 'is not a regular file' };
+  try {
+    const target = await realpath(join(directory, file));
+    if (!target.startsWith(root.endsWith(sep) ? root : root + sep)) {
+      return { file, problem: `is a link out of the catalog, to ${target}` };
+    }
+    if ((await stat(target)).isFile()) return { file };
+    return { file, problem: `is a link to ${target}, which is not a regular file` };
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) throw error;
+    return { file, problem: 'is a link to nothing' };
+  }
+}

@@ -11,7 +11,7 @@ export type PieceDocument = {
 };
 
 /**
- * The largest document that is given to the YAML parser, in bytes and in marks that may begin a node. It
+ * Limits of a document for the YAML parser, in bytes and in marks that may begin a node. The parser
  * takes about a kilobyte of memory for each mark; published bundles have some 65 in each KiB.
  */
 const MAX_YAML_SIZE = 16 << 20;
@@ -29,7 +29,7 @@ export const isSpace = (byte: number | undefined): boolean =>
  * Position of the next `---` that begins a line and is followed by its end or white space (YAML 1.2.2,
  * 9.1.2), -1 if `bytes` has no such marker.
  *
- * @param isEnd nothing follows `bytes`, so a marker may be at their very end
+ * @param isEnd true if nothing follows `bytes`, so a marker may be at their very end
  */
 export function findMarker(bytes: Buffer, from: number, isEnd: boolean): number {
   if (from === 0 && isMarker(bytes, 0, isEnd)) return 0;
@@ -45,8 +45,8 @@ function isMarker(bytes: Buffer, at: number, isEnd: boolean): boolean {
 }
 
 /**
- * The documents between two markers: none when there are only comments, several when JSON objects
- * follow each other there, else one.
+ * The documents between two markers: none if there are only comments, several if JSON objects
+ * follow each other, else one.
  */
 export function parsePiece(bytes: Buffer): readonly PieceDocument[] {
   const content = findContent(bytes);
@@ -81,7 +81,7 @@ function findFirstLine(bytes: Buffer): number {
   return start;
 }
 
-/** JSON objects up to the end of `bytes`; undefined when anything else is there, such as a flow mapping. */
+/** JSON objects up to the end of `bytes`; undefined if they have anything else, such as a flow mapping. */
 function parseObjects(bytes: Buffer, from: number): readonly PieceDocument[] | undefined {
   const documents: PieceDocument[] = [];
   for (let start = from; start < bytes.length;) {
@@ -113,7 +113,7 @@ function parseYaml(bytes: Buffer): ParseResult {
     if (error instanceof YamlExcess) {
       return describeFault(error.message, lines.linePos(error.offset));
     }
-    // Aliases that grow without bound are a ReferenceError of the parser; those of others, a RangeError.
+    // The parser throws ReferenceError for aliases that expand too far or are unknown, and RangeError.
     if (!(error instanceof ReferenceError || error instanceof RangeError)) throw error;
     return { problem: `is not readable YAML: ${error.message}` };
   }
@@ -128,7 +128,7 @@ function findExcess(bytes: Buffer): string | undefined {
   return `has ${marks} places where a YAML node may begin, but at most ${MAX_YAML_MARKS} are read`;
 }
 
-/** The piece ends before a second document begins; of an empty one there is an empty document. */
+/** The only document of the piece; an empty piece has an empty document. */
 function composeFirst(text: string, lines: LineCounter): Document.Parsed {
   const options = { merge: true, prettyErrors: false, uniqueKeys: false, stringKeys: true };
   const [document] = composeDocuments(readYamlTokens(text, { lines }), text.length, options);

@@ -2,7 +2,7 @@ import { applyDelta, createDelta, getDeltaTargetSize } from 'fossil-delta';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError, isErrno } from '../../base/errors.ts';
-import { openRandomAccess, type ByteRange, type RandomAccess } from '../../base/random-access.ts';
+import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
 import { checkText, parseObject } from '../../shape/go-json.ts';
 
 /* The head of a delta, and the patches in its body. */
@@ -96,14 +96,9 @@ export async function readDeltaHead(
 }
 
 /** True if a file begins like a delta of any version. */
-export async function isDelta(path: string): Promise<boolean> {
-  const file = await openRandomAccess(path);
-  try {
-    const start = await file.read(0, Math.min(KIND.length, file.size));
-    return start.toString('latin1') === KIND;
-  } finally {
-    await file.close();
-  }
+export async function isDelta(file: RandomAccess): Promise<boolean> {
+  const start = await file.read(0, Math.min(KIND.length, file.size));
+  return start.toString('latin1') === KIND;
 }
 
 async function readJsonSize(file: RandomAccess): Promise<number> {

@@ -125,7 +125,7 @@ function findHostCaution({ nodes, hosts }: ConfiguredCluster): readonly string[]
   const wanted = nodes.masters + nodes.arbiters + nodes.workers;
   if (wanted === 0) return ['the cluster has 0 nodes'];
   return hosts > wanted
-    ? [`${hosts} hosts are configured, but the cluster has ${wanted} nodes: it waits for ever`]
+    ? [`${hosts} hosts are configured, but the cluster has ${wanted} nodes: it waits forever`]
     : [];
 }
 
@@ -134,7 +134,7 @@ function findArchitectureCaution({ files }: ConfigArchive, medium: string | unde
   const found = infraEnv && findScalar(infraEnv, 'cpuArchitecture');
   if (medium === undefined || found === undefined || (RPM_NAMES.get(found) ?? found) === medium)
     return [];
-  return [`the hosts are ${shorten(found)} by the image, but the medium is for ${medium}`];
+  return [`the image is for hosts of ${shorten(found)}, but the medium is for ${medium}`];
 }
 
 /** Go's names, which some manifests have. */
@@ -147,7 +147,7 @@ function findCarriedOver({ loader, paths }: LiveSystem, { files }: ConfigArchive
   const absent = (loader?.required ?? []).filter(
     (path) => path !== CLUSTER_IMAGE_SET && !files.has(path) && paths.has(path),
   );
-  return absent.map((path) => `the image has no ${path}: that of the medium stays`);
+  return absent.map((path) => `the image has no ${path}: the file of the medium remains`);
 }
 
 /** Maximum number of a kind; an archive can hold a hundred thousand. */

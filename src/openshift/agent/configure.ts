@@ -21,85 +21,11 @@ import {
 
 type Members = Readonly<Record<string, unknown>>;
 
+type Files = ReadonlyMap<string, File>;
+
 /** File in which the agent services read what they register. */
 export const INFRA_ENV = '/etc/assisted/manifests/infraenv.yaml';
 export const PULL_SECRET_MANIFEST = '/etc/assisted/manifests/pull-secret.yaml';
-
-/**
- * The label that leads from an InfraEnv to its NMStateConfigs; only this label distinguishes them.
- */
-const NETWORK_LABELS = { 'agent-install.openshift.io/infraenv': 'appliance' };
-
-/** The InfraEnv of the medium with the values, in the form that the installer writes. */
-function configureInfraEnv(text: string, values: CustomValues): string {
-  const infraEnv = objectOrEmpty(parse(text));
-  const given = values.infraEnv ?? {};
-  const { pullSecretRef, ...spec } = objectOrEmpty(infraEnv['spec']);
-  const selector = hasHosts(values) ? { matchLabels: NETWORK_LABELS } : undefined;
-  return formatManifest({
-    ...infraEnv,
-    metadata: { ...objectOrEmpty(infraEnv['metadata']), ...given.metadata },
-    spec: {
-      ...spec,
-      ...withoutUndefined({
-        pullSecretRef,
-        sshAuthorizedKey: formatSshKeys(values),
-        additionalNTPSources: values.ntpSources?.length ? values.ntpSources : undefined,
-        additionalTrustBundle: values.trustBundle,
-        proxy: formatProxy(values),
-        nmStateConfigLabelSelector: selector,
-      }),
-      ...given.spec,
-    },
-  });
-}
-
-const hasHosts = ({ hosts = [] }: CustomValues): boolean => hosts.length > 0;
-
-/** The keys as one text: the installer gives core one entry, regardless of its number of lines. */
-const formatSshKeys = ({ sshKeys = [] }: CustomValues): string | undefined => {
-  const lines = sshKeys.map((key) => key.trim()).filter((key) => key !== '');
-  return lines.length === 0 ? undefined : lines.join('\n');
-};
-
-/** Present if there is a proxy: exceptions without a proxy have no meaning. */
-function formatProxy({ proxy = {} }: CustomValues): Members | undefined {
-  const { httpProxy = '', httpsProxy = '', noProxy = '' } = proxy;
-  if (httpProxy === '' && httpsProxy === '') return undefined;
-  const members = Object.entries({ httpProxy, httpsProxy, noProxy });
-  return Object.fromEntries(members.filter(([, value]) => value !== ''));
-}
-
-/** The Secret of the medium with another pull secret, and the name that the InfraEnv has for it. */
-function configurePullSecret(text: string, values: CustomValues): string {
-  const secret = objectOrEmpty(parse(text));
-  const { name } = objectOrEmpty(values.infraEnv?.spec?.['pullSecretRef']);
-  const { pullSecret } = values;
-  return formatManifest({
-    ...secret,
-    metadata: { ...objectOrEmpty(secret['metadata']), ...withoutUndefined({ name }) },
-    ...(pullSecret !== undefined && {
-      stringData: { '.dockerconfigjson': formatPullSecret(pullSecret) },
-    }),
-  });
-}
-
-/**
- * Go's encoding of the text that it read: keys sorted, two spaces, and no character that HTML
- * gives a meaning.
- */
-const formatPullSecret = (text: string): string =>
-  JSON.stringify(sortKeys(JSON.parse(text)), null, 2).replace(
-    /[<>&\u2028\u2029]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-
-function sortKeys(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sortKeys);
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, member]) => [key, sortKeys(member)]));
-}
 
 export const CHRONY_CONFIG = '/etc/chrony.conf';
 export const DOCKER_CONFIG = '/root/.docker/config.json';
@@ -110,6 +36,8 @@ export const TRUST_ANCHOR = '/etc/pki/ca-trust/source/anchors/domain.crt';
 export const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests/';
 export const HOSTNAMES = '/etc/assisted/hostnames/';
 export const NETWORK_UNIT = 'pre-network-manager-config.service';
+
+const EMPTY = '{"ignition":{"version":"3.2.0"}}';
 
 /**
  * The Ignition config of a medium with a site's values: the only way by which the values get
@@ -149,16 +77,12 @@ const parseMedium = (text = EMPTY): IgnitionConfig =>
 
 const listFiles = ({ storage }: IgnitionConfig): readonly File[] => storage?.files ?? [];
 
-const EMPTY = '{"ignition":{"version":"3.2.0"}}';
-
 /**
  * True if a config has the services of the agent-based installer, which read the files that they
  * are given.
  */
 export const isForAgents = (config: IgnitionConfig): boolean =>
   listFiles(config).some(({ path }) => path === INFRA_ENV);
-
-type Files = ReadonlyMap<string, File>;
 
 /** A value that no program reads would look as if it had been accepted. */
 function requireEffect(files: Files, values: CustomValues): void {
@@ -188,7 +112,7 @@ const isOfHub = (member: string): boolean =>
 
 const noEffect = (what: string, lacking: string): ConfigError =>
   new ConfigError('customize.no-effect', `${what} has no effect on this ISO: it lacks ${lacking}`, {
-    hint: 'leave the value out, or give an ISO that installs with agents',
+    hint: 'leave the value out, or use an ISO of the agent-based installer',
   });
 
 const isRendezvous = (path: string): boolean =>
@@ -306,4 +230,80 @@ function addUnits(config: IgnitionConfig, { hosts = [] }: CustomValues): Ignitio
     ...config,
     ...withoutUndefined({ systemd: { ...config.systemd, units: [...others, unit] } }),
   };
+}
+
+/**
+ * The label that leads from an InfraEnv to its NMStateConfigs; only this label distinguishes them.
+ */
+const NETWORK_LABELS = { 'agent-install.openshift.io/infraenv': 'appliance' };
+
+/** The InfraEnv of the medium with the values, in the form that the installer writes. */
+function configureInfraEnv(text: string, values: CustomValues): string {
+  const infraEnv = objectOrEmpty(parse(text));
+  const given = values.infraEnv ?? {};
+  const { pullSecretRef, ...spec } = objectOrEmpty(infraEnv['spec']);
+  const selector = hasHosts(values) ? { matchLabels: NETWORK_LABELS } : undefined;
+  return formatManifest({
+    ...infraEnv,
+    metadata: { ...objectOrEmpty(infraEnv['metadata']), ...given.metadata },
+    spec: {
+      ...spec,
+      ...withoutUndefined({
+        pullSecretRef,
+        sshAuthorizedKey: formatSshKeys(values),
+        additionalNTPSources: values.ntpSources?.length ? values.ntpSources : undefined,
+        additionalTrustBundle: values.trustBundle,
+        proxy: formatProxy(values),
+        nmStateConfigLabelSelector: selector,
+      }),
+      ...given.spec,
+    },
+  });
+}
+
+const hasHosts = ({ hosts = [] }: CustomValues): boolean => hosts.length > 0;
+
+/** The keys as one text: the installer gives core one entry, regardless of its number of lines. */
+const formatSshKeys = ({ sshKeys = [] }: CustomValues): string | undefined => {
+  const lines = sshKeys.map((key) => key.trim()).filter((key) => key !== '');
+  return lines.length === 0 ? undefined : lines.join('\n');
+};
+
+/** Present if there is a proxy: exceptions without a proxy have no meaning. */
+function formatProxy({ proxy = {} }: CustomValues): Members | undefined {
+  const { httpProxy = '', httpsProxy = '', noProxy = '' } = proxy;
+  if (httpProxy === '' && httpsProxy === '') return undefined;
+  const members = Object.entries({ httpProxy, httpsProxy, noProxy });
+  return Object.fromEntries(members.filter(([, value]) => value !== ''));
+}
+
+/** The Secret of the medium with another pull secret, and the name that the InfraEnv has for it. */
+function configurePullSecret(text: string, values: CustomValues): string {
+  const secret = objectOrEmpty(parse(text));
+  const { name } = objectOrEmpty(values.infraEnv?.spec?.['pullSecretRef']);
+  const { pullSecret } = values;
+  return formatManifest({
+    ...secret,
+    metadata: { ...objectOrEmpty(secret['metadata']), ...withoutUndefined({ name }) },
+    ...(pullSecret !== undefined && {
+      stringData: { '.dockerconfigjson': formatPullSecret(pullSecret) },
+    }),
+  });
+}
+
+/**
+ * Go's encoding of the text that it read: keys sorted, two spaces, and no character that HTML
+ * gives a meaning.
+ */
+const formatPullSecret = (text: string): string =>
+  JSON.stringify(sortKeys(JSON.parse(text)), null, 2).replace(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, member]) => [key, sortKeys(member)]));
 }

@@ -40,7 +40,7 @@ export function findMediumObstacles(system: LiveSystem): readonly Obstacle[] {
   return [
     {
       code: 'medium.no-loader',
-      problem: 'the Ignition config of the medium has nothing that loads configuration images',
+      problem: 'the Ignition config of the medium has no loader for configuration images',
       hint: 'build the medium with "build.ignition: installer"',
     },
   ];
@@ -100,7 +100,7 @@ function describeNamespace(expected: Uint8Array, found: Uint8Array): Obstacle | 
   if (namespace === undefined || findScalar(expected, 'namespace') !== undefined) return undefined;
   return {
     code: 'image.namespace',
-    problem: `${CLUSTER_IMAGE_SET} has a namespace, but that of the medium has none`,
+    problem: `${CLUSTER_IMAGE_SET} has a namespace, but the file of the medium has none`,
     expected: 'no namespace',
     found: shorten(namespace),
     hint: 'remove metadata.namespace from install-config.yaml and make the image again',
@@ -113,7 +113,7 @@ function describeDifference(expected: Uint8Array, found: Uint8Array): Obstacle {
   while (offset < length && expected[offset] === found[offset]) offset++;
   return {
     code: 'image.cluster-image-set',
-    problem: `${CLUSTER_IMAGE_SET} differs from that of the medium at byte ${offset}`,
+    problem: `${CLUSTER_IMAGE_SET} differs from the file of the medium at byte ${offset}`,
     expected: excerptOf(expected, offset),
     found: excerptOf(found, offset),
     hint: 'make the image with the installer of the medium: sealift extract installer',

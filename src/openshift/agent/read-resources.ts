@@ -13,6 +13,172 @@ import {
 } from './resources.ts';
 import type { CustomValues } from './values.ts';
 
+type Members = Readonly<Record<string, unknown>>;
+
+/**
+ * The values that custom resources represent, and the parts of them that have no place on a
+ * medium.
+ */
+export type ValuesOfResources = {
+  readonly values: CustomValues;
+  readonly warnings: readonly string[];
+};
+
+/**
+ * The values of a site in an InfraEnv and the resources that it refers to: its NMStateConfigs by
+ * their labels, the Secret with its pull secret, the ClusterImageSet, and the ConfigMaps with
+ * manifests for the cluster.
+ *
+ * @param options.hasPullSecret true if a pull secret is given otherwise, so that the Secret may be
+ * missing
+ * @throws ConfigError `customize.resource`, `manifest.malformed`, `manifest.duplicate`
+ */
+export function readResourceValues(
+  resources: readonly Resource[],
+  options: { readonly hasPullSecret: boolean },
+): ValuesOfResources {
+  const infraEnv = findOnly(resources, 'InfraEnv');
+  const install = findOnly(resources, 'AgentClusterInstall');
+  const networks = selectNetworks(resources, infraEnv);
+  const manifests = readManifests(resources, { infraEnv, install });
+  const hosts = readHostNetworks(networks.selected);
+  const releaseImage = findReleaseImage(resources, install);
+  return {
+    values: {
+      ...(infraEnv && readInfraEnv(infraEnv, resources, options)),
+      ...(hosts.length > 0 && { hosts }),
+      ...(manifests.length > 0 && { manifests }),
+      ...withoutUndefined({ releaseImage }),
+    },
+    warnings: [
+      ...resources
+        .filter((resource) => !isRead(resource))
+        .map((resource) => `${nameOf(resource)} has no place on the medium and is ignored`),
+      ...networks.warnings,
+      ...(infraEnv?.spec['mirrorRegistryRef'] === undefined
+        ? []
+        : ['spec.mirrorRegistryRef of the InfraEnv is ignored: the medium has its own mirrors']),
+    ],
+  };
+}
+
+function findOnly(resources: readonly Resource[], kind: string): Resource | undefined {
+  const found = resources.filter((resource) => resource.kind === kind);
+  if (found.length < 2) return found[0];
+  throw refuseResource(
+    `there are ${found.length} resources of kind ${kind}, but only one can be used: ${found.map(nameOf).join(', ')}`,
+    'leave out all but one',
+  );
+}
+
+type SelectedNetworks = {
+  readonly selected: readonly Resource[];
+  readonly warnings: readonly string[];
+};
+
+/**
+ * All networks if no InfraEnv selects. A selector that matches none of the existing networks would
+ * leave hosts without network.
+ */
+function selectNetworks(
+  resources: readonly Resource[],
+  infraEnv: Resource | undefined,
+): SelectedNetworks {
+  const all = resources.filter(({ kind }) => kind === 'NMStateConfig');
+  if (!infraEnv) return { selected: all, warnings: [] };
+  const selector = objectOrEmpty(infraEnv.spec['nmStateConfigLabelSelector']);
+  const matches = createSelector(selector, nameOf(infraEnv));
+  const selected = all.filter(
+    (each) => matches(each) && isNamedBy(infraEnv, each.kind, each.name)(each),
+  );
+  const isSelecting = Object.keys(selector).length > 0;
+  if (isSelecting && all.length > 0 && selected.length === 0) {
+    throw refuseResource(
+      `nmStateConfigLabelSelector of ${nameOf(infraEnv)} selects none of ${all.map(nameOf).join(', ')}: ` +
+        `it wants ${JSON.stringify(selector)}, but found ${all.map(({ labels }) => JSON.stringify(labels)).join(', ')}`,
+      'give both the same labels and the same namespace',
+    );
+  }
+  const left = all.filter((each) => !selected.includes(each));
+  return {
+    selected,
+    warnings: [
+      ...left.map((each) => `${nameOf(each)} is not selected by the InfraEnv and is ignored`),
+      ...(isSelecting && all.length === 0
+        ? [`${nameOf(infraEnv)} selects NMStateConfigs, but the resources have none`]
+        : []),
+    ],
+  };
+}
+
+/** The release image that the AgentClusterInstall names, or the only one. */
+function findReleaseImage(
+  resources: readonly Resource[],
+  install: Resource | undefined,
+): string | undefined {
+  const sets = resources.filter(({ kind }) => kind === 'ClusterImageSet');
+  const { name } = objectOrEmpty(install?.spec['imageSetRef']);
+  const set =
+    sets.length > 0 && name !== undefined
+      ? sets.find((each) => each.name === name)
+      : findOnly(sets, 'ClusterImageSet');
+  if (sets.length === 0) return undefined;
+  if (!set)
+    throw missingReference(
+      { kind: 'ClusterImageSet', name },
+      'imageSetRef of the AgentClusterInstall',
+    );
+  const { releaseImage } = set.spec;
+  if (typeof releaseImage === 'string') return releaseImage;
+  throw lacks(set, 'spec.releaseImage');
+}
+
+const MANIFEST = /\.(?:json|ya?ml)$/;
+
+type Parents = {
+  readonly infraEnv: Resource | undefined;
+  readonly install: Resource | undefined;
+};
+
+/**
+ * The manifests that an AgentClusterInstall names; if there is no AgentClusterInstall, the
+ * manifests of every ConfigMap except the mirrors' one.
+ */
+function readManifests(
+  resources: readonly Resource[],
+  { infraEnv, install }: Parents,
+): NonNullable<CustomValues['manifests']> {
+  const { name: mirrors } = objectOrEmpty(infraEnv?.spec['mirrorRegistryRef']);
+  const maps = install
+    ? namesOf(install.spec).map((name) => {
+        const map = resources.find(isNamedBy(install, 'ConfigMap', name));
+        if (map) return map;
+        throw missingReference(
+          { kind: 'ConfigMap', name },
+          `manifestsConfigMapRefs of ${nameOf(install)}`,
+        );
+      })
+    : resources.filter(({ kind, name }) => kind === 'ConfigMap' && name !== mirrors);
+  const files = maps.flatMap((map) =>
+    Object.entries(objectOrEmpty(map.value['data']))
+      .filter(([name]) => MANIFEST.test(name) && !name.includes('/'))
+      .map(([name, text]) => {
+        if (typeof text === 'string') return { name, text };
+        throw refuseResource(`data "${name}" of ${nameOf(map)} is not a string`);
+      }),
+  );
+  return planExtraManifests(files, { useDefaultSourceNames: false });
+}
+
+function namesOf({ manifestsConfigMapRefs, manifestsConfigMapRef }: Members): readonly string[] {
+  const all: readonly unknown[] = Array.isArray(manifestsConfigMapRefs)
+    ? manifestsConfigMapRefs
+    : [];
+  return [...all, ...(manifestsConfigMapRef === undefined ? [] : [manifestsConfigMapRef])].map(
+    (reference) => String(objectOrEmpty(reference)['name']),
+  );
+}
+
 /** Members that values represent; all others stay in the InfraEnv unchanged. */
 const STOOD_FOR = [
   'sshAuthorizedKey',
@@ -75,9 +241,9 @@ const isList = (value: unknown): boolean => Array.isArray(value);
  */
 const TYPES: Readonly<Record<string, readonly [what: string, test: (value: unknown) => boolean]>> =
   {
-    sshAuthorizedKey: ['a text', isText],
-    additionalTrustBundle: ['a text', isText],
-    ignitionConfigOverride: ['a text', isText],
+    sshAuthorizedKey: ['a string', isText],
+    additionalTrustBundle: ['a string', isText],
+    ignitionConfigOverride: ['a string', isText],
     pullSecretRef: ['an object', isObject],
     proxy: ['an object', isObject],
     nmStateConfigLabelSelector: ['an object', isObject],
@@ -141,176 +307,10 @@ function readKargs(value: unknown): NonNullable<CustomValues['kargs']> {
       return { operation, karg };
     }
     throw refuseResource(
-      `kernelArguments of the InfraEnv has the operation ${JSON.stringify(operation)}, and append and delete are known`,
+      `kernelArguments of the InfraEnv has the operation ${JSON.stringify(operation)}, but only append and delete are known`,
     );
   });
   const of = (wanted: string): readonly string[] =>
     edits.filter(({ operation }) => operation === wanted).map(({ karg }) => karg);
   return { append: of('append'), remove: of('delete') };
-}
-
-type Members = Readonly<Record<string, unknown>>;
-
-/**
- * The values that custom resources represent, and the parts of them that have no place on a
- * medium.
- */
-export type ValuesOfResources = {
-  readonly values: CustomValues;
-  readonly warnings: readonly string[];
-};
-
-/**
- * The values of a site in an InfraEnv and the resources that it refers to: its NMStateConfigs by
- * their labels, the Secret with its pull secret, the ClusterImageSet, and the ConfigMaps with
- * manifests for the cluster.
- *
- * @param options.hasPullSecret true if a pull secret is given otherwise, so that the Secret may be
- * missing
- * @throws ConfigError `customize.resource`, `manifest.malformed`, `manifest.duplicate`
- */
-export function readResourceValues(
-  resources: readonly Resource[],
-  options: { readonly hasPullSecret: boolean },
-): ValuesOfResources {
-  const infraEnv = findOnly(resources, 'InfraEnv');
-  const install = findOnly(resources, 'AgentClusterInstall');
-  const networks = selectNetworks(resources, infraEnv);
-  const manifests = readManifests(resources, { infraEnv, install });
-  const hosts = readHostNetworks(networks.selected);
-  const releaseImage = findReleaseImage(resources, install);
-  return {
-    values: {
-      ...(infraEnv && readInfraEnv(infraEnv, resources, options)),
-      ...(hosts.length > 0 && { hosts }),
-      ...(manifests.length > 0 && { manifests }),
-      ...withoutUndefined({ releaseImage }),
-    },
-    warnings: [
-      ...resources
-        .filter((resource) => !isRead(resource))
-        .map((resource) => `${nameOf(resource)} has no place on the medium and is ignored`),
-      ...networks.warnings,
-      ...(infraEnv?.spec['mirrorRegistryRef'] === undefined
-        ? []
-        : ['spec.mirrorRegistryRef of the InfraEnv is ignored: the medium has its own mirrors']),
-    ],
-  };
-}
-
-function findOnly(resources: readonly Resource[], kind: string): Resource | undefined {
-  const found = resources.filter((resource) => resource.kind === kind);
-  if (found.length < 2) return found[0];
-  throw refuseResource(
-    `there are ${found.length} resources of the kind ${kind}, and one is read: ${found.map(nameOf).join(', ')}`,
-    'leave all but one out',
-  );
-}
-
-type SelectedNetworks = {
-  readonly selected: readonly Resource[];
-  readonly warnings: readonly string[];
-};
-
-/**
- * All networks if no InfraEnv selects. A selector that matches none of the existing networks would
- * leave hosts without network.
- */
-function selectNetworks(
-  resources: readonly Resource[],
-  infraEnv: Resource | undefined,
-): SelectedNetworks {
-  const all = resources.filter(({ kind }) => kind === 'NMStateConfig');
-  if (!infraEnv) return { selected: all, warnings: [] };
-  const selector = objectOrEmpty(infraEnv.spec['nmStateConfigLabelSelector']);
-  const matches = createSelector(selector, nameOf(infraEnv));
-  const selected = all.filter(
-    (each) => matches(each) && isNamedBy(infraEnv, each.kind, each.name)(each),
-  );
-  const isSelecting = Object.keys(selector).length > 0;
-  if (isSelecting && all.length > 0 && selected.length === 0) {
-    throw refuseResource(
-      `nmStateConfigLabelSelector of ${nameOf(infraEnv)} selects none of ${all.map(nameOf).join(', ')}: ` +
-        `it wants ${JSON.stringify(selector)}, and found ${all.map(({ labels }) => JSON.stringify(labels)).join(', ')}`,
-      'give both the same labels and the same namespace',
-    );
-  }
-  const left = all.filter((each) => !selected.includes(each));
-  return {
-    selected,
-    warnings: [
-      ...left.map((each) => `${nameOf(each)} is not selected by the InfraEnv and is ignored`),
-      ...(isSelecting && all.length === 0
-        ? [`${nameOf(infraEnv)} selects NMStateConfigs, and there are none among the resources`]
-        : []),
-    ],
-  };
-}
-
-/** The release image that the AgentClusterInstall names, or the only one. */
-function findReleaseImage(
-  resources: readonly Resource[],
-  install: Resource | undefined,
-): string | undefined {
-  const sets = resources.filter(({ kind }) => kind === 'ClusterImageSet');
-  const { name } = objectOrEmpty(install?.spec['imageSetRef']);
-  const set =
-    sets.length > 0 && name !== undefined
-      ? sets.find((each) => each.name === name)
-      : findOnly(sets, 'ClusterImageSet');
-  if (sets.length === 0) return undefined;
-  if (!set)
-    throw missingReference(
-      { kind: 'ClusterImageSet', name },
-      'imageSetRef of the AgentClusterInstall',
-    );
-  const { releaseImage } = set.spec;
-  if (typeof releaseImage === 'string') return releaseImage;
-  throw lacks(set, 'spec.releaseImage');
-}
-
-const MANIFEST = /\.(?:json|ya?ml)$/;
-
-type Parents = {
-  readonly infraEnv: Resource | undefined;
-  readonly install: Resource | undefined;
-};
-
-/**
- * The manifests that an AgentClusterInstall names; if there is no AgentClusterInstall, the
- * manifests of every ConfigMap except the mirrors' one.
- */
-function readManifests(
-  resources: readonly Resource[],
-  { infraEnv, install }: Parents,
-): NonNullable<CustomValues['manifests']> {
-  const { name: mirrors } = objectOrEmpty(infraEnv?.spec['mirrorRegistryRef']);
-  const maps = install
-    ? namesOf(install.spec).map((name) => {
-        const map = resources.find(isNamedBy(install, 'ConfigMap', name));
-        if (map) return map;
-        throw missingReference(
-          { kind: 'ConfigMap', name },
-          `manifestsConfigMapRefs of ${nameOf(install)}`,
-        );
-      })
-    : resources.filter(({ kind, name }) => kind === 'ConfigMap' && name !== mirrors);
-  const files = maps.flatMap((map) =>
-    Object.entries(objectOrEmpty(map.value['data']))
-      .filter(([name]) => MANIFEST.test(name) && !name.includes('/'))
-      .map(([name, text]) => {
-        if (typeof text === 'string') return { name, text };
-        throw refuseResource(`data "${name}" of ${nameOf(map)} is not a text`);
-      }),
-  );
-  return planExtraManifests(files, { useDefaultSourceNames: false });
-}
-
-function namesOf({ manifestsConfigMapRefs, manifestsConfigMapRef }: Members): readonly string[] {
-  const all: readonly unknown[] = Array.isArray(manifestsConfigMapRefs)
-    ? manifestsConfigMapRefs
-    : [];
-  return [...all, ...(manifestsConfigMapRef === undefined ? [] : [manifestsConfigMapRef])].map(
-    (reference) => String(objectOrEmpty(reference)['name']),
-  );
 }

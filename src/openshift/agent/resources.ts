@@ -151,7 +151,7 @@ function readExpressions(
     if (!compare || typeof key !== 'string') {
       throw refuseResource(
         `matchExpressions of ${where} has the operator ${JSON.stringify(operator)} for the label ` +
-          `${JSON.stringify(key)}, and ${Object.keys(OPERATORS).join(', ')} are known`,
+          `${JSON.stringify(key)}, but only ${Object.keys(OPERATORS).join(', ')} are known`,
       );
     }
     if (!Array.isArray(values) || values.length > 0 !== isSet) {

@@ -211,7 +211,7 @@ function readLabel(document: Record<string, unknown>, name: string): string {
     throw new ConfigError(
       'catalog.no-label',
       `image ${name} is not a file-based catalog: it has no label ${CONFIGS_LABEL}`,
-      { expected: CONFIGS_LABEL, found, hint: `Name a catalog image; this one has ${found}.` },
+      { expected: CONFIGS_LABEL, found, hint: `name a catalog image; this one has ${found}` },
     );
   }
   const names = label.split('/').filter((one) => !['', '.'].includes(one));
@@ -256,7 +256,7 @@ async function isDirectory(path: string): Promise<boolean> {
  * The layers of an image, bottom to top, that may touch a directory (without slashes around it),
  * by the history of its config (OCI image-spec config.md): `ADD` and `COPY` touch the path they
  * name and everything below it. Everything else, such as `RUN`, may touch all paths, as may every
- * layer of an image whose history does not have one entry a layer.
+ * layer of an image whose history does not have one entry for each layer.
  */
 function listTouching(config: Uint8Array, layers: number, directory: string): readonly boolean[] {
   const made = readHistory(config).filter((entry) => entry['empty_layer'] !== true);

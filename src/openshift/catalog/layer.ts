@@ -147,7 +147,7 @@ function checkName(name: string): string {
   throw new ConfigError(
     'catalog.package-name',
     `package ${JSON.stringify(name.slice(0, 300))} cannot be the name of a directory in a rebuilt catalog`,
-    { hint: 'Leave the package out of the selection.' },
+    { hint: 'leave the package out of the selection' },
   );
 }
 

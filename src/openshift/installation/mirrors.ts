@@ -3,6 +3,54 @@ import { formatMirror } from '../mirror/mirrors.ts';
 import type { PlannedImage } from '../mirror/plan.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain, type RegistryImage } from '../node/registry.ts';
 
+/** A repository whose images are on the medium, and its place in the live system's own registry. */
+type LocalMirror = { readonly source: string; readonly mirrors: readonly string[] };
+
+/** The description of the registry on the medium for the live system. */
+export type LocalRegistry = {
+  readonly image: RegistryImage;
+  readonly mirrors: readonly LocalMirror[];
+};
+
+/** Repositories that mirror one source; the form of install-config.yaml. */
+export type DigestSource = {
+  readonly source: string;
+  readonly mirrors: readonly string[];
+  /** `NeverContactSource`, or a value that has no effect here. */
+  readonly sourcePolicy?: string;
+};
+
+export type InstallationProxy = {
+  readonly httpProxy?: string;
+  readonly httpsProxy?: string;
+  readonly noProxy?: string;
+};
+
+/**
+ * The part of the user's configuration that reaches an installation ISO. An empty text means
+ * absent.
+ */
+export type InstallationSettings = {
+  /** PEM, one certificate or more. */
+  readonly additionalTrustBundle: string;
+  /** Arguments for coreos-installer. */
+  readonly coreosInstallerArgs: readonly string[];
+  readonly extraPartitionLabel: string;
+  readonly extraPartitionNumber: number;
+  readonly extraPartitionStart: string;
+  readonly imageDigestSources: readonly DigestSource[];
+  readonly installationDisk: string;
+  /** An nmstate document in its normal form. */
+  readonly networkConfig?: string;
+  readonly proxy?: InstallationProxy;
+  readonly releaseRegistry: string;
+  readonly seedImage: string;
+  readonly seedVersion: string;
+  readonly shutdown: boolean;
+  readonly skipDiskCleanup: boolean;
+  readonly sshKey: string;
+};
+
 type Sources = InstallationSettings['imageDigestSources'];
 
 const HEAD = [
@@ -112,15 +160,6 @@ const formatMirrorTable = (location: string): readonly string[] => [
 /** A basic string of TOML 1.0; JSON's escapes are a subset of TOML's. */
 const quote = (text: string): string => JSON.stringify(text);
 
-/** A repository whose images are on the medium, and its place in the live system's own registry. */
-type LocalMirror = { readonly source: string; readonly mirrors: readonly string[] };
-
-/** The description of the registry on the medium for the live system. */
-export type LocalRegistry = {
-  readonly image: RegistryImage;
-  readonly mirrors: readonly LocalMirror[];
-};
-
 /**
  * Every repository by its name, each once, and by its name at the registry from which images are
  * precached, if the configuration has such a registry.
@@ -150,42 +189,3 @@ export const describeServer = (
   { source }: Pick<PlannedImage, 'source'>,
   useDistributionEntrypoint: boolean,
 ): RegistryImage => ({ reference: formatReference(source), useDistributionEntrypoint });
-
-/** Repositories that mirror one source; the form of install-config.yaml. */
-export type DigestSource = {
-  readonly source: string;
-  readonly mirrors: readonly string[];
-  /** `NeverContactSource`, or a value that has no effect here. */
-  readonly sourcePolicy?: string;
-};
-
-export type InstallationProxy = {
-  readonly httpProxy?: string;
-  readonly httpsProxy?: string;
-  readonly noProxy?: string;
-};
-
-/**
- * The part of the user's configuration that reaches an installation ISO. An empty text means
- * absent.
- */
-export type InstallationSettings = {
-  /** PEM, one certificate or more. */
-  readonly additionalTrustBundle: string;
-  /** Arguments for coreos-installer. */
-  readonly coreosInstallerArgs: readonly string[];
-  readonly extraPartitionLabel: string;
-  readonly extraPartitionNumber: number;
-  readonly extraPartitionStart: string;
-  readonly imageDigestSources: readonly DigestSource[];
-  readonly installationDisk: string;
-  /** An nmstate document in its normal form. */
-  readonly networkConfig?: string;
-  readonly proxy?: InstallationProxy;
-  readonly releaseRegistry: string;
-  readonly seedImage: string;
-  readonly seedVersion: string;
-  readonly shutdown: boolean;
-  readonly skipDiskCleanup: boolean;
-  readonly sshKey: string;
-};

@@ -93,7 +93,7 @@ function requireOwnPullSecret({ pullSecretRef }: Members): void {
   if (name === PULL_SECRET_NAME) return;
   throw new ConfigError(
     'override.pull-secret-name',
-    `${OVERRIDE_PATHS.infraEnv} names pull secret "${name}", but the medium has ${PULL_SECRET_NAME} alone`,
+    `${OVERRIDE_PATHS.infraEnv} names pull secret "${name}", but the medium has only ${PULL_SECRET_NAME}`,
     {
       expected: PULL_SECRET_NAME,
       found: name,
@@ -115,7 +115,7 @@ function refuseUnread(spec: Members, sshKey: string | undefined): void {
   const members = unread.map((member) => `spec.${member}`).join(', ');
   throw new ConfigError(
     'override.no-effect',
-    `${OVERRIDE_PATHS.infraEnv} has ${members}, which only the installer reads, and none runs`,
+    `${OVERRIDE_PATHS.infraEnv} has ${members}, which only the installer reads, but no installer runs`,
     { hint: 'set build.ignition to installer, or remove these members' },
   );
 }
@@ -137,7 +137,7 @@ export function checkPullSecret(text: string, pullSecret: string | undefined): v
   if (isDeepStrictEqual(readObject(text, OVERRIDE_PATHS.pullSecret), expected)) return;
   throw new ConfigError(
     'override.pull-secret',
-    `${OVERRIDE_PATHS.pullSecret} is another pull secret than the one that goes on the medium`,
+    `${OVERRIDE_PATHS.pullSecret} is not the pull secret that goes on the medium`,
     { hint: 'remove it, and name the secret in build.embed.pullSecret' },
   );
 }

@@ -28,7 +28,7 @@ export const planCosts = (plan: MirrorPlan): readonly PartCost[] => addCosts(pla
 /**
  * Bytes of the registry tree on a medium or on the disk of a host: every blob and manifest that is
  * served, and again those of the registry image, which has a separate form. Without links and the
- * files that the medium adds itself: some kilobytes an image.
+ * files that the medium adds itself: some kilobytes for each image.
  */
 export const sizeOfRegistry = ({ images, registryImage }: MirrorPlan): number =>
   sizeOf(images) + (registryImage ? sizeOf([registryImage]) : 0);
@@ -258,7 +258,7 @@ function requireLarge({ path, serial, size }: BlockDevice, isoSize: number): voi
   if (isoSize <= size) return;
   throw new DiskError(
     'device.too-small',
-    `the ISO needs at least ${formatSize(isoSize)}, and ${path} (${serial}) has ${formatSize(size)}`,
-    { expected: String(isoSize), found: String(size), hint: 'take a larger device' },
+    `the ISO needs at least ${formatSize(isoSize)}, but ${path} (${serial}) has ${formatSize(size)}`,
+    { expected: String(isoSize), found: String(size), hint: 'use a larger device' },
   );
 }

@@ -17,92 +17,6 @@ import {
   type WantedImage,
 } from './sets.ts';
 
-/** An image that claims tags of the node's registry. */
-type Claimant = {
-  readonly name: string;
-  /** Reference as it is named. */
-  readonly origin: Reference;
-  /** Reference by digest. */
-  readonly source: Reference;
-  readonly destination: Destination;
-  readonly neededBy: readonly Need[];
-};
-
-/**
- * Gives every tag to one digest. Bundles name images as `repository:tag@digest`, and the images of
- * two versions often share the tag: nodes pull them by digest, so the tag is only a name that
- * keeps the image. The first image of the list keeps the tag, and the others get the tag of an
- * image by digest alone, `sha256-HEX`. An image that nodes pull by tag, or that the configuration
- * names itself, keeps its tag at any position in the list.
- *
- * @throws ConfigError `mirror.conflict` when two images cannot do without the same tag, or a
- * second one would be next to the release image
- */
-function settleTags<Image extends Claimant>(images: readonly Image[]): readonly Image[] {
-  refuseSecondRelease(images);
-  const owners = new Map<string, Claimant>();
-  for (const image of images) {
-    if (isPulledByDigest(image)) continue;
-    for (const place of listPlaces(image)) {
-      const owner = owners.get(place) ?? image;
-      owners.set(place, owner);
-      if (!isSame(owner, image)) throw conflict(place, [owner, image]);
-    }
-  }
-  return images.map((image) => {
-    if (!isPulledByDigest(image)) return image;
-    const places = listPlaces(image);
-    const isFree = places.every((place) => isSame(owners.get(place) ?? image, image));
-    if (!isFree) return useDigestTag(image);
-    for (const place of places) owners.set(place, image);
-    return image;
-  });
-}
-
-/** Any image with a tag next to the release image is a release to the machine config daemon. */
-function refuseSecondRelease(images: readonly Claimant[]): void {
-  const [first, second] = images.filter(
-    ({ destination: { repository, tags } }) =>
-      repository === RELEASE_IMAGES_REPOSITORY && tags.length > 0,
-  );
-  if (first && second)
-    throw conflict(
-      RELEASE_IMAGES_REPOSITORY,
-      [first, second],
-      'give one of the two another targetRepo',
-    );
-}
-
-const isPulledByDigest = ({ origin, neededBy }: Claimant): boolean =>
-  origin.digest !== undefined && neededBy.every(({ bundle }) => bundle !== undefined);
-
-const listPlaces = ({ destination: { repository, tags } }: Claimant): readonly string[] =>
-  tags.map((tag) => `${repository}:${tag}`);
-
-const isSame = (a: Claimant, b: Claimant): boolean => a.source.digest === b.source.digest;
-
-/** `source` is always by digest. */
-function useDigestTag<Image extends Claimant>(image: Image): Image {
-  const { digest } = image.source;
-  if (digest === undefined) throw new TypeError('a planned image is named by digest');
-  return { ...image, destination: { ...image.destination, tags: [`sha256-${hexOf(digest)}`] } };
-}
-
-const conflict = (
-  place: string,
-  [first, second]: readonly [Claimant, Claimant],
-  hint = 'name one of the two by digest',
-): ConfigError =>
-  new ConfigError(
-    'mirror.conflict',
-    `images "${first.name}" and "${second.name}" would both be ${place} in the registry`,
-    {
-      expected: formatReference(first.source),
-      found: formatReference(second.source),
-      hint,
-    },
-  );
-
 /** An image whose manifests are all known, and so everything that must be fetched for it. */
 export type PlannedImage = {
   /** The component, or the name that the configuration gives. */
@@ -214,6 +128,92 @@ export function mergeMirrorPlan(options: {
     blocked,
   };
 }
+
+/** An image that claims tags of the node's registry. */
+type Claimant = {
+  readonly name: string;
+  /** Reference as it is named. */
+  readonly origin: Reference;
+  /** Reference by digest. */
+  readonly source: Reference;
+  readonly destination: Destination;
+  readonly neededBy: readonly Need[];
+};
+
+/**
+ * Gives every tag to one digest. Bundles name images as `repository:tag@digest`, and the images of
+ * two versions often share the tag: nodes pull them by digest, so the tag is only a name that
+ * keeps the image. The first image of the list keeps the tag, and the others get the tag of an
+ * image by digest alone, `sha256-HEX`. An image that nodes pull by tag, or that the configuration
+ * names itself, keeps its tag at any position in the list.
+ *
+ * @throws ConfigError `mirror.conflict` when two images cannot do without the same tag, or a
+ * second one would be next to the release image
+ */
+function settleTags<Image extends Claimant>(images: readonly Image[]): readonly Image[] {
+  refuseSecondRelease(images);
+  const owners = new Map<string, Claimant>();
+  for (const image of images) {
+    if (isPulledByDigest(image)) continue;
+    for (const place of listPlaces(image)) {
+      const owner = owners.get(place) ?? image;
+      owners.set(place, owner);
+      if (!isSame(owner, image)) throw conflict(place, [owner, image]);
+    }
+  }
+  return images.map((image) => {
+    if (!isPulledByDigest(image)) return image;
+    const places = listPlaces(image);
+    const isFree = places.every((place) => isSame(owners.get(place) ?? image, image));
+    if (!isFree) return useDigestTag(image);
+    for (const place of places) owners.set(place, image);
+    return image;
+  });
+}
+
+/** Any image with a tag next to the release image is a release to the machine config daemon. */
+function refuseSecondRelease(images: readonly Claimant[]): void {
+  const [first, second] = images.filter(
+    ({ destination: { repository, tags } }) =>
+      repository === RELEASE_IMAGES_REPOSITORY && tags.length > 0,
+  );
+  if (first && second)
+    throw conflict(
+      RELEASE_IMAGES_REPOSITORY,
+      [first, second],
+      'give one of the two another targetRepo',
+    );
+}
+
+const isPulledByDigest = ({ origin, neededBy }: Claimant): boolean =>
+  origin.digest !== undefined && neededBy.every(({ bundle }) => bundle !== undefined);
+
+const listPlaces = ({ destination: { repository, tags } }: Claimant): readonly string[] =>
+  tags.map((tag) => `${repository}:${tag}`);
+
+const isSame = (a: Claimant, b: Claimant): boolean => a.source.digest === b.source.digest;
+
+/** `source` is always by digest. */
+function useDigestTag<Image extends Claimant>(image: Image): Image {
+  const { digest } = image.source;
+  if (digest === undefined) throw new TypeError('a planned image is named by digest');
+  return { ...image, destination: { ...image.destination, tags: [`sha256-${hexOf(digest)}`] } };
+}
+
+const conflict = (
+  place: string,
+  [first, second]: readonly [Claimant, Claimant],
+  hint = 'name one of the two by digest',
+): ConfigError =>
+  new ConfigError(
+    'mirror.conflict',
+    `images "${first.name}" and "${second.name}" would both be ${place} in the registry`,
+    {
+      expected: formatReference(first.source),
+      found: formatReference(second.source),
+      hint,
+    },
+  );
 
 function mergeBlobs(images: readonly PlannedImage[]): PlannedBlob[] {
   const merged = new Map<Digest, { blob: Descriptor; users: Set<string>; from: Set<string> }>();

@@ -67,7 +67,7 @@ export const needsNewerRelease = (version: string): boolean =>
 export const noRegistryOffline = (version: string, hint: Configure): ConfigError =>
   new ConfigError(
     'release.no-registry-image',
-    `release ${version} cannot serve the media by itself, and nothing but the mirror is asked`,
+    `release ${version} cannot serve the media by itself, and only the mirror is used`,
     { expected: `${FIRST_MINOR} or later, or an image of the mirror`, found: version, hint },
   );
 
@@ -85,7 +85,7 @@ export function getRegistryComponent(release: Release, hint: Configure): Referen
 
 /** The message if the newer release cannot be resolved. */
 export const describeNewerRelease = (version: string, minor: string): string =>
-  `release ${version} has no registry that can serve the media, and the newest ${minor} release, whose registry can, is not resolved`;
+  `release ${version} has no registry that can serve the media, and the newest ${minor} release, whose registry can, cannot be resolved`;
 
 /** The part of an image's config that describes how it is started (OCI image-spec config.md). */
 export type StartConfig = {

@@ -133,8 +133,8 @@ function renderRegistry(input: InstallInput): Part {
 }
 
 /**
- * The files that make a host independent of the medium: also, on any medium, by the copy of the
- * installer.
+ * The files that make a host independent of the medium: by its own copy of the registry's data, if
+ * `registryData` asks for one, or by a copy that the installer made.
  */
 function renderRegistryCopy({ skipLocalRegistry, registryData, registryTree }: InstallInput): Part {
   if (skipLocalRegistry) return { files: [], units: [] };

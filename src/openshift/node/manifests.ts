@@ -8,8 +8,8 @@ import { parseAllDocuments, findYamlExcess } from '../../shape/parse-text.ts';
 import { MACHINE_CONFIG_GROUP } from '../release/manifests.ts';
 
 /**
- * A YAML file by its base name: it has one document if it is for a node, and any number before
- * that.
+ * A YAML file by its base name. It has one document if it is for a node, and any number of documents
+ * before it is split.
  */
 export type Manifest = { readonly name: string; readonly text: string };
 

@@ -2,51 +2,6 @@ import { parse } from '../../shape/parse-text.ts';
 import { isInDefaultSet, readDefinition, type ResourceDefinition } from '../release/manifests.ts';
 import type { Manifest } from './manifests.ts';
 
-/**
- * Kinds that the API servers of a cluster serve without a definition: Kubernetes of OpenShift 4.14
- * and later, then OpenShift's own API servers. `group/version: kinds`.
- */
-const BUILT_IN: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    'v1':
-      'ConfigMap Endpoints Event LimitRange Namespace Node PersistentVolume PersistentVolumeClaim Pod ' +
-      'PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount',
-    'admissionregistration.k8s.io/v1':
-      'MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ' +
-      'ValidatingWebhookConfiguration',
-    'apiextensions.k8s.io/v1': 'CustomResourceDefinition',
-    'apiregistration.k8s.io/v1': 'APIService',
-    'apps/v1': 'ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet',
-    'autoscaling/v1': 'HorizontalPodAutoscaler',
-    'autoscaling/v2': 'HorizontalPodAutoscaler',
-    'batch/v1': 'CronJob Job',
-    'certificates.k8s.io/v1': 'CertificateSigningRequest',
-    'coordination.k8s.io/v1': 'Lease',
-    'discovery.k8s.io/v1': 'EndpointSlice',
-    'events.k8s.io/v1': 'Event',
-    'flowcontrol.apiserver.k8s.io/v1': 'FlowSchema PriorityLevelConfiguration',
-    'networking.k8s.io/v1': 'Ingress IngressClass NetworkPolicy',
-    'node.k8s.io/v1': 'RuntimeClass',
-    'policy/v1': 'PodDisruptionBudget',
-    'rbac.authorization.k8s.io/v1': 'ClusterRole ClusterRoleBinding Role RoleBinding',
-    'scheduling.k8s.io/v1': 'PriorityClass',
-    'storage.k8s.io/v1': 'CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment',
-    'apps.openshift.io/v1': 'DeploymentConfig',
-    'authorization.openshift.io/v1': 'ClusterRole ClusterRoleBinding Role RoleBinding',
-    'build.openshift.io/v1': 'Build BuildConfig',
-    'image.openshift.io/v1': 'Image ImageStream ImageStreamImport ImageStreamTag ImageTag',
-    'oauth.openshift.io/v1':
-      'OAuthAccessToken OAuthAuthorizeToken OAuthClient OAuthClientAuthorization',
-    'project.openshift.io/v1': 'Project ProjectRequest',
-    'route.openshift.io/v1': 'Route',
-    'template.openshift.io/v1': 'Template TemplateInstance',
-    'user.openshift.io/v1': 'Group Identity User UserIdentityMapping',
-  }),
-);
-
-/** Kinds that oc-mirror writes for operators and releases that not every cluster has. */
-const FROM_MIRRORING = ['ImageDigestMirrorSet', 'ImageTagMirrorSet', 'UpdateService'];
-
 export type ManifestSources = {
   /** Manifests that are generated for the media. */
   readonly generated: readonly Manifest[];
@@ -99,6 +54,51 @@ export function selectServed(
 }
 
 type Type = { readonly apiVersion: string; readonly kind: string };
+
+/**
+ * Kinds that the API servers of a cluster serve without a definition: Kubernetes of OpenShift 4.14
+ * and later, then OpenShift's own API servers. `group/version: kinds`.
+ */
+const BUILT_IN: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'v1':
+      'ConfigMap Endpoints Event LimitRange Namespace Node PersistentVolume PersistentVolumeClaim Pod ' +
+      'PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount',
+    'admissionregistration.k8s.io/v1':
+      'MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ' +
+      'ValidatingWebhookConfiguration',
+    'apiextensions.k8s.io/v1': 'CustomResourceDefinition',
+    'apiregistration.k8s.io/v1': 'APIService',
+    'apps/v1': 'ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet',
+    'autoscaling/v1': 'HorizontalPodAutoscaler',
+    'autoscaling/v2': 'HorizontalPodAutoscaler',
+    'batch/v1': 'CronJob Job',
+    'certificates.k8s.io/v1': 'CertificateSigningRequest',
+    'coordination.k8s.io/v1': 'Lease',
+    'discovery.k8s.io/v1': 'EndpointSlice',
+    'events.k8s.io/v1': 'Event',
+    'flowcontrol.apiserver.k8s.io/v1': 'FlowSchema PriorityLevelConfiguration',
+    'networking.k8s.io/v1': 'Ingress IngressClass NetworkPolicy',
+    'node.k8s.io/v1': 'RuntimeClass',
+    'policy/v1': 'PodDisruptionBudget',
+    'rbac.authorization.k8s.io/v1': 'ClusterRole ClusterRoleBinding Role RoleBinding',
+    'scheduling.k8s.io/v1': 'PriorityClass',
+    'storage.k8s.io/v1': 'CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment',
+    'apps.openshift.io/v1': 'DeploymentConfig',
+    'authorization.openshift.io/v1': 'ClusterRole ClusterRoleBinding Role RoleBinding',
+    'build.openshift.io/v1': 'Build BuildConfig',
+    'image.openshift.io/v1': 'Image ImageStream ImageStreamImport ImageStreamTag ImageTag',
+    'oauth.openshift.io/v1':
+      'OAuthAccessToken OAuthAuthorizeToken OAuthClient OAuthClientAuthorization',
+    'project.openshift.io/v1': 'Project ProjectRequest',
+    'route.openshift.io/v1': 'Route',
+    'template.openshift.io/v1': 'Template TemplateInstance',
+    'user.openshift.io/v1': 'Group Identity User UserIdentityMapping',
+  }),
+);
+
+/** Kinds that oc-mirror writes for operators and releases that not every cluster has. */
+const FROM_MIRRORING = ['ImageDigestMirrorSet', 'ImageTagMirrorSet', 'UpdateService'];
 
 /**
  * The feature sets whose clusters serve a type: `all` if clusters that ask for no feature set

@@ -21,7 +21,7 @@ type Pieces = { readonly files: readonly File[]; readonly units: readonly Unit[]
 /**
  * The files that an installed host needs, in addition to its own registry, to be upgraded from an
  * ISO with a label `upgrade_...`: as soon as an ISO is attached, the image of the host's own
- * registry serves it at port 5001, with a certificate that stays, and its contents are added to
+ * registry serves it at port 5001, with a permanent certificate, and its contents are added to
  * the copy at `/var/lib/appliance-registry`. The host finds out how that image is started. A
  * MachineConfig of openshift/appliance finds the unit `start-cluster-upgrade@.service` that it
  * enables.
@@ -92,8 +92,7 @@ export type UpgradeResourcesInput = {
    */
   readonly version: string;
   /**
-   * All releases on the ISO, intermediate ones included; without signatures if there are no
-   * signatures.
+   * All releases on the ISO, intermediate ones included; the signatures of one may be empty.
    */
   readonly releases: readonly {
     readonly version: string;

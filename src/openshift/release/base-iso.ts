@@ -182,10 +182,14 @@ function wrongDigest(found: Digest, { sha256, packedAs, from }: Expected): Integ
 function parseHttps(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === 'https:') return url;
-  throw new ConfigError('base-iso.not-https', `base ISO "${text}" is neither a file nor https`, {
-    expected: 'https://...',
-    found: url?.protocol ?? 'no address',
-  });
+  throw new ConfigError(
+    'base-iso.not-https',
+    `base ISO "${text}" is neither a file nor an https address`,
+    {
+      expected: 'https://...',
+      found: url?.protocol ?? 'no address',
+    },
+  );
 }
 
 /**

@@ -239,7 +239,7 @@ export function skipsLocalRegistry(
       {
         expected: `${INTERNAL_RELEASE_IMAGE} of ${MACHINE_CONFIG_GROUP} in the payload`,
         found: 'none',
-        hint: 'remove skipLocalRegistry, or take release 4.22 or later',
+        hint: 'remove skipLocalRegistry, or use release 4.22 or later',
       },
     );
   }

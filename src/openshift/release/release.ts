@@ -158,7 +158,8 @@ function parseComponent(tag: Record<string, unknown>, index: number, refuse: Ref
   if (from['kind'] !== 'DockerImage' || image === undefined) {
     return refuse(`has no image for component "${name}"`);
   }
-  if (!isTag(name)) return refuse(`names component ${JSON.stringify(name)}, which no tag can hold`);
+  if (!isTag(name))
+    return refuse(`names component ${JSON.stringify(name)}, which is not a valid tag`);
   const reference = parseImage(image, refuse);
   if (reference.digest !== undefined) return { name, reference };
   return refuse(`has image "${image}" for component "${name}", which is not by digest`);

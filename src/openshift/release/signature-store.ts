@@ -22,18 +22,6 @@ const LABEL = 'release.openshift.io/verification-signatures';
 export const isOfSignatures = (document: Document): boolean =>
   document.get('kind') === 'ConfigMap' && document.hasIn(['metadata', 'labels', LABEL]);
 
-/**
- * The ConfigMaps of a document: the document itself, or the items of a List, as `oc get -o yaml`
- * writes it.
- */
-function listConfigMaps(document: Document): readonly object[] {
-  const object = document.toJSON() as { readonly kind?: unknown; readonly items?: unknown };
-  const items: readonly unknown[] = Array.isArray(object.items) ? object.items : [];
-  const isConfigMap = (value: unknown): value is object =>
-    typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'ConfigMap';
-  return [object, ...items].filter(isConfigMap);
-}
-
 /** Keys are `sha256-<hex>-<n>`; others are ignored. */
 export function listStoredSignatures(configMap: object): StoredSignature[] {
   const { binaryData } = configMap as { binaryData?: unknown };
@@ -93,6 +81,18 @@ function readMaps(path: string, digest: Digest): readonly Buffer[] {
     .filter((one) => one.digest === digest)
     .slice(0, MAX_SIGNATURES)
     .map(({ signature }) => Buffer.from(signature, 'base64'));
+}
+
+/**
+ * The ConfigMaps of a document: the document itself, or the items of a List, as `oc get -o yaml`
+ * writes it.
+ */
+function listConfigMaps(document: Document): readonly object[] {
+  const object = document.toJSON() as { readonly kind?: unknown; readonly items?: unknown };
+  const items: readonly unknown[] = Array.isArray(object.items) ? object.items : [];
+  const isConfigMap = (value: unknown): value is object =>
+    typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'ConfigMap';
+  return [object, ...items].filter(isConfigMap);
 }
 
 const noConfigMap = (path: string): ConfigError =>

@@ -47,7 +47,7 @@ export function parseReleaseStatement(
 
 /** Checks the types of members that readers know: each has one type. */
 function checkOptional({ creator = '', timestamp = 0 }: Readonly<Record<string, unknown>>): void {
-  if (typeof creator !== 'string') throw malformed('its creator is not a text');
+  if (typeof creator !== 'string') throw malformed('its creator is not a string');
   if (!Number.isInteger(timestamp)) throw malformed('its timestamp is not a whole number');
 }
 
@@ -56,7 +56,7 @@ type StatementType = 'atomic container signature' | 'cosign container image sign
 const malformed = (reason: string): IntegrityError =>
   new IntegrityError(
     'signature.malformed',
-    `what is signed is not the signature of an image: ${reason}`,
+    `the signed content is not the signature of an image: ${reason}`,
   );
 
 function decodeText(content: Uint8Array): string {

@@ -195,7 +195,7 @@ const notInGraph = (missing: string, target: string): ConfigError =>
     {
       expected: 'a released version',
       found: missing,
-      hint: `leave --from out: the ISO carries ${target} alone, and a cluster takes it with "oc adm upgrade --allow-explicit-upgrade --force"`,
+      hint: `leave out --from: the ISO then carries only ${target}, to which "oc adm upgrade --allow-explicit-upgrade --force" upgrades a cluster`,
     },
   );
 
@@ -221,7 +221,7 @@ function noPath(
 }
 
 /**
- * Names, besides tags, whose digest can change later. They are noted and asked again in these words:
+ * Names other than tags whose digest can change later. They are recorded and resolved again in these words:
  *
  * | words                         | digest of                             |
  * | ----------------------------- | ------------------------------------- |

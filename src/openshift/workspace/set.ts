@@ -38,19 +38,6 @@ export type SurveyedWorkspace = Pick<Workspace, 'signatures'> & {
 };
 
 /**
- * True for a tag of cosign for something that belongs to an image: signatures, attestations, bills
- * of materials.
- */
-const isAttached = (tag: string): boolean => /^sha256-[0-9a-f]{64}\.[a-z]+$/.test(tag);
-
-const isReleaseImages = (repository: string): boolean =>
-  `/${repository}`.endsWith(`/${RELEASE_IMAGES_REPOSITORY}`);
-
-/** The name of an image in the mirror: by its first tag, else by digest. */
-const nameInWorkspace = ({ repository, digest, tags }: WorkspaceImage): string =>
-  tags[0] === undefined ? `${repository}@${digest}` : `${repository}:${tags[0]}`;
-
-/**
  * The release of a workspace, if the configuration names no release.
  *
  * @throws ConfigError `workspace.no-release`, `workspace.several-releases`
@@ -64,7 +51,7 @@ export function findWorkspaceRelease({ images }: Pick<SurveyedWorkspace, 'images
   if (first === undefined) {
     throw new ConfigError(
       'workspace.no-release',
-      `the mirror has no release: nothing is in ${RELEASE_IMAGES_REPOSITORY}`,
+      `the mirror has no release: there is no image in ${RELEASE_IMAGES_REPOSITORY}`,
       { hint: 'mirror a release with oc-mirror, or set ocpRelease.url to the one it has' },
     );
   }
@@ -76,6 +63,19 @@ export function findWorkspaceRelease({ images }: Pick<SurveyedWorkspace, 'images
     { expected: 'one release', found: names, hint: 'set ocpRelease.url to one of them, by digest' },
   );
 }
+
+const isReleaseImages = (repository: string): boolean =>
+  `/${repository}`.endsWith(`/${RELEASE_IMAGES_REPOSITORY}`);
+
+/**
+ * True for a tag of cosign for something that belongs to an image: signatures, attestations, bills
+ * of materials.
+ */
+const isAttached = (tag: string): boolean => /^sha256-[0-9a-f]{64}\.[a-z]+$/.test(tag);
+
+/** The name of an image in the mirror: by its first tag, else by digest. */
+const nameInWorkspace = ({ repository, digest, tags }: WorkspaceImage): string =>
+  tags[0] === undefined ? `${repository}@${digest}` : `${repository}:${tags[0]}`;
 
 /**
  * Every image of a workspace, at its place in the tree, unless another set brings it to the same

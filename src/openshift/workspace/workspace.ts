@@ -87,7 +87,7 @@ function checkShape(directory: string): void {
   }
   const idms = `${RESOURCES}/${IDMS_FILE}`;
   if (lookAt(join(directory, idms))?.isFile() === true) return;
-  throw missing(directory, idms, "copy oc-mirror's working-dir beside the data directory");
+  throw missing(directory, idms, "copy oc-mirror's working-dir next to the data directory");
 }
 
 const missing = (directory: string, part: string, hint: string): ConfigError =>
@@ -225,7 +225,7 @@ const isName = (value: unknown): value is string =>
 const describePolicy = (policy: unknown, of: string): string | undefined =>
   policy === undefined || policy === '' || policy === 'AllowContactingSource'
     ? undefined
-    : `mirrorSourcePolicy ${JSON.stringify(policy)} of ${of} is not carried: nodes ask the source where its mirrors fail`;
+    : `mirrorSourcePolicy ${JSON.stringify(policy)} of ${of} is not carried: nodes ask the source if its mirrors fail`;
 
 /** A node of the YAML library as plain values. */
 const toPlain = (node: unknown): unknown =>

@@ -10,17 +10,14 @@ import {
 import type { IntegrityError } from '../../base/errors.ts';
 import { TransientError } from '../../base/http/network-failure.ts';
 import type { Extent, Layout } from '../../iso/index.ts';
-import { parseMediaIndex } from '../../media/media-index.ts';
-import { INDEX_PATH } from '../../media/media-index.ts';
 import { explainWrong, type ExtentChunk, type ExtentOpener } from '../../pour/index.ts';
 import type { IsoArtifact } from './manifest.ts';
 import { planParts, readPart, type Part, type PlannedPart } from './parts.ts';
 
 export type LayoutToPush = {
   readonly layout: Layout;
-  /** Name of the file that a pull would write. */
-  readonly title: string;
-  readonly isPrivate: boolean;
+  /** Contents of the artifact's annotations. */
+  readonly about: Pick<IsoArtifact, 'title' | 'index' | 'version' | 'isPrivate'>;
   readonly openExtent: ExtentOpener;
   /** Small extents read at a time. */
   readonly lanes: number;
@@ -45,7 +42,7 @@ export type OpenedLayout = {
  * @throws IntegrityError `extent.wrong-digest`; any error of the opener
  */
 export async function openLayout(iso: LayoutToPush): Promise<OpenedLayout> {
-  const { layout, title, isPrivate, signal, openExtent, lanes } = iso;
+  const { layout, about, signal, openExtent, lanes } = iso;
   const extents = new Map(layout.extents.map((extent) => [extent.offset, extent]));
   const counters = { fetched: 0, copied: 0 };
   const reading: Reading = { openExtent, signal, counters, wrong: new Map() };
@@ -63,7 +60,7 @@ export async function openLayout(iso: LayoutToPush): Promise<OpenedLayout> {
     }),
   );
   return {
-    artifact: { title, ...describe(layout), size: layout.size, isPrivate, parts },
+    artifact: { ...about, size: layout.size, parts },
     counters,
     open({ offset, digest }) {
       const bytes = joined.get(digest);
@@ -80,14 +77,6 @@ type Reading = Pick<LayoutToPush, 'openExtent' | 'signal'> &
     /** Sources that gave wrong bytes, by object. */
     readonly wrong: Map<Digest, Map<Source, SourceAnswer>>;
   };
-
-/** The medium's description of itself. */
-function describe({ extents }: Layout): Pick<IsoArtifact, 'index' | 'version'> {
-  const source = extents.find(({ paths }) => paths.includes(INDEX_PATH))?.source;
-  if (source?.kind !== 'bytes') throw new Error('the layout has no index');
-  const { digest = '', release } = parseMediaIndex(source.bytes);
-  return { index: digest, version: release.version };
-}
 
 async function joinExtents(
   { offset, size, extents: small = [] }: PlannedPart,
@@ -119,8 +108,8 @@ async function readSmall(extent: Extent, reading: Reading): Promise<Uint8Array> 
 }
 
 /**
- * A large extent, which is sent while it is read: its last piece stays here until the digest is
- * right. Wrong bytes, or a source that starts over, end the request; the next request asks others.
+ * Reads a large extent, which is sent meanwhile: its last piece is held back until the digest is
+ * verified. Wrong bytes, or a source that starts over, end the request; the next request asks others.
  */
 async function* readVerified(
   extent: Extent,

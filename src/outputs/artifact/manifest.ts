@@ -181,10 +181,10 @@ function placesOf(
   const texts = annotations?.[KEY.offset]?.split(' ') ?? [];
   const parts = texts.map((text) => {
     const offset = parseCount(text);
-    if (offset === undefined || size === 0) throw refuse(`does not tell where ${digest} belongs`);
+    if (offset === undefined || size === 0) throw refuse(`does not state the offset of ${digest}`);
     return { offset, size, digest };
   });
-  if (parts.length === 0) throw refuse(`does not tell where ${digest} belongs`);
+  if (parts.length === 0) throw refuse(`does not state the offset of ${digest}`);
   return parts;
 }
 

@@ -1,11 +1,98 @@
 import type { Digest } from '../../base/digest.ts';
 import { DiskError } from '../../base/errors.ts';
 import { maxOf, sumSizes } from '../../base/lists.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 import type { Extent, Layout } from '../../iso/index.ts';
-import type { IndexExtent } from '../../media/media-index.ts';
+
+/** Bytes of an earlier object; the digest is absent if it is not known. */
+export type EarlierExtent = ByteRange & { readonly digest?: Digest };
 
 /** The contents of an object that a build of ours finished: zeros outside its extents. */
-export type EarlierIso = { readonly size: number; readonly extents: readonly IndexExtent[] };
+export type EarlierIso = { readonly size: number; readonly extents: readonly EarlierExtent[] };
+
+/** Bytes of the ISO that one request sends or copies. */
+export type Part = {
+  /** From 1. */
+  readonly number: number;
+  readonly offset: number;
+  readonly size: number;
+};
+
+/**
+ * A source of bytes to send: an extent, verified as a whole, or bytes of the earlier object that
+ * fill a part.
+ */
+export type Piece = Extent | Filler;
+
+export type Filler = {
+  readonly offset: number;
+  readonly size: number;
+  /** Offset in the earlier object. */
+  readonly from: number;
+};
+
+/** Parts that are made together because they contain whole spans. */
+export type PartGroup =
+  | { readonly kind: 'copy'; readonly part: Part; readonly from: number }
+  | { readonly kind: 'send'; readonly parts: readonly Part[]; readonly pieces: readonly Piece[] };
+
+export type PartPlan = {
+  readonly groups: readonly PartGroup[];
+  /** Bytes of the largest part that is sent: the memory that a lane needs. */
+  readonly partSize: number;
+  readonly sent: number;
+  readonly copied: number;
+};
+
+/** The limits that S3 promises. Bytes, and a count. */
+export const S3_LIMITS = { minPart: 5 << 20, maxPart: 5 * 2 ** 30, maxParts: 10_000 } as const;
+
+/** Has room for two parts of at least the smallest size. */
+const PART_SIZE = 2 * S3_LIMITS.minPart;
+
+const COPY_SIZE = 256 << 20;
+
+/**
+ * Cuts an ISO into the parts of an upload. The server copies runs of bytes that the earlier object
+ * has; the rest is sent, in groups of whole spans, so that every span is verified before its group
+ * counts as done. If few bytes changed between such runs, a part that is too small is filled from
+ * them.
+ *
+ * Parts are 5 to 10 MiB, and larger only if there would be too many: a kill costs little, and a
+ * lane needs little memory. Pure: same layout and same earlier object, same parts.
+ *
+ * @param most parts that the service takes
+ * @throws DiskError `object-store.too-large`
+ */
+export function planParts(
+  layout: Layout,
+  earlier?: EarlierIso,
+  most: number = S3_LIMITS.maxParts,
+): PartPlan {
+  const runs = findRuns(layout, earlier);
+  for (let scale = 1; scale * PART_SIZE <= S3_LIMITS.maxPart; scale *= 2) {
+    const plan = planWith(scale, runs, layout);
+    if (countParts(plan) <= most) return plan;
+  }
+  throw new DiskError('object-store.too-large', `the ISO has ${layout.size} bytes`, {
+    expected: `at most ${most} parts of ${S3_LIMITS.maxPart} bytes`,
+    found: String(layout.size),
+  });
+}
+
+export const partsOf = (group: PartGroup): readonly Part[] =>
+  group.kind === 'copy' ? [group.part] : group.parts;
+
+export const countParts = ({ groups }: PartPlan): number =>
+  groups.reduce((sum, group) => sum + partsOf(group).length, 0);
+
+function planWith(scale: number, runs: readonly Run[], layout: Layout): PartPlan {
+  const groups = cutRuns(fillRuns(runs, scale * S3_LIMITS.minPart), scale, layout);
+  const sent = groups.flatMap((group) => (group.kind === 'send' ? group.parts : []));
+  const sizes = sent.map(({ size }) => size);
+  const size = sumSizes(sent);
+  return { groups, partSize: maxOf(sizes, 0), sent: size, copied: layout.size - size };
+}
 
 /** A stretch of the new ISO. */
 export type Run = {
@@ -44,7 +131,7 @@ function findRuns({ extents, size }: Layout, earlier?: EarlierIso): readonly Run
 function createFinder({ size, extents }: EarlierIso) {
   const sorted = extents.toSorted((a, b) => a.offset - b.offset);
   const byOffset = new Map(sorted.map((extent) => [extent.offset, extent]));
-  const byDigest = new Map<Digest, IndexExtent>();
+  const byDigest = new Map<Digest, EarlierExtent>();
   for (const extent of sorted) {
     if (extent.digest !== undefined) byDigest.set(extent.digest, extent);
   }
@@ -69,7 +156,7 @@ function createFinder({ size, extents }: EarlierIso) {
 }
 
 /** The number of extents that begin before a byte; `sorted` is in order. */
-function countBefore(sorted: readonly IndexExtent[], position: number): number {
+function countBefore(sorted: readonly EarlierExtent[], position: number): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -79,8 +166,9 @@ function countBefore(sorted: readonly IndexExtent[], position: number): number {
   return low;
 }
 
-type Stretch = Run;
 type Copied = Extract<Run, { readonly kind: 'copy' }>;
+
+type Stretch = Run;
 
 /** A run that parts can be cut from. */
 export type FilledRun = Copied | { readonly kind: 'send'; readonly stretches: readonly Stretch[] };
@@ -119,89 +207,6 @@ function fillRuns(runs: readonly Run[], least: number): readonly FilledRun[] {
   }
   close();
   return filled;
-}
-
-/** The limits that S3 promises. Bytes, and a count. */
-export const S3_LIMITS = { minPart: 5 << 20, maxPart: 5 * 2 ** 30, maxParts: 10_000 } as const;
-
-/** Bytes of the ISO that one request sends or copies. */
-export type Part = {
-  /** From 1. */
-  readonly number: number;
-  readonly offset: number;
-  readonly size: number;
-};
-
-/**
- * A source of bytes to send: an extent, verified as a whole, or bytes of the earlier object that
- * fill a part.
- */
-export type Piece = Extent | Filler;
-
-export type Filler = {
-  readonly offset: number;
-  readonly size: number;
-  /** Offset in the earlier object. */
-  readonly from: number;
-};
-
-/** Parts that are made together because they contain whole spans. */
-export type PartGroup =
-  | { readonly kind: 'copy'; readonly part: Part; readonly from: number }
-  | { readonly kind: 'send'; readonly parts: readonly Part[]; readonly pieces: readonly Piece[] };
-
-export const partsOf = (group: PartGroup): readonly Part[] =>
-  group.kind === 'copy' ? [group.part] : group.parts;
-
-export type PartPlan = {
-  readonly groups: readonly PartGroup[];
-  /** Bytes of the largest part that is sent: the memory that a lane needs. */
-  readonly partSize: number;
-  readonly sent: number;
-  readonly copied: number;
-};
-
-/** Has room for two parts of at least the smallest size. */
-const PART_SIZE = 2 * S3_LIMITS.minPart;
-const COPY_SIZE = 256 << 20;
-
-/**
- * Cuts an ISO into the parts of an upload. The server copies runs of bytes that the earlier object
- * has; the rest is sent, in groups of whole spans, so that every span is verified before its group
- * counts as done. If few bytes changed between such runs, a part that is too small is filled from
- * them.
- *
- * Parts are 5 to 10 MiB, and larger only if there would be too many: a kill costs little, and a
- * lane needs little memory. Pure: same layout and same earlier object, same parts.
- *
- * @param most parts that the service takes
- * @throws DiskError `object-store.too-large`
- */
-export function planParts(
-  layout: Layout,
-  earlier?: EarlierIso,
-  most: number = S3_LIMITS.maxParts,
-): PartPlan {
-  const runs = findRuns(layout, earlier);
-  for (let scale = 1; scale * PART_SIZE <= S3_LIMITS.maxPart; scale *= 2) {
-    const plan = planWith(scale, runs, layout);
-    if (countParts(plan) <= most) return plan;
-  }
-  throw new DiskError('object-store.too-large', `the ISO has ${layout.size} bytes`, {
-    expected: `at most ${most} parts of ${S3_LIMITS.maxPart} bytes`,
-    found: String(layout.size),
-  });
-}
-
-export const countParts = ({ groups }: PartPlan): number =>
-  groups.reduce((sum, group) => sum + partsOf(group).length, 0);
-
-function planWith(scale: number, runs: readonly Run[], layout: Layout): PartPlan {
-  const groups = cutRuns(fillRuns(runs, scale * S3_LIMITS.minPart), scale, layout);
-  const sent = groups.flatMap((group) => (group.kind === 'send' ? group.parts : []));
-  const sizes = sent.map(({ size }) => size);
-  const size = sumSizes(sent);
-  return { groups, partSize: maxOf(sizes, 0), sent: size, copied: layout.size - size };
 }
 
 function cutRuns(

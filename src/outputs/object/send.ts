@@ -17,49 +17,94 @@ import {
 import { type Upload, removeUploadRecord, beginUpload, completeUpload } from './upload.ts';
 
 /**
- * The digest of bytes that come in parts, several at a time, each of which waits for the parts
- * before it.
+ * Sends an ISO to an object store: the service copies the bytes that the existing object has, and
+ * every other byte is sent once and verified before the upload is completed. Killed at any moment,
+ * the same call continues the upload. Memory: a part for each lane.
+ *
+ * @throws RegistryError of the service, `object-store.changed`; IntegrityError
+ * `extent.wrong-digest`, `object-store.wrong-size`; any error of the opener. The unfinished upload
+ * stays, and a warning names it.
  */
-export type WholeDigest = {
-  /** Resolves when the bytes are taken, or no longer needed. @throws the signal's reason */
-  readonly take: (offset: number, bytes: Uint8Array, signal: AbortSignal) => Promise<void>;
-  /** Returns undefined if the digest was given up, or bytes are missing. */
-  readonly finish: (size: number) => Digest | undefined;
-};
+export async function sendIso(options: SendOptions): Promise<SentIso> {
+  const plan = await planForService(options);
+  const upload = await beginUpload(options, plan);
+  try {
+    const { etags, ...sent } = await sendGroups(options, plan, upload);
+    if (sent.digest !== undefined) await upload.record.noteDigest(sent.digest);
+    await options.beforeComplete();
+    await completeUpload(options, upload, etags);
+    return sent;
+  } catch (error) {
+    if (error instanceof SealiftError && error.code === 'object-store.upload-lost') {
+      await removeUploadRecord(options.record);
+    } else {
+      options.warn(
+        `upload ${upload.id} of ${upload.object.name} is unfinished: run the same command to continue it, or abort it`,
+      );
+    }
+    throw error;
+  } finally {
+    await upload.record.close();
+  }
+}
+
+/** Swift takes no more parts by default. */
+const FEW_PARTS = 1000;
 
 /**
- * The digest is given up as soon as bytes arrive a second time: they cannot be taken out of it
- * again.
+ * The last part is tried first if not all services take so many parts: else the refusal would come
+ * after gigabytes.
  */
-function createWholeDigest(): WholeDigest {
-  const hash = createHash('sha256');
-  let position = 0;
-  let isGivenUp = false;
-  let waiting: (() => void)[] = [];
-  const wake = (): void => {
-    const all = waiting;
-    waiting = [];
-    for (const resume of all) resume();
+async function planForService(options: SendOptions): Promise<PartPlan> {
+  const { layout, earlier, fewParts = FEW_PARTS } = options;
+  const plan = planParts(layout, earlier);
+  const count = countParts(plan);
+  if (count <= fewParts || (await takesPart(options, count))) return plan;
+  return planParts(layout, earlier, fewParts);
+}
+
+async function takesPart({ open, signal }: SendOptions, number: number): Promise<boolean> {
+  const object = open(signal);
+  const upload = await object.beginUpload({});
+  try {
+    await object.sendPart({ upload, number }, new Uint8Array());
+    return true;
+  } catch (error) {
+    if (error instanceof RegistryError && error.found === '400') return false;
+    throw error;
+  } finally {
+    await object.abort(upload);
+  }
+}
+
+/** Bytes of memory for parts: large parts are sent by fewer lanes. */
+const MOST_MEMORY = 512 << 20;
+
+async function sendGroups(
+  options: SendOptions,
+  plan: PartPlan,
+  upload: Upload,
+): Promise<SentParts> {
+  const stop = new AbortController();
+  const forget = follow([options.signal], stop);
+  const sending = beginSending({ ...options, signal: stop.signal }, plan, upload);
+  const queue = [...plan.groups.entries()].filter(([index]) => !upload.done.has(index));
+  const runLane = async (): Promise<void> => {
+    try {
+      for (let task = queue.shift(); task; task = queue.shift()) await sending.run(...task);
+    } catch (error) {
+      stop.abort(error); // the others end with the same error
+    }
   };
-  return {
-    async take(offset, bytes, signal) {
-      while (!isGivenUp && offset > position) {
-        await waitFor<undefined>(signal, (resolve) => {
-          waiting.push(() => {
-            resolve(undefined);
-          });
-        });
-      }
-      isGivenUp ||= offset < position;
-      if (!isGivenUp) {
-        hash.update(bytes);
-        position += bytes.length;
-      }
-      wake();
-    },
-    finish: (size) =>
-      isGivenUp || position !== size ? undefined : digestFromHex(hash.digest('hex')),
-  };
+  const most = Math.max(1, Math.floor(MOST_MEMORY / Math.max(1, plan.partSize)));
+  const lanes = Math.min(options.lanes, most, queue.length);
+  try {
+    await Promise.all(Array.from({ length: lanes }, runLane));
+    stop.signal.throwIfAborted();
+    return sending.finish();
+  } finally {
+    forget();
+  }
 }
 
 export type SentParts = SentIso & { readonly etags: readonly string[] };
@@ -153,13 +198,13 @@ const hasCopies = ({ groups }: PartPlan): boolean =>
 
 function explainNone(plan: PartPlan, { done }: Upload): string {
   if (hasCopies(plan)) {
-    return `${formatSize(plan.copied)} were copied by the service, out of the object that was there`;
+    return `the service copied ${formatSize(plan.copied)} from the existing object`;
   }
-  return done.size > 0 ? 'an earlier run sent a part of it' : 'a source gave bytes of it twice';
+  return done.size > 0 ? 'an earlier run sent part of it' : 'a source sent some of its bytes twice';
 }
 
 function requireEarlier(earlier: EarlierObject | undefined): EarlierObject {
-  if (!earlier) throw new Error('bytes of an object that is not there are wanted');
+  if (!earlier) throw new Error('bytes of a missing object were requested');
   return earlier;
 }
 
@@ -185,92 +230,47 @@ async function* readEarlier(
 }
 
 /**
- * Sends an ISO to an object store: the service copies the bytes that the existing object has, and
- * every other byte is sent once and verified before the upload is completed. Killed at any moment,
- * the same call continues the upload. Memory: a part for each lane.
- *
- * @throws RegistryError of the service, `object-store.changed`; IntegrityError
- * `extent.wrong-digest`, `object-store.wrong-size`; any error of the opener. The unfinished upload
- * stays, and a warning names it.
+ * The digest of bytes that come in parts, several at a time, each of which waits for the parts
+ * before it.
  */
-export async function sendIso(options: SendOptions): Promise<SentIso> {
-  const plan = await planForService(options);
-  const upload = await beginUpload(options, plan);
-  try {
-    const { etags, ...sent } = await sendGroups(options, plan, upload);
-    if (sent.digest !== undefined) await upload.record.noteDigest(sent.digest);
-    await options.beforeComplete();
-    await completeUpload(options, upload, etags);
-    return sent;
-  } catch (error) {
-    if (error instanceof SealiftError && error.code === 'object-store.upload-lost') {
-      await removeUploadRecord(options.record);
-    } else {
-      options.warn(
-        `upload ${upload.id} of ${upload.object.name} is unfinished: run the same command to continue it, or abort it`,
-      );
-    }
-    throw error;
-  } finally {
-    await upload.record.close();
-  }
-}
-
-/** Swift takes no more parts by default. */
-const FEW_PARTS = 1000;
+export type WholeDigest = {
+  /** Resolves when the bytes are taken, or no longer needed. @throws the signal's reason */
+  readonly take: (offset: number, bytes: Uint8Array, signal: AbortSignal) => Promise<void>;
+  /** Returns undefined if the digest was given up, or bytes are missing. */
+  readonly finish: (size: number) => Digest | undefined;
+};
 
 /**
- * The last part is tried first if not all services take so many parts: else the refusal would come
- * after gigabytes.
+ * The digest is given up as soon as bytes arrive a second time: they cannot be taken out of it
+ * again.
  */
-async function planForService(options: SendOptions): Promise<PartPlan> {
-  const { layout, earlier, fewParts = FEW_PARTS } = options;
-  const plan = planParts(layout, earlier);
-  const count = countParts(plan);
-  if (count <= fewParts || (await takesPart(options, count))) return plan;
-  return planParts(layout, earlier, fewParts);
-}
-
-async function takesPart({ open, signal }: SendOptions, number: number): Promise<boolean> {
-  const object = open(signal);
-  const upload = await object.beginUpload({});
-  try {
-    await object.sendPart({ upload, number }, new Uint8Array());
-    return true;
-  } catch (error) {
-    if (error instanceof RegistryError && error.found === '400') return false;
-    throw error;
-  } finally {
-    await object.abort(upload);
-  }
-}
-
-/** Bytes of memory for parts: large parts are sent by fewer lanes. */
-const MOST_MEMORY = 512 << 20;
-
-async function sendGroups(
-  options: SendOptions,
-  plan: PartPlan,
-  upload: Upload,
-): Promise<SentParts> {
-  const stop = new AbortController();
-  const forget = follow([options.signal], stop);
-  const sending = beginSending({ ...options, signal: stop.signal }, plan, upload);
-  const queue = [...plan.groups.entries()].filter(([index]) => !upload.done.has(index));
-  const runLane = async (): Promise<void> => {
-    try {
-      for (let task = queue.shift(); task; task = queue.shift()) await sending.run(...task);
-    } catch (error) {
-      stop.abort(error); // the others end with the same error
-    }
+function createWholeDigest(): WholeDigest {
+  const hash = createHash('sha256');
+  let position = 0;
+  let isGivenUp = false;
+  let waiting: (() => void)[] = [];
+  const wake = (): void => {
+    const all = waiting;
+    waiting = [];
+    for (const resume of all) resume();
   };
-  const most = Math.max(1, Math.floor(MOST_MEMORY / Math.max(1, plan.partSize)));
-  const lanes = Math.min(options.lanes, most, queue.length);
-  try {
-    await Promise.all(Array.from({ length: lanes }, runLane));
-    stop.signal.throwIfAborted();
-    return sending.finish();
-  } finally {
-    forget();
-  }
+  return {
+    async take(offset, bytes, signal) {
+      while (!isGivenUp && offset > position) {
+        await waitFor<undefined>(signal, (resolve) => {
+          waiting.push(() => {
+            resolve(undefined);
+          });
+        });
+      }
+      isGivenUp ||= offset < position;
+      if (!isGivenUp) {
+        hash.update(bytes);
+        position += bytes.length;
+      }
+      wake();
+    },
+    finish: (size) =>
+      isGivenUp || position !== size ? undefined : digestFromHex(hash.digest('hex')),
+  };
 }

@@ -206,7 +206,7 @@ async function requireSame(ask: Ask, at: At, expected: string): Promise<void> {
   const found = (await look(ask, at))?.etag;
   if (found === expected) return;
   const name = formatS3Address({ bucket: at.Bucket, key: at.Key });
-  throw new RegistryError('object-store.changed', `${name} has changed while the ISO was sent`, {
+  throw new RegistryError('object-store.changed', `${name} changed while the ISO was sent`, {
     expected,
     found: found ?? 'no object',
     hint: 'run again when nobody else writes to it',
@@ -228,7 +228,7 @@ async function listParts(ask: Ask, upload: At & { readonly UploadId: string }) {
   return listed;
 }
 
-/** Listing them needs a separate permission, and not every service can do it. */
+/** Listing uploads needs a separate permission, and not every service can do it. */
 async function listUploads(ask: Ask, { Bucket, Key }: At): Promise<readonly string[] | undefined> {
   try {
     const { Uploads: uploads = [] } = await ask(({ sdk, client, options }) =>

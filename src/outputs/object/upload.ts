@@ -41,6 +41,24 @@ export type UploadRecord = UploadHeader & {
   readonly etag?: string;
 };
 
+export type OpenRecord = {
+  readonly noteGroup: (group: number, etags: readonly string[]) => Promise<void>;
+  readonly noteDigest: (digest: Digest) => Promise<void>;
+  readonly noteEtag: (etag: string) => Promise<void>;
+  readonly close: () => Promise<void>;
+};
+
+/** An upload that takes parts. */
+export type Upload = {
+  readonly id: string;
+  readonly object: StoredObject;
+  /** Groups that an earlier run finished, with the ETags of their parts. */
+  readonly done: ReadonlyMap<number, readonly string[]>;
+  /** Parts that the service has, by number; a part that is sent again is removed. */
+  readonly listed: Map<number, ListedPart>;
+  readonly record: OpenRecord;
+};
+
 /** Returns undefined if there is no record written by this user and program. */
 export async function readUploadRecord(path: string): Promise<UploadRecord | undefined> {
   const text = (await explaining(path, () => readOwnFile(path)))?.toString('utf8') ?? '';
@@ -79,58 +97,10 @@ const TEXTS = ['object', 'endpoint', 'upload', 'layout', 'plan'] as const;
 const isHeader = (value: unknown): value is UploadHeader =>
   isObject(value) && value['format'] === 1 && TEXTS.every((key) => typeof value[key] === 'string');
 
-export type OpenRecord = {
-  readonly noteGroup: (group: number, etags: readonly string[]) => Promise<void>;
-  readonly noteDigest: (digest: Digest) => Promise<void>;
-  readonly noteEtag: (etag: string) => Promise<void>;
-  readonly close: () => Promise<void>;
-};
-
-/** Begins a record, or continues the one that exists. @throws DiskError of the file system */
-async function openUploadRecord(
-  path: string,
-  { header, continues }: { readonly header: UploadHeader; readonly continues: boolean },
-): Promise<OpenRecord> {
-  if (!continues) {
-    await makeDirectory(dirname(path));
-    await writeFileAtomic(path, `${formatCanonicalJson(header)}\n`, 0o600);
-  }
-  const file = await explaining(path, () => openOwnFile(path, { append: true }));
-  // Lines must not interleave.
-  let last: Promise<unknown> = Promise.resolve();
-  const append = async (line: Json): Promise<void> => {
-    const write = last.then(() =>
-      explaining(path, () => file.appendFile(`${formatCanonicalJson(line)}\n`)),
-    );
-    last = write.catch(() => undefined);
-    await write;
-  };
-  return {
-    noteGroup: (group, etags) => append([group, etags]),
-    noteDigest: (digest) => append({ digest }),
-    noteEtag: (etag) => append({ etag }),
-    async close() {
-      await last;
-      await file.close();
-    },
-  };
-}
-
 export const removeUploadRecord = (path: string): Promise<void> => rm(path, { force: true });
 
-/** An upload that takes parts. */
-export type Upload = {
-  readonly id: string;
-  readonly object: StoredObject;
-  /** Groups that an earlier run finished, with the ETags of their parts. */
-  readonly done: ReadonlyMap<number, readonly string[]>;
-  /** Parts that the service has, by number; a part that is sent again is removed. */
-  readonly listed: Map<number, ListedPart>;
-  readonly record: OpenRecord;
-};
-
 /**
- * Continues the upload of an earlier run if it was of the same parts; else that upload is aborted.
+ * Continues the upload of an earlier run if it has the same parts; else begins a new one.
  */
 export async function beginUpload(options: SendOptions, plan: PartPlan): Promise<Upload> {
   const { endpoint, digest: layout, record: path, signal, warn } = options;
@@ -186,7 +156,7 @@ async function findParts(
   }
   if (held.layout !== header.layout || held.plan !== header.plan) {
     await object.abort(upload);
-    warn(`upload ${upload} of ${name} was of other bytes: it is aborted, and a new one begins`);
+    warn(`upload ${upload} of ${name} has other bytes: it is aborted, and a new one begins`);
     return undefined;
   }
   const listed = await object.listParts(upload);
@@ -195,8 +165,8 @@ async function findParts(
 }
 
 /**
- * Uploads that others began, or that a run began which was killed before it could note them, take
- * up space until they are aborted.
+ * Warns of uploads that others began, or that a killed run began and could not record: they take up
+ * space until they are aborted.
  */
 async function nameStrangers(
   object: StoredObject,
@@ -205,9 +175,39 @@ async function nameStrangers(
   for (const id of (await object.listUploads()) ?? []) {
     if (id === own) continue;
     warn(
-      `upload ${id} of ${object.name} is unfinished and not ours: abort it where nobody needs it`,
+      `upload ${id} of ${object.name} is unfinished and has no record here: abort it if it is not needed`,
     );
   }
+}
+
+/** Begins a record, or continues the one that exists. @throws DiskError of the file system */
+async function openUploadRecord(
+  path: string,
+  { header, continues }: { readonly header: UploadHeader; readonly continues: boolean },
+): Promise<OpenRecord> {
+  if (!continues) {
+    await makeDirectory(dirname(path));
+    await writeFileAtomic(path, `${formatCanonicalJson(header)}\n`, 0o600);
+  }
+  const file = await explaining(path, () => openOwnFile(path, { append: true }));
+  // Lines must not interleave.
+  let last: Promise<unknown> = Promise.resolve();
+  const append = async (line: Json): Promise<void> => {
+    const write = last.then(() =>
+      explaining(path, () => file.appendFile(`${formatCanonicalJson(line)}\n`)),
+    );
+    last = write.catch(() => undefined);
+    await write;
+  };
+  return {
+    noteGroup: (group, etags) => append([group, etags]),
+    noteDigest: (digest) => append({ digest }),
+    noteEtag: (etag) => append({ etag }),
+    async close() {
+      await last;
+      await file.close();
+    },
+  };
 }
 
 const isThere = (
@@ -223,8 +223,8 @@ const isThere = (
   });
 
 /**
- * Puts the parts together, unless another object came to the place meanwhile. The record has the
- * ETag of the result, even if the process ends before the service has answered.
+ * Completes the upload, unless the existing object was replaced meanwhile. The record has the ETag
+ * of the result, even if the process ends before the service has answered.
  *
  * @throws RegistryError `object-store.changed`; IntegrityError `object-store.wrong-size`
  */
@@ -284,6 +284,6 @@ async function completeOrFail(
 }
 
 const changed = (name: string): RegistryError =>
-  new RegistryError('object-store.changed', `${name} has changed while the ISO was sent`, {
+  new RegistryError('object-store.changed', `${name} changed while the ISO was sent`, {
     hint: 'run again when nobody else writes to it',
   });

@@ -1,5 +1,4 @@
-import { join, resolve } from 'node:path';
-import { findDevice } from '../../base/disk/block-device.ts';
+import { resolve } from 'node:path';
 import { joinAnswers } from '../../base/download/fill-file.ts';
 import type { OpenBytes, SourceAnswer } from '../../base/download/sources.ts';
 import { RegistryError, SealiftError, UsageError } from '../../base/errors.ts';
@@ -13,7 +12,6 @@ import { parseS3Address, openS3Source } from '../../base/s3/object.ts';
 import { createS3 } from '../../base/s3/s3.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import { follow } from '../../base/wait.ts';
-import { refuseHalfCustomised } from '../../media/customize/write.ts';
 import {
   createRegistryClient,
   credentialsFromFiles,
@@ -22,122 +20,8 @@ import {
 } from '../../registry/index.ts';
 import { fetchArtifact } from '../artifact.ts';
 import type { IsoArtifact } from '../artifact/manifest.ts';
-import { standInFor } from '../device.ts';
 import { parseArtifactAddress } from '../output.ts';
 import { type OpenedRanges, type SourceTools, type RangeOpener, openWebRanges } from './web.ts';
-
-/**
- * The ISO of an artifact, by ranges of its layers; bytes that no layer has are zeros. Credentials,
- * certificates and mirrors are those of the environment.
- *
- * @throws UsageError `usage.artifact`; IntegrityError `artifact.not-ours`, `artifact.malformed`;
- * RegistryError
- */
-async function openArtifactRanges(text: string, tools: SourceTools): Promise<OpenedRanges> {
-  const reference = parseArtifactAddress(text);
-  const { http, env, signal } = tools;
-  const registriesConf = await loadRegistriesConf(undefined, tools);
-  const credentials = [credentialsFromFiles(env)];
-  const client = createRegistryClient({ http, registriesConf, credentials });
-  const { artifact, manifest } = await fetchArtifact(reference, { client, signal });
-  const sources = client.sourcesOf(reference);
-  const source: RangeSource = {
-    name: `oci://${formatReference(reference)}`,
-    size: artifact.size,
-    version: manifest,
-    open: (range, signal = tools.signal) =>
-      Promise.resolve(readRange(artifact, range, { sources, signal })),
-  };
-  return { source, host: reference.registry };
-}
-
-type Range = Parameters<RangeSource['open']>[0];
-
-type Reading = { readonly sources: readonly BlobSource[]; readonly signal: AbortSignal };
-
-/** Ends at the place at which a layer breaks off: the reader asks again from there. */
-export async function* readRange(
-  { parts }: Pick<IsoArtifact, 'parts'>,
-  { offset, size }: Range,
-  reading: Reading,
-): AsyncGenerator<Uint8Array> {
-  const end = offset + size;
-  let at = offset;
-  for (const part of parts) {
-    if (part.offset + part.size <= at) continue;
-    if (part.offset >= end) break;
-    yield* zeros(part.offset - at);
-    at = maxOf([at, part.offset]);
-    const wanted = { offset: at - part.offset, size: Math.min(end, part.offset + part.size) - at };
-    if (!(yield* readPart(part, wanted, reading))) return;
-    at += wanted.size;
-  }
-  yield* zeros(end - at);
-}
-
-const ZEROS = new Uint8Array(1 << 16);
-
-function* zeros(size: number): Generator<Uint8Array> {
-  for (let left = size; left > 0; left -= ZEROS.length) yield ZEROS.subarray(0, left);
-}
-
-/** Returns true if all bytes came, false if the source broke off. */
-async function* readPart(
-  part: IsoArtifact['parts'][number],
-  wanted: Range,
-  reading: Reading,
-): AsyncGenerator<Uint8Array, boolean> {
-  const { body, offset } = await openPart(part, wanted, reading);
-  if (offset !== wanted.offset) {
-    body.destroy();
-    throw new RegistryError(
-      'source.no-ranges',
-      `the registry does not give parts of ${part.digest}`,
-      {
-        expected: `bytes from ${wanted.offset}`,
-        found: `bytes from ${offset}`,
-        hint: 'pull the artifact, and name the file',
-      },
-    );
-  }
-  let left = wanted.size;
-  for await (const piece of body) {
-    const bytes = (piece as Uint8Array).subarray(0, left);
-    left -= bytes.length;
-    yield bytes;
-    if (left === 0) return true;
-  }
-  return false;
-}
-
-async function openPart(
-  { digest, size: blobSize }: IsoArtifact['parts'][number],
-  { offset, size }: Range,
-  { sources, signal }: Reading,
-): Promise<OpenBytes> {
-  const blob = { mediaType: 'application/octet-stream', digest, size: blobSize };
-  const answers: SourceAnswer[] = [];
-  for (const source of sources) {
-    try {
-      const opened = await source.open(blob, { offset, size, signal });
-      if (opened) return opened;
-      const error = new RegistryError('blob.unknown', `${source.name} does not have ${digest}`);
-      answers.push({ source: source.name, error });
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof SealiftError)) throw error;
-      answers.push({ source: source.name, error });
-    }
-  }
-  throw joinAnswers(answers);
-}
-
-/** Opens an object of an object store, by `s3://bucket/key`. */
-const openS3Ranges: RangeOpener = async (text, { env, http, signal }) => {
-  const s3 = createS3({ http, env });
-  const address = parseS3Address(text);
-  return { source: await openS3Source(s3, address, signal), host: await s3.hostOf(signal) };
-};
 
 /** Everything outside the program that opening a source needs. */
 export type SourceHost = {
@@ -148,7 +32,7 @@ export type SourceHost = {
   readonly containersDir?: string;
   readonly signal: AbortSignal;
   /**
-   * Milliseconds for which a server that has answered before is asked again while it gives no
+   * Milliseconds for which a server that has answered before is asked again while it sends no
    * byte; default ten minutes.
    */
   readonly retryFor?: number;
@@ -156,31 +40,22 @@ export type SourceHost = {
   readonly emit: (event: RetryEvent | HttpRequestEvent) => void;
 };
 
-/** The openers of addresses with a scheme. */
-const OPENERS: Readonly<Record<string, RangeOpener>> = {
-  http: openWebRanges,
-  https: openWebRanges,
-  oci: openArtifactRanges,
-  s3: openS3Ranges,
-};
+/**
+ * Opens bytes that a user names: a file, a block device, or an address with a scheme. Close it.
+ *
+ * @throws ConfigError `iso.unreadable`; UsageError `source.address`; RegistryError of its server
+ */
+export async function openSource(text: string, host: SourceHost): Promise<RandomAccess> {
+  if (!isElsewhere(text)) return openRandomAccess(resolve(host.cwd, text));
+  const { source, readRange, close } = await openElsewhere(text, host);
+  return createCachedAccess(source, readRange, close);
+}
 
 /** True if a text names a source elsewhere, not a path of this machine. */
 export const isElsewhere = (text: string): boolean => schemeOf(text) !== undefined;
 
 const schemeOf = (text: string): string | undefined =>
   /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase();
-
-/**
- * The only way to open media that a user names: a file, a block device, or an address with a
- * scheme. Close it.
- *
- * @throws ConfigError `iso.unreadable`; UsageError `source.address`; RegistryError of its server
- */
-export async function openSource(text: string, host: SourceHost): Promise<RandomAccess> {
-  if (!isElsewhere(text)) return openLocal(resolve(host.cwd, text), host.cwd);
-  const { source, readRange, close } = await openElsewhere(text, host);
-  return createCachedAccess(source, readRange, close);
-}
 
 /** A source elsewhere, without a cache. */
 export type OpenedElsewhere = {
@@ -236,32 +111,123 @@ export async function openElsewhere(text: string, host: SourceHost): Promise<Ope
   }
 }
 
-/** Does something with a source and closes it in any case. */
-export async function useSource<Result>(
-  text: string,
-  host: SourceHost,
-  work: (source: RandomAccess) => Promise<Result>,
-): Promise<Result> {
-  const source = await openSource(text, host);
-  try {
-    return await work(source);
-  } finally {
-    await source.close();
-  }
-}
+/** Opens an object of an object store, by `s3://bucket/key`. */
+const openS3Ranges: RangeOpener = async (text, { env, http, signal }) => {
+  const s3 = createS3({ http, env });
+  const address = parseS3Address(text);
+  return { source: await openS3Source(s3, address, signal), host: await s3.hostOf(signal) };
+};
+
+/** The openers of addresses with a scheme. */
+const OPENERS: Readonly<Record<string, RangeOpener>> = {
+  http: openWebRanges,
+  https: openWebRanges,
+  oci: openArtifactRanges,
+  s3: openS3Ranges,
+};
 
 /**
- * @param cwd directory of the work directory in which a device may have a half-finished change
- * @throws ConfigError `iso.unreadable`; DiskError `customize.half-way`
+ * Opens the ISO of an artifact, by ranges of its layers; bytes that no layer has are zeros. Credentials,
+ * certificates and mirrors are those of the environment.
+ *
+ * @throws UsageError `usage.artifact`; IntegrityError `artifact.not-ours`, `artifact.malformed`;
+ * RegistryError
  */
-async function openLocal(path: string, cwd?: string): Promise<RandomAccess> {
-  const image = await openRandomAccess(path);
-  try {
-    const device = cwd === undefined ? undefined : findDevice(path);
-    await refuseHalfCustomised(image, device && standInFor(device, join(cwd ?? '', '.sealift')));
-    return image;
-  } catch (error) {
-    await image.close();
-    throw error;
+async function openArtifactRanges(text: string, tools: SourceTools): Promise<OpenedRanges> {
+  const reference = parseArtifactAddress(text);
+  const { http, env, signal } = tools;
+  const registriesConf = await loadRegistriesConf(undefined, tools);
+  const credentials = [credentialsFromFiles(env)];
+  const client = createRegistryClient({ http, registriesConf, credentials });
+  const { artifact, manifest } = await fetchArtifact(reference, { client, signal });
+  const sources = client.sourcesOf(reference);
+  const source: RangeSource = {
+    name: `oci://${formatReference(reference)}`,
+    size: artifact.size,
+    version: manifest,
+    open: (range, signal = tools.signal) =>
+      Promise.resolve(readRange(artifact, range, { sources, signal })),
+  };
+  return { source, host: reference.registry };
+}
+
+type Range = Parameters<RangeSource['open']>[0];
+
+type Reading = { readonly sources: readonly BlobSource[]; readonly signal: AbortSignal };
+
+/** Reads a range of the ISO. Ends early if a layer breaks off: the reader asks again from there. */
+export async function* readRange(
+  { parts }: Pick<IsoArtifact, 'parts'>,
+  { offset, size }: Range,
+  reading: Reading,
+): AsyncGenerator<Uint8Array> {
+  const end = offset + size;
+  let at = offset;
+  for (const part of parts) {
+    if (part.offset + part.size <= at) continue;
+    if (part.offset >= end) break;
+    yield* zeros(part.offset - at);
+    at = maxOf([at, part.offset]);
+    const wanted = { offset: at - part.offset, size: Math.min(end, part.offset + part.size) - at };
+    if (!(yield* readPart(part, wanted, reading))) return;
+    at += wanted.size;
   }
+  yield* zeros(end - at);
+}
+
+const ZEROS = new Uint8Array(1 << 16);
+
+function* zeros(size: number): Generator<Uint8Array> {
+  for (let left = size; left > 0; left -= ZEROS.length) yield ZEROS.subarray(0, left);
+}
+
+/** Returns true if all bytes came, false if the source broke off. */
+async function* readPart(
+  part: IsoArtifact['parts'][number],
+  wanted: Range,
+  reading: Reading,
+): AsyncGenerator<Uint8Array, boolean> {
+  const { body, offset } = await openPart(part, wanted, reading);
+  if (offset !== wanted.offset) {
+    body.destroy();
+    throw new RegistryError(
+      'source.no-ranges',
+      `the registry does not serve ranges of ${part.digest}`,
+      {
+        expected: `bytes from ${wanted.offset}`,
+        found: `bytes from ${offset}`,
+        hint: 'pull the artifact, and name the file',
+      },
+    );
+  }
+  let left = wanted.size;
+  for await (const piece of body) {
+    const bytes = (piece as Uint8Array).subarray(0, left);
+    left -= bytes.length;
+    yield bytes;
+    if (left === 0) return true;
+  }
+  return false;
+}
+
+async function openPart(
+  { digest, size: blobSize }: IsoArtifact['parts'][number],
+  { offset, size }: Range,
+  { sources, signal }: Reading,
+): Promise<OpenBytes> {
+  const blob = { mediaType: 'application/octet-stream', digest, size: blobSize };
+  const answers: SourceAnswer[] = [];
+  for (const source of sources) {
+    try {
+      const opened = await source.open(blob, { offset, size, signal });
+      if (opened) return opened;
+      const error = new RegistryError('blob.unknown', `${source.name} does not have ${digest}`);
+      answers.push({ source: source.name, error });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof SealiftError)) throw error;
+      answers.push({ source: source.name, error });
+    }
+  }
+  throw joinAnswers(answers);
 }

@@ -27,7 +27,7 @@ export type SourceTools = {
 
 export type OpenedRanges = {
   readonly source: RangeSource;
-  /** Host that is asked, for messages of waiting: `example.com:8443`. */
+  /** Host of the server, for messages while it is waited for: `example.com:8443`. */
   readonly host: string;
   readonly close?: () => Promise<void>;
 };
@@ -35,79 +35,8 @@ export type OpenedRanges = {
 /** Opens the source at an address of one scheme, which can be parsed as a URL. */
 export type RangeOpener = (text: string, tools: SourceTools) => Promise<OpenedRanges>;
 
-/** A request that was refused, and the host that refused it. */
-export type Refusing = {
-  /** Printable name. */
-  readonly name: string;
-  readonly host: string;
-  /** Credential that was found for the host when it asked for one. */
-  readonly credential?: Credential | undefined;
-};
-
-/** The error for an answer without bytes. */
-function createRefusal(
-  { status, url }: Pick<TransportResponse, 'status' | 'url'>,
-  { name, host, credential }: Refusing,
-): RegistryError {
-  const to = url.host === host ? '' : `, to which ${host} redirects,`;
-  const code = CODES[status] ?? 'source.refused';
-  return new RegistryError(code, `${to === '' ? name : `${url.host}${to}`} answers ${status}`, {
-    expected: '206',
-    found: String(status),
-    hint: advise(status, host, credential),
-  });
-}
-
-const CODES: Readonly<Record<number, string>> = {
-  401: 'source.unauthorized',
-  403: 'source.forbidden',
-  404: 'source.not-found',
-  410: 'source.not-found',
-};
-
-function advise(status: number, host: string, credential: Credential | undefined): string {
-  if (status === 404 || status === 410) return 'check the address';
-  if (status !== 401 && status !== 403) return 'check the address; it must be that of a file';
-  if (credential?.kind === 'basic')
-    return `check that "${credential.from}" is still valid for ${host}`;
-  if (credential)
-    return `log in with user and password: "${credential.from}" is a token for a registry`;
-  return `log in with "podman login ${host}", or check that the address has not expired`;
-}
-
-const noRanges = (name: string): RegistryError =>
-  new RegistryError('source.no-ranges', `the server of ${name} gives no ranges of it`, {
-    expected: '206',
-    found: '200',
-    hint: 'download it, and name the file',
-  });
-
-const wrongRange = (
-  name: string,
-  { offset, size }: { readonly offset: number; readonly size: number },
-  found: string,
-): RegistryError =>
-  new RegistryError(
-    'source.range',
-    `the server of ${name} gives another range than was asked for`,
-    {
-      expected: `206, bytes ${offset}-${offset + size - 1} and the size of the file`,
-      found,
-      hint: 'download it, and name the file',
-    },
-  );
-
-const changed = (name: string, expected: string, found: string): RegistryError =>
-  new RegistryError('source.changed', `${name} changed while it was read`, {
-    expected,
-    found,
-    hint: 'run the same command again',
-  });
-
-type Range = Parameters<RangeSource['open']>[0];
-
 /**
- * A file that an HTTP server gives by ranges (RFC 9110, 14). User name and password are those of the URL,
+ * Opens a file that an HTTP server serves by ranges (RFC 9110, 14). User name and password are those of the URL,
  * or of the credential files of registries: they are sent when the server asks for them, to its own origin
  * only.
  *
@@ -131,6 +60,8 @@ export async function openWebRanges(text: string, tools: SourceTools): Promise<O
 }
 
 type Found = Pick<RangeSource, 'size' | 'version'>;
+
+type Range = Parameters<RangeSource['open']>[0];
 
 type Ask = (
   range: Range,
@@ -188,7 +119,7 @@ function createAsker(named: URL, { env, http }: SourceTools): Ask {
 const ANSWERS: readonly number[] = [200, 206, 412, 416];
 
 /**
- * Asks for one byte: not every server that gives ranges answers HEAD, and no signed URL works for
+ * Asks for one byte: not every server that serves ranges answers HEAD, and no signed URL works for
  * both.
  */
 async function probe(ask: Ask, name: string, signal: AbortSignal): Promise<Found> {
@@ -277,3 +208,73 @@ const describeAnswer = (response: TransportResponse): string => {
   if (isEncoded(response)) return `content-encoding ${headerOf(headers, 'content-encoding') ?? ''}`;
   return `${status}, ${headerOf(headers, 'content-range') ?? 'no Content-Range'}`;
 };
+
+/** A request that was refused, and the host that refused it. */
+export type Refusing = {
+  /** Printable name. */
+  readonly name: string;
+  readonly host: string;
+  /** Credential that was found for the host when it asked for one. */
+  readonly credential?: Credential | undefined;
+};
+
+/** The error for an answer without bytes. */
+function createRefusal(
+  { status, url }: Pick<TransportResponse, 'status' | 'url'>,
+  { name, host, credential }: Refusing,
+): RegistryError {
+  const to = url.host === host ? '' : `, to which ${host} redirects,`;
+  const code = CODES[status] ?? 'source.refused';
+  return new RegistryError(code, `${to === '' ? name : `${url.host}${to}`} answers ${status}`, {
+    expected: '206',
+    found: String(status),
+    hint: advise(status, host, credential),
+  });
+}
+
+const CODES: Readonly<Record<number, string>> = {
+  401: 'source.unauthorized',
+  403: 'source.forbidden',
+  404: 'source.not-found',
+  410: 'source.not-found',
+};
+
+function advise(status: number, host: string, credential: Credential | undefined): string {
+  if (status === 404 || status === 410) return 'check the address';
+  if (status !== 401 && status !== 403)
+    return 'check the address; it must be the address of a file';
+  if (credential?.kind === 'basic')
+    return `check that "${credential.from}" is still valid for ${host}`;
+  if (credential)
+    return `log in with user and password: "${credential.from}" is a token for a registry`;
+  return `log in with "podman login ${host}", or check that the address has not expired`;
+}
+
+const noRanges = (name: string): RegistryError =>
+  new RegistryError('source.no-ranges', `the server does not serve ranges of ${name}`, {
+    expected: '206',
+    found: '200',
+    hint: 'download it, and name the file',
+  });
+
+const wrongRange = (
+  name: string,
+  { offset, size }: { readonly offset: number; readonly size: number },
+  found: string,
+): RegistryError =>
+  new RegistryError(
+    'source.range',
+    `the server of ${name} sent another range than the requested one`,
+    {
+      expected: `206, bytes ${offset}-${offset + size - 1} and the size of the file`,
+      found,
+      hint: 'download it, and name the file',
+    },
+  );
+
+const changed = (name: string, expected: string, found: string): RegistryError =>
+  new RegistryError('source.changed', `${name} changed while it was read`, {
+    expected,
+    found,
+    hint: 'run the same command again',
+  });

@@ -29,8 +29,8 @@ export function explainAnswer(host: string, refusal: Refusal, now: number): Regi
     answered: true,
     retryAfter: parseRetryAfter(headerOf(headers, 'retry-after'), now),
     hint: limited
-      ? 'ask for less at once, or run the same command again later: what is cached stays'
-      : 'run the same command again later: what is cached stays',
+      ? 'send fewer requests at once, or run the same command again later: cached data is reused'
+      : 'run the same command again later: cached data is reused',
   });
 }
 
@@ -111,7 +111,7 @@ export const explainStorageRefusal = (
     `${storage}, to which ${host} redirects for ${repository}, answers ${status}`,
     {
       found: String(status),
-      hint: `check that the clock of this machine is right and that a proxy permits ${storage}`,
+      hint: `check that the clock of this machine is right and that no proxy blocks ${storage}`,
     },
   );
 
@@ -133,7 +133,7 @@ const TOKEN68 = /[A-Za-z0-9\-._~+/]+=*(?=\s*(?:,|$))/y;
 
 /**
  * Reads every challenge of one or several header lines. A line is read as far as it makes sense:
- * what follows a broken parameter is left out, as no caller could fix it.
+ * anything after a malformed parameter is ignored, as no caller could fix it.
  */
 export function parseChallenges(header: string | readonly string[] | undefined): Challenge[] {
   if (header === undefined) return [];
@@ -144,7 +144,7 @@ type Cursor = { readonly text: string; at: number };
 
 /**
  * A comma separates parameters as well as challenges: a token that is followed by `=` is a
- * parameter of the challenge before it, any other one is a new scheme.
+ * parameter of the challenge before it, any other token is a new scheme.
  */
 function parseLine(text: string): Challenge[] {
   const cursor: Cursor = { text, at: 0 };
@@ -165,7 +165,7 @@ function parseLine(text: string): Challenge[] {
   }
 }
 
-/** Negotiate and NTLM carry a token68 behind the scheme; neither is supported here. */
+/** Negotiate and NTLM have a token68 after the scheme; neither is supported here. */
 function skipToken68(cursor: Cursor): void {
   const start = cursor.at;
   const hasSpace = take(cursor, /[ \t]+/y) !== undefined;
@@ -185,7 +185,7 @@ function take(cursor: Cursor, pattern: RegExp): RegExpExecArray | undefined {
   return match;
 }
 
-/** Counts of requests to a host and of its answers. Retries include bodies that broke off and were continued. */
+/** Counts for one host. Retries include bodies that broke off and were continued. */
 export type HostStatistics = {
   readonly host: string;
   requests: number;

@@ -5,7 +5,7 @@ import { rememberCredential, rememberSecret, rememberEntry } from '../../base/te
 import { describeValue } from '../../base/text/words.ts';
 import type { Reference } from '../reference.ts';
 
-/** `from` names the entry it was read from, for messages; never its value. */
+/** `from` names the entry in messages; it never has the value. */
 export type Credential =
   | {
       readonly kind: 'basic';
@@ -21,92 +21,7 @@ export type CredentialStore = {
   find: (reference: Reference, signal: AbortSignal) => Promise<Credential | undefined>;
 };
 
-export type Asking = { readonly env: NodeJS.ProcessEnv; readonly signal: AbortSignal };
-
-const TIME_LIMIT = 60_000;
-
-/** Characters; tokens have some thousand. */
-const MAX_ANSWER = 1 << 20;
-
-/**
- * Asks `docker-credential-<helper> get` (docker-credential-helpers protocol): the host on standard
- * input, JSON back, where the user name `<token>` marks an identity token. A helper that has nothing
- * for the host ends with an error and says so; that is undefined here.
- *
- * @throws ToolError `tool.missing`, `tool.timeout`, `tool.failed`; ConfigError `credentials.helper`
- */
-export async function askHelper(
-  helper: string,
-  host: string,
-  { env, signal }: Asking,
-): Promise<Credential | undefined> {
-  const program = `docker-credential-${helper}`;
-  if (!/^[\w.-]+$/.test(helper)) {
-    throw new ConfigError(
-      'credentials.helper',
-      `"${helper}" is not a valid name for a credential helper`,
-    );
-  }
-  try {
-    const { stdout } = await runProcess(program, ['get'], {
-      input: host,
-      timeout: TIME_LIMIT,
-      maxOutput: MAX_ANSWER,
-      signal,
-      env: Object.fromEntries(Object.entries(env).map(([key, value]) => [key, value ?? ''])),
-      onFailure: rememberAnswers,
-    });
-    return parseAnswer(stdout, program, `${program} for ${host}`);
-  } catch (error) {
-    if (error instanceof ToolError && error.code === 'tool.failed' && !hasFailed(error)) {
-      return undefined;
-    }
-    throw error;
-  }
-}
-
-/** One that fails after it printed its answer, or prints it to standard error, is quoted without it. */
-function rememberAnswers(output: string): void {
-  for (const [, value = ''] of output.matchAll(
-    /"(?:Secret|Username)"\s*:\s*"((?:[^"\\]|\\.)*)"/gi,
-  )) {
-    rememberSecret(value);
-  }
-}
-
-/**
- * The protocol has no code for "nothing stored": helpers exit 1 with nothing on stderr (the words
- * "credentials not found" go to stdout), while a real failure explains itself there.
- */
-const hasFailed = (error: ToolError): boolean => !/ended with exit code 1: *$/.test(error.message);
-
-function parseAnswer(stdout: string, program: string, from: string): Credential | undefined {
-  const { Username: username, Secret: secret } = parseJson(stdout, program);
-  if (typeof username !== 'string' || typeof secret !== 'string') {
-    throw malformedOfCredentialHelper(program, 'has no Username and Secret');
-  }
-  if (secret === '') return undefined;
-  rememberCredential(username, secret);
-  if (username === '<token>') return { kind: 'identity', token: secret, from };
-  return { kind: 'basic', username, password: secret, from };
-}
-
-/** The text is secret: neither cause nor message repeats it. */
-function parseJson(stdout: string, program: string): Record<string, unknown> {
-  let value: unknown;
-  try {
-    value = JSON.parse(stdout);
-  } catch {
-    throw malformedOfCredentialHelper(program, 'is not JSON');
-  }
-  if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
-  throw malformedOfCredentialHelper(program, 'is not an object');
-}
-
-const malformedOfCredentialHelper = (program: string, reason: string): ConfigError =>
-  new ConfigError('credentials.helper', `the answer of ${program} ${reason}`);
-
-/** containers-auth.json(5); `name` stands in messages in place of anything out of the file. */
+/** containers-auth.json(5); messages have `name`, and no text of the file. */
 type AuthFile = {
   readonly name: string;
   readonly auths: ReadonlyMap<string, Entry>;
@@ -114,7 +29,7 @@ type AuthFile = {
   readonly defaultHelper: string | undefined;
 };
 
-/** Undefined and `empty` ask anonymously. What cannot be used is kept: only its use is an error. */
+/** Undefined and `empty` ask anonymously. An unusable entry is an error only if it is needed. */
 type Entry =
   | Credential
   | { readonly kind: 'unusable'; readonly reason: string }
@@ -124,24 +39,11 @@ type Entry =
 /** An entry of a pull secret that cannot be used; does not hold its value. */
 export type UnusableEntry = { readonly key: string; readonly reason: string };
 
-/** Entries that would fail where their registry asks for a password; none of a text that is not JSON. */
-export function listUnusableEntries(json: string): readonly UnusableEntry[] {
-  try {
-    const { auths } = parseAuthFile(json, 'pull secret');
-    return [...auths].flatMap(([key, entry]) =>
-      entry?.kind === 'unusable' || entry?.kind === 'empty' ? [{ key, reason: entry.reason }] : [],
-    );
-  } catch (error) {
-    if (error instanceof ConfigError) return [];
-    throw error;
-  }
-}
-
 /**
- * The entries of a pull secret. `name` says in messages where it came from.
+ * The entries of a pull secret. Messages refer to it by `name`.
  *
  * @throws ConfigError `credentials.malformed`, which never repeats any of the text; for a single
- * entry only when its registry is asked for
+ * entry only when its registry is looked up
  */
 export function credentialsFromPullSecret(json: string, name: string): CredentialStore {
   const file = parseAuthFile(json, name);
@@ -156,7 +58,7 @@ export function credentialsFromPullSecret(json: string, name: string): Credentia
 /**
  * The credential files of this user, in containers-auth.json(5)'s order: REGISTRY_AUTH_FILE alone
  * if set, else auth.json below XDG_RUNTIME_DIR, below ~/.config/containers,
- * ~/.docker/config.json and ~/.dockercfg. Files are read at the first question. Helpers
+ * ~/.docker/config.json and ~/.dockercfg. Files are read at the first look-up. Helpers
  * (credHelpers, credsStore) are run as `docker-credential-NAME get`.
  */
 export function credentialsFromFiles(env: NodeJS.ProcessEnv): CredentialStore {
@@ -174,7 +76,20 @@ export function credentialsFromFiles(env: NodeJS.ProcessEnv): CredentialStore {
   };
 }
 
-/** docker.io stands in files as the address of its index. */
+/** Entries that fail if their registry asks for a password; empty if the text is not JSON. */
+export function listUnusableEntries(json: string): readonly UnusableEntry[] {
+  try {
+    const { auths } = parseAuthFile(json, 'pull secret');
+    return [...auths].flatMap(([key, entry]) =>
+      entry?.kind === 'unusable' || entry?.kind === 'empty' ? [{ key, reason: entry.reason }] : [],
+    );
+  } catch (error) {
+    if (error instanceof ConfigError) return [];
+    throw error;
+  }
+}
+
+/** Keys of entries, most specific first. Files name docker.io by the address of its index. */
 function keysOf({ registry, repository }: Pick<Reference, 'registry' | 'repository'>): string[] {
   const parts = repository.split('/');
   const paths = parts.map((_, index) =>
@@ -184,7 +99,6 @@ function keysOf({ registry, repository }: Pick<Reference, 'registry' | 'reposito
   return [...paths, registry, ...aliases];
 }
 
-/** @throws ConfigError `credentials.malformed` */
 function findEntry({ name, auths }: AuthFile, keys: readonly string[]): Credential | undefined {
   const key = keys.find((candidate) => auths.has(candidate));
   const entry = key === undefined ? undefined : auths.get(key);
@@ -267,7 +181,7 @@ function parseAuthFile(json: string, name: string): AuthFile {
   };
 }
 
-/** JSON.parse quotes the text it stumbles over, and the text is secret: neither cause nor message. */
+/** JSON.parse quotes the text, which is secret: its error is neither the cause nor in the message. */
 function parseObject(json: string, name: string): Record<string, unknown> {
   let value: unknown;
   try {
@@ -288,7 +202,7 @@ const normaliseKey = (key: string): string =>
     .replace(/\/+$/, '')
     .replace(/\/v[12]$/, '');
 
-/** An entry without anything in it means: ask anonymously. */
+/** An empty entry means: ask anonymously. */
 function parseEntry(entry: unknown, from: string): Entry {
   if (!isObject(entry)) return { kind: 'unusable', reason: 'it is not an object' };
   rememberEntry(entry);
@@ -324,3 +238,88 @@ const malformed = (name: string, reason: string): ConfigError =>
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export type Asking = { readonly env: NodeJS.ProcessEnv; readonly signal: AbortSignal };
+
+const TIME_LIMIT = 60_000;
+
+/** Characters; tokens have some thousand. */
+const MAX_ANSWER = 1 << 20;
+
+/**
+ * Asks `docker-credential-<helper> get` (docker-credential-helpers protocol): the host on standard
+ * input, JSON back, in which the user name `<token>` marks an identity token. Undefined if the helper
+ * has nothing for the host: it then ends with exit code 1 and an empty standard error.
+ *
+ * @throws ToolError `tool.missing`, `tool.timeout`, `tool.failed`; ConfigError `credentials.helper`
+ */
+export async function askHelper(
+  helper: string,
+  host: string,
+  { env, signal }: Asking,
+): Promise<Credential | undefined> {
+  const program = `docker-credential-${helper}`;
+  if (!/^[\w.-]+$/.test(helper)) {
+    throw new ConfigError(
+      'credentials.helper',
+      `"${helper}" is not a valid name for a credential helper`,
+    );
+  }
+  try {
+    const { stdout } = await runProcess(program, ['get'], {
+      input: host,
+      timeout: TIME_LIMIT,
+      maxOutput: MAX_ANSWER,
+      signal,
+      env: Object.fromEntries(Object.entries(env).map(([key, value]) => [key, value ?? ''])),
+      onFailure: rememberAnswers,
+    });
+    return parseAnswer(stdout, program, `${program} for ${host}`);
+  } catch (error) {
+    if (error instanceof ToolError && error.code === 'tool.failed' && !hasFailed(error)) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+/** Errors quote the output of a helper that fails: an answer in it is redacted. */
+function rememberAnswers(output: string): void {
+  for (const [, value = ''] of output.matchAll(
+    /"(?:Secret|Username)"\s*:\s*"((?:[^"\\]|\\.)*)"/gi,
+  )) {
+    rememberSecret(value);
+  }
+}
+
+/**
+ * The protocol has no code for "nothing stored": helpers exit 1 with nothing on stderr (the words
+ * "credentials not found" go to stdout), while a real failure explains itself there.
+ */
+const hasFailed = (error: ToolError): boolean => !/ended with exit code 1: *$/.test(error.message);
+
+function parseAnswer(stdout: string, program: string, from: string): Credential | undefined {
+  const { Username: username, Secret: secret } = parseJson(stdout, program);
+  if (typeof username !== 'string' || typeof secret !== 'string') {
+    throw malformedOfCredentialHelper(program, 'has no Username and Secret');
+  }
+  if (secret === '') return undefined;
+  rememberCredential(username, secret);
+  if (username === '<token>') return { kind: 'identity', token: secret, from };
+  return { kind: 'basic', username, password: secret, from };
+}
+
+/** The text is secret: neither the cause nor the message may repeat it. */
+function parseJson(stdout: string, program: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(stdout);
+  } catch {
+    throw malformedOfCredentialHelper(program, 'is not JSON');
+  }
+  if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
+  throw malformedOfCredentialHelper(program, 'is not an object');
+}
+
+const malformedOfCredentialHelper = (program: string, reason: string): ConfigError =>
+  new ConfigError('credentials.helper', `the answer of ${program} ${reason}`);

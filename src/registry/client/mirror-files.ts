@@ -19,7 +19,7 @@ export type LoadedRegistriesConf = RegistriesConf & {
 };
 
 /**
- * `file` alone, or without it the files that containers/image 5 reads (pkg/sysregistriesv2, newConfigWrapper;
+ * Reads `file` alone, or without it the files that containers/image 5 reads (pkg/sysregistriesv2, newConfigWrapper;
  * containers-registries.conf(5), containers-registries.conf.d(5)):
  *
  *     main file                                          drop-ins (*.conf, by name)
@@ -28,7 +28,7 @@ export type LoadedRegistriesConf = RegistriesConf & {
  *     else the system's registries.conf, if there is one     the system's, then the user's
  *
  * The user's are in `$XDG_CONFIG_HOME/containers` (container-libs of 2026), or in
- * `$HOME/.config/containers` if the former has no such file. A missing file that is named is an error.
+ * `$HOME/.config/containers` if the former has no such file. A file that is named must exist.
  *
  * @throws ConfigError `registries-conf.missing`, `registries-conf.malformed`
  */
@@ -65,7 +65,7 @@ async function findFiles({ env, cwd, containersDir }: RegistriesConfPlaces): Pro
   };
 }
 
-/** An environment says "no main file" with /dev/null, which is empty. */
+/** /dev/null in the environment means that there is no main file. */
 const nameMain = (cwd: string, named: string): string | undefined =>
   named === '/dev/null' ? undefined : resolve(cwd, named);
 
@@ -85,7 +85,7 @@ async function findMain(directory: string | undefined): Promise<string | undefin
   return (await hasFile(path).catch(refuseUnreadable(path))) ? path : undefined;
 }
 
-/** Folders below are not entered, and other names are not read. */
+/** Subdirectories and files with other names are ignored. */
 async function listDropIns(parent: string | undefined): Promise<readonly string[]> {
   if (parent === undefined) return [];
   const directory = join(parent, `${FILE}.d`);

@@ -27,11 +27,12 @@ export type RegistryEntry = {
 export type RegistriesConf = { readonly registries: readonly RegistryEntry[] };
 
 /**
- * The text of a registries.conf. Keys about short names are accepted and have no effect, as short
- * names are never taken. Version 1 (`[registries.block]`, `[registries.insecure]`) is converted as
- * containers/image converts it, unless `v2Only`. Of entries with one prefix the first counts.
+ * Parses a registries.conf. Keys about short names are accepted and have no effect, as short names
+ * are never accepted. Version 1 (`[registries.block]`, `[registries.insecure]`) is converted as
+ * containers/image converts it, or refused if `v2Only`. The first of several entries with the same
+ * prefix counts.
  *
- * @throws ConfigError `registries-conf.malformed`; `name` says in it which file
+ * @throws ConfigError `registries-conf.malformed`, which names the file by `name`
  */
 export function parseRegistriesConf(
   text: string,
@@ -91,7 +92,7 @@ const isMirrorFor = (rule: PullFromMirror, { tag, digest }: Reference): boolean 
 
 type Match = { readonly entry: RegistryEntry; readonly end: number; readonly rest: string };
 
-/** The longest match; of equal ones a name before a wildcard, then the longer wildcard. */
+/** The longest match; among equals, a name wins over a wildcard, and a longer wildcard over a shorter. */
 function findEntry({ registries }: RegistriesConf, reference: Reference): Match | undefined {
   const text = formatReference(reference);
   const matches = registries.flatMap((entry): Match[] => {
@@ -149,7 +150,7 @@ function convertV1(document: Table, refuse: Refuse): RegistryEntry[] {
   );
 }
 
-/** One location, told to be insecure and not, or blocked and not, would depend on the order. */
+/** Entries that contradict each other about a location would depend on their order. */
 function refuseConflicts(entries: readonly RegistryEntry[], refuse: Refuse): void {
   const known = new Map<string, RegistryEntry>();
   for (const entry of entries) {
@@ -174,7 +175,9 @@ function parseEntry(entry: Table, refuse: Refuse): RegistryEntry {
     refuse(`prefix "${prefix}" may only have "*." in front of a domain`);
   }
   if (entry['pull-from-mirror'] !== undefined) {
-    refuse(`[[registry]] ${prefix} has pull-from-mirror, which is for [[registry.mirror]] alone`);
+    refuse(
+      `[[registry]] ${prefix} has pull-from-mirror, which is valid only in [[registry.mirror]]`,
+    );
   }
   const byDigestOnly = flagOf(entry, 'mirror-by-digest-only', refuse);
   return {
@@ -193,7 +196,7 @@ function parseMirror(mirror: Table, byDigestOnly: boolean, refuse: Refuse): Mirr
   if (location === undefined) return refuse('a [[registry.mirror]] has no location');
   const rule = mirror['pull-from-mirror'];
   if (rule !== undefined && byDigestOnly) {
-    refuse(`mirror ${location} has pull-from-mirror, and its registry mirror-by-digest-only`);
+    refuse(`mirror ${location} has pull-from-mirror, but its registry has mirror-by-digest-only`);
   }
   return {
     location,

@@ -17,7 +17,7 @@ import { explainAnswer } from './answer.ts';
 import type { Ask, Requester } from './requester.ts';
 import type { TransportResponse, Endpoint } from './transport.ts';
 
-/** One place a manifest may be: a mirror or the origin. */
+/** A place that may have a manifest: a mirror or the origin. */
 export type Candidate = {
   readonly reference: Reference;
   /** Certificates are not checked and plain HTTP is allowed. */
@@ -35,8 +35,9 @@ const ACCEPT = [
 ].join(', ');
 
 /**
- * The manifest a reference names (end-3); undefined on 404. Its bytes have the digest asked for, or
- * for a tag that of Docker-Content-Digest; wrong ones are requested again, once.
+ * The manifest that a reference names (end-3); undefined on 404. Its bytes are checked against the
+ * digest of the reference, or for a tag against Docker-Content-Digest; wrong bytes are requested
+ * again, once.
  *
  * @throws IntegrityError `manifest.digest-mismatch`, `manifest.too-large`, and those of parseManifest
  */
@@ -73,13 +74,13 @@ export async function headManifest(
   });
   if (head.status === 404) return undefined;
   const descriptor = head.status === 200 ? readHead(head.headers) : undefined;
-  // Some registries refuse HEAD or leave the digest out: the manifest itself tells.
+  // Some registries refuse HEAD or leave out the digest: the manifest itself has it.
   return descriptor ?? (await fetchManifest(requester, asked))?.descriptor;
 }
 
 /**
  * Descriptors attached to a manifest, as listed by the registry (end-12a), or by the fallback tag of a
- * registry without that list ("Unavailable Referrers API"). No further pages are asked for.
+ * registry without that list ("Unavailable Referrers API"). Only the first page is read.
  */
 export async function fetchReferrers(
   requester: Requester,
@@ -153,7 +154,7 @@ function checkDigest(reference: Reference, expected: Digest | undefined, found: 
 
 type Headers = TransportResponse['headers'];
 
-/** Absent where the registry sends none, or one of another algorithm. */
+/** Undefined if the registry sends none, or one of another algorithm. */
 function announcedDigest(headers: Headers): Digest | undefined {
   const text = headerOf(headers, 'docker-content-digest')?.trim();
   return text !== undefined && isDigest(text) ? text : undefined;
@@ -169,7 +170,7 @@ function readHead(headers: Headers): Descriptor | undefined {
   return { mediaType, digest, size };
 }
 
-/** A registry answers 404. */
+/** The error for a 404. */
 export const unknownManifest = (reference: Reference): RegistryError =>
   new RegistryError(
     'registry.manifest-unknown',
@@ -178,8 +179,8 @@ export const unknownManifest = (reference: Reference): RegistryError =>
   );
 
 /**
- * The blobs of a repository (distribution-spec, end-2). Every opening asks the registry itself:
- * where it redirects to is signed for minutes only. An answer whose headers already contradict the
+ * The blobs of a repository (distribution-spec, end-2). Every opening asks the registry itself: the
+ * URLs that it redirects to are valid for minutes only. An answer whose headers already contradict the
  * descriptor's size is refused before its body is read.
  */
 export function createRegistrySource(
@@ -234,7 +235,7 @@ async function takeBlob(
       return undefined;
     case 416:
       await readText(body);
-      // It has another file than the one we have a part of: how long that is, its headers tell.
+      // The registry's file is not the one we have a part of: an answer from 0 on shows its size.
       if (offset > 0) return 'starts over';
       throw differs(wanted, '0');
     default: {
@@ -255,7 +256,7 @@ function checkRange(wanted: Wanted, range: string | undefined): void {
   if (first === undefined || Number(first) !== wanted.offset) {
     throw new RegistryError(
       'registry.range',
-      `${wanted.host} sends another part of blob ${wanted.blob.digest} than was asked for`,
+      `${wanted.host} sends a different part of blob ${wanted.blob.digest} than requested`,
       { expected: `bytes from ${wanted.offset}`, found: range ?? 'no Content-Range' },
     );
   }

@@ -25,11 +25,179 @@ import {
   type TransportResponse,
 } from './transport.ts';
 
-/** Leave to have one request under way. Exactly one of its ends, then release. */
+/** A request to a repository. */
+export type Ask = {
+  readonly endpoint: Endpoint;
+  readonly repository: string;
+  /**
+   * Path below `/v2/<repository>/`: `blobs/sha256:...`; or the address that the registry gave for
+   * an upload.
+   */
+  readonly path: string | URL;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  /** Budget of the work that includes this request; default: its own. */
+  readonly budget?: Budget;
+  /** True if a failure is not retried here: the caller tries again, from an earlier request on. */
+  readonly isOnce?: boolean;
+  /** Makes the body of each attempt. */
+  readonly body?: () => NonNullable<HttpRequest['body']>;
+  /** Scopes that a token must allow; default: to pull from the repository. */
+  readonly scopes?: readonly string[];
+} & Pick<HttpRequest, 'method' | 'headersTimeout'>;
+
+/** Reads an answer; a TransientError or a network error that it throws is retried. */
+type Take<Result> = (response: TransportResponse) => Promise<Result>;
+
+/**
+ * Sends a request with all that belongs to it: a place among the host's requests (held until the
+ * body is closed), the ping, the Authorization, redirects, retries. `take` sees every status but
+ * 401, 403 and those that pass (408, 429, 5xx).
+ *
+ * @throws RegistryError; the reason of the signal
+ */
+export type Requester = <Result>(ask: Ask, take: Take<Result>) => Promise<Result>;
+
+export type RequesterParts = {
+  readonly transport: Transport;
+  readonly connections: Connections;
+  readonly auth: Auth;
+  readonly statistics: Statistics;
+  readonly retries: Retries;
+  readonly concurrencyPerHost: number;
+  readonly now: () => number;
+};
+
+export function createRequester(parts: RequesterParts): Requester {
+  const limits = new Map<string, HostLimit>();
+  const limitOf = (host: string): HostLimit => {
+    const limit = limits.get(host) ?? createHostLimit(parts.concurrencyPerHost);
+    limits.set(host, limit);
+    return limit;
+  };
+  const exchange = createExchange(parts);
+  return (ask, take) => {
+    const { host } = ask.endpoint;
+    let isAgain = false;
+    const attempt = async (budget: Budget) => {
+      if (isAgain) parts.statistics.of(host).retries += 1;
+      isAgain = true;
+      const slot = await budget.uncounted(limitOf(host).acquire(ask.signal));
+      try {
+        const answer = await exchange(ask);
+        await checkStatus(ask, answer, { slot, now: parts.now() });
+        return await takeAndHold(answer.response, { slot, take, host, parts });
+      } catch (error) {
+        slot.release();
+        throw explainNetworkFailure(host, error);
+      }
+    };
+    if (ask.isOnce && ask.budget) return attempt(ask.budget);
+    return parts.retries.run({ ...ask, host }, attempt);
+  };
+}
+
+type Holding<Result> = {
+  readonly slot: Slot;
+  readonly take: Take<Result>;
+  readonly host: string;
+  readonly parts: RequesterParts;
+};
+
+async function takeAndHold<Result>(
+  response: TransportResponse,
+  { slot, take, host, parts }: Holding<Result>,
+): Promise<Result> {
+  slot.succeed();
+  response.body.once('close', () => {
+    slot.release();
+  });
+  response.body.once('error', (error) => {
+    // A body that broke off is requested again, unless we ended it.
+    if (networkCodeOf(error) !== 'UND_ERR_ABORTED') parts.statistics.of(host).retries += 1;
+  });
+  try {
+    return await take(response);
+  } catch (error) {
+    response.body.destroy();
+    throw error;
+  }
+}
+
+type Answer = {
+  readonly response: TransportResponse;
+  readonly access: Access;
+  /** `https://quay.io/` */
+  readonly base: URL;
+};
+
+/** Sends once, and again with another Authorization if a 401 names what is missing. */
+function createExchange({ transport, connections, auth }: RequesterParts) {
+  /** Challenges of a repository beyond those of the ping, so that it does not refuse each request. */
+  const learned = new Map<string, readonly Challenge[]>();
+  return async (ask: Ask): Promise<Answer> => {
+    const { endpoint, repository, signal, headersTimeout, body } = ask;
+    const scopes = ask.scopes ?? [`repository:${repository}:pull`];
+    const { base, challenges } = await connections(endpoint, signal);
+    const key = `${endpoint.host}/${repository}`;
+    let refused: string | undefined;
+    for (let refusals = 0; ; refusals += 1) {
+      const known = learned.get(key) ?? challenges;
+      const asked = { endpoint, base, repository, scopes, challenges: known, signal, refused };
+      const access = await auth(asked);
+      const url = new URL(ask.path, new URL(`v2/${repository}/`, base));
+      const authorization = url.origin === base.origin ? access.value : undefined;
+      const response = await transport({
+        endpoint,
+        url,
+        method: ask.method ?? 'GET',
+        headers: { ...ask.headers, ...withoutUndefined({ authorization }) },
+        signal,
+        ...withoutUndefined({ headersTimeout, body: body?.() }),
+      });
+      const next = challengesOf(response, base);
+      if (!mayHelp(next, access, refusals)) return { response, access, base };
+      await readText(response.body);
+      learned.set(key, next);
+      refused = access.value;
+    }
+  };
+}
+
+/** A refused password stays refused; a token may have expired, or may cover too little. */
+function mayHelp(next: readonly Challenge[], access: Access, refusals: number): boolean {
+  if (next.length === 0 || access.value?.startsWith('Basic ') === true) return false;
+  const isTooNarrow = next.some(({ parameters }) => parameters['error'] === 'insufficient_scope');
+  return refusals === 0 || (refusals === 1 && isTooNarrow);
+}
+
+async function checkStatus(
+  ask: Ask,
+  { response, access, base }: Answer,
+  { slot, now }: { readonly slot: Slot; readonly now: number },
+): Promise<void> {
+  const { status, headers } = response;
+  if (status === 429 || status === 503) slot.refuse();
+  if (status !== 401 && status !== 403 && !isPassingStatus(status)) return;
+  const text = await readText(response.body);
+  const { endpoint, repository } = ask;
+  if (isPassingStatus(status)) {
+    const path = ask.path instanceof URL ? redactUrl(ask.path) : `${repository}/${ask.path}`;
+    const about = `${ask.method ?? 'GET'} ${path}`;
+    throw explainAnswer(endpoint.host, { status, headers, text, about }, now);
+  }
+  const asked = { host: endpoint.host, repository, isPush: ask.scopes !== undefined };
+  if (response.url.origin !== base.origin) {
+    throw explainStorageRefusal(asked, response.url.host, status);
+  }
+  throw explainRefusal(asked, { status, text: describeErrors(text) }, access);
+}
+
+/** Permission for one request: `succeed` or `refuse` if the host answered, then `release`. */
 export type Slot = {
-  /** The host took it: the limit grows by one request a full round. */
+  /** The host accepted it: the limit grows by one request for every full round. */
   succeed: () => void;
-  /** The host had enough (429, 503): the limit halves, once for all that were under way together. */
+  /** The host is overloaded (429, 503): the limit halves, once for all requests under way together. */
   refuse: () => void;
   /** May be called more than once. */
   release: () => void;
@@ -106,172 +274,4 @@ export function createHostLimit(maximum: number): HostLimit {
       return createSlot();
     },
   };
-}
-
-/** A request to a repository. */
-export type Ask = {
-  readonly endpoint: Endpoint;
-  readonly repository: string;
-  /**
-   * Path below `/v2/<repository>/`: `blobs/sha256:...`; or the address that the registry gave for
-   * an upload.
-   */
-  readonly path: string | URL;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly signal: AbortSignal;
-  /** Budget of the work that includes this request; default: its own. */
-  readonly budget?: Budget;
-  /** True if a failure ends it: the caller tries again, from an earlier request on. */
-  readonly isOnce?: boolean;
-  /** A body for each time that it is sent. */
-  readonly body?: () => NonNullable<HttpRequest['body']>;
-  /** Scopes that a token must allow; default: to pull from the repository. */
-  readonly scopes?: readonly string[];
-} & Pick<HttpRequest, 'method' | 'headersTimeout'>;
-
-/** Makes something of an answer; what it throws as a TransientError or as the network is retried. */
-type Take<Result> = (response: TransportResponse) => Promise<Result>;
-
-/**
- * Sends a request with all that belongs to it: a place among the host's requests (held until the
- * body is closed), the ping, the Authorization, redirects, retries. `take` sees every status but
- * 401, 403 and those that pass (408, 429, 5xx).
- *
- * @throws RegistryError; the reason of the signal
- */
-export type Requester = <Result>(ask: Ask, take: Take<Result>) => Promise<Result>;
-
-export type RequesterParts = {
-  readonly transport: Transport;
-  readonly connections: Connections;
-  readonly auth: Auth;
-  readonly statistics: Statistics;
-  readonly retries: Retries;
-  readonly concurrencyPerHost: number;
-  readonly now: () => number;
-};
-
-export function createRequester(parts: RequesterParts): Requester {
-  const limits = new Map<string, HostLimit>();
-  const limitOf = (host: string): HostLimit => {
-    const limit = limits.get(host) ?? createHostLimit(parts.concurrencyPerHost);
-    limits.set(host, limit);
-    return limit;
-  };
-  const exchange = createExchange(parts);
-  return (ask, take) => {
-    const { host } = ask.endpoint;
-    let isAgain = false;
-    const attempt = async (budget: Budget) => {
-      if (isAgain) parts.statistics.of(host).retries += 1;
-      isAgain = true;
-      const slot = await budget.uncounted(limitOf(host).acquire(ask.signal));
-      try {
-        const answer = await exchange(ask);
-        await checkStatus(ask, answer, { slot, now: parts.now() });
-        return await takeAndHold(answer.response, { slot, take, host, parts });
-      } catch (error) {
-        slot.release();
-        throw explainNetworkFailure(host, error);
-      }
-    };
-    if (ask.isOnce && ask.budget) return attempt(ask.budget);
-    return parts.retries.run({ ...ask, host }, attempt);
-  };
-}
-
-type Holding<Result> = {
-  readonly slot: Slot;
-  readonly take: Take<Result>;
-  readonly host: string;
-  readonly parts: RequesterParts;
-};
-
-async function takeAndHold<Result>(
-  response: TransportResponse,
-  { slot, take, host, parts }: Holding<Result>,
-): Promise<Result> {
-  slot.succeed();
-  response.body.once('close', () => {
-    slot.release();
-  });
-  response.body.once('error', (error) => {
-    // A body that broke off by itself will be asked for again; one that we broke off will not.
-    if (networkCodeOf(error) !== 'UND_ERR_ABORTED') parts.statistics.of(host).retries += 1;
-  });
-  try {
-    return await take(response);
-  } catch (error) {
-    response.body.destroy();
-    throw error;
-  }
-}
-
-type Answer = {
-  readonly response: TransportResponse;
-  readonly access: Access;
-  /** `https://quay.io/` */
-  readonly base: URL;
-};
-
-/** Sends once, and again with another Authorization where a 401 says what is missing. */
-function createExchange({ transport, connections, auth }: RequesterParts) {
-  /** Challenges of a repository beyond those of the ping, so that it does not refuse each request. */
-  const learned = new Map<string, readonly Challenge[]>();
-  return async (ask: Ask): Promise<Answer> => {
-    const { endpoint, repository, signal, headersTimeout, body } = ask;
-    const scopes = ask.scopes ?? [`repository:${repository}:pull`];
-    const { base, challenges } = await connections(endpoint, signal);
-    const key = `${endpoint.host}/${repository}`;
-    let refused: string | undefined;
-    for (let refusals = 0; ; refusals += 1) {
-      const known = learned.get(key) ?? challenges;
-      const asked = { endpoint, base, repository, scopes, challenges: known, signal, refused };
-      const access = await auth(asked);
-      const url = new URL(ask.path, new URL(`v2/${repository}/`, base));
-      const authorization = url.origin === base.origin ? access.value : undefined;
-      const response = await transport({
-        endpoint,
-        url,
-        method: ask.method ?? 'GET',
-        headers: { ...ask.headers, ...withoutUndefined({ authorization }) },
-        signal,
-        ...withoutUndefined({ headersTimeout, body: body?.() }),
-      });
-      const next = challengesOf(response, base);
-      if (!mayHelp(next, access, refusals)) return { response, access, base };
-      await readText(response.body);
-      learned.set(key, next);
-      refused = access.value;
-    }
-  };
-}
-
-/** A refused password stays refused; a token may have ended, or may cover too little. */
-function mayHelp(next: readonly Challenge[], access: Access, refusals: number): boolean {
-  if (next.length === 0 || access.value?.startsWith('Basic ') === true) return false;
-  const isTooNarrow = next.some(({ parameters }) => parameters['error'] === 'insufficient_scope');
-  return refusals === 0 || (refusals === 1 && isTooNarrow);
-}
-
-async function checkStatus(
-  ask: Ask,
-  { response, access, base }: Answer,
-  { slot, now }: { readonly slot: Slot; readonly now: number },
-): Promise<void> {
-  const { status, headers } = response;
-  if (status === 429 || status === 503) slot.refuse();
-  if (status !== 401 && status !== 403 && !isPassingStatus(status)) return;
-  const text = await readText(response.body);
-  const { endpoint, repository } = ask;
-  if (isPassingStatus(status)) {
-    const path = ask.path instanceof URL ? redactUrl(ask.path) : `${repository}/${ask.path}`;
-    const about = `${ask.method ?? 'GET'} ${path}`;
-    throw explainAnswer(endpoint.host, { status, headers, text, about }, now);
-  }
-  const asked = { host: endpoint.host, repository, isPush: ask.scopes !== undefined };
-  if (response.url.origin !== base.origin) {
-    throw explainStorageRefusal(asked, response.url.host, status);
-  }
-  throw explainRefusal(asked, { status, text: describeErrors(text) }, access);
 }

@@ -15,80 +15,6 @@ import { redactUrl } from '../../base/text/redact.ts';
 import { untilAborted } from '../../base/wait.ts';
 import { explainAnswer, parseChallenges, type Challenge } from './answer.ts';
 
-/** containers-certs.d(5), in order; the first that has a directory of the host is read. */
-export const SYSTEM_CERTS_DIRS = ['/etc/containers/certs.d', '/etc/docker/certs.d'] as const;
-
-export type CertsOptions = {
-  /** PEM, trusted for every host. */
-  readonly caBundle?: string;
-  readonly certsDirs: readonly string[];
-};
-
-/** The TLS options of a host (with its port, as references name it). */
-export type CertsReader = (host: string) => Promise<TlsOptions>;
-
-/**
- * Reads `<dir>/<host:port>/*.crt` (CAs), and `*.cert` with its `*.key` (client certificate), once a
- * host.
- *
- * @throws ConfigError `certs.key-missing`, `certs.unreadable`, `certs.too-large`
- */
-export function createCertsReader(options: CertsOptions): CertsReader {
-  const known = new Map<string, Promise<TlsOptions>>();
-  return (host) => {
-    const reading = known.get(host) ?? readCerts(host, options);
-    known.set(host, reading);
-    return reading;
-  };
-}
-
-async function readCerts(host: string, { caBundle, certsDirs }: CertsOptions): Promise<TlsOptions> {
-  const bundle = caBundle === undefined ? [] : [caBundle];
-  for (const directory of certsDirs) {
-    const path = join(directory, host);
-    const names = await listDirectory(path);
-    if (names) return readHostDirectory(path, names.sort(), bundle);
-  }
-  return bundle.length > 0 ? { ca: bundle } : {};
-}
-
-function readHostDirectory(
-  path: string,
-  names: readonly string[],
-  bundle: readonly string[],
-): TlsOptions {
-  const rules = { domain: 'certs' };
-  const read = (name: string): string => {
-    const file = join(path, name);
-    return readListed(file, rules, () => readInputFile(file, rules).toString('latin1'));
-  };
-  const own = names.filter((name) => name.endsWith('.crt')).map(read);
-  const ca = [...bundle, ...own];
-  const cert = names.find((name) => name.endsWith('.cert'));
-  if (cert === undefined) return ca.length > 0 ? { ca } : {};
-  const key = cert.replace(/cert$/, 'key');
-  if (!names.includes(key)) {
-    throw new ConfigError(
-      'certs.key-missing',
-      `client certificate ${join(path, cert)} has no ${key}`,
-      {
-        hint: `put ${key} beside it`,
-      },
-    );
-  }
-  return { ...(ca.length > 0 && { ca }), cert: read(cert), key: read(key) };
-}
-
-/** A directory that this user may not read counts as absent, as for podman. */
-async function listDirectory(path: string): Promise<string[] | undefined> {
-  try {
-    return await readdir(path);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES')) return undefined;
-    throw error;
-  }
-}
-
 /** One registry as a user names it. */
 export type Endpoint = {
   /** Host with port: `quay.io`, `localhost:5000`. */
@@ -99,13 +25,13 @@ export type Endpoint = {
 
 export type TransportRequest = Omit<HttpRequest, 'tls'> & {
   /**
-   * On whose behalf: its certificates and whether it may be insecure. It may name its own host, so that
-   * `namedBy` is about all others.
+   * The registry that the request is for: it decides about certificates, and whether the connection may
+   * be insecure. Its own host needs no permission, so `namedBy` is about all others.
    */
   readonly endpoint: Endpoint;
 };
 
-/** `url` is what answered in the end. */
+/** `url` is the address that answered, after redirects. */
 export type TransportResponse = HttpResponse & { readonly url: URL };
 
 /** Sends with the TLS options of the host, and follows redirects of GET and HEAD. */
@@ -115,7 +41,7 @@ const MAX_REDIRECTS = 10;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const READING: readonly HttpRequest['method'][] = [undefined, 'GET', 'HEAD'];
 
-/** Registries redirect to storage that is signed for itself, and that refuses a second Authorization. */
+/** Another origin gets no Authorization: storage has signed URLs, and refuses a second credential. */
 export function createTransport(http: Http, certsOf: CertsReader): Transport {
   return async (request) => {
     const { endpoint, namedBy, ...rest } = request;
@@ -151,7 +77,7 @@ async function tlsFor(url: URL, { endpoint, own, certsOf }: Asked): Promise<TlsO
   return endpoint.insecure && own ? { ...tls, insecure: true } : tls;
 }
 
-/** Without the port. docker.io answers at another name than it goes by. */
+/** Host name without its port. docker.io never matches, as its API has another name. */
 const hostnameOf = (host: string): string => new URL(`https://${host}`).hostname;
 
 function redirectOf(
@@ -256,4 +182,78 @@ export function challengesOf(
 ): readonly Challenge[] {
   if (status !== 401 || url.origin !== base.origin) return [];
   return parseChallenges(headers['www-authenticate']);
+}
+
+/** containers-certs.d(5), in order; the first that has a directory for the host is read. */
+export const SYSTEM_CERTS_DIRS = ['/etc/containers/certs.d', '/etc/docker/certs.d'] as const;
+
+export type CertsOptions = {
+  /** PEM, trusted for every host. */
+  readonly caBundle?: string;
+  readonly certsDirs: readonly string[];
+};
+
+/** The TLS options of a host (with its port, as references name it). */
+export type CertsReader = (host: string) => Promise<TlsOptions>;
+
+/**
+ * Reads `<dir>/<host:port>/*.crt` (CAs), and `*.cert` with its `*.key` (client certificate), once for
+ * each host.
+ *
+ * @throws ConfigError `certs.key-missing`, `certs.unreadable`, `certs.too-large`
+ */
+export function createCertsReader(options: CertsOptions): CertsReader {
+  const known = new Map<string, Promise<TlsOptions>>();
+  return (host) => {
+    const reading = known.get(host) ?? readCerts(host, options);
+    known.set(host, reading);
+    return reading;
+  };
+}
+
+async function readCerts(host: string, { caBundle, certsDirs }: CertsOptions): Promise<TlsOptions> {
+  const bundle = caBundle === undefined ? [] : [caBundle];
+  for (const directory of certsDirs) {
+    const path = join(directory, host);
+    const names = await listDirectory(path);
+    if (names) return readHostDirectory(path, names.sort(), bundle);
+  }
+  return bundle.length > 0 ? { ca: bundle } : {};
+}
+
+function readHostDirectory(
+  path: string,
+  names: readonly string[],
+  bundle: readonly string[],
+): TlsOptions {
+  const rules = { domain: 'certs' };
+  const read = (name: string): string => {
+    const file = join(path, name);
+    return readListed(file, rules, () => readInputFile(file, rules).toString('latin1'));
+  };
+  const own = names.filter((name) => name.endsWith('.crt')).map(read);
+  const ca = [...bundle, ...own];
+  const cert = names.find((name) => name.endsWith('.cert'));
+  if (cert === undefined) return ca.length > 0 ? { ca } : {};
+  const key = cert.replace(/cert$/, 'key');
+  if (!names.includes(key)) {
+    throw new ConfigError(
+      'certs.key-missing',
+      `client certificate ${join(path, cert)} has no ${key}`,
+      {
+        hint: `put ${key} next to it`,
+      },
+    );
+  }
+  return { ...(ca.length > 0 && { ca }), cert: read(cert), key: read(key) };
+}
+
+/** A directory that this user may not read counts as absent, as for podman. */
+async function listDirectory(path: string): Promise<string[] | undefined> {
+  try {
+    return await readdir(path);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES')) return undefined;
+    throw error;
+  }
 }

@@ -7,15 +7,15 @@ import { describeErrors, explainAnswer, listErrorCodes } from './answer.ts';
 import type { Ask, Requester } from './requester.ts';
 import { resolveTarget, type Endpoint, type TransportResponse } from './transport.ts';
 
-/** Bytes of a blob that is to be in the repository. */
+/** A blob to bring into the repository. */
 export type BlobToPush = {
   readonly blob: Pick<Descriptor, 'digest' | 'size'>;
-  /** All of them, in order; called again for each attempt. */
+  /** Opens all of its bytes, in order; called again for each attempt. */
   readonly open: () => AsyncIterable<Uint8Array>;
   /** Repositories of the same registry that may have the blob, in this order. */
   readonly mountFrom: readonly string[];
   readonly signal: AbortSignal;
-  /** Told of every piece that is sent. */
+  /** Called with the size of each piece that was sent. */
   readonly onSent: (size: number) => void;
 };
 
@@ -25,13 +25,14 @@ export type PushedBlob = 'present' | 'mounted' | 'sent';
 /** Writes to one repository of a registry (distribution-spec 1.1, "Push"). */
 export type RegistryWriter = {
   /**
-   * Nothing is sent of a blob that the repository has, or that can be mounted from another one.
+   * Brings a blob into the repository. It is sent only if the repository does not have it, and if it
+   * cannot be mounted from another one.
    *
    * @throws RegistryError; IntegrityError `blob.too-short`; what `open` throws; the signal's reason
    */
   pushBlob: (pushed: BlobToPush) => Promise<PushedBlob>;
   /**
-   * Blobs and manifests that it names must be there.
+   * Writes a manifest. The blobs and manifests that it names must already exist.
    *
    * @param name a tag or the digest of the bytes
    * @throws RegistryError `registry.manifest-refused`, and those of every request
@@ -110,7 +111,7 @@ async function pushBlob(work: Work): Promise<PushedBlob> {
   return 'sent';
 }
 
-/** A failure starts over from the first question: what became of an upload is not known. */
+/** A failed request starts the whole push again, as the state of its upload is not known. */
 const askOnce = ({ endpoint, repository, signal, budget }: Work): Omit<Ask, 'path'> => ({
   endpoint,
   repository,
@@ -120,7 +121,7 @@ const askOnce = ({ endpoint, repository, signal, budget }: Work): Omit<Ask, 'pat
   isOnce: true,
 });
 
-/** distribution-spec end-2. From a repository that may not be read, nothing is mounted. */
+/** distribution-spec end-2. False for another repository that may not be read. */
 async function hasBlob(work: Work, from: string): Promise<boolean> {
   const { digest, size } = work.blob;
   const isOwn = from === work.repository;

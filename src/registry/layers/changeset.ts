@@ -11,7 +11,7 @@ export type LayerNode =
   /** Target is a path of this layer or of one below. */
   | { readonly kind: 'link'; readonly target: string }
   | { readonly kind: 'device' }
-  /** A file whose bytes are not simply what the tar holds; only asking for it is an error. */
+  /** A file whose bytes are not simply what the tar holds; only reading it is an error. */
   | { readonly kind: 'unreadable'; readonly reason: string };
 
 /** OCI image-spec layer.md: what a layer adds to those below it, and what it hides of them. */
@@ -19,7 +19,7 @@ export type Changeset = {
   readonly nodes: Map<string, LayerNode>;
   /** Paths that a `.wh.` entry removes from the layers below. */
   readonly whiteouts: Set<string>;
-  /** Directories whose content in the layers below does not shine through. */
+  /** Directories whose content in the layers below is hidden. */
   readonly opaque: Set<string>;
   /** Directories that `hides` was asked about, so that it looks at each ancestor once. */
   readonly closed: Map<string, boolean>;
@@ -239,7 +239,7 @@ async function findNode(
   }
 }
 
-/** Finds the entry below that an entry with its own name as its target means, unless its layer hides it too. */
+/** The target of a hard link to its own name: that name in the layers below, unless it is hidden there. */
 async function findBelow(
   changesets: Changesets,
   { path, depth }: { readonly path: string; readonly depth: number },
@@ -249,7 +249,7 @@ async function findBelow(
   return findNode(changesets, path, depth + 1);
 }
 
-/** A hard link names an entry of its own layer or of one below; what is above does not touch it. */
+/** A hard link names an entry of its own layer or of one below; layers above do not affect it. */
 async function followHardLinks(
   changesets: Changesets,
   path: string,

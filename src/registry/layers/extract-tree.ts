@@ -36,7 +36,7 @@ export type ExtractedTree = {
 
 const DEFAULT_LIMIT = 4 * 1024 ** 3;
 
-/** Each is synced to the disk; the catalogs of whole products have some thousand. */
+/** Each file is synced to the disk; the catalogs of whole products have a few thousand. */
 const MAX_FILES = 100_000;
 
 /** NAME_MAX of Linux, bytes. */
@@ -48,12 +48,12 @@ const WRITE_SIZE = 1 << 20;
  * Writes every regular file below a directory of the flattened image (`configs`, '' for all of it) to
  * the directory `output`, of any size in bounded memory: the names of all entries are held, and no
  * file. Whiteouts, opaque directories, hard links and symbolic links to files count as they do in a
- * container (OCI image-spec layer.md). Modes and owners are not kept, devices and empty directories
+ * container (OCI image-spec layer.md). Modes and owners are dropped, devices and empty directories
  * left out. Layers are read from the top: those that may touch the directory, down to one that hides it
- * from all below, and those that links out of the tree lead to. Each is unpacked once; one that such a
- * link leads into, twice.
+ * from all below, and those that links out of the tree lead to. Each is unpacked once, or twice if such
+ * a link leads into it.
  *
- * `output` must not be there, or be empty. It appears by rename when all of it is on the disk; files
+ * `output` must not exist, or be empty. It appears by rename when all of it is on the disk; files
  * may share an inode where the image has links.
  *
  * @throws IntegrityError `layer.directory-missing`, `layer.tree-too-large`, `layer.link-unfollowed`,
@@ -94,7 +94,7 @@ export async function extractTree(
 
 type Staged = { readonly path: string; readonly size: number };
 
-/** Files by where they come from, under names of our own: two layers may have one name twice. */
+/** Staged files by layer and path, under names of our own: two layers may have the same name. */
 type Stage = {
   readonly add: (place: Place, entry: Entry) => Promise<void>;
   readonly get: (place: Place) => Staged | undefined;
@@ -163,7 +163,7 @@ async function stageTree(
   return { related, changesets };
 }
 
-/** No entry has it: what hides it hides everything in its directory. */
+/** A name that no entry has: a layer that hides it hides everything in its directory. */
 const ANY_NAME = '\0';
 
 /** Changeset of a layer that does not touch the directory. */
@@ -236,7 +236,7 @@ type Assembly = ExtractTreeOptions & {
   readonly tree: string;
 };
 
-/** Links staged files to where they stand in the tree. */
+/** Links staged files to their places in the tree. */
 async function assemble(
   places: ReadonlyMap<string, Place>,
   { stage, root, tree, ...options }: Assembly,
@@ -331,6 +331,6 @@ const missing = (root: string): IntegrityError =>
 const unfollowed = (path: string, target: string): IntegrityError =>
   new IntegrityError(
     'layer.link-unfollowed',
-    `symbolic link "${path}" should lead to a regular file of its image, but "${target}" is not`,
+    `symbolic link "${path}" should lead to a regular file of its image, but "${target}" is not one`,
     { expected: 'a regular file', found: target },
   );

@@ -9,50 +9,14 @@ import { IntegrityError } from '../../base/errors.ts';
 import { addEntry, createChangeset, hides, type Changeset, createFileFinder } from './changeset.ts';
 import { type Entry, normaliseName, openLayer, type Layer } from './stream.ts';
 
+export type { Layer } from './stream.ts';
+
 /** An entry of one layer, `depth` layers below the top. */
 export type Place = { readonly depth: number; readonly path: string };
 
-/** Keeps whole files in memory, up to a limit for all of them together. */
-export type Collector = {
-  /**
-   * Reads a body and keeps it; a later one of the same place replaces it.
-   *
-   * @throws IntegrityError `layer.files-too-large`
-   */
-  take: (place: Place, entry: Entry) => Promise<void>;
-  get: (place: Place) => Uint8Array | undefined;
-};
-
-function createCollector(limit: number): Collector {
-  const files = new Map<string, Uint8Array>();
-  const keyOf = ({ depth, path }: Place): string => `${depth}/${path}`;
-  let total = 0;
-  return {
-    async take(place, entry) {
-      const key = keyOf(place);
-      total -= files.get(key)?.length ?? 0;
-      total += entry.header.size;
-      if (total > limit) throw tooLarge(place.path, limit, total);
-      const chunks: Buffer[] = [];
-      for await (const chunk of entry.body) chunks.push(chunk);
-      files.set(key, Buffer.concat(chunks));
-    },
-    get: (place) => files.get(keyOf(place)),
-  };
-}
-
-const tooLarge = (path: string, limit: number, total: number): IntegrityError =>
-  new IntegrityError(
-    'layer.files-too-large',
-    `image files up to "${path}" take ${total} bytes, but only ${limit} may be read at once`,
-    { expected: `at most ${limit} bytes`, found: `${total} bytes` },
-  );
-
-export type { Layer } from './stream.ts';
-
 export type ExtractOptions = {
   readonly signal: AbortSignal;
-  /** Told now and then how many bytes of the file are written; a file may start again at 0. */
+  /** Called now and then with the bytes of the file written so far; a file may start again at 0. */
   readonly onProgress?: (written: number) => void;
 };
 
@@ -104,8 +68,8 @@ export async function extractFile(
 
 /**
  * The regular files of the flattened image whose path (`release-manifests/image-references`) is
- * wanted, whole. Links whose own path is wanted bring what they point to; links to nothing are left
- * out.
+ * wanted, whole. A link whose own path is wanted has the bytes of its target; links to nothing are
+ * left out.
  *
  * @throws IntegrityError `layer.files-too-large` above `limit` bytes in all (default 256 MiB), and
  * as `extractFile`.
@@ -145,7 +109,7 @@ export async function readFiles(
  * links to one. Layers are read from the top, and those below only for paths that are not decided
  * above.
  *
- * @throws errors of `extractFile`, except for a missing file
+ * Throws the errors of `extractFile`, except for a missing file.
  */
 export async function listPresent(
   layers: readonly Layer[],
@@ -176,7 +140,6 @@ const skipBody: OnFile = (_path, entry) => {
 /** Limit of overlay file systems (`maxDepth` of containers/storage): no node can run an image of more. */
 const MAX_LAYERS = 500;
 
-/** @throws IntegrityError `layer.too-many` */
 export function refuseManyLayers(layers: readonly Layer[]): void {
   if (layers.length <= MAX_LAYERS) return;
   throw new IntegrityError(
@@ -257,6 +220,42 @@ async function writeFully(file: FileHandle, bytes: Buffer, position: number): Pr
     done += bytesWritten;
   }
 }
+
+/** Keeps whole files in memory, up to a limit for all of them together. */
+export type Collector = {
+  /**
+   * Reads a body and keeps it; a later one of the same place replaces it.
+   *
+   * @throws IntegrityError `layer.files-too-large`
+   */
+  take: (place: Place, entry: Entry) => Promise<void>;
+  get: (place: Place) => Uint8Array | undefined;
+};
+
+function createCollector(limit: number): Collector {
+  const files = new Map<string, Uint8Array>();
+  const keyOf = ({ depth, path }: Place): string => `${depth}/${path}`;
+  let total = 0;
+  return {
+    async take(place, entry) {
+      const key = keyOf(place);
+      total -= files.get(key)?.length ?? 0;
+      total += entry.header.size;
+      if (total > limit) throw tooLarge(place.path, limit, total);
+      const chunks: Buffer[] = [];
+      for await (const chunk of entry.body) chunks.push(chunk);
+      files.set(key, Buffer.concat(chunks));
+    },
+    get: (place) => files.get(keyOf(place)),
+  };
+}
+
+const tooLarge = (path: string, limit: number, total: number): IntegrityError =>
+  new IntegrityError(
+    'layer.files-too-large',
+    `image files up to "${path}" take ${total} bytes, but only ${limit} may be read at once`,
+    { expected: `at most ${limit} bytes`, found: `${total} bytes` },
+  );
 
 /** Finds the file of the flattened image that each wanted path means. */
 async function findWanted(

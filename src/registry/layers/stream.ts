@@ -80,7 +80,7 @@ export async function* openLayer(layer: Layer, signal: AbortSignal): AsyncGenera
 
 type FeedOptions = { readonly size: number; readonly signal: AbortSignal };
 
-/** `size` bytes of a layer, unpacked, to its reader. */
+/** Feeds a layer of `size` bytes, unpacked, to the tar reader. */
 async function feed(raw: Readable, tar: Extract, { size, signal }: FeedOptions): Promise<void> {
   try {
     const { head, rest } = await peek(raw);
@@ -119,7 +119,7 @@ async function peek(raw: Readable): Promise<{ head: Buffer; rest: AsyncIterable<
   return { head, rest: rest() };
 }
 
-/** The media type is not asked: there are registries full of layers with the wrong one. */
+/** The media type is ignored: whole registries have layers with the wrong one. */
 function compressionOf(head: Buffer): Compression {
   const hex = head.subarray(0, 4).toString('hex');
   const name = MAGIC.find(([, bytes]) => bytes.test(hex))?.[0];
@@ -132,10 +132,10 @@ function compressionOf(head: Buffer): Compression {
   );
 }
 
-/** Throws what really went wrong, told by the error of a stream behind it. */
+/** Throws the original cause of a stream's error. */
 type Explain = (cause: unknown) => Promise<never>;
 
-/** Explains errors of the stream only: an error of its reader passes unchanged. */
+/** Explains errors of the stream only; an error of its reader is thrown unchanged. */
 async function* explained<Item>(
   stream: AsyncIterable<Item>,
   explain: Explain,
@@ -172,7 +172,7 @@ export function normaliseName(name: string): string {
   throw new IntegrityError(
     'layer.path-escape',
     `layer entry "${printable(name)}" leads out of its directory`,
-    { hint: 'Do not use this image: no honest tool packs such a name.' },
+    { hint: 'do not use this image: no honest tool packs such a name' },
   );
 }
 

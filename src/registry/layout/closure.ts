@@ -11,7 +11,7 @@ import {
   type RegistryTree,
 } from './tree.ts';
 
-/** Something a pull from this tree would fail on. */
+/** A problem on which a pull from this tree would fail. */
 export type ClosureProblem = {
   readonly repository: string;
   /** The tag or digest whose pull would fail. */
@@ -26,7 +26,7 @@ type Report = (path: string, problem: string) => void;
 type Place = {
   readonly tree: RegistryTree;
   readonly repository: string;
-  /** Places are numbered in the order in which their problems are told. */
+  /** Places are numbered in the order in which their problems are reported. */
   readonly turn: number;
   readonly report: Report;
 };
@@ -154,7 +154,7 @@ async function checkChildren(
   if (present > 0 || manifest.manifests.length === 0) return;
   place.report(
     pathTo.blob(digest),
-    `names ${manifest.manifests.length} manifests, none of them here`,
+    `names ${manifest.manifests.length} manifests, but the repository has none of them`,
   );
 }
 

@@ -64,7 +64,7 @@ export async function openOciLayout(path: string, tag?: string): Promise<OciLayo
       sourcesOf: () => [{ ...source, name: `oci:${path}` }],
     },
     cache: {
-      read: () => Promise.resolve(undefined), // so that manifests are always asked of the client
+      read: () => Promise.resolve(undefined), // so that manifests always come from the client
       async ensure(blob, _sources, { signal, onProgress }) {
         signal.throwIfAborted();
         const known = verified.get(blob.digest) ?? verify(path, blob);
@@ -82,7 +82,7 @@ async function checkVersion(path: string): Promise<void> {
   const bytes = await readFileIfPresent(join(path, 'oci-layout'));
   if (bytes === undefined) {
     throw new ConfigError('oci-layout.missing', `directory ${path} has no file "oci-layout"`, {
-      hint: 'Name the directory of an OCI image layout, as `skopeo copy ... oci:DIRECTORY` makes it.',
+      hint: 'name the directory of an OCI image layout, as "skopeo copy ... oci:DIRECTORY" makes it',
     });
   }
   const found = parseJson(bytes, `${path}/oci-layout`)['imageLayoutVersion'];
@@ -127,11 +127,11 @@ function chooseImage(
   throw new ConfigError(
     'oci-layout.ambiguous',
     `OCI layout ${path} has ${digests.size} images${tag === undefined ? '' : ` named "${tag}"`}`,
-    { found: names, hint: `Name one of its images as oci:${path}:TAG, of: ${names}.` },
+    { found: names, hint: `name one of its images as oci:${path}:TAG; it has: ${names}` },
   );
 }
 
-/** A digest counts more than a tag, as everywhere. */
+/** A digest takes precedence over a tag. */
 const findDigest = (
   images: readonly NamedDescriptor[],
   { digest, tag }: Reference,
@@ -150,7 +150,7 @@ function noImage(
   const what = tag === undefined ? 'image' : `image "${tag}"`;
   return new ConfigError('oci-layout.no-image', `OCI layout ${path} has no ${what}`, {
     found: names,
-    hint: `Name one of its images: ${names}.`,
+    hint: `name one of its images: ${names}`,
   });
 }
 
@@ -183,7 +183,7 @@ async function sizeOf(path: string, digest: Digest): Promise<number> {
       'oci-layout.blob-missing',
       `OCI layout ${path} has no blob ${digest}`,
       {
-        hint: 'Copy the image into the layout again, with all of its architectures.',
+        hint: 'copy the image into the layout again, with all of its architectures',
         cause,
       },
     );
@@ -197,7 +197,7 @@ const damaged = (digest: Digest, expected: string, found: string): IntegrityErro
   new IntegrityError(
     'oci-layout.blob-damaged',
     `blob ${digest} should have ${expected}, but has ${found}`,
-    { expected, found, hint: 'Copy the image into the layout again.' },
+    { expected, found, hint: 'copy the image into the layout again' },
   );
 
 function parseJson(bytes: Uint8Array, file: string): Record<string, unknown> {

@@ -12,12 +12,12 @@ export type TreeClientOptions = {
   readonly tree: RegistryTree;
   /** Directory of the tree on this machine. */
   readonly root: string;
-  /** Repositories of the tree that may have what a reference names, in the order of looking. */
+  /** Repositories of the tree that may have what a reference names, in the order of search. */
   readonly repositoriesOf: (reference: Reference) => Promise<readonly string[]>;
 };
 
 /**
- * Answers out of a registry's tree on disk, regardless of the registry in a reference, without network.
+ * Answers from a registry's tree on disk, regardless of the registry in a reference, without network.
  * Every manifest is checked against its digest; a reader of a blob must do the same.
  */
 export function createTreeClient(options: TreeClientOptions): RegistryClient {
@@ -57,7 +57,7 @@ export async function readStored(
   if (bytes === undefined) {
     throw new IntegrityError(
       'registry.blob-missing',
-      `manifest ${digest} is linked in ${root}, but its file is not there`,
+      `manifest ${digest} is linked in ${root}, but its file does not exist`,
       { expected: join(root, pathTo.blob(digest)), found: 'nothing', hint: 'mirror it again' },
     );
   }

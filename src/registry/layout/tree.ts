@@ -11,11 +11,11 @@ import { isRepository, isTag } from '../reference.ts';
 import { pathTo } from './distribution.ts';
 
 /**
- * A registry's tree wherever it lies: a folder, an ISO. Paths are absolute within the tree,
+ * A registry's tree, in a directory or on an ISO. Paths are absolute within the tree,
  * `/docker/registry/v2/...`, and never have `..`.
  */
 export type RegistryTree = {
-  /** A request begins: a tree that bounds what all reading costs counts from here again. */
+  /** Called when a request begins: a tree that limits the cost of reading starts to count again. */
   begin?: () => void;
   /** The names in a directory, in no order; undefined when it is not a directory. */
   list: (path: string) => Promise<readonly string[] | undefined>;
@@ -23,7 +23,7 @@ export type RegistryTree = {
   size: (path: string) => Promise<number | undefined>;
   /** A small file, whole; undefined if it does not exist. */
   read: (path: string) => Promise<Uint8Array | undefined>;
-  /** A file that is there, or a part of it. */
+  /** A file that exists, or a part of it. */
   stream: (path: string, range?: ByteRange) => Readable;
   /**
    * A file, or a part of it, for one of many slow readers: nothing is read ahead, and a piece of some 128 KiB is
@@ -34,7 +34,7 @@ export type RegistryTree = {
 
 const READ_SIZE = 1 << 20;
 
-/** A tree in a folder: `path` is taken below `root`. */
+/** A tree in a directory: paths are below `root`. */
 export function directoryTree(root: string): RegistryTree {
   return {
     list: (path) => ifPresent(readdir(join(root, path))),
@@ -54,8 +54,7 @@ export function directoryTree(root: string): RegistryTree {
  * takes no file larger than a manifest may be. `root` is a real path.
  *
  * @throws IntegrityError `registry.outside-tree`, `registry.linked-directory`,
- * `registry.special-file`; ConfigError
- * `registry.tree-unreadable`, `registry.too-large`
+ * `registry.special-file`; ConfigError `registry.tree-unreadable`, `registry.too-large`
  */
 export function enclosedTree(root: string): RegistryTree {
   const plain = directoryTree(root);
@@ -154,7 +153,7 @@ export async function listTags(tree: RegistryTree, repository: string): Promise<
 }
 
 /**
- * The digest a link holds; undefined when there is no link.
+ * The digest that a link holds; undefined if there is no link.
  *
  * @throws IntegrityError `registry.link-malformed`
  */
@@ -186,7 +185,7 @@ export async function hasLink(tree: RegistryTree, path: string, digest: Digest):
 }
 
 /**
- * A manifest's bytes; undefined when the tree does not hold them.
+ * A manifest's bytes; undefined if the tree does not hold them.
  *
  * @throws IntegrityError `registry.manifest-too-large`, `registry.manifest-damaged` when they have
  * another digest.

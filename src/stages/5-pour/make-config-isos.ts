@@ -31,7 +31,6 @@ import {
 } from '../../sites/state/provide.ts';
 import { type FindRetained, openRetained } from '../../sites/state/retained.ts';
 import { type SiteWriter, createSiteWriter, SITES_AT_ONCE } from '../../sites/state/writer.ts';
-import { isGood, type Survey } from '../1-resolve/check-sites.ts';
 import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from '../request.ts';
 
 /* The making of configuration ISOs: it decides which sites are made, and with which identities. */
@@ -49,6 +48,19 @@ export type SiteOutcome =
     }
   | { readonly kind: 'failed'; readonly finding: FileProblem };
 
+/** Entries of sites in the list of an earlier run, by site name. */
+export type ListedSites = ReadonlyMap<string, ListedIds>;
+
+export type SitesToMake = {
+  /** Names of all sites. */
+  readonly names: readonly string[];
+  /** Sites without objections, with the digest of their inputs. */
+  readonly good: readonly { readonly name: string; readonly inputs: Digest }[];
+  readonly reader: SiteReader;
+};
+
+export type ListedRequest = ConfigIsosRequest & { readonly listed: ListedSites };
+
 /** Inputs that an ISO is made from; the identity that is also on it is state. */
 type SiteInputs = {
   readonly name: string;
@@ -65,6 +77,83 @@ type MakeTools = {
   readonly stateOf: (name: string) => SiteState;
   readonly findRetained: FindRetained;
 };
+
+/**
+ * Sites in progress: files of half of them are synced together while the other half are composed.
+ */
+const AT_ONCE = 2 * SITES_AT_ONCE;
+
+/**
+ * Makes the ISOs of all sites without objections, except the ISOs that already exist.
+ *
+ * @throws DiskError; ConfigError `retained.ambiguous`, `retained.empty`
+ */
+export async function makeSites(
+  { names, good, reader }: SitesToMake,
+  request: ListedRequest,
+  tools: ConfigIsosTools,
+): Promise<ReadonlyMap<string, SiteOutcome>> {
+  const findRetained = await openRetainedOf(names, request, tools);
+  const rotation = await decideRotation(request, tools);
+  const outcomes = await mapStage(
+    makeIsos,
+    good.map(({ name, inputs: digest }) => ({
+      name,
+      digest,
+      record: placesFor(request, name).record,
+    })),
+    {
+      ...tools,
+      tools: {
+        reader,
+        findRetained,
+        keys: tools.keys,
+        writer: createSiteWriter(),
+        stateOf: openStates({ ...request, rotation, inputs: listInputs(request) }),
+      },
+      atOnce: request.jobs + AT_ONCE,
+      program: tools.program ?? (await readProgramDigest()),
+    },
+  );
+  const isDone = (name: string): boolean => (outcomes.get(name)?.kind ?? 'failed') !== 'failed';
+  const rotated = names.filter((name) => takesPart(request, name));
+  if (rotated.every(isDone)) await endRotation(request.out);
+  return outcomes;
+}
+
+async function openRetainedOf(
+  names: readonly string[],
+  request: ConfigIsosRequest,
+  { emit }: ConfigIsosTools,
+): Promise<FindRetained> {
+  const { find, strangers } = await openRetained(request, names);
+  if (strangers.length > 0) {
+    const message = `${request.retainFrom ?? ''} has retained files for ${JSON.stringify(strangers)}, which are not sites in these inputs`;
+    emit({ type: 'warning', message });
+  }
+  return find;
+}
+
+/**
+ * Decides the rotation of this run. A run that must not rotate ends the rotation that an earlier
+ * one began.
+ */
+async function decideRotation(
+  { rotate, newIdentities, out }: ConfigIsosRequest,
+  { emit }: ConfigIsosTools,
+): Promise<Rotation | undefined> {
+  if (!rotate && newIdentities === undefined) {
+    await endRotation(out);
+    return undefined;
+  }
+  const rotation = await beginRotation(out);
+  if (rotation.isContinued) {
+    const message =
+      'an earlier rotation did not reach all sites: it continues with the remaining sites';
+    emit({ type: 'warning', message });
+  }
+  return rotation;
+}
 
 /**
  * Makes the ISO of a site, and the files next to it. A problem with one site only is the outcome
@@ -123,96 +212,12 @@ const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
 function tellRemains({ iso }: SitePlaces, names: readonly string[]): readonly FileProblem[] {
   if (names.length === 0) return [];
   const moved = names.map((name) => join(STATE_DIRECTORY, name)).join(', ');
-  const problem = `was of an identity that ${STATE_DIRECTORY} does not have: what was left of it is now ${moved}`;
+  const problem = `belonged to an identity that ${STATE_DIRECTORY} does not have: its remaining files are now ${moved}`;
   return [warnOfFile(basename(iso), problem)];
 }
 
 const tellNoPassword = ({ iso, password }: SitePlaces): FileProblem =>
   warnOfFile(
     basename(iso),
-    `has a password of which only the hash is known: ${basename(password)} is empty`,
+    `has a password that is known only as a hash: ${basename(password)} is empty`,
   );
-
-/** Entries of sites in the list of an earlier run, by site name. */
-export type ListedSites = ReadonlyMap<string, ListedIds>;
-
-export type ListedRequest = ConfigIsosRequest & { readonly listed: ListedSites };
-
-/**
- * Sites in progress: files of half of them are synced together while the other half are composed.
- */
-const AT_ONCE = 2 * SITES_AT_ONCE;
-
-/**
- * Makes the ISOs of all sites without objections, except the ISOs that already exist.
- *
- * @throws DiskError; ConfigError `retained.ambiguous`, `retained.empty`
- */
-export async function makeSites(
-  { sites, reader }: Survey,
-  request: ListedRequest,
-  tools: ConfigIsosTools,
-): Promise<ReadonlyMap<string, SiteOutcome>> {
-  const names = sites.map(({ name }) => name);
-  const findRetained = await openRetainedOf(names, request, tools);
-  const rotation = await decideRotation(request, tools);
-  const good = sites.filter(isGood);
-  const outcomes = await mapStage(
-    makeIsos,
-    good.map(({ name, inputs: digest }) => ({
-      name,
-      digest,
-      record: placesFor(request, name).record,
-    })),
-    {
-      ...tools,
-      tools: {
-        reader,
-        findRetained,
-        keys: tools.keys,
-        writer: createSiteWriter(),
-        stateOf: openStates({ ...request, rotation, inputs: listInputs(request) }),
-      },
-      atOnce: request.jobs + AT_ONCE,
-      program: tools.program ?? (await readProgramDigest()),
-    },
-  );
-  const isDone = (name: string): boolean => (outcomes.get(name)?.kind ?? 'failed') !== 'failed';
-  const rotated = names.filter((name) => takesPart(request, name));
-  if (rotated.every(isDone)) await endRotation(request.out);
-  return outcomes;
-}
-
-async function openRetainedOf(
-  names: readonly string[],
-  request: ConfigIsosRequest,
-  { emit }: ConfigIsosTools,
-): Promise<FindRetained> {
-  const { find, strangers } = await openRetained(request, names);
-  if (strangers.length > 0) {
-    const message = `${request.retainFrom ?? ''} has retained files for ${JSON.stringify(strangers)}, which are not sites in these inputs`;
-    emit({ type: 'warning', message });
-  }
-  return find;
-}
-
-/**
- * Decides the rotation of this run. A run that must not rotate ends the rotation that an earlier
- * one began.
- */
-async function decideRotation(
-  { rotate, newIdentities, out }: ConfigIsosRequest,
-  { emit }: ConfigIsosTools,
-): Promise<Rotation | undefined> {
-  if (!rotate && newIdentities === undefined) {
-    await endRotation(out);
-    return undefined;
-  }
-  const rotation = await beginRotation(out);
-  if (rotation.isContinued) {
-    const message =
-      'an earlier rotation did not reach all sites: it goes on with those that are left';
-    emit({ type: 'warning', message });
-  }
-  return rotation;
-}

@@ -35,7 +35,7 @@ export function createExtentOpener(sources: ExtentSources): ExtentOpener {
   return async (extent, options) => {
     if (extent.source.kind === 'base') return openBase(sources, extent, options);
     const blob = extent.digest && blobs.get(extent.digest);
-    if (!blob) throw new Error(`nobody knows where the extent at byte ${extent.offset} is`);
+    if (!blob) throw new Error(`the extent at byte ${extent.offset} has no source`);
     const ranked = options.rank(sourcesOf(blob));
     let tried = 0;
     for (const source of ranked) {
@@ -56,7 +56,8 @@ async function openBase(
   extent: Extent,
   { offset, rank }: OpenExtentOptions,
 ): Promise<OpenExtent> {
-  if (!base) throw new Error(`the extent at byte ${extent.offset} is of a base that is not there`);
+  if (!base)
+    throw new Error(`the extent at byte ${extent.offset} is part of a base, but there is no base`);
   const [source] = rank([BASE]);
   if (!source) throw await baseChanged(base, digests);
   return { kind: 'file', path: base.path, position: extent.offset + offset, source };

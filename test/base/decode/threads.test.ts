@@ -33,14 +33,14 @@ describe.skipIf(!requireTool('zstd'))('zstd', () => {
   );
 
   it.each(['-1', '-19', '--ultra', '--no-check', '--fast=5'])(
-    'packed with %s comes back',
+    'packed with %s is unpacked to the same bytes',
     async (level) => {
       const packed = zstd(text, ...(level === '--ultra' ? ['--ultra', '-20'] : [level]));
       expect((await unpack(packed)).equals(text)).toBe(true);
     },
   );
 
-  it('comes back whatever was packed, in whatever pieces, with or without a checksum', async () => {
+  it('is unpacked to the same bytes, in any pieces, with or without a checksum', async () => {
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 5000 }),
       fc.tuple(fc.nat(255), fc.nat(400_000)).map(([byte, size]) => new Uint8Array(size).fill(byte)),
@@ -59,13 +59,13 @@ describe.skipIf(!requireTool('zstd'))('zstd', () => {
     );
   });
 
-  it('may come in many frames with others to skip between them', async () => {
+  it('may have many frames with skippable ones between them', async () => {
     const frames = ['', 'a', 'bb', 'c'.repeat(300_000)].map((part) => zstd(Buffer.from(part)));
     const packed = Buffer.concat([skippable(0), ...frames.flatMap((one) => [one, skippable(9)])]);
     expect((await unpack(packed, 1)).toString()).toBe(`abb${'c'.repeat(300_000)}`);
   });
 
-  it('that asks for a window of more than 32 MiB is refused, and the error names the size it wants', async () => {
+  it('that needs a window of more than 32 MiB is refused with the size of the window', async () => {
     const packed = Buffer.from(zstd(text, '--no-check'));
     const streamed = zstd(text, '--no-check', '--long=28', '--zstd=wlog=28');
     for (const bytes of [packed, streamed]) {

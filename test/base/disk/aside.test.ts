@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { nameAside, sweepAside, sweepDirectory } from '../../../src/base/disk/aside.ts';
 
-describe('a name for what is not whole yet', () => {
+describe('a name for an incomplete file', () => {
   let directory: string;
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'sealift-aside-'));
@@ -20,11 +20,11 @@ describe('a name for what is not whole yet', () => {
     return at(`${name}.${pid}-1-0123456789ab.tmp`);
   };
 
-  it('is another one each time', async () => {
+  it('is different each time', async () => {
     expect(await nameAside('a')).not.toBe(await nameAside('a'));
   });
 
-  it('is swept when its process is gone, and only beside the path that is named', async () => {
+  it('is swept when its process has ended, and only next to the named path', async () => {
     const own = await nameAside(at('a.iso'));
     const strangers = ['a.iso.tmp', 'a.iso.1-2.tmp', 'a.iso.0123456789ab.tmp'].map(at);
     const others = [nameDead('b.iso'), nameDead('a.iso.sha256')];
@@ -35,7 +35,7 @@ describe('a name for what is not whole yet', () => {
     expect((await left()).map(at)).toEqual([own, ...strangers, ...others].sort());
   });
 
-  it('is swept of a directory with all below it, once nobody wrote to it for a minute', async () => {
+  it('is swept from a directory, with everything below it, after a minute without writes', async () => {
     const old = nameDead('tree');
     await mkdir(join(old, 'staged'), { recursive: true });
     await writeFile(join(old, 'staged/0'), 'x');
@@ -50,7 +50,7 @@ describe('a name for what is not whole yet', () => {
     expect((await left()).map(at)).toEqual([own]);
   });
 
-  it('is looked for in vain where there is no directory', async () => {
+  it('is not found if there is no directory', async () => {
     await expect(sweepDirectory(at('none'))).resolves.toBeUndefined();
     await expect(sweepAside(at('none/a'))).resolves.toBeUndefined();
   });

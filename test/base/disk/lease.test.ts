@@ -13,7 +13,7 @@ afterEach(() => {
 });
 
 describe('the lock of an output', () => {
-  it('is refused to a second build, which learns who has it', async () => {
+  it('is refused to a second build, which learns the process that has it', async () => {
     const path = join(directory, 'out.iso.lock');
     const unlock = await lockOutput(path);
     await expect(lockOutput(path)).rejects.toMatchObject({
@@ -27,7 +27,7 @@ describe('the lock of an output', () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it('is taken over from a process that is gone, also when its number was given to another', async () => {
+  it('is taken over from a process that has ended, even if its id was reused', async () => {
     const path = join(directory, 'out.iso.lock');
     for (const stale of ['999999999 5\n', `${process.pid} 5\n`, 'rubbish']) {
       writeFileSync(path, stale);
@@ -38,7 +38,7 @@ describe('the lock of an output', () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it('is given to one of many who ask at once', async () => {
+  it('is given to one of many processes that ask at once', async () => {
     const path = join(directory, 'out.iso.lock');
     writeFileSync(path, '999999999 5\n');
     const results = await Promise.allSettled(Array.from({ length: 8 }, () => lockOutput(path)));

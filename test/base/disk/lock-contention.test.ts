@@ -47,7 +47,7 @@ async function contend(rounds: number): Promise<string> {
 }
 
 describe('a stale lock that several processes find', () => {
-  it('is never held by two of them, however often they die with it', async () => {
+  it('is never held by two of them, even if they often die with it', async () => {
     writeFileSync(lock, DEAD);
     let held = '';
     for (let generation = 0; generation < 3; generation++) {
@@ -61,7 +61,7 @@ describe('a stale lock that several processes find', () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it('goes to the next one where its heir died, too', async () => {
+  it('goes to the next one if its heir has died, too', async () => {
     writeFileSync(lock, DEAD);
     writeFileSync(heirOf(DEAD), '999999998 5\n');
     await (
@@ -105,8 +105,8 @@ describe('the lock of an output on a file system', () => {
   });
 });
 
-describe('who takes a lock', () => {
-  it('removes what killed processes left beside it, and nothing of the living', async () => {
+describe('a process that takes a lock', () => {
+  it('removes files that killed processes left next to it, and no file of a living process', async () => {
     const living = `out.iso.lock.${process.pid}.0123456789abcdef`;
     for (const name of [
       'out.iso.lock.999999999.0123456789abcdef',

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { makeDirectory } from '../../../src/base/disk/files.ts';
 
-it('directories are made by any number of callers at once, whoever makes the missing parents', async () => {
+it('directories are made by any number of callers at once, regardless of who makes the missing parents', async () => {
   const root = await mkdtemp(join(tmpdir(), 'sealift-make-directory-'));
   for (let round = 0; round < 50; round++) {
     const parent = join(root, `${round}`, 'a', 'b');

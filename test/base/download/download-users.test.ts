@@ -137,7 +137,7 @@ describe.each(Object.entries(DOWNLOAD_USERS))('%s gets its bytes from one host',
     expect(starts()).toEqual(asked);
   });
 
-  it('but gives it up after ten minutes without a byte, and continues in the next run', async () => {
+  it('but gives up after ten minutes without a byte, and continues in the next run', async () => {
     spoil([{ cutAfter: 200_000 }], DEAD);
     await expect(bring(taskOf())).rejects.toMatchObject({
       code: 'registry.unreachable',
@@ -153,7 +153,7 @@ describe.each(Object.entries(DOWNLOAD_USERS))('%s gets its bytes from one host',
     expect(starts().slice(before)).toEqual([200_000]);
   });
 
-  it('and starts over when what an earlier run left is of another file', async () => {
+  it('and starts over when an earlier run left a part of another file', async () => {
     spoil([{ body: other, cutAfter: 200_000 }], DEAD);
     await expect(bring(taskOf())).rejects.toMatchObject({ exitCode: 4 });
     const before = registry.requestsOf('blobs').length;

@@ -95,7 +95,7 @@ describe('a download', () => {
     expect(digestOf(await readFile(path))).toBe(digestOf(content));
   });
 
-  it('finds that an earlier run left all of it', async () => {
+  it('finds that an earlier run left the whole file', async () => {
     await writeFile(path, content);
     expect(await download(sendRange)).toEqual({
       size: content.length,
@@ -103,19 +103,19 @@ describe('a download', () => {
     });
   });
 
-  it('starts over where the server ignores Range', async () => {
+  it('starts over when the server ignores Range', async () => {
     await writeFile(path, content.subarray(0, 1000));
     await download((_, response) => response.end(content));
     expect(digestOf(await readFile(path))).toBe(digestOf(content));
   });
 
-  it('starts over where an earlier run left more than there is', async () => {
+  it('starts over when an earlier run left more bytes than the file has', async () => {
     await writeFile(path, Buffer.alloc(content.length + 1));
     await download(sendRange);
     expect(digestOf(await readFile(path))).toBe(digestOf(content));
   });
 
-  it('tells how much there is, where the server says so', async () => {
+  it('reports the size of the file if the server states it', async () => {
     await writeFile(path, content.subarray(0, 400_000));
     const told: (number | undefined)[] = [];
     await download(sendRange, { onProgress: (_, total) => told.push(total) });
@@ -143,7 +143,7 @@ describe('a download', () => {
     }
   });
 
-  it('is not complete before all that was announced is there', async () => {
+  it('is not complete before all announced bytes have come', async () => {
     const short: Answer = (_, response) => {
       response.writeHead(200, { 'content-length': content.length });
       response.write(content.subarray(0, 1000), () => response.destroy());
@@ -151,7 +151,7 @@ describe('a download', () => {
     await expect(download(short, { digest: digestOf('x') })).rejects.toMatchObject({ exitCode: 4 });
   });
 
-  it('leaves nothing of bytes that have another digest', async () => {
+  it('leaves no bytes that have another digest', async () => {
     await expect(download((_, response) => response.end('other'))).rejects.toMatchObject({
       code: 'download.digest',
       exitCode: 5,
@@ -162,7 +162,7 @@ describe('a download', () => {
     expect(await hasFile(path)).toBe(false);
   });
 
-  it('refuses another part than it asked for, and an answer that is not a file', async () => {
+  it('refuses a part that it did not request, and an answer that is not a file', async () => {
     await writeFile(path, content.subarray(0, 1000));
     const wrong = download((_, response) => {
       response.writeHead(206, { 'content-range': `bytes 5-9/${content.length}` }).end('fghij');
@@ -178,7 +178,7 @@ describe('a download', () => {
     expect(await hasFile(path)).toBe(false);
   });
 
-  it('does not go round in circles, nor from https to http', async () => {
+  it('follows no endless redirects, and none from https to http', async () => {
     const circle = download((_, response) => response.writeHead(302, { location: '/' }).end());
     await expect(circle).rejects.toMatchObject({ code: 'http.redirect' });
     await server?.close();

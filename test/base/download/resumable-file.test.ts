@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 describe('a resumable file', () => {
-  it('goes on behind the bytes that an earlier run left, and has the digest of all', async () => {
+  it('continues after the bytes that an earlier run left, and has the digest of all bytes', async () => {
     const resumed = createResumableFile(file);
     await resumed.rewind(10, signal);
     for (const word of ['book', ' ', 'begins']) await resumed.append(Buffer.from(word));
@@ -36,7 +36,7 @@ describe('a resumable file', () => {
     expect(resumed.digest()).toBe(digestOf('an earlierbook begins'));
   });
 
-  it('has a byte on the disk although nothing comes behind it', async () => {
+  it('writes a byte to the disk even if no other byte follows', async () => {
     const resumed = createResumableFile(file);
     await resumed.rewind(24, signal);
     await resumed.append(Buffer.from('!'));
@@ -44,7 +44,7 @@ describe('a resumable file', () => {
     expect(resumed.digest()).toBe(digestOf('an earlier run left this!'));
   });
 
-  it('tells whoever comes next that the disk failed', async () => {
+  it('reports to its next caller that the disk failed', async () => {
     const full = Object.assign(new Error('no space'), { code: 'ENOSPC' });
     const resumed = createResumableFile({
       write: () => Promise.reject(full),

@@ -80,7 +80,7 @@ const refusing: Script = {
   headers: { 'www-authenticate': 'Basic realm="r"' },
 };
 
-describe('what a mirror answers, while DNS does not know the origin,', () => {
+describe('the answer of a mirror, while DNS does not know the origin,', () => {
   it.each<[string, Script, object]>([
     ['404', { status: 404 }, { code: 'registry.manifest-unknown', exitCode: 4 }],
     ['wrong bytes', { body: 'x' }, { code: 'manifest.digest-mismatch', exitCode: 5 }],
@@ -89,7 +89,7 @@ describe('what a mirror answers, while DNS does not know the origin,', () => {
     ['503', { status: 503 }, { code: 'registry.unavailable', exitCode: 4 }],
     ['429', { status: 429 }, { code: 'registry.rate-limited', exitCode: 4 }],
     ['400', { status: 400 }, { code: 'registry.answer', exitCode: 4 }],
-  ])('%s, is the error of an image', async (_, script, expected) => {
+  ])('is the error of an image: %s', async (_, script, expected) => {
     mirror.script(({ path }) => (path.includes('manifests') ? script : undefined));
     const error = await errorOf(fetchImage());
     expect(error).toMatchObject(expected);
@@ -103,7 +103,7 @@ describe('what a mirror answers, while DNS does not know the origin,', () => {
     ['too many bytes', { body: patternOf(10_001) }, { code: 'blob.too-long', exitCode: 5 }],
     ['a refused password', refusing, { code: 'registry.unauthorized', exitCode: 4 }],
     ['503', { status: 503 }, { code: 'registry.unavailable', exitCode: 4 }],
-  ])('%s, is the error of a layer', async (_, script, expected) => {
+  ])('is the error of a layer: %s', async (_, script, expected) => {
     mirror.script(({ path }) => (path.includes('blobs') ? script : undefined));
     const error = await errorOf(fetchLayer());
     expect(error).toMatchObject(expected);
@@ -112,7 +112,7 @@ describe('what a mirror answers, while DNS does not know the origin,', () => {
     expect(error.message).toContain(`; ${ORIGIN}: `);
   });
 
-  it('nothing at all, is the error of both', async () => {
+  it('is the error of both if there is no answer at all', async () => {
     await mirror.close();
     const expected = { code: 'registry.unreachable', exitCode: 4 };
     await expect(fetchImage()).rejects.toMatchObject(expected);
@@ -122,7 +122,7 @@ describe('what a mirror answers, while DNS does not know the origin,', () => {
     mirror = await startScriptedRegistry();
   });
 
-  it('with a certificate that nobody vouches for, is the error of both', async () => {
+  it('is the error of both if its certificate is not trusted', async () => {
     const server = await serveByTls(directory, (_, response) => response.end());
     for (const fetchOne of [fetchImage, fetchLayer]) {
       await close();
@@ -153,20 +153,20 @@ describe('wrong bytes of the only source', () => {
     mirror.script(({ path }, nth) => (path.includes(part) && nth === 1 ? script : undefined));
   };
 
-  it('are asked for once more from byte 0, and a layer is whole then', async () => {
+  it('are requested again from byte 0, and a layer is then complete', async () => {
     once('blobs', { body: wrong });
     expect(digestOf(await readFile(await fetchLayer()))).toBe(blob.digest);
     const asked = mirror.requestsOf('blobs');
     expect(asked.map(({ headers }) => headers.range)).toEqual([undefined, undefined]);
   });
 
-  it('are asked for once more, and a manifest is right then', async () => {
+  it('are requested again, and a manifest is then right', async () => {
     once('manifests', { body: 'spoiled' });
     expect((await fetchImage()).manifest.kind).toBe('manifest');
     expect(mirror.requestsOf('manifests')).toHaveLength(2);
   });
 
-  it('are asked for twice in all where they stay wrong', async () => {
+  it('are requested twice in all if they stay wrong', async () => {
     mirror.script(({ path }) => (path.includes('blobs') ? { body: wrong } : undefined));
     await expect(fetchLayer()).rejects.toMatchObject({
       code: 'blob.digest-mismatch',
@@ -179,7 +179,7 @@ describe('wrong bytes of the only source', () => {
     expect(mirror.requestsOf('manifests')).toHaveLength(2);
   });
 
-  it('do not hide that the bytes came from a second source after all', async () => {
+  it('are not requested again if a second source has the right ones', async () => {
     const second = await startScriptedRegistry();
     second.addBlob(bytes);
     mirror.script(({ path }) => (path.includes('blobs') ? { body: wrong } : undefined));
@@ -195,7 +195,7 @@ describe('wrong bytes of the only source', () => {
   });
 });
 
-describe('of several answers', () => {
+describe('the error for several answers', () => {
   const CODES = [
     ['manifest.digest-mismatch', IntegrityError],
     ['registry.unauthorized', RegistryError],
@@ -215,7 +215,7 @@ describe('of several answers', () => {
   };
   const positions = fc.array(fc.nat(CODES.length - 1), { minLength: 1, maxLength: 5 });
 
-  it('the worst decides, and the first of equal ones', () => {
+  it('has the code of the worst one, or the first of equal ones', () => {
     fc.assert(
       fc.property(positions, (list) => {
         const answers = list.map((at, index) => answer(at, `s${index}`));
@@ -225,7 +225,7 @@ describe('of several answers', () => {
     );
   });
 
-  it('all stand in the text, with code, exit code and hint of the worst', () => {
+  it('names all of them, with code, exit code and hint of the worst', () => {
     fc.assert(
       fc.property(positions, (list) => {
         const answers = list.map((at, index) => answer(at, `s${index}`));

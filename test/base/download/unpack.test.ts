@@ -33,12 +33,12 @@ const xz = (...args: string[]): Buffer =>
 const listOutput = (): Promise<string[]> => readdir(join(directory, 'out'));
 
 describe('unpacking a file', () => {
-  it('is told by the end of its name', () => {
+  it('depends on the end of its name', () => {
     const names = ['a.iso.gz', 'a.iso.XZ', 'a.iso', 'gz', 'a.gz.iso', ''];
     expect(names.map(packingOf)).toEqual(['gz', 'xz', undefined, undefined, undefined, undefined]);
   });
 
-  it('takes gzip of one member and of several', async () => {
+  it('reads gzip with one member and with several', async () => {
     await unpack(gzipSync(content), 'gz');
     const parts = [content.subarray(0, 1000), content.subarray(1000)];
     await unpack(Buffer.concat(parts.map((part) => gzipSync(part))), 'gz');
@@ -49,38 +49,44 @@ describe('unpacking a file', () => {
     ['at its best', ['-9']],
     ['in blocks', ['--block-size=300KiB']],
     ['with CRC32', ['--check=crc32']],
-  ])('takes xz %s', async (_what, args) => {
+  ])('reads xz %s', async (_what, args) => {
     await unpack(xz(...args), 'xz');
   });
 
-  it.skipIf(!requireTool('xz'))('refuses xz with what its reader does not know', async () => {
-    await expect(unpack(xz('--check=sha256'), 'xz')).rejects.toMatchObject({
-      code: 'unpack.malformed',
-    });
-  });
-
-  it.each(['gz', 'xz'] as const)('refuses what is not a %s, and what was cut', async (packing) => {
-    const whole = packing === 'gz' ? gzipSync(content) : xz();
-    const damaged = Buffer.from(whole);
-    damaged.fill(0x55, 400_000, 400_100);
-    const hostile = {
-      empty: new Uint8Array(),
-      text: Buffer.from('<html>404</html>'),
-      damaged,
-      cut: whole.subarray(0, whole.length - 10),
-      half: whole.subarray(0, 300_000),
-    };
-    for (const [name, bytes] of Object.entries(hostile)) {
-      await expect(unpack(bytes, packing), name).rejects.toMatchObject({
+  it.skipIf(!requireTool('xz'))(
+    'refuses xz with a check that its reader does not know',
+    async () => {
+      await expect(unpack(xz('--check=sha256'), 'xz')).rejects.toMatchObject({
         code: 'unpack.malformed',
-        exitCode: 5,
-        message: expect.stringContaining(`a.${packing}" is not a whole`) as string,
       });
-      expect(await listOutput()).toEqual([]);
-    }
-  });
+    },
+  );
 
-  it.each(['gz', 'xz'] as const)('stops at its limit, and leaves nothing: %s', async (packing) => {
+  it.each(['gz', 'xz'] as const)(
+    'refuses a file that is not %s, and one that was cut off',
+    async (packing) => {
+      const whole = packing === 'gz' ? gzipSync(content) : xz();
+      const damaged = Buffer.from(whole);
+      damaged.fill(0x55, 400_000, 400_100);
+      const hostile = {
+        empty: new Uint8Array(),
+        text: Buffer.from('<html>404</html>'),
+        damaged,
+        cut: whole.subarray(0, whole.length - 10),
+        half: whole.subarray(0, 300_000),
+      };
+      for (const [name, bytes] of Object.entries(hostile)) {
+        await expect(unpack(bytes, packing), name).rejects.toMatchObject({
+          code: 'unpack.malformed',
+          exitCode: 5,
+          message: expect.stringContaining(`a.${packing}" is not a complete`) as string,
+        });
+        expect(await listOutput()).toEqual([]);
+      }
+    },
+  );
+
+  it.each(['gz', 'xz'] as const)('stops at its limit, and leaves no file: %s', async (packing) => {
     const whole = packing === 'gz' ? gzipSync(content) : xz();
     await unpack(whole, packing, content.length);
     await expect(unpack(whole, packing, content.length - 1)).rejects.toMatchObject({
@@ -90,7 +96,7 @@ describe('unpacking a file', () => {
     expect(await listOutput()).toEqual([]);
   });
 
-  it('ends when it is told to, and leaves nothing', async () => {
+  it('ends when it is aborted, and leaves no file', async () => {
     const packed = join(directory, 'a.gz');
     await writeFile(packed, gzipSync(content));
     const stop = new AbortController();
@@ -108,7 +114,7 @@ describe('unpacking a file', () => {
     expect(await listOutput()).toEqual([]);
   });
 
-  it('does not blame a file that is not there for its bytes', async () => {
+  it('does not report a missing file as damaged', async () => {
     const file = { packed: join(directory, 'none.gz'), packing: 'gz' } as const;
     const rest = { path: join(directory, 'out', 'a'), limit: 1, signal: AbortSignal.timeout(5000) };
     await expect(unpackFile({ ...file, ...rest })).rejects.toMatchObject({ code: 'ENOENT' });

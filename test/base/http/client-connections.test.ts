@@ -81,7 +81,7 @@ const BODY = 'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n
 it.each([
   ['do not read', ask('/large')],
   ['do not send their body', BODY],
-])('where all places are taken, clients that %s make room for others', async (_, bytes) => {
+])('when all places are taken, clients that %s make room for others', async (_, bytes) => {
   const { open: openTo, asked, close } = await listen();
   openTo(bytes);
   openTo(bytes);
@@ -95,7 +95,7 @@ it.each([
   close();
 });
 
-it('where all places are taken, a client that waits for its answer is not closed', async () => {
+it('when all places are taken, a client that waits for its answer is not cut off', async () => {
   const { open: openTo, asked, close } = await listen();
   const waiting = [openTo(ask('/later')), openTo(ask('/later'))];
   await asked(2);

@@ -55,8 +55,8 @@ async function takeAll(socket: Socket): Promise<number> {
   return size;
 }
 
-describe('a server that is told to end', () => {
-  it('lets each download end, closes what is idle, and takes nothing new', async () => {
+describe('a server that drains', () => {
+  it('lets each download end, closes idle connections, and takes no new ones', async () => {
     const slow = await ask();
     const idle = await ask('Range: bytes=0-9\r\n');
     idle.resume();
@@ -71,7 +71,7 @@ describe('a server that is told to end', () => {
     await ended;
   });
 
-  it('cuts off those that are left when the time is up, and ends behind them', async () => {
+  it('cuts off the remaining downloads when the time is up, and ends after them', async () => {
     let slow = new Socket();
     const [response] = await Promise.all([nextResponse(), ask().then((socket) => (slow = socket))]);
     const limit = new AbortController();

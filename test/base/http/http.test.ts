@@ -49,7 +49,7 @@ afterEach(async () => {
 const urlOf = (path: string): URL => new URL(`http://127.0.0.1:${portOf(server)}${path}`);
 
 describe('the door to HTTP', () => {
-  it('tells how many bytes of a body came in', async () => {
+  it('reports the bytes of a body as they arrive', async () => {
     http = createHttp({ env: {} });
     let count = 0;
     const { body } = await http.request({ url: urlOf('/'), onBytes: (size) => (count += size) });
@@ -57,7 +57,7 @@ describe('the door to HTTP', () => {
     expect(count).toBe(1000);
   });
 
-  it('waits for no whole of a small document that comes byte by byte for ever', async () => {
+  it('does not wait forever for a small document that comes byte by byte', async () => {
     server.removeAllListeners('request').on('request', (_, response) => {
       const drip = setInterval(() => response.write('x'), 5);
       response.once('close', () => {
@@ -71,7 +71,7 @@ describe('the door to HTTP', () => {
     expect(body.destroyed).toBe(true);
   });
 
-  it('ends an endless row of early hints after some of them, at no cost', async () => {
+  it('ends an endless series of early hints after some of them, at no cost', async () => {
     const endless = createRawServer((socket) => {
       socket.on('error', () => undefined);
       const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'.repeat(1000);
@@ -90,7 +90,7 @@ describe('the door to HTTP', () => {
     await new Promise((resolve) => endless.close(resolve));
   });
 
-  it('says in round words how long nothing answered', async () => {
+  it('states in round numbers how long there was no answer', async () => {
     server.removeAllListeners('request').on('request', () => undefined);
     http = createHttp({ env: {} });
     await expect(http.request({ url: urlOf('/'), headersTimeout: 301.77 })).rejects.toMatchObject({
@@ -105,7 +105,7 @@ describe('the door to HTTP', () => {
     body.resume();
   });
 
-  it('asks one HEAD after the other on one connection', async () => {
+  it('sends one HEAD request after the other on one connection', async () => {
     let connections = 0;
     server.on('connection', () => (connections += 1));
     http = createHttp({ env: {}, connections: 1 });
@@ -116,14 +116,14 @@ describe('the door to HTTP', () => {
     expect(connections).toBe(1);
   });
 
-  it('outlives a body that breaks while nobody reads it', async () => {
+  it('survives a body that breaks while no code reads it', async () => {
     http = createHttp({ env: {} });
     const { body } = await http.request({ url: urlOf('/cut') });
     await new Promise((resolve) => body.once('close', resolve).resume());
     expect(body.errored).toBeInstanceOf(Error);
   });
 
-  it('goes through the proxy of its environment, but not where NO_PROXY says so', async () => {
+  it('uses the proxy of its environment, except for the hosts in NO_PROXY', async () => {
     const HTTP_PROXY = `http://127.0.0.1:${portOf(proxy)}`;
     http = createHttp({ env: { HTTP_PROXY } });
     const url = new URL('http://registry.invalid/');
@@ -135,7 +135,7 @@ describe('the door to HTTP', () => {
     expect(connects).toHaveLength(1);
   });
 
-  it('says that a server that does not speak HTTP cannot be reached', async () => {
+  it('reports a server that does not speak HTTP as unreachable', async () => {
     const raw = createRawServer((socket) => {
       socket.on('error', () => undefined).end('HTTP/1.1 200 OK\r\nno header\u0001\r\n\r\n');
     });

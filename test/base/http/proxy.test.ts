@@ -54,7 +54,7 @@ async function askThrough(https_proxy: string, target = 'https://registry.invali
   return { error: error as Error & { code: string; hint?: string }, waited };
 }
 
-describe('a proxy that opens no tunnel is named, without its credentials, with a code of its own', () => {
+describe('a request through a proxy', () => {
   it.each([
     ['407 Proxy Authentication Required', 'proxy.unauthorized', 0],
     ['403 Forbidden', 'proxy.forbidden', 0],
@@ -62,20 +62,23 @@ describe('a proxy that opens no tunnel is named, without its credentials, with a
     ['502 Bad Gateway', 'proxy.unavailable', 30_000],
     ['503 Service Unavailable', 'proxy.unavailable', 30_000],
     ['', 'proxy.unreachable', 30_000],
-  ])('where it answers "%s"', async (answer, code, patience) => {
-    const { port, connects } = await startProxy(answer);
-    const { error, waited } = await askThrough(`http://user:secret@127.0.0.1:${port}`);
-    expect(error).toMatchObject({ code });
-    expect(error.message).toContain(`proxy http://127.0.0.1:${port} `);
-    expect(error.message).toContain('registry.invalid:443');
-    expect(`${error.message} ${error.hint ?? ''}`).not.toContain('secret');
-    expect(waited).toBeGreaterThanOrEqual(patience && patience - 2000);
-    expect(waited).toBeLessThanOrEqual(patience);
-    expect(connects.length).toBeLessThan(30);
-    if (patience === 0) expect(connects).toEqual(['registry.invalid:443']);
-  });
+  ])(
+    'names the proxy, without its credentials and with its own code, when it answers "%s"',
+    async (answer, code, patience) => {
+      const { port, connects } = await startProxy(answer);
+      const { error, waited } = await askThrough(`http://user:secret@127.0.0.1:${port}`);
+      expect(error).toMatchObject({ code });
+      expect(error.message).toContain(`proxy http://127.0.0.1:${port} `);
+      expect(error.message).toContain('registry.invalid:443');
+      expect(`${error.message} ${error.hint ?? ''}`).not.toContain('secret');
+      expect(waited).toBeGreaterThanOrEqual(patience && patience - 2000);
+      expect(waited).toBeLessThanOrEqual(patience);
+      expect(connects.length).toBeLessThan(30);
+      if (patience === 0) expect(connects).toEqual(['registry.invalid:443']);
+    },
+  );
 
-  it('where nobody listens', async () => {
+  it('names the proxy, with its own code, when it cannot be reached', async () => {
     const closed = createNetServer();
     await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
     const { port } = closed.address() as AddressInfo;
@@ -85,7 +88,7 @@ describe('a proxy that opens no tunnel is named, without its credentials, with a
     expect(error.message).toContain(`proxy http://127.0.0.1:${port} `);
   });
 
-  it('refuses an invalid proxy address before any request', async () => {
+  it('is refused before it is sent if the address of the proxy is not valid', async () => {
     const { error } = await askThrough('ftp://user:secret@proxy');
     expect(error).toMatchObject({ code: 'proxy.malformed' });
     expect(JSON.stringify(error) + error.message).not.toContain('secret');
@@ -131,7 +134,7 @@ describe.skipIf(!requireTool('tinyproxy'))('tinyproxy', () => {
     return port;
   }
 
-  it('brings an answer, forbids a port, asks for a password, and reaches nobody', async () => {
+  it('brings an answer, forbids a port, asks for a password, and reports an unreachable host', async () => {
     const origin = await listen(createServer((_, response) => response.end('hello')));
     const closed = await freePort();
     const open = await startTinyproxy(origin, `ConnectPort ${closed}`);

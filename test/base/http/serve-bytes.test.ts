@@ -132,7 +132,7 @@ async function askBoth(args: readonly string[]) {
 const date = (seconds: number): string =>
   new Date(lastModified.getTime() + seconds * 1000).toUTCString();
 
-describe.skipIf(!hasJudges)('the bytes of a virtual ISO', () => {
+describe.skipIf(!hasJudges)('a request for the bytes of a virtual ISO', () => {
   it.each([
     [200, []],
     [200, ['-I']],
@@ -170,14 +170,14 @@ describe.skipIf(!hasJudges)('the bytes of a virtual ISO', () => {
     expect(ours?.answer.status).toBe(status);
   });
 
-  it('are continued by their tag alone: two that were made in one second have the same time', async () => {
+  it('is continued by the tag alone: two ISOs that were made in one second have the same time', async () => {
     const time = date(0);
     const range = await ask(urls.sealift, ['-r', '5-9', '-H', `If-Range: ${time}`]);
     const since = await ask(urls.sealift, ['-H', `If-Modified-Since: ${time}`]);
     expect([range.answer.status, since.answer.status]).toEqual([200, 200]);
   });
 
-  it('carries a name to save it under, a strong tag, and no type to guess', async () => {
+  it('is answered with a file name, a strong tag, and no type to guess', async () => {
     const { headers } = await ask(urls.sealift, ['-I']);
     expect(headers).toMatchObject({
       'etag': served.etag,
@@ -189,7 +189,7 @@ describe.skipIf(!hasJudges)('the bytes of a virtual ISO', () => {
     expect(headers['etag']).toMatch(/^"[0-9a-f]{64}"$/);
   });
 
-  it('ignores a range of HEAD and one that is malformed, which RFC 9110 14.2 says', async () => {
+  it('has no effect of its range if it is HEAD or the range is malformed (RFC 9110 14.2)', async () => {
     expect((await ask(urls.sealift, ['-I', '-r', '0-5'])).answer.status).toBe(200);
     for (const range of ['bytes=5-2', 'bytes=-', 'bytes=a-b', 'bytes', 'bytes=0x1-5']) {
       const { answer } = await ask(urls.sealift, ['-H', `Range: ${range}`]);
@@ -197,12 +197,12 @@ describe.skipIf(!hasJudges)('the bytes of a virtual ISO', () => {
     }
   });
 
-  it('is refused by other methods with those that are allowed', async () => {
+  it('is refused with another method, and the answer names the allowed ones', async () => {
     const { answer, headers } = await ask(urls.sealift, ['-X', 'DELETE']);
     expect([answer.status, headers['allow']]).toEqual([405, 'get, head']);
   });
 
-  it('comes whole by a download that is cut and resumed many times', async () => {
+  it('is answered completely to a download that is cut and resumed many times', async () => {
     const target = join(directory, 'resumed');
     await writeFile(target, '');
     for (let cut = 1; cut <= 8; cut += 1) {
@@ -230,7 +230,7 @@ describe.skipIf(!hasJudges)('the bytes of a virtual ISO', () => {
     );
   });
 
-  it('is read no further when its client goes away', async () => {
+  it('stops the reads when its client goes away', async () => {
     const before = entries.length;
     const port = Number(new URL(urls.sealift).port);
     const socket = connect(port, '127.0.0.1');
@@ -243,7 +243,7 @@ describe.skipIf(!hasJudges)('the bytes of a virtual ISO', () => {
     expect(entries.at(-1)?.sent).toBeLessThan(WHOLE);
   });
 
-  it('closes a connection that sends more requests ahead than are waited for', async () => {
+  it('closes its connection if too many requests were sent ahead', async () => {
     const port = Number(new URL(urls.sealift).port);
     const socket: Socket = connect(port, '127.0.0.1');
     socket.on('error', () => undefined);
@@ -252,8 +252,8 @@ describe.skipIf(!hasJudges)('the bytes of a virtual ISO', () => {
   });
 });
 
-describe('what cannot be read', () => {
-  it('is thrown where nothing was sent, and breaks the connection afterwards', async () => {
+describe('an error of reading', () => {
+  it('is thrown before bytes are sent, and breaks the connection afterwards', async () => {
     const results: unknown[] = [];
     const failing = createServer((request, response) => {
       const isLate = request.url === '/late';

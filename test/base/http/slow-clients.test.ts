@@ -45,7 +45,7 @@ async function open(): Promise<Socket> {
 }
 
 describe('clients that take nothing', () => {
-  it('hold a piece each and stop the reads, and others are answered beside them', async () => {
+  it('hold a piece each and stop the reads, while other clients are answered', async () => {
     const before = process.memoryUsage().arrayBuffers;
     const slow = await Promise.all(Array.from({ length: SLOW }, open));
     for (const socket of slow) {

@@ -15,7 +15,7 @@ describe('the address of an object', () => {
     's3://media/a/../b',
     's3://media/a//b',
     's3://m\n/a',
-  ])('is refused where it names no object, or another than its reader sees: %j', (text) => {
+  ])('is refused if it names no object, or another one than its reader sees: %j', (text) => {
     expect(() => parseS3Address(text)).toThrow(
       expect.objectContaining({ code: 'object-store.address' }) as Error,
     );

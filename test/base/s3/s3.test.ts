@@ -45,7 +45,7 @@ describe('an object store', () => {
     expect(server.requests).toHaveLength(2);
   });
 
-  it('is not waited for while nobody says who we are, once the run is interrupted', async () => {
+  it('is not waited for after an interruption, while no service gives credentials', async () => {
     server = await serveLocally(() => undefined); // takes the question, and never answers
     const stop = new AbortController();
     process.env['AWS_CONTAINER_CREDENTIALS_FULL_URI'] = `${server.url}/credentials`;
@@ -61,7 +61,7 @@ describe('an object store', () => {
   });
 
   it.each(['412', '501'])(
-    'that answers a condition with %s is looked at before and after each copy, and before the end',
+    'that answers a condition with %s is checked before and after each copy, and before the end',
     async (status) => {
       const object = await openScripted({ status, etags: ['old', 'old', 'old', 'new'] });
       const part = { upload: '7', number: 1 };
@@ -104,7 +104,7 @@ describe('an object store', () => {
 });
 
 describe('an answer of an object store', () => {
-  it('that misses a part says that the same command sends it again', () => {
+  it('that misses a part has the hint that the same command sends it again', () => {
     const error = Object.assign(new Error('no such part'), {
       name: 'InvalidPart',
       $metadata: { httpStatusCode: 400 },

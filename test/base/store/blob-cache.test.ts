@@ -46,7 +46,7 @@ const leaveBehind = async (content: Uint8Array, pid = DEAD_PID): Promise<void> =
 const inBlobs = (path: string): boolean => path.includes('/blobs/');
 
 describe('the blob cache', () => {
-  it('fetches a blob once, and hands it on as a source', async () => {
+  it('fetches a blob once, and then is a source of it', async () => {
     const cache = createBlobCache(directory);
     expect(await cache.has(blob.digest)).toBe(false);
     expect(await cache.source.open(blob, { ...options, offset: 0 })).toBeUndefined();
@@ -75,7 +75,7 @@ describe('the blob cache', () => {
     expect(progress.at(-1)).toBe(3 * MIB);
   });
 
-  it('continues the longest of several, and keeps no other', async () => {
+  it('continues the longest of several parts, and removes the others', async () => {
     await leaveBehind(bytes.subarray(0, 2 * MIB), DEAD_PID);
     await leaveBehind(bytes.subarray(0, MIB), DEAD_PID + 1);
     await createBlobCache(directory).ensure(blob, sources, options);
@@ -83,7 +83,7 @@ describe('the blob cache', () => {
     expect(await readdir(join(directory, 'partial'))).toEqual([]);
   });
 
-  it('starts again when what was left is damaged', async () => {
+  it('starts again when the part that was left is damaged', async () => {
     await leaveBehind(Buffer.alloc(2 * MIB));
     const path = await createBlobCache(directory).ensure(blob, sources, options);
     expect(digestOf(await readFile(path))).toBe(blob.digest);
@@ -93,7 +93,7 @@ describe('the blob cache', () => {
     expect(digestOf(await readFile(path))).toBe(blob.digest);
   });
 
-  it('continues what it had itself when a source gives up', async () => {
+  it('continues its own part after a source gave up', async () => {
     const cache = createBlobCache(directory);
     registry.script(({ path }, nth) =>
       inBlobs(path) ? (nth === 1 ? { cutAfter: MIB } : { status: 404 }) : undefined,
@@ -104,7 +104,7 @@ describe('the blob cache', () => {
     expect(registry.requestsOf('blobs').at(-1)?.headers.range).toBe(`bytes=${MIB}-`);
   });
 
-  it('leaves alone what a living process writes to', async () => {
+  it('does not touch a part that a living process writes', async () => {
     await leaveBehind(bytes.subarray(0, MIB), process.ppid);
     await createBlobCache(directory).ensure(blob, sources, options);
     expect(registry.requestsOf('blobs')[0]?.headers.range).toBeUndefined();
@@ -142,7 +142,7 @@ describe('the blob cache', () => {
     });
   });
 
-  it('takes in small bytes by their digest', async () => {
+  it('stores small documents by their digest', async () => {
     const cache = createBlobCache(directory);
     const digest = await cache.put(Buffer.from('hello'));
     expect(digest).toBe(digestOf('hello'));

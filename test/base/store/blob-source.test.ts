@@ -52,14 +52,14 @@ async function read(
 const ofBlobs = (path: string): boolean => path.includes('/blobs/');
 
 describe('reading a blob', () => {
-  it('starts at the offset that was asked for', async () => {
+  it('starts at the requested offset', async () => {
     const { bytes: read2 } = await read(sources, blob, MIB);
     expect(read2.subarray(MIB).equals(bytes.subarray(MIB))).toBe(true);
     expect(registry.requestsOf('blobs')[0]?.headers.range).toBe(`bytes=${MIB}-`);
     expect(registry.bytesServed()).toBe(2 * MIB + 2);
   });
 
-  it('goes on where a connection was cut, and asks the registry itself again', async () => {
+  it('continues where a connection was cut, and asks the registry itself again', async () => {
     registry.script(({ path }, nth) =>
       ofBlobs(path) && nth === 1 ? { cutAfter: 1000 } : undefined,
     );
@@ -73,7 +73,7 @@ describe('reading a blob', () => {
     expect(client.statistics()[0]?.retries).toBe(1);
   });
 
-  it('starts again at byte 0 where the peer ignores Range', async () => {
+  it('starts again at byte 0 if the peer ignores Range', async () => {
     registry.script(({ path }, nth) =>
       ofBlobs(path) ? { ignoreRange: true, ...(nth === 1 && { cutAfter: 1000 }) } : undefined,
     );
@@ -82,13 +82,13 @@ describe('reading a blob', () => {
     expect(result.restarts).toBe(1);
   });
 
-  it('lets a connection break as often as it likes while each brings a MiB', async () => {
+  it('accepts any number of broken connections while each brings a MiB', async () => {
     const large = registry.addBlob(patternOf(12 * MIB));
     registry.script(({ path }) => (ofBlobs(path) ? { cutAfter: MIB } : undefined));
     expect(digestOf((await read(sources, large)).bytes)).toBe(large.digest);
   });
 
-  it('goes on with a source for as long as each connection brings one byte', async () => {
+  it('continues with a source as long as each connection brings one byte', async () => {
     const small = registry.addBlob(patternOf(50));
     registry.script(({ path }) => (ofBlobs(path) ? { cutAfter: 1 } : undefined));
     expect(digestOf((await read(sources, small)).bytes)).toBe(small.digest);
@@ -147,7 +147,7 @@ describe('reading a blob', () => {
     await expect(read(sources)).rejects.toMatchObject({ code: 'blob.too-short' });
   });
 
-  it('goes to the next source, continuing what was right', async () => {
+  it('continues right bytes with the next source', async () => {
     const broken: BlobSource = {
       name: 'broken',
       local: false,
@@ -175,7 +175,7 @@ describe('reading a blob', () => {
     expect(registry.requestsOf('blobs')[0]?.headers.range).toBe(`bytes=${2 * MIB}-`);
   });
 
-  it('names what every source said when none is left', async () => {
+  it('names the answer of every source when no source is left', async () => {
     registry.script(({ path }) => (ofBlobs(path) ? { status: 403 } : undefined));
     const absent: BlobSource = {
       name: 'cache',
@@ -200,7 +200,7 @@ describe('reading a blob', () => {
     ).rejects.toThrow('enough');
   });
 
-  it('of no bytes asks nobody', async () => {
+  it('of no bytes asks no source', async () => {
     const empty = registry.addBlob(new Uint8Array());
     expect((await read(sources, empty)).bytes).toHaveLength(0);
     expect(registry.requests).toHaveLength(0);
@@ -239,13 +239,13 @@ describe('reading a small document', () => {
     return size;
   };
 
-  it('from a registry that sends a byte now and then for ever ends with an error', async () => {
+  it('from a registry that sends a byte now and then forever ends with an error', async () => {
     await expect(readAll(dripping(Infinity))).rejects.toMatchObject({
       code: 'registry.unreachable',
     });
   });
 
-  it('goes on where such a registry was cut, when that then sends the rest', async () => {
+  it('continues where such a registry was cut off, if it then sends the rest', async () => {
     const source = dripping(1);
     expect(await readAll(source)).toBe(bytes.length);
     expect(source.asked()).toBe(2);

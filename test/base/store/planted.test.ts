@@ -72,21 +72,21 @@ const PLANTED: Readonly<Record<string, () => Promise<void>>> = {
   'a directory': () => mkdir(partial('x')).then(() => undefined),
 };
 
-describe('a partial file that somebody planted in a shared cache', () => {
-  it.each(Object.entries(PLANTED))('is not read where it is %s', async (_kind, plant) => {
+describe('a partial file that another user planted in a shared cache', () => {
+  it.each(Object.entries(PLANTED))('is not read if it is %s', async (_kind, plant) => {
     await plant();
     expect((await bring())?.equals(right)).toBe(true);
     expect([ranges(), warnings]).toEqual([[undefined], []]);
   });
 
-  it('is continued where it is a file, whoever wrote it', async () => {
+  it('is continued if it is a file, regardless of who wrote it', async () => {
     await writeFile(partial('x'), SAME);
     expect((await bring())?.equals(right)).toBe(true);
     expect(ranges()).toEqual([`bytes=${SAME.length}-`]);
     expect(await readdir(join(cache, 'partial'))).toEqual([]);
   });
 
-  it('costs no more than its own bytes where they are wrong', async () => {
+  it('costs no more than its own bytes if they are wrong', async () => {
     await writeFile(partial('x'), SECRET);
     expect((await bring())?.equals(right)).toBe(true);
     expect(ranges()).toEqual([`bytes=${SECRET.length}-`, `bytes=0-${SECRET.length - 1}`]);
@@ -94,7 +94,7 @@ describe('a partial file that somebody planted in a shared cache', () => {
 });
 
 describe('a folder of a shared cache', () => {
-  it('is not used where it is a link, which could lead anywhere', async () => {
+  it('is not used if it is a link, which could lead anywhere', async () => {
     await rm(join(cache, 'partial'), { recursive: true });
     await mkdir(join(directory, 'elsewhere'));
     await symlink(join(directory, 'elsewhere'), join(cache, 'partial'));

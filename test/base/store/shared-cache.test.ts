@@ -77,7 +77,7 @@ describe('processes that share a cache', () => {
     return { child, ended: once(child, 'close').then(() => text) };
   };
 
-  it('fetch each blob once, also when one of them is killed in the middle of a blob', async () => {
+  it('fetch each blob once, even when one of them is killed in the middle of a blob', async () => {
     const victim = start(HELD);
     await held;
     const others = [0, 8, 16].map(start);
@@ -123,7 +123,7 @@ describe('a claim of another machine', () => {
     expect(await tryAt(250)).toBe(true);
   });
 
-  it('is not taken from a process of this machine that lives, and from one that ended at once', async () => {
+  it('is not taken from a living process of this machine, and at once from one that has ended', async () => {
     const folder = join(directory, 'ours');
     await mkdir(folder);
     const take = createClaims({ folder });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { redact } from '../../../src/base/text/redact.ts';
 
-describe('what is printed of a text with URLs', () => {
+describe('redacting a text with URLs', () => {
   it.each([
     ['serving x on http://127.0.0.1:5000; stop', 'serving x on http://127.0.0.1:5000; stop'],
     ['see https://a.example/x.', 'see https://a.example/x.'],
@@ -13,7 +13,7 @@ describe('what is printed of a text with URLs', () => {
     ['oci://token@a.example/x:1', 'oci://a.example/x:1'],
     ['s3://bucket/a@b.iso and me@a.example', 's3://bucket/a@b.iso and me@a.example'],
     ['oci://a.example:5000/x@sha256:00', 'oci://a.example:5000/x@sha256:00'],
-  ])('is, of %j, %j', (text, printed) => {
+  ])('turns %j into %j', (text, printed) => {
     expect(redact(text)).toBe(printed);
   });
 });

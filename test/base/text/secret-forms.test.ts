@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { listNameForms, listSecretForms } from '../../../src/base/text/redact.ts';
 
 describe('the forms of a secret', () => {
-  it('of a token without special characters are few', () => {
+  it('are few for a token without special characters', () => {
     expect(listSecretForms('abcdefghijklmnop').length).toBeLessThan(12);
   });
 
-  it('of a password with special characters are all there', () => {
+  it('are complete for a password with special characters', () => {
     const texts = listSecretForms('a"b/c d\'e&f').map(({ text }) => text);
     for (const text of [
       String.raw`a\"b/c d'e&f`,
@@ -17,7 +17,7 @@ describe('the forms of a secret', () => {
     }
   });
 
-  it('are not made of what is longer than any secret or name', () => {
+  it('are not made for texts longer than any secret or name', () => {
     expect(listSecretForms('x'.repeat((64 << 10) + 1))).toEqual([]);
     expect(listNameForms(`a1${'x'.repeat(1100)}`)).toEqual([]);
   });

@@ -195,7 +195,7 @@ describe.skipIf(!hasOpenssl)('a registry served over TLS', () => {
     ['a directory', ['.', 'one.key'], UNREADABLE],
     ['an empty certificate', ['empty.pem', 'one.key'], 'holds no certificate'],
     ['a certificate that lost a piece', ['cut.crt', 'one.key'], 'holds no certificate'],
-    ['a chain that lost a piece', ['chain.crt', 'one.key'], 'one of its chain cannot be used'],
+    ['a chain that lost a piece', ['chain.crt', 'one.key'], 'one in its chain cannot be used'],
     ['a key for a certificate', ['one.key', 'one.key'], 'holds no certificate'],
     ['a certificate for a key', ['one.crt', 'one.crt'], 'holds no private key'],
     ['an empty key', ['one.crt', 'empty.pem'], 'holds no private key'],

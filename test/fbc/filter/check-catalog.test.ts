@@ -7,7 +7,7 @@ const VALID = makePackage('op', { channels: { stable: makeChain('1.1.0', '1.0.0'
 const place = { file: 'a', number: 1, offset: 0, size: 1, syntax: 'json' } as const;
 
 describe('a catalog', () => {
-  test('is valid with one head a channel and a bundle for every entry', () => {
+  test('is valid with one head in each channel and a bundle for every entry', () => {
     expect(checkCatalog(VALID)).toEqual([]);
   });
 

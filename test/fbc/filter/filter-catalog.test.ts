@@ -35,8 +35,8 @@ const TWO = makePackage('op', {
 });
 const other = { name: 'other', channels: [] };
 
-describe('without packages', () => {
-  test('the heads of all channels of all packages are kept, as they are written', () => {
+describe('a selection without packages', () => {
+  test('keeps the heads of all channels of all packages unchanged', () => {
     const catalog = joinCatalogs(
       makePackage('zebra', { channels: { z: makeChain('3.0.0', '2.0.0') }, defaultChannel: '' }),
       TWO,
@@ -53,20 +53,20 @@ describe('without packages', () => {
     expect(isWhole).toBe(false);
   });
 
-  test('and in full, the catalog is kept whole', () => {
+  test('keeps the whole catalog in full mode', () => {
     const result = filterCatalog(TWO, { packages: [], full: true });
     expect(result).toMatchObject({ isWhole: true, warnings: [] });
     expect(result.catalog.bundles).toHaveLength(TWO.bundles.length);
   });
 
-  test('a catalog of nothing but heads is whole, too', () => {
+  test('reports a catalog that has only heads as whole', () => {
     const heads = makePackage('op', { channels: { stable: makeChain('1.0.0') } });
     expect(filterCatalog(heads, { packages: [], full: false }).isWhole).toBe(true);
   });
 });
 
-describe('of a selected package', () => {
-  test('the heads of its channels are kept, and nothing of other packages', () => {
+describe('the selection of a package', () => {
+  test('keeps the heads of its channels, and no other packages', () => {
     const catalog = joinCatalogs(
       TWO,
       makePackage('other', { channels: { a: makeChain('1.0.0') } }),
@@ -76,18 +76,18 @@ describe('of a selected package', () => {
     expect(kept.packages).toEqual(TWO.packages);
   });
 
-  test('only the channels that are listed are kept', () => {
+  test('keeps only the channels that are listed', () => {
     const { catalog: kept } = filterPackage(TWO, { channels: [{ name: 'stable' }] });
     expect(listEntries(kept)).toEqual({ stable: ['op.v2.1.0'] });
   });
 
-  test('every entry is kept in full', () => {
+  test('keeps every entry in full mode', () => {
     const { catalog: kept } = filterPackage(TWO, { channels: [{ name: 'stable' }], full: true });
     expect(kept.channels).toEqual(TWO.channels.slice(0, 1));
     expect(kept.bundles).toHaveLength(2);
   });
 
-  test('documents of other schemas are kept, and those of no package', () => {
+  test('keeps documents of other schemas, even without a package', () => {
     const [{ place }] = CHAIN.packages as [Catalog['packages'][0]];
     const others = [
       { schema: 'x', place },
@@ -98,7 +98,7 @@ describe('of a selected package', () => {
     expect(filterPackage({ ...CHAIN, others }).catalog.others).toEqual(others.slice(0, 3));
   });
 
-  test('deprecations of what is not kept are dropped, and an empty list stays a list', () => {
+  test('drops deprecations of removed parts, and keeps an empty list', () => {
     const [{ place }] = CHAIN.packages as [Catalog['packages'][0]];
     const entry = (kind: string, name?: string) => ({
       reference: { schema: `olm.${kind}`, ...(name === undefined ? {} : { name }) },
@@ -135,7 +135,7 @@ describe('a range of versions', () => {
     expect(listEntries(filterPackage(CHAIN, bounds).catalog)).toEqual({ stable: names });
   });
 
-  test('may be that of one channel', () => {
+  test('may be given for one channel', () => {
     const channels = [{ name: 'stable' }, { name: 'old', maxVersion: '1.0.0' }];
     expect(listEntries(filterPackage(TWO, { channels }).catalog)).toEqual({
       stable: ['op.v2.1.0'],
@@ -143,7 +143,7 @@ describe('a range of versions', () => {
     });
   });
 
-  test('keeps what it skips only where that is in range', () => {
+  test('keeps skipped bundles only if they are in range', () => {
     const catalog = makePackage('op', {
       channels: {
         stable: [
@@ -158,7 +158,7 @@ describe('a range of versions', () => {
     expect(listEntries(kept)).toEqual({ stable: ['op.v1.3.0', 'op.v1.2.0'] });
   });
 
-  test('that only a skipped bundle is in keeps the head that skips it', () => {
+  test('with only a skipped bundle in it keeps the head that skips it', () => {
     const catalog = makePackage('op', {
       channels: { stable: [{ name: 'op.v1.3.0', skips: ['op.v1.2.0'] }, { name: 'op.v1.2.0' }] },
     });
@@ -183,7 +183,7 @@ describe('a range of versions', () => {
     expect(listEntries(kept)).toEqual({ stable: ['op.v2.0.0', 'op.v1.5.0'] });
   });
 
-  test('keeps what lies between, in range or not, with or without a bundle', () => {
+  test('keeps all entries between, in range or not, with or without a bundle', () => {
     const catalog = makePackage('op', {
       channels: { stable: makeChain('1.3.0', '7.0.0', '1.1.5', '1.1.0', '1.0.0') },
       missing: ['op.v1.1.5'],
@@ -202,7 +202,7 @@ describe('a range of versions', () => {
     ]);
   });
 
-  test('takes prereleases only where a bound is one', () => {
+  test('includes prereleases only if a bound is one', () => {
     const catalog = makePackage('op', { channels: { stable: makeChain('1.47.1-5', '1.34.1-5') } });
     expect(readError(() => filterPackage(catalog, { minVersion: '1.34.1' })).message).toBe(
       'package "op" channel "stable" has version range ">=1.34.1" that results in an empty channel',
@@ -216,7 +216,7 @@ describe('a range of versions', () => {
     { minVersion: '4.17' },
     { minVersion: '4.17.0', maxVersion: '4.17.0' },
     { maxVersion: '4.18.0' },
-  ])('%j that pre-releases are not in is refused with a hint that works', (bounds) => {
+  ])('such as %j that excludes the pre-releases is refused with a hint that works', (bounds) => {
     const chain = makeChain('4.17.0-202502', '4.17.0-202501', '4.16.0-202412', '4.16.0-202411');
     const catalog = makePackage('op', { channels: { stable: chain } });
     const { hint = '' } = readError(() => filterPackage(catalog, bounds));
@@ -231,7 +231,7 @@ describe('a range of versions', () => {
     if (bounds.minVersion === '4.17.0') expect(hint).toContain('minVersion: 4.17.0-0');
   });
 
-  test('leaves out channels that it empties, and says so', () => {
+  test('leaves out channels that it empties, with a warning', () => {
     const { catalog: kept, warnings } = filterPackage(TWO, { minVersion: '2.0.0' });
     expect(listEntries(kept)).toEqual({ stable: ['op.v2.1.0', 'op.v2.0.0'] });
     expect(warnings).toEqual([
@@ -239,7 +239,7 @@ describe('a range of versions', () => {
     ]);
   });
 
-  test('counts a skipped bundle of another channel, whose own entry is kept there', () => {
+  test('includes a skipped bundle of another channel, whose own entry is kept there', () => {
     const catalog = makePackage('op', {
       channels: {
         new: [{ name: 'op.v2.0.0', skips: ['op.v1.0.0'] }],
@@ -264,7 +264,7 @@ describe('a range of versions', () => {
     expect(listEntries(kept)).toEqual({ new: ['op.v1.3.0', 'op.v7.0.0'], old: ['op.v1.0.0'] });
   });
 
-  test('keeps no bundle that no kept channel has', () => {
+  test('keeps only bundles of the channels that it keeps', () => {
     const catalog = makePackage('op', {
       channels: {
         new: [{ name: 'op.v2.0.0', replaces: 'op.v1.0.0' }],
@@ -278,7 +278,7 @@ describe('a range of versions', () => {
   });
 });
 
-describe('one version', () => {
+describe('a selection of one version', () => {
   const rebuilt = makePackage('op', {
     channels: {
       stable: [
@@ -291,14 +291,14 @@ describe('one version', () => {
     versions: { 'op.v1.0.0-2.p': '1.0.0+0.2.p', 'op.v1.0.0-10.p': '1.0.0+0.10.p' },
   });
 
-  test('keeps the latest of its rebuilds, and needs no single head', () => {
+  test('keeps the latest rebuild, and does not need a single head', () => {
     const { catalog: kept, warnings } = filterPackage(rebuilt, {
       minVersion: '1.0.0',
       maxVersion: '1.0.0',
     });
     expect(listEntries(kept)).toEqual({ stable: ['op.v1.0.0-10.p'] });
     expect(warnings).toEqual([
-      'package "op" channel "stable": version 1.0.0 is that of "op.v1.0.0-10.p", "op.v1.0.0-2.p", "op.v1.0.0"; "op.v1.0.0-10.p" is selected',
+      'package "op" channel "stable": version 1.0.0 is shared by "op.v1.0.0-10.p", "op.v1.0.0-2.p", "op.v1.0.0"; "op.v1.0.0-10.p" is selected',
       'package "op" channel "other" has nothing in version range ">=1.0.0 <=1.0.0" and is left out',
     ]);
   });
@@ -329,7 +329,7 @@ describe('one version', () => {
     ]);
   });
 
-  test('that two channels have besides the default is refused with both names, and one of them chosen as the hint says', () => {
+  test('that only two other channels than the default have is refused, and the hint to choose one works', () => {
     const older = { fast: makeChain('1.1.0'), old: makeChain('1.1.0', '1.0.0') };
     const three = makePackage('op', { channels: { stable: makeChain('2.0.0'), ...older } });
     const error = readError(() => filterPackage(three, one('1.1.0')));
@@ -356,7 +356,7 @@ describe('minBundle', () => {
     expect(listEntries(filterPackage(CHAIN, { minBundle }).catalog)).toEqual(kept);
   });
 
-  test('keeps a bundle that is only skipped, and not what its heirs supersede besides', () => {
+  test('keeps a bundle that is only skipped, and nothing else that its heirs supersede', () => {
     const catalog = makePackage('op', {
       channels: {
         stable: [
@@ -373,7 +373,7 @@ describe('minBundle', () => {
     expect(keptFrom('op.v1.0.0')).toEqual({ stable: ['op.v1.3.0', 'op.v1.0.0'] });
   });
 
-  test('names bundles of packages in which others have no version', () => {
+  test('works for packages with bundles that have no version', () => {
     const catalog = makePackage('op', {
       channels: { stable: makeChain('1.2.0', '1.1.0', '1.0.0') },
       versions: { 'op.v1.0.0': null },
@@ -405,13 +405,13 @@ describe('the default channel', () => {
     channels: { a: makeChain('1.0.0'), b: makeChain('2.0.0'), c: makeChain('3.0.0') },
   });
 
-  test('is what the selection says', () => {
+  test('is the one that the selection names', () => {
     const { catalog: kept, isWhole } = filterPackage(three, { defaultChannel: 'c' });
     expect(kept.packages[0]?.defaultChannel).toBe('c');
     expect(isWhole).toBe(false);
   });
 
-  test('must be kept', () => {
+  test('must be a selected channel', () => {
     const error = readError(() =>
       filterPackage(three, { defaultChannel: 'a', channels: [{ name: 'b' }] }),
     );
@@ -421,7 +421,7 @@ describe('the default channel', () => {
     expect(error.hint).toBe('set defaultChannel of package "op" to one of: b');
   });
 
-  test('that is filtered out must be replaced where several channels are kept', () => {
+  test('must be replaced by the selection if it is filtered out and several channels are kept', () => {
     const channels = [{ name: 'b' }, { name: 'c' }];
     const error = readError(() => filterPackage(three, { channels }));
     expect(error.message).toBe(
@@ -430,7 +430,7 @@ describe('the default channel', () => {
     expect(error.hint).toBe('set defaultChannel of package "op" to one of: b, c');
   });
 
-  test('is the only channel that is kept', () => {
+  test('becomes the only channel that is kept', () => {
     const { catalog: kept, warnings } = filterPackage(three, { channels: [{ name: 'b' }] });
     expect(kept.packages[0]?.defaultChannel).toBe('b');
     expect(warnings).toEqual([
@@ -438,7 +438,7 @@ describe('the default channel', () => {
     ]);
   });
 
-  test('may be missing on both sides', () => {
+  test('may be missing in the catalog and in the selection', () => {
     const catalog = makePackage('op', {
       channels: { a: makeChain('1.0.0') },
       defaultChannel: undefined,
@@ -477,7 +477,7 @@ describe('a selection is refused', () => {
     [
       'with a bundle to start from and a version',
       { minBundle: 'op.v1.0.0', maxVersion: '1.2.0' },
-      'package "op": minBundle and versions exclude each other',
+      'package "op": minBundle cannot be combined with minVersion or maxVersion',
     ],
     [
       'with a bundle to start from at the package and at a channel',
@@ -536,7 +536,7 @@ describe('a selection is refused', () => {
     });
   });
 
-  test('with all that is wrong in it, a line each, and the name of the catalog', () => {
+  test('with all problems, one a line, and the name of the catalog', () => {
     const broken = makePackage('other', {
       channels: { a: [...makeChain('1.0.0'), { name: 'op.v1.1.0' }], b: [] },
     });
@@ -565,7 +565,7 @@ describe('a selection is refused', () => {
     );
   });
 
-  test('where a bundle of the package has no version, even one that would not be kept', () => {
+  test('if a bundle of the package has no version, even one that would not be kept', () => {
     const versions = { 'op.v1.0.0': null, 'op.v1.1.0': '1.1' };
     const catalog = makePackage('op', {
       channels: { stable: makeChain('1.2.0', '1.1.0', '1.0.0') },
@@ -616,15 +616,15 @@ describe('a bundle that is skipped by name', () => {
     expect(warnings.join()).toContain('"op.v1.10.0" becomes the head');
   });
 
-  test('has to be in the package', () => {
+  test('must be in the package', () => {
     expect(readError(() => skip(CHAIN, 'op.v1.22.0')).message).toBe(
       'package "op" has no bundle "op.v1.22.0" to skip; did you mean "op.v1.2.0"?',
     );
   });
 });
 
-describe('what the source does wrong', () => {
-  test('is passed on with a warning where the selection keeps it', () => {
+describe('a fault of the source', () => {
+  test('is a warning if the selection keeps it', () => {
     const catalog = makePackage('op', {
       channels: { stable: [...makeChain('1.1.0'), { name: 'op.v1.0.0' }] },
     });
@@ -633,7 +633,7 @@ describe('what the source does wrong', () => {
     ]);
   });
 
-  test('an empty catalog stays empty', () => {
+  test('is not found in an empty catalog', () => {
     expect(filterCatalog(EMPTY, { packages: [], full: false })).toMatchObject({
       catalog: EMPTY,
       warnings: [],

@@ -57,7 +57,7 @@ describe('a rule of an ignore file', () => {
     expect(ignored(text, path)).toBe(wanted);
   });
 
-  test('is about paths below the directory of its file', () => {
+  test('matches only paths below the directory of its file', () => {
     expect(ignored('/a', 'x/y/a', ['x', 'y'])).toBe(true);
     expect(ignored('/a', 'x/a', ['x', 'y'])).toBe(false);
     expect(ignored('x', 'x/a', ['x'])).toBe(false);
@@ -84,7 +84,7 @@ const FILES = [
   '.h/a',
 ];
 
-describe.skipIf(!requireTool('git'))('rules without exceptions', () => {
+describe.skipIf(!requireTool('git'))('ignore rules without negation', () => {
   let directory: string;
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'sealift-ignore-'));
@@ -131,7 +131,7 @@ describe.skipIf(!requireTool('git'))('rules without exceptions', () => {
     );
   });
 
-  test('may have more lines than a call has room for arguments', async () => {
+  test('may have more lines than a function call may have arguments', async () => {
     const catalog = await mkdtemp(join(tmpdir(), 'sealift-ignore-'));
     try {
       await writeFile(join(catalog, 'a.yaml'), '');

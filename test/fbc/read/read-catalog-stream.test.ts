@@ -77,7 +77,7 @@ const jsonText = fc
 const separator = fc.constantFrom('', ' ', '\n', '\r\n', '\n\n\t');
 
 describe('a stream of JSON objects', () => {
-  test('is split where JSON.parse would end them, wherever the chunks end', async () => {
+  test('is split where JSON.parse would end each object, regardless of chunk borders', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(separator, jsonText)), chunkSize, async (parts, size) => {
         const text = Buffer.from(parts.flat().join(''));
@@ -94,7 +94,7 @@ describe('a stream of JSON objects', () => {
     );
   });
 
-  test('tells the outermost keys in their order, twice where they stand twice', async () => {
+  test('gives the outermost keys in order, and repeated keys twice', async () => {
     const member = fc.tuple(trickyText, trickyValue);
     await fc.assert(
       fc.asyncProperty(fc.array(member), chunkSize, async (members, size) => {
@@ -108,7 +108,7 @@ describe('a stream of JSON objects', () => {
     );
   });
 
-  test('with a byte changed is still read to some end', async () => {
+  test('with a changed byte is read to its end or to a problem', async () => {
     const parts = fc.array(fc.tuple(separator, jsonText), { minLength: 1 });
     const change = fc.tuple(
       fc.nat(),
@@ -143,7 +143,7 @@ describe('a stream of YAML documents', () => {
   );
   const marker = fc.constantFrom('---\n', '--- # comment\n', '---\r\n', '---   \n', '---\n\n---\n');
 
-  test('is split at its markers, wherever the chunks end', async () => {
+  test('is split at its markers, regardless of chunk borders', async () => {
     await fc.assert(
       fc.asyncProperty(
         yamlText,
@@ -171,16 +171,16 @@ describe('a stream of YAML documents', () => {
 describe('a hostile file', () => {
   const nested = (depth: number): string => `{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`;
 
-  test('may nest JSON as deep as the tools of the cluster read it, and no deeper', async () => {
+  test('may nest JSON as deep as the tools of the cluster allow, and no deeper', async () => {
     expect(problemOf(await stream(nested(9_999)))).toBeUndefined();
     expect(valuesOf(await stream(`${nested(10_000)}{}${nested(300_000)}`))).toEqual([
-      'is nested 10001 deep, but at most 10000 is read',
+      'is nested 10001 levels deep, but at most 10000 are read',
       {},
-      'is nested 300001 deep, but at most 10000 is read',
+      'is nested 300001 levels deep, but at most 10000 are read',
     ]);
   });
 
-  test('cannot nest YAML without end', async () => {
+  test('cannot nest YAML without limit', async () => {
     const problems = valuesOf(
       await stream(`a: ${'['.repeat(100_000)}\n---\n${'- '.repeat(100_000)}\n---\nb: 1\n`),
     );
@@ -191,7 +191,7 @@ describe('a hostile file', () => {
     ]);
   });
 
-  test('cannot blow up aliases', async () => {
+  test('cannot expand aliases without limit', async () => {
     const levels = Array.from({ length: 9 }, (_, level) => {
       const items =
         level === 0
@@ -204,22 +204,22 @@ describe('a hostile file', () => {
     expect(problemOf(await stream(levels.join('')))).toMatch(/alias/i);
   });
 
-  test('cannot hold a document that is larger than the limit', async () => {
+  test('cannot have a document that is larger than the limit', async () => {
     const large = 'a'.repeat(200);
     const options = { maxSize: 100, chunkSize: 16 };
-    const problem = 'has more than 100 bytes, which is the most that is read';
+    const problem = 'has more than 100 bytes, the most that is read';
     expect(problemOf(await stream(`{}{"a":"${large}"}{}`, options))).toBe(problem);
     expect(problemOf(await stream(`a: 1\n---\nb: ${large}\n`, options))).toBe(problem);
     expect(problemOf(await stream(`{}{"a":"${'a'.repeat(80)}"}{}`, options))).toBeUndefined();
   });
 
-  test('cannot hold more YAML nodes than fit in memory', async () => {
+  test('cannot have more YAML nodes than fit in memory', async () => {
     expect(problemOf(await stream(`a: [${'b,'.repeat(600_000)}]`))).toBe(
       'has 600002 places where a YAML node may begin, but at most 250000 are read',
     );
   });
 
-  test('binary data is read as one document that is not an object', async () => {
+  test('of binary data is one document that is not an object', async () => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, index) => index));
     expect(await stream(bytes)).toHaveLength(1);
     expect(valuesOf(await stream(Buffer.from('\ufeff{"a":1}', 'utf16le')))).toEqual([

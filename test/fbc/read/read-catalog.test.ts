@@ -58,8 +58,8 @@ const bundle = (change: object = {}): Record<string, unknown> => ({
   ...change,
 });
 
-describe('a document of a known schema', () => {
-  test('a package keeps its name and default channel', async () => {
+describe('the reader of documents of known schemas', () => {
+  test('reads the name and default channel of a package', async () => {
     const { packages } = await read({
       'a.json':
         '{"schema":"olm.package","name":"foo","defaultChannel":"stable","icon":{}}{"schema":"olm.package","name":"bar","defaultChannel":""}',
@@ -78,7 +78,7 @@ describe('a document of a known schema', () => {
     ]);
   });
 
-  test('a channel keeps the edges of its entries, and null or empty is as good as absent', async () => {
+  test('reads the edges of channel entries, with null and empty as absent', async () => {
     const entries = [
       { name: 'foo.v1' },
       { name: 'foo.v2', replaces: 'foo.v1', skips: ['foo.v1.1'], skipRange: '<2.0.0' },
@@ -91,7 +91,7 @@ describe('a document of a known schema', () => {
     expect(channels[0]?.entries).toEqual([entries[0], entries[1], { name: 'foo.v3' }]);
   });
 
-  test('a bundle keeps its version, requirements and related images as they are written', async () => {
+  test('reads the version, requirements and related images of a bundle as written', async () => {
     const properties = [
       { type: 'olm.package', value: { packageName: 'foo', version: '1.0.0+build' } },
       { type: 'olm.package.required', value: { packageName: 'bar', versionRange: '>=1.0.0' } },
@@ -124,7 +124,7 @@ describe('a document of a known schema', () => {
     expect(Object.keys(bundles[0] ?? {})).not.toContain('properties');
   });
 
-  test('a bundle without version or with an empty image is read, since the selection may not need it', async () => {
+  test('reads a bundle without version or with an empty image, as the selection may not need it', async () => {
     const { bundles } = await read({
       'a.json': JSON.stringify(bundle({ properties: [], image: '' })),
     });
@@ -132,7 +132,7 @@ describe('a document of a known schema', () => {
     expect(bundles[0]?.image).toBe('');
   });
 
-  test('deprecations keep what they refer to and what they say', async () => {
+  test('reads the references and messages of deprecations', async () => {
     const { deprecations } = await read({
       'a.yaml': `schema: olm.deprecations
 package: foo
@@ -152,7 +152,7 @@ entries:
     });
   });
 
-  test('keys are found whatever their case', async () => {
+  test('finds keys regardless of their case', async () => {
     const { packages } = await read({
       'a.json': '{"Schema":"olm.package","NAME":"foo","DefaultChannel":"stable","pac\u212aage":""}',
     });
@@ -161,7 +161,7 @@ entries:
 });
 
 describe('a document of an unknown schema', () => {
-  test('is kept by its place, and its bytes come back as they were written', async () => {
+  test('is kept by its place, and its bytes are read back unchanged', async () => {
     const other =
       '{ "schema": "example.numbers", "package": "",\r\n "big": 123456789012345678901234567890, "one": 1.00, "é": "\\u00e9" }';
     const yaml = 'schema: example.yaml\nname:   n # why\nbig: 123456789012345678901234567890\n';
@@ -187,14 +187,14 @@ describe('a document of an unknown schema', () => {
   });
 });
 
-describe('a file', () => {
-  test('holds JSON objects with anything or nothing between them', async () => {
+describe('a file of a catalog', () => {
+  test('may have JSON objects with anything or nothing between them', async () => {
     const pretty = JSON.stringify({ schema: 'olm.package', name: 'c' }, undefined, 4);
     const text = `\n\t${pack('a')}${pack('b')}\r\n${pretty.replaceAll('\n', '\r\n')} \n\n`;
     expect(await namesIn({ 'catalog.yaml': text })).toEqual(['a', 'b', 'c']);
   });
 
-  test('holds YAML documents, of which those without content do not count', async () => {
+  test('may have YAML documents, of which empty ones do not count', async () => {
     const text =
       '---\n# only a comment\n---\n---\nschema: olm.package\nname: a\n--- # next\nschema: olm.package\nname: b\n...\n---\n';
     const { packages } = await read({ 'a.yml': text });
@@ -209,7 +209,7 @@ describe('a file', () => {
     expect(await namesIn({ 'a.yaml': text.replaceAll('\n', '\r\n') })).toEqual(['a', 'b']);
   });
 
-  test('may go over from JSON into YAML, and have JSON after a comment or between two markers', async () => {
+  test('may change from JSON to YAML, and have JSON after a comment or between two markers', async () => {
     expect(
       await namesIn({
         '1': `${pack('a')}\n---\nschema: olm.package\nname: b\n---\n${pack('c')}${pack('d')}\n---`,
@@ -219,7 +219,7 @@ describe('a file', () => {
     ).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
   });
 
-  test('does not end a document at dashes within a line, a word or a text', async () => {
+  test('may have dashes within a line, a word or a text that end no document', async () => {
     const text =
       'schema: olm.package\nname: a\ndescription: |\n  ---\n  --- x\nother: "a\n  --- b"\n---a: 1\n';
     expect(await namesIn({ 'a.yaml': text })).toEqual(['a']);
@@ -248,7 +248,7 @@ describe('a file', () => {
 });
 
 describe('the files of a catalog', () => {
-  test('are all that it holds, hidden or not, whatever their extension, in the order of their names', async () => {
+  test('are all regular files, hidden or not, with any extension, in the order of their names', async () => {
     const directory = await writeCatalog({
       'b/z.txt': pack('3'),
       'b/.hidden/catalog': pack('2'),
@@ -264,7 +264,7 @@ describe('the files of a catalog', () => {
     ]);
   });
 
-  test('are without those that .indexignore excludes, where the last rule that matches decides', async () => {
+  test('are filtered by .indexignore, in which the last matching rule decides', async () => {
     expect(
       await namesIn({
         '.indexignore': '# not ours\r\n*.md\n/top\nold/**\n!old/keep.json\nlogs/\n',
@@ -317,7 +317,7 @@ describe('the files of a catalog', () => {
     ]);
   });
 
-  test('must be in a directory', async () => {
+  test('must be in an existing directory', async () => {
     const directory = await writeCatalog({ a: '' });
     await expect(readCatalog(join(directory, 'a'))).rejects.toMatchObject({
       code: 'catalog.missing',
@@ -328,8 +328,8 @@ describe('the files of a catalog', () => {
   });
 });
 
-describe('problems', () => {
-  test('are told all together, with file, document and byte', async () => {
+describe('problems of a catalog', () => {
+  test('are reported all together, with file, document and byte', async () => {
     const broken = '{"schema": "olm.package" "name": "x"}';
     expect(
       await problemsIn({
@@ -351,7 +351,7 @@ describe('problems', () => {
     ]);
   });
 
-  test('are keys that stand twice, exactly or but for their case', async () => {
+  test('include repeated keys, even if they differ in case', async () => {
     expect(
       await problemsIn({
         'a.json':
@@ -367,7 +367,7 @@ describe('problems', () => {
     ]);
   });
 
-  test('are documents that do not say what they are', async () => {
+  test('include documents of unknown identity', async () => {
     expect(
       await problemsIn({
         a: '{}{"schema":"","package":"foo","name":"bar"}{"schema":1}{"schema":null}{"schema":"x","package":2,"name":[]}',
@@ -382,7 +382,7 @@ describe('problems', () => {
     ]);
   });
 
-  test('name the bundle, also one whose package contradicts itself', async () => {
+  test('name the bundle, even if its packages contradict each other', async () => {
     const of = (packageName: string) => ({
       type: 'olm.package',
       value: { packageName, version: '1.0.0' },
@@ -408,7 +408,7 @@ describe('problems', () => {
     ]);
   });
 
-  test('name the place within a channel or a deprecation', async () => {
+  test('name the place in a channel or a deprecation', async () => {
     expect(
       await problemsIn({
         'a.yaml': `schema: olm.channel
@@ -439,8 +439,8 @@ entries: [{message: m}, {reference: {name: x}}]
   });
 });
 
-describe('what a hostile catalog may do to its report', () => {
-  test('is not to command the terminal, nor to bring lines of its own', async () => {
+describe('the report on a hostile catalog', () => {
+  test('has no control characters or extra lines from the catalog', async () => {
     const lines = await problemsIn({
       'a\nb': JSON.stringify({
         schema: 'olm.bundle\u001b[2J',
@@ -454,34 +454,34 @@ describe('what a hostile catalog may do to its report', () => {
     expect(lines[0]).toMatch(/^a\\u000ab: document 1 at byte 0: olm\.bundle\\u001b\[2J x\\u000ay/);
   });
 
-  test('is not to make it longer than a thousand lines', async () => {
+  test('is at most a thousand lines long', async () => {
     const lines = await problemsIn({ a: '{}'.repeat(2345) });
     expect(lines).toHaveLength(1001);
     expect(lines.at(-1)).toBe('and 1345 more');
   });
 
-  test('is not to hang it on a file that is none', async () => {
+  test('names a special file without opening it', async () => {
     const directory = await writeCatalog({ a: pack('a') });
     await runProcess('mkfifo', [join(directory, 'pipe')]);
     expect(await problemsOf(directory)).toEqual(['pipe: is not a regular file']);
   });
 
-  test('is not to hide behind what may not be read', async () => {
+  test('names the files that cannot be read', async () => {
     const directory = await writeCatalog({ 'a': pack('a'), 'b/c': pack('c'), 'd': 'x' });
     await chmod(join(directory, 'a'), 0);
     await chmod(join(directory, 'b'), 0);
     const problems = await asUser([scratch, directory], () => problemsOf(directory));
     expect(problems).toEqual([
-      'a: may not be read by this user',
-      'b: may not be read by this user',
+      'a: cannot be read by this user',
+      'b: cannot be read by this user',
       'd: document 1 at byte 0: should be an object, but is the string "x"',
     ]);
     await chmod(join(directory, 'b'), 0o700);
   });
 });
 
-describe('reading again', () => {
-  test('says so when a file has become shorter', async () => {
+describe('reading documents again', () => {
+  test('fails if a file has become shorter', async () => {
     const directory = await writeCatalog({ a: `${pack('a')}${pack('b')}` });
     const places = (await readCatalog(directory)).packages.map(({ place }) => place);
     await writeFile(join(directory, 'a'), pack('a'));
@@ -505,7 +505,7 @@ describe('reading again', () => {
     expect(order).toEqual(['c 1 c', 'a 2 b', 'a 1 a']);
   });
 
-  test('a signal ends the reading', async () => {
+  test('ends when the signal aborts', async () => {
     const signal = AbortSignal.abort(new Error('enough'));
     await expect(readCatalog(await writeCatalog({ a: pack('a') }), { signal })).rejects.toThrow(
       'enough',
@@ -515,7 +515,7 @@ describe('reading again', () => {
 
 const REAL = '../shared/data/fbc';
 
-describe.skipIf(!existsSync(REAL))('catalogs as they were really published', () => {
+describe.skipIf(!existsSync(REAL))('published catalogs', () => {
   test('are read whole, and every document comes back byte for byte', async () => {
     const catalog = await readCatalog(REAL);
     expect(catalog.packages.map(({ name }) => name)).toEqual([

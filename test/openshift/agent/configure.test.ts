@@ -171,12 +171,12 @@ function describeConfig(text: string): object {
 }
 
 describe.each<InstallerEra>(['A', 'B', 'C'])(
-  'configuring what an installer of era %s wrote',
+  'a config that an installer of era %s wrote and that is then configured',
   (era) => {
     const pristine = standInForInstaller(era, PRISTINE);
 
     it.each(['192.0.2.10', 'fd2e::50', undefined])(
-      'says what it writes when it is given the values, rendezvous IP %s',
+      'equals the config that the installer writes with the values, rendezvous IP %s',
       (rendezvousIp) => {
         const ip = rendezvousIp === undefined ? {} : { rendezvousIp };
         const expected = standInForInstaller(era, { ...GIVEN, ...ip });
@@ -186,7 +186,7 @@ describe.each<InstallerEra>(['A', 'B', 'C'])(
       },
     );
 
-    it('says what it writes for any values, the same at a build and afterwards', async () => {
+    it('equals the config of the installer for any values, at a build and afterwards', async () => {
       await fc.assert(
         fc.asyncProperty(anyValues, async ({ values, given }) => {
           const expected = standInForInstaller(era, { ...PRISTINE, ...given });
@@ -204,12 +204,12 @@ describe.each<InstallerEra>(['A', 'B', 'C'])(
       );
     });
 
-    it('changes nothing without values', () => {
+    it('does not change without values', () => {
       expect(describeConfig(configure(pristine, {}))).toEqual(describeConfig(pristine));
       expect(configure(pristine, {})).toBe(configure(configure(pristine, {}), {}));
     });
 
-    it.runIf(era === 'A')('places certificates where an installer of that era does', () => {
+    it.runIf(era === 'A')('has certificates at the path that an installer of that era uses', () => {
       const trustBundle = '-----BEGIN CERTIFICATE-----\n';
       const spec = { ...PRISTINE.spec, additionalTrustBundle: trustBundle };
       const expected = standInForInstaller(era, { ...PRISTINE, spec, trustBundle });
@@ -223,25 +223,32 @@ describe.each<InstallerEra>(['A', 'B', 'C'])(
 describe('a configured config', () => {
   const pristine = standInForInstaller('B', PRISTINE);
 
-  it.skipIf(!requireTool('ignition-validate'))('is one to Ignition, an override merged in', () => {
-    const ignitionOverride = JSON.stringify({
-      ignition: { version: '3.1.0' },
-      storage: { files: [{ path: '/etc/motd', contents: { source: 'data:,hello' } }] },
-      systemd: { units: [{ name: 'agent.service', mask: true }] },
-    });
-    const hostnames = [{ macAddress: '52:54:00:AA:00:01', name: 'a.example' }];
-    const manifests = [{ name: 'a-0.yaml', text: 'kind: A\n' }];
-    const text = configure(pristine, { ...VALUES, ignitionOverride, hostnames, manifests });
-    execFileSync('ignition-validate', ['-'], { input: text, stdio: 'pipe' });
-    const { storage, systemd } = parseIgnition(text, 'a config');
-    const paths = storage?.files?.map(({ path }) => path);
-    expect(paths).toContain('/etc/assisted/hostnames/52:54:00:aa:00:01');
-    expect(paths).toContain('/etc/assisted/extra-manifests/a-0.yaml');
-    expect(paths).toContain('/etc/motd');
-    expect(systemd?.units?.[0]).toMatchObject({ name: 'agent.service', mask: true, enabled: true });
-  });
+  it.skipIf(!requireTool('ignition-validate'))(
+    'is valid to Ignition with an override merged in',
+    () => {
+      const ignitionOverride = JSON.stringify({
+        ignition: { version: '3.1.0' },
+        storage: { files: [{ path: '/etc/motd', contents: { source: 'data:,hello' } }] },
+        systemd: { units: [{ name: 'agent.service', mask: true }] },
+      });
+      const hostnames = [{ macAddress: '52:54:00:AA:00:01', name: 'a.example' }];
+      const manifests = [{ name: 'a-0.yaml', text: 'kind: A\n' }];
+      const text = configure(pristine, { ...VALUES, ignitionOverride, hostnames, manifests });
+      execFileSync('ignition-validate', ['-'], { input: text, stdio: 'pipe' });
+      const { storage, systemd } = parseIgnition(text, 'a config');
+      const paths = storage?.files?.map(({ path }) => path);
+      expect(paths).toContain('/etc/assisted/hostnames/52:54:00:aa:00:01');
+      expect(paths).toContain('/etc/assisted/extra-manifests/a-0.yaml');
+      expect(paths).toContain('/etc/motd');
+      expect(systemd?.units?.[0]).toMatchObject({
+        name: 'agent.service',
+        mask: true,
+        enabled: true,
+      });
+    },
+  );
 
-  it('is refused for addresses that are none', () => {
+  it('is refused for invalid addresses', () => {
     const thrown = (values: CustomValues): unknown => {
       try {
         return configure(pristine, values);

@@ -60,7 +60,7 @@ const select = (selector: object): readonly string[] =>
   );
 
 describe('custom resources', () => {
-  it('has its SSH keys one a line, also as a block of YAML, which ends with a line break', () => {
+  it('have SSH keys one per line, even in a YAML block that ends with a line break', () => {
     const text =
       'kind: InfraEnv\nspec:\n  sshAuthorizedKey: |\n    ssh-ed25519 AAAA a\n    ssh-ed25519 BBBB b\n';
     expect(readText(text).values.sshKeys).toEqual(['ssh-ed25519 AAAA a', 'ssh-ed25519 BBBB b']);
@@ -85,7 +85,7 @@ describe('custom resources', () => {
     expect(select(selector)).toEqual(names);
   });
 
-  it('name the networks that are not selected, and those that should be there', () => {
+  it('bring a warning for networks that are not selected and for missing ones', () => {
     const selector = { nmStateConfigLabelSelector: { matchLabels: { site: 'x' } } };
     expect(read(infraEnv(selector), ...HOSTS).warnings).toEqual([
       'NMStateConfig "b" of a.yaml is not selected by the InfraEnv and is ignored',
@@ -105,7 +105,7 @@ describe('custom resources', () => {
     expect(read(secret(members), infraEnv(REF)).values.pullSecret).toBe(expected);
   });
 
-  it('may lack the Secret where a pull secret is given otherwise', () => {
+  it('may lack the Secret if a pull secret is given otherwise', () => {
     const { values } = readText(format([infraEnv(REF)]), true);
     expect(values.pullSecret).toBeUndefined();
   });
@@ -194,11 +194,11 @@ describe('custom resources are refused', () => {
     ],
     ['with expressions that are not a list', [expressions('a')], /is not a list/],
     [
-      'with a proxy that is a text',
+      'with a proxy that is a string',
       [infraEnv({ proxy: 'http://a' })],
       /spec.proxy .* is not an object/,
     ],
-    ['with keys that are a list', [infraEnv({ sshAuthorizedKey: ['a'] })], /is not a text/],
+    ['with keys that are a list', [infraEnv({ sshAuthorizedKey: ['a'] })], /is not a string/],
     [
       'with both lists of time servers',
       [infraEnv({ ntpSources: ['a'], additionalNTPSources: ['b'] })],
@@ -215,9 +215,9 @@ describe('custom resources are refused', () => {
       /ConfigMap "gone", which manifestsConfigMapRefs .* not among/,
     ],
     [
-      'with a manifest that is not a text',
+      'with a manifest that is not a string',
       [map('m', { 'a.yaml': { kind: 'A' } })],
-      /"a.yaml" .* text/,
+      /"a.yaml" .* string/,
     ],
     [
       'without the ClusterImageSet',
@@ -228,7 +228,7 @@ describe('custom resources are refused', () => {
     [
       'with two ClusterImageSets',
       [imageSet('a', { releaseImage: 'q' }), imageSet('b', { releaseImage: 'r' })],
-      /2 resources of the kind ClusterImageSet/,
+      /2 resources of kind ClusterImageSet/,
     ],
     ['with a network without addresses', [{ ...network('a', {}), spec: {} }], /lacks spec.config/],
   ])('%s', (_, documents, message) => {

@@ -110,7 +110,7 @@ describe('the layers of a catalog image', () => {
 });
 
 describe('a catalog image', () => {
-  it('says by its label where its catalog is', async () => {
+  it('names the directory of its catalog in its label', async () => {
     const image = await imageOf({ label: '/opt//catalog/' });
     const opened = await openCatalogImage(world, serve('label', image), 'all');
     expect(opened.configsDirectory).toBe('opt/catalog');
@@ -144,7 +144,7 @@ describe('a catalog image', () => {
     ).rejects.toThrow(fails('image.no-platform', 'linux/s390x'));
   });
 
-  it('is not a catalog without the label, and the labels it has are said', async () => {
+  it('is refused without the label, and the error names the labels that it has', async () => {
     const reference = serve('other', await imageOf({ label: '' }));
     await expect(openCatalogImage(world, reference, 'all')).rejects.toThrow(
       expect.objectContaining({
@@ -155,7 +155,7 @@ describe('a catalog image', () => {
     );
   });
 
-  it('is refused when its platforms disagree where the catalog is', async () => {
+  it('is refused if its platforms disagree about the directory of the catalog', async () => {
     const index = buildIndex([
       [AMD64, await imageOf()],
       [ARM64, await imageOf({ architecture: 'arm64', label: '/other' })],
@@ -188,7 +188,7 @@ describe('the catalog of an image', () => {
     expect((await readdir(path)).sort()).toEqual(['a', 'mark']);
   });
 
-  it('is unpacked by several at once, and one of them wins', async () => {
+  it('is unpacked by several processes at once, and one of them wins', async () => {
     const image = await openCatalogImage(world, serve('race', await imageOf()), 'all');
     const directory = join(world.directory, 'race');
     const paths = await Promise.all([1, 2, 3].map(() => extractCatalog(world, image, directory)));
@@ -196,7 +196,7 @@ describe('the catalog of an image', () => {
     expect(await readdir(directory)).toHaveLength(1);
   });
 
-  it('comes from an OCI layout as from a registry', async () => {
+  it('is read from an OCI layout as from a registry', async () => {
     const layout = join(world.directory, 'layout');
     await writeOciLayout(layout, [['v1', buildIndex([[AMD64, await imageOf()]])]]);
     const { client, cache, reference } = await openOciLayout(layout, 'v1');
@@ -207,7 +207,7 @@ describe('the catalog of an image', () => {
     await rm(path, { recursive: true });
   });
 
-  it('is missing where the label names what is not there', async () => {
+  it('is missing if the label names a directory that does not exist', async () => {
     const reference = serve('missing', await imageOf({ label: '/elsewhere' }));
     const image = await openCatalogImage(world, reference, 'all');
     await expect(extractCatalog(world, image, join(world.directory, 'missing'))).rejects.toThrow(

@@ -137,14 +137,14 @@ const LAYER = 'application/vnd.oci.image.layer.v1.tar';
 const CONFIG = 'application/vnd.oci.image.config.v1+json';
 
 describe('a rebuilt catalog image', () => {
-  it('has the filtered catalog and nothing of the old one', async () => {
+  it('has the filtered catalog and no part of the old one', async () => {
     const original = await imageOf();
     const opened = await open(original);
     const again = await open(asImage(await rebuild(opened), original));
     expect(withoutPlaces(again.source)).toEqual(withoutPlaces(filter(opened.source)));
   });
 
-  it('keeps documents byte for byte, and in changed ones all that the filter does not know', async () => {
+  it('keeps documents byte for byte, and unknown members of changed ones', async () => {
     const original = await imageOf();
     const { directory } = await open(asImage(await rebuild(await open(original)), original));
     const lines = [
@@ -187,7 +187,7 @@ describe('a rebuilt catalog image', () => {
     expect(json(rebuilt.top.bytes)['annotations']).toEqual({ 'org.example.kept': 'yes' });
   });
 
-  it('has no history where the original has none', async () => {
+  it('has no history if the original has none', async () => {
     const rebuilt = await rebuild(await open(await imageOf({ config: { history: undefined } })));
     expect(json(blobOf(rebuilt, CONFIG))).not.toHaveProperty('history');
   });
@@ -206,7 +206,7 @@ describe('a rebuilt catalog image', () => {
     ]);
   });
 
-  it('hides all of /configs where the catalog was in a part of it', async () => {
+  it('hides all of /configs if the catalog was in a part of it', async () => {
     const original = await imageOf({ label: '/configs/v1' });
     const rebuilt = await rebuild(await open(original));
     const list = execFileSync('tar', ['-t', '-f', '-'], { input: blobOf(rebuilt, LAYER) });
@@ -215,7 +215,7 @@ describe('a rebuilt catalog image', () => {
     expect(again.source.packages.map(({ name }) => name)).toEqual(['a', 'b']);
   });
 
-  it('is what the selection says, and selecting all of it changes nothing', async () => {
+  it('has the selected part, and is unchanged if all of it is selected', async () => {
     const original = await imageOf();
     const opened = await open(original);
     const packages = [{ name: 'a', channels: [{ name: 'stable' }] }];
@@ -228,7 +228,7 @@ describe('a rebuilt catalog image', () => {
     expect(withoutPlaces(everything.catalog)).toEqual(withoutPlaces(catalog));
   });
 
-  it('is the same to the byte when it is rebuilt', async () => {
+  it('has the same bytes when it is rebuilt again', async () => {
     const [one, two] = [
       await rebuild(await open(await imageOf())),
       await rebuild(await open(await imageOf())),
@@ -243,7 +243,7 @@ describe('a rebuilt catalog image', () => {
     );
   });
 
-  it('is an index where all platforms of an index are rebuilt, else one manifest', async () => {
+  it('is an index if all platforms of an index are rebuilt, else one manifest', async () => {
     const images = [await imageOf(), await imageOf({ architecture: 's390x' })] as const;
     const absent = {
       ...descriptorOf(Buffer.from('{}'), 'application/vnd.oci.image.manifest.v1+json'),
@@ -312,14 +312,14 @@ describe('a catalog that cannot be rebuilt', () => {
     },
   );
 
-  it('has a config that does not say what its layers are', async () => {
+  it('has a config that does not list its layers', async () => {
     const opened = await open(await imageOf({ config: { rootfs: null } }));
     await expect(rebuild(opened)).rejects.toThrow(
       expect.objectContaining({ code: 'catalog.config-malformed' }),
     );
   });
 
-  it('has changed since it was read', async () => {
+  it('changed after it was read', async () => {
     const opened = await open(await imageOf());
     await writeFile(join(opened.directory, 'a/catalog.json'), '['.repeat(2000));
     await expect(rebuild(opened)).rejects.toThrow(

@@ -10,7 +10,7 @@ describe('the name of a catalog', () => {
       `localhost:5000/index@${DIGEST}`,
       { registry: 'localhost:5000', repository: 'index', digest: DIGEST },
     ],
-  ])('may be that of an image: %s', (text, reference) => {
+  ])('may be the reference of an image: %s', (text, reference) => {
     expect(parseCatalogSource(text, '/base')).toEqual({ kind: 'image', reference });
   });
 
@@ -19,7 +19,7 @@ describe('the name of a catalog', () => {
     ['file:../catalog', '/catalog'],
     ['file:/abs/catalog/', '/abs/catalog'],
     ['file:///abs/with:colon', '/abs/with:colon'],
-  ])('may be that of a directory, relative to where it is written: %s', (text, path) => {
+  ])('may be a directory, relative to the file that names it: %s', (text, path) => {
     expect(parseCatalogSource(text, '/base')).toEqual({ kind: 'directory', path });
   });
 
@@ -28,7 +28,7 @@ describe('the name of a catalog', () => {
     ['oci:layout:v4.18', { path: '/base/layout', tag: 'v4.18' }],
     ['oci:///abs/layout:v4.18', { path: '/abs/layout', tag: 'v4.18' }],
     ['oci:/abs:odd/layout', { path: '/abs:odd/layout' }],
-  ])('may be that of an OCI layout, with a tag behind the last colon: %s', (text, rest) => {
+  ])('may be an OCI layout, with a tag after the last colon: %s', (text, rest) => {
     expect(parseCatalogSource(text, '/base')).toEqual({ kind: 'oci', ...rest });
   });
 
@@ -42,7 +42,7 @@ describe('the name of a catalog', () => {
     ['oci:layout:', 'its tag is empty'],
     ['file://host/catalog', 'read from this machine'],
     ['file:a\0b', 'names no directory'],
-  ])('is refused with the forms there are: %j', (text, reason) => {
+  ])('is refused with the possible forms in the hint: %j', (text, reason) => {
     expect(() => parseCatalogSource(text, '/base')).toThrow(
       expect.objectContaining({
         code: 'catalog.reference',

@@ -98,7 +98,7 @@ const FIXED = [
 ];
 
 describe('the Ignition config of an installation ISO', () => {
-  it('has four files and two units at least', () => {
+  it('has at least four files and two units', () => {
     const config = render({});
     expect(config.ignition.version).toBe('3.2.0');
     expect(listFiles(config)).toEqual(FIXED);
@@ -109,14 +109,14 @@ describe('the Ignition config of an installation ISO', () => {
     expect(config.passwd.users).toEqual([{ name: 'core', sshAuthorizedKeys: [''] }]);
   });
 
-  it('ends each of its values with one newline more', () => {
+  it('ends each of its values with one additional newline', () => {
     const config = render({ networkConfig: 'interfaces: []\n' });
     expect(fileText(config, '/var/tmp/pull-secret.json')).toBe('{"auths":{}}\n');
     expect(fileText(config, '/var/tmp/network-config.yaml')).toBe('interfaces: []\n\n');
     expect(fileText(render({}), '/var/tmp/network-config.yaml')).toBe('\n');
   });
 
-  it('has files of mirrors, certificates and post.sh only where there is something for them', () => {
+  it('has files for mirrors, certificates and post.sh only if they have content', () => {
     const config = render(EVERYTHING, { postScript: Buffer.from('#!/bin/sh\n') });
     expect(listFiles(config)).toEqual([
       '/etc/containers/registries.conf 644',
@@ -132,7 +132,7 @@ describe('the Ignition config of an installation ISO', () => {
     expect(findUnit(config, 'network-config.service')?.enabled).toBe(true);
   });
 
-  it('tells lca-cli what differs from nothing, in its order', () => {
+  it('has the settings that are not empty in the order of lca-cli', () => {
     expect(fileText(render({}), '/var/tmp/ibi-configuration.json')).toBe(
       '{"extraPartitionLabel":"var-lib-containers","extraPartitionNumber":5,"extraPartitionStart":"-40G",' +
         '"installationDisk":"/dev/vda","seedImage":"quay.io/edge/seed:4.21.3","seedVersion":"4.21.3"}\n',
@@ -146,7 +146,7 @@ describe('the Ignition config of an installation ISO', () => {
     expect(fileText(render(none), '/var/tmp/ibi-configuration.json')).not.toMatch(/Label|Number/);
   });
 
-  it('gives the install unit its environment, and both spellings of the proxies that are set', () => {
+  it('gives the install unit its environment, with each proxy in both spellings', () => {
     const { contents = '' } = findUnit(render(EVERYTHING), `${INSTALL}.service`) ?? {};
     expect(contents.split('\n').filter((line) => line.startsWith('Environment='))).toEqual([
       'Environment="SEED_IMAGE=quay.io/edge/seed:4.21.3"',
@@ -166,7 +166,7 @@ describe('the Ignition config of an installation ISO', () => {
     expect(contents).toMatch(/^WantedBy=multi-user\.target$/m);
   });
 
-  it('lets no value of the environment begin a line of its own', () => {
+  it('has no value of the environment that begins another line', () => {
     const { contents } = findUnit(
       render({ seedImage: 'a"\nExecStart=/bin/evil' }),
       `${INSTALL}.service`,
@@ -176,7 +176,7 @@ describe('the Ignition config of an installation ISO', () => {
   });
 
   describe('with an override', () => {
-    it('takes files, units and keys of it, and its text at a path of both', () => {
+    it('has the files, units and keys of the override, and its content at a common path', () => {
       const config = render(
         { ...EVERYTHING },
         {
@@ -198,7 +198,7 @@ describe('the Ignition config of an installation ISO', () => {
       expect(config.systemd.units.map(({ name }) => name)).toContain('more.service');
     });
 
-    it('installs what it would without: what installs cannot be overridden', () => {
+    it('installs the same image, as the installing parts cannot be overridden', () => {
       const paths = FIXED.map((file) => file.replace(/ .*/, ''));
       const own = render({});
       const config = render(
@@ -220,21 +220,24 @@ describe('the Ignition config of an installation ISO', () => {
       expect(config.systemd).toEqual(own.systemd);
     });
 
-    it.each(['3.0.0', '3.1.0', '3.2.0'])('of version %s becomes one of 3.2.0', (version) => {
-      const sha256 = `sha256-${'0'.repeat(64)}`;
-      const source = { source: 'https://a.example/a', verification: { hash: sha256 } };
-      const config = render(
-        {},
-        {
-          ignitionConfigOverride: JSON.stringify({
-            ignition: { version, config: null },
-            storage: { files: [{ path: '/etc/a', mode: null, contents: source }] },
-          }),
-        },
-      );
-      expect(config.ignition).toEqual({ version: '3.2.0' });
-      expect(config.storage.files[0]).toEqual({ path: '/etc/a', contents: source });
-    });
+    it.each(['3.0.0', '3.1.0', '3.2.0'])(
+      'of version %s is a config of version 3.2.0',
+      (version) => {
+        const sha256 = `sha256-${'0'.repeat(64)}`;
+        const source = { source: 'https://a.example/a', verification: { hash: sha256 } };
+        const config = render(
+          {},
+          {
+            ignitionConfigOverride: JSON.stringify({
+              ignition: { version, config: null },
+              storage: { files: [{ path: '/etc/a', mode: null, contents: source }] },
+            }),
+          },
+        );
+        expect(config.ignition).toEqual({ version: '3.2.0' });
+        expect(config.storage.files[0]).toEqual({ path: '/etc/a', contents: source });
+      },
+    );
 
     it.each([
       ['no JSON', 'top-word'],
@@ -246,7 +249,7 @@ describe('the Ignition config of an installation ISO', () => {
         'wrong in itself',
         '{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"etc/a"},{"path":"etc/a"}]}}',
       ],
-    ])('that is %s is refused, and not quoted', (_what, text) => {
+    ])('that is %s is refused without quoting it', (_what, text) => {
       let message = '';
       try {
         render({}, { ignitionConfigOverride: text });
@@ -309,7 +312,7 @@ unqualified-search-registries = []
 `);
   });
 
-  it('starts the registry on the medium before what installs, where there is one', () => {
+  it('starts a registry on the medium before the unit that installs', () => {
     const image = { reference: 'quay.io/r@sha256:0', useDistributionEntrypoint: true };
     const mirrors = [{ source: 'quay.io/edge/seed', mirrors: ['localhost:22625/edge/seed'] }];
     const config = render(
@@ -372,7 +375,7 @@ unqualified-search-registries = []
       ['mirrors of another host', ['far.io'], { true: true, false: true }],
       ['mirrors of the host of the seed', ['quay.io/ocp'], { true: false, false: false }],
     ])(
-      'lca-cli takes precached images from releaseRegistry as without them, with %s of the user',
+      'makes lca-cli read precached images from releaseRegistry as without them, with %s of the user',
       (_what, hosts, overrides) => {
         const settings = {
           releaseRegistry: 'registry.lab',
@@ -391,7 +394,7 @@ unqualified-search-registries = []
       },
     );
 
-    it('leaves the live system its own registries.conf where the user has no mirrors', () => {
+    it('leaves the registries.conf of the live system if the user has no mirrors', () => {
       const paths = listFiles(render({}, { localRegistry }));
       expect(paths).not.toContain(`${REGISTRIES_CONF} 644`);
       expect(paths).toContain(`${LOCAL_REGISTRIES_CONF} 644`);
@@ -408,7 +411,7 @@ unqualified-search-registries = []
     await rm(directory, { recursive: true });
   });
 
-  it.skipIf(!requireTool('shellcheck'))('has a script without faults that shellcheck knows', () => {
+  it.skipIf(!requireTool('shellcheck'))('has a script that passes shellcheck', () => {
     const input = renderText(`ibi/${INSTALL}.sh`);
     expect(execFileSync('shellcheck', ['-'], { input, encoding: 'utf8' })).toBe('');
   });

@@ -63,7 +63,7 @@ describe.skipIf(!canAsk)('the environment of the install unit, as systemd reads 
     return found.filter((text) => !/^(?:IBI_CONFIGURATION|PULL_SECRET)_FILE=/.test(text));
   }
 
-  it('has every value as it was written, whatever systemd makes of such characters elsewhere', async () => {
+  it('has every value unchanged, even with characters that systemd interprets', async () => {
     const seedImage = `q.io/a "b" 'c' $HOME \${HOME} %h %% \\x41 \\\\ ; # \t é ☃`;
     const httpProxy = "http://user:p%40s$s'x@proxy.lab:3128/%25n";
     const noProxy = '10.0.0.0/8, .lab,2001:db8::/32, *';
@@ -77,7 +77,7 @@ describe.skipIf(!canAsk)('the environment of the install unit, as systemd reads 
     ]);
   });
 
-  it('has nothing of a proxy that is not set', async () => {
+  it('has no variable of a proxy that is not set', async () => {
     expect(await readEnvironment({ proxy: { httpsProxy: 'http://p:1', httpProxy: '' } })).toEqual([
       `SEED_IMAGE=${SETTINGS.seedImage}`,
       ...['HTTPS_PROXY=http://p:1', 'https_proxy=http://p:1'],

@@ -19,7 +19,7 @@ const image = (
 });
 
 describe('the registry on an installation ISO', () => {
-  it('stands for each repository once, sorted', () => {
+  it('is the mirror of each repository once, sorted', () => {
     const images = [
       image('quay.io/edge/seed:2', 'edge/seed'),
       image('docker.io/library/registry:2', 'library/registry'),
@@ -31,7 +31,7 @@ describe('the registry on an installation ISO', () => {
     ]);
   });
 
-  it('has every place where images of a repository are, at the release registry too', () => {
+  it('is the mirror of a repository with all places of its images, also for the release registry', () => {
     const images = [
       image('quay.io/ocp/art-dev:1', 'openshift/release', 'release'),
       image('quay.io/ocp/art-dev:2', 'ocp/art-dev'),

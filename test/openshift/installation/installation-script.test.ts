@@ -38,7 +38,7 @@ describe.skipIf(!hasThrowAwayRoot())(NAME, () => {
     ]);
   });
 
-  it('takes another image, pull secret and configuration where it is told', async () => {
+  it('uses another image, pull secret and configuration if its environment names them', async () => {
     const { stdout } = await run(
       `SEED_IMAGE=no PULL_SECRET_FILE=/a IBI_CONFIGURATION_FILE=/b ${NAME} quay.io/other:1`,
     );
@@ -46,18 +46,18 @@ describe.skipIf(!hasThrowAwayRoot())(NAME, () => {
     expect(stdout).toContain('lca-cli ibi -f /b');
   });
 
-  it('tries every ten seconds until the image is there', async () => {
+  it('retries every ten seconds until the image is available', async () => {
     const { stdout, stderr } = await run(`echo 2 >/tmp/failures; ${NAME} quay.io/seed:1`);
     expect(stdout.match(/^podman create/gm)).toHaveLength(3);
     expect(stdout.match(/^sleep 10$/gm)).toHaveLength(2);
     expect(stderr).toContain('quay.io/seed:1 cannot be pulled, trying again');
   });
 
-  it('ends as the program of the seed image ends', async () => {
+  it('ends with the exit code of the program of the seed image', async () => {
     expect((await run(`STATUS=7 ${NAME} quay.io/seed:1`)).exitCode).toBe(7);
   });
 
-  it('fails where no seed image is named', async () => {
+  it('fails if no seed image is named', async () => {
     const { exitCode, stdout, stderr } = await run(NAME);
     expect([exitCode, stdout]).toEqual([1, '']);
     expect(stderr).toContain('seed image: none is named');

@@ -30,7 +30,7 @@ describe('the places an installer reserves for its release', () => {
     expect(after.toString('latin1')).toBe(`before${RELEASE.image}\0${kept}\0after`);
   });
 
-  it('are found wherever they lie, across the pieces that are read', async () => {
+  it('are found at any offset, even across the pieces that are read', async () => {
     for (const offset of [0, 4_194_290, 4_194_304, 4_198_390]) {
       const binary = Buffer.alloc(9_000_000, '.');
       binary.write(`${IMAGE}${'X'.repeat(300)}\0`, offset, 'latin1');
@@ -50,7 +50,7 @@ describe('the places an installer reserves for its release', () => {
     expect(after.toString('latin1')).toBe(text);
   });
 
-  it('hold a value that fits to the byte, and refuse one that is longer', async () => {
+  it('hold a value that fits exactly, and refuse a longer one', async () => {
     const version = '\0_RELEASE_VERSION_LOCATION_\0X\0';
     await writeFile(path, version, 'latin1');
     const exact = '4'.repeat(version.length - 1);

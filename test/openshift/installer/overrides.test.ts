@@ -31,7 +31,7 @@ const CONF = `[[registry]]
     location = "localhost:22625/a"
 `;
 
-describe('an override beside a configuration', () => {
+describe('an override next to a configuration', () => {
   let directory: string;
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'sealift-overrides-'));
@@ -47,14 +47,11 @@ describe('an override beside a configuration', () => {
     await writeFile(path(), TEXT);
   }
 
-  it.each([...rendered])(
-    'with the bytes that are rendered stops nothing: %s',
-    async (name, text) => {
-      await writeOverride(name, text);
-      expect(checkConfig(inputOf(TEXT, path()), options).problems).toEqual([]);
-      expect(loadConfig(inputOf(TEXT, path()), options).ocpRelease.version).toBe('4.21.3');
-    },
-  );
+  it.each([...rendered])('with the rendered bytes is accepted: %s', async (name, text) => {
+    await writeOverride(name, text);
+    expect(checkConfig(inputOf(TEXT, path()), options).problems).toEqual([]);
+    expect(loadConfig(inputOf(TEXT, path()), options).ocpRelease.version).toBe('4.21.3');
+  });
 
   it.each([
     ['mirror/registries.conf', 'not TOML', 'mirror/registries.conf: it is not TOML'],
@@ -74,9 +71,9 @@ describe('an override beside a configuration', () => {
     [
       'cluster-manifests/pull-secret.yaml',
       'kind: Secret',
-      'is another pull secret than the one that goes on the medium',
+      'is not the pull secret that goes on the medium',
     ],
-  ])('is refused for what is wrong with it: %s with %j', async (name, text, problem) => {
+  ])('is refused with the reason: %s with %j', async (name, text, problem) => {
     await writeOverride(name, text);
     expect(checkConfig(inputOf(TEXT, path()), options).problems).toMatchObject([
       { problem: expect.stringContaining(problem) as string },
@@ -95,7 +92,7 @@ describe('an override beside a configuration', () => {
 describe('an InfraEnv of the user', () => {
   const own = `${INFRA_ENV}  additionalNTPSources: [ntp.example.com]\n`;
 
-  it('is what the installer gets', () => {
+  it('is given to the installer', () => {
     const inputs = planInstallerInputs({ arch: 'x86_64', registriesConf: '', infraEnv: own });
     expect(inputs).toContainEqual({ path: 'cluster-manifests/infraenv.yaml', text: own });
     expect(() => {
@@ -103,7 +100,7 @@ describe('an InfraEnv of the user', () => {
     }).not.toThrow();
   });
 
-  it('is refused with what it would not do where no installer runs', () => {
+  it('is refused with its members without effect if no installer runs', () => {
     const check = (text: string): void => {
       checkInfraEnv(text, { arch: 'x86_64', sshKey: 'ssh-ed25519 AAAA\n', isRead: false });
     };
@@ -123,7 +120,7 @@ describe('a registries.conf of the user', () => {
   );
   const choose = (text: string): string => chooseNodeRegistriesConf(CONF, text, images);
 
-  it('takes the place of the rendered one where it leads to all images of the medium', () => {
+  it('replaces the rendered one if it leads to all images of the medium', () => {
     const more = `${CONF}  [[registry.mirror]]\n    location = "mirror.example.com/a"\n`;
     expect(choose(more)).toBe(more);
     const wider = more.replace(
@@ -138,7 +135,7 @@ describe('a registries.conf of the user', () => {
     ['another mirror', CONF.replace('22625', '5000')],
     ['a closer entry without it', `${CONF}[[registry]]\n  location = "quay.io/a/b"\n`],
     ['the mirror for tags alone', `${CONF}    pull-from-mirror = "tag-only"\n`],
-  ])('is refused where it hides images of the medium: %s', (_what, text) => {
+  ])('is refused if it hides images of the medium: %s', (_what, text) => {
     expect(() => choose(text)).toThrow(
       expect.objectContaining({
         code: 'override.mirrors-missing',

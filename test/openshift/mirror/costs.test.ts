@@ -42,7 +42,7 @@ const plan = planOf(
 );
 
 describe('the cost of a part', () => {
-  it('is what it needs, and what leaving it out would save, shared blobs considered', () => {
+  it('is the size that it needs and the size that its omission saves, with shared blobs considered', () => {
     expect(planCosts(plan)).toEqual([
       { part: 'release', images: 1, size: 1060, marginalSize: 60 },
       { part: 'small', images: 1, size: 1030, marginalSize: 30 },
@@ -52,7 +52,7 @@ describe('the cost of a part', () => {
   });
 });
 
-describe('what is offered for leaving out', () => {
+describe('the omission that is offered', () => {
   it('is the smallest single part that suffices, and never the release', () => {
     expect(findOmissions(plan, 25)).toEqual([
       { parts: ['small'], size: 30 },
@@ -61,29 +61,29 @@ describe('what is offered for leaving out', () => {
     expect(findOmissions(plan, 31)).toEqual([{ parts: ['large'], size: 310 }]);
   });
 
-  it('is several parts where one does not suffice: together they save what they share', () => {
+  it('is several parts if one does not suffice: together they also save what they share', () => {
     expect(findOmissions(plan, 311)).toEqual([{ parts: ['large', 'other'], size: 367 }]);
   });
 
-  it('is nothing where everything together would not suffice', () => {
+  it('is empty if everything together does not suffice', () => {
     expect(findOmissions(plan, 100_000)).toEqual([]);
   });
 });
 
-describe('why an image is there', () => {
-  it('is told of a blob by the first digits of its digest, with every image that has it', () => {
+describe('the explanation why an image is carried', () => {
+  it('finds a blob by the first digits of its digest, with every image that has it', () => {
     const { images, blobs } = explain('1111', plan);
     expect(images.map(({ name }) => name)).toEqual(['alpha', 'bravo']);
     expect(blobs).toMatchObject([{ size: 1000, users: ['alpha', 'bravo'] }]);
   });
 
-  it('is told of an image by a part of its name, with what it alone needs', () => {
+  it('finds an image by a part of its name, with the size that it alone needs', () => {
     expect(explain('charlie', plan).images).toMatchObject([
       { name: 'charlie', size: 350, marginalSize: 310, neededBy: [{ part: 'large' }] },
     ]);
   });
 
-  it('is an error when nothing has this name', () => {
+  it('is an error if no image or blob matches', () => {
     expect(() => explain('sha256:9999', plan)).toThrow(
       expect.objectContaining({ code: 'why.nothing', exitCode: 2 }),
     );

@@ -45,7 +45,7 @@ describe('the scope of a mirror', () => {
     expect(formatMirror('localhost:22625', '')).toBe('localhost:22625');
   });
 
-  it('is the repository when the copy has another path, as those of a release have', () => {
+  it('is the repository when the copy has another path, as for images of a release', () => {
     const release = image(`quay.io/openshift-release-dev/ocp-v4.0-art-dev@${DIGEST}`, {
       to: 'openshift/release',
       category: 'release',
@@ -85,7 +85,7 @@ describe('an image', () => {
   });
 });
 
-describe('the plan', () => {
+describe('the plan of mirrors', () => {
   it('names each source once in a set, with each of its mirrors once', () => {
     const images = [
       image('quay.io/team/b:1', { to: 'other/team/b' }),
@@ -117,7 +117,7 @@ describe('the plan', () => {
     ]);
   });
 
-  it('leads every image to its copy, wherever that is', () => {
+  it('leads every image to its copy, wherever the copy is', () => {
     const path = fc
       .array(fc.constantFrom('a', 'b', 'my-a'), { minLength: 1, maxLength: 4 })
       .map((parts) => parts.join('/'));

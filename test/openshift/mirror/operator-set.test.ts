@@ -37,7 +37,7 @@ const planned = (...catalogs: readonly SelectedCatalog[]) =>
   planOperatorSet(catalogs, compileBlocked([])).set;
 
 describe('the images of operators', () => {
-  it('have the bundle as their name where they are the bundle, and know who needs them', () => {
+  it('are named after the bundle if they are its own image, and list the bundles that need them', () => {
     const [bundle, operand] = planned(
       catalogOf({ 'a.v1': [`quay.io/a/bundle@sha256:${hex('1')}`, 'quay.io/a/run:1'] }),
     ).images;
@@ -49,7 +49,7 @@ describe('the images of operators', () => {
     expect(operand).toMatchObject({ destination: { repository: 'a/run', tags: ['1'] } });
   });
 
-  it('come with their catalog, by the digest of what is carried and under its tag', () => {
+  it('include their catalog, by the digest of the carried image and under its tag', () => {
     const rebuilt = { made: [] };
     const at = (rest: Partial<SelectedCatalog>) => planned(catalogOf({}, rest)).images[0];
     expect(at({ rebuilt })).toMatchObject({
@@ -66,7 +66,7 @@ describe('the images of operators', () => {
     expect(at({ reference: pinned })?.destination.tags).toEqual([`sha256-${hex('e')}`]);
   });
 
-  it('that cannot be carried are told all at once, with catalog, package and bundle', () => {
+  it('that cannot be carried are reported all at once, with catalog, package and bundle', () => {
     const catalog = catalogOf({ 'a.v1': ['oci:///x/y'], 'b.v2': ['quay.io/b/c', 'not a name'] });
     const message =
       /package "a": bundle "a\.v1": invalid image: oci:.*\n.*b\.v2.*tag and digest are empty\n.*not a name/;
@@ -98,7 +98,7 @@ describe('the images of operators', () => {
     expect(compileBlocked(patterns)(['quay.io/b/c:1', 'oci:///x/y2'])).toBeUndefined();
   });
 
-  it('are one where several need them: the first set has it, and knows everybody', () => {
+  it('are merged if several bundles need them: the first set has the image, with all needs', () => {
     const name = `quay.io/shared/proxy@sha256:${hex('5')}`;
     const sets = mergeSets([
       planned(catalogOf({ 'a.v1': [name], 'b.v1': [name] })),

@@ -39,12 +39,12 @@ const tagsOf = (...images: readonly PlannedImage[]): readonly (readonly string[]
   mergeMirrorPlan({ images, blocked: [] }).images.map(({ destination }) => destination.tags);
 
 describe('images of bundles that share a tag', () => {
-  it('keep it for the first, and the second gets the tag of its digest', () => {
+  it('leave it to the first, and the second gets a tag made of its digest', () => {
     const tags = tagsOf(imageOf({ letter: 'a' }), imageOf({ letter: 'b' }));
     expect(tags).toEqual([['1'], [`sha256-${hexOf('b')}`]]);
   });
 
-  it('leave it to an image that nodes pull by tag, wherever that one stands', () => {
+  it('leave it to an image that nodes pull by tag, at any position', () => {
     const byTag = additional({ letter: 'b', isByDigest: false });
     expect(tagsOf(imageOf({ letter: 'a' }), byTag)).toEqual([[`sha256-${hexOf('a')}`], ['1']]);
   });
@@ -54,11 +54,11 @@ describe('images of bundles that share a tag', () => {
     expect(tagsOf(imageOf({ letter: 'a' }), own)).toEqual([[`sha256-${hexOf('a')}`], ['1']]);
   });
 
-  it('share it where they are the same image', () => {
+  it('share it if they are the same image', () => {
     expect(tagsOf(imageOf({ letter: 'a' }), imageOf({ letter: 'a' }))).toEqual([['1'], ['1']]);
   });
 
-  it('are refused by name where both are pulled by that tag', () => {
+  it('are refused with their names if both are pulled by that tag', () => {
     const [one, two] = ['a', 'b'].map((letter) =>
       imageOf({ letter, registry: `${letter}.example`, isByDigest: false }),
     );
@@ -67,7 +67,7 @@ describe('images of bundles that share a tag', () => {
     );
   });
 
-  it('end with one digest for every tag, and every digest under a tag', () => {
+  it('have one digest for every tag, and every digest under a tag', () => {
     const images = fc.array(
       fc.record({ letter: fc.constantFrom('a', 'b', 'c', 'd'), tag: fc.constantFrom('1', '2') }),
       { maxLength: 8 },

@@ -55,7 +55,7 @@ describe('the places of a release', () => {
 describe('the places of additional images', () => {
   const place = (name: string): unknown => additional([name]).images[0]?.destination;
 
-  it('are the path and the tag that they come from', () => {
+  it('are their own path and tag', () => {
     expect(place('registry.redhat.io/rhel9/support-tools:latest')).toEqual({
       repository: 'rhel9/support-tools',
       tags: ['latest'],
@@ -63,7 +63,7 @@ describe('the places of additional images', () => {
     expect(place('registry.example.com:5000/img:1')).toEqual({ repository: 'img', tags: ['1'] });
   });
 
-  it('have a tag made of the digest where there is no other', () => {
+  it('have a tag made of the digest if they have no tag', () => {
     expect(place(`quay.io/a/b@${digest('c')}`)).toEqual({
       repository: 'a/b',
       tags: [`sha256-${'c'.repeat(64)}`],
@@ -71,7 +71,7 @@ describe('the places of additional images', () => {
     expect(place(`quay.io/a/b:1@${digest('c')}`)).toEqual({ repository: 'a/b', tags: ['1'] });
   });
 
-  it('are what the configuration says, where it says something', () => {
+  it('are the ones in the configuration, if it has any', () => {
     const named = { name: 'quay.io/a/b:1', targetRepo: 'own/place', targetTag: 'v2' };
     expect(planAdditionalSet([named]).images[0]?.destination).toEqual({
       repository: 'own/place',
@@ -79,13 +79,13 @@ describe('the places of additional images', () => {
     });
   });
 
-  it('cannot be given to a name without tag and digest', () => {
+  it('cannot be planned for a name without tag and digest', () => {
     expect(() => additional(['quay.io/a/b'])).toThrow(
       expect.objectContaining({ code: 'mirror.no-version', hint: expect.any(String) as string }),
     );
   });
 
-  it('are given once: an image that is named twice is an error with both names', () => {
+  it('are planned once: an image that is named twice is an error with both names', () => {
     expect(() => additional(['docker.io/a:1', 'docker.io/library/a:1'])).toThrow(
       'additional images "docker.io/a:1" and "docker.io/library/a:1" are the same image',
     );
@@ -105,33 +105,33 @@ describe('blocked images', () => {
       images.map(({ name }) => name),
     );
 
-  it('are those that a pattern matches anywhere in their source', () => {
+  it('are images with a source that a pattern matches anywhere', () => {
     expect(names(['team/to'])).toEqual(['release-image', 'etcd', 'quay.io/team/other:1']);
     expect(names(['^quay.io/team/tool:1$'])).not.toContain('quay.io/team/tool:1');
     expect(names(['^team/tool$'])).not.toContain('quay.io/team/tool:1');
   });
 
-  it('are also those that a pattern matches in their destination', () => {
+  it('are also images with a destination that a pattern matches', () => {
     expect(names(['-etcd$'])).not.toContain('etcd');
   });
 
-  it('are told with the pattern that took them away', () => {
+  it('are reported with the pattern that matches', () => {
     expect(blockImages(sets, compileBlocked(['nothing', 'tool'])).blocked).toEqual([
       { image: 'quay.io/team/tool:1', pattern: 'tool' },
     ]);
   });
 
-  it('may be written with flags in front, as Go has it', () => {
+  it('may be given by patterns with leading flags, as in Go', () => {
     expect(names(['(?i)TEAM/TOOL'])).not.toContain('quay.io/team/tool:1');
   });
 
-  it('never are the release image', () => {
+  it('never include the release image', () => {
     expect(() => blockImages(sets, compileBlocked(['ocp/release']))).toThrow(
       expect.objectContaining({ code: 'mirror.release-blocked', exitCode: 3 }),
     );
   });
 
-  it('are refused when a pattern is not a valid regular expression', () => {
+  it('are refused if a pattern is not a valid regular expression', () => {
     expect(() => blockImages(sets, compileBlocked(['a(']))).toThrow(
       expect.objectContaining({ code: 'pattern.malformed' }),
     );
@@ -164,7 +164,7 @@ describe('the registry server on the nodes', () => {
   );
 
   it.each(['4.14.0', '4.20.10', '4.20.0-0.ci-2025-01-01', 'unparsable'])(
-    'is that of the newest 4.21 release for %s, whose own serves only inside a cluster',
+    'is the one of the newest 4.21 release for %s, whose own serves only inside a cluster',
     (version) => {
       expect(choose(version)).toEqual({ kind: 'newer-release', minor: '4.21' });
     },
@@ -193,7 +193,7 @@ describe('names of architectures', () => {
     expect(platformOf(rpm)).toEqual({ os: 'linux', architecture: go });
   });
 
-  it('are refused where no media are built', () => {
+  it('are refused if no media are built for them', () => {
     expect(() => archNames.toRpm('s390x')).toThrow(/"s390x" is not one of amd64, arm64, ppc64le/);
   });
 });

@@ -106,7 +106,7 @@ describe('the bootstrap configuration', () => {
     ]);
   });
 
-  it('gives the user core its password, and nothing where there is none', () => {
+  it('gives the user core its password, if there is one', () => {
     const users = [{ name: 'core', passwordHash: '$6$saltsalt$hash' }];
     expect(configImage.passwd?.users).toEqual(users);
     const { corePasswordHash, ...rest } = bootstrapInput;
@@ -116,7 +116,7 @@ describe('the bootstrap configuration', () => {
     expect(corePasswordHash).toBeDefined();
   });
 
-  it('leaves out what is not asked for', () => {
+  it('leaves out parts that are not configured', () => {
     const few = renderBootstrapIgnition({
       ...bootstrapInput,
       enableDefaultSources: true,
@@ -162,7 +162,7 @@ describe('the bootstrap configuration', () => {
     );
   });
 
-  it('tells the cluster of the copies in the registry of its nodes', () => {
+  it('names the copies in the registry of the nodes for the cluster', () => {
     const read = (name: string): unknown =>
       parse(readContents(findFile(interactive, `/etc/assisted/extra-manifests/${name}`)));
     expect(read('idms-release-0.yaml')).toEqual({
@@ -258,7 +258,7 @@ describe('the bootstrap configuration', () => {
 describe('the install configuration', () => {
   const lists = installs.map(listContents);
 
-  it('creates pinned image sets by the version that the release serves, and none where it serves none', () => {
+  it('creates pinned image sets in the version that the release serves, if it serves them', () => {
     const piecesOf = (version: string): [string[], string | undefined] => {
       const install = renderInstallIgnition({
         ...bootstrapInput,
@@ -331,17 +331,17 @@ describe('the install configuration', () => {
     expect(lists[1]?.join()).not.toContain('copy-registry-data');
   });
 
-  it('tells the script how large the registry is, and its digest', () => {
+  it('gives the script the size and the digest of the registry', () => {
     const script = installs[0] && findFile(installs[0], '/usr/local/bin/copy-registry-data.sh');
     expect(readContents(script)).toContain("readonly tree_size='21000000000'\n");
     expect(readContents(script)).toContain(`readonly tree_digest='${'d'.repeat(64)}'\n`);
   });
 
-  it('has nothing that waits for operators without custom resources', () => {
+  it('has no unit that waits for operators without custom resources', () => {
     expect(lists[3]?.join()).not.toContain('apply-operator-crs');
   });
 
-  it('tells the script the namespace of each resource', () => {
+  it('gives the script the namespace of each resource', () => {
     const path = '/etc/assisted/extra-manifests/post-installation/index';
     expect(readContents(installs[0] && findFile(installs[0], path))).toBe(
       '- nmstate-0.yaml\nopenshift-cnv cnv-0.yaml\n',
@@ -357,7 +357,7 @@ describe('the install configuration', () => {
 });
 
 describe('every configuration', () => {
-  it.each(ALL)('%s has no problem of its own', (_, config) => {
+  it.each(ALL)('%s has no problem by itself', (_, config) => {
     expect([...checkIgnition(config, 'case'), ...findIgnitionWarnings(config, 'case')]).toEqual([]);
   });
 
@@ -403,39 +403,47 @@ describe('every configuration', () => {
     }
   });
 
-  it.skipIf(!requireTool('systemd-analyze'))('has units that systemd takes without a word', () => {
-    inDirectory((directory) => {
-      const units = [configImage, ...installs].flatMap((config) => config.systemd?.units ?? []);
-      const paths = units.map((unit) => {
-        const bin = join(directory, 'bin/');
-        mkdirSync(bin, { recursive: true });
-        for (const [, script = ''] of (unit.contents ?? '').matchAll(/\/usr\/local\/bin\/(\S+)/g)) {
-          writeFileSync(join(bin, script), '#!/bin/sh\n');
-          chmodSync(join(bin, script), 0o755);
-        }
-        const path = join(directory, unit.name);
-        const text = unit.contents ?? '[Service]\nExecStart=/bin/true\n';
-        writeFileSync(path, text.replaceAll('/usr/local/bin/', bin));
-        for (const { name, contents = '' } of unit.dropins ?? []) {
-          mkdirSync(`${path}.d`, { recursive: true });
-          writeFileSync(join(`${path}.d`, name), contents.replaceAll('/usr/local/bin/', '/bin/'));
-        }
-        return path;
+  it.skipIf(!requireTool('systemd-analyze'))(
+    'has units that systemd-analyze accepts without a message',
+    () => {
+      inDirectory((directory) => {
+        const units = [configImage, ...installs].flatMap((config) => config.systemd?.units ?? []);
+        const paths = units.map((unit) => {
+          const bin = join(directory, 'bin/');
+          mkdirSync(bin, { recursive: true });
+          for (const [, script = ''] of (unit.contents ?? '').matchAll(
+            /\/usr\/local\/bin\/(\S+)/g,
+          )) {
+            writeFileSync(join(bin, script), '#!/bin/sh\n');
+            chmodSync(join(bin, script), 0o755);
+          }
+          const path = join(directory, unit.name);
+          const text = unit.contents ?? '[Service]\nExecStart=/bin/true\n';
+          writeFileSync(path, text.replaceAll('/usr/local/bin/', bin));
+          for (const { name, contents = '' } of unit.dropins ?? []) {
+            mkdirSync(`${path}.d`, { recursive: true });
+            writeFileSync(join(`${path}.d`, name), contents.replaceAll('/usr/local/bin/', '/bin/'));
+          }
+          return path;
+        });
+        expect(judgeUnits([...new Set(paths)])).toEqual([]);
       });
-      expect(judgeUnits([...new Set(paths)])).toEqual([]);
-    });
-  });
+    },
+  );
 
-  it.skipIf(!requireTool('systemd-analyze'))('would have other units refused', () => {
-    inDirectory((directory) => {
-      const path = join(directory, 'wrong.service');
-      writeFileSync(path, '[Unit]\nWrong=1\n[Service]\nExecStart=/nonexistent/program\n');
-      expect(judgeUnits([path])).toEqual([
-        expect.stringContaining("Unknown key 'Wrong'"),
-        expect.stringContaining('/nonexistent/program is not executable'),
-      ]);
-    });
-  });
+  it.skipIf(!requireTool('systemd-analyze'))(
+    'is checked by a tool that refuses broken units',
+    () => {
+      inDirectory((directory) => {
+        const path = join(directory, 'wrong.service');
+        writeFileSync(path, '[Unit]\nWrong=1\n[Service]\nExecStart=/nonexistent/program\n');
+        expect(judgeUnits([path])).toEqual([
+          expect.stringContaining("Unknown key 'Wrong'"),
+          expect.stringContaining('/nonexistent/program is not executable'),
+        ]);
+      });
+    },
+  );
 });
 
 function inDirectory(use: (directory: string) => void): void {

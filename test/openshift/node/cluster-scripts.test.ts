@@ -99,7 +99,7 @@ runs('create-pinned-image-sets.sh', () => {
     ['True v1alpha1 v1', 'v1'],
     ['True v1alpha1', 'v1alpha1'],
   ])(
-    'applies the sets where the definition is "%s" as %s, and leaves the features of the cluster alone',
+    'applies the sets if the definition is "%s" as %s, and does not change the features of the cluster',
     async (definition, version) => {
       const { exitCode, stdout } = await run(`echo ${definition}`);
       expect(exitCode).toBe(0);
@@ -107,7 +107,7 @@ runs('create-pinned-image-sets.sh', () => {
     },
   );
 
-  it('elsewhere makes the cluster a technology preview, and waits until it serves them', async () => {
+  it('makes any other cluster a technology preview, and waits until it serves them', async () => {
     const { exitCode, stdout } = await run(
       '[[ -e /tmp/seen ]] && echo True v1alpha1; touch /tmp/seen',
     );
@@ -144,7 +144,7 @@ runs('stop-local-registry.sh', () => {
   const files = [renderScript('stop-local-registry.sh'), systemctl];
   const oc = fakeOc('  "get clusterversion") echo True ;;');
 
-  it('stops the registry of a control plane host when the cluster is there', async () => {
+  it('stops the registry of a control plane host when the cluster is installed', async () => {
     const { stdout } = await runInThrowAwayRoot(
       [...files, oc, kubeconfig],
       faster('stop-local-registry.sh'),
@@ -197,7 +197,7 @@ runs('drop-registry-mirrors.sh', () => {
     'oc patch machineconfigpool master --type merge --patch {"spec":{"paused":false}}',
   ];
 
-  it('waits for the cluster, and takes the mirrors out of the pools that have any', async () => {
+  it('waits for the cluster, and removes the mirrors from the pools that have any', async () => {
     const { exitCode, stdout } = await runInThrowAwayRoot(
       files,
       faster('drop-registry-mirrors.sh'),

@@ -4,7 +4,7 @@ import { drawSalt, hashCorePassword } from '../../../src/openshift/node/install.
 import { requireTool } from '../../support/tools.ts';
 
 describe('hashCorePassword', () => {
-  it('gives the hash of the description', () => {
+  it('gives the hash in the example of its description', () => {
     expect(hashCorePassword('Hello world!', 'saltstring')).toBe(
       '$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJuesI68u4OTLiBFdcbYEdFCoEOfaS35inz1',
     );
@@ -27,7 +27,7 @@ describe('hashCorePassword', () => {
 });
 
 describe('drawSalt', () => {
-  it('gives 16 characters that crypt takes, others each time', () => {
+  it('gives 16 characters that crypt accepts, different ones each time', () => {
     const salts = Array.from({ length: 1000 }, drawSalt);
     for (const salt of salts) expect(salt).toMatch(/^[./0-9A-Za-z]{16}$/);
     expect(new Set(salts).size).toBe(salts.length);

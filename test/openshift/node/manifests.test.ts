@@ -12,7 +12,7 @@ const plan = (text: string, useDefaultSourceNames = false, name = 'a.yaml') =>
   planExtraManifests([{ name, text }], { useDefaultSourceNames });
 
 describe('planExtraManifests', () => {
-  it('puts each document in a file of its own, and empty ones in none', () => {
+  it('puts each document in its own file, and omits empty ones', () => {
     const text = '---\nkind: A\n---\n---\n# nothing\n---\n  kind: B\n  x: y';
     expect(plan(text, false, '99-x.yml')).toEqual([
       { name: '99-x-0.yml', text: 'kind: A\n' },
@@ -26,7 +26,7 @@ describe('planExtraManifests', () => {
     expect(plan(text)[0]?.text).toBe(text);
   });
 
-  it('leaves ClusterCatalogs out, but not objects that only mention them', () => {
+  it('leaves out ClusterCatalogs, but not objects that only mention them', () => {
     const text = 'kind: ClusterCatalog\n---\nkind: ConfigMap\ndata: {note: ClusterCatalog}\n';
     expect(plan(text).map(({ name }) => name)).toEqual(['a-1.yaml']);
   });
@@ -82,7 +82,7 @@ describe('planExtraManifests', () => {
 });
 
 describe('planCustomResources', () => {
-  it('knows the namespace of each resource, and that some have none', () => {
+  it('finds the namespace of each resource, if it has one', () => {
     const text = 'kind: A\nmetadata: {name: a, namespace: ns}\n---\nkind: B\nmetadata: {name: b}\n';
     const resources = planCustomResources([{ name: 'x.yaml', text }]);
     expect(resources.map(({ name, namespace }) => [name, namespace])).toEqual([
@@ -135,7 +135,7 @@ describe('formatNodeRegistriesConf', () => {
     );
   });
 
-  it('sends hosts of the interactive flow to localhost alone, each source in one table', () => {
+  it('sends hosts of the interactive flow only to localhost, with each source in one table', () => {
     expect(formatNodeRegistriesConf(others, { interactive: true })).toBe(
       `unqualified-search-registries = []
 

@@ -100,13 +100,13 @@ spec:
 `);
   });
 
-  it('and registries.conf of the nodes name the same sources', () => {
+  it('name the same sources as registries.conf of the nodes', () => {
     const conf = formatNodeRegistriesConf(mirrors, { interactive: true });
     const locations = [...conf.matchAll(/^ {2}location = "(.*)"$/gm)].map(([, name]) => name);
     expect(locations).toEqual([...new Set(mirrors.map(({ source }) => source))]);
   });
 
-  it('have the catalog under the name that consoles and scripts expect', () => {
+  it('name the catalog as consoles and scripts expect', () => {
     const [manifest, ...more] = renderCatalogResources({
       catalogs: [REDHAT],
       registry: NODE,
@@ -125,7 +125,7 @@ spec:
 `);
   });
 
-  it('become extra manifests as they are, but for ClusterCatalogs', () => {
+  it('become extra manifests unchanged, except ClusterCatalogs', () => {
     const catalogs = { catalogs: [REDHAT], registry: NODE, useDefaultSourceNames: true };
     const sources = renderCatalogResources(catalogs);
     const manifests = planExtraManifests([...sources, ...renderClusterCatalogs(catalogs)], {
@@ -161,7 +161,7 @@ describe('the name of a CatalogSource', () => {
     ]);
   });
 
-  it('ends with the digest where the configuration names nothing else', () => {
+  it('ends with the digest if the configuration has no tag', () => {
     const tag = `sha256-${'0123456789abcdef'.repeat(4)}`;
     const catalog = indexOf(`quay.io/team/index@${DIGEST}`, tag);
     const served: Digest = `sha256:${'b'.repeat(64)}`;
@@ -195,7 +195,7 @@ describe('the name of a CatalogSource', () => {
     expect(names.map(({ length }) => length)).toEqual([63, 63, 63]);
   });
 
-  it('is the default one of a catalog whose own name is too long', () => {
+  it('is the default name of a catalog whose own name is too long', () => {
     const catalog = indexOf(
       `quay.io/${'team-'.repeat(12)}x/redhat-operator-index-${'y'.repeat(60)}:v1`,
       'v1',
@@ -218,21 +218,24 @@ describe('the name of a CatalogSource', () => {
   it.each([
     [true, 'redhat-operators', 'set useDefaultSourceNames to false'],
     [false, 'cs-redhat-operator-index-v4-21-2026-1', 'another targetCatalog or targetTag'],
-  ])('is not given twice (useDefaultSourceNames: %s)', (useDefaultSourceNames, name, hint) => {
-    const catalogs = ['v4.21-2026-11', 'v4.21-2026-12'].map((tag) =>
-      indexOf(`quay.io/redhat/redhat-operator-index:${tag}`, tag),
-    );
-    const input = { catalogs, registry: NODE, useDefaultSourceNames };
-    expect(() => renderCatalogResources(input)).toThrow(
-      expect.objectContaining({
-        code: 'catalog.same-name',
-        message: expect.stringContaining(
-          `index:v4.21-2026-11 and quay.io/redhat/redhat-operator-index:v4.21-2026-12 would both be called "${name}"`,
-        ) as string,
-        hint: expect.stringContaining(hint) as string,
-      }) as Error,
-    );
-  });
+  ])(
+    'is refused for a second catalog (useDefaultSourceNames: %s)',
+    (useDefaultSourceNames, name, hint) => {
+      const catalogs = ['v4.21-2026-11', 'v4.21-2026-12'].map((tag) =>
+        indexOf(`quay.io/redhat/redhat-operator-index:${tag}`, tag),
+      );
+      const input = { catalogs, registry: NODE, useDefaultSourceNames };
+      expect(() => renderCatalogResources(input)).toThrow(
+        expect.objectContaining({
+          code: 'catalog.same-name',
+          message: expect.stringContaining(
+            `index:v4.21-2026-11 and quay.io/redhat/redhat-operator-index:v4.21-2026-12 would both be called "${name}"`,
+          ) as string,
+          hint: expect.stringContaining(hint) as string,
+        }) as Error,
+      );
+    },
+  );
 });
 
 describe('renderClusterCatalogs', () => {
@@ -266,7 +269,7 @@ describe('renderLocalRegistryMirror', () => {
   });
 
   it.each(['quay.io/openshift-release-dev/ocp-release', 'registry.ci.openshift.org/ocp/release'])(
-    'leaves %s alone',
+    'maps nothing for %s',
     (name) => {
       expect(renderLocalRegistryMirror(`${name}@${DIGEST}`, NODE)).toEqual([]);
     },

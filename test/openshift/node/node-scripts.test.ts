@@ -120,7 +120,7 @@ runs('setup-local-registry.sh', () => {
     expect(stdout).toMatch(/\n1\ncerts\n$/);
   });
 
-  it('makes the certificate inside the registry image where the host has no openssl', async () => {
+  it('makes the certificate inside the registry image if the host has no openssl', async () => {
     const { stdout, exitCode } = await runInThrowAwayRoot(
       [...live, PODMAN],
       `${MEDIUM} mv "$(command -v openssl)" /opt/openssl; hash -r
@@ -191,7 +191,7 @@ ours
     );
   });
 
-  it('switches the image policy off in the service, once, where the medium does so', async () => {
+  it('switches off the image policy in the service, once, if the medium does so', async () => {
     const off = renderScript('set-env-files.sh', { ...holes, 'disable-image-policy': 'yes' });
     const { stdout, exitCode } = await runInThrowAwayRoot(
       [...files.slice(1), off],
@@ -211,7 +211,7 @@ runs('reconfigure-local-registry-iri-tls.sh', () => {
     textFile('/opt/openshift/tls/internal-release-image.crt', 'CRT', 0o644),
   ];
 
-  it('takes the pair over when both files are there', async () => {
+  it('uses the certificate and the key when both files exist', async () => {
     const { stdout, exitCode } = await runInThrowAwayRoot(
       files,
       `(sleep 0.3; echo KEY >/opt/openshift/tls/internal-release-image.key) &
@@ -289,7 +289,7 @@ runs('update-hosts.sh', () => {
     return { calls, tokens, url: `http://127.0.0.1:${port}/` };
   }
 
-  it('gives each host its configuration with the address of the rendezvous host in it', async () => {
+  it('gives each host its configuration with the address of the rendezvous host', async () => {
     const { calls, url, tokens } = await serve();
     const rendezvous = 'NODE_ZERO_IP=192.0.2.10\n';
     const install = JSON.stringify(

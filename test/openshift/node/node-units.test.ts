@@ -56,7 +56,7 @@ runs('an installed host that was the rendezvous host', () => {
     sed -i 's/interval=10/interval=0.1/' /usr/local/bin/set-installed-node-zero.sh
     systemctl --user start --no-block set-installed-node-zero.service node-zero-installed.path`;
 
-  it('changes the cluster as soon as its address is there, not only when it boots again', async () => {
+  it('changes the cluster as soon as it has its address, not only at its next boot', async () => {
     const { exitCode, stdout, stderr } = await runBelowSystemd(
       units,
       files,
@@ -86,7 +86,7 @@ runs('an installed host that was the rendezvous host', () => {
     ]);
   });
 
-  it('changes the cluster at a later boot without a look for its address', async () => {
+  it('changes the cluster at a later boot without a check of its address', async () => {
     const { exitCode, stdout, stderr } = await runBelowSystemd(
       units,
       [...files, textFile('/etc/assisted/node0', 'BOOTSTRAP_HOST_MAC=x\n', 0o644)],
@@ -151,7 +151,7 @@ ExecStart=/usr/local/bin/start-agent.sh
     },
   );
 
-  it('registers with the name it has when the configuration image names none of its interfaces', async () => {
+  it('registers with its current name if the configuration image names none of its interfaces', async () => {
     const { exitCode, stdout, stderr } = await runBelowSystemd(
       [agent],
       files,
@@ -165,7 +165,7 @@ ExecStart=/usr/local/bin/start-agent.sh
     expect(stdout).toBe('registers as from-dhcp\n');
   });
 
-  it('registers although its name cannot be set, so that a person can see it', async () => {
+  it('registers even if its name cannot be set, so that a person can see it', async () => {
     const { stdout } = await runBelowSystemd(
       [agent],
       [...files, program('hostnamectl', '[[ "$1" == set-hostname ]] && exit 1; cat /tmp/name')],

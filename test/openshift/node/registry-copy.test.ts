@@ -195,7 +195,7 @@ runs('copy-registry-data.sh', () => {
     );
   });
 
-  it('gives the disk back when it became too small for the rest of the copy', async () => {
+  it('frees the disk if it became too small for the rest of the copy', async () => {
     const { stdout, stderr } = await run(
       `medium; mount -t tmpfs -o size=64m tmpfs /var/lib; mkdir $copy.partial; truncate -s 1k $copy.partial/begun
       copy-registry-data.sh >/dev/null; echo "exit $?"; ls -A /var/lib`,
@@ -205,7 +205,7 @@ runs('copy-registry-data.sh', () => {
     expect(stdout).toBe('exit 3\n');
   });
 
-  it('keeps what the registry shows when the disk is too small for the rest of it', async () => {
+  it('keeps the content that the registry shows if the disk is too small for the rest', async () => {
     const { stdout } = await run(
       `mount -t tmpfs -o size=64m tmpfs /var/lib; tree /var/lib/iri-registry
       rm $(find /var/lib/iri-registry -name data | head -1); mount-agent-data.sh; medium
@@ -216,7 +216,7 @@ runs('copy-registry-data.sh', () => {
     expect(stdout).toContain('exit 3\n4\n');
   });
 
-  it('copies nothing where the cluster has a registry of its own with the data', async () => {
+  it('copies nothing if the cluster has its own registry with the data', async () => {
     const { stdout } = await run(
       `medium; tree /var/lib/iri-registry; mount-agent-data.sh; copy-registry-data.sh; ls -d /var/lib/{appliance,iri}-registry* 2>/dev/null`,
       { interactive: true },
@@ -248,7 +248,7 @@ wait_for() { until [[ -e "$1" ]]; do sleep 0.02; done; }
 `;
 
 runs("the installer's copy on a control plane host", () => {
-  it('is emptied by the machine config daemon where it stays in its place', async () => {
+  it('is emptied by the machine config daemon if it stays in its place', async () => {
     const { stdout } = await run(
       `${DAEMON} tree /var/lib/iri-registry; daemon & pid=$!
       mount-agent-data.sh >/dev/null; wait_for /tmp/daemon-deleted; kill $pid
@@ -258,7 +258,7 @@ runs("the installer's copy on a control plane host", () => {
     expect(stdout).toBe('0\n');
   });
 
-  it('is renamed before the daemon runs, wherever SIGKILL ends the first start', async () => {
+  it('is renamed before the daemon runs, wherever SIGKILL ends the first run', async () => {
     const { stdout, stderr } = await run(`${DAEMON}
       tree /tmp/wanted; wanted="$(state /tmp/wanted)"
       for ((at = 1; ; at++)); do
@@ -325,7 +325,7 @@ runs("the installer's copy on a control plane host", () => {
     },
   );
 
-  it('is served as it is while it is damaged and the medium is detached', async () => {
+  it('is served unchanged while it is damaged and the medium is detached', async () => {
     const { stdout, stderr } = await run(`
       tree /var/lib/iri-registry; rm $(find /var/lib/iri-registry -name data -size 4000c)
       mount-agent-data.sh; copy-registry-data.sh; echo "exit $?"; mount-agent-data.sh
@@ -379,7 +379,7 @@ runs("the installer's copy on a control plane host", () => {
     ]);
   });
 
-  it('stays where an InternalReleaseImage protects it', async () => {
+  it('stays if an InternalReleaseImage protects it', async () => {
     const { stdout } = await run(
       `tree /var/lib/iri-registry; mount-agent-data.sh; ls -d /var/lib/iri-registry`,
       { interactive: true },

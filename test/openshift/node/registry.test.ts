@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { renderTemplate } from '../../../src/openshift/node/registry.ts';
 
 describe('renderTemplate', () => {
-  it('fills every hole with its value as it is', () => {
+  it('fills every hole with its unchanged value', () => {
     expect(renderTemplate('{{ a }}-{{ b-2 }}-{{ a }}', { 'a': '$&', 'b-2': '{{ a }}' })).toBe(
       '$&-{{ a }}-$&',
     );
   });
 
-  it('leaves templates of other languages alone', () => {
+  it('does not change templates of other languages', () => {
     expect(renderTemplate("podman ps --format '{{.ID}}'", {})).toBe("podman ps --format '{{.ID}}'");
   });
 

@@ -47,7 +47,7 @@ describe('a manifest for the bootstrap of a cluster', () => {
     expect(planExtraManifests([given], { useDefaultSourceNames: false })).toEqual([]);
   });
 
-  it("of an operator's kind stays, with a warning that names it and the place for it", () => {
+  it("of an operator's kind stays, with a warning that names the kind and the folder for it", () => {
     const given = manifest('lvm.topolvm.io/v1alpha1', 'LVMCluster');
     const { kept, warnings } = select('4.21.3', given);
     expect(kept).toEqual(['lvmcluster.yaml']);
@@ -72,7 +72,7 @@ describe('a manifest for the bootstrap of a cluster', () => {
     ]);
   });
 
-  it('is served when the user brings its definition, too', () => {
+  it('is served if the user adds its definition', () => {
     const definition = {
       name: 'crd.yaml',
       text: `apiVersion: apiextensions.k8s.io/v1
@@ -89,7 +89,7 @@ spec:
     );
   });
 
-  it('that we generate is left out where the payload serves it to previews only', () => {
+  it('that is generated is left out if the payload serves it only to previews', () => {
     const generated = [manifest('machineconfiguration.openshift.io/v1alpha1', 'PinnedImageSet')];
     const { manifests, warnings } = selectServed({ given: [], generated }, release('4.17.0'));
     expect(manifests).toEqual([]);

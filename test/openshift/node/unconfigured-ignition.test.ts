@@ -32,7 +32,7 @@ describe('planInstallerInputs', () => {
       ),
     );
 
-  it('gives the installer a dummy secret and the mirrors when it is told nothing else', () => {
+  it('gives the installer a dummy secret and the mirrors without other values', () => {
     const files = inputs({});
     expect([...files.keys()]).toEqual([
       'cluster-manifests/infraenv.yaml',
@@ -54,7 +54,7 @@ describe('planInstallerInputs', () => {
     });
   });
 
-  it('passes the key, the secret for the hosts and the network on', () => {
+  it('passes on the key, the secret for the hosts and the network', () => {
     const nmstate = 'kind: NMStateConfig\n';
     const files = inputs({ sshKey: 'ssh-rsa AAAA x\n', pullSecret: '{"auths":{"r":{}}}', nmstate });
     expect(parse(files.get('cluster-manifests/infraenv.yaml') ?? '')).toMatchObject({
@@ -98,12 +98,12 @@ describe('adaptUnconfigured', () => {
     },
   };
 
-  it('drops registries.conf and leaves the sentinel there once in the interactive flow', () => {
+  it('drops registries.conf and leaves one sentinel in the interactive flow', () => {
     const adapted = adaptUnconfigured(config, { interactive: true });
     expect(listContents(adapted)).toEqual(['0644 /opt/agent/tls/', '0644 /etc/motd', SENTINEL]);
   });
 
-  it('takes the sentinel away in the other flow', () => {
+  it('removes the sentinel in the other flow', () => {
     const adapted = adaptUnconfigured(config, { interactive: false });
     expect(listContents(adapted)).toEqual(['0644 /opt/agent/tls/', '0644 /etc/motd']);
   });
@@ -129,7 +129,7 @@ describe('renderEmbeddedUnconfigured', () => {
     );
   });
 
-  it('gets the pull secret for the hosts where only root can read it, and the key of core', () => {
+  it('has the pull secret for the hosts in a file that only root can read, and the key of core', () => {
     const pristine = formatIgnition(renderEmbeddedUnconfigured({ ...input, interactive: true }));
     const values = { pullSecret: '{"auths":{}}', sshKeys: ['ssh-rsa AAAA x\n'] };
     const config = parseIgnition(configure(pristine, values), 'the config');

@@ -28,14 +28,14 @@ describe('an installed host', () => {
     expect(piecesOf({ stopLocalRegistry: true })).toEqual([]);
   });
 
-  it('knows where the registry data of an attached upgrade ISO is', () => {
+  it('knows the path of the registry data of an attached upgrade ISO', () => {
     const environment = files.find(({ path }) => path === '/etc/assisted/registry.env');
     expect(readContents(environment)).toContain(
       '\nREGISTRY_UPGRADE=/media/upgrade/oc-mirror/install\n',
     );
   });
 
-  it('starts the registry of an upgrade ISO as its own, but for name, data, certificate, port and entrypoint', () => {
+  it('starts the registry of an upgrade ISO like its own, except name, data, certificate, port and entrypoint', () => {
     const runOf = (unit: string): string[] =>
       /ExecStart=\/usr\/bin\/podman(?:.*\\\n)+.*\n/.exec(unitOf(unit))?.[0].split('\n') ?? [];
     const own = runOf('start-local-registry.service');
@@ -78,7 +78,7 @@ describe('the MachineConfigs for hosts that were installed without support for u
     );
   });
 
-  it('bring what our own installation gives a host, byte for byte, and the two scripts that it shares', () => {
+  it('bring the files of our own installation byte for byte, and the two scripts that it shares', () => {
     for (const { spec } of machineConfigs) {
       const brought = spec.config.storage?.files ?? [];
       for (const file of brought) expect(files).toContainEqual(file);
@@ -155,7 +155,7 @@ describe.skipIf(!requireTool('systemd-escape'))('the udev rules of an upgrade IS
     expect(applyRules(rules, device)).toEqual([`start-local-registry-upgrade@${escaped}.service`]);
   });
 
-  it('end it when the drive loses the disc, and leave disks of other labels alone', () => {
+  it('end it when the drive loses the disc, and ignore disks with other labels', () => {
     expect(applyRules(rules, { ...disc, DEVNAME: '/dev/sr0' })).toEqual([
       '/usr/bin/systemctl --no-block stop mount-upgrade-iso@dev-sr0.service',
     ]);
@@ -202,7 +202,7 @@ describe.skipIf(!hasTools)('mount-upgrade-iso.sh', () => {
     mkdir -p /media
   `;
 
-  it('mounts the ISO read-only, and refuses a second one beside it', async () => {
+  it('mounts the ISO read-only, and refuses a second one', async () => {
     const { stdout, stderr, exitCode } = await root(`${make}
       mount-upgrade-iso.sh "$one" || exit 9
       grep -o '/media/upgrade squashfs ro' /proc/mounts
@@ -220,7 +220,7 @@ describe.skipIf(!hasTools)('mount-upgrade-iso.sh', () => {
   });
 });
 
-describe.skipIf(!hasTools)('mount-upgrade-iso.sh with an ISO that somebody else made', () => {
+describe.skipIf(!hasTools)('mount-upgrade-iso.sh with a foreign ISO', () => {
   it('refuses symbolic links, which could show files of the host, and leaves nothing mounted', async () => {
     const { stdout, stderr, exitCode } = await root(`
       tree=/tmp/t/oc-mirror/install/docker/registry/v2; mkdir -p $tree/repositories $tree/blobs /media
@@ -247,7 +247,7 @@ describe.skipIf(!hasTools)('mount-upgrade-iso.sh with an ISO that somebody else 
 });
 
 describe.skipIf(!hasTools)('setup-local-registry-upgrade.sh', () => {
-  it('keeps its certificate, which is trusted at port 5001 and is not that of the own registry', async () => {
+  it('keeps its certificate, which is trusted at port 5001 and differs from the one of the own registry', async () => {
     const { stdout, exitCode } = await root(`
       certify-local-registry.sh /etc/iri-registry/certs 22625 2>/dev/null
       certs=/etc/appliance-registry/certs-upgrade
@@ -292,14 +292,14 @@ const REFERENCE_ENVIRONMENT = `
   set -a; . /tmp/registry.env; set +a
 `;
 
-describe.skipIf(!hasTools)('a host that got its pieces by a MachineConfig', () => {
+describe.skipIf(!hasTools)('a host that got its files from a MachineConfig', () => {
   const onHost = (script: string) =>
     runInThrowAwayRoot(
       [...broughtFiles, PODMAN],
       `sed -i 's/rsa:4096/rsa:2048/' /usr/local/bin/certify-local-registry.sh\n${script}`,
     );
 
-  it('serves the upgrade ISO by the image that the medium of another builder brought', async () => {
+  it('serves the upgrade ISO with the image of the medium of another builder', async () => {
     const { stderr, stdout, exitCode } = await onHost(`${REFERENCE_ENVIRONMENT}
       install -D /dev/null /tmp/image/usr/bin/distribution
       install -D /dev/null /tmp/image/etc/registry/config.yaml
@@ -315,7 +315,7 @@ describe.skipIf(!hasTools)('a host that got its pieces by a MachineConfig', () =
     expect(stdout).toContain('/appliance-registry-5001.crt\n');
   });
 
-  it('leaves the upgrade ISO attached where the host has no copy of its registry', async () => {
+  it('leaves the upgrade ISO attached if the host has no copy of its registry', async () => {
     const { stderr, exitCode } = await onHost('copy-upgrade-registry.sh');
     expect(exitCode).toBe(3);
     expect(stderr).toContain('leave the upgrade ISO attached');
@@ -359,7 +359,7 @@ list() { (cd "$1" && find . -type f -printf '%P %s %i %T@\\n' | sort); }
 const copies = describe.skipIf(!hasThrowAwayRoot());
 
 copies('copy-upgrade-registry.sh', () => {
-  it('adds what the ISO has, changes nothing that is there, and leaves the release its only tag', async () => {
+  it('adds the content of the ISO, changes no existing file, and leaves the release its only tag', async () => {
     const { stdout, exitCode } = await root(`${TREES}
       list $own >/tmp/before
       copy-upgrade-registry.sh || exit 1
@@ -382,7 +382,7 @@ copies('copy-upgrade-registry.sh', () => {
     ]);
   });
 
-  it('names each tag that keeps the image of the host, and has the image of the ISO by digest', async () => {
+  it('names each tag that stays on the image of the host, and has the image of the ISO by digest', async () => {
     const { stdout, exitCode } = await root(`${TREES}
       kept="$(image $own team/app 1.0 first)"
       added="$(image $iso team/app 1.0 second)"
@@ -396,7 +396,7 @@ copies('copy-upgrade-registry.sh', () => {
     );
   });
 
-  it('continues after a kill at each of its steps, and never shows a link whose blob is not there', async () => {
+  it('continues after a kill at each of its steps, and never shows a link without its blob', async () => {
     const shim = (name: string): File =>
       textFile(
         `/opt/kill/${name}`,
@@ -436,7 +436,7 @@ exec /usr/bin/${name} "$@"
     expect(exitCode).toBe(0);
   }, 300_000);
 
-  it('refuses a blob of the ISO that is read wrong, and adds no link to it', async () => {
+  it('refuses a blob of the ISO with wrong bytes, and adds no link to it', async () => {
     const { stdout, stderr, exitCode } = await root(`${TREES}
       echo damaged >$iso/$v2/blobs/sha256/\${new:0:2}/$new/data
       copy-upgrade-registry.sh >/dev/null; code=$?
@@ -448,7 +448,7 @@ exec /usr/bin/${name} "$@"
     );
   });
 
-  it('takes no name from the ISO that a registry does not write, and no link longer than a digest', async () => {
+  it('ignores names on the ISO that a registry does not write, and links longer than a digest', async () => {
     const { stdout, stderr, exitCode } = await root(`${TREES}
       copy-upgrade-registry.sh >/dev/null; list $own >/tmp/wanted.names; cut -d' ' -f1 </tmp/wanted.names >/tmp/wanted
       rm -rf $own && mkdir -p $own/$v2 && image $own openshift/release-images 4.22.1-x86_64 old >/dev/null
@@ -467,7 +467,7 @@ exec /usr/bin/${name} "$@"
     expect(exitCode).toBe(0);
   });
 
-  it('names what is needed and what is free where the disk is too small, and serves from the ISO', async () => {
+  it('names the needed and the free bytes if the disk is too small, and serves from the ISO', async () => {
     const df = textFile('/usr/local/bin/df', '#!/bin/sh\necho Avail; echo 1073741824\n', 0o755);
     const { stdout, stderr, exitCode } = await root(
       `${TREES} list $own >/tmp/before; copy-upgrade-registry.sh; code=$?

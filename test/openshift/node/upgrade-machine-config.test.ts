@@ -107,7 +107,7 @@ const health = (change: string): string =>
 const DELETE = 'oc delete machineconfig --selector appliance-upgrade=4.22.3 --ignore-not-found';
 
 describe('renderUpgradeMachineConfig', () => {
-  it('gives control plane hosts one enabled unit, which does not ask for node zero', () => {
+  it('gives control plane hosts one enabled unit, which does not depend on node zero', () => {
     const { metadata, spec } = render(ONE);
     expect(metadata).toEqual({
       name: '99-start-cluster-upgrade',
@@ -147,7 +147,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
     ]);
   });
 
-  it('deletes itself when the upgrade is completed, and leaves a health check that somebody else paused', async () => {
+  it('deletes itself when the upgrade is completed, and leaves a health check that was paused before', async () => {
     const { stdout } = await drive(`
       printf 'Completed 4.22.3\\nCompleted 4.22.1\\n' >history
       printf 'ours upgrade-cluster\\ntheirs maintenance\\n' >health
@@ -158,7 +158,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
     expect(stdout).not.toContain('annotate machinehealthchecks.machine.openshift.io theirs');
   });
 
-  it('requests nothing again when the host reboots in the middle of the upgrade', async () => {
+  it('does not request the upgrade again when the host reboots in the middle of it', async () => {
     const { stdout } = await drive(`
       look >/dev/null; look >/dev/null; reboot; look
       printf 'Partial 4.22.3\\nCompleted 4.22.1\\n' >history
@@ -185,7 +185,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
       'done: the cluster has been upgraded to 4.22.3',
       0,
     ],
-  ])('never pulls a cluster with the history %s back', async (history, message, code) => {
+  ])('never moves a cluster with the history %s back', async (history, message, code) => {
     const { stdout } = await drive(`printf '${history}\\n' >history; look`);
     expect(stdout).toBe(`cluster upgrade: ${message}\n[${code}]\n${DELETE}\n`);
   });
@@ -201,7 +201,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
     expect(other.stdout).toContain('from which there is no update to 4.22.3 on the ISO');
   });
 
-  it('refuses a cluster of another version than those it was made for, and requests nothing', async () => {
+  it('refuses a cluster of a version that it was not made for, and requests nothing', async () => {
     const { stdout } = await drive(`echo Completed 4.20.8 >history; look`);
     expect(stdout).toBe(
       'cluster upgrade: refused: the cluster has 4.20.8, from which there is no update to 4.22.3 on the ISO\n' +
@@ -216,7 +216,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
     expect(stdout).toContain('refused: this host is s390x, 4.22.3 is for x86_64\n[78]\n');
   });
 
-  it('lists the nodes that cannot see the ISO, those without a running daemon too, and changes nothing', async () => {
+  it('lists the nodes that cannot read the ISO, also without a running daemon, and changes nothing', async () => {
     const { stdout } = await drive(`
       echo master-0 >attached; sed -i /worker/d pods; look
       cp nodes pods; cp nodes attached; look`);
@@ -241,12 +241,12 @@ runs('the MachineConfig of an upgrade ISO', () => {
     expect(stdout).toBe('[1]\n');
   });
 
-  it('goes without health checks on a cluster that has none of the kind', async () => {
+  it('works on a cluster without machine health checks', async () => {
     const { stdout } = await drive(`: >health-kind; rm health; look >/dev/null; look`);
     expect(stdout).toContain(`[75]\n${request('a')}\n`);
   });
 
-  it('is left to the first control plane node by name, whatever the others are called, and says so once', async () => {
+  it('runs only on the first control plane node by name, and reports that once on others', async () => {
     const { stdout } = await drive(`
       printf 'master-9 %s\\nmaster-10 0123-other\\n' "$own" >masters
       look; look
@@ -257,7 +257,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
     );
   });
 
-  it('goes on with the next host when the one that began was removed from the cluster', async () => {
+  it('continues on the next host if the host that began was removed from the cluster', async () => {
     const { stdout } = await drive(`
       printf 'master-1 0123-other\\nmaster-2 %s\\n' "$own" >masters; look
       sed -i /master-1/d masters nodes pods; look >/dev/null; look`);
@@ -265,14 +265,14 @@ runs('the MachineConfig of an upgrade ISO', () => {
     expect(stdout).toContain(`${request('a')}\n`);
   });
 
-  it('waits on a host whose boot the cluster does not know yet', async () => {
+  it('waits on a host whose boot the cluster has not recorded yet', async () => {
     const { stdout } = await drive(`printf 'master-0 before-the-reboot\\n' >masters; look`);
     expect(stdout).toBe(
       'cluster upgrade: waiting until this host is a control plane node of the cluster\n[75]\n',
     );
   });
 
-  it('takes a path of releases one after the other', async () => {
+  it('upgrades through a path of releases one after the other', async () => {
     const path = [hop('4.21.12', ['4.21.9'], 'b'), hop('4.22.3', ['4.21.12'], 'a')];
     const { stdout } = await drive(
       `echo Completed 4.21.9 >history; look >/dev/null; look
@@ -285,7 +285,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
     expect(stdout).toContain(`[75]\n${request('a')}\n`);
   });
 
-  it('asks for no signature only where the release has none', async () => {
+  it('skips the signature only for a release without one', async () => {
     const { stdout } = await drive(
       `look >/dev/null; look`,
       ONE.map((one) => ({ ...one, isSigned: false })),
@@ -294,7 +294,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
     expect(stdout).toContain(`${request('a')} --force\n`);
   });
 
-  it('leaves the MachineConfig of a second, later upgrade alone', async () => {
+  it('does not touch the MachineConfig of a second, later upgrade', async () => {
     const { stdout } = await drive(`
       printf 'Completed 4.22.3\\nCompleted 4.22.1\\n' >history
       echo appliance-upgrade=4.22.5 >machine-config
@@ -373,7 +373,7 @@ runs('the MachineConfig of openshift/appliance, on hosts of ours', () => {
     expect(stdout).toBe(`cluster upgrade: ${message}\n[${code}]\n${DELETE_BY_NAME}\n`);
   });
 
-  it('is left where it is when it is that of a later upgrade', async () => {
+  it('is not deleted if it belongs to a later upgrade', async () => {
     const { stdout } = await driveReference(`
       echo start-cluster-upgrade@4.22.5.service >machine-config
       printf 'Completed 4.22.3\\n' >history; look; cat machine-config`);

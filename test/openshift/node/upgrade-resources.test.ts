@@ -51,7 +51,7 @@ describe('renderUpgradeResources', () => {
   });
 
   it.each(['4.22.3-A.-.b-', '4.22.3--', '4.22.3-rc.1+multi', `4.22.3-${'a-'.repeat(120)}z`])(
-    'gives every object of %s a name that Kubernetes takes',
+    'gives every object of %s a name that Kubernetes accepts',
     (version) => {
       const releases = [{ version, digest: digestOf('last'), signatures: [Buffer.from('two')] }];
       const text = renderUpgradeResources({ ...input, version, releases });
@@ -80,7 +80,7 @@ describe('renderUpgradeResources', () => {
     },
   );
 
-  it("gives every source the hosts' own registry and that of the attached ISO as mirrors", () => {
+  it("gives every source the hosts' own registry and the registry of the attached ISO as mirrors", () => {
     expect(read().find(({ metadata }) => metadata.name === 'idms-operator-4.22.3')?.spec).toEqual({
       imageDigestMirrors: [
         {

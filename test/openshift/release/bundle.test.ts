@@ -43,7 +43,7 @@ describe('the release bundle', () => {
     bundle = await encodeReleaseBundle(release, list);
   });
 
-  it('is an image of one layer, which is the list of images, with right descriptors', () => {
+  it('is an image with one layer, the list of images, and correct descriptors', () => {
     const manifest = parseManifest(bundle.manifest.bytes);
     expect(manifest).toMatchObject({
       kind: 'manifest',

@@ -23,7 +23,7 @@ describe('the release that a ClusterImageSet names', () => {
     expect(compareReleases(given, KNOWN)).toBe(answer);
   });
 
-  it('is compared with the tag of the medium where nothing else says its version', () => {
+  it('is compared with the tag of the medium if its version is unknown otherwise', () => {
     const image = 'quay.io/ocp/release:4.21.3-x86_64';
     expect(compareReleases('q.io/r:4.21.3-x86_64', { image })).toBe('same');
     expect(compareReleases('q.io/r:4.21.3-aarch64', { image })).toBe('other');

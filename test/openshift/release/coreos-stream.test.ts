@@ -34,7 +34,7 @@ describe('a CoreOS stream', () => {
     expect(findStreamIso(stream(plain), 'x86_64', 's')).toEqual(found);
   });
 
-  it('has the digest of a packed ISO beside that of the file', () => {
+  it('has the digest of a packed ISO next to the digest of the file', () => {
     const disk = {
       'location': PACKED,
       'sha256': 'b'.repeat(64),
@@ -46,7 +46,7 @@ describe('a CoreOS stream', () => {
   it.each([
     ['for another architecture only', 'aarch64', 'no ISO found to download for aarch64'],
     ['for none of metal', 'ppc64le', "coreOs stream data not found for 'metal' artifact"],
-  ] as const)('that has an ISO %s is told so', (_what, arch, message) => {
+  ] as const)('that has an ISO %s is refused with this reason', (_what, arch, message) => {
     expect(() => findStreamIso(stream(plain), arch, '"s.json"')).toThrow(
       expect.objectContaining({
         code: 'coreos-stream.no-iso',
@@ -56,7 +56,7 @@ describe('a CoreOS stream', () => {
     );
   });
 
-  it('that does not know the architecture says which it has', () => {
+  it('without the architecture is refused with the architectures that it has', () => {
     const text = JSON.stringify({ architectures: { s390x: {}, ppc64le: {} } });
     expect(() => findStreamIso(text, 'x86_64', 's')).toThrow(
       expect.objectContaining({ code: 'coreos-stream.no-iso', found: 's390x, ppc64le' }),
@@ -79,7 +79,7 @@ describe('a CoreOS stream', () => {
     );
   });
 
-  it('has no members that it has from JavaScript', () => {
+  it('is read without members that JavaScript objects inherit', () => {
     const text = '{"architectures":{"x86_64":{"artifacts":{"__proto__":{"formats":{}}}}}}';
     expect(() => findStreamIso(text, 'x86_64', 's')).toThrow("'metal' artifact");
   });

@@ -53,7 +53,7 @@ describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () =
     return take({ url: `${server.url}${path}`, sha256 });
   }
 
-  it('as a file is unpacked once, and by what is in it', async () => {
+  it('as a file is unpacked once, and stored by the digest of its contents', async () => {
     const file = join(directory, 'live.iso.gz');
     await writeFile(file, packed);
     const taken = await take({ file });
@@ -66,14 +66,14 @@ describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () =
     expect(await take({ file })).toMatchObject({ digest: digestOf('other') });
   });
 
-  it('is not a directory', async () => {
+  it('must not be a directory', async () => {
     await expect(take({ file: directory })).rejects.toMatchObject({
       code: 'base-iso.missing',
       message: `base ISO "${directory}" does not exist, or is not a file`,
     });
   });
 
-  it('by address is compared with the digest of the ISO, and fetched once', async () => {
+  it('at an address is compared with the digest of the ISO, and fetched once', async () => {
     const taken = await fetch((_, response) => response.end(packed));
     expect(taken).toMatchObject({ size: iso.length, digest: digestOf(iso) });
     expect(taken.from).toMatch(/^https:\/\/localhost:\d+\/live\.iso\.gz\?a=b$/);
@@ -84,7 +84,7 @@ describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () =
     expect(server?.requests).toEqual(['/live.iso.gz?a=b']);
   });
 
-  it('by address is continued where an earlier run was ended', async () => {
+  it('at an address is continued after an interrupted run', async () => {
     const hex = digestOf(iso).slice('sha256:'.length);
     await fetch((_, response) => response.end('x')).catch(() => undefined);
     await writeFile(join(cache(), `${hex}.iso.gz.partial`), packed.subarray(0, 1000));
@@ -99,7 +99,7 @@ describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () =
     expect(await listCache()).toEqual([`${hex}.iso`, `${hex}.iso.json`]);
   });
 
-  it('leaves nothing when it is another ISO, no gzip, or not there', async () => {
+  it('leaves nothing behind if it is another ISO, not gzip, or missing', async () => {
     const other = fetch((_, response) => response.end(gzipSync('other')));
     await expect(other).rejects.toMatchObject({
       code: 'base-iso.digest',
@@ -118,7 +118,7 @@ describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () =
     expect(await listCache()).toEqual([]);
   });
 
-  it('says so when the digest is that of the packed file', async () => {
+  it('is refused with a hint if the digest is that of the packed file', async () => {
     const work = fetch((_, response) => response.end(packed), { sha256: digestOf(packed) });
     await expect(work).rejects.toMatchObject({
       code: 'base-iso.digest',

@@ -24,7 +24,7 @@ describe('the image policy of a cluster', () => {
     ['4.22.0-0.ci-2026-05-01-000000', undefined, true],
     ['4.22.0', true, true],
     [NIGHTLY, false, false],
-  ])('of release %s, wished off: %s, is off: %s', (version, wish, isOff) => {
+  ])('of release %s, disabled by the configuration: %s, is off: %s', (version, wish, isOff) => {
     expect(disablesImagePolicy(version, wish)).toBe(isOff);
   });
 });
@@ -82,24 +82,24 @@ describe.skipIf(!hasTools)('a live ISO', () => {
     expect(await build()).toEqual({ seen: false, written: false, warned: false });
   });
 
-  it('of a signed release switches the image policy off when the environment of the build says so', async () => {
+  it('of a signed release switches off the image policy if the environment of the build asks for it', async () => {
     await configure();
     world.env[IMAGE_POLICY_VARIABLE] = '1';
     expect(await build()).toEqual({ seen: true, written: true, warned: true });
   });
 
-  it('of a signed release switches the image policy off when its configuration says so', async () => {
+  it('of a signed release switches off the image policy if its configuration asks for it', async () => {
     await configure('  disableImagePolicy: true');
     expect(await build()).toEqual({ seen: true, written: true, warned: true });
   });
 
-  it('of a nightly switches the image policy off, because nobody signs nightlies', async () => {
+  it('of a nightly switches off the image policy, because nightlies are not signed', async () => {
     await configure('  allowUnsigned: true');
     await takeNightly();
     expect(await build()).toEqual({ seen: false, written: true, warned: true });
   });
 
-  it('leaves the image policy on when its configuration says so, whatever the environment says', async () => {
+  it('leaves the image policy on if its configuration asks for it, regardless of the environment', async () => {
     await configure('  allowUnsigned: true', '  disableImagePolicy: false');
     await takeNightly();
     world.env[IMAGE_POLICY_VARIABLE] = 'true';
@@ -127,7 +127,7 @@ describe.skipIf(!hasTools)('a live ISO', () => {
     },
   );
 
-  it('of a nightly says at every place that it is unsigned', async () => {
+  it('of a nightly is reported as unsigned everywhere', async () => {
     await configure();
     await takeNightly();
     const options = ['--allow-unsigned', '--ignition', 'embedded', '--output', 'u.iso'];
@@ -144,7 +144,7 @@ describe.skipIf(!hasTools)('a live ISO', () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ media: { unsigned: [NIGHTLY] } });
   });
 
-  it('of a release whose signature is nowhere is refused, and a plan names what is missing', async () => {
+  it('of a release without a signature is refused, and a plan names what is missing', async () => {
     await configure();
     const path = at('appliance-config.yaml');
     const text = await readFile(path, 'utf8');

@@ -43,7 +43,7 @@ const find = (...texts: readonly string[]) =>
   findInternalReleaseImage(readDefinitionsOf(filesOf(...texts)));
 
 describe('the version of InternalReleaseImage', () => {
-  it('is none for a payload without its definition', () => {
+  it('is undefined for a payload without its definition', () => {
     expect(find('apiVersion: v1\nkind: Namespace\n')).toBeUndefined();
   });
 
@@ -65,22 +65,22 @@ describe('the version of InternalReleaseImage', () => {
     expect(find(definition(['v1']))).toEqual({ version: 'v1', isPreview: false });
   });
 
-  it('is none where only clusters of another profile get the definition', () => {
+  it('is undefined if only clusters of another profile get the definition', () => {
     const hosted = definition(['v1'], { [SELF_MANAGED]: 'false', [HYPERSHIFT]: 'true' });
     expect(find(hosted)).toBeUndefined();
   });
 
-  it('is that of the default set where preview sets have others', () => {
+  it('is the one of the default set if preview sets have others', () => {
     const preview = definition(['v1', 'v1alpha1'], { [FEATURE_SET]: 'TechPreviewNoUpgrade' });
     const usual = definition(['v1alpha1'], { [FEATURE_SET]: 'Default,OKD' });
     expect(find(preview, usual)).toEqual({ version: 'v1alpha1', isPreview: false });
   });
 
-  it('is none where the definition serves only versions that nobody here writes', () => {
+  it('is undefined if the definition serves only versions that we do not write', () => {
     expect(find(definition(['v2']))).toBeUndefined();
   });
 
-  it('is found in a file of several documents, and in one of JSON', () => {
+  it('is found in a file of several documents, and in a JSON file', () => {
     const several = `apiVersion: v1\nkind: Namespace\n--- # next\n${definition(['v1'])}`;
     expect(find(several)).toMatchObject({ version: 'v1' });
     const json = JSON.stringify({
@@ -95,7 +95,7 @@ describe('the version of InternalReleaseImage', () => {
     expect(find(json)).toMatchObject({ version: 'v1' });
   });
 
-  it('is not one that the definition has but does not serve', () => {
+  it('is not a version that the definition has but does not serve', () => {
     const text = definition(['v1', 'v1alpha1']).replace('served: true', 'served: false');
     expect(find(text)).toEqual({ version: 'v1alpha1', isPreview: false });
   });
@@ -105,13 +105,13 @@ describe('the version of InternalReleaseImage', () => {
     ['4.21.0', { version: 'v1alpha1', isPreview: true }],
     ['4.22.9', { version: 'v1', isPreview: false }],
     ['5.0.0', { version: 'v1', isPreview: false }],
-  ])('of a payload of %s is that of its time', (version, expected) => {
+  ])('of a payload of %s is the one of that release', (version, expected) => {
     expect(find(...Object.values(makeDefinitions(version)))).toEqual(expected);
   });
 });
 
 describe('a definition of a payload', () => {
-  it('that is not YAML is refused by the name of its file', () => {
+  it('that is not YAML is refused with the name of its file', () => {
     const text = definition(['v1']).replace('spec:', 'spec: ]');
     expect(() => find(definition(['v1']), text)).toThrow(
       expect.objectContaining({
@@ -122,7 +122,7 @@ describe('a definition of a payload', () => {
     );
   });
 
-  it('without a group is refused by the name of its file', () => {
+  it('without a group is refused with the name of its file', () => {
     const text = definition(['v1']).replace(/^ {2}group:.*\n/m, '');
     expect(() => find(text)).toThrow(
       expect.objectContaining({
@@ -148,14 +148,14 @@ describe('the registry of the media on installed hosts', () => {
     },
   );
 
-  it('is what the configuration says where it says so', () => {
+  it('follows the configuration, if it has a setting', () => {
     for (const skipLocalRegistry of [true, false]) {
       const wanted = { interactive: true, skipLocalRegistry };
       expect(skipsLocalRegistry(release('4.21.3'), wanted)).toBe(skipLocalRegistry);
     }
   });
 
-  it('cannot be left to a cluster that has none', () => {
+  it('cannot be left to a cluster that has no registry', () => {
     const wanted = { interactive: true, skipLocalRegistry: true };
     expect(() => skipsLocalRegistry(release('4.20.3'), wanted)).toThrow(
       expect.objectContaining({ code: 'release.no-internal-registry', exitCode: 3 }),

@@ -24,7 +24,7 @@ const stream = (tags: unknown, changes: object = {}): string =>
   });
 
 describe('image-references', () => {
-  it('names the release, its age, and every component by digest', () => {
+  it('name the release, its age, and every component by digest', () => {
     expect(parseImageReferences(stream([tagOf('etcd'), tagOf('installer')]))).toEqual({
       version: '4.20.1',
       created: '2025-10-01T00:00:00Z',
@@ -67,7 +67,7 @@ describe('image-references', () => {
 });
 
 describe('release-metadata', () => {
-  it('names the version, what may be updated to it, and the errata', () => {
+  it('names the version, the versions that may be updated to it, and the errata', () => {
     const text = JSON.stringify({
       kind: 'cincinnati-metadata-v0',
       version: '4.20.1',
@@ -81,7 +81,7 @@ describe('release-metadata', () => {
     });
   });
 
-  it('may leave out what comes before and the errata', () => {
+  it('may leave out earlier versions and the errata', () => {
     const text = '{"kind":"cincinnati-metadata-v0","version":"4.20.1"}';
     expect(parseReleaseMetadata(text)).toEqual({ version: '4.20.1', previous: [], metadata: {} });
   });
@@ -94,7 +94,7 @@ describe('release-metadata', () => {
 
 const REAL = '../shared/data/release';
 
-describe.skipIf(!existsSync(REAL))('a payload as it was really released', () => {
+describe.skipIf(!existsSync(REAL))('a published payload', () => {
   it('is read whole', () => {
     const references = parseImageReferences(
       readFileSync(`${REAL}/4.12.0-x86_64.image-references.json`, 'utf8'),

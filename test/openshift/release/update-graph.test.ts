@@ -21,7 +21,7 @@ const graphOf = (...versions: string[]): Pick<UpdateGraph, 'nodes'> => ({
 const answer = (changes: object, version = '4.13.1'): string =>
   JSON.stringify({ nodes: [{ version, payload: payload('1') }], ...changes });
 
-describe('choosing a node', () => {
+describe('the choice of a node', () => {
   const graph = graphOf('4.13.9', '4.12.58', '4.13.10', '4.13.2', '4.14.0-rc.1', '4.13.11+multi');
 
   it('takes the newest release of a minor version by precedence, not by text', () => {
@@ -40,11 +40,11 @@ describe('choosing a node', () => {
     expect(selectNode(graph, '4.13.10+multi', 'c').version).toBe('4.13.10');
   });
 
-  it('takes a candidate where a minor version has nothing newer', () => {
+  it('takes a candidate if a minor version has nothing newer', () => {
     expect(selectNode(graph, '4.14', 'candidate-4.14').version).toBe('4.14.0-rc.1');
   });
 
-  it('names the nearest releases of the channel instead of taking another one', () => {
+  it('fails with the nearest releases of the channel instead of taking another one', () => {
     const many = graphOf(...Array.from({ length: 30 }, (_, patch) => `4.13.${patch * 2}`));
     expect(() => selectNode(many, '4.13.21', 'stable-4.13')).toThrow(
       expect.objectContaining({
@@ -56,28 +56,28 @@ describe('choosing a node', () => {
     );
   });
 
-  it('says so when the channel is empty', () => {
+  it('fails with a hint if the channel is empty', () => {
     expect(() => selectNode({ nodes: [] }, '4.99.0', 'stable-4.99')).toThrow(
       expect.objectContaining({ code: 'release.not-found', found: 'an empty channel' }),
     );
   });
 });
 
-describe('the channel', () => {
+describe('the name of the channel', () => {
   it('gets the minor version of the release unless it has one', () => {
     expect(formatChannel('stable', '4.20')).toBe('stable-4.20');
     expect(formatChannel('candidate', '4.20.0-rc.1')).toBe('candidate-4.20');
     expect(formatChannel('eus-4.18', '4.20.1')).toBe('eus-4.18');
   });
 
-  it('cannot be named for what is not a valid version', () => {
+  it('cannot be made for an invalid version', () => {
     expect(() => formatChannel('stable', 'latest')).toThrow(/"latest" is not X.Y or X.Y.Z/);
   });
 });
 
 const REAL = '../shared/data/cincinnati/amd64-stable-4.13.graph.json';
 
-describe.skipIf(!existsSync(REAL))('a graph as it was really served', () => {
+describe.skipIf(!existsSync(REAL))('a published graph', () => {
   it('has 4.13.43 as the newest of stable-4.13', () => {
     const graph = JSON.parse(readFileSync(REAL, 'utf8')) as UpdateGraph;
     const node = selectNode(graph, '4.13', 'stable-4.13');
@@ -85,7 +85,7 @@ describe.skipIf(!existsSync(REAL))('a graph as it was really served', () => {
     expect(node.payload).toMatch(/^quay\.io\/openshift-release-dev\/ocp-release@sha256:/);
   });
 
-  it('has no 4.13.7, and names what lies around it', () => {
+  it('has no 4.13.7, and names the versions next to it', () => {
     const graph = JSON.parse(readFileSync(REAL, 'utf8')) as UpdateGraph;
     expect(() => selectNode(graph, '4.13.7', 'stable-4.13')).toThrow(
       expect.objectContaining({ found: '4.13.4, 4.13.5, 4.13.6, 4.13.8, 4.13.9' }),
@@ -93,7 +93,7 @@ describe.skipIf(!existsSync(REAL))('a graph as it was really served', () => {
   });
 });
 
-describe('asking the update graph', () => {
+describe('the request for an update graph', () => {
   let retries = createTestRetries();
   let server: LocalServer | undefined;
   const serve = async (
@@ -118,7 +118,7 @@ describe('asking the update graph', () => {
     await server?.close();
   });
 
-  it('sends channel and architecture in the words of the protocol', async () => {
+  it('has channel and architecture in the words of the protocol', async () => {
     let accept: string | undefined;
     const { url, requests } = await serve((request, response) => {
       accept = request.headers.accept;
@@ -131,7 +131,7 @@ describe('asking the update graph', () => {
     expect(formatReference(reference)).toBe(payload('1'));
   });
 
-  it('asks again after a server that stumbles, as long as it was told to wait', async () => {
+  it('is retried after a passing failure, after the time that the server asks for', async () => {
     let count = 0;
     const { url, requests } = await serve((_, response) => {
       count++;
@@ -144,7 +144,7 @@ describe('asking the update graph', () => {
     expect(retries.clock.waits[0]).toBeGreaterThanOrEqual(7000);
   });
 
-  it('follows redirects, as mirrors in a company do', async () => {
+  it('follows redirects, as company mirrors use them', async () => {
     const { url, requests } = await serve((request, response) => {
       if (request.url?.startsWith('/elsewhere') === true) answerGraph(response);
       else response.writeHead(302, { location: '/elsewhere' }).end();
@@ -153,7 +153,7 @@ describe('asking the update graph', () => {
     expect(requests[1]).toBe('GET /elsewhere');
   });
 
-  it('says what the service answered when it refuses', async () => {
+  it('fails with the answer of the service if that refuses', async () => {
     const { url, requests } = await serve((_, response) => {
       response.writeHead(400).end('{"kind":"missing_params","value":"mandatory: channel"}');
     });
@@ -172,7 +172,7 @@ describe('asking the update graph', () => {
     ['an edge of no numbers', answer({ edges: [[null, '0']] }), 'in edges[0]'],
     ['an edge to no node', answer({ edges: [[0, 1]] }), 'in edges[0]'],
     ['more nodes than releases', JSON.stringify({ nodes: Array(5001).fill({}) }), 'more than 5000'],
-  ])('refuses an answer that is %s', async (_, text, reason) => {
+  ])('fails for an answer that is %s', async (_, text, reason) => {
     const { url } = await serve((__, response) => response.end(text));
     await expect(ask(url)).rejects.toMatchObject({
       code: 'graph.malformed',
@@ -180,13 +180,13 @@ describe('asking the update graph', () => {
     });
   });
 
-  it('refuses a release that the graph names by tag', async () => {
+  it('fails for a release that the graph names by tag', async () => {
     const nodes = [{ version: '4.13.1', payload: 'quay.io/ocp/release:4.13.1' }];
     const { url } = await serve((_, response) => response.end(JSON.stringify({ nodes })));
     await expect(ask(url)).rejects.toMatchObject({ code: 'release.not-pinned', exitCode: 5 });
   });
 
-  it('refuses an invalid address of the update graph', async () => {
+  it('fails for an invalid address of the update graph', async () => {
     await expect(ask('graph.example.com')).rejects.toMatchObject({ code: 'graph.url-malformed' });
   });
 });

@@ -28,7 +28,7 @@ const pathOf = (graph: UpdateGraph, from: string, to: string): readonly string[]
   findUpgradePath(graph, from, to)?.map(({ version }) => version);
 
 describe('the path of an upgrade', () => {
-  it('passes the newest release where paths of the same length differ in one', () => {
+  it('passes the newest release if paths of the same length differ in one', () => {
     const middles = ['4.21.3', '4.21.11', '4.21.9'];
     const edges = middles.flatMap((middle) => [`4.20.9 ${middle}`, `${middle} 4.22.1`]);
     for (const order of [edges, edges.toReversed()]) {
@@ -36,14 +36,14 @@ describe('the path of an upgrade', () => {
     }
   });
 
-  it('passes the newest release where paths have the same number of conditional updates', () => {
+  it('passes the newest release if paths have the same number of conditional updates', () => {
     const edges = ['4.20.9 4.21.3', '4.21.3 4.22.1?', '4.20.9 4.21.8?', '4.21.8 4.22.1'];
     for (const order of [edges, edges.toReversed()]) {
       expect(pathOf(graphOf(...order), '4.20.9', '4.22.1')).toEqual(['4.21.8', '4.22.1']);
     }
   });
 
-  it('passes the newest release last where longer paths of the same length differ in two', () => {
+  it('passes the newest release last if longer paths of the same length differ in two', () => {
     const edges = [
       ...['4.19.1 4.20.7', '4.20.7 4.21.3', '4.21.3 4.22.1'],
       ...['4.19.1 4.20.5', '4.20.5 4.21.4', '4.21.4 4.22.1'],
@@ -53,12 +53,12 @@ describe('the path of an upgrade', () => {
     }
   });
 
-  it('has more updates before it has a conditional one', () => {
+  it('prefers more updates to a conditional one', () => {
     const graph = graphOf('4.20.9 4.22.1?', '4.20.9 4.20.12', '4.20.12 4.21.3', '4.21.3 4.22.1');
     expect(pathOf(graph, '4.20.9', '4.22.1')).toEqual(['4.20.12', '4.21.3', '4.22.1']);
   });
 
-  it('is none where the graph has no edge that leads to the release', () => {
+  it('is undefined if no edge of the graph leads to the release', () => {
     expect(pathOf(graphOf('4.20.9 4.21.3', '4.21.4 4.22.1'), '4.20.9', '4.22.1')).toBeUndefined();
   });
 });

@@ -20,7 +20,7 @@ const version = fc
 const anything = fc.oneof(version, fc.string());
 
 describe('versions', () => {
-  it('have one order, whatever texts are among them', () => {
+  it('have a total order, even with texts that are not versions', () => {
     fc.assert(
       fc.property(anything, anything, anything, (a, b, c) => {
         expect(compareVersions(a, b)).toBe(-compareVersions(b, a) + 0);
@@ -36,7 +36,7 @@ describe('versions', () => {
     expect([...sorted].reverse().sort(compareVersions)).toEqual(sorted);
   });
 
-  it('have a minor version when they are valid', () => {
+  it('have a minor version if they are valid', () => {
     expect(minorOf('4.20')).toBe('4.20');
     expect(minorOf('4.20.0-0.nightly-2026-01-01-000000')).toBe('4.20');
     for (const text of ['latest', '4', '4.x', '4.20-rc', '']) expect(minorOf(text)).toBeUndefined();
@@ -69,7 +69,7 @@ describe('versions', () => {
     expect(isWantedVersion(wanted, found)).toBe(false);
   });
 
-  it('have what a release has as soon as they are its nightlies', () => {
+  it('have the features of a release even as its nightlies', () => {
     expect(isAtLeast('4.21.0-0.nightly-1', '4.21.0')).toBe(true);
     expect(isAtLeast('4.20.99', '4.21.0')).toBe(false);
     expect(isAtLeast('latest', '4.21.0')).toBe(false);

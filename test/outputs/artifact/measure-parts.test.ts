@@ -16,7 +16,7 @@ describe('an extent that is cut into several layers', () => {
   });
   afterAll(() => rm(home, { recursive: true }));
 
-  it('has the digest of its index all the same', async () => {
+  it('is checked against its digest in the index', async () => {
     const extents = [0, 1].map((at) => ({
       ...{ offset: at * bytes.length, size: bytes.length, digest: digestOf(bytes) },
     }));

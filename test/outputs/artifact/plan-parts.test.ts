@@ -43,7 +43,7 @@ const listLayers = (extents: readonly Part[]): ReadonlyMap<string, number> =>
   );
 
 describe('the layers of an artifact', () => {
-  it('of 40 GB are as many as its blobs and some more, and 5 % of change costs at most 6 %', () => {
+  it('are hardly more than the blobs of a medium of 40 GB, and a change of 5 % costs at most 6 %', () => {
     const before = listLayers(layOutLarge(() => false));
     expect(before.size).toBeLessThan(2050);
     const after = [...listLayers(layOutLarge((blob) => blob % 20 === 0))];
@@ -59,7 +59,7 @@ describe('the layers of an artifact', () => {
     expect(own / total).toBeLessThanOrEqual(0.01);
   });
 
-  it('have at most 8 GiB, and take each byte once', () => {
+  it('have at most 8 GiB, and contain each byte once', () => {
     const parts = planParts([{ offset: 4096, size: 20 * GIB + 1, digest: fakeDigest('huge') }]);
     expect(parts.map(({ offset, size }) => [offset, size])).toEqual([
       [4096, 8 * GIB],
@@ -68,7 +68,7 @@ describe('the layers of an artifact', () => {
     ]);
   });
 
-  it('are in manifests that registries take, however many they are', () => {
+  it('fit, in any number, in manifests that registries accept', () => {
     const parts = Array.from({ length: 60_000 }, (_, at) => ({
       offset: at * MIB,
       size: MIB,

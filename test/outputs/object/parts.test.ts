@@ -119,7 +119,7 @@ const contents = fc
   });
 
 describe('the parts of an upload', () => {
-  test('cover the ISO within the limits of S3, and copy only what the earlier object has', () => {
+  test('cover the ISO within the limits of S3, and copy only bytes that the earlier object has', () => {
     fc.assert(
       fc.property(contents, contents, (layout, earlier) => {
         expectSound(planParts(layout), layout);
@@ -132,7 +132,7 @@ describe('the parts of an upload', () => {
     );
   });
 
-  test('are at most 10,000 for an ISO of 2 TB, and then larger', () => {
+  test('are larger for an ISO of 2 TB, so that there are at most 10,000', () => {
     const sizes = Array.from({ length: 1000 }, (_, i) => ({
       ...named(`blob ${i}`, 2e9),
       offset: i * 2e9,
@@ -143,7 +143,7 @@ describe('the parts of an upload', () => {
     expect(plan.partSize).toBeLessThanOrEqual(320 * MIB);
   });
 
-  test('of a nightly of 40 GB with 5 % changed are copied but for 6 % of the bytes', () => {
+  test('are copied, except 6 % of the bytes, for a nightly of 40 GB of which 5 % changed', () => {
     const random = createRandom(11);
     const base = { ...named('base', 1300 * MIB), offset: 0 };
     const frontOf = (night: number) => ({

@@ -28,7 +28,7 @@ async function read(offset: number): Promise<Buffer> {
 }
 
 describe('a range of an artifact', () => {
-  it('ends where a layer breaks off, so that no byte stands at the place of another', async () => {
+  it('ends where a layer breaks off, so that no byte takes the place of another', async () => {
     expect(await read(0)).toEqual(Buffer.alloc(60, 1));
     expect(await read(60)).toEqual(Buffer.concat([Buffer.alloc(40, 1), Buffer.alloc(60, 2)]));
     expect(await read(160)).toEqual(Buffer.concat([Buffer.alloc(40, 2), Buffer.alloc(50)]));

@@ -61,7 +61,7 @@ describe.skipIf(!hasNginx)('a medium that nginx serves', () => {
   const run = (register: Parameters<typeof runCommand>[0], ...args: readonly string[]) =>
     runCommand(register, args, { cwd: files });
 
-  it('is read by each command as the same file on this machine is', async () => {
+  it('is read by each command like the same file on this machine', async () => {
     const path =
       medium.index.extents.find(({ paths }) => paths[0]?.includes('/blobs/'))?.paths[0] ?? '';
     for (const [register, command, ...more] of [
@@ -83,7 +83,7 @@ describe.skipIf(!hasNginx)('a medium that nginx serves', () => {
     expect(remote?.stdout).toBe(local?.stdout);
   });
 
-  it('is verified as damaged where it is cut off', async () => {
+  it('is reported as damaged when it is cut off', async () => {
     await truncate(join(files, 'medium.iso'), (await stat(join(files, 'medium.iso'))).size - 1e6);
     const { exitCode, stdout } = await run(registerVerify, 'verify', address());
     expect(exitCode).toBe(8);
@@ -91,7 +91,7 @@ describe.skipIf(!hasNginx)('a medium that nginx serves', () => {
   });
 });
 
-describe.skipIf(!hasNginx)('of two media of 40 GB that nginx serves', () => {
+describe.skipIf(!hasNginx)('two media of 40 GB that nginx serves', () => {
   beforeAll(async () => {
     const tiny = join(directory, 'tiny.iso');
     await writeFile(tiny, makeTinyIso());
@@ -114,14 +114,14 @@ describe.skipIf(!hasNginx)('of two media of 40 GB that nginx serves', () => {
     expect((await stat(join(files, 'a.iso'))).size).toBeGreaterThan(40e9);
   });
 
-  it('one is inspected by reading 20 MB at most', async () => {
+  it('are each inspected by reading 20 MB at most', async () => {
     const { exitCode, stdout, bytes } = await measure(registerInspect, ['inspect', `${url}/a.iso`]);
     expect(exitCode).toBe(0);
     expect(stdout).toContain('images         release: 600');
     expect(bytes).toBeLessThan(20e6);
   });
 
-  it('the differences are found in two seconds of CPU time by reading 20 MB at most', async () => {
+  it('are compared in two seconds of CPU time by reading 20 MB at most', async () => {
     const { exitCode, stdout, bytes, cpu } = await measure(registerDiff, [
       'diff',
       `${url}/a.iso`,

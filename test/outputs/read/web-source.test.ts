@@ -95,7 +95,7 @@ describe('a source behind HTTP', () => {
     expect(await code(source.read(BYTES.length, 1))).toBe('iso.out-of-bounds');
   });
 
-  it('is asked once for what several readers want at a time', async () => {
+  it('is asked once for bytes that several readers want at the same time', async () => {
     const { url, asked } = await serve();
     const source = await open(`${url}/a.iso`);
     const found = await Promise.all([
@@ -109,7 +109,7 @@ describe('a source behind HTTP', () => {
     expect(asked).toHaveLength(2);
   });
 
-  it('is read ahead for who reads on, by at most half of what was read', async () => {
+  it('is read ahead for a sequential reader, by at most half of the bytes that were read', async () => {
     const { url, asked } = await serve();
     const source = await open(`${url}/a.iso`);
     const PIECE = 64 << 10;
@@ -121,7 +121,7 @@ describe('a source behind HTTP', () => {
     expect(asked.length).toBeLessThan(40);
   });
 
-  it('is continued where its connection broke off', async () => {
+  it('is continued at the byte where its connection broke off', async () => {
     let cuts = 0;
     const { url, asked } = await serve((answer, count) => {
       if (count === 0 || answer.body.length < 100_000 || cuts === 3) return;
@@ -137,7 +137,7 @@ describe('a source behind HTTP', () => {
     expect(starts.at(-1)).toBeGreaterThan(0);
   });
 
-  it('is asked again after an answer that says "later"', async () => {
+  it('is asked again after an answer that asks to retry later', async () => {
     const events: Event[] = [];
     const { url } = await serve((answer, count) => {
       if (count === 2) Object.assign(answer, { status: 503, body: Buffer.from('later') });
@@ -149,22 +149,22 @@ describe('a source behind HTTP', () => {
   });
 
   it.each<[string, string, (answer: Answer) => void]>([
-    ['gives no ranges', 'source.no-ranges', (answer) => void (answer.status = 200)],
+    ['serves no ranges', 'source.no-ranges', (answer) => void (answer.status = 200)],
     [
       'does not know the size',
       'source.range',
       ({ headers }) => void (headers['content-range'] = 'bytes 0-0/*'),
     ],
     [
-      'packs what it sends',
+      'compresses the bytes',
       'source.range',
       ({ headers }) => void (headers['content-encoding'] = 'gzip'),
     ],
-    ['refuses to say who asks', 'source.unauthorized', (answer) => void (answer.status = 401)],
-    ['permits nothing', 'source.forbidden', (answer) => void (answer.status = 403)],
+    ['asks for a credential', 'source.unauthorized', (answer) => void (answer.status = 401)],
+    ['permits no request', 'source.forbidden', (answer) => void (answer.status = 403)],
     ['has no such file', 'source.not-found', (answer) => void (answer.status = 404)],
     ['does not know the method', 'source.refused', (answer) => void (answer.status = 405)],
-  ])('whose server %s is the error %s', async (_what, expected, spoil) => {
+  ])('gives an error when its server %s: %s', async (_what, expected, spoil) => {
     const { url } = await serve(spoil);
     expect(await code(open(`${url}/a.iso?token=hidden`))).toBe(expected);
   });
@@ -186,12 +186,12 @@ describe('a source behind HTTP', () => {
       },
     ],
     [
-      'is given from another place',
+      'is sent from another offset',
       'source.range',
       ({ headers }) => void (headers['content-range'] = `bytes 1-4096/${BYTES.length}`),
     ],
     [
-      'is given beyond what was asked for',
+      'is sent beyond the requested range',
       'source.range',
       ({ headers }) => void (headers['content-range'] = `bytes 0-8191/${BYTES.length}`),
     ],
@@ -205,9 +205,9 @@ describe('a source behind HTTP', () => {
       'source.too-short',
       (answer) => void (answer.body = Buffer.alloc(0)),
     ],
-    ['is given whole by now', 'source.no-ranges', (answer) => void (answer.status = 200)],
+    ['is now sent only as a whole', 'source.no-ranges', (answer) => void (answer.status = 200)],
     ['is gone', 'source.not-found', (answer) => void (answer.status = 404)],
-  ])('that %s is the error %s', async (_what, expected, spoil) => {
+  ])('gives an error when it %s: %s', async (_what, expected, spoil) => {
     const { url } = await serve((answer, count) => {
       if (count > 0) spoil(answer);
     });
@@ -215,13 +215,13 @@ describe('a source behind HTTP', () => {
     expect(await code(source.read(100, 1000))).toBe(expected);
   });
 
-  it('is asked for with its ETag, so that bytes of two files are never mixed', async () => {
+  it('is requested with its ETag, so that bytes of two files are never mixed', async () => {
     const { url, asked } = await serve();
     await (await open(`${url}/a.iso`)).read(0, 10);
     expect(asked[1]?.headers['if-match']).toBe('"one"');
   });
 
-  it('gets the credential of the auth file when it asks, at its own origin only', async () => {
+  it('gets the credential of the auth file when it asks for one, at its own origin only', async () => {
     const auth = Buffer.from('joe:pass-word-1').toString('base64');
     const file = join(directory, 'auth.json');
     const storage = await serve();
@@ -242,7 +242,7 @@ describe('a source behind HTTP', () => {
     expect(await code(open(`${url}/a.iso`))).toBe('source.unauthorized');
   });
 
-  it('is not an address with a scheme that nobody knows', async () => {
+  it('is refused when its address has an unknown scheme', async () => {
     expect(await code(open('gopher://example.com/a.iso'))).toBe('source.address');
     expect(await code(open('https://'))).toBe('source.address');
   });

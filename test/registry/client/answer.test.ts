@@ -17,7 +17,7 @@ function formatChallenge({ scheme, parameters }: Challenge): string {
   return [scheme, list.join(', ')].filter((part) => part !== '').join(' ');
 }
 
-describe('WWW-Authenticate', () => {
+describe('the parser of WWW-Authenticate', () => {
   it('reads the challenge of a token server', () => {
     const header =
       'Bearer realm="https://quay.io/v2/auth",service="quay.io",scope="repository:a/b:pull"';
@@ -43,7 +43,7 @@ describe('WWW-Authenticate', () => {
     ]);
   });
 
-  it('finds nothing where there is no header', () => {
+  it('has no challenge without a header', () => {
     expect(parseChallenges(undefined)).toEqual([]);
     expect(parseChallenges('')).toEqual([]);
   });
@@ -54,7 +54,7 @@ describe('WWW-Authenticate', () => {
     parameters: fc.dictionary(token, fc.string({ unit: 'grapheme-ascii' }), { maxKeys: 4 }),
   });
 
-  it('reads back whatever it writes', () => {
+  it('gives back every challenge that is formatted', () => {
     fc.assert(
       fc.property(fc.array(challenge, { maxLength: 4 }), (challenges) => {
         expect(plain(parseChallenges(formatChallenges(challenges)))).toEqual(plain(challenges));
@@ -62,7 +62,7 @@ describe('WWW-Authenticate', () => {
     );
   });
 
-  it('comes to an end with any text', () => {
+  it('is parsed in bounded time whatever its text is', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(Array.isArray(parseChallenges(text))).toBe(true);

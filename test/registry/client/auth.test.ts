@@ -98,7 +98,7 @@ describe('a registry with passwords', () => {
     await client.close();
   });
 
-  it('tells who has none how to add one', async () => {
+  it('is refused without a credential, with a hint how to add one', async () => {
     registry.script(() => challenge('Basic realm="r"'));
     const client = clientWith();
     await expect(client.fetchManifest(at('v1'), { signal })).rejects.toMatchObject({
@@ -107,7 +107,7 @@ describe('a registry with passwords', () => {
     await client.close();
   });
 
-  it('is not satisfied with an identity token', async () => {
+  it('cannot be used with an identity token', async () => {
     registry.script(() => challenge('Basic realm="r"'));
     const client = clientWith({ kind: 'identity', token: 'idtoken', from: 'entry B' });
     await expect(client.fetchManifest(at('v1'), { signal })).rejects.toMatchObject({
@@ -224,7 +224,7 @@ describe('a registry with tokens', () => {
     await client.close();
   });
 
-  it('whose token server answers nonsense is told so without repeating it', async () => {
+  it('whose token server sends a malformed answer fails without quoting that answer', async () => {
     registry.script(({ path }) =>
       path.startsWith('/token')
         ? { status: 200, body: '{"token": ["hush"]}' }

@@ -183,7 +183,7 @@ describe.skipIf(!hasTools)(
       ['an unknown CA', undefined, 'registry.certificate'],
       ['an unknown tag', 'hush', 'registry.manifest-unknown'],
     ])(
-      'is the cause as a mirror with %s, where DNS does not know the origin',
+      'is named in the error as a mirror with %s, even if DNS does not know the origin',
       async (_, password, code) => {
         const client = clientInFrontOf(password);
         const work = client.fetchManifest(parseReference('origin.invalid/team/app:v9'), { signal });

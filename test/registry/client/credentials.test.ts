@@ -42,11 +42,11 @@ describe('a pull secret', () => {
     expect(await store.find(reference('quay.io:443/team/app:v1'), signal)).toBeUndefined();
   });
 
-  it('with an empty entry means nobody in particular', async () => {
+  it('with an empty entry leads to anonymous requests', async () => {
     expect(await store.find(reference('quay.io/open/app:v1'), signal)).toBeUndefined();
   });
 
-  it('may have the addresses of old clients for keys', async () => {
+  it('may have keys in the form of old clients', async () => {
     expect(await store.find(reference('old.example/a:v1'), signal)).toMatchObject({
       username: 'old',
     });
@@ -85,7 +85,7 @@ describe('an entry of a pull secret that cannot be used', () => {
   const json = JSON.stringify({ auths: AUTHS });
 
   it.each(['quay.io', 'docker.io', 'odd.example'])(
-    'is an error only where its registry is asked for: %s',
+    'is an error only if its registry is looked up: %s',
     async (host) => {
       const store = credentialsFromPullSecret(json, 'pullSecret');
       expect(await store.find(reference('good.example/a:1'), signal)).toMatchObject({
@@ -142,7 +142,7 @@ describe('credential files', () => {
     expect(await store.find(reference('d.example/x:v1'), signal)).toBeUndefined();
   });
 
-  it('give way to the one that REGISTRY_AUTH_FILE names', async () => {
+  it('are ignored if REGISTRY_AUTH_FILE names another file', async () => {
     await put('.docker/config.json', { auths: { 'a.example': entry('docker:p') } });
     await put('mine.json', { auths: { 'b.example': entry('mine:p') } });
     const env = { HOME: home, REGISTRY_AUTH_FILE: join(home, 'mine.json') };

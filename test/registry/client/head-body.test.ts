@@ -15,7 +15,7 @@ const HEAD = [
   `docker-content-digest: ${digestOf(MANIFEST)}`,
 ];
 
-it('a server that sends a body to a HEAD, which RFC 9110 9.3.2 forbids, is got along with', async () => {
+it('a server that answers HEAD with a body, which RFC 9110 9.3.2 forbids, can be used', async () => {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
     socket.on('data', () => socket.write(`${[...HEAD, '', ''].join('\r\n')}${MANIFEST}`));

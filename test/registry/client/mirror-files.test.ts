@@ -50,29 +50,29 @@ const XDG = ['xdg/containers/registries.conf', 'xdg/containers/registries.conf.d
 const writeAll = async (...paths: string[]) => Promise.all(paths.map((path) => write(path)));
 
 describe('the files of registries.conf', () => {
-  it('are none where there are none', async () => {
+  it('are an empty list if none exists', async () => {
     expect(await loadRegistriesConf(undefined, placesOf())).toEqual({ registries: [], files: [] });
   });
 
-  it("are the system's and its drop-ins, then the drop-ins of the user", async () => {
+  it("are the system's file and drop-ins, then the drop-ins of the user", async () => {
     await writeAll(...SYSTEM, ...USER_DROP_INS, 'etc/registries.conf.d/0.conf.bak');
     await mkdir(at('etc/registries.conf.d/folder.conf'));
     expect(await filesOf()).toEqual([...SYSTEM, ...USER_DROP_INS]);
   });
 
-  it("are the user's alone where the user has a main file", async () => {
+  it("are the user's alone if the user has a main file", async () => {
     await writeAll(...SYSTEM, ...USER, ...USER_DROP_INS);
     expect(await filesOf()).toEqual([...USER, ...USER_DROP_INS]);
   });
 
-  it('are those of XDG_CONFIG_HOME before those of HOME', async () => {
+  it('are found below XDG_CONFIG_HOME before HOME', async () => {
     await writeAll(...SYSTEM, ...USER, ...USER_DROP_INS, ...XDG);
     expect(await filesOf({ XDG_CONFIG_HOME: at('xdg') })).toEqual(XDG);
     expect(await filesOf({ XDG_CONFIG_HOME: at('other') })).toEqual([...USER, ...USER_DROP_INS]);
   });
 
   it.each(['CONTAINERS_REGISTRIES_CONF', 'REGISTRIES_CONFIG_PATH'])(
-    '%s replaces the main file, and all drop-ins stay',
+    'have a main file replaced by %s, and all drop-ins',
     async (name) => {
       await writeAll(...SYSTEM, ...USER, ...USER_DROP_INS, 'mine.conf');
       const expected = ['mine.conf', ...SYSTEM.slice(1), ...USER_DROP_INS];
@@ -82,25 +82,25 @@ describe('the files of registries.conf', () => {
     },
   );
 
-  it('have no main file where the environment names /dev/null', async () => {
+  it('have no main file if the environment names /dev/null', async () => {
     await writeAll(...SYSTEM, ...USER, ...USER_DROP_INS);
     const expected = [...SYSTEM.slice(1), ...USER_DROP_INS];
     expect(await filesOf({ CONTAINERS_REGISTRIES_CONF: '/dev/null' })).toEqual(expected);
   });
 
-  it('are the one that the configuration names, whatever else there is', async () => {
+  it('are only the named file if the configuration names one', async () => {
     await writeAll(...SYSTEM, ...USER, ...USER_DROP_INS, 'mine.conf', 'named.conf');
     const env = { CONTAINERS_REGISTRIES_CONF: at('mine.conf') };
     expect(await filesOf(env, at('named.conf'))).toEqual(['named.conf']);
   });
 
-  it('that are named must be there', async () => {
+  it('must exist if they are named', async () => {
     const expected = { code: 'registries-conf.missing', exitCode: 3 };
     await expect(filesOf({}, at('none'))).rejects.toMatchObject(expected);
     await expect(filesOf({ CONTAINERS_REGISTRIES_CONF: 'none' })).rejects.toMatchObject(expected);
   });
 
-  it('that cannot be read are a problem of the configuration', async () => {
+  it('are a configuration error if they cannot be read', async () => {
     await mkdir(at('folder'));
     await expect(filesOf({ CONTAINERS_REGISTRIES_CONF: 'folder' })).rejects.toMatchObject({
       code: 'registries-conf.unreadable',

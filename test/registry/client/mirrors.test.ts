@@ -11,7 +11,7 @@ const resolve = (text: string, reference: string): string[] =>
   );
 
 describe('registries.conf', () => {
-  it('leaves a reference alone that it does not mention', () => {
+  it('does not change a reference that it does not mention', () => {
     expect(resolve('', 'quay.io/a/b:v1')).toEqual(['quay.io/a/b:v1']);
     const text = '[[registry]]\nlocation = "quay.io/team"';
     expect(resolve(text, 'quay.io/teams/b:v1')).toEqual(['quay.io/teams/b:v1']);
@@ -47,7 +47,7 @@ describe('registries.conf', () => {
     expect(resolve(text, 'example.com.test/z:v1')).toEqual(['example.com.test/z:v1']);
   });
 
-  it('asks a mirror only for what it is for', () => {
+  it('asks a mirror only for the references it is meant for', () => {
     const text = `
       [[registry]]
       location = "quay.io"
@@ -115,7 +115,7 @@ describe('registries.conf', () => {
     expect(resolve(text, 'quay.io/a:v1')).toEqual(['quay.io/a:v1']);
   });
 
-  it('replaces exactly the prefix, whatever follows', () => {
+  it('replaces exactly the prefix, regardless of the rest', () => {
     const part = fc.stringMatching(/^[a-z][a-z0-9]{0,6}$/);
     const path = fc.array(part, { minLength: 1, maxLength: 4 });
     fc.assert(
@@ -137,7 +137,7 @@ describe('registries.conf', () => {
     ['[registries.block]\nregistries = []\n[[registry]]\nlocation = "a.test"', 'mixes version 1'],
     [
       '[[registry]]\nlocation = "a.test"\npull-from-mirror = "all"',
-      'for [[registry.mirror]] alone',
+      'valid only in [[registry.mirror]]',
     ],
     [
       '[[registry]]\nlocation = "a.test"\n[[registry]]\nprefix = "b.test"\nlocation = "a.test"\ninsecure = true',

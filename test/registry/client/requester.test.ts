@@ -3,8 +3,8 @@ import { createHostLimit } from '../../../src/registry/client/requester.ts';
 
 const { signal } = new AbortController();
 
-describe('the requests a host gets at once', () => {
-  it('halve once for all that were refused together, and never fall below one', async () => {
+describe('the limit of simultaneous requests to a host', () => {
+  it('halves once for requests refused together, and never falls below one', async () => {
     const limit = createHostLimit(8);
     const slots = await Promise.all(Array.from({ length: 8 }, () => limit.acquire(signal)));
     for (const slot of slots) slot.refuse();
@@ -18,7 +18,7 @@ describe('the requests a host gets at once', () => {
     expect(limit.width).toBe(1);
   });
 
-  it('recover by one for every full round that goes well', async () => {
+  it('grows by one for every full round that succeeds', async () => {
     const limit = createHostLimit(8);
     const refused = await limit.acquire(signal);
     refused.refuse();
@@ -34,7 +34,7 @@ describe('the requests a host gets at once', () => {
     expect(free.width).toBe(2);
   });
 
-  it('wait in order, and leave the queue when they are called off', async () => {
+  it('admits requests in order, and drops those that are aborted', async () => {
     const limit = createHostLimit(1);
     const first = await limit.acquire(signal);
     const controller = new AbortController();

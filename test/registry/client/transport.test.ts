@@ -14,7 +14,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-it('refuses a pipe among the certificates of a registry, from which nothing would ever come', async () => {
+it('a pipe among the certificates of a registry is refused', async () => {
   const certs = join(directory, 'registry.example:5000');
   mkdirSync(certs);
   execFileSync('mkfifo', [join(certs, 'ca.crt')]);
@@ -22,7 +22,7 @@ it('refuses a pipe among the certificates of a registry, from which nothing woul
   await expect(read('registry.example:5000')).rejects.toMatchObject({ code: 'certs.unreadable' });
 });
 
-it('names a certificate of a registry that is a link to nothing', async () => {
+it('a certificate of a registry that is a dangling link is named in the error', async () => {
   const certs = join(directory, 'registry.example:5000');
   mkdirSync(certs);
   symlinkSync('nowhere', join(certs, 'ca.crt'));
@@ -31,7 +31,7 @@ it('names a certificate of a registry that is a link to nothing', async () => {
 });
 
 it.each(['SSL_CERT_FILE', 'NODE_EXTRA_CA_CERTS'])(
-  'refuses a pipe and a missing file in %s',
+  'a pipe and a missing file are refused in %s',
   async (name) => {
     const pipe = join(directory, 'pipe');
     execFileSync('mkfifo', [pipe]);

@@ -62,7 +62,7 @@ const sent = (): readonly string[] =>
     requests.filter(({ method }) => method === 'PUT').map(({ body }) => body),
   );
 
-it('asks a token server for the right to push, and to pull from where it mounts', async () => {
+it('a push asks the token server for access to push, and to pull where it mounts from', async () => {
   const scopes: string[] = [];
   registry.script(({ method, path, headers }) => {
     const url = new URL(path, 'http://x');
@@ -85,7 +85,7 @@ it('asks a token server for the right to push, and to pull from where it mounts'
   ]);
 });
 
-it('sends a blob where a registry refuses to mount it, in the session that it opened', async () => {
+it('a push sends a blob that the registry refuses to mount, in the session that it opened', async () => {
   takeUploads(({ method, path }) =>
     method === 'HEAD' && path.includes('/ocp/') ? HERE : undefined,
   );
@@ -101,7 +101,7 @@ it.each<[string, Script]>([
   ['is cut off', { cutAfter: 0 }],
   ['is answered with 503', { status: 503 }],
   ['is answered with 404, because the registry restarted', { status: 404 }],
-])('begins again where an upload %s', async (_what, failure) => {
+])('a push begins again if an upload %s', async (_what, failure) => {
   let puts = 0;
   takeUploads(({ method }) => (method === 'PUT' && (puts += 1) === 1 ? failure : undefined));
   expect(await push()).toBe('sent');
@@ -109,7 +109,7 @@ it.each<[string, Script]>([
   expect(registry.requests.filter(({ method }) => method === 'POST')).toHaveLength(2);
 });
 
-it('does not send again what arrived before the answer was lost', async () => {
+it('a push does not send a blob again that arrived before the answer was lost', async () => {
   takeUploads(({ method }, nth) => {
     if (method === 'PUT') return { cutAfter: 0 };
     return method === 'HEAD' && nth > 1 ? HERE : undefined;
@@ -118,7 +118,7 @@ it('does not send again what arrived before the answer was lost', async () => {
   expect(sent()).toEqual(['a blob']);
 });
 
-it('sends a blob to storage that the registry names, without its credential', async () => {
+it('a push sends a blob to storage that the registry names, without its credential', async () => {
   takeUploads(({ method, path, headers }) => {
     if (headers.authorization === undefined && path !== '/v2/')
       return { status: 401, headers: { 'www-authenticate': 'Basic realm="x"' } };
@@ -131,7 +131,7 @@ it('sends a blob to storage that the registry names, without its credential', as
   expect(registry.requestsOf('uploads')[0]?.headers.authorization).toBeDefined();
 });
 
-it('ends where an account may not push, with the name of the repository', async () => {
+it('a push of an account without permission fails with the name of the repository', async () => {
   takeUploads(({ method }) => (method === 'POST' ? { status: 403 } : undefined));
   await expect(push()).rejects.toMatchObject({ code: 'registry.forbidden' });
 });

@@ -66,7 +66,7 @@ function unpack(layers: readonly (readonly Change[])[]): Map<string, string> {
 }
 
 describe('the flattened view of layers', () => {
-  it('is what unpacking them one after the other leaves on a disk', async () => {
+  it('is the tree that unpacking them in order leaves on a disk', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(layer, { maxLength: 4 }), async (layers) => {
         const packed = await Promise.all(layers.map((one) => packTar(one.map(entryOf))));

@@ -72,7 +72,7 @@ describe('a hostile image', () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  it('puts nothing beside the tree with a file under a link', async () => {
+  it('writes nothing outside the tree through a file below a link', async () => {
     const entries = [
       ['configs/b', { type: 'symlink', linkname: 'a' }],
       ['configs/b/c', 'x'],

@@ -60,7 +60,7 @@ describe('a directory of an image', () => {
     },
   );
 
-  it('is what the layers make of it together', async () => {
+  it('is the result of all layers together', async () => {
     const layers = [
       await packLayer([
         ['configs/gone/catalog.json', 'old'],
@@ -98,7 +98,7 @@ describe('a directory of an image', () => {
     expect(await extract(layers, '')).toEqual({ 'configs/new': 'new' });
   });
 
-  it('has what hard and symbolic links lead to, wherever in the image that is', async () => {
+  it('has the targets of hard and symbolic links, wherever they are in the image', async () => {
     const layers = [
       await packLayer([
         ['data/outside', 'outside'],
@@ -142,7 +142,7 @@ describe('a directory of an image', () => {
     expect(await readdir(directory)).toEqual(['out']);
   });
 
-  it('stops when it is told to', async () => {
+  it('stops being written when the run is aborted', async () => {
     const layer = await packLayer([['configs/a', 'a']]);
     const output = join(folder, 'stopped');
     await expect(
@@ -192,7 +192,7 @@ describe('files, links and whiteouts in any layers', () => {
     return Promise.all(all.map((entries) => packLayer(entries, 'none')));
   }
 
-  it('are written as they are read one by one', async () => {
+  it('are written with the contents that reading them one by one gives', async () => {
     await fc.assert(
       fc.asyncProperty(image, async (layers) => {
         const all = await packImage(layers);
@@ -202,7 +202,7 @@ describe('files, links and whiteouts in any layers', () => {
     );
   });
 
-  it('are refused when they are written and when they are read if two are links to each other', async () => {
+  it('are refused by writing and by reading if two are links to each other', async () => {
     const all = await packImage([
       [
         ['configs/a', link('configs/c')],
@@ -219,7 +219,7 @@ describe('files, links and whiteouts in any layers', () => {
     ['configs/.wh.a', ''],
     ['configs', link('configs')],
   ])(
-    'have nothing for a link to its own name beside %s, which hides what is below',
+    'leave out a link to its own name next to %s, which hides the layers below',
     async (...hiding) => {
       const all = await packImage([
         [['configs/a', 'hidden']],
@@ -246,14 +246,11 @@ describe('files, links and whiteouts in any layers', () => {
         ['configs', link('configs')],
       ],
     ],
-  ])(
-    'have what links lead to in layers below one that hides the directory (%#)',
-    async (...layers) => {
-      const all = await packImage(layers);
-      expect(await extract(all)).toMatchObject({ a: 'found' });
-      expect(await readOneByOne(all)).toEqual(await extract(all));
-    },
-  );
+  ])('have link targets in layers below one that hides the directory (%#)', async (...layers) => {
+    const all = await packImage(layers);
+    expect(await extract(all)).toMatchObject({ a: 'found' });
+    expect(await readOneByOne(all)).toEqual(await extract(all));
+  });
 
   it('are written the same when layers that do not touch the directory are left out', async () => {
     const outside = fc.array(

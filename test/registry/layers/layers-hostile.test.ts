@@ -27,7 +27,7 @@ const extract = (layer: Layer, path: string): Promise<unknown> =>
 
 describe('a hostile layer', () => {
   it.each(['../escape', 'a/../../escape', '/../escape', 'a/..', './../escape', 'd/.wh...'])(
-    'is refused for an entry named %s, and the name is told',
+    'is refused for an entry named %s, with that name',
     async (name) => {
       const layer = await packLayer([
         [name, 'x'],
@@ -96,7 +96,7 @@ describe('a hostile layer', () => {
     await expect(extract(layer, 'a')).rejects.toMatchObject({ code: 'layer.path-malformed' });
   });
 
-  it('that unpacks to more than may be read at once is stopped before it is held', async () => {
+  it('that unpacks to more than may be read at once is refused before it is in memory', async () => {
     const megabyte = Buffer.alloc(1 << 20);
     const layer = await packLayer(
       Array.from({ length: 64 }, (_, index) => [`file-${index}`, megabyte] as const),
@@ -107,7 +107,7 @@ describe('a hostile layer', () => {
     expect(few.get('file-63')?.length).toBe(1 << 20);
   });
 
-  it('of zeros is streamed, however much it unpacks to', async () => {
+  it('of zeros is streamed, regardless of its unpacked size', async () => {
     const bomb = await packTar([['zeros', Buffer.alloc(64 << 20)]]);
     const layer = layerOf(compress(bomb, 'gzip'));
     expect(await extract(layer, 'zeros')).toMatchObject({ size: 64 << 20 });
@@ -137,7 +137,7 @@ describe('a damaged layer', () => {
     expect((await readdir(folder)).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
-  it('whose source breaks off tells why, and with which layer', async () => {
+  it('whose source breaks off is reported with the reason and the layer', async () => {
     const gzip = gzipSync(await tarOf());
     const layer: Layer = {
       ...layerOf(gzip),
@@ -166,14 +166,14 @@ describe('a damaged layer', () => {
     });
   });
 
-  it('of no bytes, or with zeros behind its gzip, has just what it has', async () => {
+  it('of no bytes, or with zeros after its gzip stream, is read without an error', async () => {
     expect((await readFiles([layerOf(Buffer.alloc(0))], () => true, { signal })).size).toBe(0);
     const layer = layerOf(Buffer.concat([gzipSync(await tarOf()), Buffer.alloc(4096)]));
     const files = await readFiles([layer], () => true, { signal });
     expect([...files.keys()]).toEqual(['a', 'b']);
   });
 
-  it('with garbage behind its gzip is malformed', async () => {
+  it('with garbage after its gzip stream is malformed', async () => {
     const layer = layerOf(Buffer.concat([gzipSync(await tarOf()), Buffer.from('garbage')]));
     await expect(extract(layer, 'b')).rejects.toMatchObject({ code: 'layer.malformed' });
   });
@@ -181,7 +181,7 @@ describe('a damaged layer', () => {
   it.each([
     ['xz', 'fd377a585a00'],
     ['bzip2', '425a6839'],
-  ])('packed with %s is refused by that name', async (name, hex) => {
+  ])('packed with %s is refused with the name of the packing', async (name, hex) => {
     const layer = layerOf(Buffer.from(hex.padEnd(600, '0'), 'hex'));
     await expect(extract(layer, 'b')).rejects.toMatchObject({
       code: 'layer.compression-unknown',
@@ -189,7 +189,7 @@ describe('a damaged layer', () => {
     });
   });
 
-  it.skipIf(!requireTool('tar'))('with a sparse file is read around it', async () => {
+  it.skipIf(!requireTool('tar'))('with a sparse file gives all other files', async () => {
     const path = join(folder, 'sparse');
     await writeFile(path, '');
     await truncate(path, 1 << 20);
@@ -202,7 +202,7 @@ describe('a damaged layer', () => {
     await Promise.all(['sparse', 'plain'].map((name) => rm(join(folder, name))));
   });
 
-  it('of any bytes at all ends in files or in an error of ours', async () => {
+  it('of any bytes gives files or a SealiftError', async () => {
     const gzip = gzipSync(
       await packTar([
         ['a', 'x'.repeat(3000)],

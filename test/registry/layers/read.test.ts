@@ -46,7 +46,7 @@ const texts = async (
 
 describe('a file of an image', () => {
   it.each<Compression>(['none', 'gzip', ...(requireTool('zstd') ? (['zstd'] as const) : [])])(
-    'is read from a layer packed with %s, whatever size the pieces have',
+    'is read from a layer packed with %s, regardless of the size of its pieces',
     async (compression) => {
       const tar = await packTar([
         ['./release-manifests/a', 'alpha'],
@@ -61,7 +61,7 @@ describe('a file of an image', () => {
   );
 
   it.skipIf(!requireTool('zstd'))(
-    'is read past the frames a parallel zstd begins with',
+    'is read from a layer that begins with the skippable frames of a parallel zstd',
     async () => {
       const skipped = Buffer.from('552a4d1804000000ffffffff', 'hex'); // RFC 8878 3.1.2
       const packed = compress(await packTar([['a', 'alpha']]), 'zstd');
@@ -110,7 +110,7 @@ describe('a file of an image', () => {
     expect(await extract([layer], 'empty')).toBe('');
   });
 
-  it('that no layer has is named in the error, and nothing is left behind', async () => {
+  it('is named in the error if no layer has it, and nothing is left behind', async () => {
     const layers = [await packLayer([['a', '1']]), await packLayer([['d', { type: 'directory' }]])];
     const output = join(folder, 'nothing', 'here');
     for (const path of ['coreos/coreos-x86_64.iso', 'd', 'a/below', '']) {
@@ -166,7 +166,7 @@ describe('a whiteout', () => {
     expect(await texts(layers)).toEqual({ a: 'again' });
   });
 
-  it('of opaque kind hides what a directory had, wherever in the layer it stands', async () => {
+  it('of the opaque kind hides what a directory had, wherever it is in the layer', async () => {
     const layers = [
       await packLayer([
         ['d/old', '1'],
@@ -196,7 +196,7 @@ describe('a whiteout', () => {
     await expect(extract(layers, 'x/inner')).rejects.toMatchObject({ code: 'layer.file-missing' });
   });
 
-  it('of the books that aufs kept is ignored', async () => {
+  it('of the metadata of aufs is ignored', async () => {
     const layer = await packLayer([
       ['.wh..wh.plnk/12.3', 'x'],
       ['a', '1'],
@@ -210,7 +210,7 @@ describe('a link', () => {
   const symlinkTo = (linkname: string) => ({ type: 'symlink', linkname }) as const;
   const linkTo = (linkname: string) => ({ type: 'link', linkname }) as const;
 
-  it('of symbolic kind is followed in any component, relative and absolute', async () => {
+  it('of the symbolic kind is followed in any component, relative and absolute', async () => {
     const layers = [
       await packLayer([
         ['usr/lib/os-release', 'here'],
@@ -240,7 +240,7 @@ describe('a link', () => {
     expect(await extract([layer], 'to-y')).toBe('right');
   });
 
-  it('of hard kind means the entry of its own layer, whatever layers above did to that name', async () => {
+  it('of the hard kind means the entry of its own layer, regardless of the layers above', async () => {
     const layers = [
       await packLayer([
         ['data', 'shared'],
@@ -252,7 +252,7 @@ describe('a link', () => {
     expect(await texts(layers)).toEqual({ alias: 'shared' });
   });
 
-  it('of hard kind may name a file of a layer below', async () => {
+  it('of the hard kind may name a file of a layer below', async () => {
     const layers = [
       await packLayer([['data', 'below']]),
       await packLayer([['alias', linkTo('data')]]),

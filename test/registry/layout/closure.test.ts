@@ -34,11 +34,11 @@ beforeEach(async () => {
 afterEach(() => rm(root, { recursive: true, force: true }));
 
 describe('a registry tree', () => {
-  it('as we plan it is closed, with a sparse index and foreign layers', async () => {
+  it('is closed as planned, with a sparse index and foreign layers', async () => {
     expect(await check()).toEqual([]);
   });
 
-  it('of nothing is closed', async () => {
+  it('is closed if it is empty', async () => {
     expect(await checkClosure(directoryTree(join(root, 'nowhere')))).toEqual([]);
   });
 
@@ -58,16 +58,20 @@ describe('a registry tree', () => {
       pathTo.tagIndexLink({ repository: name, tag: '4.20.1', digest: top }),
       [`${name}@4.20.1`],
     ],
-  ])('that misses %s names the file and every image that needs it', async (_what, path, users) => {
-    await rm(at(path));
-    const problems = await check();
-    expect(
-      new Set(problems.map(({ repository, reference }) => `${repository}@${reference}`)),
-    ).toEqual(new Set(users));
-    for (const problem of problems) expect(problem).toMatchObject({ path, problem: 'is missing' });
-  });
+  ])(
+    'without %s is reported with the file and every image that needs it',
+    async (_what, path, users) => {
+      await rm(at(path));
+      const problems = await check();
+      expect(
+        new Set(problems.map(({ repository, reference }) => `${repository}@${reference}`)),
+      ).toEqual(new Set(users));
+      for (const problem of problems)
+        expect(problem).toMatchObject({ path, problem: 'is missing' });
+    },
+  );
 
-  it('that misses the link of a tagged revision says so for the tag and the revision', async () => {
+  it('without the link of a tagged revision is reported for the tag and the revision', async () => {
     const path = pathTo.revisionLink(name, top);
     await rm(at(path));
     expect(await check()).toEqual([
@@ -84,12 +88,12 @@ describe('a registry tree', () => {
         repository: name,
         reference: top,
         path: pathTo.blob(top),
-        problem: 'names 2 manifests, none of them here',
+        problem: 'names 2 manifests, but the repository has none of them',
       },
     ]);
   });
 
-  it('with a blob cut short tells both sizes', async () => {
+  it('with a truncated blob is reported with both sizes', async () => {
     await truncate(at(pathTo.blob(layer)), 10);
     const size = index.blobs.get(layer)?.length ?? 0;
     expect((await check())[0]).toEqual({
@@ -100,7 +104,7 @@ describe('a registry tree', () => {
     });
   });
 
-  it('with a manifest of other bytes tells both digests', async () => {
+  it('with a manifest of other bytes is reported with both digests', async () => {
     const bytes = Buffer.from(index.manifests[0]?.bytes ?? []).fill(0x20, 0, 1);
     await writeFile(at(pathTo.blob(top)), bytes);
     const [problem, ...more] = await check();

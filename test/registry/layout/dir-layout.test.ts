@@ -13,7 +13,7 @@ const amd64 = { architecture: 'amd64', os: 'linux' };
 const arm64 = { architecture: 'arm64', os: 'linux' };
 
 describe('an image in dir: form', () => {
-  it('has a version, the manifest under its own name, children and blobs under their hex', () => {
+  it('has a version file, its manifest, and children and blobs named by their digests', () => {
     const index = buildIndex([[amd64, buildImage([{ tar }])]]);
     const child = hexOf(index.manifests[1]?.descriptor.digest ?? 'sha256:');
     expect(planDirLayout(index.manifests).map(({ path }) => path)).toEqual(

@@ -22,7 +22,7 @@ const place = (image: Pick<PlacedImage, 'manifests'>, repository: string, ...tag
 });
 
 describe('the tree of a registry', () => {
-  it('has one data file a blob, links where a repository uses it, and two links a tag', () => {
+  it('has one data file for each blob, a link in each repository that uses it, and two links for each tag', () => {
     const image = buildImage([{ tar }]);
     const top = image.manifests[0]?.descriptor.digest ?? digestOf('');
     const files = planDistributionTree([place(image, 'openshift/release', '4.20.1')]);
@@ -42,7 +42,7 @@ describe('the tree of a registry', () => {
     );
   });
 
-  it('holds links of exactly 71 bytes, manifests as they came, and blobs to be poured', () => {
+  it('holds links of exactly 71 bytes, unchanged manifests, and blobs to be poured', () => {
     const image = buildImage([{ tar }], { family: 'docker' });
     for (const { path, content } of planDistributionTree([place(image, 'a', 't')])) {
       if (content.kind === 'blob') {
@@ -55,7 +55,7 @@ describe('the tree of a registry', () => {
     }
   });
 
-  it('holds a blob once, however many images share it, and is the same in any order', () => {
+  it('holds a shared blob once, and is the same for images in any order', () => {
     const images = [
       place(buildImage([{ tar }, { tar: other }]), 'one', 'x'),
       place(buildImage([{ tar }]), 'two/deep', 'x', 'y'),
@@ -68,7 +68,7 @@ describe('the tree of a registry', () => {
     expect(data.length).toBe(2 + 2 + 2);
   });
 
-  it('gives each carried child of an index its own revision, and absent ones nothing', () => {
+  it('has a revision for each carried child of an index, and none for absent ones', () => {
     const absent = descriptorOf(
       Buffer.from('absent'),
       'application/vnd.oci.image.manifest.v1+json',
@@ -105,7 +105,7 @@ describe('the tree of a registry', () => {
     );
   });
 
-  it('refuses a digest that is said to have two sizes', () => {
+  it('refuses a digest with two sizes', () => {
     const image = buildImage([{ tar }]);
     const [config, layer] = [...image.blobs.values()].map((bytes) => descriptorOf(bytes, 'x'));
     const wrong = storeManifest({

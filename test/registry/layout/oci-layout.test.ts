@@ -36,7 +36,7 @@ const fails = (code: string, hint = ''): unknown =>
   expect.objectContaining({ code, ...(hint && { hint: expect.stringContaining(hint) as string }) });
 
 describe('an OCI image layout', () => {
-  it('gives the image of a name, with its blobs where they lie', async () => {
+  it('gives the image of a name, with its blobs in place', async () => {
     const [one, two] = [await imageOf('one'), await imageOf('two')];
     await writeOciLayout(folder, [
       ['v1', one],
@@ -51,7 +51,7 @@ describe('an OCI image layout', () => {
     expect(await readFile(path)).toEqual(two.blobs.get(layer.digest));
   });
 
-  it('knows its other images by their tags, and says which there are not', async () => {
+  it('knows its other images by their tags, and reports names that it does not have', async () => {
     const [one, two] = [await imageOf('one'), await imageOf('two')];
     await writeOciLayout(folder, [
       ['v1', one],
@@ -67,7 +67,7 @@ describe('an OCI image layout', () => {
     ).rejects.toThrow(fails('oci-layout.no-image', 'v1, v2'));
   });
 
-  it('needs no name where it has one image', async () => {
+  it('needs no name if it has one image', async () => {
     const image = await imageOf('one');
     await writeOciLayout(folder, [['', image]]);
     const { reference } = await openOciLayout(folder);
@@ -97,7 +97,7 @@ describe('an OCI image layout', () => {
     await cache.ensure(layerOf(image), [], { signal });
   });
 
-  it('names the images there are when it has none of the name, or several', async () => {
+  it('is refused with the names of its images if none or several match', async () => {
     await writeOciLayout(folder, [
       ['v1', await imageOf('one')],
       ['v2', await imageOf('two')],
@@ -127,7 +127,7 @@ describe('a damaged OCI image layout', () => {
     await expect(openOciLayout(folder)).rejects.toThrow(fails(`oci-layout.${word}`));
   });
 
-  it('is refused where a digest would lead out of it', async () => {
+  it('is refused if a digest would lead out of it', async () => {
     const digest = `sha256:${'../'.repeat(20)}etc/passwd`;
     await writeOciLayout(folder, []);
     const manifests = [{ mediaType: 'application/x', digest, size: 1 }];
@@ -135,7 +135,7 @@ describe('a damaged OCI image layout', () => {
     await expect(openOciLayout(folder)).rejects.toThrow(fails('manifest.malformed'));
   });
 
-  it('gives no blob whose bytes are missing, cut or changed', async () => {
+  it('gives no blob whose bytes are missing, truncated or changed', async () => {
     const image = await imageOf('one');
     await writeOciLayout(folder, [['v1', image]]);
     const top = topOf(image);

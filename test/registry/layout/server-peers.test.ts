@@ -154,7 +154,7 @@ describe.skipIf(!hasSkopeo || !requireTool(REGISTRY))(
       await pullEverything(host, '--src-tls-verify=false');
     });
 
-    it('tells the same repositories and tags as our server', async () => {
+    it('lists the same repositories and tags as our server', async () => {
       const ours = createRegistryServer(directoryTree(tree));
       ours.listen(0, '127.0.0.1');
       await once(ours, 'listening');

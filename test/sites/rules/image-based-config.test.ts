@@ -17,7 +17,7 @@ const AT = 'networkConfig.interfaces[0]';
 const ROUTE = 'networkConfig.routes.config[0]';
 const MODES =
   '"balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"';
-const NAME = 'a name has at most 15 characters, without blanks and slashes';
+const NAME = 'a name must have at most 15 characters, without spaces or slashes';
 
 const route = (members: string): readonly string[] => [
   ...eth0(),
@@ -93,13 +93,13 @@ const FORM: readonly Row[] = [
   [
     'a VLAN of nothing',
     eth0('- name: eth0.7', '  type: vlan', '  vlan: {id: 4095}'),
-    '10:11 networkConfig.interfaces[1].vlan.base-iface: Required value: a VLAN needs its interface',
+    '10:11 networkConfig.interfaces[1].vlan.base-iface: Required value: a VLAN needs a base interface',
     '10:16 networkConfig.interfaces[1].vlan.id: Invalid value: "4095": this must be from 0 to 4094',
   ],
   [
     'a VLAN without a number',
     eth0('- name: eth0.7', '  type: vlan', '  vlan: {base-iface: eth0}'),
-    '10:11 networkConfig.interfaces[1].vlan.id: Required value: a VLAN needs a number',
+    '10:11 networkConfig.interfaces[1].vlan.id: Required value: a VLAN needs an ID',
   ],
   [
     'a bond of an unknown mode',
@@ -117,7 +117,7 @@ const FORM: readonly Row[] = [
       ...['- {name: br0, type: linux-bridge, bridge: {port: [{name: eth1}]}}'],
       ...['- {name: br1, type: linux-bridge, bridge: {port: [{name: eth1}]}}'],
     ),
-    '9:53 networkConfig.interfaces[2].bridge.port[0]: Invalid value: "eth1": this is a port of br0 already',
+    '9:53 networkConfig.interfaces[2].bridge.port[0]: Invalid value: "eth1": this is already a port of br0',
   ],
   [
     'a bridge that is its own port',
@@ -137,7 +137,7 @@ const FORM: readonly Row[] = [
   [
     'a gateway of another family',
     route('destination: 0.0.0.0/0, next-hop-address: "2001:db8::1", next-hop-interface: eth0'),
-    `8:64 ${ROUTE}.next-hop-address: Invalid value: "2001:db8::1": this is of another family than the destination`,
+    `8:64 ${ROUTE}.next-hop-address: Invalid value: "2001:db8::1": its address family is not that of the destination`,
   ],
   [
     'a gateway that is not an address',
@@ -147,7 +147,7 @@ const FORM: readonly Row[] = [
   [
     'a route over an interface that is not there',
     route('destination: 0.0.0.0/0, next-hop-interface: eth9'),
-    `8:66 ${ROUTE}.next-hop-interface: Invalid value: "eth9": no interface above has this name`,
+    `8:66 ${ROUTE}.next-hop-interface: Invalid value: "eth9": no interface has this name`,
   ],
   [
     'a route over no interface',
@@ -157,7 +157,7 @@ const FORM: readonly Row[] = [
   [
     'a name server with a name',
     [...eth0(), 'dns-resolver: {config: {server: [dns.example.com]}}'],
-    '8:36 networkConfig.dns-resolver.config.server[0]: Invalid value: "dns.example.com": a name server is an IP address',
+    '8:36 networkConfig.dns-resolver.config.server[0]: Invalid value: "dns.example.com": a name server must be an IP address',
   ],
 ];
 
@@ -344,7 +344,7 @@ describe('a network configuration is warned of for', () => {
     [
       'the MAC address of a template',
       [...eth0('  mac-address: 00:00:00:00:00:00'), ...complete('192.0.2.53')],
-      '8:18 networkConfig.interfaces[0].mac-address: no interface has this MAC address',
+      '8:18 networkConfig.interfaces[0].mac-address: no interface can have this MAC address',
     ],
     [
       'a missing default route',
@@ -355,7 +355,7 @@ describe('a network configuration is warned of for', () => {
     [
       'a missing name server',
       [...eth0(), ...complete('')],
-      '9:35 networkConfig.dns-resolver.config.server: no name server is given',
+      '9:35 networkConfig.dns-resolver.config.server: no name server is configured',
     ],
   ])('%s', ([, lines, ...expected]) => {
     const { problems, warnings } = checkImageBased(network(lines));

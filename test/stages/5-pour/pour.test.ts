@@ -6,7 +6,7 @@ import { digestOf } from '../../../src/base/digest.ts';
 import { sealIso } from '../../../src/stages/5-pour/pour.ts';
 import { createStageContext } from '../../support/stage-context.ts';
 
-it('a device that was written is sealed, though nobody may write to it any more', async () => {
+it('a device that was written is sealed, even if it is no longer writable', async () => {
   const workDir = await mkdtemp(join(tmpdir(), 'seal-'));
   const output = join(workDir, 'stick');
   const device = { path: '/dev/sdz', name: 'sdz', serial: '', sequence: '', size: 1 };

@@ -171,7 +171,7 @@ describe('--retain-from an ISO', () => {
       ...['config-iso', 'build', 'sites', '--out', 'out'],
       ...['--retain-from', 'old.iso', '--kubeconfig', 'old-kubeconfig'],
     );
-    expect([exitCode, stderr]).toEqual([0, expect.stringContaining('only the hash is known')]);
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining('known only as a hash')]);
     await expectReinstalled({ ...(await world.readListing('out')), out: '', made: 1, reused: 0 });
     expect(await readPassword()).toBe('');
   });
