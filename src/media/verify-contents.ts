@@ -129,7 +129,7 @@ export async function checkContents(
     else lost.push(extent);
   }
   const digested = present.filter(({ digest }) => digest !== undefined);
-  const gaps = new Set(findGaps([...present, endAt(Math.min(size, iso.fileSize))]));
+  const gaps = new Set(listGaps([...present, ...lost, endAt(size)], iso.fileSize));
   const { checked, sample } = choose(digested, [...gaps], { quick, identity: index.digest ?? '' });
   const total = sumSizes(checked);
   const image = { read: iso.readBytes, size: iso.fileSize };
@@ -180,6 +180,10 @@ function choose(
 
 /** Longer gaps are split: the digest of zeros is computed once for each size. */
 const LONGEST_GAP = 4 * 1024 * 1024;
+
+/** Gaps that the file has completely. */
+const listGaps = (extents: readonly IndexExtent[], fileSize: number): readonly IndexExtent[] =>
+  [...findGaps(extents)].filter((gap) => endOf(gap) <= fileSize);
 
 /** An extent without bytes, up to which `findGaps` looks. */
 export const endAt = (offset: number): IndexExtent => ({ offset, size: 0, paths: [] });
