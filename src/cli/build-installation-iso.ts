@@ -56,9 +56,9 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     )
     .addHelpText(
       'after',
-      '\nOPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE names a live ISO where no option does.\n' +
-        'A script post.sh beside the configuration is carried along. The ISO holds the pull secret.\n' +
-        'With --embed-seed and --embed-precached it installs where no registry can be reached.\n' +
+      '\nOPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE names the live ISO if no option does.\n' +
+        'A script post.sh next to the configuration goes on the ISO. The ISO has the pull secret.\n' +
+        'With --embed-seed and --embed-precached, it installs without access to a registry.\n' +
         '\nExamples:\n  $ sealift build installation-iso --base-iso rhcos-live.x86_64.iso\n' +
         '  $ openshift-install coreos print-stream-json > stream.json\n' +
         '  $ sealift build installation-iso --coreos-stream stream.json\n' +
@@ -74,7 +74,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     });
 }
 
-/** Adds the options that all commands with a name for the product share. */
+/** Adds argument and options of every command that has `installation-iso` in its name. */
 export const addInstallationIsoOptions = (command: Command): Command =>
   addInstallationOptions(
     addReuseOptions(addSignatureOptions(command))
@@ -136,11 +136,11 @@ function formatReport(report: InstallationIsoReport & Verified, host: CliHost): 
 
 export const formatRoom = ({ used, size, grownTo }: InstallationIsoReport['embedArea']): string =>
   grownTo === undefined
-    ? `${formatSize(used)} of the ${formatSize(size)} that the base has for it`
-    : `${formatSize(used)}, more than the ${formatSize(size)} that the base has for it: ` +
-      `the ISO has ${formatSize(grownTo)} instead`;
+    ? `${formatSize(used)} of the ${formatSize(size)} that the base ISO reserves for it`
+    : `${formatSize(used)}, more than the ${formatSize(size)} that the base ISO reserves for it: ` +
+      `this ISO reserves ${formatSize(grownTo)}`;
 
-/** Names of the products in messages. */
+/** Owners of a configuration, as messages name them. */
 const MAKERS = {
   'live-iso': 'an appliance',
   'upgrade-iso': 'an upgrade ISO',

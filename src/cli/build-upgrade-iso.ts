@@ -54,7 +54,7 @@ import { createLogFormatOption } from './terminal/progress.ts';
 /** Registers `sealift build upgrade-iso [CONFIG]`. */
 export function registerUpgradeIso(build: Command, host: CliHost): void {
   addLockOptions(addUpgradeOptions(build.command('upgrade-iso')))
-    .description('the ISO that brings an installed cluster, without network, to a later release')
+    .description('the ISO that upgrades an installed cluster without network')
     .option(
       '--plan <file>',
       'take exactly the images of this plan (sealift plan upgrade-iso -o json), even if tags have moved',
@@ -63,10 +63,10 @@ export function registerUpgradeIso(build: Command, host: CliHost): void {
     .addOption(createForceOption())
     .addHelpText(
       'after',
-      '\nCarries release, operators and additional images of the configuration. Beside the ISO it writes\n' +
-        'upgrade-VERSION.yaml: signatures, mirrors and catalog sources, for "oc apply". The commands to\n' +
-        'run are printed at the end. Of a block device (with --force) or an object, that file is in the\n' +
-        'working directory. For clusters of media without the interactive flow.\n' +
+      '\nCarries the release, operators and additional images of the configuration. Next to the ISO, it\n' +
+        'writes upgrade-VERSION.yaml: signatures, mirrors and catalog sources, for "oc apply". For a block\n' +
+        'device (with --force) or an object, that file goes to the working directory. At the end, it prints\n' +
+        'the commands to run. For clusters that were installed without the interactive flow.\n' +
         '\nExamples:\n  $ sealift build upgrade-iso appliance-config.yaml --output upgrade.iso\n' +
         '  $ sealift build upgrade-iso --from 4.20.6',
     )
@@ -91,6 +91,43 @@ export function registerUpgradePlan(plan: Command, host: CliHost): void {
       );
       await writeFormatted({ host, ...options }, value, (plan) => formatPlan(plan, host));
     });
+}
+
+export type UpgradeCommandOptions = UpgradeRequestOptions & RecipeOptions;
+
+/** Adds argument and options of every command that has `upgrade-iso` in its name. */
+export const addUpgradeOptions = (command: Command): Command =>
+  addFromOption(addReuseOptions(addSignatureOptions(command)))
+    .addArgument(createConfigArgument())
+    .addOption(createSetOption())
+    .option('--output <file>', 'a file, a block device, or s3://BUCKET/KEY', UPGRADE_OUTPUT)
+    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+    .option(
+      '--machine-config',
+      'also write a MachineConfig that upgrades the cluster and removes itself',
+    )
+    .option(
+      '--prepare-hosts',
+      'also write MachineConfigs for hosts that were installed without support for upgrade ISOs',
+    )
+    .addOption(createConcurrencyOption())
+    .addOption(createRetryOption())
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
+
+export const addFromOption = (command: Command): Command =>
+  command.option(
+    '--from <version>',
+    'version of the cluster: also carry the releases on its way through the update graph',
+  );
+
+/** Runs a recipe of an upgrade ISO. */
+export async function runUpgrade<Result>(
+  call: RecipeCall<UpgradeCommandOptions>,
+  work: (request: UpgradeIsoRequest, tools: BuildTools) => Promise<Result>,
+): Promise<Result> {
+  const request = readUpgradeRequest(call.config, call.options, call.host);
+  return runRecipe(call, { request, config: request.config }, work);
 }
 
 function formatReport(report: UpgradeIsoReport & Verified, host: CliHost): string {
@@ -198,41 +235,4 @@ function formatSteps(plan: UpgradeIsoPlan, host: CliHost): readonly string[] {
 function placeCommand(command: string, { files }: UpgradeIsoPlan, { cwd }: CliHost): string {
   const file = files.find((path) => command === `oc apply -f ${basename(path)}`);
   return file === undefined ? command : `oc apply -f ${formatShellPath(relative(cwd, file))}`;
-}
-
-export type UpgradeCommandOptions = UpgradeRequestOptions & RecipeOptions;
-
-export const addFromOption = (command: Command): Command =>
-  command.option(
-    '--from <version>',
-    'version of the cluster: also carry the releases that it passes by the update graph',
-  );
-
-/** Adds the options that all commands for an upgrade ISO share. */
-export const addUpgradeOptions = (command: Command): Command =>
-  addFromOption(addReuseOptions(addSignatureOptions(command)))
-    .addArgument(createConfigArgument())
-    .addOption(createSetOption())
-    .option('--output <file>', 'a file, a block device, or s3://BUCKET/KEY', UPGRADE_OUTPUT)
-    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
-    .option(
-      '--machine-config',
-      'also write a MachineConfig that upgrades the cluster and removes itself',
-    )
-    .option(
-      '--prepare-hosts',
-      'also write MachineConfigs for hosts that were installed without support for upgrade ISOs',
-    )
-    .addOption(createConcurrencyOption())
-    .addOption(createRetryOption())
-    .addOption(createLogFormatOption())
-    .addOption(createOutputOption());
-
-/** Runs a recipe of an upgrade ISO. */
-export async function runUpgrade<Result>(
-  call: RecipeCall<UpgradeCommandOptions>,
-  work: (request: UpgradeIsoRequest, tools: BuildTools) => Promise<Result>,
-): Promise<Result> {
-  const request = readUpgradeRequest(call.config, call.options, call.host);
-  return runRecipe(call, { request, config: request.config }, work);
 }

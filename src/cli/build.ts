@@ -28,62 +28,6 @@ import {
 } from './run.ts';
 import { formatShellPath, createForceOption, writeFormatted } from './terminal/output.ts';
 
-/** Properties of a live ISO that decide the steps to a cluster. */
-export type BuiltMedium = {
-  /** Output as a person in the working directory names it. */
-  readonly output: string;
-  readonly interactive: boolean;
-  readonly fips: boolean;
-  /**
-   * Source of the Ignition config. Embedded templates have no assisted installer, so no cluster is
-   * installed.
-   */
-  readonly ignition: 'installer' | 'embedded';
-};
-
-/**
- * Formats the steps from a finished live ISO to a cluster, as lines. A medium that is not
- * interactive waits on its console for a configuration image, which only its own release's
- * installer can make.
- */
-export function formatNextSteps(medium: BuiltMedium): readonly string[] {
-  const { output, interactive, ignition } = medium;
-  if (output.startsWith('oci://')) {
-    return [
-      `next: sealift pull ${formatShellPath(output)} --output appliance.iso, where the ISO is needed`,
-    ];
-  }
-  const verify = `sealift verify ${formatShellPath(output)}`;
-  if (ignition === 'embedded') return [`next: ${verify}`];
-  const steps = interactive ? listInteractive(medium) : listWithImage(medium);
-  return [
-    'next:',
-    ...[verify, ...steps].map((step, index) => `  ${index + 1}. ${step}`),
-    '  docs/install.md has the boot order, when the medium may be detached, and how to add hosts.',
-  ];
-}
-
-const listInteractive = ({ output }: BuiltMedium): readonly string[] => [
-  `attach ${output} to every host; boot order: installation disk first, then the medium`,
-  'boot; on the console of one host, choose it as the rendezvous host, and enter its IP on the others',
-  'open http://<rendezvous IP>:3001 and configure the cluster',
-];
-
-function listWithImage({ output, fips }: BuiltMedium): readonly string[] {
-  const name = fips ? 'openshift-install-fips' : 'openshift-install';
-  const directory = /^(?:s3:\/|\/dev)\//.test(output) ? '.' : dirname(output);
-  const program = formatShellPath(directory === '.' ? `./${name}` : join(directory, name));
-  const iso = formatShellPath(output);
-  return [
-    `sealift extract installer ${iso} --out ${formatShellPath(directory)}`,
-    'write install-config.yaml and agent-config.yaml to site/, and keep copies: the next step deletes them',
-    `${program} agent create config-image --dir site`,
-    `sealift config-iso check site/agentconfig.noarch.iso --medium ${iso}`,
-    `attach ${output} and site/agentconfig.noarch.iso to every host, and boot; boot order: installation disk first`,
-    `${program} agent wait-for install-complete --dir site`,
-  ];
-}
-
 /** Registers `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
 export function registerBuild(program: Command, host: CliHost): void {
   // Options after the name of another product belong to that product, and both levels must know it.
@@ -94,7 +38,7 @@ export function registerBuild(program: Command, host: CliHost): void {
       'take exactly the images of this plan (sealift plan -o json), even if tags have moved',
     )
     .helpCommand(false)
-    .description('build a medium; run again after an interruption, it continues')
+    .description('build a medium; after an interruption, run it again to continue')
     .usage('[options] [product] [config...]')
     .addOption(createVerifyOption())
     .addOption(createForceOption())
@@ -102,7 +46,7 @@ export function registerBuild(program: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nProducts: live-iso (default), and those listed as commands.\n' +
-        '\nA block device is overwritten with --force, unless it is in use, and read again at the end.\n' +
+        '\nWith --force, a block device that is not in use is overwritten, and read again at the end.\n' +
         '\nSOURCE_DATE_EPOCH, in seconds since 1970, is the time of the ISO and of all files on it; without\n' +
         'it, they have the time at which the release was made.\n' +
         '\nExamples:\n  $ sealift build live-iso appliance-config.yaml --output ove.iso\n' +
@@ -158,4 +102,60 @@ function formatReport(report: LiveIsoReport & Verified, host: CliHost): string {
     ...formatNextSteps({ ...report, output }),
     '',
   ].join('\n');
+}
+
+/** Properties of a live ISO on which the steps to a cluster depend. */
+export type BuiltMedium = {
+  /** Output as a person in the working directory names it. */
+  readonly output: string;
+  readonly interactive: boolean;
+  readonly fips: boolean;
+  /**
+   * Source of the Ignition config. Embedded templates have no assisted installer, so no cluster is
+   * installed.
+   */
+  readonly ignition: 'installer' | 'embedded';
+};
+
+/**
+ * Formats the steps from a finished live ISO to a cluster, as lines. A medium that is not
+ * interactive waits on its console for a configuration image, which only its own release's
+ * installer can make.
+ */
+export function formatNextSteps(medium: BuiltMedium): readonly string[] {
+  const { output, interactive, ignition } = medium;
+  if (output.startsWith('oci://')) {
+    return [
+      `next: sealift pull ${formatShellPath(output)} --output appliance.iso, where the ISO is needed`,
+    ];
+  }
+  const verify = `sealift verify ${formatShellPath(output)}`;
+  if (ignition === 'embedded') return [`next: ${verify}`];
+  const steps = interactive ? listInteractive(medium) : listWithImage(medium);
+  return [
+    'next:',
+    ...[verify, ...steps].map((step, index) => `  ${index + 1}. ${step}`),
+    '  docs/install.md has the boot order, when the medium may be detached, and how to add hosts.',
+  ];
+}
+
+const listInteractive = ({ output }: BuiltMedium): readonly string[] => [
+  `attach ${output} to every host; boot order: installation disk first, then the medium`,
+  'boot; on the console of one host, choose it as the rendezvous host, and enter its IP on the others',
+  'open http://<rendezvous IP>:3001 and configure the cluster',
+];
+
+function listWithImage({ output, fips }: BuiltMedium): readonly string[] {
+  const name = fips ? 'openshift-install-fips' : 'openshift-install';
+  const directory = /^(?:s3:\/|\/dev)\//.test(output) ? '.' : dirname(output);
+  const program = formatShellPath(directory === '.' ? `./${name}` : join(directory, name));
+  const iso = formatShellPath(output);
+  return [
+    `sealift extract installer ${iso} --out ${formatShellPath(directory)}`,
+    'write install-config.yaml and agent-config.yaml to site/, and keep copies: the next step deletes them',
+    `${program} agent create config-image --dir site`,
+    `sealift config-iso check site/agentconfig.noarch.iso --medium ${iso}`,
+    `attach ${output} and site/agentconfig.noarch.iso to every host, and boot; boot order: installation disk first`,
+    `${program} agent wait-for install-complete --dir site`,
+  ];
 }

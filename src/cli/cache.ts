@@ -18,7 +18,7 @@ type VerifyOptions = ListOptions & { readonly logFormat: LogFormat };
 export function registerCache(program: Command, host: CliHost): void {
   const cache = program
     .command('cache')
-    .description('look after a folder of blobs that builds share with --cache')
+    .description('manage a folder of blobs that builds share with --cache')
     .addHelpText('after', '\nExample:\n  $ sealift cache ls /srv/sealift');
   registerList(cache, host);
   registerPrune(cache, host);
@@ -28,7 +28,7 @@ export function registerCache(program: Command, host: CliHost): void {
 function registerList(cache: Command, host: CliHost): void {
   cache
     .command('ls')
-    .description('list its blobs, the longest unused first')
+    .description('list the blobs, least recently used first')
     .argument('<dir>', 'the folder')
     .addOption(createOutputOption())
     .addHelpText('after', '\nExample:\n  $ sealift cache ls /srv/sealift | head')
@@ -52,18 +52,18 @@ function registerList(cache: Command, host: CliHost): void {
 function registerPrune(cache: Command, host: CliHost): void {
   cache
     .command('prune')
-    .description('remove the blobs that no build has used for longest')
+    .description('remove the least recently used blobs')
     .argument('<dir>', 'the folder')
     .requiredOption(
       '--max-size <size>',
-      'what it may have afterwards: as in 200GiB',
+      'largest size of the folder afterwards, as in 200GiB',
       parseCacheSize('usage.max-size'),
     )
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nBuilds may be running: what was used in the last ten minutes stays, whatever the limit.\n' +
-        'What killed builds left half fetched is removed after a week.\n' +
+      '\nBuilds may run meanwhile: blobs that were used in the last ten minutes stay, regardless of the limit.\n' +
+        'Partial files of killed builds are removed after a week.\n' +
         '\nExample:\n  $ sealift cache prune /srv/sealift --max-size 200GiB',
     )
     .action(async (dir: string, { maxSize, ...options }: PruneOptions) => {
@@ -82,13 +82,13 @@ function registerPrune(cache: Command, host: CliHost): void {
 function registerVerifyCache(cache: Command, host: CliHost): void {
   cache
     .command('verify')
-    .description('hash every blob, and remove those that are damaged')
+    .description('hash every blob, and remove damaged ones')
     .argument('<dir>', 'the folder')
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nA damaged blob costs builds time, and never reaches a medium. Exit code 8 where there were any.\n' +
+      '\nA damaged blob costs builds time, and never reaches a medium. Exit code 8: there were damaged blobs.\n' +
         '\nExample:\n  $ sealift cache verify /srv/sealift',
     )
     .action(async (dir: string, { logFormat, ...options }: VerifyOptions) => {

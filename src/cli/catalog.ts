@@ -42,14 +42,14 @@ const CATALOG_ARGUMENT =
 export function registerCatalog(program: Command, host: CliHost): void {
   const catalog = program
     .command('catalog')
-    .description('study a catalog of operators')
+    .description('inspect a catalog of operators')
     .addHelpText('after', '\nExample:\n  $ sealift catalog list file:./configs');
   registerList(catalog, host);
   registerShow(catalog, host);
 }
 
 function registerList(parent: Command, host: CliHost): void {
-  const list = parent.command('list').description('packages with their channels and heads');
+  const list = parent.command('list').description('list packages with their channels and heads');
   addCatalogOptions(list.argument('<catalog>', CATALOG_ARGUMENT))
     .addHelpText(
       'after',
@@ -63,19 +63,19 @@ function registerList(parent: Command, host: CliHost): void {
 }
 
 function registerShow(parent: Command, host: CliHost): void {
-  const show = parent.command('show').description('what a build would keep of a catalog');
-  addCatalogOptions(show.argument('[catalog]', `${CATALOG_ARGUMENT}; absent: those of --config`))
-    .option('--package <name>', 'package to keep, may be repeated (default: all)', addTo, [])
-    .option('--channel <name>', 'channel to keep of the package, may be repeated', addTo, [])
-    .option('--min <version>', 'oldest version to keep')
-    .option('--max <version>', 'newest version to keep')
-    .option('--full', 'every version, not only the heads of channels', false)
+  const show = parent.command('show').description('show what a build would select from a catalog');
+  addCatalogOptions(show.argument('[catalog]', `${CATALOG_ARGUMENT}; default: those of --config`))
+    .option('--package <name>', 'package to select; may be repeated (default: all)', addTo, [])
+    .option('--channel <name>', 'channel of the package to select; may be repeated', addTo, [])
+    .option('--min <version>', 'oldest version to select')
+    .option('--max <version>', 'newest version to select')
+    .option('--full', 'select every version, not only the heads of channels', false)
     .addHelpText(
       'after',
-      '\nWith --config, and no option that selects, the selection is that of the configuration for this\n' +
-        'catalog, or for all of its catalogs where none is named.\n' +
-        '\nOf an image, the layers that may have the directory of the catalog are fetched: all of them, unless\n' +
-        'the history of the image says what each was made by.\n' +
+      '\nWith --config and no option that selects, the configuration selects: from this catalog, or from all\n' +
+        'of its catalogs if none is named.\n' +
+        '\nOf a catalog image, the layers that may have the catalog are fetched: all of them, unless the history\n' +
+        'of the image shows what each layer has.\n' +
         '\nExamples:\n  $ sealift catalog show oci:./index --package metallb-operator --channel stable -o json\n' +
         '  $ sealift catalog show --config appliance-config.yaml',
     )
@@ -145,7 +145,7 @@ const listConfigured = (
 
 const addCatalogOptions = (command: Command): Command =>
   addAccessOptions(command)
-    .option('--work-dir <dir>', 'where an unpacked catalog stays', '.sealift')
+    .option('--work-dir <dir>', 'directory for unpacked catalogs', '.sealift')
     .addOption(
       new Option(
         '--arch <arch>',
@@ -155,7 +155,6 @@ const addCatalogOptions = (command: Command): Command =>
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
-/** @throws UsageError `usage.selection` */
 function readSelection(options: ShowOptions): CatalogSelection {
   const { channel: channels, min, max, full } = options;
   const names = options.package;

@@ -42,11 +42,13 @@ type Options = {
 export function registerConfig(program: Command, host: CliHost): void {
   const config = program
     .command('config')
-    .description('study a configuration')
+    .description('inspect a configuration')
     .addHelpText('after', '\nExample:\n  $ sealift config show base.yaml nightly.yaml');
   config
     .command('show')
-    .description('the configuration after overlays and defaults, with the source of each value')
+    .description(
+      'print the configuration after overlays and defaults, with the source of each value',
+    )
     .addArgument(createConfigArgument())
     .addOption(createSetOption())
     .addOption(
@@ -97,7 +99,7 @@ function refuseInstallation({
   );
 }
 
-/** Reads the settings that a variable decides if the configuration does not. */
+/** Reads the settings that a variable decides unless the configuration has them. */
 function readVariables(env: NodeJS.ProcessEnv): EnvironmentValues {
   const policy = env[IMAGE_POLICY_VARIABLE] ?? '';
   const keys = env['OCP_SIGNATURE_VERIFICATION_PK'] ?? '';
@@ -130,14 +132,14 @@ export function registerValidate(program: Command, host: CliHost): void {
     .description('check a configuration without network')
     .addArgument(
       createConfigArgument(
-        'configuration of an appliance, later files laid over, or of an installation ISO',
+        'configuration of an appliance (later files override earlier ones) or of an installation ISO',
       ),
     )
     .addOption(createSetOption())
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nNotes say what does not make the file wrong, but may stop a build on this machine.\n' +
+      '\nNotes are about things that are not wrong in the file, but may stop a build on this machine.\n' +
         '\nExamples:\n  $ sealift validate site-a/appliance-config.yaml\n' +
         '  $ sealift validate base.yaml nightly.yaml --set ocpRelease.version=4.22.1',
     )
@@ -163,7 +165,7 @@ type Found = Pick<Verdict, 'problems' | 'notes'>;
 
 type Check = (input: ConfigInput, host: CliHost) => Found | Promise<Found>;
 
-/** Checks by the rules of `build live-iso`; problems next to the file are separate errors. */
+/** Checks by the rules of `build live-iso`; problems of files next to it are thrown one by one. */
 const checkAppliance: Check = (input, host) => {
   const check = checkConfig(input, { env: host.env, rules: LIVE_ISO_RULES });
   if (check.problems.length === 0) readSurroundings(input.files[0].path, host);
@@ -181,7 +183,7 @@ const checkInstallation: Check = async ({ files: [{ path, shownAs }] }, host) =>
   }
 };
 
-/** Converts a note to a problem; a note without a place in the file refers to the whole file. */
+/** Converts a note to a problem of severity `note`; a note without a place is at 1:1. */
 const toProblem = (note: DocumentProblem | string, file: string): DocumentProblem =>
   typeof note === 'string'
     ? { ...NOTE, file, line: 1, column: 1, path: '', lineText: '', problem: note }

@@ -34,7 +34,7 @@ export type LogOptions = {
   readonly logFile?: string;
 };
 
-/** The amount that goes to stderr, and the file that everything goes to. */
+/** Log of a run: how much of it is shown on stderr, and the file that records all of it. */
 export type RunLog = {
   readonly level: () => LogLevel;
   /** Writes an event with its time to the file, if there is one. Never fails. */
@@ -44,7 +44,7 @@ export type RunLog = {
   readonly close: () => Promise<void>;
 };
 
-/** Places where this host has the files that the containers tools read. */
+/** The part of the host by which configuration files of the containers tools are found. */
 export const placesOf = ({
   env,
   cwd,
@@ -65,10 +65,10 @@ export function keepGarbageSmall(): void {
 }
 
 /**
- * Keeps the space of new objects at its present size (1 MiB to 8 MiB), so that it does not grow to
- * 32 MiB. It is collected more often, and the buffers of its objects, which are outside it and
- * many times its size, are freed with them. For work that copies buffers: if most objects live on,
- * it takes several times as long.
+ * Keeps V8's space of new objects at its present size (1 MiB to 8 MiB) instead of up to 32 MiB. It
+ * is then collected more often, which frees the buffers of its objects: they are outside that space
+ * and many times its size. Only for work that copies buffers: work whose objects live on takes
+ * several times as long.
  */
 export function keepNewSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
@@ -76,7 +76,7 @@ export function keepNewSmall(): void {
 
 type Signal = 'SIGINT' | 'SIGTERM';
 
-/** The part of the process that is needed here; a test gives its own. */
+/** The part of the process that `listenForSignals` needs; a test gives its own. */
 export type SignalSource = {
   on: (signal: Signal, listener: () => void) => unknown;
   off: (signal: Signal, listener: () => void) => unknown;

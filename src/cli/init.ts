@@ -35,57 +35,9 @@ import {
 type Template = {
   /** Files of the template; the first is the one to continue with. */
   readonly files: readonly StarterFile[];
-  /** Describes the next step with the first file. */
+  /** Describes the next step, given the path of the first file. */
   readonly next: (first: string) => string;
 };
-
-/** The schema as a file next to the others, so that no file names a path of this machine. */
-const schemaFile = (path: (typeof SCHEMA)[keyof typeof SCHEMA]): StarterFile => ({
-  path,
-  text: readSchemaText(path),
-});
-
-const beginConfig = (files: readonly StarterFile[], command: string): Template => ({
-  files,
-  next: (first) =>
-    `put your pull secret at ${join(dirname(first), 'pull-secret.json')}, ` +
-    `then run: sealift ${command} ${formatShellPath(first)}`,
-});
-
-const beginAppliance = (name: 'ove' | 'minimal'): Template =>
-  beginConfig(
-    [{ path: 'appliance-config.yaml', text: renderTemplate(name) }, schemaFile(SCHEMA.appliance)],
-    'validate',
-  );
-
-const TEMPLATES: Readonly<Record<string, () => Template>> = {
-  ove: () => beginAppliance('ove'),
-  minimal: () => beginAppliance('minimal'),
-  ibi: () =>
-    beginConfig(
-      [
-        { path: INSTALLATION_CONFIG_NAME, text: INSTALLATION_TEMPLATE },
-        schemaFile(SCHEMA.installation),
-      ],
-      'build installation-iso --base-iso rhcos-live.x86_64.iso',
-    ),
-  sites: () => ({
-    files: [...SITES_STARTER, schemaFile(SCHEMA.site)],
-    next: nextOfSites,
-  }),
-};
-
-/** Describes the next step for sites: to fill the one line without which no site can be made. */
-function nextOfSites(first: string): string {
-  const template = join(dirname(first), 'template');
-  const file = SITES_STARTER.find(({ text }) => text.includes(PLACEHOLDER));
-  const line = (file?.text.split(PLACEHOLDER)[0] ?? '').split('\n').length;
-  const shown = join(dirname(first), file?.path ?? '');
-  return (
-    `name your pull secret in ${shown}:${line}, ` +
-    `then run: sealift config-iso validate ${formatShellPath(first)} --template ${formatShellPath(template)}`
-  );
-}
 
 /** Registers `sealift init [--template ove|minimal|ibi|sites] [DIR]`. */
 export function registerInit(program: Command, host: CliHost): void {
@@ -117,6 +69,54 @@ export function registerInit(program: Command, host: CliHost): void {
     );
 }
 
+const TEMPLATES: Readonly<Record<string, () => Template>> = {
+  ove: () => beginAppliance('ove'),
+  minimal: () => beginAppliance('minimal'),
+  ibi: () =>
+    beginConfig(
+      [
+        { path: INSTALLATION_CONFIG_NAME, text: INSTALLATION_TEMPLATE },
+        schemaFile(SCHEMA.installation),
+      ],
+      'build installation-iso --base-iso rhcos-live.x86_64.iso',
+    ),
+  sites: () => ({
+    files: [...SITES_STARTER, schemaFile(SCHEMA.site)],
+    next: nextOfSites,
+  }),
+};
+
+const beginAppliance = (name: 'ove' | 'minimal'): Template =>
+  beginConfig(
+    [{ path: 'appliance-config.yaml', text: renderTemplate(name) }, schemaFile(SCHEMA.appliance)],
+    'validate',
+  );
+
+const beginConfig = (files: readonly StarterFile[], command: string): Template => ({
+  files,
+  next: (first) =>
+    `put your pull secret at ${join(dirname(first), 'pull-secret.json')}, ` +
+    `then run: sealift ${command} ${formatShellPath(first)}`,
+});
+
+/** The schema as a file next to the others, so that no file names a path of this machine. */
+const schemaFile = (path: (typeof SCHEMA)[keyof typeof SCHEMA]): StarterFile => ({
+  path,
+  text: readSchemaText(path),
+});
+
+/** Describes the next step for sites: to replace the one placeholder of the template. */
+function nextOfSites(first: string): string {
+  const template = join(dirname(first), 'template');
+  const file = SITES_STARTER.find(({ text }) => text.includes(PLACEHOLDER));
+  const line = (file?.text.split(PLACEHOLDER)[0] ?? '').split('\n').length;
+  const shown = join(dirname(first), file?.path ?? '');
+  return (
+    `name your pull secret in ${shown}:${line}, ` +
+    `then run: sealift config-iso validate ${formatShellPath(first)} --template ${formatShellPath(template)}`
+  );
+}
+
 type Options = {
   readonly output?: string;
   readonly outputFormat: OutputFormat;
@@ -128,20 +128,20 @@ type Options = {
 export function registerImportImageset(program: Command, host: CliHost): void {
   program
     .command('import')
-    .description('configurations of other programs')
+    .description('import configurations of other programs')
     .addHelpText('after', '\nExample:\n  $ sealift import imageset imageset-config.yaml')
     .command('imageset')
-    .description('make a configuration of an ImageSetConfiguration of oc-mirror')
+    .description('convert an ImageSetConfiguration of oc-mirror to a configuration')
     .argument('<file>', 'ImageSetConfiguration v2alpha1')
-    .option('--output <file>', 'write the configuration there, not to stdout')
+    .option('--output <file>', 'write the configuration to this file, not to stdout')
     .addOption(createForceOption())
-    .option('--allow-losses', 'end with 0 although something is lost', false)
+    .option('--allow-losses', 'exit with 0 even if something is lost', false)
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nWhat has no counterpart is left out and reported on stderr, with its line: as "lost" where the\n' +
-        'media carry less or something else without it, as "note" where they carry the same. The\n' +
-        'configuration is written either way; with losses the exit code is 9.\n' +
+      '\nSettings without a counterpart are left out and reported on stderr with their line: as "lost" if the\n' +
+        'media carry less or something else without them, as "note" if they carry the same. The\n' +
+        'configuration is written in both cases; with losses, the exit code is 9.\n' +
         '\nExample:\n  $ sealift import imageset imageset-config.yaml --output appliance-config.yaml',
     )
     .action((file: string, options: Options) => importFile(host, file, options));
@@ -171,7 +171,7 @@ function refuseLosses(file: string, notes: readonly ImportNote[]): void {
   if (losses === 0) return;
   const what = losses === 1 ? '1 setting' : `${losses} settings`;
   throw new LossError('import.losses', `${file} is imported without ${what}`, {
-    hint: 'read the lines marked "lost", then give --allow-losses if the media may go without',
+    hint: 'read the lines marked "lost", then give --allow-losses if the media do not need them',
   });
 }
 

@@ -1,7 +1,7 @@
 import { keepGarbageSmall, keepNewSmall } from './host.ts';
 
-// The program does this first: the space of new objects would grow while the rest of the program is
-// loaded, and it does not shrink again. Options may come before the command.
+// Imported before the rest of the program: the space of new objects grows while that is loaded, and
+// never shrinks. Options may come before the command, so all arguments are searched.
 if (process.argv.includes('serve')) {
   keepGarbageSmall();
   keepNewSmall();

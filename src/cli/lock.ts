@@ -73,8 +73,8 @@ export function registerLock(program: Command, host: CliHost): void {
 
 const HELP =
   '\nThe lock has release, catalogs, tags, images, base ISO, installer and signatures by digest, and the\n' +
-  'places of the ISO: commit it beside the configuration. What is drawn at random goes to\n' +
-  'sealift.lock.secrets (mode 0600): never commit that.\n' +
+  'places of the bytes on the ISO: commit it next to the configuration. Values drawn at random go to\n' +
+  'sealift.lock.secrets (mode 0600): never commit that file.\n' +
   '\nProducts: live-iso (default), and those listed as commands.\n' +
   '\nExample:\n  $ sealift lock appliance-config.yaml && sealift build --locked';
 
@@ -102,14 +102,14 @@ function registerOthers(lock: Command, host: CliHost): void {
     });
 }
 
-type Written = { readonly path: string; readonly isSealed: boolean; readonly lock: Lock };
+type Written = { readonly path: string; readonly lock: Lock };
 
 /** Locks a request of any product. */
 const locking =
   <Request extends IsoRequest>(prepare: PrepareIso<Request>) =>
   async (request: Request, tools: BuildTools): Promise<Written> => {
     const lock = await lockIso(request, tools, prepare);
-    return { path: request.lock?.path ?? '', isSealed: request.lock?.key !== undefined, lock };
+    return { path: request.lock?.path ?? '', lock };
   };
 
 async function report(
@@ -121,11 +121,11 @@ async function report(
   await writeFormatted({ host, ...options }, result, () => formatResult(result, product));
 }
 
-const describe = ({ lock, isSealed }: Written, file: string) => {
+const describe = ({ lock }: Written, file: string) => {
   const { release, images, catalogs, tags, drawn } = lock;
   return {
     file,
-    ...(Object.keys(drawn).length > 0 && !isSealed && { secrets: secretsPathOf(file) }),
+    ...(Object.keys(drawn).length > 0 && { secrets: secretsPathOf(file) }),
     ...(release && { release }),
     images: images.length,
     catalogs: Object.keys(catalogs).length,
@@ -142,7 +142,7 @@ const formatResult = (
       `${counts.images} images, ${counts.catalogs} catalogs, ${counts.tags} tags`,
     ...(secrets === undefined
       ? []
-      : [`${secrets} has what was drawn at random: it is secret, never commit it`]),
+      : [`${secrets} has the values drawn at random: they are secret, never commit them`]),
     '',
     `next: sealift build ${product}--locked`,
     '',
@@ -150,7 +150,8 @@ const formatResult = (
 
 const CONFIG = {
   flags: '--config <file...>',
-  description: 'configuration files, later ones laid over (default: "appliance-config.yaml")',
+  description:
+    'configuration files; later ones override earlier ones (default: "appliance-config.yaml")',
 };
 
 type ReproduceOptions = Omit<
@@ -164,7 +165,7 @@ type ReproduceOptions = Omit<
 /** Registers `sealift reproduce ISO`: exit code 8 if a build would make other bytes. */
 export function registerReproduce(program: Command, host: CliHost): void {
   const command = addLiveOptions(program.command('reproduce'), CONFIG)
-    .description('compare an ISO with what a build makes of the same configuration and lock')
+    .description('compare an ISO with what a build makes from the same configuration and lock')
     .option('--lock <file>', 'the lock that the ISO was built with')
     .addOption(createLockKeyOption())
     .argument('<iso>', 'ISO made by sealift');
@@ -189,10 +190,10 @@ export function registerReproduce(program: Command, host: CliHost): void {
 }
 
 const REPRODUCE_HELP =
-  '\nDecides every byte again and reads the ISO once; nothing is written, and no blob is fetched.\n' +
-  'Without the lock, or without the sealift.lock.secrets beside it, what the installer draws at\n' +
-  'random is not known: then base, blobs and directories are compared. Give the options that the build\n' +
-  'was given; --from of an upgrade ISO is in the lock, too.\n' +
+  '\nPlans every byte again and reads the ISO once; nothing is written, and no blob is fetched. Without\n' +
+  'the lock, or without the sealift.lock.secrets next to it, the values that the installer draws at\n' +
+  'random are not known: then base, blobs and directories are compared. Give the options of the build;\n' +
+  '--from of an upgrade ISO is also in the lock.\n' +
   '\nExample:\n  $ sealift reproduce ove.iso --config appliance-config.yaml --lock sealift.lock.json';
 
 type ReproduceCall = RecipeCall<

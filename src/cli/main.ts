@@ -8,8 +8,7 @@ import { printError } from './terminal/errors.ts';
 
 const args = process.argv.slice(2);
 
-// A run reads again the files that it writes: a umask that takes this right from the owner is meant
-// for others.
+// A run reads the files that it writes, so the umask takes no rights from the owner.
 process.umask(process.umask(0o077) & 0o077);
 
 const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(exitCode));
@@ -17,7 +16,7 @@ const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(ex
 // A reader that closes the pipe early (`sealift ls X | head`) is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
-  const lost = new DiskError('stdout.lost', `what was to be printed is lost: ${error.message}`);
+  const lost = new DiskError('stdout.lost', `the result could not be printed: ${error.message}`);
   process.exit(printError(process, lost, wantsJson(args)));
 });
 
@@ -36,9 +35,7 @@ process.exitCode = await runProgram(args, {
 });
 stop();
 
-/**
- * Milliseconds for remaining work of the process: a name being looked up, a connection being made.
- */
+/** Milliseconds in which remaining work may end: the lookup of a name, an opening connection. */
 const LEAVE = 400;
 
 // process.exit waits for threads of the file system, which may wait forever; a signal does not.

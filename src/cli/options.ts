@@ -2,18 +2,14 @@ import { Argument, Option, type Command } from 'commander';
 import { dirname, join, resolve } from 'node:path';
 import { UsageError, ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { Secret } from '../base/secret.ts';
-import { rememberSecret } from '../base/text/redact.ts';
 import { DURATION_FORM, parseDuration } from '../base/text/words.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { loadConfig, readConfigFiles, type ConfigInput } from '../config/load.ts';
 import { isAreaSize, parseSize } from '../config/rules.ts';
-import { isReference, readSecretSource } from '../config/secrets.ts';
 import type { EventListener } from '../engine/index.ts';
 import type { WritingClient } from '../registry/index.ts';
 import { readSchema } from '../shape/document.ts';
 import { LOCK_NAME, readLock, type Lock, readLockSecrets } from '../stages/resolved/record.ts';
-import { unsealSecrets } from '../stages/resolved/sealed.ts';
 import { toSavedPlan, type LockUse, type SavedPlan } from '../stages/resolved/use.ts';
 import { openRegistryAccess, type RegistryAccessOptions } from '../stages/tools.ts';
 import { placesOf, type CliHost } from './host.ts';
@@ -50,12 +46,12 @@ export const addTo = (value: string, earlier: readonly string[] = []): readonly 
 export const createSetOption = (): Option =>
   new Option(
     '--set <path=value>',
-    'lay a value over those of the files, as in build.concurrency=4; may be repeated',
+    'override a value of the files, as in build.concurrency=4; may be repeated',
   ).argParser(addTo);
 
 /** Creates the argument for the configuration of an appliance. */
 export const createConfigArgument = (
-  description = 'configuration files, later ones laid over',
+  description = 'configuration files; later ones override earlier ones',
 ): Argument =>
   new Argument('[config...]', description).default(
     ['appliance-config.yaml'],
@@ -66,7 +62,7 @@ export const createConfigArgument = (
 export const createRetryOption = (): Option =>
   new Option(
     '--retry-for <duration>',
-    'how long to wait for a host that answered before and brings no byte (default: 10m)',
+    'how long to wait for a host that answered before and now sends nothing (default: 10m)',
   ).argParser((text) => {
     const duration = parseDuration(text);
     if (duration !== undefined) return duration;
@@ -76,19 +72,26 @@ export const createRetryOption = (): Option =>
 /** Adds the options for reusing earlier ISOs to commands that lay out an ISO. */
 export const addReuseOptions = (command: Command): Command =>
   addSeedOptions(command)
-    .option('--fresh-layout', 'do not leave blobs where the ISO that is replaced has them')
     .option(
-      '--cache <place>',
-      'share blobs with other builds, in a folder or in a repository (oci://REGISTRY/REPOSITORY)',
+      '--fresh-layout',
+      'do not give blobs the places that they have in the ISO that is replaced',
+    )
+    .addOption(
+      new Option('--cache <dir>', 'share blobs with other builds, in a folder').argParser(
+        parseCacheFolder,
+      ),
     )
     .addOption(
       new Option(
         '--cache-limit <size>',
-        'afterwards, leave at most so much in --cache (as in 200GiB)',
+        'prune --cache to this size after the build (as in 200GiB)',
       ).argParser(parseCacheSize('usage.cache-limit')),
     )
-    .option('--checksum', 'compute the digest of the ISO even where an earlier one is cloned')
-    .option('--rehash', 'ignore what earlier builds wrote down of files: read and hash them again');
+    .option('--checksum', 'compute the digest of the ISO even if an earlier ISO is cloned')
+    .option(
+      '--rehash',
+      'ignore what earlier builds recorded about files: read and hash them again',
+    );
 
 /**
  * Adds the options for places where commands that write an ISO find blobs before they ask the
@@ -103,6 +106,15 @@ export const addSeedOptions = (command: Command): Command =>
         addTo(value, Array.isArray(earlier) ? (earlier as readonly string[]) : []),
     )
     .option('--no-seed', 'take no blobs from the ISO that is replaced');
+
+/** Refuses a repository, which `--cache` took in earlier versions. */
+function parseCacheFolder(text: string): string {
+  if (!text.startsWith('oci://')) return text;
+  throw refuseOption('usage.cache', text, {
+    expected: 'a folder',
+    hint: 'name a folder on a shared volume, or configure a pull-through registry as a mirror',
+  });
+}
 
 /** Reads an option's value as a size. */
 export const parseCacheSize =
@@ -144,7 +156,7 @@ export const addAccessOptions = (command: Command): Command =>
   command
     .option(
       '--config <file>',
-      'take pull secret, CA and registries.conf of this configuration; later ones are laid over',
+      'take pull secret, CA and registries.conf from this configuration; later ones override earlier ones',
       addTo,
     )
     .addOption(createSetOption())
@@ -172,7 +184,7 @@ export function readConfig(
     return loadConfig(readConfigFiles([first, ...overlays], { set }, host), { env: host.env });
   }
   if (set === undefined) return undefined;
-  throw new UsageError('usage.set', '--set has no configuration to be laid over', {
+  throw new UsageError('usage.set', '--set has no configuration to change', {
     hint: 'name a file with --config',
   });
 }
@@ -198,8 +210,6 @@ export type LockOptions = {
   readonly lock?: boolean;
   readonly locked?: boolean;
   readonly lockFile?: string;
-  /** Source of the key: `file:PATH` or `env:NAME`. */
-  readonly lockKey?: string;
   /**
    * True if an ISO is compared: without `locked`, no lock is read, and a lock without its secrets
    * is enough.
@@ -210,23 +220,24 @@ export type LockOptions = {
 const createLockFileOption = (): Option =>
   new Option('--lock-file <file>', `the lock (default: ${LOCK_NAME} beside the configuration)`);
 
+/** Creates `--lock-key`, an option of earlier versions, only to refuse it with a hint. */
 export const createLockKeyOption = (): Option =>
-  new Option(
-    '--lock-key <source>',
-    'file:PATH or env:NAME: what was drawn at random is in the lock, encrypted with this',
-  );
+  new Option('--lock-key <source>').hideHelp().argParser(() => {
+    throw new UsageError('usage.lock-key', '--lock-key was removed: a lock has no secrets', {
+      hint: 'leave it out, and keep sealift.lock.secrets in the secret store of your CI',
+    });
+  });
 
 /** Adds the options for locks to commands that build. */
 export const addLockOptions = (command: Command): Command =>
   addLockFileOptions(
     command
-      .option('--lock', 'also write the lock; where it is there already, it is written in any case')
+      .option('--lock', 'also write the lock; a lock that exists is always updated')
       .addOption(
-        new Option('--locked', 'take exactly what the lock has, and resolve nothing').conflicts([
-          'lock',
-          'plan',
-          'freshLayout',
-        ]),
+        new Option(
+          '--locked',
+          'use exactly the contents of the lock, and resolve nothing',
+        ).conflicts(['lock', 'plan', 'freshLayout']),
       ),
   );
 
@@ -235,19 +246,19 @@ export const addLockFileOptions = (command: Command): Command =>
   command.addOption(createLockFileOption()).addOption(createLockKeyOption());
 
 /**
- * Refuses options before another product, as they are not options of that product: a lock must not
- * be lost without a message.
+ * Refuses lock options before the name of another product: they would not apply to it, and the lock
+ * would be ignored without a message.
  */
 export function refuseLockInFront(command: Command, product: Command): void {
-  const { lock, locked, lockFile, lockKey } = command.opts<LockOptions>();
+  const { lock, locked, lockFile } = command.opts<LockOptions>();
   const given = { '--lock': lock, '--locked': locked, '--lock-file': lockFile };
-  const all = Object.entries({ ...given, '--lock-key': lockKey });
-  const [name] = all.find(([, value]) => value !== undefined && value !== false) ?? [];
+  const [name] =
+    Object.entries(given).find(([, value]) => value !== undefined && value !== false) ?? [];
   if (name === undefined) return;
-  throw new UsageError('usage.other-product', `${name} stands in front of ${product.name()}`, {
+  throw new UsageError('usage.other-product', `${name} is before ${product.name()}`, {
     expected: `${product.name()} ${name}`,
     found: `${name} ${product.name()}`,
-    hint: `put ${name} behind the name of the product`,
+    hint: `put ${name} after the name of the product`,
   });
 }
 
@@ -276,14 +287,14 @@ export function readLockUse(
   const held = readLock(path);
   if (held) {
     const isNamed = isWritten || isLocked || lockFile !== undefined;
-    return takeLock(withSecrets({ path, isLocked, held }, options, host), {
+    return takeLock(withSecrets({ path, isLocked, held }, options), {
       held,
       product,
       isNamed,
     });
   }
   if (isLocked) throw noLock(path);
-  return isWritten ? { lock: withSecrets({ path, isLocked }, options, host) } : {};
+  return isWritten ? { lock: withSecrets({ path, isLocked }, options) } : {};
 }
 
 const findLockPath = (
@@ -297,7 +308,7 @@ const noLock = (path: string): ConfigError =>
     hint: 'write it with "sealift lock", or name another file with --lock-file',
   });
 
-/** Takes the lock; the lock of another product is ignored unless the user asked for it. */
+/** Takes the lock; the lock of another product is ignored unless an option asks for the lock. */
 function takeLock(
   lock: LockUse,
   given: { readonly held: Lock; readonly product: string; readonly isNamed: boolean },
@@ -314,37 +325,8 @@ function takeLock(
   });
 }
 
-function withSecrets(
-  use: LockUse,
-  { compares = false, lockKey }: LockOptions,
-  host: CliHost,
-): LockUse {
-  const { path, held } = use;
-  const key = lockKey === undefined ? undefined : readLockKey(lockKey, host);
-  const isSealed = key && held?.secrets !== undefined;
-  const secrets = isSealed ? unsealSecrets(held.secrets, key, path) : readLockSecrets(path);
+function withSecrets(use: LockUse, { compares = false }: LockOptions): LockUse {
+  const secrets = readLockSecrets(use.path);
   const drawsAgain = compares && secrets === undefined;
-  return { ...use, drawsAgain, ...withoutUndefined({ secrets, key }) };
+  return { ...use, drawsAgain, ...withoutUndefined({ secrets }) };
 }
-
-/** Least number of characters: shorter keys are found by trying. */
-const SHORTEST_KEY = 16;
-
-/** @throws UsageError `usage.lock-key` */
-function readLockKey(source: string, { cwd, env }: CliHost): Secret {
-  if (!isReference(source)) throw wrongKey('is not file:PATH or env:NAME', 'file:PATH or env:NAME');
-  const reading = readSecretSource(source, { directory: cwd, env });
-  if (reading.kind !== 'value') throw wrongKey(`${source}: ${reading.problem}`, 'a key');
-  const { value } = reading;
-  if (value.length >= SHORTEST_KEY) {
-    rememberSecret(value);
-    return new Secret(value);
-  }
-  throw wrongKey(`${source} has ${value.length} characters`, `at least ${SHORTEST_KEY}`);
-}
-
-const wrongKey = (problem: string, expected: string): UsageError =>
-  new UsageError('usage.lock-key', `--lock-key ${problem}`, {
-    expected,
-    hint: 'make one with "openssl rand -hex 32", and name it as file:PATH or env:NAME',
-  });

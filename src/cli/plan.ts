@@ -28,7 +28,7 @@ type Options = LiveCommandOptions & InstallationCommandOptions;
 
 const OUTPUT = {
   flags: '--output <file>',
-  description: `the ISO to write (default: "appliance.iso", of installations "${INSTALLATION_OUTPUT}")`,
+  description: `the ISO to write (default: "appliance.iso", for an installation ISO "${INSTALLATION_OUTPUT}")`,
 };
 
 /**
@@ -41,11 +41,11 @@ export function registerPlan(program: Command, host: CliHost): void {
   command
     .enablePositionalOptions()
     .helpCommand(false)
-    .description('resolve everything and tell the exact size, without fetching the payload')
+    .description('resolve everything and report the exact size, without fetching the payload')
     .usage('[options] [product] [config...]')
     .argument(
       '[args...]',
-      'product (live-iso or installation-iso) and configuration files (appliance-config.yaml), later ones laid over',
+      'product (live-iso or installation-iso) and configuration files (appliance-config.yaml); later files override earlier ones',
     )
     .addHelpText('after', HELP)
     .action(async (args: readonly string[], options: Options) => {
@@ -59,8 +59,8 @@ export function registerPlan(program: Command, host: CliHost): void {
 
 const HELP =
   '\nReads manifests, the release metadata, and what the layout depends on: the base ISO and the\n' +
-  'installer, which stay in the cache for the build. Of a catalog, the layers that may have its\n' +
-  'directory: all of them, unless the history of the image says what each was made by.\n' +
+  'installer, which stay in the cache for the build. Of a catalog image, it reads the layers that may\n' +
+  'have the catalog: all of them, unless the history of the image shows what each layer has.\n' +
   '\nSOURCE_DATE_EPOCH, in seconds since 1970, is the time of the ISO and of all files on it; without\n' +
   'it, they have the time at which the release was made.\n' +
   '\nExamples:\n  $ sealift plan -o json | jq .isoSize\n' +

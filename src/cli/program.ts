@@ -106,12 +106,12 @@ export function createProgram(host: CliHost, isJson = false): Command {
   return program;
 }
 
-/** Adds the options of every command, which may be before or after its name. */
+/** Adds the options that every command has, before or after its name. */
 export function addLogOptions(program: Command, host: CliHost): void {
   const create = (): readonly Option[] => [
     new Option('-q, --quiet', 'print results and errors only'),
     new Option('-v, --verbose', 'also print why stages run, every request, and every retry'),
-    new Option('--log-file <file>', 'append everything that happens to a file, as lines of JSON'),
+    new Option('--log-file <file>', 'append every event to a file, as lines of JSON'),
   ];
   for (const option of create()) program.addOption(option);
   const addBelow = (parent: Command): void => {
@@ -130,35 +130,6 @@ export function addLogOptions(program: Command, host: CliHost): void {
 
 const nameOf = (command: Command): string =>
   command.parent?.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
-
-/** Milliseconds in which work may end in order after an interruption. */
-const GRACE = 1400;
-
-/**
- * Limits the time that work takes to end. Waits end with the signal by themselves, but some
- * cannot: the kernel returns no file of a dead network file system, and no process opens the other
- * end of a pipe. Work that has not ended in time is left as a kill would leave it, which is safe
- * at any moment.
- */
-async function endInTime(
-  work: Promise<unknown>,
-  { signal, grace }: { readonly signal: AbortSignal; readonly grace: () => number },
-): Promise<void> {
-  const late = new AbortController();
-  let timer: Timer | undefined;
-  const onAbort = (): void => {
-    timer = startTimer(grace(), () => {
-      late.abort(signal.reason);
-    });
-  };
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    await untilAborted(work, late.signal);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-    timer?.stop();
-  }
-}
 
 /** Runs a command line without the program's own name and returns the exit code. */
 export async function runProgram(args: readonly string[], given: CliHost): Promise<number> {
@@ -191,6 +162,35 @@ async function runCommand(args: readonly string[], given: CliHost): Promise<numb
     // Help, which commander has already printed, is more useful than a sentence.
     const isPrinted = error.code === 'commander.help' && !wantsJson(args);
     return isPrinted ? EXIT_USAGE : printError(host, toUsageError(error), wantsJson(args));
+  }
+}
+
+/** Milliseconds in which work may end in order after an interruption. */
+const GRACE = 1400;
+
+/**
+ * Limits the time that work takes to end. Waits end with the signal by themselves, but some
+ * cannot: the kernel returns no file of a dead network file system, and no process opens the other
+ * end of a pipe. Work that has not ended in time is left as a kill would leave it, which is safe
+ * at any moment.
+ */
+async function endInTime(
+  work: Promise<unknown>,
+  { signal, grace }: { readonly signal: AbortSignal; readonly grace: () => number },
+): Promise<void> {
+  const late = new AbortController();
+  let timer: Timer | undefined;
+  const onAbort = (): void => {
+    timer = startTimer(grace(), () => {
+      late.abort(signal.reason);
+    });
+  };
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    await untilAborted(work, late.signal);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    timer?.stop();
   }
 }
 

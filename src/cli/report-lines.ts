@@ -10,11 +10,14 @@ import type { CliHost } from './host.ts';
 import type { Verified } from './medium/verify.ts';
 import { formatPath } from './terminal/output.ts';
 
+/* This file owns the lines that the reports and plans of several products share. */
+
+/** Most images named for one reason. */
 const MOST_NAMED = 5;
 
 /**
- * Describes the verdict of nodes on the images: one line if they pull them all, else one more line
- * for each reason.
+ * Formats which images nodes will pull by the image policies: a summary, then one line for each
+ * reason of a refusal, and for each policy that was not checked.
  */
 export function formatImagePolicy(
   { policies, unchecked, isDisabled, images, refused }: ImagePolicyCheck,
@@ -22,7 +25,9 @@ export function formatImagePolicy(
 ): readonly string[] {
   const indent = ' '.repeat(label.length);
   const names = policies.join(', ');
-  const left = unchecked.map((name) => `${name} was not checked: it does not ask for one key`);
+  const left = unchecked.map(
+    (name) => `${name} was not checked: it does not ask for a signature by a single key`,
+  );
   const [first, ...more] = [
     ...(policies.length === 0 ? [] : [summarize(names, { isDisabled, images, refused })]),
     ...formatReasons(refused),
@@ -35,9 +40,9 @@ function summarize(
   names: string,
   { isDisabled, images, refused }: Pick<ImagePolicyCheck, 'isDisabled' | 'images' | 'refused'>,
 ): string {
-  if (isDisabled) return `${names} is switched off on this medium: nodes pull unsigned images`;
-  if (images === 0) return `${names} is for no image of this medium`;
-  if (refused.length === 0) return `${names} accepts all ${images} images that it is for`;
+  if (isDisabled) return `${names} is disabled on this medium: nodes pull unsigned images`;
+  if (images === 0) return `${names} applies to no image of this medium`;
+  if (refused.length === 0) return `${names} accepts all ${images} images that it applies to`;
   return `${names}: nodes refuse ${refused.length} of ${images} images at first boot`;
 }
 
@@ -100,7 +105,7 @@ export const formatFiles = (
 ): readonly string[] =>
   device
     ? [
-        `  device    ${device.serial || 'no serial number'}; all that was written was read from it again`,
+        `  device    ${device.serial || 'no serial number'}; every byte was read back from it`,
         `  report    ${device.report}`,
       ]
     : [`  report    ${output}.report.json${digest === undefined ? '' : `, ${output}.sha256`}`];

@@ -94,12 +94,12 @@ function withOverride(
   return isNamed || baseIso === undefined || baseIso === '' ? options : { ...options, baseIso };
 }
 
-/** Notes that the variable is in use: a variable that was exported long ago is easily forgotten. */
+/** Notes that the variable decides: one that was exported long ago is easily forgotten. */
 const noteOverride = (
   given: InstallationRequestOptions,
   { baseIso }: InstallationRequestOptions,
 ): readonly string[] =>
-  given.baseIso === baseIso ? [] : [`the live ISO is the one that ${OVERRIDE} names`];
+  given.baseIso === baseIso ? [] : [`the live ISO is taken from ${OVERRIDE}`];
 
 type Installation = Pick<InstallationIsoRequest, 'config' | 'postScript'> & {
   readonly notes: readonly (DocumentProblem | string)[];
@@ -142,9 +142,7 @@ async function readConfig(
   const nmstate = await findNmstate(host);
   const judgeNetwork = async (text: string): Promise<string | undefined> => {
     if (nmstate) return nmstate.ask(text, host.signal);
-    notes.push(
-      'nmstatectl is not installed: networkConfig was checked, but nmstate did not see it',
-    );
+    notes.push('nmstatectl is not installed: networkConfig was checked, but not by nmstate');
     return undefined;
   };
   return {
@@ -156,7 +154,7 @@ async function readConfig(
 function checkUsage(options: InstallationRequestOptions): void {
   const { release, embedRelease } = options;
   if (embedRelease === true && release === undefined) {
-    throw new UsageError('usage.no-release', '--embed-release carries the images of no release', {
+    throw new UsageError('usage.no-release', '--embed-release has no release to carry', {
       hint: 'name the release of the seed with --release',
     });
   }
@@ -263,5 +261,5 @@ const untrusted = (found: string): UsageError =>
   new UsageError('usage.base-iso', 'the address of the live ISO cannot be trusted', {
     expected: 'https://HOST/PATH?sha256= and 64 hex digits',
     found,
-    hint: 'add the sha256 that its publisher names',
+    hint: 'add the sha256 that its publisher gives',
   });

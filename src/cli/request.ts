@@ -27,12 +27,7 @@ import { parseGraphUrl } from '../openshift/release/update-graph.ts';
 import { isVersion } from '../openshift/release/version.ts';
 import { standInFor } from '../outputs/device.ts';
 import type { IsoPlace, IsoReuse } from '../outputs/file.ts';
-import {
-  parseRepositoryAddress,
-  parseTaggedAddress,
-  isArtifactOutput,
-  isObjectOutput,
-} from '../outputs/output.ts';
+import { parseTaggedAddress, isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
 import { formatReference, listAuthFiles } from '../registry/index.ts';
 import type { SignatureGate } from '../stages/1-resolve/verify-release.ts';
@@ -45,6 +40,11 @@ import { readSavedPlan, type SavedPlan, heldBy } from '../stages/resolved/use.ts
 import { LIVE_ISO_RULES } from '../stages/rules.ts';
 import type { CliHost } from './host.ts';
 import { listLockInputs, readLockUse, type LockOptions, refuseOption } from './options.ts';
+
+/*
+ * This file owns how options, configuration and environment become the request of a live ISO or an
+ * upgrade ISO, and what the requests of all ISOs share.
+ */
 
 type SignatureOptions = {
   readonly signatures?: string;
@@ -142,7 +142,6 @@ export type BuildOptions = SignatureOptions & {
   readonly retryFor?: number;
 };
 
-/** @throws errors of `readSavedPlan` */
 export const readSaved = (
   { plan }: BuildOptions,
   product: string,
@@ -151,12 +150,6 @@ export const readSaved = (
   plan === undefined ? undefined : readSavedPlan(resolve(cwd, plan), product);
 
 type ReuseOptions = Pick<BuildOptions, 'freshLayout' | 'rehash' | 'cache' | 'seed'>;
-
-/** Resolves the place of a cache: a folder, or a repository. */
-const resolveCache = (cwd: string, cache: string): string =>
-  isArtifactOutput(cache)
-    ? `oci://${formatReference(parseRepositoryAddress(cache))}`
-    : resolve(cwd, cache);
 
 function readReuse(
   { freshLayout = false, rehash = false, cache, seed = true }: ReuseOptions,
@@ -168,7 +161,7 @@ function readReuse(
     seeds: named.map((path) => (isElsewhere(path) ? path : resolve(cwd, path))),
     replaced: output,
     takesBlobs: seed !== false,
-    ...(cache !== undefined && { cache: resolveCache(cwd, cache) }),
+    ...(cache !== undefined && { cache: resolve(cwd, cache) }),
     keepsPlaces: !freshLayout,
     trustsRecords: !rehash,
   };
@@ -325,7 +318,7 @@ export async function readLiveIsoRequest(
   };
 }
 
-/** Lists the folders next to the configuration that are read without being named in it. */
+/** Lists the folders next to the configuration that are read although it does not name them. */
 const listFolders = (directory: string): readonly string[] =>
   ['openshift', 'mirror', 'cluster-manifests'].map((name) => join(directory, name));
 
@@ -353,8 +346,8 @@ function withoutEmpty<T extends object>(object: T): { [K in keyof T]?: NonNullab
 }
 
 /**
- * Reads whether image policies are disabled: the configuration wins over the environment. Any text
- * in the variable counts, as for the installer.
+ * True if image policies are to be disabled; undefined if neither the configuration, which wins, nor
+ * the environment decides. The variable counts with any text, as for the installer.
  */
 function wishOfImagePolicy({ build }: ApplianceConfig, { env }: CliHost): boolean | undefined {
   const variable = env[IMAGE_POLICY_VARIABLE] ?? '';

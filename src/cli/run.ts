@@ -11,7 +11,7 @@ import type { EventListener } from '../engine/index.ts';
 import type { IsoImage } from '../iso/index.ts';
 import { isOurs, useMedium, useSource } from '../media/open.ts';
 import { checkIsoPlace, claimIso, type IsoPlace } from '../outputs/file.ts';
-import { isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
+import { isObjectOutput } from '../outputs/output.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation.ts';
 import { claimOutputObject } from '../stages/5-pour/pour.ts';
@@ -36,6 +36,11 @@ import { readLiveIsoRequest, type LiveIsoOptions, addSignatureOptions } from './
 import { type OutputFormat, createOutputOption } from './terminal/output.ts';
 import { createProgress, type LogFormat, createLogFormatOption } from './terminal/progress.ts';
 
+/*
+ * This file owns how commands run their work: recipes with their tools, other work with progress,
+ * and media as the command line names them.
+ */
+
 /** Options of every command that plans or builds an ISO. */
 export type RecipeOptions = {
   readonly outputFormat: OutputFormat;
@@ -57,9 +62,9 @@ export type RecipeCall<Options extends RecipeOptions> = {
 type RecipeRequest = IsoPlace & { readonly saved?: SavedPlan; readonly lock?: LockUse };
 
 /**
- * Runs a recipe with its tools, drawing what it does, and closes everything in any case.
+ * Runs a recipe with its tools, shows its progress, and closes everything in any case.
  *
- * @param config what concerns the tools
+ * @param config the part of the configuration that the tools need
  */
 export async function runRecipe<Request extends RecipeRequest, Result>(
   { options, host, isBuild = false }: RecipeCall<RecipeOptions>,
@@ -91,11 +96,9 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
   }
 }
 
-/** @throws UsageError `usage.cache-limit` */
 function refuseLimit({ reuses }: IsoPlace, { cacheLimit: limit }: RecipeOptions): void {
-  const { cache } = reuses ?? {};
-  if (limit === undefined || (cache !== undefined && !isArtifactOutput(cache))) return;
-  throw refuseOption('usage.cache-limit', String(limit), { expected: '--cache <dir> beside it' });
+  if (limit === undefined || reuses?.cache !== undefined) return;
+  throw refuseOption('usage.cache-limit', String(limit), { expected: 'also --cache <dir>' });
 }
 
 async function pruneAfter(
@@ -125,7 +128,7 @@ export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =
     .addOption(createConcurrencyOption())
     .addOption(createRetryOption())
     .addOption(
-      new Option('--ignition <how>', 'what renders the unconfigured ignition').choices([
+      new Option('--ignition <how>', 'what renders the unconfigured Ignition config').choices([
         'installer',
         'embedded',
       ]),
@@ -144,7 +147,7 @@ export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =
 /** Arguments of commands for live ISOs alone; `findConfigArgument` takes them apart. */
 export const LIVE_ARGUMENTS = [
   '[args...]',
-  'product (live-iso) and configuration files (appliance-config.yaml), later ones laid over',
+  'product (live-iso) and configuration files (appliance-config.yaml); later files override earlier ones',
 ] as const;
 
 /** Runs a recipe of a live ISO. */
@@ -161,15 +164,15 @@ export type InstallationCommandOptions = InstallationRequestOptions & RecipeOpti
 /** Options that `plan` and `build` have for an installation ISO but not for a live ISO. */
 export const addInstallationOptions = (command: Command): Command =>
   command
+    .option('--coreos-stream <file|url>', 'take the live ISO that this CoreOS stream (JSON) names')
     .option(
-      '--coreos-stream <file|url>',
-      'take the live ISO that this CoreOS stream names, in JSON',
+      '--release <pullspec>',
+      'take the live ISO and the registry server from this release payload',
     )
-    .option('--release <pullspec>', 'take live ISO and registry server of this release payload')
     .option('--embed-seed', 'carry the seed image and serve it from the ISO')
     .option('--embed-precached', 'carry the images that the seed names for precaching')
     .option('--embed-release', 'carry all images of --release')
-    .option('--embed-image <reference>', 'carry this image too; may be repeated', addTo)
+    .option('--embed-image <reference>', 'also carry this image; may be repeated', addTo)
     .option(
       '--registry-image <reference>',
       'registry server on the ISO (default: that of --release)',
@@ -181,7 +184,7 @@ export const addInstallationOptions = (command: Command): Command =>
     .option('--ca-bundle <file>', 'certificates to trust while fetching, in PEM')
     .option(
       '--insecure-registry <host>',
-      'certificate not verified, passwords sent without encryption; may be repeated',
+      'do not verify the certificate of this host, and send passwords to it without encryption; may be repeated',
       addTo,
     );
 
@@ -197,7 +200,7 @@ export async function runInstallation<Result>(
 
 const PRODUCTS = ['live-iso', 'installation-iso', 'upgrade-iso'] as const;
 
-/** Products that may be named in front of the configuration, each with the default name of that file. */
+/** Default name of the configuration of each product that may be named before it. */
 const DEFAULT_CONFIGS = {
   'live-iso': 'appliance-config.yaml',
   'installation-iso': INSTALLATION_CONFIG_NAME,
@@ -229,10 +232,7 @@ export async function findConfigArgument(
   });
 }
 
-/**
- * Finds the product that a word resembles: words without a dot or slash are usually not names of
- * configuration files.
- */
+/** Finds the product that a word resembles; a word with a dot or a slash is a file name. */
 function nearestProduct(word: string): string | undefined {
   if (/[./]/.test(word)) return undefined;
   if (/^config-?isos?$/.test(word)) return 'sealift config-iso build';
@@ -287,7 +287,7 @@ export async function runWithProgress<Result>(
   }
 }
 
-/** Description of the argument `<iso>` of these commands. */
+/** Description of the argument `<iso>` of every command that opens media by `useNamed`. */
 export const ISO_ARGUMENT = 'ISO: a file, a block device, or an https://, oci:// or s3:// address';
 
 /**

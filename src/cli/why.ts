@@ -16,13 +16,13 @@ import { writeFormatted, createForceOption } from './terminal/output.ts';
 type WhyOptions = LiveCommandOptions & { readonly iso?: string };
 
 /**
- * Registers `sealift why DIGEST|IMAGE [CONFIG]`, or `--iso SOURCE`: the purpose of an image, a
+ * Registers `sealift why DIGEST|IMAGE [CONFIG]`, or `--iso SOURCE`: what requires an image, a
  * manifest or a blob.
  */
 export function registerWhy(program: Command, host: CliHost): void {
   const command = addLiveOptions(program.command('why'));
   command
-    .description('what requires an image or a blob')
+    .description('show what requires an image or a blob')
     .argument(
       '<what>',
       'digest of a blob, manifest or image, its first digits, or (part of) a name',
@@ -35,7 +35,7 @@ export function registerWhy(program: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nThe index of a medium names releases, operators, bundles and catalogs. It does not name the bundle\n' +
-        'that an image belongs to which is not its own: then the operators that may require it are listed.\n' +
+        'that requires an image of an operator: then the operators that may require it are listed.\n' +
         '\nExamples:\n  $ sealift why sha256:4f2a\n' +
         '  $ sealift why etcd --iso https://media.example/nightly.iso',
     )
@@ -96,15 +96,15 @@ const formatImage = ({ name, size, marginalSize, ...image }: ExplainedImage): re
 export function registerResources(program: Command, host: CliHost): void {
   addLiveOptions(program.command('resources'), {
     flags: '--output <file>',
-    description: 'write them there, not to stdout',
+    description: 'write them to this file, not to stdout',
   })
     .addOption(createForceOption())
     .description('print the cluster resources that make a cluster use the media')
     .addArgument(createConfigArgument())
     .addHelpText(
       'after',
-      '\nMirror sets, catalog sources, cluster catalogs, release signatures. Media carry them already,\n' +
-        'cluster catalogs apart; this is for existing clusters.\n' +
+      '\nMirror sets, catalog sources, cluster catalogs and release signatures. Media already carry all but\n' +
+        'the cluster catalogs; this is for existing clusters.\n' +
         '\nExample:\n  $ sealift resources | oc apply -f -',
     )
     .action(async (config: ConfigNames, options: LiveCommandOptions) => {

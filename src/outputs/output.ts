@@ -58,13 +58,6 @@ export function parseTaggedAddress(text: string): Reference & { readonly tag: st
   throw malformed(text, 'a push needs a tag, and takes no digest');
 }
 
-/** A repository alone: its contents have digests. */
-export function parseRepositoryAddress(text: string): Reference {
-  const { tag, digest, ...repository } = parseArtifactAddress(text);
-  if (tag === undefined && digest === undefined) return repository;
-  throw malformed(text, 'a cache is a repository, without a tag');
-}
-
 const malformed = (text: string, reason: string): UsageError =>
   new UsageError('usage.artifact', `"${text}" is not the address of an artifact: ${reason}`, {
     expected: 'oci://REGISTRY/REPOSITORY:TAG',

@@ -36,7 +36,7 @@ import { openReusable, type Reusable, type ReusableIso } from '../media/seeds.ts
 import { openWorkspace } from '../openshift/workspace/set.ts';
 import { createIsoRecords, type IsoRecords, type IsoReuse } from '../outputs/file.ts';
 import { openSentObject } from '../outputs/object.ts';
-import { isArtifactOutput, isObjectOutput, parseRepositoryAddress } from '../outputs/output.ts';
+import { isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
 import type { ExtentOpener } from '../pour/index.ts';
 import {
   createRegistryClient,
@@ -49,7 +49,6 @@ import {
   type WritingClient,
 } from '../registry/index.ts';
 import { createExtentOpener, type ExtentSources } from './5-pour/open-extents.ts';
-import { createRegistryCache, type RegistryCache } from './5-pour/registry-cache.ts';
 import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './resolved/record.ts';
 import { createTagLedger, type Pinned, type TagLedger } from './resolved/tags.ts';
 
@@ -178,8 +177,6 @@ export type StageTools = {
   readonly digests: FileDigests;
   /** Opens the extents of a layout, out of its base and its blobs. */
   readonly openExtents: (of: Pick<ExtentSources, 'base' | 'blobs'>) => ExtentOpener;
-  /** The repository in which jobs share blobs. */
-  readonly common?: RegistryCache;
   readonly s3: S3;
   /** Writes to registries. */
   readonly registry: Pick<WritingClient, 'writerOf' | 'placesOf'>;
@@ -230,7 +227,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   const s3 = createS3({ http, tls, env });
   const trustsRecords = options.reuses?.trustsRecords ?? true;
   const records = createIsoRecords(workDir, trustsRecords);
-  const reusable = createReusable(options, { s3, records, registry });
+  const reusable = createReusable(options, { s3, records });
   const tags = createTagLedger(plantSeeds(plainClient, reusable), options.pinned);
   const { client } = tags;
   const sealKey = await readSealKey(workDir, options.drawn);
@@ -238,9 +235,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   await sweepWorkDir(workDir);
   const cache = createBlobCache(join(workDir, 'cache', 'blobs'));
   const digests = createFileDigests(join(workDir, 'cache'), { signal, trustsRecords });
-  const { common } = reusable;
   const tools: StageTools = {
-    ...(common && { common }),
     http,
     client,
     cache,
@@ -287,28 +282,21 @@ type LazyReusable = {
   readonly seeds: () => readonly BlobSource[];
   readonly isos: () => readonly ReusableIso[];
   readonly close: () => Promise<void>;
-  readonly common: RegistryCache | undefined;
   /** Sources that come before the registries and mirrors of an image. */
   readonly before: (remote: readonly BlobSource[]) => readonly BlobSource[];
 };
 
 function createReusable(
   options: ToolsOptions,
-  {
-    s3,
-    records,
-    registry,
-  }: Pick<StageTools, 's3' | 'records'> & { readonly registry: WritingClient },
+  { s3, records }: Pick<StageTools, 's3' | 'records'>,
 ): LazyReusable {
   const { reuses } = options;
-  const common = openCommon(options, registry);
-  const shared = common ?? openShared(options);
+  const shared = openShared(options);
   let opened: Omit<Reusable, 'places'> = { seeds: [], isos: [], close: () => Promise.resolve() };
   return {
     seeds: () => [...opened.seeds, ...(shared ? [shared.local] : [])],
     isos: () => opened.isos,
     close: () => opened.close(),
-    common,
     before: (remote) => [...opened.seeds, ...(shared ? [shared.over(remote)] : [])],
     async open() {
       if (!reuses) return undefined;
@@ -325,20 +313,6 @@ function createReusable(
       return index && placesOf(index);
     },
   };
-}
-
-function openCommon(
-  { reuses, config, signal, emit }: ToolsOptions,
-  client: WritingClient,
-): RegistryCache | undefined {
-  const address = reuses?.cache;
-  if (address === undefined || !isArtifactOutput(address) || config.mirrorPath !== undefined) {
-    return undefined;
-  }
-  const warn = (message: string): void => {
-    emit({ type: 'warning', message });
-  };
-  return createRegistryCache({ client, repository: parseRepositoryAddress(address), signal, warn });
 }
 
 /** Opens the cache that builds share, which a mirror on this machine does not need. */

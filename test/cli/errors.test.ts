@@ -104,6 +104,48 @@ it('without JSON, a mistyped command line has a code and a hint, as all errors h
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining('Usage: sealift')]);
 });
 
+describe('an option of earlier versions is refused by name:', () => {
+  it.each([
+    ['build'],
+    ['build', 'upgrade-iso'],
+    ['build', 'installation-iso'],
+    ['plan'],
+    ['plan', 'upgrade-iso'],
+    ['plan', 'installation-iso'],
+    ['lock', 'upgrade-iso'],
+    ['reproduce', 'x.iso'],
+  ])('%s %s --cache oci://REGISTRY/REPOSITORY', async (...words) => {
+    const outcome = await run(...words, '--cache', 'oci://me@q.example/fleet/blobs', '-o', 'json');
+    expect(outcome).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(JSON.parse(outcome.stderr)).toMatchObject({
+      code: 'usage.cache',
+      message: '--cache is "oci://q.example/fleet/blobs"',
+      expected: 'a folder',
+      found: 'oci://q.example/fleet/blobs',
+      hint: 'name a folder on a shared volume, or configure a pull-through registry as a mirror',
+    });
+  });
+
+  it.each([
+    ['build'],
+    ['build', 'upgrade-iso'],
+    ['build', 'installation-iso'],
+    ['lock'],
+    ['lock', 'upgrade-iso'],
+    ['reproduce', 'x.iso'],
+  ])('%s %s --lock-key', async (...words) => {
+    for (const key of [['--lock-key', 'env:SECRET'], ['--lock-key=file:key']]) {
+      const outcome = await run(...words, ...key, '-o', 'json');
+      expect(outcome).toMatchObject({ exitCode: 2, stdout: '' });
+      expect(JSON.parse(outcome.stderr)).toMatchObject({
+        code: 'usage.lock-key',
+        message: '--lock-key was removed: a lock has no secrets',
+        hint: 'leave it out, and keep sealift.lock.secrets in the secret store of your CI',
+      });
+    }
+  });
+});
+
 describe('an input that is not there ends with 3, whatever the command:', () => {
   it.each([
     ['validate', 'absent.yaml'],

@@ -80,23 +80,6 @@ describe.skipIf(!hasTools)('an ISO that is built into a registry', () => {
     expect(await sha256('pulled.iso')).toBe(await sha256('local.iso'));
   });
 
-  it('has its blobs from a repository that builds share, once another build brought them there', async () => {
-    const common = ['--cache', `oci://${registry.host}/common/blobs`, '--base-iso', 'test.iso'];
-    const make = async (name: string): Promise<readonly string[]> => {
-      const before = world.registry.requests.length;
-      const places = ['--output', `${name}.iso`, '--work-dir', `work-${name}`];
-      const made = await run('build', ...places, ...common, '-o', 'json');
-      expect(JSON.parse(made)).toHaveProperty('commonCache.fetched');
-      const asked = world.registry.requests.slice(before);
-      return asked.filter((request) => request.includes('/blobs/'));
-    };
-    const first = await make('first');
-    expect(first.length).toBeGreaterThan(0);
-    expect(new Set(first).size).toBe(first.length);
-    expect(await make('second')).toEqual([]);
-    expect(await sha256('second.iso')).toBe(await sha256('first.iso'));
-  });
-
   it('sends no layer again, and fetches none that the registry has', async () => {
     const { bytes } = await build(`oci://${registry.host}/media/appliance:2`);
     expect(bytes.written).toBe(0);

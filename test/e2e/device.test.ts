@@ -79,7 +79,7 @@ describe.skipIf(!hasAll)('a build on a block device', () => {
     expect((await build('--output', path)).stderr).toContain('device.force');
     const { exitCode, stderr, stdout } = await build(...toDevice(path), '--verify');
     expect(exitCode, stderr).toBe(0);
-    expect(stdout).toContain('all that was written was read from it again');
+    expect(stdout).toContain('every byte was read back from it');
     const { size } = await stat(at('files/u.iso'));
     execFileSync('cmp', ['-n', String(size), path, at('files/u.iso')]);
     const name = 'upgrade-4.21.3.yaml';

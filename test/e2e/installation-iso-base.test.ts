@@ -141,7 +141,7 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
     ).ended;
     expect(code, stderr).toBe(0);
     expect(stdout).toContain(
-      'note      the live ISO is the one that OPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE names',
+      'note      the live ISO is taken from OPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE',
     );
   });
 

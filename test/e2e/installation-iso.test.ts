@@ -117,7 +117,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     });
     const { stdout } = await build('--output', 'grown.iso');
     expect(stdout).toMatch(
-      /config {4}29\d\.\d KiB, more than the 256\.0 KiB that the base has for it: the ISO has \d+\.\d KiB instead/,
+      /config {4}29\d\.\d KiB, more than the 256\.0 KiB that the base ISO reserves for it: this ISO reserves \d+\.\d KiB/,
     );
     const grown = offsetOf(at('grown.iso'), 'IGNITION.IMG');
     expect(grown).toBeGreaterThan((await stat(at('test.iso'))).size - 1);
@@ -197,7 +197,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     await writeInstallationConfig(world.directory, { networkConfig });
     const { notes } = await buildWell('--output', 'network.iso');
     expect(notes).toEqual([
-      'nmstatectl is not installed: networkConfig was checked, but nmstate did not see it',
+      'nmstatectl is not installed: networkConfig was checked, but not by nmstate',
     ]);
     const script = '#!/bin/sh\n[ "$1" = gc ] || exit 0; echo "Error: Invalid: bad" >&2; exit 1\n';
     await mkdir(at('bin'));

@@ -21,7 +21,9 @@ describe('output that cannot be written', () => {
     const { code, stderr } = await startSealift(['--help'], { cwd, outputs: [full, 'pipe'] }).ended;
     expect([code, stderr]).toEqual([
       7,
-      expect.stringMatching(/^error: what was to be printed is lost: ENOSPC.* \[stdout\.lost\]\n$/),
+      expect.stringMatching(
+        /^error: the result could not be printed: ENOSPC.* \[stdout\.lost\]\n$/,
+      ),
     ]);
   });
 

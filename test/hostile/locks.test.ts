@@ -5,9 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { ConfigError } from '../../src/base/errors.ts';
 import { formatLock, readLock, type Lock } from '../../src/stages/resolved/record.ts';
-import { readLockSecrets, type LockSecrets } from '../../src/stages/resolved/record.ts';
-import { sealSecrets, unsealSecrets } from '../../src/stages/resolved/sealed.ts';
-import { Secret } from '../../src/base/secret.ts';
+import { readLockSecrets } from '../../src/stages/resolved/record.ts';
 
 const digest = digestOf('x');
 
@@ -34,14 +32,6 @@ const LOCK: Lock & Required<Pick<Lock, 'places'>> = {
     offsets: [[digest, 16384]],
   },
 };
-
-const SECRETS: LockSecrets = {
-  kind: 'SealiftLockSecrets',
-  format: 1,
-  key: Buffer.alloc(32).toString('base64'),
-  drawn: { stage: { fingerprint: digest, value: 'drawn' } },
-};
-const KEY = new Secret('a key of more than sixteen characters');
 
 describe('the file of a lock', () => {
   const directory = mkdtempSync(join(tmpdir(), 'sealift-locks-'));
@@ -79,7 +69,6 @@ describe('the file of a lock', () => {
     ['without images', formatLock({ ...LOCK, images: undefined as never }), 'images'],
     ['with an image by tag', formatLock({ ...LOCK, images: ['quay.io/a/b:1'] }), 'images'],
     ['with a number for a digest', formatLock({ ...LOCK, program: 7 as never }), 'program'],
-    ['with secrets that are not base64', formatLock({ ...LOCK, secrets: '"' }), 'secrets'],
     ['with another prototype', withPrototype('"tags": {', '{}'), 'tags'],
     ['with a prototype among the places', withPrototype('"offsets": {', '7'), 'places'],
     ['with a place that is negative', placedAt(-2048), 'places'],
@@ -88,6 +77,18 @@ describe('the file of a lock', () => {
   ])('that is %s is refused with the name of its member', (_what, text, field) => {
     expect(refusalOf(text)).toBe(
       `lock.malformed: "${path}" is not a valid lock: its member "${field}" is wrong`,
+    );
+  });
+
+  it.each([
+    ['encrypted secrets', Buffer.alloc(400).toString('base64')],
+    ['empty secrets', ''],
+    ['secrets in plain text', {}],
+    ['null for secrets', null],
+  ])('with %s is refused, with or without the secrets beside it', (_what, secrets) => {
+    const text = JSON.stringify({ ...(JSON.parse(formatLock(LOCK)) as object), secrets });
+    expect(refusalOf(text)).toBe(
+      `lock.secrets-encrypted: "${path}" has encrypted secrets, which a lock no longer has`,
     );
   });
 
@@ -120,34 +121,7 @@ describe('the file of a lock', () => {
       );
     },
   );
-
-  it.each([
-    ['nothing', ''],
-    ['less than a tag', 'AAAA'],
-    ['zeros', Buffer.alloc(400).toString('base64')],
-    ['a changed bit', changeBit(sealSecrets(SECRETS, KEY, undefined))],
-  ])(
-    'with %s in the place of its encrypted secrets is refused as one of another key',
-    (_what, sealed) => {
-      expect(() => unsealSecrets(sealed, KEY, path)).toThrow(
-        expect.objectContaining({ code: 'lock.key-wrong' }),
-      );
-    },
-  );
-
-  it('gives its encrypted secrets back with its key, and with no other', () => {
-    const sealed = sealSecrets(SECRETS, KEY, undefined);
-    expect(sealSecrets(SECRETS, KEY, undefined)).not.toBe(sealed); // each has a salt of its own
-    expect(unsealSecrets(sealed, KEY, path)).toEqual(SECRETS);
-    expect(() => unsealSecrets(sealed, new Secret('another key'), path)).toThrow();
-  });
 });
-
-function changeBit(sealed: string): string {
-  const bytes = Buffer.from(sealed, 'base64');
-  bytes.writeUInt8(bytes.readUInt8(bytes.length - 1) ^ 1, bytes.length - 1);
-  return bytes.toString('base64');
-}
 
 const withPrototype = (opening: string, value: string): string =>
   formatLock(LOCK).replace(opening, `${opening} "__proto__": ${value},`);

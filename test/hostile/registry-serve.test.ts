@@ -152,7 +152,7 @@ describe('a served registry', () => {
       await vi.waitUntil(() => said.includes('try: '), { timeout: 60_000 });
       child.process.kill('SIGTERM');
       const { stderr } = await child.ended;
-      expect(/^warning: whoever reaches .* --tls-cert and --tls-key/m.test(stderr)).toBe(warns);
+      expect(/^warning: anyone who reaches .* --tls-cert and --tls-key/m.test(stderr)).toBe(warns);
     }
   });
 });

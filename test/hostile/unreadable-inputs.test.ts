@@ -73,7 +73,7 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'cache ls': [[X]],
   'cache prune': [[X, '--max-size', '1B']],
   'cache verify': [[X]],
-  'lock': [[X], ['--base-iso', X], ['--lock-key', `file:${X}`]],
+  'lock': [[X], ['--base-iso', X]],
   'lock upgrade-iso': [[X]],
   'lock installation-iso': [[X], ['installation.yaml', '--base-iso', X]],
   'reproduce': [

@@ -44,7 +44,7 @@ describe('inspection of a medium', () => {
     expect(stdout).toMatch(/^images {9}release: 2, 5\.\d MiB$/m);
     expect(stdout).toMatch(/^images {9}additional: 1, \d+\.\d KiB$/m);
     expect(stdout).toMatch(/^index {10}sha256:[0-9a-f]{64}$/m);
-    expect(stdout).toMatch(/^payload {8}5\.\d MiB, what images share counted once$/m);
+    expect(stdout).toMatch(/^payload {8}5\.\d MiB, shared blobs counted once$/m);
   });
 
   it('describes the damage of an index, and shows everything else', async () => {

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readLiveIsoRequest } from '../../src/cli/request.ts';
 import type { CliHost } from '../../src/cli/host.ts';
-import { Secret } from '../../src/base/secret.ts';
 import type { BuildTools } from '../../src/stages/tools.ts';
 import { describeAsked } from '../../src/stages/resolved/finished.ts';
 import { fakeDigest } from '../support/sparse-medium.ts';
@@ -19,16 +18,9 @@ describe('the digest of a request for an ISO', () => {
     home = await mkdtemp(join(tmpdir(), 'sealift-asked-'));
   });
   afterEach(() => rm(home, { recursive: true }));
-  const requestOf = (inputs: readonly string[], key?: string) => ({
+  const requestOf = (inputs: readonly string[]) => ({
     ...{ output: join(home, 'x.iso'), workDir: join(home, 'work'), force: false, inputs },
-    lock: { path: join(home, 'lock'), isLocked: false, ...(key && { key: new Secret(key) }) },
-  });
-
-  it('is another with another key of the lock, which is then encrypted with that', async () => {
-    const keys = [undefined, 'first', 'second', 'first'];
-    const asked = await Promise.all(keys.map((key) => describeAsked(requestOf([], key), tools)));
-    expect(new Set(asked).size).toBe(3);
-    expect(asked[3]).toBe(asked[1]);
+    lock: { path: join(home, 'lock'), isLocked: false },
   });
 
   it('is unknown if a folder has a link to another folder', async () => {

@@ -180,12 +180,12 @@ describe.skipIf(!hasTools)('a lock', () => {
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('output.link')]);
   });
 
-  it.each(['--lock', '--locked', '--lock-file=a', '--lock-key=env:A'])(
+  it.each(['--lock', '--locked', '--lock-file=a'])(
     'is not ignored if %s is given before another product',
     async (option) => {
       const { exitCode, stderr } = await world.run('build', option, 'upgrade-iso');
       expect([exitCode, stderr]).toEqual([2, expect.stringContaining('usage.other-product')]);
-      expect(stderr).toContain(`put ${option.replace(/=.*/, '')} behind the name`);
+      expect(stderr).toContain(`put ${option.replace(/=.*/, '')} after the name`);
     },
   );
 
@@ -257,34 +257,27 @@ describe.skipIf(!hasTools)('a lock', () => {
     expect(other.stderr).toContain('drawn["draw password salt"] differs from the lock');
   });
 
-  it('has what is drawn at random itself, encrypted, where a key is given', async () => {
-    await writeInstaller();
-    await writeFile(at('key'), 'a key of more than sixteen characters');
-    await world.writeConfig('  installer: installer', 'userCorePass: hunter2');
-    for (const name of [LOCK, 'sealift.lock.secrets']) await rm(at(name), { force: true });
-    const ignition = ['--ignition', 'installer'];
-    const lockWith = (key: string): Promise<Outcome> =>
-      world.run('lock', ...ignition, '--lock-key', key);
-    const locked = await lockWith('file:key');
-    expect(locked.exitCode, locked.stderr).toBe(0);
-    expect(await hasFile(at('sealift.lock.secrets'))).toBe(false);
-    const text = await readFile(at(LOCK), 'utf8');
-    expect((await lockWith('file:key')).exitCode).toBe(0);
-    expect(await readFile(at(LOCK), 'utf8')).toBe(text); // no new salt for the same secrets
-    const first = await world.run('build', '--output', 'k.iso', '--locked', ...ignition);
-    expect(first.exitCode, first.stderr).toBe(0); // the work directory has them
-    await copyInputs('d', LOCK, 'installer', 'key');
-    const build = (...args: readonly string[]): Promise<Outcome> =>
-      buildIn('d', '--locked', ...ignition, ...args);
-    const ends = [await build(), await build('--lock-key', 'file:appliance-config.yaml')];
-    expect(ends.map(({ exitCode }) => exitCode)).toEqual([3, 3]);
-    expect(ends[0]?.stderr).toContain('lock.secrets-missing');
-    expect(ends[1]?.stderr).toContain('lock.key-wrong');
-    const short = await build('--lock-key', 'env:HOME_OF_NOBODY');
-    expect([short.exitCode, short.stderr]).toEqual([2, expect.stringContaining('usage.lock-key')]);
-    const there = await build('--lock-key', 'file:d/key');
-    expect(there.exitCode, there.stderr).toBe(0);
-    expect(await digestFile(at('d', 'x.iso'))).toBe(await digestFile(at('k.iso')));
+  it('with encrypted secrets of an earlier version is refused and stays as it is', async () => {
+    await world.writeConfig(image('tool'));
+    await copyInputs('sealed');
+    const text = JSON.stringify({ kind: 'SealiftLock', format: 1, secrets: 'AAAA' });
+    await writeFile(at('sealed', LOCK), text);
+    const config = join('sealed', 'appliance-config.yaml');
+    for (const args of [
+      ['lock', config],
+      ['build', config, '--lock', '--output', 'sealed/x.iso'],
+      ['build', config, '--locked', '--output', 'sealed/x.iso'],
+    ]) {
+      const { exitCode, stderr } = await world.run(...args);
+      expect([args, exitCode, stderr]).toEqual([
+        ...[args, 3],
+        expect.stringMatching(
+          /\[lock\.secrets-encrypted\][^]*hint: remove the lock, run "sealift lock"/,
+        ),
+      ]);
+    }
+    expect(await readFile(at('sealed', LOCK), 'utf8')).toBe(text);
+    expect(await hasFile(at('sealed', 'sealift.lock.secrets'))).toBe(false);
   });
 
   it('reproduces a whole ISO with its secrets, and all but rendered files without them', async () => {

@@ -41,20 +41,35 @@ type BuildOptions = SitesOptions & {
   readonly kubeconfig?: string;
 };
 
+/** Registers `sealift config-iso build|validate|generations|show|diff|check`. */
+export function registerConfigIso(program: Command, host: CliHost): void {
+  const command = program
+    .command('config-iso')
+    .description(
+      'make and check the ISOs that turn installed seed images into the clusters of their sites',
+    )
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ sealift config-iso validate ./sites && sealift config-iso build ./sites --out ./isos',
+    );
+  registerConfigIsoBuild(command, host);
+  registerConfigIsoValidate(command, host);
+  registerConfigIsoGenerations(command, host);
+  registerConfigIsoShow(command, host);
+  registerConfigIsoDiff(command, host);
+  registerConfigIsoCheck(command, host);
+}
+
 /** Registers `sealift config-iso build SITES`: exit code 3 when a site was not built. */
 function registerConfigIsoBuild(parent: Command, host: CliHost): void {
   addSitesOptions(parent.command('build'))
-    .description('make an ISO of each site; run again after an interruption, it continues')
-    .option('--out <dir>', 'where to write (default: "config-isos"; with --drop-in SITES)')
-    .option('--jobs <n>', 'threads that make keys (default: one a core)', parseJobs)
-    .option(
-      '--rotate',
-      'make new keys, ids and passwords for all sites; those of before stay',
-      false,
-    )
+    .description('make an ISO for each site; after an interruption, run it again to continue')
+    .option('--out <dir>', 'directory to write to (default: "config-isos"; with --drop-in, SITES)')
+    .option('--jobs <n>', 'threads that make keys (default: one per core)', parseJobs)
+    .option('--rotate', 'make new keys, ids and passwords for all sites; earlier ones stay', false)
     .option(
       '--new-identity <site>',
-      'make new ones for this site, even where those of before are lost; may be repeated',
+      'make new ones for this site, even if the earlier ones are lost; may be repeated',
       addTo,
     )
     .option(
@@ -64,14 +79,14 @@ function registerConfigIsoBuild(parent: Command, host: CliHost): void {
     )
     .option(
       '--retain-from <path>',
-      'use keys and ids of openshift-install: its directory, a folder of them by site name, or an ISO',
+      'use keys and ids that openshift-install made: its directory, a folder of such directories by site name, or an ISO',
     )
     .option('--kubeconfig <file>', 'kubeconfig that belongs to what --retain-from names')
     .addOption(createForceOption())
     .addHelpText(
       'after',
       '\nWrites NAME.iso, NAME/auth/kubeconfig and NAME/auth/kubeadmin-password for each site, and\n' +
-        'sites.json of all. ISOs hold pull secrets and private keys. State for later runs is in\n' +
+        'sites.json for all. The ISOs have pull secrets and private keys. State for later runs is in\n' +
         '_state: keep that folder, and keep it private. A site keeps its keys and ids; every generation of\n' +
         'them stays. A bad site does not stop the others. Inputs are never changed. SOURCE_DATE_EPOCH is\n' +
         'the time of new keys, in seconds.\n' +
@@ -110,7 +125,6 @@ function readRequest(sites: string, options: BuildOptions, host: CliHost): Confi
   };
 }
 
-/** @throws UsageError `usage.rotate`, `usage.kubeconfig` */
 function refuseContradictions(options: BuildOptions): void {
   const { rotate, retainFrom, kubeconfig } = options;
   const others: Readonly<Record<string, boolean>> = {
@@ -120,21 +134,24 @@ function refuseContradictions(options: BuildOptions): void {
   };
   const clash = Object.keys(others).find((both) => others[both]);
   if (clash !== undefined) {
-    throw new UsageError('usage.rotate', `${clash} ask for the opposite`, {
+    throw new UsageError('usage.rotate', `${clash} contradict each other`, {
       hint: 'leave out one of them',
     });
   }
   if (kubeconfig === undefined || retainFrom !== undefined) return;
-  throw new UsageError('usage.kubeconfig', '--kubeconfig belongs to an ISO or a directory', {
-    hint: 'name it with --retain-from',
-  });
+  throw new UsageError(
+    'usage.kubeconfig',
+    '--kubeconfig needs the ISO or directory that it belongs to',
+    {
+      hint: 'name it with --retain-from',
+    },
+  );
 }
 
 const isBothOfOneSite = ({ newIdentity = [], useGeneration = [] }: BuildOptions): boolean =>
   newIdentity.length > 0 &&
   useGeneration.some(([name]) => name === ONLY_SITE || newIdentity.includes(name));
 
-/** @throws UsageError `usage.use-generation` */
 function addGeneration(
   text: string,
   before: NonNullable<BuildOptions['useGeneration']> = [],
@@ -168,11 +185,12 @@ async function run(
 
 /** Validity of the ingress certificate, the shortest of all certificates of a cluster. */
 const VALID_MS = 730 * 86_400_000;
+
 const TOLERATED_MS = 86_400_000;
 
 /**
- * Warns about an epoch at which certificates are not valid: reproducible builds are given any
- * time, but nodes use the real one.
+ * Explains why certificates that are made at an epoch are not valid now, which nodes would refuse;
+ * undefined if they are. Reproducible builds may set any epoch.
  */
 function doubtEpoch(epoch: number, now: number): string | undefined {
   const age = now - epoch * 1000;
@@ -186,7 +204,7 @@ function doubtEpoch(epoch: number, now: number): string | undefined {
 const AGAIN =
   'fix what is listed above and run the same command again: only what is missing is made';
 
-/** Number of failed sites that fit in a line or two. */
+/** Most failed sites that the report names. */
 const NAMED = 10;
 
 function formatReport(report: ConfigIsosReport, options: BuildOptions, host: CliHost): string {
@@ -207,21 +225,4 @@ function formatReport(report: ConfigIsosReport, options: BuildOptions, host: Cli
     ...(first === undefined ? [] : ['', `next: sealift config-iso show ${formatShellPath(first)}`]),
     '',
   ].join('\n');
-}
-
-/** Registers `sealift config-iso build|validate|generations|show|diff|check`. */
-export function registerConfigIso(program: Command, host: CliHost): void {
-  const command = program
-    .command('config-iso')
-    .description('the ISOs that make installed seed images the clusters of their sites')
-    .addHelpText(
-      'after',
-      '\nExample:\n  $ sealift config-iso validate ./sites && sealift config-iso build ./sites --out ./isos',
-    );
-  registerConfigIsoBuild(command, host);
-  registerConfigIsoValidate(command, host);
-  registerConfigIsoGenerations(command, host);
-  registerConfigIsoShow(command, host);
-  registerConfigIsoDiff(command, host);
-  registerConfigIsoCheck(command, host);
 }

@@ -23,8 +23,8 @@ export type SitesOptions = {
 type SharedFact = (typeof SHARED)[number];
 
 /**
- * Facts that sites may share; never those that tell clusters or hosts apart for good: names of
- * clusters, their ids, MAC addresses.
+ * Facts that sites may share. Names and ids of clusters and MAC addresses are not among them: they
+ * identify a cluster or a host for good.
  */
 const SHARED = ['address', 'hostname'] as const;
 
@@ -34,32 +34,30 @@ const SITES =
 export const addSitesOptions = (command: Command): Command =>
   command
     .argument('<sites>', SITES)
-    .option('--template <dir>', 'site folder with {{ column }} holes that a table fills')
+    .option('--template <dir>', 'site folder with {{ column }} placeholders that a table fills')
     .option(
       '--drop-in',
-      'SITES is the directory of one site, with the names of openshift-install',
+      'SITES is the directory of one site, with the file names of openshift-install',
       false,
     )
     .option(
       '--allow-shared <what>',
-      'only warn where sites have the same "address" or "hostname"; may be repeated',
+      'only warn if sites have the same "address" or "hostname"; may be repeated',
       addShared,
     )
     .option(
       '--seed-version <x.y.z>',
-      'version of the seed image: what its nodes need is checked too',
+      'version of the seed image, to check what its nodes need',
       parseSeedVersion,
     )
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
-/** @throws UsageError `usage.seed-version` */
 function parseSeedVersion(text: string): string {
   if (/^\d+\.\d+(?:\.\d+\S*)?$/.test(text)) return text;
   throw refuseOption('usage.seed-version', text, { expected: 'X.Y or X.Y.Z' });
 }
 
-/** @throws UsageError `usage.allow-shared` */
 function addShared(text: string, before: readonly SharedFact[] = []): readonly SharedFact[] {
   const fact = SHARED.find((name) => name === text);
   if (fact !== undefined) return [...before, fact];
@@ -86,8 +84,8 @@ export function readSitesRequest(
 }
 
 /**
- * Resolves a path. An empty name would be the working directory, which is never the intention of
- * `--out "$UNSET"`.
+ * Resolves a path. An empty one would mean the working directory, which `--out "$UNSET"` never
+ * intends.
  *
  * @throws UsageError `usage.empty-path`
  */
@@ -99,8 +97,8 @@ export function resolveGiven(cwd: string, path: string, option: string): string 
 }
 
 /**
- * Resolves the output directory. The next run would take output among the inputs for a site, or
- * for a manifest of all sites.
+ * Resolves the output directory, and refuses one among the inputs: the next run would read its
+ * output as a site, or as a manifest of all sites.
  *
  * @throws UsageError `usage.out-inside`, `usage.empty-path`
  */
@@ -114,7 +112,7 @@ export function readOut(
   const input = [sites, template].find((one) => one !== undefined && isWithin(path, one));
   if (input === undefined && !hasOwnSite(sites, path)) return path;
   throw new UsageError('usage.out-inside', `output directory ${path} is among the sites`, {
-    expected: `a directory where nothing comes into ${input ?? sites}`,
+    expected: `a directory that puts no output into ${input ?? sites}`,
     found: path,
     hint: 'name another directory with --out',
   });
@@ -126,8 +124,8 @@ function isWithin(path: string, directory: string): boolean {
 }
 
 /**
- * True if output goes next to the folder of the sites and a site has the name of that folder: the
- * site's `auth/` would be written into the folder.
+ * True if output goes next to the folder of the sites and a site has the name of that folder: its
+ * `auth/` would be written into the folder.
  */
 const hasOwnSite = (sites: string, out: string): boolean =>
   dirname(sites) === out &&

@@ -23,7 +23,7 @@ import { resolveGiven } from './request.ts';
 export function registerConfigIsoShow(parent: Command, host: CliHost): void {
   parent
     .command('show')
-    .description('print what a configuration ISO holds, without its secrets')
+    .description('print the contents of a configuration ISO, without its secrets')
     .argument('<iso>', 'configuration ISO of any maker')
     .addOption(createOutputOption())
     .addHelpText('after', '\nExample:\n  $ sealift config-iso show isos/alpha.iso')
@@ -54,7 +54,7 @@ function formatIso(iso: string, { volumeId, size, entries, manifest }: ConfigIso
 export function registerConfigIsoDiff(parent: Command, host: CliHost): void {
   parent
     .command('diff')
-    .description('tell what two configuration ISOs do not have in common, without secrets')
+    .description('compare two configuration ISOs, without printing secrets')
     .argument('<a>', 'configuration ISO')
     .argument('<b>', 'configuration ISO')
     .addOption(createOutputOption())
@@ -77,7 +77,7 @@ const formatDifferences = (differences: readonly ConfigIsoDifference[]): string 
     ? 'no differences\n'
     : differences.map((difference) => `${formatDifference(difference)}\n`).join('');
 
-/** Formats a difference; a value that is masked on both sides changed, too. */
+/** Formats a difference; equal texts are masked secrets that differ. */
 function formatDifference({ kind, path, a, b }: ConfigIsoDifference): string {
   const head = `${kind} ${toPrintable(path)}:`;
   if (a === undefined) return `${head} only in B: ${indent(b ?? '')}`;
@@ -86,10 +86,7 @@ function formatDifference({ kind, path, a, b }: ConfigIsoDifference): string {
   return `${head}\n  A: ${indent(a)}\n  B: ${indent(b)}`;
 }
 
-/**
- * Indents a text, with certificates replaced by their digest: people do not compare certificates
- * by eye.
- */
+/** Indents a text. PEM is replaced by its digest: people do not compare certificates by eye. */
 const indent = (text: string): string =>
   text.startsWith('-----BEGIN ')
     ? `PEM of ${digestOf(text)}`
@@ -105,7 +102,7 @@ type GenerationsOptions = {
 export function registerConfigIsoGenerations(parent: Command, host: CliHost): void {
   parent
     .command('generations')
-    .description('list the identities that a site has and had, without their secrets')
+    .description('list the present and earlier identities of a site, without their secrets')
     .argument('<site>', 'name of a site; with --drop-in, directory of one site')
     .option('--out <dir>', 'where the site was built', 'config-isos')
     .option('--drop-in', 'SITE is the directory of one site that was built with --drop-in', false)
@@ -128,7 +125,7 @@ export function registerConfigIsoGenerations(parent: Command, host: CliHost): vo
 
 function formatGeneration({ number, isInUse, identity }: ListedGeneration): string {
   const head = `generation ${number}${isInUse ? ', in use' : ''}`;
-  if (!identity) return `${head}: damaged, its file is not the whole of what was written\n`;
+  if (!identity) return `${head}: damaged: its file is not as it was written\n`;
   const { madeAt, clusterName, baseDomain, clusterId, infraId, fingerprint } = identity;
   return [
     head,

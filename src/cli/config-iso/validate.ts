@@ -30,7 +30,7 @@ import { addSitesOptions, readSitesRequest, type SitesOptions } from './request.
  */
 export function registerConfigIsoValidate(parent: Command, host: CliHost): void {
   addSitesOptions(parent.command('validate'))
-    .description('check sites, each for itself and against each other, and make nothing')
+    .description('check each site, and the sites against each other, without making anything')
     .addHelpText('after', '\nExample:\n  $ sealift config-iso validate sites.zip')
     .action(async (sites: string, options: SitesOptions) => {
       const verdict = await run(sites, options, host);
@@ -55,7 +55,9 @@ async function run(sites: string, options: SitesOptions, host: CliHost): Promise
 }
 
 /**
- * @param failure what happened to sites that failed, and what to do
+ * Ends a command whose sites have problems.
+ *
+ * @param failure number of good sites, what happened to the others, and what to do
  * @throws ConfigError `config-iso.sites`
  */
 export function refuseFailed(
@@ -82,7 +84,7 @@ type SiteFindings = { readonly name: string; readonly findings: readonly FilePro
 /** Most errors shown, more than a person fixes at once. */
 const SHOWN_ERRORS = 500;
 const SHOWN_WARNINGS = 20;
-/** Number of sites from which a warning that they share is printed once. */
+/** Least number of equal warnings that are printed as one. */
 const MANY = 4;
 
 /** Writes the findings to stderr, errors last; in JSON, one per line and all of them. */
@@ -119,16 +121,13 @@ function listAsText(found: readonly SiteFindings[]): readonly string[] {
   ];
 }
 
-/**
- * Groups equal warnings: ten thousand sites of one template have the same warning ten thousand
- * times.
- */
+/** Formats equal warnings as one: ten thousand sites of one template may all have the same. */
 function groupAlike(warnings: readonly FileProblem[]): readonly string[] {
   const groups = groupBy(warnings, ({ path, problem }) => `${path ?? ''}\n${problem}`);
   return [...groups.values()].flatMap((group) => {
     const [first, ...rest] = group;
     if (!first || group.length < MANY) return group.map(formatProblem);
-    return [`${formatProblem(first)}\n  and ${rest.length} times more`];
+    return [`${formatProblem(first)}\n  and ${rest.length} more times`];
   });
 }
 
@@ -146,7 +145,7 @@ type CheckOptions = { readonly medium: string; readonly outputFormat: OutputForm
 export function registerConfigIsoCheck(parent: Command, host: CliHost): void {
   parent
     .command('check')
-    .description('check whether a live ISO takes a configuration image of openshift-install')
+    .description('check whether a live ISO accepts a configuration image of openshift-install')
     .argument('<image>', 'agentconfig.noarch.iso')
     .requiredOption('--medium <iso>', 'live ISO that the hosts boot')
     .addOption(createOutputOption())
@@ -154,7 +153,7 @@ export function registerConfigIsoCheck(parent: Command, host: CliHost): void {
       'after',
       '\nApplies the rules of the live system on the medium: label, release, required files. Lists the\n' +
         'nodes, the rendezvous IP and the dates of the certificates. Prints no secret.\n' +
-        '\nExit code 8: the medium does not take the image.\n' +
+        '\nExit code 8: the medium does not accept the image.\n' +
         '\nExample:\n  $ sealift config-iso check site/agentconfig.noarch.iso --medium appliance.iso',
     )
     .action(async (image: string, { medium, outputFormat }: CheckOptions) => {
@@ -164,7 +163,7 @@ export function registerConfigIsoCheck(parent: Command, host: CliHost): void {
         formatCheck(value, { image, medium }),
       );
       if (value.fits) return;
-      throw new DifferenceError('config-image.refused', `${medium} does not take ${image}`, {
+      throw new DifferenceError('config-image.refused', `${medium} does not accept ${image}`, {
         expected: 'no obstacles',
         found: value.obstacles.map(({ code }) => code).join(', '),
         hint: 'remove the obstacles listed above and check again',
@@ -181,7 +180,7 @@ function formatCheck(check: ConfigImageCheck, { image, medium }: Names): string 
     ...check.cautions.map((caution) => `warning: ${caution}`),
     ...(check.releaseImage === undefined ? [] : [`release        ${check.releaseImage}`]),
     ...(cluster ? formatCluster(cluster) : []),
-    ...(check.fits ? [`${medium} takes ${image}`] : []),
+    ...(check.fits ? [`${medium} accepts ${image}`] : []),
     '',
   ].join('\n');
 }

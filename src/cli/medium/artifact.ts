@@ -44,7 +44,7 @@ type Options = AccessOptions & {
 export function registerPush(program: Command, host: CliHost): void {
   const push = program
     .command('push')
-    .description('push an ISO as an OCI artifact, without what the registry has')
+    .description('push an ISO as an OCI artifact; blobs that the registry has are not sent')
     .argument('<iso>', 'ISO that sealift made')
     .argument('<address>', 'oci://REGISTRY/REPOSITORY:TAG')
     .option(
@@ -55,7 +55,7 @@ export function registerPush(program: Command, host: CliHost): void {
     )
     .option(
       '--max-layers <n>',
-      'layers of one manifest, from which on there are several under an index',
+      'most layers in a manifest; more are split over several manifests under an index',
       parseWhole('usage.max-layers', [16, 20_000]),
       MOST_LAYERS,
     );
@@ -65,9 +65,9 @@ export function registerPush(program: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nThe ISO is read and verified before anything is sent. Its large files and the blobs of its images are\n' +
-        'layers, so that the next ISO shares what stays. Blobs that other repositories of the registry have are\n' +
-        'mounted: those named, and those that the images came from. Run again after an interruption, it sends\n' +
-        'the rest.\n' +
+        'layers, so that the next ISO shares those that stay the same. Blobs are mounted from other\n' +
+        'repositories of the registry: those named, and those that the images came from. After an\n' +
+        'interruption, run it again to send the rest.\n' +
         '\nExample:\n  $ sealift push appliance.iso oci://registry.example.com/media/appliance:4.21.3',
     )
     .action((iso: string, address: string, options: Options) =>
@@ -107,7 +107,6 @@ async function pushIso(
   );
 }
 
-/** @throws UsageError `usage.mount-from` */
 function parseNeighbour(text: string, registry: string): string {
   const reference = parseReference(text);
   if (reference.registry === registry) return reference.repository;
@@ -122,7 +121,7 @@ const format = (name: string, report: PushReport, size: number): string =>
     `${name} is complete: ${formatSize(size)}`,
     `  digest    ${report.digest}`,
     `  layers    ${report.layers} in ${report.manifests === 1 ? 'one manifest' : `${report.manifests} manifests`}`,
-    `  bytes     ${formatSize(report.sent)} sent, ${formatSize(report.mounted)} mounted, ${formatSize(report.present)} there before`,
+    `  bytes     ${formatSize(report.sent)} sent, ${formatSize(report.mounted)} mounted, ${formatSize(report.present)} already there`,
     '',
   ].join('\n');
 
@@ -148,8 +147,8 @@ export function registerPull(program: Command, host: CliHost): void {
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nEvery byte is verified, and the ISO is the one that was pushed. Run again after an interruption, it\n' +
-        'continues. Blobs of the ISO that is replaced, and of seeds, are not fetched.\n' +
+      '\nEvery byte is verified, and the ISO is the one that was pushed. After an interruption, run it again\n' +
+        'to continue. Blobs of the ISO that is replaced, and of seeds, are not fetched.\n' +
         '\nExample:\n  $ sealift pull oci://registry.example.com/media/appliance:4.21.3 --output appliance.iso',
     )
     .action((address: string, options: PullOptions) => pullTo(address, options, host));
@@ -191,6 +190,6 @@ const formatPulled = (
   [
     `${formatPath(output, { cwd })} is complete: ${formatSize(size)}`,
     `  sha256    ${hexOf(digest)}`,
-    `  bytes     ${formatSize(fetched)} fetched, ${formatSize(copied)} from seeds, ${formatSize(reused)} there before`,
+    `  bytes     ${formatSize(fetched)} fetched, ${formatSize(copied)} from seeds, ${formatSize(reused)} already there`,
     '',
   ].join('\n');

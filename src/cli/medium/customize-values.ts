@@ -26,74 +26,7 @@ import type { CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 import { writeMessage } from '../terminal/output.ts';
 
-/**
- * Refuses values that are not usable by any host.
- *
- * @throws UsageError `usage.ssh-key`, `usage.pull-secret`, `usage.trust-bundle`, `usage.proxy`,
- * `usage.hostname`, `usage.ntp`
- */
-function checkValues(values: CustomValues): void {
-  checkAccess(values);
-  checkNetwork(values);
-}
-
-function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): void {
-  for (const key of sshKeys) refuse('usage.ssh-key', 'SSH key', checkSshKey(key));
-  if (pullSecret !== undefined) {
-    rememberSecret(pullSecret);
-    refuse('usage.pull-secret', 'pull secret', checkPullSecret(pullSecret)[0]);
-  }
-  if (trustBundle === undefined) return;
-  const { problem, certificates } = readTrustBundle(trustBundle);
-  const why = problem ?? (certificates.length === 0 ? 'has no certificate' : undefined);
-  refuse('usage.trust-bundle', 'trust bundle', why);
-}
-
-function checkNetwork({ proxy = {}, ntpSources = [], hostnames = [] }: CustomValues): void {
-  checkProxy(proxy);
-  checkHostnames(hostnames);
-  const odd = ntpSources.find((source) => !/^[A-Za-z0-9][A-Za-z0-9.:-]*$/.test(source));
-  if (odd !== undefined)
-    refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
-}
-
-/** Checks that a host has one name, and a name one host; every host is localhost to itself. */
-function checkHostnames(hostnames: NonNullable<CustomValues['hostnames']>): void {
-  const macs = hostnames.map(({ macAddress }) => macAddress.toLowerCase());
-  const twice = macs.find((mac, at) => macs.indexOf(mac) !== at);
-  if (twice !== undefined) throw hostname(`${twice} has two names`, 'give each host one name');
-  const names = hostnames.map(({ name }) => name);
-  const shared = names.find((name, at) => names.indexOf(name) !== at);
-  if (shared !== undefined)
-    throw hostname(`"${shared}" is the name of two hosts`, 'give each host a name of its own');
-  if (names.some((name) => /^localhost(?:\.|$)/.test(name)))
-    throw hostname('localhost is the name of no single host', 'give the host another name');
-}
-
-const hostname = (problem: string, hint: string): UsageError =>
-  new UsageError('usage.hostname', `--hostname: ${problem}`, { hint });
-
-function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValues): void {
-  for (const address of [httpProxy, httpsProxy])
-    if (address !== '') refuse('usage.proxy', 'proxy', explainProxy(address));
-  if (/[\s"]/.test(noProxy))
-    refuse('usage.proxy', 'hosts without proxy', 'have a space or a quotation mark between them');
-  if (noProxy !== '' && httpProxy + httpsProxy === '')
-    refuse('usage.proxy', 'proxy', 'there are hosts without proxy, and no proxy for others');
-}
-
-function explainProxy(address: string): string | undefined {
-  const { password, protocol } = URL.canParse(address)
-    ? new URL(address)
-    : { password: '', protocol: '' };
-  if (password !== '') rememberSecret(decodeURIComponent(password));
-  if (/[\s"]/.test(address)) return 'has a space or a quotation mark';
-  return ['http:', 'https:'].includes(protocol) ? undefined : 'is not an http or https address';
-}
-
-function refuse(code: string, what: string, why: string | undefined): void {
-  if (why !== undefined) throw new UsageError(code, `${what}: ${why}`);
-}
+/* This file owns the values that `customize` writes: their options, and how they are read and refused. */
 
 export type ValueOptions = {
   readonly sshKey?: readonly string[];
@@ -116,10 +49,10 @@ export const addValueOptions = (command: Command): Command =>
   command
     .option(
       '--ssh-key <key>',
-      'for the user core: a key, file:PATH or env:NAME; may be repeated',
+      'SSH key of the user core: a key, file:PATH or env:NAME; may be repeated',
       addTo,
     )
-    .option('--pull-secret <secret>', 'for the hosts: file:PATH or env:NAME')
+    .option('--pull-secret <secret>', 'pull secret of the hosts: file:PATH or env:NAME')
     .option(
       '--infraenv <file>',
       'InfraEnv, NMStateConfigs, Secret, ClusterImageSet and ConfigMaps; may be repeated',
@@ -127,14 +60,28 @@ export const addValueOptions = (command: Command): Command =>
     )
     .option('--nmstate <file>', 'NMStateConfigs, or one nmstate document; may be repeated', addTo)
     .option('--kargs-append <karg>', 'kernel argument to add at the end; may be repeated', addTo)
-    .option('--kargs-delete <karg>', 'kernel argument to leave out; may be repeated', addTo)
-    .option('--rendezvous-ip <address>', 'of the host that installs the cluster')
-    .option('--proxy <url>', 'for http and https')
+    .option('--kargs-delete <karg>', 'kernel argument to remove; may be repeated', addTo)
+    .option('--rendezvous-ip <address>', 'IP address of the host that installs the cluster')
+    .option('--proxy <url>', 'proxy for http and https')
     .addOption(createNoProxyOption())
     .option('--ntp <host>', 'time server; may be repeated', addTo)
     .option('--ignition-override <file>', 'Ignition config that is merged over the others')
     .option('--trust-bundle <file>', 'PEM certificates that the hosts trust')
-    .option('--hostname <mac=name>', 'name of the host with this address; may be repeated', addTo);
+    .option(
+      '--hostname <mac=name>',
+      'name of the host with this MAC address; may be repeated',
+      addTo,
+    );
+
+/** Creates `--no-proxy`, which commander would take for the absence of `--proxy`. */
+function createNoProxyOption(): Option {
+  const option = new Option(
+    '--no-proxy <list>',
+    'hosts and networks to reach without the proxy, separated by commas',
+  );
+  option.negate = false;
+  return option;
+}
 
 const FLAGS: Readonly<Record<keyof ValueOptions, string>> = {
   sshKey: '--ssh-key',
@@ -154,30 +101,9 @@ const FLAGS: Readonly<Record<keyof ValueOptions, string>> = {
 
 const NAMES = Object.keys(FLAGS) as readonly (keyof ValueOptions)[];
 
-/** Lists the options for values that are given, in the form of the command line. */
+/** Lists the options that are given, as on the command line: `--ssh-key`. */
 export const listGiven = (options: ValueOptions): readonly string[] =>
   NAMES.flatMap((name) => (options[name] === undefined ? [] : [FLAGS[name]]));
-
-/** Refuses empty values: an unset variable of a script would leave the ISO without the value. */
-function refuseEmpty(options: ValueOptions): void {
-  const empty = NAMES.find((name) =>
-    [options[name] ?? []].flat().some((text) => text.trim() === ''),
-  );
-  if (empty === undefined) return;
-  throw new UsageError('usage.empty-value', `${FLAGS[empty]} is empty`, {
-    hint: 'leave the option out, or check the variable that its value comes from',
-  });
-}
-
-/** Creates `--no-proxy`, which commander would take for the absence of `--proxy`. */
-function createNoProxyOption(): Option {
-  const option = new Option(
-    '--no-proxy <list>',
-    'hosts and networks without proxy, with commas between',
-  );
-  option.negate = false;
-  return option;
-}
 
 /**
  * Reads the values that the options mean; values of single options win over those of custom
@@ -201,6 +127,17 @@ export function readValues(options: ValueOptions, host: CliHost): CustomValues {
   };
   checkValues(given);
   return given;
+}
+
+/** Refuses empty values: an unset variable of a script would leave the ISO without the value. */
+function refuseEmpty(options: ValueOptions): void {
+  const empty = NAMES.find((name) =>
+    [options[name] ?? []].flat().some((text) => text.trim() === ''),
+  );
+  if (empty === undefined) return;
+  throw new UsageError('usage.empty-value', `${FLAGS[empty]} is empty`, {
+    hint: 'leave the option out, or check the variable that its value comes from',
+  });
 }
 
 const readAccess = (
@@ -250,8 +187,8 @@ function readFile(path: string, { cwd }: CliHost): string {
 }
 
 /**
- * Reads networks. NMStateConfigs give the addresses that their names mean; a document of nmstate
- * itself may do so.
+ * Reads networks: NMStateConfigs, which have the MAC address of each interface, or one document of
+ * nmstate, which may have them.
  */
 function readNetworks(text: string, path: string): readonly HostNetwork[] {
   if (/^kind:/m.test(text)) {
@@ -316,4 +253,73 @@ function parseHostname(text: string): { readonly macAddress: string; readonly na
     expected: 'XX:XX:XX:XX:XX:XX=NAME, the name in lower case',
     found: text,
   });
+}
+
+/**
+ * Refuses values that no host can use.
+ *
+ * @throws UsageError `usage.ssh-key`, `usage.pull-secret`, `usage.trust-bundle`, `usage.proxy`,
+ * `usage.hostname`, `usage.ntp`
+ */
+function checkValues(values: CustomValues): void {
+  checkAccess(values);
+  checkNetwork(values);
+}
+
+function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): void {
+  for (const key of sshKeys) refuse('usage.ssh-key', 'SSH key', checkSshKey(key));
+  if (pullSecret !== undefined) {
+    rememberSecret(pullSecret);
+    refuse('usage.pull-secret', 'pull secret', checkPullSecret(pullSecret)[0]);
+  }
+  if (trustBundle === undefined) return;
+  const { problem, certificates } = readTrustBundle(trustBundle);
+  const why = problem ?? (certificates.length === 0 ? 'has no certificate' : undefined);
+  refuse('usage.trust-bundle', 'trust bundle', why);
+}
+
+function checkNetwork({ proxy = {}, ntpSources = [], hostnames = [] }: CustomValues): void {
+  checkProxy(proxy);
+  checkHostnames(hostnames);
+  const odd = ntpSources.find((source) => !/^[A-Za-z0-9][A-Za-z0-9.:-]*$/.test(source));
+  if (odd !== undefined)
+    refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
+}
+
+/** Checks that each host has one name, and each name one host. */
+function checkHostnames(hostnames: NonNullable<CustomValues['hostnames']>): void {
+  const macs = hostnames.map(({ macAddress }) => macAddress.toLowerCase());
+  const twice = macs.find((mac, at) => macs.indexOf(mac) !== at);
+  if (twice !== undefined) throw hostname(`${twice} has two names`, 'give each host one name');
+  const names = hostnames.map(({ name }) => name);
+  const shared = names.find((name, at) => names.indexOf(name) !== at);
+  if (shared !== undefined)
+    throw hostname(`"${shared}" is the name of two hosts`, 'give each host its own name');
+  if (names.some((name) => /^localhost(?:\.|$)/.test(name)))
+    throw hostname('localhost is the name of every host', 'give the host another name');
+}
+
+const hostname = (problem: string, hint: string): UsageError =>
+  new UsageError('usage.hostname', `--hostname: ${problem}`, { hint });
+
+function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValues): void {
+  for (const address of [httpProxy, httpsProxy])
+    if (address !== '') refuse('usage.proxy', 'proxy', explainProxy(address));
+  if (/[\s"]/.test(noProxy))
+    refuse('usage.proxy', 'hosts without proxy', 'the list has a space or a quotation mark');
+  if (noProxy !== '' && httpProxy + httpsProxy === '')
+    refuse('usage.proxy', 'proxy', 'there are hosts without proxy, but there is no proxy');
+}
+
+function explainProxy(address: string): string | undefined {
+  const { password, protocol } = URL.canParse(address)
+    ? new URL(address)
+    : { password: '', protocol: '' };
+  if (password !== '') rememberSecret(decodeURIComponent(password));
+  if (/[\s"]/.test(address)) return 'has a space or a quotation mark';
+  return ['http:', 'https:'].includes(protocol) ? undefined : 'is not an http or https address';
+}
+
+function refuse(code: string, what: string, why: string | undefined): void {
+  if (why !== undefined) throw new UsageError(code, `${what}: ${why}`);
 }

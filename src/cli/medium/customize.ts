@@ -29,66 +29,6 @@ import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { addValueOptions, listGiven, readValues, type ValueOptions } from './customize-values.ts';
 import { placeInPlace } from './delta.ts';
 
-/** The result of a run. */
-export type Done = {
-  readonly output: string;
-  readonly action: 'customised' | 'reset' | 'unchanged';
-  /** Bytes of the areas that differ from before. */
-  readonly changed: number;
-  /** True if an earlier run that was killed was undone first. */
-  readonly undone: boolean;
-};
-
-const formatDone = ({ output, action, changed, undone }: Done): string =>
-  [
-    ...(undone ? [`${output} had been left half-way: that was undone first`] : []),
-    action === 'unchanged'
-      ? `${output} is as it was: what was asked for changes nothing`
-      : `${output} is ${action === 'reset' ? 'restored' : 'customised'}: ${formatSize(changed)} of areas written`,
-    '',
-  ].join('\n');
-
-/** Formats everything that is set, secrets only by their names. */
-function formatCustomisation(
-  iso: string,
-  { customised, ignition, kernelArguments }: Customisation,
-): string {
-  const rows = [...listIgnition(ignition), ...listArguments(kernelArguments)];
-  return [
-    `${iso} is ${customised ? 'customised' : 'not customised'}`,
-    ...rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(15)}${value}`])),
-    '',
-  ].join('\n');
-}
-
-type Row = readonly [name: string, value: string | undefined];
-
-const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
-  ['room', `${formatSize(ignition.used)} of ${formatSize(ignition.size)} used`],
-  ...ignition.sshKeys.map((key): Row => ['ssh key', key]),
-  ['pull secret', ignition.pullSecret ? 'set, not shown' : undefined],
-  ['rendezvous ip', ignition.rendezvousIp],
-  ...Object.entries(ignition.proxy ?? {}),
-  ['time servers', ignition.ntpSources.join(', ') || undefined],
-  ['trust bundle', ignition.trustBundle ? 'set' : undefined],
-  ...Object.entries(ignition.hostnames).map(([mac, name]): Row => ['host name', `${mac} ${name}`]),
-  ...ignition.networkFiles.map((name): Row => ['network', name]),
-  ...ignition.manifests.map((name): Row => ['manifest', name]),
-  ...ignition.others.map(({ kind, name }): Row => ['override', `${kind} ${name}`]),
-  ...ignition.files.flatMap((path): readonly Row[] =>
-    path.startsWith('/etc/assisted/manifests/') ? [['agents read', path]] : [],
-  ),
-];
-
-function listArguments(kargs: Customisation['kernelArguments']): readonly Row[] {
-  if (!kargs) return [];
-  const isDefault = kargs.now === kargs.default;
-  return [
-    ['kernel args', kargs.now],
-    ['  default', isDefault ? undefined : kargs.default],
-  ];
-}
-
 type Options = ValueOptions & {
   readonly output?: string;
   readonly inPlace: boolean;
@@ -100,6 +40,16 @@ type Options = ValueOptions & {
   readonly logFormat: LogFormat;
 };
 
+/** The result of a run. */
+export type Done = {
+  readonly output: string;
+  readonly action: 'customised' | 'reset' | 'unchanged';
+  /** Size of the areas that differ from before, in bytes. */
+  readonly changed: number;
+  /** True if an earlier run that was killed was undone first. */
+  readonly undone: boolean;
+};
+
 /** Registers `sealift customize ISO [--output FILE | --in-place | --show]`. */
 export function registerCustomize(program: Command, host: CliHost): void {
   const command = program
@@ -107,18 +57,18 @@ export function registerCustomize(program: Command, host: CliHost): void {
     .description("put a site's values into a live ISO, without building it again")
     .argument('<iso>', `CoreOS live ${ISO_ARGUMENT}, of any maker`)
     .option('--output <file>', 'the customised ISO to write')
-    .option('--in-place', 'change the ISO at its place: a file or a block device', false)
+    .option('--in-place', 'change the ISO in place: a file or a block device', false)
     .option('--show', 'print what is set, without secrets', false)
-    .option('--reset', 'restore the ISO as it was before', false);
+    .option('--reset', 'restore the ISO as it was before any values', false);
   addValueOptions(command)
     .addOption(new Option('--force', 'customise again, and overwrite an output').default(false))
-    .option('--work-dir <dir>', 'where the old bytes of a device are meanwhile', '.sealift')
+    .option('--work-dir <dir>', 'directory for the old bytes of a device meanwhile', '.sealift')
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
       'after',
       '\nOnly the areas that CoreOS leaves for an Ignition config and kernel arguments are written. The old bytes\n' +
-        'are saved first: after a kill, the next call undoes what was begun.\n' +
+        'are saved first: after a kill, the next run undoes what was begun.\n' +
         '\nExamples:\n' +
         '  $ sealift customize appliance.iso --ssh-key file:id.pub --pull-secret file:pull-secret.json --in-place\n' +
         '  $ sealift customize appliance.iso --infraenv site.yaml --output site.iso\n' +
@@ -142,31 +92,29 @@ export function registerCustomize(program: Command, host: CliHost): void {
     });
 }
 
-/** @throws UsageError `usage.in-place` */
 function requireOneMode({ output, inPlace, show }: Options): void {
   const chosen = [output !== undefined && '--output', inPlace && '--in-place', show && '--show'];
   const found = chosen.filter((mode) => mode !== false);
   if (found.length === 1) return;
-  throw new UsageError('usage.in-place', 'it is not said where the customised ISO goes', {
+  throw new UsageError('usage.in-place', 'the customised ISO needs one place', {
     expected: 'one of --output, --in-place and --show',
     found: found.length === 0 ? 'none' : found.join(' and '),
   });
 }
 
-/** @throws UsageError `usage.customize` */
 function requireWork(options: Options): void {
   const { show, reset } = options;
   const given = listGiven(options).join(', ');
   if (!show && !reset && given === '') throw noValue();
   if ((!show && !reset) || given === '') return;
   const mode = show ? '--show' : '--reset';
-  throw new UsageError('usage.customize', `${mode} takes no values, and there are ${given}`, {
+  throw new UsageError('usage.customize', `${mode} takes no values, but is given ${given}`, {
     hint: show ? `leave out ${given}` : 'reset the ISO, then customise it',
   });
 }
 
 const noValue = (): UsageError =>
-  new UsageError('usage.customize', 'no value is given that the ISO should have', {
+  new UsageError('usage.customize', 'no value for the ISO is given', {
     hint: 'give one, such as --ssh-key file:id.pub',
   });
 
@@ -199,9 +147,6 @@ const createPlan =
     });
     return { parts, isPrivate: hasSecrets(found) };
   };
-
-const actionOf = ({ reset }: Options, changed: number): Done['action'] =>
-  changed === 0 ? 'unchanged' : reset ? 'reset' : 'customised';
 
 async function changeInPlace(text: string, work: Work, host: CliHost): Promise<Done> {
   if (isElsewhere(text)) {
@@ -251,7 +196,7 @@ async function writeCopy(
   );
 }
 
-/** Counts the bytes of areas that differ from the original. */
+/** Adds the sizes of the areas that differ from the original. */
 async function countChanged(
   { read }: RandomAccess,
   parts: readonly OverlayPart[],
@@ -262,4 +207,57 @@ async function countChanged(
     changed += isSame ? 0 : bytes.length;
   }
   return changed;
+}
+
+const actionOf = ({ reset }: Options, changed: number): Done['action'] =>
+  changed === 0 ? 'unchanged' : reset ? 'reset' : 'customised';
+
+const formatDone = ({ output, action, changed, undone }: Done): string =>
+  [
+    ...(undone ? [`an earlier run had changed ${output} in part: that was undone first`] : []),
+    action === 'unchanged'
+      ? `${output} is unchanged: it already is as requested`
+      : `${output} is ${action === 'reset' ? 'restored' : 'customised'}: ${formatSize(changed)} of areas written`,
+    '',
+  ].join('\n');
+
+/** Formats everything that is set; of secrets, only that they are set. */
+function formatCustomisation(
+  iso: string,
+  { customised, ignition, kernelArguments }: Customisation,
+): string {
+  const rows = [...listIgnition(ignition), ...listArguments(kernelArguments)];
+  return [
+    `${iso} is ${customised ? 'customised' : 'not customised'}`,
+    ...rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(15)}${value}`])),
+    '',
+  ].join('\n');
+}
+
+type Row = readonly [name: string, value: string | undefined];
+
+const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
+  ['room', `${formatSize(ignition.used)} of ${formatSize(ignition.size)} used`],
+  ...ignition.sshKeys.map((key): Row => ['ssh key', key]),
+  ['pull secret', ignition.pullSecret ? 'set, not shown' : undefined],
+  ['rendezvous ip', ignition.rendezvousIp],
+  ...Object.entries(ignition.proxy ?? {}),
+  ['time servers', ignition.ntpSources.join(', ') || undefined],
+  ['trust bundle', ignition.trustBundle ? 'set' : undefined],
+  ...Object.entries(ignition.hostnames).map(([mac, name]): Row => ['host name', `${mac} ${name}`]),
+  ...ignition.networkFiles.map((name): Row => ['network', name]),
+  ...ignition.manifests.map((name): Row => ['manifest', name]),
+  ...ignition.others.map(({ kind, name }): Row => ['override', `${kind} ${name}`]),
+  ...ignition.files.flatMap((path): readonly Row[] =>
+    path.startsWith('/etc/assisted/manifests/') ? [['agents read', path]] : [],
+  ),
+];
+
+function listArguments(kargs: Customisation['kernelArguments']): readonly Row[] {
+  if (!kargs) return [];
+  const isDefault = kargs.now === kargs.default;
+  return [
+    ['kernel args', kargs.now],
+    ['  default', isDefault ? undefined : kargs.default],
+  ];
 }

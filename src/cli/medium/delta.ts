@@ -32,25 +32,169 @@ import { type LogFormat, createLogFormatOption } from '../terminal/progress.ts';
 
 /* This file owns `delta` and `apply`, also in place. */
 
+type Options = {
+  readonly output: string;
+  readonly force: boolean;
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+};
+
+type DeltaOptions = Options & { readonly maxPartSize?: number };
+
 export type InPlaceChoice = {
   readonly output?: string;
   readonly inPlace: boolean;
   readonly workDir: string;
 };
 
-type InPlaceOptions = InPlaceChoice & {
-  readonly outputFormat: OutputFormat;
-  readonly logFormat: LogFormat;
+type ApplyOptions = Omit<Options, 'output'> & InPlaceChoice;
+
+/** Registers `sealift delta OLD NEW --output FILE`. */
+export function registerDelta(program: Command, host: CliHost): void {
+  addOptions(program.command('delta').requiredOption('--output <file>', 'the delta to write'))
+    .description('write what a new ISO has and an old one lacks, for sites behind slow links')
+    .addOption(createPartOption())
+    .argument('<old>', 'ISO that the site has')
+    .argument('<new>', 'ISO that the site will have')
+    .addHelpText(
+      'after',
+      '\nBoth are ISOs of sealift. Every byte of the delta is verified. After an interruption, run it again\n' +
+        'to continue.\n' +
+        'With --max-part-size, the delta is split into smaller files and a file with their parity: any one of\n' +
+        'them may be lost.\n' +
+        '\nExamples:\n  $ sealift delta monday.iso tuesday.iso --output tuesday.delta\n' +
+        '  $ sealift delta monday.iso tuesday.iso --output tuesday.delta --max-part-size 4GiB',
+    )
+    .action((from: string, to: string, options: DeltaOptions) => {
+      const inputs = { from: resolve(host.cwd, from), to: resolve(host.cwd, to) };
+      const { maxPartSize } = options;
+      return run(
+        'make delta',
+        { options, host, inputs: Object.values(inputs) },
+        async (settings) => {
+          const claim = createPartClaim(Object.values(inputs), options);
+          if (maxPartSize === undefined) return makeDelta(inputs, settings);
+          for (const end of ['1', 'parity']) await claim(`${settings.output}.${end}`); // the other parts come later
+          const report = await makeDelta(inputs, settings);
+          const parts = await splitDelta(settings.output, { ...settings, maxPartSize, claim });
+          await rm(settings.output);
+          return { ...report, parts };
+        },
+      );
+    });
+}
+
+/** Registers `sealift apply OLD FILE --output NEW`, or `--in-place`. */
+export function registerApply(program: Command, host: CliHost): void {
+  addOptions(program.command('apply').option('--output <file>', 'the new ISO to write'))
+    .option('--in-place', 'turn the old ISO into the new one, in place', false)
+    .option(
+      '--work-dir <dir>',
+      'directory for the journal while a device is changed in place',
+      '.sealift',
+    )
+    .description('make the new ISO from an old one and a delta')
+    .argument('<old>', 'ISO that the delta was made from')
+    .argument('<delta...>', 'file that "sealift delta" wrote, or its parts in any order')
+    .addHelpText(
+      'after',
+      '\nEvery byte is verified. A delta for another ISO is refused before a byte is written. After an\n' +
+        'interruption, run it again to continue. With --in-place, the old ISO may be a block device; it does\n' +
+        'not boot until the change is complete.\n' +
+        '\nExample:\n  $ sealift apply monday.iso tuesday.delta --output tuesday.iso\n  $ sealift apply /dev/sdX tuesday.delta --in-place',
+    )
+    .action((from: string, deltas: readonly string[], options: ApplyOptions) => {
+      const paths = deltas.map((path) => resolve(host.cwd, path));
+      const old = resolve(host.cwd, from);
+      requireOnePlace(options);
+      if (options.output === undefined) return runInPlace(old, paths, { ...options, host });
+      return run('apply delta', { options, host, inputs: [old, ...paths] }, (settings) =>
+        useDelta(paths, { ...settings, joined: `${settings.output}.joined` }, (delta) =>
+          applyDelta({ from: old, delta }, settings),
+        ),
+      );
+    });
+}
+
+const addOptions = (command: Command): Command =>
+  command
+    .addOption(createForceOption())
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
+
+const createPartOption = (): Option =>
+  new Option(
+    '--max-part-size <size>',
+    'split the delta into files smaller than this; 4GiB for FAT32',
+  ).argParser((text) => {
+    const size = parseSize(text);
+    if (size !== undefined) return size;
+    throw refuseOption('usage.max-part-size', text, { expected: SIZE_FORM });
+  });
+
+const createPartClaim =
+  (inputs: readonly string[], { force }: Options) =>
+  (path: string): Promise<void> =>
+    claimOutput(
+      { path, inputs },
+      { force, expected: 'a part of a delta', isReplaceable: () => useImage(path, isDelta) },
+    );
+
+type Work = (
+  settings: Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>,
+) => Promise<DeltaReport & { readonly parts?: readonly string[] }>;
+
+type Call = {
+  readonly options: Options | ApplyOptions;
+  readonly host: CliHost;
+  readonly inputs: readonly string[];
 };
 
-/** @throws UsageError `usage.in-place` unless there is one place for the new ISO */
+async function run(stage: string, { options, host, inputs }: Call, work: Work): Promise<void> {
+  const output = resolve(host.cwd, options.output ?? '');
+  const { force, logFormat } = options;
+  await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
+  return withLock(`${output}.lock`, async () => {
+    const report = await runWithProgress({ stage, logFormat, host }, (watched) =>
+      work({ ...watched, output }),
+    );
+    await writeFormatted({ host, ...options }, { output, ...report }, () =>
+      format(output, report, host),
+    );
+  });
+}
+
+const format = (
+  output: string,
+  {
+    size,
+    digest,
+    carried,
+    shared,
+    parts = [],
+  }: DeltaReport & { readonly parts?: readonly string[] },
+  { cwd }: CliHost,
+): string =>
+  [
+    `${formatPath(output, { cwd })} is complete: ${formatSize(size)}`,
+    `  sha256    ${hexOf(digest)}`,
+    `  bytes     ${formatSize(carried)} of the new ISO are new, ${formatSize(shared)} are in the old one`,
+    ...parts.map((part) => `  part      ${formatPath(part, { cwd })}`),
+    '',
+  ].join('\n');
+
 function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
   if (inPlace === (output === undefined)) return;
-  throw new UsageError('usage.in-place', 'the new ISO has no place, or two', {
+  throw new UsageError('usage.in-place', 'the new ISO needs one place', {
     expected: '--output or --in-place',
     found: inPlace ? 'both' : 'neither',
   });
 }
+
+type InPlaceOptions = InPlaceChoice & {
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+};
 
 /** Runs `sealift apply OLD FILE --in-place`: the old ISO becomes the new one. */
 async function runInPlace(
@@ -89,8 +233,8 @@ async function useDelta<T>(
 }
 
 /**
- * The places next to a file that is changed in place; for a device, they are in the work
- * directory.
+ * Finds the journal and the lock of a file that is changed in place: next to it, or for a device in
+ * the work directory.
  *
  * @throws ConfigError `iso.unreadable`
  */
@@ -116,147 +260,6 @@ const formatInPlace = (
     `${path} is complete: ${formatSize(size)}`,
     ...(digest === undefined ? [] : [`  sha256    ${hexOf(digest)}`]),
     `  bytes     ${formatSize(carried)} in the delta, ${formatSize(written)} written, ` +
-      `${formatSize(saved)} saved aside meanwhile`,
-    '',
-  ].join('\n');
-
-type Options = {
-  readonly output: string;
-  readonly force: boolean;
-  readonly outputFormat: OutputFormat;
-  readonly logFormat: LogFormat;
-};
-
-type DeltaOptions = Options & { readonly maxPartSize?: number };
-
-type ApplyOptions = Omit<Options, 'output'> & InPlaceChoice;
-
-type Work = (
-  settings: Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>,
-) => Promise<DeltaReport & { readonly parts?: readonly string[] }>;
-
-/** Registers `sealift delta OLD NEW --output FILE`. */
-export function registerDelta(program: Command, host: CliHost): void {
-  addOptions(program.command('delta').requiredOption('--output <file>', 'the delta to write'))
-    .description('write what one ISO has and another has not, for sites behind slow links')
-    .addOption(createPartOption())
-    .argument('<old>', 'ISO that the site has')
-    .argument('<new>', 'ISO that it is to have')
-    .addHelpText(
-      'after',
-      '\nBoth are ISOs of sealift. Every byte that is carried is verified. Run again after an\n' +
-        'interruption, it continues.\n' +
-        'With --max-part-size, it is cut into files smaller than that and one of their parity: any one of\n' +
-        'them may be lost.\n' +
-        '\nExamples:\n  $ sealift delta monday.iso tuesday.iso --output tuesday.delta\n' +
-        '  $ sealift delta monday.iso tuesday.iso --output tuesday.delta --max-part-size 4GiB',
-    )
-    .action((from: string, to: string, options: DeltaOptions) => {
-      const inputs = { from: resolve(host.cwd, from), to: resolve(host.cwd, to) };
-      const { maxPartSize } = options;
-      return run(
-        'make delta',
-        { options, host, inputs: Object.values(inputs) },
-        async (settings) => {
-          const claim = createPartClaim(Object.values(inputs), options);
-          if (maxPartSize === undefined) return makeDelta(inputs, settings);
-          for (const end of ['1', 'parity']) await claim(`${settings.output}.${end}`); // the other parts come later
-          const report = await makeDelta(inputs, settings);
-          const parts = await splitDelta(settings.output, { ...settings, maxPartSize, claim });
-          await rm(settings.output);
-          return { ...report, parts };
-        },
-      );
-    });
-}
-
-/** Registers `sealift apply OLD FILE --output NEW`, or `--in-place`. */
-export function registerApply(program: Command, host: CliHost): void {
-  addOptions(program.command('apply').option('--output <file>', 'the new ISO to write'))
-    .option('--in-place', 'make the new ISO of the old one at its place', false)
-    .option('--work-dir <dir>', 'where a journal is while a device is changed in place', '.sealift')
-    .description('make the new ISO of an old one and a delta')
-    .argument('<old>', 'ISO that the delta was made from')
-    .argument('<delta...>', 'file that "sealift delta" wrote, or its parts in any order')
-    .addHelpText(
-      'after',
-      '\nEvery byte is verified. A delta for another ISO is refused before a byte is written. Run again\n' +
-        'after an interruption, it continues. With --in-place, the old ISO may be a block device; until\n' +
-        'all is there, it does not boot.\n' +
-        '\nExample:\n  $ sealift apply monday.iso tuesday.delta --output tuesday.iso\n  $ sealift apply /dev/sdX tuesday.delta --in-place',
-    )
-    .action((from: string, deltas: readonly string[], options: ApplyOptions) => {
-      const paths = deltas.map((path) => resolve(host.cwd, path));
-      const old = resolve(host.cwd, from);
-      requireOnePlace(options);
-      if (options.output === undefined) return runInPlace(old, paths, { ...options, host });
-      return run('apply delta', { options, host, inputs: [old, ...paths] }, (settings) =>
-        useDelta(paths, { ...settings, joined: `${settings.output}.joined` }, (delta) =>
-          applyDelta({ from: old, delta }, settings),
-        ),
-      );
-    });
-}
-
-const createPartOption = (): Option =>
-  new Option(
-    '--max-part-size <size>',
-    'cut it into smaller files than this; 4GiB for FAT32',
-  ).argParser((text) => {
-    const size = parseSize(text);
-    if (size !== undefined) return size;
-    throw refuseOption('usage.max-part-size', text, { expected: SIZE_FORM });
-  });
-
-const createPartClaim =
-  (inputs: readonly string[], { force }: Options) =>
-  (path: string): Promise<void> =>
-    claimOutput(
-      { path, inputs },
-      { force, expected: 'a part of a delta', isReplaceable: () => useImage(path, isDelta) },
-    );
-
-const addOptions = (command: Command): Command =>
-  command
-    .addOption(createForceOption())
-    .addOption(createLogFormatOption())
-    .addOption(createOutputOption());
-
-type Call = {
-  readonly options: Options | ApplyOptions;
-  readonly host: CliHost;
-  readonly inputs: readonly string[];
-};
-
-async function run(stage: string, { options, host, inputs }: Call, work: Work): Promise<void> {
-  const output = resolve(host.cwd, options.output ?? '');
-  const { force, logFormat } = options;
-  await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
-  return withLock(`${output}.lock`, async () => {
-    const report = await runWithProgress({ stage, logFormat, host }, (watched) =>
-      work({ ...watched, output }),
-    );
-    await writeFormatted({ host, ...options }, { output, ...report }, () =>
-      format(output, report, host),
-    );
-  });
-}
-
-const format = (
-  output: string,
-  {
-    size,
-    digest,
-    carried,
-    shared,
-    parts = [],
-  }: DeltaReport & { readonly parts?: readonly string[] },
-  { cwd }: CliHost,
-): string =>
-  [
-    `${formatPath(output, { cwd })} is complete: ${formatSize(size)}`,
-    `  sha256    ${hexOf(digest)}`,
-    `  bytes     ${formatSize(carried)} of the new ISO are new, ${formatSize(shared)} are in the old one`,
-    ...parts.map((part) => `  part      ${formatPath(part, { cwd })}`),
+      `${formatSize(saved)} saved meanwhile`,
     '',
   ].join('\n');

@@ -26,6 +26,49 @@ import {
   formatReport,
 } from '../terminal/report.ts';
 
+type DiffOptions = {
+  readonly exitCode: boolean;
+  readonly outputFormat: OutputFormat | 'markdown';
+};
+
+/** Registers `sealift diff OLD NEW`. */
+export function registerDiff(program: Command, host: CliHost): void {
+  program
+    .command('diff')
+    .description(
+      'report what changed from one medium to another: release, operators, images, bytes',
+    )
+    .argument('<old>', `${ISO_ARGUMENT}, made by sealift`)
+    .argument('<new>', 'the same')
+    .option('--exit-code', 'exit with 8 if they differ', false)
+    .addOption(createOutputOption(['text', 'json', 'markdown']))
+    .addHelpText(
+      'after',
+      '\nReads the indexes, kernel arguments and Ignition configs, but no blobs. It names the files, units\n' +
+        'and users of Ignition that differ, and never prints their contents.\n' +
+        '\nExample:\n  $ sealift diff monday.iso tuesday.iso -o markdown > changes.md',
+    )
+    .action(async (old: string, now: string, { exitCode, outputFormat }: DiffOptions) => {
+      const { comparison, names } = await useNamed(old, host, (before, old) =>
+        useNamed(now, host, async (after, now) => ({
+          comparison: await compareMedia(before, after),
+          names: { old, new: now },
+        })),
+      );
+      const isMarkdown = outputFormat === 'markdown';
+      await writeFormatted(
+        { host, outputFormat: isMarkdown ? 'text' : outputFormat },
+        comparison,
+        (comparison) => {
+          const report = describeComparison(comparison, names);
+          return isMarkdown ? formatMarkdownReport(report) : formatReport(report);
+        },
+      );
+      if (comparison.same || !exitCode) return;
+      throw new DifferenceError('diff.differences', `${names.new} differs from ${names.old}`);
+    });
+}
+
 /**
  * Describes a comparison for the reader of the changelog of a nightly: first five sentences, then
  * one table per subject.
@@ -55,6 +98,7 @@ function describeComparison(
 const code = (text: string): { readonly code: string } => ({ code: text });
 
 const UNKNOWN: Phrase = ['unknown'];
+
 const ARROW = ' -> ';
 
 const describeUnknown = (
@@ -141,7 +185,7 @@ function listTables(comparison: MediaComparison): readonly Table[] {
   ];
 }
 
-/** Describes both values of each property in which the media differ as wholes, and the bytes. */
+/** Describes the properties of the whole media that differ, and the bytes that they share. */
 function describeMedia({ old, new: now, bytes }: MediaComparison): Table {
   const values: readonly (readonly [string, string | undefined, string | undefined])[] = [
     ['product', old.product, now.product],
@@ -201,7 +245,7 @@ const describeOperators = (operators: Changes<ComparedOperator>): Table => ({
   }),
 });
 
-/** The version that is installed by default; without a default channel, all existing versions. */
+/** The version that is installed by default; all versions if there is no default channel. */
 const describeVersion = ({ version, versions }: ComparedOperator): string =>
   version ?? versions.join(', ');
 
@@ -231,7 +275,7 @@ const describeImages = (images: Changes<ComparedImage>): Table => ({
   }),
 });
 
-/** Number of hex digits of a digest that tell images apart. */
+/** Hex digits of a digest that are shown. */
 const SHORT = 12;
 
 function describeDigest(
@@ -287,44 +331,3 @@ const describeFiles = (files: Changes<{ readonly path: string }>): Table => ({
   head: ['file', 'change'],
   rows: listRows(files, (change, old, now) => [[code((now ?? old)?.path ?? '')], [change]]),
 });
-
-type DiffOptions = {
-  readonly exitCode: boolean;
-  readonly outputFormat: OutputFormat | 'markdown';
-};
-
-/** Registers `sealift diff OLD NEW`. */
-export function registerDiff(program: Command, host: CliHost): void {
-  program
-    .command('diff')
-    .description('tell what changed from one medium to another: release, operators, images, bytes')
-    .argument('<old>', `${ISO_ARGUMENT}, made by sealift`)
-    .argument('<new>', 'the same')
-    .option('--exit-code', 'end with 8 where they differ', false)
-    .addOption(createOutputOption(['text', 'json', 'markdown']))
-    .addHelpText(
-      'after',
-      '\nReads the indexes, kernel arguments and Ignition configs, no blob. Of Ignition it names files,\n' +
-        'units and users that differ, and never shows their contents.\n' +
-        '\nExample:\n  $ sealift diff monday.iso tuesday.iso -o markdown > changes.md',
-    )
-    .action(async (old: string, now: string, { exitCode, outputFormat }: DiffOptions) => {
-      const { comparison, names } = await useNamed(old, host, (before, old) =>
-        useNamed(now, host, async (after, now) => ({
-          comparison: await compareMedia(before, after),
-          names: { old, new: now },
-        })),
-      );
-      const isMarkdown = outputFormat === 'markdown';
-      await writeFormatted(
-        { host, outputFormat: isMarkdown ? 'text' : outputFormat },
-        comparison,
-        (comparison) => {
-          const report = describeComparison(comparison, names);
-          return isMarkdown ? formatMarkdownReport(report) : formatReport(report);
-        },
-      );
-      if (comparison.same || !exitCode) return;
-      throw new DifferenceError('diff.differences', `${names.new} differs from ${names.old}`);
-    });
-}

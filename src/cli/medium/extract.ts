@@ -36,7 +36,7 @@ type ExtractOptions = {
 export function registerExtract(program: Command, host: CliHost): void {
   const extract = program
     .command('extract')
-    .description('what a medium carries: programs, and what boots from the network')
+    .description('extract what a medium carries: the installer, or files for network boot')
     .addHelpText('after', '\nExample:\n  $ sealift extract installer appliance.iso --out .');
   registerInstaller(extract, host);
   registerPart(extract, host, {
@@ -53,7 +53,7 @@ export function registerExtract(program: Command, host: CliHost): void {
     name: 'minimal-iso',
     description: 'write a CoreOS live ISO without its root file system',
     work: async (iso, { rootfsUrl, ...options }) => [await extractMinimal(iso, options, rootfsUrl)],
-  }).option('--rootfs-url <url>', 'where it fetches the root file system from');
+  }).option('--rootfs-url <url>', 'address from which the ISO fetches the root file system');
 }
 
 type PartOptions = Omit<ExtractOptions, 'fips'> & {
@@ -78,7 +78,7 @@ const registerPart = (
   extract
     .command(name)
     .description(description)
-    .argument('<iso>', `CoreOS live ${ISO_ARGUMENT}; not one of sealift`)
+    .argument('<iso>', `CoreOS live ${ISO_ARGUMENT}; not made by sealift`)
     .requiredOption('--out <dir>', 'directory to write to')
     .addOption(createForceOption())
     .addOption(createLogFormatOption())
@@ -116,14 +116,14 @@ function registerInstaller(extract: Command, host: CliHost): void {
     .argument('<medium>', `live ${ISO_ARGUMENT}, made by sealift`)
     .requiredOption('--out <dir>', 'directory to write it to')
     .option('--fips', 'the installer for FIPS (default: as the medium boots)')
-    .option('--no-fips', 'the usual installer')
+    .option('--no-fips', 'the installer without FIPS')
     .addOption(createForceOption())
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nReads the registry of the medium: no other network, no pull secret. The file is openshift-install, or\n' +
-        'openshift-install-fips, and names the release as the medium does. It runs on machines of the\n' +
-        'architecture of the medium.\n' +
+      '\nReads the registry of the medium: it needs no other network and no pull secret. The file is\n' +
+        'openshift-install, or openshift-install-fips, and refers to the release as the medium does. It runs on\n' +
+        'machines of the architecture of the medium.\n' +
         '\nExample:\n  $ sealift extract installer appliance.iso --out .\n' +
         '  $ ./openshift-install agent create config-image --dir site',
     )

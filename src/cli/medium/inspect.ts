@@ -22,7 +22,7 @@ import {
 export function registerInspect(program: Command, host: CliHost): void {
   program
     .command('inspect')
-    .description('tell what an ISO is: volume, boot, kernel arguments, release')
+    .description('describe an ISO: volume, boot, kernel arguments, release')
     .argument('<iso>', `${ISO_ARGUMENT}, of any maker`)
     .addOption(createOutputOption())
     .addHelpText(
@@ -62,7 +62,7 @@ const formatProblem = (what: string, problem: string | undefined): readonly stri
 function formatCoreos({ coreos, notCoreos }: Inspection): string[] {
   if (!coreos) return [`coreos         not a CoreOS live ISO: ${notCoreos ?? 'no sign of one'}`];
   const { embedArea, bootstrapProblem } = coreos;
-  const bootstrap = coreos.bootstrapIgnition ? 'a config in an initrd of its own' : 'none';
+  const bootstrap = coreos.bootstrapIgnition ? 'a config in a separate initrd' : 'none';
   return [
     `embed area     ${formatSize(embedArea.used)} of ${formatSize(embedArea.size)} used in ` +
       `${embedArea.file}${embedArea.grown ? ', grown' : ''}: ${describeEmbedded(coreos)}`,
@@ -93,12 +93,12 @@ function formatMedia({ media, mediaProblem }: Inspection): readonly string[] {
     ...Object.entries(media.images).map(
       ([set, count]) => `images         ${set}: ${count}, ${formatSize(sizes[set] ?? 0)}`,
     ),
-    `payload        ${formatSize(media.payloadSize)}, what images share counted once`,
+    `payload        ${formatSize(media.payloadSize)}, shared blobs counted once`,
     ...(media.bundle
       ? [`bundle         ${media.bundle.name}, ${media.bundle.images} images by digest`]
       : formatProblem('bundle', media.bundleProblem)),
     `extents        ${media.extents}`,
-    `index          ${media.indexDigest ?? 'has no digest of its own'}`,
+    `index          ${media.indexDigest ?? 'without a digest'}`,
   ];
 }
 
@@ -125,8 +125,8 @@ export function registerLs(program: Command, host: CliHost): void {
     .description('list files of an ISO')
     .argument('<iso>', `${ISO_ARGUMENT}, of any maker`)
     .argument('[path]', 'directory or file in it', '/')
-    .option('-l, --long', 'mode, size and time too')
-    .option('-R, --recursive', 'everything below, too')
+    .option('-l, --long', 'also print mode, size and time')
+    .option('-R, --recursive', 'list everything below')
     .addOption(createOutputOption())
     .addHelpText('after', '\nExample:\n  $ sealift ls appliance.iso /registry -R')
     .action(async (path: string, inside: string, options: LsOptions) => {
@@ -156,12 +156,11 @@ async function* listEntries(
   }
 }
 
-/** @throws UsageError `iso.no-such-path` */
 async function requireNode(iso: IsoImage, path: string): Promise<IsoNode> {
   const node = await iso.find(path);
   if (node) return node;
   throw new UsageError('iso.no-such-path', `${iso.path} has no ${path}`, {
-    hint: 'list what there is with sealift ls',
+    hint: 'list its files with "sealift ls"',
   });
 }
 
@@ -205,22 +204,6 @@ export function registerCat(program: Command, host: CliHost): void {
     });
 }
 
-/** Waits until the reader has taken what was written, or has gone. */
-async function drained({ stdout, signal }: CliHost): Promise<void> {
-  const events = ['drain', 'close', 'error'];
-  let settle = (): void => undefined;
-  try {
-    await waitFor<undefined>(signal, (resolve) => {
-      settle = () => {
-        resolve(undefined);
-      };
-      for (const event of events) stdout.on(event, settle);
-    });
-  } finally {
-    for (const event of events) stdout.off(event, settle);
-  }
-}
-
 /**
  * Writes a stream. A reader that has seen enough (`head`) closes the pipe: this is not a failure.
  */
@@ -243,19 +226,35 @@ async function writeStream(pieces: AsyncIterable<unknown>, host: CliHost): Promi
   }
 }
 
+/** Waits until the reader has taken what was written, or has gone. */
+async function drained({ stdout, signal }: CliHost): Promise<void> {
+  const events = ['drain', 'close', 'error'];
+  let settle = (): void => undefined;
+  try {
+    await waitFor<undefined>(signal, (resolve) => {
+      settle = () => {
+        resolve(undefined);
+      };
+      for (const event of events) stdout.on(event, settle);
+    });
+  } finally {
+    for (const event of events) stdout.off(event, settle);
+  }
+}
+
 /** Registers `sealift ignition show ISO`. */
 export function registerIgnition(program: Command, host: CliHost): void {
   program
     .command('ignition')
-    .description('the Ignition configs of a live ISO')
+    .description('read the Ignition configs of a live ISO')
     .addHelpText('after', '\nExample:\n  $ sealift ignition show appliance.iso | jq .storage')
     .command('show')
     .description('print the config in the embed area')
     .argument('<iso>', `CoreOS live ${ISO_ARGUMENT}, of any maker`)
-    .option('--bootstrap', 'print the bootstrap config instead, which media of ours carry')
+    .option('--bootstrap', 'print the bootstrap config instead, which media of sealift have')
     .addHelpText(
       'after',
-      '\nPrints all of it, secrets included.\n' +
+      '\nPrints the whole config, with its secrets.\n' +
         '\nExample:\n  $ sealift ignition show appliance.iso | jq -r ".storage.files[].path"',
     )
     .action(async (path: string, { bootstrap }: { bootstrap?: boolean }) => {

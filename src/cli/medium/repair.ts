@@ -42,11 +42,11 @@ const REPOSITORY = 'docker://';
 export function registerRepair(program: Command, host: CliHost): void {
   program
     .command('repair')
-    .description('write the damaged bytes of an ISO again, out of other copies of them')
+    .description('write the damaged bytes of an ISO again, from other copies of them')
     .argument('<iso>', 'ISO that is damaged or cut off; it is repaired in place')
-    .requiredOption('--from <source>', 'where its bytes are; may be repeated', addTo)
-    .option('--config <file>', 'take pull secret, CA and registries.conf of this configuration')
-    .option('--work-dir <dir>', 'where a fetched blob stays until it is verified', '.sealift')
+    .requiredOption('--from <source>', 'source of its bytes; may be repeated', addTo)
+    .option('--config <file>', 'take pull secret, CA and registries.conf from this configuration')
+    .option('--work-dir <dir>', 'directory for fetched blobs until they are verified', '.sealift')
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
@@ -55,7 +55,7 @@ export function registerRepair(program: Command, host: CliHost): void {
         'layout, ' +
         `${REPOSITORY}HOST/REPOSITORY, or "${ORIGINS}": those that the images came from. Files are asked first.\n` +
         'Structures and files of the base come from an ISO that has the same ones. Every byte is verified\n' +
-        'before it is written, and the whole at the end. Run again after an interruption, it continues.\n' +
+        'before it is written, and the whole ISO at the end. After an interruption, run it again to continue.\n' +
         '\nExample:\n  $ sealift repair stick.iso --from yesterday.iso --from registries',
     )
     .action(async (iso: string, options: Options) => {
@@ -72,7 +72,7 @@ export function registerRepair(program: Command, host: CliHost): void {
       throw new DifferenceError('repair.incomplete', `${iso} is not whole`, {
         expected: 'a source for every damaged byte',
         found: `${report.unrepaired.length} extents without one, ${report.problems.length} problems`,
-        hint: 'name a further source with --from, or build it again',
+        hint: 'name another source with --from, or build the ISO again',
       });
     });
 }

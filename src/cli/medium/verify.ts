@@ -37,16 +37,16 @@ export function registerVerify(program: Command, host: CliHost): void {
     .description('check the structure, every byte and every image of an ISO')
     .argument('<iso>', ISO_ARGUMENT)
     .addOption(createQuickOption())
-    .option('--sample-seed <text>', 'draw the sample of an earlier --quick again')
+    .option('--sample-seed <text>', 'check the sample of an earlier --quick again')
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nA file and a device need no network; of an address, every byte is fetched. An image that sealift\n' +
-        'did not make is checked as far as possible: its structure, and its registry where it has one. Of\n' +
-        'a truncated one it reports what is lost.\n' +
+      '\nFiles and devices need no network; of an address, every byte is fetched. An ISO that sealift did not\n' +
+        'make is checked as far as possible: its structure, and its registry if it has one. For a truncated\n' +
+        'ISO, it reports what is lost.\n' +
         'With --quick, structure, directories, index and small files are checked, and a sample of the rest;\n' +
-        'the result says how much damage it would have found, with what probability.\n' +
+        'the result has the probability with which it would have found damage.\n' +
         `At most ${SHOWN} problems of a kind are printed; -o json has up to 10000.\n` +
         '\nExample:\n  $ sealift verify appliance.iso\n  $ sealift verify /dev/sdX --quick',
     )
@@ -95,7 +95,11 @@ export type Verified = { readonly verified?: Verification['checked'] };
 
 type VerifyBuiltOptions = Pick<VerifyCliOptions, 'logFormat'> & { readonly verify?: boolean };
 
-/** @throws DifferenceError `verify.differences`, after its problems are printed */
+/**
+ * Verifies a finished ISO if `--verify` is given.
+ *
+ * @throws DifferenceError `verify.differences`, after its problems are printed
+ */
 export async function verifyBuilt(
   iso: string,
   options: VerifyBuiltOptions,
@@ -108,10 +112,7 @@ export async function verifyBuilt(
   throw differs(iso, value, 'build it again with --rehash and --force');
 }
 
-/**
- * Most entries shown of each kind; `-o json` has more. A medium that was cut off lost thousands of
- * files.
- */
+/** Most problems shown of each kind: a medium that was cut off lost thousands of files. */
 const SHOWN = 20;
 
 function formatVerification(iso: string, verification: Verification): string {
@@ -141,14 +142,14 @@ function formatSample(
     `sampled out of ${count(extents, 'extent')} (${formatSize(bytes)}), --sample-seed ${seed}`,
     ...confidence.map(
       ({ damaged, scattered, together }) =>
-        `if ${damaged * 100} % of the bytes were damaged, this would have found it with at least ` +
-        `${formatChance(together)} probability; where single blocks are damaged here and there, ` +
-        formatChance(scattered),
+        `if ${damaged * 100} % of the bytes were damaged, this would have found it with a probability of ` +
+        `at least ${formatChance(together)}, or ${formatChance(scattered)} if the damage is scattered in ` +
+        'single blocks',
     ),
   ];
 }
 
-/** Formats a chance, rounded down, so that it never promises too much. */
+/** Formats a probability as a percentage, rounded down so that it never promises too much. */
 const formatChance = (chance: number): string => `${Math.floor(chance * 10_000) / 100} %`;
 
 function formatKind(kind: string, found: readonly ImageProblem[]): readonly string[] {

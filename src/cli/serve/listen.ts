@@ -52,10 +52,7 @@ function readPem(option: string, path: string): string {
   }
 }
 
-/**
- * True if no other machine can connect; the unspecified addresses listen on all addresses of the
- * machine.
- */
+/** True if no other machine can connect. The unspecified addresses mean all of its addresses. */
 export const isThisMachine = (address: string): boolean =>
   !['0.0.0.0', '::'].includes(address) && kindOfAddress(address) === 'loopback';
 
@@ -177,7 +174,7 @@ export function openTls(options: TlsOptions, host: Pick<CliHost, 'cwd'>): Watche
   };
 }
 
-/** Describes a file; another file of the same name has another description. */
+/** Identifies the content of a file: by its inode, size and time. */
 function describeFile(path: string): string {
   try {
     const { ino, size, mtimeMs } = statSync(path);

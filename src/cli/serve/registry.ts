@@ -32,21 +32,21 @@ type ServeOptions = {
 export function registerRegistry(program: Command, host: CliHost): void {
   program
     .command('registry')
-    .description('the registry that a medium carries')
+    .description('use the registry that a medium carries')
     .addHelpText('after', '\nExample:\n  $ sealift registry serve appliance.iso')
     .command('serve')
-    .description('serve it read-only, straight out of the ISO, until interrupted')
+    .description('serve it read-only, straight from the ISO, until interrupted')
     .argument('<iso>', `${ISO_ARGUMENT}, with a registry`)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'TCP port; 0 takes a free one', parsePort, 5000)
-    .option('--tls-cert <file>', 'certificate and what issued it (PEM); with --tls-key')
+    .option('--tls-cert <file>', 'certificate and its chain (PEM); with --tls-key')
     .option('--tls-key <file>', 'private key (PEM)')
     .addOption(createLogFormatOption())
     .addHelpText(
       'after',
       '\nEnds with exit code 130 on SIGINT and 143 on SIGTERM. With --log-format json the first line\n' +
-        'has the member "url". Clients that shall trust a private CA need its certificate: skopeo and\n' +
-        'podman take a directory with it as ca.crt (--cert-dir).\n' +
+        'has the member "url". To trust a private CA, clients need its certificate: skopeo and podman take\n' +
+        'a directory in which it is called ca.crt (--cert-dir).\n' +
         '\nExample:\n  $ sealift registry serve appliance.iso --port 5000 &\n' +
         '  $ skopeo list-tags --tls-verify=false docker://127.0.0.1:5000/openshift/release',
     )
@@ -101,7 +101,7 @@ async function serve(
     });
     if (!tls && !isThisMachine(address)) {
       log.warning(
-        `whoever reaches ${where} can read every image, and nothing on the way is encrypted: ` +
+        `anyone who reaches ${where} can read every image, and traffic is not encrypted: ` +
           'add --tls-cert and --tls-key, or listen on 127.0.0.1',
       );
     }
@@ -114,7 +114,7 @@ async function serve(
   host.signal.throwIfAborted();
 }
 
-/** Finds a command that works on this medium: on a repository with tags if there is one. */
+/** Makes an example command for this medium: for a repository with tags if there is one. */
 async function findExample(
   tree: RegistryTree,
   source: string,

@@ -48,16 +48,14 @@ type ServeOptions = {
 export function registerServe(program: Command, host: CliHost): void {
   program
     .command('serve')
-    .description(
-      'serve ISOs that carry what customers want, with the interface of assisted-service',
-    )
+    .description('serve ISOs with values of customers, with the interface of assisted-service')
     .addOption(
       new Option('--listen <address>', 'host and port to listen on; port 0 takes a free one')
         .argParser(parseAddress)
         .default({ host: '127.0.0.1', port: 8090 }, '127.0.0.1:8090'),
     )
-    .requiredOption('--data <dir>', 'folder of its records and overlays; it is made')
-    .requiredOption('--key <source>', 'what secrets are encrypted with: file:PATH or env:NAME')
+    .requiredOption('--data <dir>', 'folder for records and overlays; created if it is missing')
+    .requiredOption('--key <source>', 'key that encrypts secrets: file:PATH or env:NAME')
     .option(
       '--store <place>',
       'folder with ISOs of sealift, or the https://, s3:// or oci:// address of one; may be repeated',
@@ -65,35 +63,35 @@ export function registerServe(program: Command, host: CliHost): void {
       [],
     )
     .addOption(
-      new Option('--cache-size <size>', 'disk below --data for what --store has elsewhere')
+      new Option('--cache-size <size>', 'disk space below --data to cache parts of remote ISOs')
         .argParser(parseCacheSize)
         .default(16 * 2 ** 30, '16GiB'),
     )
-    .option('--database <url>', 'records in PostgreSQL (postgres://..., env:NAME or file:PATH)')
+    .option('--database <url>', 'PostgreSQL for records (postgres://..., env:NAME or file:PATH)')
     .option(
       '--public-url <url>',
-      'what the URLs of images begin with (default: as asked)',
+      'beginning of the URLs of images (default: that of the request)',
       parseUrl,
     )
-    .option('--tls-cert <file>', 'certificate and what issued it (PEM); with --tls-key')
+    .option('--tls-cert <file>', 'certificate and its chain (PEM); with --tls-key')
     .option('--tls-key <file>', 'private key (PEM)')
     .addOption(
-      new Option('--auth <type>', 'who may ask: everybody, or who has a token')
+      new Option('--auth <type>', 'who may use the service: everyone, or holders of a token')
         .choices(['none', 'local', 'rhsso'])
         .default('none'),
     )
     .option(
       '--auth-keys <file>',
-      'who issues tokens: public key (PEM), or JSON Web Key Set; or the https:// URL of such a set',
+      'keys of the issuer of tokens: public key (PEM), JSON Web Key Set, or the https:// URL of such a set',
     )
-    .option('--auth-issuer <issuer>', 'what tokens must have as their issuer')
+    .option('--auth-issuer <issuer>', 'issuer that tokens must name')
     .option(
       '--require-registry <host>',
       'registry that every pull secret must have auth for; may be repeated',
       addTo,
       [],
     )
-    .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is good for', '4h'))
+    .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is valid', '4h'))
     .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'))
     .addOption(createLogFormatOption())
     .addHelpText(
@@ -177,7 +175,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
       await waitForEnd(server, host);
     } finally {
       unwatch();
-      log.message('draining: no new connections; running downloads may end');
+      log.message('draining: no new connections; running downloads may finish');
       await withTimeLimit(options.drain, new AbortController().signal, drain).catch(() => {
         log.warn('downloads were cut off: they did not end within --drain');
       });
@@ -197,12 +195,12 @@ const REFUSE: ListenRefusals = {
   address: (...about) => new UsageError('service.address', ...about),
 };
 
-/** Milliseconds to close the records. */
+/** Milliseconds in which the records are closed. */
 const CLOSING = 5000;
 
 /**
- * Reads the address of the database. A URL may have a password, and the command line of a process
- * is not secret.
+ * Reads the URL of the database, which may be in a file or a variable: a URL may have a password,
+ * and the command line of a process is not secret.
  */
 function readDatabase(text: string, host: CliHost): string {
   const url = /^(?:env|file):/.test(text) ? readSecret('--database', text, host) : text;
@@ -216,7 +214,7 @@ function readAuth({ auth, authKeys, authIssuer }: ServeOptions, { cwd }: CliHost
   if (auth === 'none') return { type: auth };
   if (authKeys === undefined) {
     throw new UsageError('usage.auth-keys', `--auth ${auth} needs --auth-keys`, {
-      hint: 'name the public key, or the JSON Web Key Set, of who issues tokens',
+      hint: 'name the public key, or the JSON Web Key Set, of the issuer of tokens',
     });
   }
   const issuer = withoutUndefined({ issuer: authIssuer });
@@ -257,8 +255,9 @@ function createLog(host: CliHost, { logFormat, auth, tlsCert }: ServeOptions): S
       if (isJson) write({ type: 'serving', url });
       else writeMessage(host, `serving on ${url}; stop with Ctrl-C\n`);
       if (isThisMachine(address)) return;
-      if (auth === 'none') warn('whoever reaches it can read and change every record: see --auth');
-      if (tlsCert === undefined) warn('nothing on the way is encrypted: see --tls-cert');
+      if (auth === 'none')
+        warn('anyone who reaches it can read and change every record: see --auth');
+      if (tlsCert === undefined) warn('traffic is not encrypted: see --tls-cert');
     },
     message(text) {
       if (isJson) write({ type: 'message', message: text });

@@ -18,52 +18,6 @@ import {
   type OutputFormat,
 } from '../terminal/output.ts';
 
-/**
- * Reads the secret that an option names as file:PATH or env:NAME.
- *
- * @throws ConfigError `service.secret`
- */
-export function readSecret(option: string, text: string, { cwd: directory, env }: CliHost): string {
-  const reading = readSecretSource(text, { directory, env });
-  if (reading.kind === 'value' && reading.from === 'reference') return reading.value;
-  throw new ConfigError(
-    'service.secret',
-    reading.kind === 'value'
-      ? `${option} is neither file:PATH nor env:NAME`
-      : `${option}: ${reading.problem}`,
-    { hint: `give ${option} as file:PATH or env:NAME` },
-  );
-}
-
-/** Warns about secrets that others on this machine can read. */
-export function warnOfSecrets(
-  { key, database = '' }: { readonly key: string; readonly database?: string },
-  { cwd }: Pick<CliHost, 'cwd'>,
-  warn: (message: string) => void,
-): void {
-  const [, path] = /^file:(.*)$/s.exec(key) ?? [];
-  const found = path === undefined ? undefined : findFile(resolve(cwd, path));
-  const mode = (found?.mode ?? 0) & 0o777;
-  if ((mode & 0o004) !== 0) {
-    warn(
-      `everybody on this machine can read ${path ?? ''} (mode ${mode.toString(8)}): chmod 600 it`,
-    );
-  }
-  if (URL.canParse(database) && new URL(database).password !== '') {
-    warn('the password of --database is in the list of processes: give env:NAME or file:PATH');
-  }
-}
-
-/** Finds a file; undefined if it cannot be reached: `readSecret` refuses it. */
-function findFile(path: string): Stats | undefined {
-  try {
-    return statSync(path);
-  } catch (error) {
-    if (isUnreadable(error)) return undefined;
-    throw error;
-  }
-}
-
 /** Registers `sealift token keys|issue`, which decide who may use `sealift serve --auth local`. */
 export function registerToken(program: Command, host: CliHost): void {
   const token = program
@@ -94,8 +48,8 @@ function registerKeys(token: Command, host: CliHost): void {
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nWhoever has issuer.key can issue tokens for everybody: keep it where no service runs.\n' +
-        'Only the owner can read issuer.key. issuer.pub may be given to anybody.\n' +
+      '\nAnyone who has issuer.key can issue tokens for every user: keep it off machines with services.\n' +
+        'Only its owner can read issuer.key; issuer.pub is public.\n' +
         '\nExample:\n  $ sealift token keys --out .',
     )
     .action(async ({ out, force, ...options }: KeysOptions) => {
@@ -135,19 +89,23 @@ function registerIssue(token: Command, host: CliHost): void {
   token
     .command('issue')
     .description('print a token')
-    .requiredOption('--private-key <source>', 'what signs it: file:PATH or env:NAME')
-    .requiredOption('--user <name>', 'who it is for', parseName('usage.user'))
-    .option('--org <id>', 'whose records it shares (default: its own)', parseName('usage.org'))
-    .option('--issuer <issuer>', 'what --auth-issuer of the service asks for')
+    .requiredOption('--private-key <source>', 'key that signs the token: file:PATH or env:NAME')
+    .requiredOption('--user <name>', 'user that the token is for', parseName('usage.user'))
+    .option(
+      '--org <id>',
+      'organization whose records the user shares (default: only their own)',
+      parseName('usage.org'),
+    )
+    .option('--issuer <issuer>', 'issuer that --auth-issuer of the service names')
     .addOption(
-      new Option('--lifetime <duration>', 'how long it is good for')
+      new Option('--lifetime <duration>', 'how long the token is valid')
         .argParser(parseLifetime)
         .default(DAY, '24h'),
     )
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nIt is a secret until it expires; nothing else is printed to standard output.\n' +
+      '\nThe token is a secret until it expires; nothing else is printed to standard output.\n' +
         '\nExample:\n  $ sealift token issue --private-key file:issuer.key --user alice --lifetime 8h > alice.token',
     )
     .action(async ({ privateKey, lifetime, outputFormat, ...claims }: IssueOptions) => {
@@ -181,4 +139,50 @@ function parseLifetime(text: string): number {
   const time = parseDuration(text);
   if (time !== undefined && time >= 1000) return time;
   throw refuseOption('usage.lifetime', text, { expected: `${DURATION_FORM}; a second or more` });
+}
+
+/**
+ * Reads the secret that an option names as file:PATH or env:NAME.
+ *
+ * @throws ConfigError `service.secret`
+ */
+export function readSecret(option: string, text: string, { cwd: directory, env }: CliHost): string {
+  const reading = readSecretSource(text, { directory, env });
+  if (reading.kind === 'value' && reading.from === 'reference') return reading.value;
+  throw new ConfigError(
+    'service.secret',
+    reading.kind === 'value'
+      ? `${option} is neither file:PATH nor env:NAME`
+      : `${option}: ${reading.problem}`,
+    { hint: `give ${option} as file:PATH or env:NAME` },
+  );
+}
+
+/** Warns about secrets that others on this machine can read. */
+export function warnOfSecrets(
+  { key, database = '' }: { readonly key: string; readonly database?: string },
+  { cwd }: Pick<CliHost, 'cwd'>,
+  warn: (message: string) => void,
+): void {
+  const [, path] = /^file:(.*)$/s.exec(key) ?? [];
+  const found = path === undefined ? undefined : findFile(resolve(cwd, path));
+  const mode = (found?.mode ?? 0) & 0o777;
+  if ((mode & 0o004) !== 0) {
+    warn(
+      `every user of this machine can read ${path ?? ''} (mode ${mode.toString(8)}): give it mode 600`,
+    );
+  }
+  if (URL.canParse(database) && new URL(database).password !== '') {
+    warn('the password of --database is in the list of processes: give env:NAME or file:PATH');
+  }
+}
+
+/** Finds a file; undefined if it cannot be reached: `readSecret` refuses it. */
+function findFile(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch (error) {
+    if (isUnreadable(error)) return undefined;
+    throw error;
+  }
 }

@@ -13,20 +13,18 @@ export function printError(host: Messages, error: unknown, isJson: boolean): num
   return exitCode;
 }
 
-/** The printed failure: the text for people on stderr, and the exit code. */
+/** A failure as text for stderr, and its exit code. */
 export type ErrorReport = { readonly text: string; readonly exitCode: number };
 
-/**
- * Most problems shown, more than a person corrects at once; all of them are in `validate -o json`.
- */
+/** Most problems shown, more than a person fixes at once; `validate -o json` has all. */
 const SHOWN_PROBLEMS = 100;
 
 /** Depth at which chains of causes are cut: deeper ones come from a loop. */
 const MAX_DEPTH = 16;
 
 /**
- * Describes a foreseen failure by the path of its causes, both values and the hint; any other
- * failure as a bug, with its stack. URLs lose their secrets in both cases.
+ * Describes a foreseen failure by the path of its causes, both values and the hint, and any other
+ * failure as a bug, with its stack. Secrets are masked in both.
  */
 export function describeError(error: unknown): ErrorReport {
   if (error instanceof ConfigProblems) return describeProblems(error);
@@ -58,7 +56,7 @@ function toEvent(error: unknown): object {
   };
 }
 
-/** Describes one of the failures behind a failure, in the words of the place where it happened. */
+/** Describes one failure of a chain of causes, with its own code, values and hint. */
 function describeLink(link: unknown): Readonly<Record<string, unknown>> {
   const message = link instanceof Error ? link.message || link.name : String(link);
   if (!(link instanceof SealiftError)) {
@@ -86,10 +84,7 @@ function describeBug(error: unknown): ErrorReport {
   return { text: redact(text), exitCode: 1 };
 }
 
-/**
- * Finds the outermost foreseen failure, which decides code and exit code; an abort counts by its
- * reason.
- */
+/** Finds the outermost foreseen failure of the chain, which decides code and exit code. */
 function findForeseen(error: unknown): SealiftError | undefined {
   return listChain(error).find((link) => link instanceof SealiftError);
 }
@@ -119,7 +114,7 @@ function listChain(error: unknown): readonly unknown[] {
   return chain;
 }
 
-/** Converts commander's report on a command line to a failure like any other foreseen one. */
+/** Converts commander's error about a command line to a UsageError with a code and a hint. */
 export function toUsageError({ code, message }: CommanderError): UsageError {
   const [text = '', guess] = message.replace(/^error: /, '').split('\n');
   const meant = /^\(Did you mean (.*)\?\)$/.exec(guess ?? '')?.[1];

@@ -13,10 +13,10 @@ import { formatEvent, writeContent } from './output.ts';
  * results.
  */
 
-/** Beginning of every line of a log, by which a file is recognised as a log. */
+/** Beginning of every line of a log, by which a file is recognized as one. */
 const FIRST = '{"time":"';
 
-/** @param warn is called once, when the file takes no more */
+/** @param warn called once, when writing to the file fails */
 export function createRunLog(now: () => number, warn: (message: string) => void): RunLog {
   let level: LogLevel = 'normal';
   let file: FileHandle | undefined;
@@ -71,7 +71,7 @@ async function beginsAsLog(path: string): Promise<boolean> {
   }
 }
 
-/** Writes at once, so that a process that is killed has written everything up to then. */
+/** Writes synchronously, so that the log of a killed process is complete up to the kill. */
 function writeAll(file: number, text: string): void {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
@@ -148,7 +148,7 @@ async function sizeOf(path: string): Promise<number | undefined> {
 
 const STREAM = /^(?:-|\/dev\/(?:stdout|stderr|null|tty|fd\/\d+)|\/proc\/self\/fd\/\d+)$/;
 
-/** True if a name is the name of something open, or of a device that takes any text. */
+/** True if a path names an open stream, or a device that takes any text. */
 const isStream = (path: string): boolean => STREAM.test(path);
 
 async function writeStream(host: CliHost, path: string, text: string): Promise<void> {
@@ -157,7 +157,7 @@ async function writeStream(host: CliHost, path: string, text: string): Promise<v
     return writeContent({ ...host, stdout: host.stderr }, text);
   }
   try {
-    // The process that opened it decides whether its content goes: it is not cut off here.
+    // Not truncated: the process that opened the stream decides about its content.
     const file = await openStream(path);
     try {
       await file.writeFile(text);

@@ -22,7 +22,7 @@ export const createOutputOption = (formats: readonly string[] = ['text', 'json']
 
 /** Creates `--force` for every command that writes files whose names are given. */
 export const createForceOption = (): Option =>
-  new Option('--force', 'overwrite files that are not of an earlier run').default(false);
+  new Option('--force', 'overwrite files that no earlier run wrote').default(false);
 
 /** Destination of messages and events. */
 export type Messages = Pick<CliHost, 'stderr' | 'log'>;
@@ -42,12 +42,12 @@ export function showMessage({ stderr }: Pick<CliHost, 'stderr'>, text: string): 
 }
 
 /**
- * Indents a sentence that may quote text with line breaks below its beginning, so that no line of
- * it looks like a line of the program.
+ * Indents all lines of a text but the first: it may quote foreign text, no line of which may look
+ * like a line of the program.
  */
 export const indentLines = (text: string): string => redact(text).replaceAll(/\n */g, '\n    ');
 
-/** Characters in a line; names in a document may be of any length. */
+/** Most characters printed of a line: names in a document may be of any length. */
 const MOST_OF_LINE = 20_000;
 
 /** The text that `writeMessage` writes. */
@@ -74,7 +74,7 @@ export function showEvent({ stderr }: Pick<CliHost, 'stderr'>, event: object): v
   stderr.write(`${formatEvent(event)}\n`);
 }
 
-/** Formats one line of JSON, in which a reader takes an escape for the character itself. */
+/** Formats one line of JSON; control characters are escapes, which a reader of JSON decodes. */
 export const formatEvent = (event: object): string =>
   toPrintable(
     JSON.stringify(event, (_key, value: unknown) =>
@@ -107,7 +107,7 @@ export const writeFormatted = <T extends Json>(
 ): Promise<void> =>
   writeResult(host, outputFormat === 'json' ? formatReadableJson(value) : formatText(value));
 
-/** Characters of a list that are written at once. */
+/** Least number of characters of a list that are written at once, except at its end. */
 const PIECE = 1 << 16;
 
 /**

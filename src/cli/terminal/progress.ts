@@ -15,10 +15,7 @@ import {
 
 export type LogFormat = 'auto' | 'plain' | 'json';
 
-/**
- * The view that draws a run: give `listener` to the engine, call `close` when the run has ended,
- * successfully or not.
- */
+/** View of a run: `listener` is for the engine, `close` is called when the run ends in any way. */
 export type ProgressView = { readonly listener: EventListener; close: () => void };
 
 /**
@@ -35,7 +32,7 @@ const PLAIN_INTERVAL_MS = 15_000;
 /** Least interval between JSON events of progress for a stage. */
 const JSON_INTERVAL_MS = 1000;
 
-/** Draws events and records them; schedules no work. */
+/** Shows events on stderr in a format, and records them in the log of the run. */
 export function createProgress(host: CliHost, format: LogFormat): ProgressView {
   const { log } = host;
   const view = chooseView(host, format);
@@ -127,7 +124,7 @@ const REASONS: Readonly<Record<StageReason, string>> = {
   'result-unusable': 'what its earlier result names is gone or has changed',
 };
 
-/** A measurement for a line of progress that is due; the rate is absent while it is unknown. */
+/** Measurement for a line of progress that is due; the rate is undefined while it is unknown. */
 type Measured = { readonly rate: Rate | undefined };
 
 /** @param measure returns undefined when no line of progress is due */

@@ -1,7 +1,7 @@
 import { maxOf } from '../../base/lists.ts';
 import { escapeCharacter, toPrintable } from '../../base/text/words.ts';
 
-/** Words of this program, or `code`: a text of unknown origin that is shown unchanged. */
+/** Words of this program, and `code`: texts of unknown origin, which must not take effect. */
 export type Phrase = readonly (string | { readonly code: string })[];
 
 export type Table = {
@@ -19,7 +19,7 @@ export type Report = {
   readonly notes: readonly Phrase[];
 };
 
-/** Formats lines with labels in a column, then the tables, each indented below its title. */
+/** Formats a report for a terminal: labels in a column, then tables indented below their titles. */
 export function formatReport({ summary, tables, notes }: Report): string {
   const width =
     2 +

@@ -29,8 +29,8 @@ type Sample = { readonly time: number; readonly bytes: number };
 export type Rate = { readonly now: number; readonly steady: number };
 
 /**
- * Meter of the rate: it shows at once that a build stalls, and soon that a burst began, without
- * changing the time left at once.
+ * Measures a rate: `now` shows a stall at once and a burst soon, while `steady` keeps the time left
+ * from jumping.
  */
 export type RateMeter = { add: (sample: Sample) => void; read: () => Rate | undefined };
 

@@ -52,7 +52,6 @@ import {
 } from '../../outputs/output.ts';
 import { digestLayout, type PouredDevice, pourIso as pourExtents } from '../../pour/index.ts';
 import { parseReference, type WritingClient } from '../../registry/index.ts';
-import { fillCache } from './registry-cache.ts';
 import type { BuildTools, StageTools } from '../tools.ts';
 
 /*
@@ -134,10 +133,7 @@ export async function pourAndSeal<Report extends Readonly<Record<string, Json | 
   const place = placeOf(request);
   const { output } = place;
   const layout = digestLayout(pour.layout);
-  if (isArtifactOutput(output)) {
-    const common = await fillCommon(request, pour, tools);
-    return pushBuilt(layout, tools, { ...pour, output, report: { ...report, ...common } });
-  }
+  if (isArtifactOutput(output)) return pushBuilt(layout, tools, { ...pour, output, report });
   if (isObjectOutput(output)) return sendAndSeal(layout, tools, { ...pour, output, report });
   const { engine } = tools;
   const { checksum = false } = request;
@@ -148,7 +144,6 @@ export async function pourAndSeal<Report extends Readonly<Record<string, Json | 
     return { ...report, ...finished, ...untouched, stages, isUpToDate: true };
   }
   const { device } = place;
-  const common = await fillCommon(request, pour, tools);
   const poured = await engine.run(pourIso, {
     ...pour,
     output,
@@ -157,7 +152,6 @@ export async function pourAndSeal<Report extends Readonly<Record<string, Json | 
   });
   const made = {
     ...report,
-    ...common,
     ...poured,
     stages: [...engine.times()],
     layout,
@@ -166,19 +160,6 @@ export async function pourAndSeal<Report extends Readonly<Record<string, Json | 
   const { digest } = poured;
   await engine.run(sealIso, { place, layout, report: made, ...withoutUndefined({ digest }) });
   return made;
-}
-
-/**
- * Fills the repository that jobs share, if there is one: reports what this job brought there, and
- * what it found.
- */
-async function fillCommon(
-  { reuses, output }: IsoPlace,
-  { blobs }: Pick<PourIsoInput, 'blobs'>,
-  { engine }: BuildTools,
-) {
-  if (!isArtifactOutput(reuses?.cache ?? '')) return {};
-  return withoutUndefined({ commonCache: await engine.run(fillCache, { blobs, output }) });
 }
 
 /** Reports an existing ISO of this size: no byte of it was moved. */

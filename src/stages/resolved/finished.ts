@@ -215,7 +215,7 @@ export async function describeAsked(
   request: Request,
   { program, sealKey, registriesConf }: BuildTools,
 ): Promise<Digest | undefined> {
-  const { inputs, reuses, lock, elsewhere = [] } = request;
+  const { inputs, reuses, elsewhere = [] } = request;
   const values = Object.fromEntries(
     Object.entries(request).filter(([name]) => !LEFT_OUT.has(name)),
   ) as Record<string, StageValue>;
@@ -224,9 +224,7 @@ export async function describeAsked(
   const files = await Promise.all(paths.map(describeFile));
   if (files.includes(undefined)) return undefined;
   const keepsPlaces = reuses?.keepsPlaces ?? false;
-  const lockKey = lock?.key;
-  const described = { paths, files: files as Json[], keepsPlaces, registriesConf };
-  const all = { values, ...described, ...withoutUndefined({ lockKey }) };
+  const all = { values, paths, files: files as Json[], keepsPlaces, registriesConf };
   return fingerprintOf({ stage: 'find unchanged ISO', inputs: all, program, sealKey });
 }
 

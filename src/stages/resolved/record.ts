@@ -46,13 +46,8 @@ export type Lock = {
   /** Every image on the medium, by digest, sorted. */
   readonly images: readonly string[];
   readonly tags: TagDigests;
-  /** Digest of the randomly drawn value, by stage. */
+  /** Digest of the randomly drawn value, by stage; the values are in `LockSecrets`. */
   readonly drawn: Readonly<Record<string, string>>;
-  /**
-   * Randomly drawn values, as `sealSecrets` encrypts them, if a key was given; otherwise they are
-   * in a separate file.
-   */
-  readonly secrets?: string;
   /** Digest; see `digestContents`. */
   readonly contents: string;
   /** Absent on media without an index. */
@@ -86,7 +81,8 @@ const LIMIT = 32 << 20;
 /**
  * Reads a lock.
  * @returns undefined if there is no lock
- * @throws ConfigError `lock.unreadable`, `lock.too-large`, `lock.malformed`
+ * @throws ConfigError `lock.unreadable`, `lock.too-large`, `lock.malformed`,
+ * `lock.secrets-encrypted`
  */
 export function readLock(path: string): Lock | undefined {
   const value = readJson(path);
@@ -99,6 +95,7 @@ export function readLock(path: string): Lock | undefined {
   if (!isObject(value) || value['kind'] !== 'SealiftLock') {
     throw malformed(path, { field: 'kind', expected: 'SealiftLock', found: value });
   }
+  if (value['secrets'] !== undefined) throw encrypted(path);
   for (const [field, { expected, isRight }] of Object.entries(FIELDS)) {
     if (!isRight(value[field])) throw malformed(path, { field, expected, found: value[field] });
   }
@@ -109,6 +106,18 @@ export function readLock(path: string): Lock | undefined {
   const { areas, offsets } = places;
   return { ...stored, places: { areas, offsets: Object.entries(offsets) as [Digest, number][] } };
 }
+
+/** Earlier versions encrypted the drawn values in the lock itself, under a key of the user. */
+const encrypted = (path: string): ConfigError =>
+  new ConfigError(
+    'lock.secrets-encrypted',
+    `"${path}" has encrypted secrets, which a lock no longer has`,
+    {
+      expected: `secrets in "${secretsPathOf(path)}"`,
+      found: 'a member "secrets"',
+      hint: 'remove the lock, run "sealift lock", and keep sealift.lock.secrets in the secret store of your CI',
+    },
+  );
 
 type StoredPlaces = Pick<Places, 'areas'> & { readonly offsets: Readonly<Record<Digest, number>> };
 
@@ -141,8 +150,6 @@ const MAX_TEXT = 4096;
 
 const isText = (value: unknown): boolean =>
   typeof value === 'string' && value.length > 0 && value.length <= MAX_TEXT;
-const isBase64 = (value: unknown): boolean =>
-  typeof value === 'string' && /^[A-Za-z0-9+/]+={0,2}$/.test(value);
 const isDigestText = (value: unknown): boolean => typeof value === 'string' && isDigest(value);
 const isPinned = (value: unknown): boolean =>
   isText(value) && isDigestText(String(value).replace(/^[^@]+@/, ''));
@@ -221,7 +228,6 @@ const FIELDS: Readonly<Record<Exclude<keyof Lock, 'kind'>, Rule>> = {
   },
   tags: digests,
   drawn: digests,
-  secrets: optional({ expected: 'base64', isRight: isBase64 }),
   contents: digest,
   places: optional({
     expected: 'areas, and offsets by digest',
@@ -290,13 +296,6 @@ export function readLockSecrets(lock: string): LockSecrets | undefined {
   const value = readJson(path);
   return value === undefined ? undefined : requireSecrets(value, path);
 }
-
-/**
- * Parses the secrets of a lock.
- * @throws ConfigError `lock.secrets-malformed`
- */
-export const parseLockSecrets = (text: string, path: string): LockSecrets =>
-  requireSecrets(JSON.parse(text) as Json, path);
 
 function requireSecrets(value: Json, path: string): LockSecrets {
   if (isLockSecrets(value)) return value;
@@ -405,6 +404,6 @@ function requireLockedDrawn(
   throw new ConfigError('lock.secrets-missing', `${field} is in no sealift.lock.secrets`, {
     expected,
     found: 'none',
-    hint: 'put the sealift.lock.secrets that was written with the lock beside it, or give its --lock-key',
+    hint: 'put the sealift.lock.secrets that was written with the lock beside it',
   });
 }

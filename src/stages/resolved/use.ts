@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf, isDigest, type Digest, hexOf } from '../../base/digest.ts';
 import { claimOutput } from '../../base/disk/claim-output.ts';
@@ -7,7 +6,6 @@ import type { FileInput } from '../../base/disk/file-digests.ts';
 import { readInputFile, writeFileAtomic, readFileIfPresent } from '../../base/disk/files.ts';
 import { ConfigError, SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { Secret } from '../../base/secret.ts';
 import { formatCanonicalJson, type Json, formatReadableJson } from '../../base/text/json.ts';
 import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import type { EventListener } from '../../engine/index.ts';
@@ -35,7 +33,6 @@ import {
   secretsPathOf,
   type LockSecrets,
 } from './record.ts';
-import { sealSecrets } from './sealed.ts';
 import type { TagDigests, Pinned } from './tags.ts';
 
 /*
@@ -264,8 +261,6 @@ export type LockUse = {
   readonly isLocked: boolean;
   /** True if randomly drawn values of the lock are drawn again when its secrets are missing. */
   readonly drawsAgain?: boolean;
-  /** Key for encrypting the secrets in the lock; absent: they are in a file next to it. */
-  readonly key?: Secret;
 };
 
 /** Converts a lock to a saved plan. */
@@ -369,15 +364,13 @@ function requirePlaces(held: Places | undefined, found: Places | undefined): voi
 }
 
 /**
- * Refuses, before anything is fetched, a file in the place of the lock that is not a lock, and to
- * replace encrypted secrets with plain text.
+ * Refuses, before anything is fetched, a file in the place of the lock that is not a lock.
  *
- * @throws ConfigError `lock.key-missing`; what `claimOutput` throws
+ * @throws what `claimOutput` throws
  */
 export async function claimLock({ lock, inputs, workDir }: LockedRequest): Promise<void> {
   if (!lock || lock.isLocked) return;
-  const { path, held, key } = lock;
-  if (held?.secrets !== undefined && !key) throw noKey(path);
+  const { path } = lock;
   const files = [
     { path, expected: 'a lock', read: () => readLock(path) },
     {
@@ -393,17 +386,6 @@ export async function claimLock({ lock, inputs, workDir }: LockedRequest): Promi
     );
   }
 }
-
-const noKey = (path: string): ConfigError =>
-  new ConfigError(
-    'lock.key-missing',
-    `"${path}" has encrypted secrets, and would be written without`,
-    {
-      expected: '--lock-key',
-      found: 'no key',
-      hint: 'give the key with --lock-key, or name another lock with --lock-file',
-    },
-  );
 
 function canRead(read: () => unknown): boolean {
   try {
@@ -425,7 +407,7 @@ export async function writeLock(
 ): Promise<void> {
   if (!request.lock || request.lock.isLocked) return;
   await claimLock(request);
-  const { path, key, held } = request.lock;
+  const { path } = request.lock;
   const values = drawn.list();
   if (Object.keys(values).length === 0) {
     await writeFileAtomic(path, formatLock(lock), 0o644);
@@ -437,12 +419,6 @@ export async function writeLock(
     key: Buffer.from(sealKey).toString('base64'),
     drawn: values,
   };
-  if (key) {
-    const sealed = sealSecrets(secrets, key, held?.secrets);
-    await writeFileAtomic(path, formatLock({ ...lock, secrets: sealed }), 0o644);
-    await rm(secretsPathOf(path), { force: true }); // the secrets were there in plain text before
-    return;
-  }
   await writeFileAtomic(secretsPathOf(path), formatLockSecrets(secrets), 0o600);
   await writeFileAtomic(path, formatLock(lock), 0o644);
 }

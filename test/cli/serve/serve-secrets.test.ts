@@ -15,7 +15,7 @@ it.each([
   [
     0o644,
     'file:serve.key',
-    'everybody on this machine can read serve.key (mode 644): chmod 600 it',
+    'every user of this machine can read serve.key (mode 644): give it mode 600',
   ],
   [0o600, 'file:serve.key', undefined],
   [0o640, 'file:serve.key', undefined],

@@ -150,7 +150,9 @@ describe('the check of the image policy', () => {
     );
     const found = await check({ policy: policyFor(), images });
     expect(found).toMatchObject({ images: 1, refused: [] });
-    expect(formatImagePolicy(found, '')).toEqual(['openshift accepts all 1 images that it is for']);
+    expect(formatImagePolicy(found, '')).toEqual([
+      'openshift accepts all 1 images that it applies to',
+    ]);
   });
 
   it('refuses an image that cosign 3 signed, because nodes do not read its bundles', async () => {
@@ -188,7 +190,7 @@ describe('the check of the image policy', () => {
     for (const found of [off, nightly])
       expect(found).toMatchObject({ isDisabled: true, refused: [] });
     expect(formatImagePolicy(off, '')).toEqual([
-      'openshift is switched off on this medium: nodes pull unsigned images',
+      'openshift is disabled on this medium: nodes pull unsigned images',
     ]);
   });
 
