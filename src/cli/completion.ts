@@ -143,11 +143,6 @@ function fishOption(option: Option): string {
 
 const quote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
-export function readVersion(): string {
-  const file = readFileSync(new URL('package.json', PACKAGE_ROOT), 'utf8');
-  return (JSON.parse(file) as { version: string }).version;
-}
-
 /** Registers `sealift version`. */
 export function registerVersion(program: Command, host: CliHost): void {
   program
