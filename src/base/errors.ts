@@ -52,7 +52,7 @@ export class RegistryError extends SealiftError {
   readonly exitCode = 4;
 }
 
-/** Bytes are not what their digest, size or format says. */
+/** Bytes do not match their digest, size or format. */
 export class IntegrityError extends SealiftError {
   readonly exitCode = 5;
 }

@@ -86,7 +86,7 @@ export const findingOfError = (file: string, error: SealiftError): FileProblem =
   };
 };
 
-/** Warns of a file that is allowed next to a site's ISO but worth a look. */
+/** A warning about an output file of a site that the user should check. */
 export const warnOfFile = (file: string, problem: string, hint?: string): FileProblem => ({
   severity: 'warning',
   code: 'sites.output',

@@ -65,7 +65,7 @@ async function claim(path: string, aside: string): Promise<() => Promise<void>> 
     }
     await sleep(PAUSE_MS);
   }
-  throw new DiskError('output.locked', `other builds keep taking "${path}"`);
+  throw new DiskError('output.locked', `other builds keep taking the lock "${path}"`);
 }
 
 type Attempt = {

@@ -59,10 +59,14 @@ export function registerCustomize(program: Command, host: CliHost): void {
     .option('--output <file>', 'the customised ISO to write')
     .option('--in-place', 'change the ISO in place: a file or a block device', false)
     .option('--show', 'print what is set, without secrets', false)
-    .option('--reset', 'restore the ISO as it was before any values', false);
+    .option('--reset', 'restore the ISO as it was before it was customised', false);
   addValueOptions(command)
     .addOption(new Option('--force', 'customise again, and overwrite an output').default(false))
-    .option('--work-dir <dir>', 'directory for the old bytes of a device meanwhile', '.sealift')
+    .option(
+      '--work-dir <dir>',
+      'directory for the old bytes of a device while it is changed',
+      '.sealift',
+    )
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(

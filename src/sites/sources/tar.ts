@@ -72,7 +72,7 @@ async function openUnnamed(): Promise<FileHandle> {
       await rm(folder, { recursive: true });
     }
   } catch (cause) {
-    throw new DiskError('disk.no-temporary', `no temporary file can be made in ${tmpdir()}`, {
+    throw new DiskError('disk.no-temporary', `cannot create a temporary file in ${tmpdir()}`, {
       cause,
       hint: 'set TMPDIR to a writable folder, or unpack the archive',
     });
@@ -172,6 +172,6 @@ const damagedError = (path: string, cause: unknown): ConfigError =>
     `${path} is not a complete tar archive: ${(cause as Error).message}`,
     {
       cause,
-      hint: 'make the archive again',
+      hint: 'create the archive again',
     },
   );

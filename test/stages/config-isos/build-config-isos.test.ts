@@ -223,7 +223,7 @@ describe('sites that collide', () => {
     expect(report.failed.map(({ name }) => name)).toEqual(['alpha', 'twin']);
     const [alpha] = report.failed;
     expect(alpha?.findings.map(({ problem }) => problem).join('\n')).toMatch(
-      /alpha\.edge\.example of alpha is that of twin [^]*192\.168\.0\.1 of alpha/,
+      /alpha\.edge\.example of alpha is also used by twin [^]*192\.168\.0\.1 of alpha/,
     );
   });
 });
