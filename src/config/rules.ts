@@ -240,7 +240,7 @@ function checkHosts(view: View): readonly DocumentProblem[] {
     .flatMap((list) => readTexts(view, list))
     .filter(({ text }) => !isHost(text))
     .map(({ path, text }) => {
-      const hint = 'write the host alone, as in registry.example.com:5000';
+      const hint = 'write only the host, as in registry.example.com:5000';
       return view.report(path, `"${text}" is not a valid registry host`, { hint });
     });
 }

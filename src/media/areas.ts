@@ -153,7 +153,7 @@ export function planEmbedPart({ offset, size }: ByteRange, archive: Uint8Array):
   if (archive.length > size) {
     throw new IntegrityError(
       'customize.too-large',
-      `compressed Ignition config takes ${archive.length} bytes, but its area has ${size}`,
+      `the compressed Ignition config takes ${archive.length} bytes, but its area has ${size}`,
       {
         expected: `at most ${size}`,
         found: String(archive.length),

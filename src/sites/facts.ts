@@ -19,7 +19,7 @@ export type SiteFact = {
   readonly line: number;
 };
 
-/** The facts that are kept of a site to compare it with others: a few hundred bytes. */
+/** The facts of a site that are remembered to compare it with others: a few hundred bytes. */
 export type SiteFacts = { readonly name: string; readonly facts: readonly SiteFact[] };
 
 type Install = SiteDocument<typeof INSTALL_CONFIG>;

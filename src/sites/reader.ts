@@ -7,7 +7,7 @@ import type { Site, SiteInput } from './site.ts';
 import type { SiteList } from './sources/list.ts';
 
 /*
- * Owns the reading of sites one by one, and the memory that keeps good sites between check and
+ * Owns the reading of sites one by one, and the memory that holds valid sites between check and
  * build.
  */
 
@@ -26,7 +26,7 @@ export type ReadSite = {
 export type SiteReader = {
   readonly read: (name: string) => Promise<ReadSite>;
   /**
-   * Gives a good site again, from memory or from its files.
+   * Gives a valid site again, from memory or from its files.
    *
    * @throws ConfigError `sites.changed`
    */

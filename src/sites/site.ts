@@ -73,7 +73,7 @@ export const isOfOneSite = (error: unknown): error is SealiftError =>
   error instanceof SealiftError &&
   !(error instanceof DiskError || error instanceof InterruptedError);
 
-/** A problem of the site that describes why a good site got no ISO. */
+/** A problem of the site that describes why a valid site got no ISO. */
 export const findingOfError = (file: string, error: SealiftError): FileProblem => {
   const { code, message, expected, found, hint } = error;
   const values = { expected: expected && redact(expected), found: found && redact(found) };

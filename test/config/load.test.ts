@@ -89,7 +89,7 @@ describe('an absent setting gets its default', () => {
   });
 });
 
-describe('values are taken as they are written', () => {
+describe('values are used as written', () => {
   test('an unquoted version 4.20 stays 4.20', async () => {
     const config = await load(HEAD.replace('"4.21"', '4.20'));
     expect(config.ocpRelease.version).toBe('4.20');

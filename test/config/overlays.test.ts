@@ -85,7 +85,7 @@ describe('an overlay', () => {
     ]);
   });
 
-  test('removes with null what earlier files have, and later files may write it again', async () => {
+  test('removes keys of earlier files with null, and later files may write them again', async () => {
     const files = { 'base.yaml': BASE, 'a.yaml': 'build: null\nocpRelease: {channel: ~}\n' };
     const removed = await load(files);
     expect(removed.build.concurrency).toBeUndefined();
@@ -100,7 +100,7 @@ describe('an overlay', () => {
     expect(await load(files)).toEqual(await load({ 'base.yaml': BASE }));
   });
 
-  test('may correct what is wrong in an earlier file', async () => {
+  test('may correct a mistake in an earlier file', async () => {
     const base = BASE.replace('concurrency: 4', 'concurrency: many');
     expect(await check({ 'base.yaml': base })).toHaveLength(1);
     expect(await check({ 'base.yaml': base, 'a.yaml': 'build: {concurrency: 2}\n' })).toEqual([]);
@@ -299,37 +299,40 @@ const TEMPLATES = '../shared/data/ove-config';
 const templates = existsSync(TEMPLATES) ? readdirSync(TEMPLATES) : [];
 
 describe.skipIf(templates.length === 0)('the templates of OVE', () => {
-  test.each(templates)('%s needs no text processing for what a pipeline adds', async (name) => {
-    const files = {
-      [name]: readFileSync(join(TEMPLATES, name), 'utf8'),
-      'pipeline.yaml': [
+  test.each(templates)(
+    '%s needs no text processing for the settings that a pipeline adds',
+    async (name) => {
+      const files = {
+        [name]: readFileSync(join(TEMPLATES, name), 'utf8'),
+        'pipeline.yaml': [
+          'pullSecret: env:PULL',
+          'ocpRelease: {channel: candidate, cpuArchitecture: x86_64}',
+          'mirrorPath: mirror',
+        ].join('\n'),
+      };
+      await mkdir(join(directory, 'mirror'));
+      const set = [
+        'ocpRelease.version=4.22.0-ec.3',
+        'sshKey=ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFh ci',
+        'mirrorPath=null',
+        'ocpRelease.url=registry.ci.openshift.org/ocp/release:4.22.0-ec.3',
+      ];
+      const config = await load(files, set);
+      const text = [
+        files[name],
+        'ocpRelease:',
+        '  version: 4.22.0-ec.3',
+        '  channel: candidate',
+        '  cpuArchitecture: x86_64',
+        '  url: registry.ci.openshift.org/ocp/release:4.22.0-ec.3',
         'pullSecret: env:PULL',
-        'ocpRelease: {channel: candidate, cpuArchitecture: x86_64}',
-        'mirrorPath: mirror',
-      ].join('\n'),
-    };
-    await mkdir(join(directory, 'mirror'));
-    const set = [
-      'ocpRelease.version=4.22.0-ec.3',
-      'sshKey=ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFh ci',
-      'mirrorPath=null',
-      'ocpRelease.url=registry.ci.openshift.org/ocp/release:4.22.0-ec.3',
-    ];
-    const config = await load(files, set);
-    const text = [
-      files[name],
-      'ocpRelease:',
-      '  version: 4.22.0-ec.3',
-      '  channel: candidate',
-      '  cpuArchitecture: x86_64',
-      '  url: registry.ci.openshift.org/ocp/release:4.22.0-ec.3',
-      'pullSecret: env:PULL',
-      (set[1] ?? '').replace('=', ': '),
-      '',
-    ].join('\n');
-    expect(config).toEqual(await load({ 'appended.yaml': text }));
-    expect(config.operators[0]?.packages.length).toBeGreaterThan(5);
-  });
+        (set[1] ?? '').replace('=', ': '),
+        '',
+      ].join('\n');
+      expect(config).toEqual(await load({ 'appended.yaml': text }));
+      expect(config.operators[0]?.packages.length).toBeGreaterThan(5);
+    },
+  );
 });
 
 describe('on the command line', () => {

@@ -114,7 +114,7 @@ describe.skipIf(!hasTools)('a node with a seed image', () => {
     }
   });
 
-  it('adds what a cluster adds to the proxy of its site', async () => {
+  it('adds the same entries to the proxy of its site as a cluster does', async () => {
     const root = await mkdtemp(world.at('node-'));
     const node = { seed: PROXIED, root, detectedIps: ['192.168.0.2'] };
     await consume(world.at('out/proxied.iso'), node);

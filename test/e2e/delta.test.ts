@@ -89,7 +89,7 @@ describe('a delta', () => {
   });
 
   test.skipIf(!requireTool('xdelta3'))(
-    'is at most 2 % larger than what xdelta3 makes',
+    'is at most 2 % larger than the delta of xdelta3',
     async () => {
       const args = ['-e', '-f', '-S', 'none', '-s', 'monday.iso', 'tuesday.iso', 'night.xdelta'];
       execFileSync('xdelta3', args, { cwd: world.directory });

@@ -354,7 +354,7 @@ describe.skipIf(!hasSwift)('an upload', () => {
     front.watch = () => undefined;
   }
 
-  it('continues after an interruption at every part, is named then, and sends no part twice', async () => {
+  it('is named after each interruption, continues, and sends no part twice', async () => {
     const before = front.sent();
     for (let run = 0; run < 4; run += 1) {
       await sendSome('stopped', 1);

@@ -196,12 +196,12 @@ describe('the files of a site', () => {
   });
 });
 
-describe('a site is warned of', () => {
+describe('a site gets a warning for', () => {
   it.each<readonly [string, Readonly<Record<string, string>>, string]>([
     [
       'a policy that does more than it says',
       { p: 'additionalTrustBundlePolicy: Always' },
-      '9:30 AdditionalTrustBundlePolicy: Always is documented as ignored, but the cluster will trust the bundle everywhere',
+      '9:30 AdditionalTrustBundlePolicy: Always is called ignored by openshift-install, but the cluster will trust the bundle everywhere',
     ],
     [
       'hyperthreading that stays on',

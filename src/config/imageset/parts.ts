@@ -102,7 +102,7 @@ function importArchitecture(view: View): Noted<ImportedRelease> {
     .filter((entry) => entry !== first)
     .map(({ path, text }) => {
       const hint = CPU.has(text) ? 'build separate media for it' : undefined;
-      return view.report(path, `media have one architecture, so not "${text}"`, { hint });
+      return view.report(path, `media have one architecture: "${text}" is left out`, { hint });
     });
   const cpuArchitecture = CPU.get(first?.text ?? '');
   return { value: cpuArchitecture === undefined ? {} : { cpuArchitecture }, notes };
@@ -178,7 +178,7 @@ function importChannel(view: View, path: string): Noted<ImportedRelease> {
 
 function noteType(view: View, path: string): readonly DocumentProblem[] {
   const type = view.text(`${path}.type`) ?? 'ocp';
-  const problem = `media are made of OpenShift releases, not of "${type}"`;
+  const problem = `media are made from OpenShift releases, not from "${type}"`;
   return type === 'ocp' ? [] : [view.report(`${path}.type`, problem)];
 }
 
@@ -256,7 +256,7 @@ function noteCatalogKeys(view: View, path: string): readonly ImportNote[] {
   return [
     ...(view.text(template) === undefined
       ? []
-      : [report(template, 'CatalogSources are made without templates', { hint })]),
+      : [report(template, 'templates of CatalogSources are not used', { hint })]),
     ...(view.flag(skip) === true ? [harmless(report(skip, 'oc-mirror v2 ignores it'))] : []),
     ...notePlatforms(view, path),
   ];

@@ -196,7 +196,7 @@ export async function requireRelease(
   }
   throw new ConfigError(
     'customize.other-release',
-    'the ClusterImageSet names another release than the ISO installs',
+    'the ClusterImageSet names a different release than the ISO',
     {
       expected: found,
       found: given,

@@ -91,7 +91,7 @@ export async function makeIdentity(
   };
 }
 
-/** Limit that openshift-install has kept since cloud resources with longer names were refused. */
+/** Limit of openshift-install, from a time when clouds refused longer names. */
 const MAX_INFRA_ID_SIZE = 27;
 const INFRA_ID_SUFFIX_SIZE = 5;
 

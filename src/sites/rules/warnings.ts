@@ -66,7 +66,7 @@ function warnOfDomain(report: Report, domain = ''): readonly DocumentProblem[] {
 
 function warnOfPolicy(report: Report, policy = ''): readonly DocumentProblem[] {
   if (policy === '' || policy === 'Proxyonly') return [];
-  const problem = `${policy} is documented as ignored, but the cluster will trust the bundle everywhere`;
+  const problem = `${policy} is called ignored by openshift-install, but the cluster will trust the bundle everywhere`;
   return [
     report('additionalTrustBundlePolicy', problem, { shownPath: 'AdditionalTrustBundlePolicy' }),
   ];

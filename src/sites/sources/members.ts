@@ -190,7 +190,7 @@ function addFile(site: Found, placed: Placed): void {
   if (length > MAX_MANIFEST_NAME) {
     report(
       'warning',
-      `has a name of ${length} characters: some readers truncate it to ${MAX_MANIFEST_NAME}`,
+      `has a name of ${length} characters, and some readers truncate it to ${MAX_MANIFEST_NAME}`,
     );
   }
 }

@@ -40,7 +40,7 @@ const TAR_OPTIONS = { allowUnknownFormat: true, highWaterMark: CHUNK_SIZE };
 
 /**
  * Reads the members of a tar (POSIX pax, GNU). Contents of a plain tar are read in place when they
- * are asked for. Gzip cannot be entered in the middle, so the small files of a .tar.gz are kept in
+ * are asked for. Gzip cannot be entered in the middle, so the small files of a .tar.gz are stored in
  * a temporary file, private and without a name.
  *
  * @throws ConfigError `sites.damaged`, `sites.too-large`; DiskError `disk.no-temporary`

@@ -101,7 +101,7 @@ export function listOldStates(out: string, name: string): readonly string[] {
 }
 
 /**
- * Directory in which earlier versions kept the state; live ISOs keep their work in a folder of the
+ * Directory in which earlier versions stored the state; live ISOs have their work in a folder of the
  * same name.
  */
 const oldDirectoryOf = (out: string): string => join(out, '.sealift');

@@ -91,7 +91,7 @@ export type WantedStates = OutputFolder &
   };
 
 /**
- * Provides a generation that fits the site, or a new one. If the one in use is gone or damaged and
+ * Provides a generation that fits the site, or a new one. If the one in use is missing or damaged and
  * the files made with it exist, it is taken back from them; new keys never replace lost ones by
  * themselves.
  *

@@ -190,7 +190,7 @@ ${mirror(`platform:
       'i.yaml:1:14: archiveSize: sealift makes one ISO, not archives of a given size',
       'i.yaml:6:12: mirror.platform.graph: the update graph is not carried on the media',
       'i.yaml:7:24: mirror.platform.kubeVirtContainer: the disk image of KubeVirt is not carried on the media',
-      'i.yaml:8:28: mirror.platform.architectures[1]: media have one architecture, so not "s390x"',
+      'i.yaml:8:28: mirror.platform.architectures[1]: media have one architecture: "s390x" is left out',
       'i.yaml:11:19: mirror.platform.channels[0].minVersion: media carry one release: version 4.20.9 is used, no earlier one',
       'i.yaml:13:21: mirror.platform.channels[0].shortestPath: media carry one release, not an upgrade path',
       'i.yaml:14:7: mirror.platform.channels[1]: media carry one release: only the first channel is used',
@@ -209,7 +209,7 @@ ${mirror(`platform:
       notesOf(mirror('platform: {channels: [{name: "4-scos-stable", type: okd, maxVersion: x}]}')),
     ).toEqual([
       expect.stringContaining('"4-scos-stable" is not an OpenShift release channel'),
-      expect.stringContaining('media are made of OpenShift releases, not of "okd"'),
+      expect.stringContaining('media are made from OpenShift releases, not from "okd"'),
       expect.stringContaining('"x" is not a valid release version'),
     ]);
     expect(notesOf(mirror('operators: []'))).toEqual([
@@ -243,7 +243,7 @@ blockedImages: [{name: x}, {name: x}]
       [
         '6 operators[0].catalog: left out: "redhat-operator-index:v4.20" must begin with its registry, as in registry.example.com/team/app',
         '9 operators[1].skipDependencies: oc-mirror v2 ignores it',
-        '10 operators[1].targetCatalogSourceTemplate: CatalogSources are made without templates',
+        '10 operators[1].targetCatalogSourceTemplate: templates of CatalogSources are not used',
         '11 operators[1].platforms: images are carried only for the architecture of the release',
         '12 operators[1].packages[0].channels[0].maxVersion: left out: "full" of the catalog keeps every version',
         '14 additionalImages[0].name: left out: "quay.io/team/app" has no tag and no digest',

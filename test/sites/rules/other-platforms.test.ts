@@ -115,7 +115,7 @@ describe('deprecated networking keys', () => {
   const networks = (members: string): readonly string[] | undefined =>
     checkInstall({ networking: `networking: {${members}}` }).site?.install.machineNetworks;
 
-  it('are ignored beside the keys that replace them', () => {
+  it('are ignored next to the keys that replace them', () => {
     expect(
       networks(
         `${MACHINE}, machineCIDR: 198.51.100.0/24, type: OpenShiftSDN, networkType: OVNKubernetes`,

@@ -173,7 +173,9 @@ describe('a bad site', () => {
     await build();
     world.write({ 'sites/alpha/image-based-config.yaml': 'hostname: [1\n' });
     const { failed } = await build();
-    expect(failed[0]?.findings.map(({ problem }) => problem).at(-1)).toContain('of an earlier run');
+    expect(failed[0]?.findings.map(({ problem }) => problem).at(-1)).toContain(
+      'from an earlier run',
+    );
     expect((await stat(world.at('out/alpha.iso'))).size).toBeGreaterThan(0);
   });
 
