@@ -1,6 +1,5 @@
 import { Argument, type Command, type Option } from 'commander';
-import { readFileSync } from 'node:fs';
-import { PACKAGE_ROOT } from '../base/program.ts';
+import { readVersion } from '../base/program.ts';
 import { parseKeys } from '../openpgp/index.ts';
 import { RED_HAT_KEYS } from '../openshift/release/signature-store.ts';
 import type { CliHost } from './host.ts';

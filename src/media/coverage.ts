@@ -5,7 +5,7 @@ export type Coverage = {
   readonly add: (ranges: Iterable<ByteRange>) => void;
   /** Takes bytes out again, in any order with `add`: they count as not compared. */
   readonly except: (ranges: Iterable<ByteRange>) => void;
-  /** Counts every byte as compared, whatever was taken out: a digest of the whole is right. */
+  /** Counts every byte as compared, even those that were taken out: a digest of the whole is right. */
   readonly addAll: () => void;
   /** Lists the bytes up to `size` that were not compared, by offset. */
   readonly missing: (size: number) => readonly ByteRange[];

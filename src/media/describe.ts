@@ -34,7 +34,7 @@ import {
 
 /** Contents that an index describes. */
 type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalogs' | 'mutable'> & {
-  readonly plan: MirrorPlan;
+  readonly plan: Pick<MirrorPlan, 'images' | 'registryImage'>;
   /** Releases on the medium; those with an unverified signature are marked. */
   readonly releases?: readonly Release[];
   /** Extents of the layout, including the padding, which the index omits. */

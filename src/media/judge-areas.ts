@@ -27,7 +27,7 @@ export type JudgedArea = ByteRange & {
   readonly state: AreaState;
   /** True if every byte is proven: by a digest, or by the checksums of an archive and zeros behind it. */
   readonly isProven: boolean;
-  /** What is wrong, as a sentence about the area; absent if the medium still works. */
+  /** The fault, as a sentence about the area; absent if the medium still works. */
   readonly problem?: string;
 };
 

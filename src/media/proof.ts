@@ -69,7 +69,7 @@ export function proveImage(image: Uint8Array, about: Omit<ProofOptions, 'size' |
 }
 
 /**
- * Reads the proof of a medium; undefined if the medium has none.
+ * Reads the proof of a medium; undefined if it does not carry one.
  *
  * @throws IntegrityError `proof.damaged` if the field is not as sealift writes it
  */

@@ -1,5 +1,6 @@
 import { basename, dirname } from 'node:path';
 import { digestFromHex, isDigest, type Digest } from '../base/digest.ts';
+import { sizeOf } from '../base/disk/files.ts';
 import { readRegularFile } from '../base/disk/open-file.ts';
 import { ConfigError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
@@ -63,7 +64,8 @@ async function readPublished(
   path: string,
   parse: (text: string) => Digest | undefined,
 ): Promise<Digest | undefined> {
-  const content = await readRegularFile(path, MOST_BYTES).catch(() => undefined);
+  if ((await sizeOf(path)) > MOST_BYTES) return undefined;
+  const content = await readRegularFile(path);
   return content === undefined ? undefined : parse(content.toString('utf8'));
 }
 
@@ -91,7 +93,9 @@ export function readList(text: string): ReadonlyMap<string, Digest> {
     listed.flatMap((site) => {
       const { iso, sha256 } = isObject(site) ? site : {};
       const isWhole = typeof iso === 'string' && typeof sha256 === 'string';
-      return isWhole && /^[0-9a-f]{64}$/.test(sha256) ? [[iso, digestFromHex(sha256)] as const] : [];
+      return isWhole && /^[0-9a-f]{64}$/.test(sha256)
+        ? [[iso, digestFromHex(sha256)] as const]
+        : [];
     }),
   );
 }

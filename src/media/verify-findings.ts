@@ -8,7 +8,7 @@ import { describeDamage } from './open.ts';
 import type { Report, Unproven, Verification } from './verify-contents.ts';
 import type { Sample } from './verify-extents.ts';
 
-/** What a verification has found so far. */
+/** The findings of a verification that is not finished. */
 export type Findings = {
   readonly problems: ImageProblem[];
   readonly oddities: string[];

@@ -44,7 +44,7 @@ export async function verifyByProof(
   takeAreas(await judgeProven(image, proof, areas), findings);
 }
 
-/** Compares a medium with the digest that its maker published, whatever else it has. */
+/** Compares a medium with the digest that its maker published, even if it has an index or a proof. */
 export async function verifyByDigest(
   { read, size }: RandomAccess,
   expected: Digest,
@@ -70,16 +70,12 @@ const PIECE = 4 * 2 ** 20;
 
 /** Places of the areas that the proof names, from the files of the medium, which the proof covers. */
 async function placeAreasOf(iso: IsoImage, { areas }: Proof): Promise<readonly PlacedArea[]> {
-  const placed: PlacedArea[] = [];
-  if (areas.ignition) {
-    const { offset, size } = await findEmbedArea(iso);
-    placed.push({ kind: 'ignition', offset, size });
-  }
-  if (areas['kernel-arguments']) {
-    const { areas: menus, size } = await readKargAreas(iso);
-    placed.push(...menus.map(({ offset }) => ({ kind: KARGS, offset, size })));
-  }
-  return placed.sort((a, b) => a.offset - b.offset);
+  const embed = areas.ignition && (await findEmbedArea(iso));
+  const { areas: menus = [], size = 0 } = areas[KARGS] ? await readKargAreas(iso) : {};
+  return [
+    ...(embed ? [{ kind: 'ignition' as const, offset: embed.offset, size: embed.size }] : []),
+    ...menus.map(({ offset }) => ({ kind: KARGS, offset, size })),
+  ].sort((a, b) => a.offset - b.offset);
 }
 
 const KARGS = 'kernel-arguments' as const;

@@ -1,6 +1,7 @@
 import type { Digest } from '../base/digest.ts';
 import { isError } from '../base/errors.ts';
 import { maxOf, withoutUndefined } from '../base/lists.ts';
+import type { RandomAccess } from '../base/random-access.ts';
 import {
   checkStructure,
   type IsoImage,
@@ -46,32 +47,47 @@ import { verifyByDigest, verifyByProof } from './verify-proof.ts';
  * in the list of images. A medium without a proof is checked as far as possible; on a truncated or damaged
  * one, the intact and the lost parts are reported.
  *
- * @param sha256 SHA-256 of the whole medium, as its maker published it
  * @throws ConfigError `iso.unreadable`; the signal's reason
  */
 export async function verifyIso(
   medium: Medium,
-  { sha256, ...options }: VerifyOptions & { readonly sha256?: Digest | undefined },
+  { published, isGiven = false, ...options }: VerifyOptions & Published,
 ): Promise<Verification> {
   const findings = createFindings();
   await useImage(medium, async (image) => {
     const iso = await guard('structure', findings, () => openIso(image));
     const files = iso ?? (await guard('structure', findings, () => openDamaged(image)));
     findings.size = image.isDevice === true && iso ? sizeOfVolume(iso) : image.size;
-    if (iso) await guard('structure', findings, () => verifyStructure(iso, findings));
-    iso?.structure.budget.reset(); // all directories are read again
-    const read = files && (await guard('index', findings, () => readDamagedIndex(files)));
-    const work = { findings, options };
-    if (files && read) await verifyByIndex(files, read, work);
-    else await guard('proof', findings, () => verifyByProof(image, iso, work));
-    if (sha256) await guard('content', findings, () => verifyByDigest(image, sha256, work));
-    if (files && !read) {
-      await guard('structure', findings, () => findLostFiles(files, findings.report));
-    }
+    if (iso) await verifyStructure(iso, findings);
+    await verifyBytes({ image, iso, files }, { findings, options });
+    const sha256 = isGiven || !findings.hasProof ? await published?.() : undefined;
+    if (sha256) await verifyByDigest(image, sha256, { findings, options });
     if (iso) await verifyOpened(iso, findings);
   });
   return conclude(findings);
 }
+
+type OpenedMedium = {
+  readonly image: RandomAccess;
+  readonly iso: IsoImage | undefined;
+  readonly files: IsoFiles | undefined;
+};
+
+/** Compares the bytes with the index, else with the proof; without both, lists the files that are lost. */
+async function verifyBytes({ image, iso, files }: OpenedMedium, work: Work): Promise<void> {
+  const { findings } = work;
+  const read = files && (await guard('index', findings, () => readDamagedIndex(files)));
+  if (files && read) return verifyByIndex(files, read, work);
+  await guard('proof', findings, () => verifyByProof(image, iso, work));
+  if (files) await guard('structure', findings, () => findLostFiles(files, findings.report));
+}
+
+type Published = {
+  /** Finds the SHA-256 of the whole medium as its maker published it. */
+  readonly published?: () => Promise<Digest | undefined>;
+  /** True if the digest is compared in any case; else only on a medium without a proof. */
+  readonly isGiven?: boolean;
+};
 
 async function verifyOpened(iso: IsoImage, findings: Findings): Promise<void> {
   const { budget } = iso.structure;
@@ -86,14 +102,18 @@ async function verifyOpened(iso: IsoImage, findings: Findings): Promise<void> {
 /** Bytes of the volume on a device. */
 const sizeOfVolume = ({ volume }: IsoImage): number => volume.volumeSpaceSize * SECTOR_SIZE;
 
-async function verifyStructure(iso: IsoImage, { report, oddities }: Findings): Promise<void> {
-  for await (const found of checkStructure(iso)) {
-    const { path, problem } = found;
-    if (isError(found)) report(found);
-    else if (oddities.length < MAX_PROBLEMS) {
-      oddities.push(path === undefined ? problem : `${path}: ${problem}`);
+async function verifyStructure(iso: IsoImage, findings: Findings): Promise<void> {
+  const { report, oddities } = findings;
+  await guard('structure', findings, async () => {
+    for await (const found of checkStructure(iso)) {
+      const { path, problem } = found;
+      if (isError(found)) report(found);
+      else if (oddities.length < MAX_PROBLEMS) {
+        oddities.push(path === undefined ? problem : `${path}: ${problem}`);
+      }
     }
-  }
+  });
+  iso.structure.budget.reset(); // all directories are read again
 }
 
 type Work = { readonly findings: Findings; readonly options: VerifyOptions };

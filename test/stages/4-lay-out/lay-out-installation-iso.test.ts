@@ -33,6 +33,7 @@ const partsOf = (path: string, scan: BaseScan, ignition: string): InstallationIs
   scan,
   ignition: new Secret(ignition),
   architecture: 'x86_64',
+  release: { version: '4.21.0', reference: 'quay.io/seed:4.21.0', architecture: 'x86_64' },
 });
 
 /** Without images, no manifest is read. */
