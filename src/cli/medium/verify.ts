@@ -222,7 +222,7 @@ function formatState(iso: string, verification: Verification): readonly string[]
     ...(ok && customised
       ? [`${iso} is customised: it has other values than the build gave it`]
       : []),
-    ...(state === 'whole' ? [`${iso} is whole: every byte was compared; structure, ${what}`] : []),
+    ...(state === 'whole' ? [`${iso} is whole: structure, ${what}; every byte was compared`] : []),
     ...(state === 'not provable'
       ? [`${iso} has no damage in its structure and in ${what}: ${part} were compared`]
       : []),
