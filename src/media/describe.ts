@@ -83,7 +83,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
   const { mutable } = medium;
   const unsigned = (medium.releases ?? []).filter(isUnsigned).map(({ version }) => version);
   const text = formatMediaIndex({
-    format: 2,
+    format: mutable?.some(({ kind }) => kind === 'built') ? 3 : 2,
     product,
     ...(base && { base: { digest: base.digest, size: base.size } }),
     release,

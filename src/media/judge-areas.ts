@@ -2,6 +2,7 @@ import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange } from '../base/random-access.ts';
 import { type IgnitionConfig, parseIgnition } from '../ignition/index.ts';
 import { decodeEmbedded, type OverlayPart } from './areas.ts';
+import { decodeBuilt } from './built.ts';
 
 /*
  * Owns the judgement of the areas of a medium that may be changed after the build: whose bytes they
@@ -20,7 +21,7 @@ import { decodeEmbedded, type OverlayPart } from './areas.ts';
  */
 export type AreaState = 'as built' | 'bare' | 'customized' | 'replaced' | 'removed' | 'damaged';
 
-export type AreaKind = 'ignition' | 'kernel-arguments';
+export type AreaKind = 'ignition' | 'kernel-arguments' | 'built';
 
 export type JudgedArea = ByteRange & {
   readonly kind: AreaKind;
@@ -48,6 +49,7 @@ export async function judgeArea(
   const place = { kind, offset: now.offset, size: now.bytes.length };
   if (isSame(now, built)) return { ...place, state: 'as built', isProven: true };
   if (isSame(now, bare)) return { ...place, state: 'bare', isProven: true };
+  if (kind === 'built') return { ...place, ...judgeCopy(now.bytes) };
   return kind === 'ignition'
     ? { ...place, ...(await judgeConfig(now.bytes, own)) }
     : { ...place, state: 'customized', isProven: false };
@@ -55,6 +57,17 @@ export async function judgeArea(
 
 const isSame = (now: OverlayPart, other: OverlayPart | undefined): boolean =>
   other !== undefined && Buffer.from(now.bytes).equals(other.bytes);
+
+/** The copy of the areas as built has a checksum of its own, and is zeros once it is dropped. */
+function judgeCopy(bytes: Uint8Array): Judgement {
+  try {
+    decodeBuilt(bytes);
+    return { state: 'as built', isProven: true };
+  } catch (error) {
+    if (!(error instanceof IntegrityError)) throw error;
+    return { state: 'damaged', isProven: false, problem: error.message };
+  }
+}
 
 const HEAL = 'the medium does not install; "sealift customize --reset" restores it';
 

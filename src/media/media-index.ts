@@ -90,6 +90,9 @@ export const BOOTSTRAP_IMAGE_PATH = '/images/bootstrap-appliance.img';
 /** Path of the archive that the embed area has without site values. */
 export const PRISTINE_IGNITION_PATH = '/sealift/ignition.img';
 
+/** Contents of the mutable areas as the build left them, on media that were built with values. */
+export const BUILT_PATH = '/sealift/built.img';
+
 /** Path of the list of images by digest on a live ISO, for tools that copy them; also in the release bundle. */
 export const BUNDLE_PATH = '/bundle.json';
 
@@ -106,7 +109,8 @@ export type IndexExtent = {
 
 /** Bytes of the medium that may be changed; the index does not change with them. */
 export type MutableArea = {
-  readonly kind: 'ignition' | 'kernel-arguments';
+  /** `built`: a copy of the other areas as the build left them, in a file; zeros once it is dropped. */
+  readonly kind: 'ignition' | 'kernel-arguments' | 'built';
   readonly offset: number;
   readonly size: number;
   /** Digest before any site values. */
@@ -124,8 +128,8 @@ export type IndexImage = {
 
 /** Content of `/sealift/index.json`, which describes the medium. Offsets and sizes are bytes. */
 export type MediaIndex = {
-  /** Format 2 has areas and catalogs. */
-  readonly format: 1 | 2;
+  /** Format 2 has areas and catalogs; format 3 has a copy of the areas as built. */
+  readonly format: 1 | 2 | 3;
   /** Digest of the canonical JSON of all other members; media of the first versions have no digest. */
   readonly digest?: Digest;
   readonly product: string;
@@ -188,9 +192,9 @@ export function decodeMediaIndex(source: Uint8Array | string): {
   readonly damage?: IntegrityError;
 } {
   const document = parse(source);
-  if (document['format'] !== 1 && document['format'] !== 2) {
+  if (![1, 2, 3].includes(document['format'] as number)) {
     throw new IntegrityError('index.format', `${INDEX_PATH} has an unknown format`, {
-      expected: '1 or 2',
+      expected: '1 to 3',
       found: JSON.stringify(document['format'] ?? null),
       hint: 'use a newer version of sealift',
     });

@@ -12,6 +12,7 @@ import {
 } from '../iso/index.ts';
 import { checkClosure } from '../registry/index.ts';
 import { decodeEmbedded, overlayRead, type OverlayPart, planPristine } from './areas.ts';
+import { planBuilt, readBuilt } from './built.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './describe.ts';
 import { hasPartsOf, judgeArea } from './judge-areas.ts';
 import {
@@ -19,6 +20,7 @@ import {
   readDamagedIndex,
   BUNDLE_PATH,
   type DamagedIndex,
+  type MutableArea,
   INDEX_PATH,
   REGISTRY_ROOT,
 } from './media-index.ts';
@@ -169,12 +171,26 @@ async function verifyAreas(
   const archive = mutable.find(({ kind }) => kind === 'ignition');
   const bareArea = parts.find(({ offset }) => offset === archive?.offset);
   const own = hasPartsOf(bareArea && (await decodeEmbedded(bareArea.bytes)).config);
+  const built = await guard('content', findings, () => readBuiltParts(iso, mutable));
   for (const { kind, offset, size } of mutable) {
-    const bare = parts.find((part) => part.offset === offset);
+    const at = (part: OverlayPart): boolean => part.offset === offset;
+    const bare = parts.find(at);
+    const left = built === 'bare' ? bare : built?.find(at);
     const now = { offset, bytes: await iso.readBytes(offset, size) };
-    takeAreas([await judgeArea(now, { kind, ...(bare && { built: bare, bare }) }, own)], findings);
+    const known = { kind, ...(left && { built: left }), ...(bare && { bare }) };
+    takeAreas([await judgeArea(now, known, own)], findings);
   }
   return parts;
+}
+
+/** The areas as the build left them; undefined if the medium no longer has them. */
+async function readBuiltParts(
+  iso: IsoFiles,
+  mutable: readonly MutableArea[],
+): Promise<readonly OverlayPart[] | 'bare' | undefined> {
+  if (!mutable.some(({ kind }) => kind === 'built')) return 'bare';
+  const built = await readBuilt(iso);
+  return typeof built === 'object' ? planBuilt(iso, built) : undefined;
 }
 
 const [ROOTFS, KARGS] = ['/images/pxeboot/rootfs.img', '/coreos/kargs.json'];

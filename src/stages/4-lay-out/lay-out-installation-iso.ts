@@ -167,7 +167,7 @@ async function layOutGrown(
           release,
           plan: mirror,
           ...withoutUndefined({ releases }),
-          mutable: describeAreas({ embed: plan.place, kargs }, extents, archive),
+          mutable: describeAreas({ embed: plan.place, kargs }, extents, { archive }),
           extents,
           areas,
         }),
