@@ -91,9 +91,8 @@ export async function prepareInstallationIso(
     architecture: seed.architecture,
     ignition: new Secret(renderIgnition(request, embedded)),
     ...withoutUndefined({ epoch, places }),
-    ...(embedded && {
-      embedded: { plan: embedded.plan, release: seed, releases: await releases },
-    }),
+    release: seed,
+    ...(embedded && { embedded: { plan: embedded.plan, releases: await releases } }),
   });
   const layout = made.then(({ layout }) => layout);
   const plan = embedded?.plan ?? NO_IMAGES;

@@ -9,7 +9,13 @@ import { formatSize } from '../../base/text/words.ts';
 import { type IsoImage, openIso } from '../../iso/index.ts';
 import { overlayRead, type OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
-import { planCustomisation, planReset } from '../../media/customize/plan.ts';
+import { planDropped } from '../../media/built.ts';
+import {
+  type CustomisationOptions,
+  planCustomisation,
+  planReset,
+  type ResetTo,
+} from '../../media/customize/plan.ts';
 import { type Customisation, hasSecrets, readCustomisation } from '../../media/customize/read.ts';
 import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
 import { isOurs } from '../../media/open.ts';
@@ -33,7 +39,8 @@ type Options = ValueOptions & {
   readonly output?: string;
   readonly inPlace: boolean;
   readonly show: boolean;
-  readonly reset: boolean;
+  readonly reset?: ResetTo;
+  readonly dropBuilt: boolean;
   readonly force: boolean;
   readonly workDir: string;
   readonly outputFormat: OutputFormat;
@@ -59,7 +66,19 @@ export function registerCustomize(program: Command, host: CliHost): void {
     .option('--output <file>', 'the customised ISO to write')
     .option('--in-place', 'change the ISO in place: a file or a block device', false)
     .option('--show', 'print what is set, without secrets', false)
-    .option('--reset', 'restore the ISO as it was before it was customised', false);
+    .addOption(
+      new Option(
+        '--reset [state]',
+        'restore the ISO as it was built; --reset=bare takes all values off, also those of the build',
+      )
+        .choices(['built', 'bare'])
+        .preset('built'),
+    )
+    .option(
+      '--drop-built',
+      'overwrite the copy of the values that the build gave, which can hold secrets',
+      false,
+    );
   addValueOptions(command)
     .addOption(new Option('--force', 'customise again, and overwrite an output').default(false))
     .option(
@@ -84,7 +103,7 @@ export function registerCustomize(program: Command, host: CliHost): void {
       requireWork(options);
       if (options.show) return show(iso, options, host);
       const read = readValues(options, host);
-      if (!options.reset && Object.keys(read).length === 0) throw noValue();
+      if (!isWork(options) && Object.keys(read).length === 0) throw noValue();
       const hosts = read.hosts && (await addProfiles(read.hosts, host));
       const values = { ...read, ...withoutUndefined({ hosts }) };
       const plan = createPlan(values, options, host);
@@ -109,7 +128,7 @@ function requireOneMode({ output, inPlace, show }: Options): void {
 function requireWork(options: Options): void {
   const { show, reset } = options;
   const given = listGiven(options).join(', ');
-  if (!show && !reset && given === '') throw noValue();
+  if (!show && !isWork(options) && given === '') throw noValue();
   if ((!show && !reset) || given === '') return;
   const mode = show ? '--show' : '--reset';
   throw new UsageError('usage.customize', `${mode} takes no values, but is given ${given}`, {
@@ -121,6 +140,9 @@ const noValue = (): UsageError =>
   new UsageError('usage.customize', 'no value for the ISO is given', {
     hint: 'give one, such as --ssh-key file:id.pub',
   });
+
+/** True if something is done without values. */
+const isWork = ({ reset, dropBuilt }: Options): boolean => reset !== undefined || dropBuilt;
 
 async function show(text: string, options: Options, host: CliHost): Promise<void> {
   const found = await useIso(text, host, (iso) => readCustomisation(iso));
@@ -137,14 +159,12 @@ type Work = Options & {
 type Plan = (iso: IsoImage) => Promise<PlannedParts>;
 
 const createPlan =
-  (values: CustomValues, { reset, force }: Options, host: CliHost): Plan =>
+  (values: CustomValues, { reset, force, dropBuilt }: Options, host: CliHost): Plan =>
   async (iso) => {
     const warn = (text: string): void => {
       writeMessage(host, `warning: ${text}\n`);
     };
-    const parts = reset
-      ? await planReset(iso)
-      : await planCustomisation(iso, values, { add: force, warn });
+    const parts = await planParts(iso, values, { reset, dropBuilt, add: force, warn });
     const found = await readCustomisation({
       ...iso,
       readBytes: overlayRead(iso.readBytes, parts),
@@ -211,6 +231,18 @@ async function countChanged(
     changed += isSame ? 0 : bytes.length;
   }
   return changed;
+}
+
+type PartOptions = CustomisationOptions & { readonly reset: ResetTo | undefined };
+
+async function planParts(
+  iso: IsoImage,
+  values: CustomValues,
+  { reset, ...options }: PartOptions,
+): Promise<readonly OverlayPart[]> {
+  if (reset) return planReset(iso, reset);
+  const isDropOnly = options.dropBuilt === true && Object.keys(values).length === 0;
+  return isDropOnly ? planDropped(iso) : planCustomisation(iso, values, options);
 }
 
 const actionOf = ({ reset }: Options, changed: number): Done['action'] =>
