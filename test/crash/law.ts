@@ -75,7 +75,8 @@ export async function spoil(course: Course, step: Step, fault: Fault): Promise<V
     const ended = await run(row, folder, spoiling(trace, step, fault));
     const { hits, others } = await readSpoiled(trace, folder);
     const [hit] = hits;
-    if (hit === undefined || others.length > 0) return { hit: undefined, end: 'missed', problems: [] };
+    if (hit === undefined || others.length > 0)
+      return { hit: undefined, end: 'missed', problems: [] };
     const found = await digestOutputs(row, folder);
     const isNew = ended.code === (row.code ?? 0);
     const problems = [
@@ -86,7 +87,8 @@ export async function spoil(course: Course, step: Step, fault: Fault): Promise<V
     problems.push(...judgeAgain(again, row));
     problems.push(...compare(await digestOutputs(row, folder), [after]));
     problems.push(...(await findFaults(row, folder)));
-    const shown = problems.length > 0 ? [`first run:\n${ended.stderr}`, `again:\n${again.stderr}`] : [];
+    const shown =
+      problems.length > 0 ? [`first run:\n${ended.stderr}`, `again:\n${again.stderr}`] : [];
     return { hit, end: nameEnd(ended), problems: [...problems, ...shown] };
   } finally {
     remove(folder);
@@ -159,7 +161,9 @@ function compare(found: Outputs, allowed: readonly Outputs[]): readonly string[]
 async function findFaults(row: Row, folder: string): Promise<readonly string[]> {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
   const litter = names.filter(
-    (name) => !name.startsWith('.sealift') && /\.(?:tmp|partial|journal|lock)\b/.test(name),
+    (name) =>
+      !name.startsWith('.sealift') &&
+      /\.(?:tmp|partial|journal)(?:\.|$)|\.lock(?:\.[0-9a-f]+)*$/.test(name),
   );
   const found = (await row.judge?.(folder)) ?? [];
   return [...litter.map((name) => `${name} is left`), ...found];

@@ -65,7 +65,11 @@ async function main(): Promise<void> {
   const world = await createCrashWorld();
   try {
     for (const row of world.rows.filter(({ name }) => name.includes(values.row))) {
-      const course = await follow(row, world.prepare(row));
+      const course = await follow(row, world.prepare(row)).catch((error: unknown) => {
+        broken++;
+        console.log(`\nPROBLEM ${String(error)}`);
+      });
+      if (!course) continue;
       const left = [...choose(listTasks(course))];
       const count = left.length;
       const work = async (): Promise<void> => {
@@ -73,7 +77,9 @@ async function main(): Promise<void> {
       };
       await Promise.all(Array.from({ length: Number(values.jobs) }, work));
       const list = [...(ends.get(row.name) ?? [])].map(([end, times]) => `${end}: ${times}`);
-      console.log(`${row.name}: ${course.steps.length} steps, ${count} spoiled; ${list.join(', ')}`);
+      console.log(
+        `${row.name}: ${course.steps.length} steps, ${count} spoiled; ${list.join(', ')}`,
+      );
     }
   } finally {
     await world.close();

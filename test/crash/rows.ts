@@ -50,10 +50,15 @@ const SHORT: readonly Short[] = [
   [
     'build live-iso over an older one',
     ['build', ...BUILD, '--cache', 'cache'],
-    [...CONFIG, 'monday.iso:out.iso', 'monday.iso.sha256:out.iso.sha256', 'tuesday.yaml:appliance-config.yaml'],
+    [...CONFIG, 'monday.iso:out.iso', 'tuesday.yaml:appliance-config.yaml'],
     ['out.iso'],
   ],
-  ['build upgrade-iso', ['build', 'upgrade-iso', '--output', 'out.iso'], CONFIG, ISO],
+  [
+    'build upgrade-iso',
+    ['build', 'upgrade-iso', '--output', 'out.iso'],
+    [...CONFIG, 'upgrade.yaml:appliance-config.yaml'],
+    ISO,
+  ],
   [
     'build installation-iso',
     ['build', 'installation-iso', '--output', 'out.iso', '--base-iso', 'test.iso'],
@@ -94,7 +99,12 @@ const SHORT: readonly Short[] = [
     ['x.iso'],
     { isInPlace: true },
   ],
-  ['customize', ['customize', 'test.iso', ...KEY, '--output', 'site.iso'], ['test.iso'], ['site.iso']],
+  [
+    'customize',
+    ['customize', 'test.iso', ...KEY, '--output', 'site.iso'],
+    ['test.iso'],
+    ['site.iso'],
+  ],
   [
     'customize --in-place',
     ['customize', 'x.iso', ...KEY, '--in-place'],
@@ -109,12 +119,17 @@ const SHORT: readonly Short[] = [
     ['x.iso'],
     { isInPlace: true },
   ],
-  ['extract pxe', ['extract', 'pxe', 'test.iso', '--out', 'pxe'], ['test.iso'], []],
   [
-    'extract minimal-iso',
-    ['extract', 'minimal-iso', 'test.iso', '--output', 'small.iso', '--rootfs-url', 'http://a.example/r'],
+    'extract pxe',
+    ['extract', 'pxe', 'test.iso', '--out', 'pxe'],
     ['test.iso'],
-    ['small.iso'],
+    ['pxe/test-kernel.img'],
+  ],
+  [
+    'extract rootfs',
+    ['extract', 'rootfs', 'test.iso', '--out', 'pxe'],
+    ['test.iso'],
+    ['pxe/test-rootfs.img'],
   ],
   [
     'import imageset',

@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { open, copyFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { siteTree } from '../support/config-iso-world.ts';
@@ -39,13 +47,20 @@ export async function createCrashWorld(): Promise<CrashWorld> {
   await build('tuesday.iso');
   await copyFile(at('appliance-config.yaml'), at('tuesday.yaml'));
   await world.writeConfig();
+  const config = readFileSync(at('appliance-config.yaml'), 'utf8');
+  const flow = 'enableInteractiveFlow: true\n'; // an upgrade ISO is for clusters without it
+  writeFileSync(at('upgrade.yaml'), config.replace(flow, ''));
   await build('monday.iso', '--cache', 'cache');
   const past = new Date(Date.now() - 3_600_000); // a blob that was just used stays
-  for (const name of readdirSync(at('cache/sha256'))) utimesSync(at(`cache/sha256/${name}`), past, past);
+  for (const name of readdirSync(at('cache/sha256')))
+    utimesSync(at(`cache/sha256/${name}`), past, past);
   await done('delta', 'monday.iso', 'tuesday.iso', '--output', 'night.delta');
   await done('push', 'monday.iso', `oci://${registry.host}/m/iso:1`);
   await writeInstallationConfig(directory);
-  writeTree(at('sites'), { ...siteTree('alpha', { number: 1 }), ...siteTree('beta', { number: 2 }) });
+  writeTree(at('sites'), {
+    ...siteTree('alpha', { number: 1 }),
+    ...siteTree('beta', { number: 2 }),
+  });
   await done('config-iso', 'build', 'sites', '--out', 'keys');
   for (const name of readdirSync(at('keys'))) if (name.endsWith('.iso')) rmSync(at(`keys/${name}`));
   writeFileSync(at('imageset.yaml'), IMAGESET);
