@@ -35,8 +35,10 @@ export const mayMeet = ({ call }: Pick<Step, 'call'>, fault: Fault): boolean => 
   return !/^(?:unlink|unlinkat|rmdir|chmod|fchmod)$/.test(call);
 };
 
+const COUNT_UP = new URL('count-up.mjs', import.meta.url).href;
+
 /** One thread for the calls of files makes their order nearly the same in every run. */
-export const STEADY = { UV_THREADPOOL_SIZE: '1' };
+export const STEADY = { UV_THREADPOOL_SIZE: '1', NODE_OPTIONS: `--import=${COUNT_UP}` };
 
 /** The words before a program whose calls are written to a file. */
 export const tracing = (file: string): readonly string[] => [
@@ -55,20 +57,27 @@ export const spoiling = (file: string, { call, nth }: Step, fault: Fault): reado
     : ['--seccomp-bpf', '-e', 'signal=none', '-e', `inject=${call}:error=${fault}:when=${nth}`]),
 ];
 
-/** The steps of a traced run on files below a folder. */
+/**
+ * The steps of a traced run on files below a folder. A step at which another thread makes a call of
+ * the same name elsewhere is left out: no fault meets it alone.
+ */
 export async function readSteps(file: string, folder: string): Promise<readonly Step[]> {
   const counts = new Map<string, number>();
   const steps: Step[] = [];
+  const elsewhere = new Set<string>();
   for (const line of (await readFile(file, 'utf8')).split('\n')) {
     const [, thread = '', call = '', args = ''] = /^(\d+) +(\w+)\((.*)$/.exec(line) ?? [];
     if (call === '') continue; // the second half of a call, or the end of a thread
-    const key = `${thread} ${call}`;
-    const nth = (counts.get(key) ?? 0) + 1;
-    counts.set(key, nth);
+    const nth = (counts.get(`${thread} ${call}`) ?? 0) + 1;
+    counts.set(`${thread} ${call}`, nth);
     if (isBelow(args, folder)) steps.push({ call: call as CallName, nth, text: `${call}(${args}` });
+    else if (!isIdle(args)) elsewhere.add(`${call} ${nth}`);
   }
-  return steps;
+  return steps.filter(({ call, nth }) => !elsewhere.has(`${call} ${nth}`));
 }
+
+/** What count-up.mjs opens. */
+const isIdle = (args: string): boolean => args.includes('"/dev/null"');
 
 /** The work directory is named by its open directory. */
 const isBelow = (args: string, folder: string): boolean =>
@@ -87,6 +96,9 @@ export async function readSpoiled(
     (line) => line.includes('(INJECTED)') || / = \?$|<unfinished \.\.\.>$/.test(line),
   );
   const [hits, others]: [string[], string[]] = [[], []];
-  for (const line of spoiled) (isBelow(line, folder) ? hits : others).push(line);
+  for (const line of spoiled) {
+    if (isBelow(line, folder)) hits.push(line);
+    else if (!isIdle(line)) others.push(line);
+  }
   return { hits, others };
 }
