@@ -86,7 +86,8 @@ export async function spoil(course: Course, step: Step, fault: Fault): Promise<V
     const again = await run(row, folder);
     problems.push(...judgeAgain(again, row));
     problems.push(...compare(await digestOutputs(row, folder), [after]));
-    problems.push(...(await findFaults(row, folder)));
+    // A refusal changes nothing, so the stale lock of the killed run stays.
+    if (again.code === (row.code ?? 0)) problems.push(...(await findFaults(row, folder)));
     const shown =
       problems.length > 0 ? [`first run:\n${ended.stderr}`, `again:\n${again.stderr}`] : [];
     return { hit, end: nameEnd(ended), problems: [...problems, ...shown] };

@@ -104,6 +104,7 @@ const SHORT: readonly Short[] = [
     ['customize', 'test.iso', ...KEY, '--output', 'site.iso'],
     ['test.iso'],
     ['site.iso'],
+    { finished: 'output.exists' },
   ],
   [
     'customize --in-place',

@@ -120,7 +120,7 @@ const OF_FILES: Answers = {
   full: { code: 'disk.full', hint: AGAIN },
   unwritable: { code: 'disk.not-writable', hint: 'choose a writable place' },
   broken: { code: 'disk.broken', hint: `${LOOK} choose another place` },
-  tooLarge: { code: 'disk.too-large', hint: 'choose a file system without a 4 GiB limit' },
+  tooLarge: { code: 'disk.file-too-large', hint: 'choose a file system without a 4 GiB limit' },
 };
 
 /** Answers for files in the work directory. */
