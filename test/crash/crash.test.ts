@@ -12,7 +12,7 @@ const hasTools = ['strace', 'docker-registry', 'genisoimage', 'isohybrid', 'open
   .every(Boolean);
 
 /** Milliseconds after which no other command is tried; the long form is `npm run test:crash`. */
-const BUDGET = 25_000;
+const BUDGET = 15_000;
 const STEPS = 3;
 
 /** Whether this process may trace others; in CI it must. */
