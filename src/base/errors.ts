@@ -62,7 +62,7 @@ export class ToolError extends SealiftError {
   readonly exitCode = 6;
 }
 
-/** The disk is full, read-only, too small, or in use by another build. */
+/** The disk is full, read-only, too small, broken or in use by another build, or a limit of the machine is reached. */
 export class DiskError extends SealiftError {
   readonly exitCode = 7;
 }

@@ -3,7 +3,7 @@ import { DiskError, InterruptedError } from '../base/errors.ts';
 import { startTimer } from '../base/wait.ts';
 import { listenForSignals } from './host.ts';
 import './keep-memory-small.ts';
-import { runProgram, wantsJson } from './program.ts';
+import { explainFailure, runProgram, wantsJson } from './program.ts';
 import { printError } from './terminal/errors.ts';
 
 const args = process.argv.slice(2);
@@ -12,6 +12,11 @@ const args = process.argv.slice(2);
 process.umask(process.umask(0o077) & 0o077);
 
 const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(exitCode));
+
+// Memory that is denied to code of Node itself ends here; the rest is a bug, and looks like one.
+process.on('uncaughtException', (error) => {
+  process.exit(printError(process, explainFailure(error), wantsJson(args)));
+});
 
 // A reader that closes the pipe early (`sealift ls X | head`) is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -1,4 +1,5 @@
 import { Command, CommanderError, Option } from 'commander';
+import { explainSystemError } from '../base/disk/disk-errors.ts';
 import { explainLoss } from '../base/disk/work-directory.ts';
 import { InterruptedError } from '../base/errors.ts';
 import { readVersion } from '../base/program.ts';
@@ -157,7 +158,7 @@ async function runCommand(args: readonly string[], given: CliHost): Promise<numb
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
-      return printError(host, interruptionOf(host) ?? explainLoss(error), wantsJson(args));
+      return printError(host, interruptionOf(host) ?? explainFailure(error), wantsJson(args));
     }
     if (error.exitCode === 0) return 0;
     // Help, which commander has already printed, is more useful than a sentence.
@@ -165,6 +166,9 @@ async function runCommand(args: readonly string[], given: CliHost): Promise<numb
     return isPrinted ? EXIT_USAGE : printError(host, toUsageError(error), wantsJson(args));
   }
 }
+
+/** An error of the system that reached the command line, as a foreseen failure; others as they are. */
+export const explainFailure = (error: unknown): unknown => explainSystemError(explainLoss(error));
 
 /** Milliseconds in which work may end in order after an interruption. */
 const GRACE = 1400;

@@ -2,7 +2,8 @@ import type { Stats } from 'node:fs';
 import { lstat, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { isErrno, DiskError, UsageError } from '../errors.ts';
-import { nameAside } from './aside.ts';
+import { nameAside, sweepAside } from './aside.ts';
+import { isObstacle } from './disk-errors.ts';
 import { createFile, isOwnUser } from './open-file.ts';
 
 /* Owns the decision whether a path may become an output; nothing stays changed on the disk. */
@@ -219,27 +220,23 @@ async function checkWritable({ existing }: Folder): Promise<void> {
   }
 }
 
-/** Makes a file and removes it: permission bits alone do not show every obstacle. */
+/**
+ * Makes a file and removes it: permission bits alone do not show every obstacle. Probes that killed
+ * processes left are removed once for each directory.
+ */
 export async function probeDirectory(path: string): Promise<void> {
-  const probe = await nameAside(join(path, 'probe'));
+  const name = join(path, 'probe');
+  if (!swept.has(path)) await sweepAside(name);
+  swept.add(path);
+  const probe = await nameAside(name);
   await (await createFile(probe)).close();
   await rm(probe, { force: true });
 }
 
-const OBSTACLES = [
-  'EACCES',
-  'EPERM',
-  'EROFS',
-  'ELOOP',
-  'ENAMETOOLONG',
-  'ENOENT',
-  'ENOSPC',
-  'EDQUOT',
-  'EIO',
-];
+const swept = new Set<string>();
 
 const unwritable = (path: string, cause: unknown): unknown =>
-  isErrno(cause, ...OBSTACLES)
+  isObstacle(cause)
     ? new DiskError('output.unwritable', `nothing can be written to "${path}"`, {
         cause,
         hint: 'name a writable place',
