@@ -89,6 +89,16 @@ export class InterruptedError extends SealiftError {
   }
 }
 
+/** The reader of the result went away before the command had its verdict. */
+export class ReaderGoneError extends SealiftError {
+  /** 128 + SIGPIPE, with which other programs end. */
+  readonly exitCode = 141;
+
+  constructor() {
+    super('stdout.closed', 'the reader of the result closed the pipe before its end');
+  }
+}
+
 /** True if an error is the system's, with one of these codes. */
 export const isErrno = (error: unknown, ...codes: readonly string[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(String(error.code));

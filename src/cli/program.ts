@@ -99,7 +99,8 @@ export function createProgram(host: CliHost, isJson = false): Command {
       'after',
       '\nExample:\n  $ sealift init && sealift validate && sealift build\n\nExit codes: 0 done, ' +
         '1 bug, 2 usage, 3 configuration, 4 registry or network, 5 integrity,\n6 external tool, ' +
-        '7 disk, 8 differences found, 9 imported with losses, 130 and 143 interrupted.',
+        '7 disk, 8 differences found, 9 imported with losses, 10 not provable, 11 not signed,\n' +
+        '12 not trusted, 130 and 143 interrupted, 141 the reader of the result went away.',
     );
   for (const register of REGISTER) register(program, host);
   addLogOptions(program, host);

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import { UsageError, isErrno, IntegrityError } from '../../base/errors.ts';
+import { UsageError, IntegrityError } from '../../base/errors.ts';
 import { formatSize, toPrintable } from '../../base/text/words.ts';
-import { waitFor } from '../../base/wait.ts';
 import type { IsoImage, IsoNode } from '../../iso/index.ts';
 import { inspectIso, type Inspection } from '../../media/inspect.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../../media/open.ts';
@@ -199,47 +198,9 @@ export function registerCat(program: Command, host: CliHost): void {
         if (node.kind !== 'file') {
           throw new UsageError('iso.not-a-file', `${inside} is a ${node.kind}, not a file`);
         }
-        await writeStream(iso.stream(node), host);
+        for await (const piece of iso.stream(node)) await writePiece(host, piece as Uint8Array);
       });
     });
-}
-
-/**
- * Writes a stream. A reader that has seen enough (`head`) closes the pipe: this is not a failure.
- */
-async function writeStream(pieces: AsyncIterable<unknown>, host: CliHost): Promise<void> {
-  const state = { isClosed: false };
-  const onError = (error: unknown): void => {
-    if (!isErrno(error, 'EPIPE')) throw error;
-    state.isClosed = true;
-  };
-  host.stdout.on('error', onError);
-  try {
-    for await (const piece of pieces) {
-      host.signal.throwIfAborted();
-      if (state.isClosed) return;
-      if (writePiece(host, piece as Uint8Array)) continue;
-      await drained(host);
-    }
-  } finally {
-    host.stdout.off('error', onError);
-  }
-}
-
-/** Waits until the reader has taken what was written, or has gone. */
-async function drained({ stdout, signal }: CliHost): Promise<void> {
-  const events = ['drain', 'close', 'error'];
-  let settle = (): void => undefined;
-  try {
-    await waitFor<undefined>(signal, (resolve) => {
-      settle = () => {
-        resolve(undefined);
-      };
-      for (const event of events) stdout.on(event, settle);
-    });
-  } finally {
-    for (const event of events) stdout.off(event, settle);
-  }
 }
 
 /** Registers `sealift ignition show ISO`. */
