@@ -82,8 +82,8 @@ export class InterruptedError extends SealiftError {
   readonly exitCode: number;
   readonly signal: 'SIGINT' | 'SIGTERM';
 
-  constructor(signal: 'SIGINT' | 'SIGTERM') {
-    super('interrupted', `interrupted by ${signal}`);
+  constructor(signal: 'SIGINT' | 'SIGTERM', hint?: string) {
+    super('interrupted', `interrupted by ${signal}`, hint === undefined ? {} : { hint });
     this.signal = signal;
     this.exitCode = signal === 'SIGINT' ? 130 : 143;
   }

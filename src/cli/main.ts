@@ -13,7 +13,7 @@ process.umask(process.umask(0o077) & 0o077);
 
 const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(exitCode));
 
-process.stdout.on('error', (error) => {
+process.stdout.on('error', (error: Error) => {
   // The command knows it from its write, and decides what follows (terminal/output.ts).
   if (isErrno(error, 'EPIPE')) return;
   const lost = new DiskError('stdout.lost', `the result could not be printed: ${error.message}`);

@@ -23,6 +23,7 @@ import { registerPlan } from './plan.ts';
 import { registerRegistry } from './serve/registry.ts';
 import { registerServe } from './serve/serve.ts';
 import { registerToken } from './serve/token.ts';
+import { createContinuation } from './terminal/continuation.ts';
 import { printError, toUsageError } from './terminal/errors.ts';
 import { createRunLog } from './terminal/log.ts';
 import { showMessage, writeMessage, writeResult } from './terminal/output.ts';
@@ -149,7 +150,8 @@ async function runCommand(args: readonly string[], given: CliHost): Promise<numb
   const allowGrace = (wanted: number): void => {
     milliseconds = wanted;
   };
-  const host = { ...given, allowGrace };
+  const continuation = createContinuation();
+  const host = { ...given, allowGrace, continuation };
   try {
     const program = createProgram(host, wantsJson(args));
     const running = program.parseAsync([...args], { from: 'user' });
@@ -196,8 +198,10 @@ async function endInTime(
 }
 
 /** The interruption, if there was one: an error while stopping is caused by the stop. */
-function interruptionOf({ signal }: CliHost): InterruptedError | undefined {
-  return signal.reason instanceof InterruptedError ? signal.reason : undefined;
+function interruptionOf({ signal, continuation }: CliHost): InterruptedError | undefined {
+  const { reason } = signal as { readonly reason: unknown };
+  if (!(reason instanceof InterruptedError)) return undefined;
+  return new InterruptedError(reason.signal, continuation?.describe());
 }
 
 /** True if the words of the command line ask for JSON; parse errors are answered in JSON, too. */

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { withLock } from '../../base/disk/lease.ts';
@@ -19,6 +20,7 @@ import { claimIso } from '../../outputs/file.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
 import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
+import { sayAgain } from '../terminal/continuation.ts';
 import {
   createOutputOption,
   writeFormatted,
@@ -162,7 +164,11 @@ async function changeInPlace(text: string, work: Work, host: CliHost): Promise<D
   const path = resolve(host.cwd, text);
   const { aside, lock } = await placeInPlace(path, resolve(host.cwd, work.workDir));
   const place = { path, aside: asideOf(aside.replace(/\.apply$/, '')), lock };
+  host.continuation?.begin(() =>
+    existsSync(place.aside) ? sayAgain(`${text} is customised in part`) : undefined,
+  );
   const written = await writeAreas(place, work.plan);
+  host.continuation?.end();
   return { output: text, action: actionOf(work, written.changed), ...written };
 }
 

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { existsSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { dirname, resolve, join } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
@@ -21,6 +22,7 @@ import type { PourOptions } from '../../pour/index.ts';
 import type { CliHost } from '../host.ts';
 import { refuseOption } from '../options.ts';
 import { runWithProgress } from '../run.ts';
+import { sayAgain } from '../terminal/continuation.ts';
 import {
   writeFormatted,
   type OutputFormat,
@@ -204,7 +206,12 @@ async function runInPlace(
 ): Promise<void> {
   const { logFormat, workDir } = options;
   const place = await placeInPlace(path, resolve(host.cwd, workDir));
-  const report = await runWithProgress({ stage: 'apply delta', logFormat, host }, (watched) =>
+  const describeLeft = (): string | undefined =>
+    existsSync(`${place.aside}.journal`)
+      ? sayAgain(`${path} is partly changed and may not boot until then`)
+      : undefined;
+  const stage = { stage: 'apply delta', logFormat, host, describeLeft };
+  const report = await runWithProgress(stage, (watched) =>
     useDelta(deltas, { ...watched, joined: `${place.aside}.joined` }, (delta) =>
       applyInPlace({ from: path, delta }, { ...watched, ...place }),
     ),

@@ -107,7 +107,7 @@ export async function writePiece(host: CliHost, piece: Uint8Array | string): Pro
   if (!(await send(host, piece))) throw new ReaderGoneError();
 }
 
-/** Writes to stdout; false if its reader has gone, which is the one place where that is noticed. */
+/** Writes to stdout; false if its reader has gone, which no other place checks. */
 const send = ({ stdout, signal }: CliHost, piece: Uint8Array | string): Promise<boolean> =>
   waitFor(signal, (resolve, reject) => {
     stdout.write(piece, (error) => {
