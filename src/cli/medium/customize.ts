@@ -7,12 +7,13 @@ import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import { formatSize } from '../../base/text/words.ts';
-import { type IsoImage, openIso } from '../../iso/index.ts';
+import type { IsoImage } from '../../iso/index.ts';
 import { overlayRead, type OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
 import { planCustomisation, planReset } from '../../media/customize/plan.ts';
 import { type Customisation, hasSecrets, readCustomisation } from '../../media/customize/read.ts';
 import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
+import { openGivenIso } from '../../media/delta/describe.ts';
 import { isOurs } from '../../media/open.ts';
 import { addProfiles } from '../../nmstate/tool.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
@@ -191,7 +192,7 @@ async function writeCopy(
       useWatched(text, { ...host, ...watched }, async (source) => {
         const isLocal = !isElsewhere(text);
         const original = isLocal ? (await stat(source.path)).mode & 0o777 : 0o644;
-        const { parts, isPrivate } = await work.plan(await openIso(source));
+        const { parts, isPrivate } = await work.plan(await openGivenIso(source));
         const mode = isPrivate ? 0o600 : original | 0o600;
         const changed = await countChanged(source, parts);
         await copyWithParts(source, parts, { ...watched, output, isLocal, mode });
