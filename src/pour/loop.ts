@@ -165,8 +165,10 @@ async function pourStored(
   { span, index, reused }: Omit<Bringing, 'attempt'>,
   tools: LaneTools,
 ): Promise<void> {
-  await bringVerified((attempt) =>
-    bring({ span, index, reused: attempt.usePrefix ? reused : undefined, attempt }, tools),
+  await bringVerified(
+    (attempt) =>
+      bring({ span, index, reused: attempt.usePrefix ? reused : undefined, attempt }, tools),
+    tools.signal,
   );
   tools.frontier.verify(index);
 }

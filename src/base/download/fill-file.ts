@@ -169,7 +169,7 @@ export async function fillFile<S extends Source>(
     const from = [...used].map(({ name }) => name);
     const hasPrefix = front !== undefined || isContinued({ prefix, start });
     return { used, hasPrefix, error: wanted.explainWrong({ found, size, from }) };
-  });
+  }, signal);
 }
 
 const isContinued = ({ prefix, start }: { readonly prefix: number; readonly start: number }) =>

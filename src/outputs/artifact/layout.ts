@@ -103,7 +103,7 @@ async function readSmall(extent: Extent, reading: Reading): Promise<Uint8Array> 
     const found = digestOf(bytes);
     if (found === extent.digest) return undefined;
     return { used, hasPrefix: false, error: explainWrong(extent, found, used) };
-  });
+  }, reading.signal);
   return bytes;
 }
 

@@ -48,7 +48,7 @@ export async function sendGroup({ parts, pieces }: SentGroup, tools: GroupTools)
     else if (piece.source.kind === 'zero') await addZeros(piece.size, writer);
     else {
       writer.begin();
-      await bringVerified((attempt) => bring(piece, attempt, { ...tools, writer }));
+      await bringVerified((attempt) => bring(piece, attempt, { ...tools, writer }), tools.signal);
     }
   }
 }
