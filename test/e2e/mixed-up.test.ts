@@ -1,4 +1,4 @@
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { copyFile, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatDelta, readDeltaHead } from '../../src/media/delta/file.ts';
@@ -21,8 +21,8 @@ beforeAll(async () => {
   await expectDone(world, 'delta', 'tuesday.iso', 'monday.iso', '--output', 'back.delta');
   const cut = ['--max-part-size', '64KiB', '--output', 'cut.delta'];
   await expectDone(world, 'delta', 'monday.iso', 'tuesday.iso', ...cut);
-  await world.writeConfig('  kernelArguments: [third]');
-  await expectDone(world, 'build', '--output', 'third.iso', '--base-iso', 'test.iso');
+  const third = ['--output', 'third.iso', '--base-iso', 'test.iso', '--ignition-area', '2MiB'];
+  await expectDone(world, 'build', ...third);
   await rename('other.delta', ({ from, to }) => ({ from: { ...from, version: '4.21.2' }, to }));
   await rename('earlier.delta', () => undefined);
 });
@@ -172,4 +172,16 @@ describe('inspect', () => {
     expect(parity).toMatchObject({ kind: 'delta-part' });
     expect(parity).not.toHaveProperty('number');
   });
+});
+
+test('a checksum that was copied with its ISO is named by the ISO that it is of', async () => {
+  await copyFile(at('monday.iso'), at('copy.iso'));
+  await copyFile(at('monday.iso.sha256'), at('copy.iso.sha256'));
+  const { exitCode, stderr } = await world.run('build', '--output', 'copy.iso');
+  expect([exitCode, stderr]).toEqual([
+    2,
+    expect.stringMatching(
+      /copy\.iso\.sha256" exists .*\n.*\n {2}found: {4}the checksum of "monday\.iso"\n/,
+    ),
+  ]);
 });
