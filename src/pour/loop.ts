@@ -1,5 +1,6 @@
 import type { Digest } from '../base/digest.ts';
-import { bringVerified, type Attempt, type Wrong, type Source } from '../base/download/sources.ts';
+import { bringVerified } from '../base/download/bring-verified.ts';
+import { type Attempt, type Wrong, type Source } from '../base/download/sources.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { untilAborted } from '../base/wait.ts';

@@ -9,8 +9,8 @@ import {
   type SealiftError,
 } from '../errors.ts';
 import { withoutUndefined } from '../lists.ts';
+import { bringVerified } from './bring-verified.ts';
 import {
-  bringVerified,
   type Attempt,
   readSources,
   type ReadOptions,

@@ -1,12 +1,8 @@
 import { createHash } from 'node:crypto';
 import { digestFromHex } from '../../base/digest.ts';
 import { openListed, openToRead } from '../../base/disk/open-file.ts';
-import {
-  bringVerified,
-  type Attempt,
-  type Wrong,
-  type Source,
-} from '../../base/download/sources.ts';
+import { bringVerified } from '../../base/download/bring-verified.ts';
+import { type Attempt, type Wrong, type Source } from '../../base/download/sources.ts';
 import { untilAborted } from '../../base/wait.ts';
 import type { Extent } from '../../iso/index.ts';
 import {

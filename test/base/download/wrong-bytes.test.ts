@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { bringVerified, type Source } from '../../../src/base/download/sources.ts';
+import { bringVerified } from '../../../src/base/download/bring-verified.ts';
+import { type Source } from '../../../src/base/download/sources.ts';
 import { IntegrityError } from '../../../src/base/errors.ts';
 import { createRetries, type Clock } from '../../../src/base/retry.ts';
 
