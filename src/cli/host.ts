@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { InterruptedError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import type { Continuation } from './terminal/continuation.ts';
+import type { RunContinuation } from './terminal/continuation.ts';
 
 /** The environment of a command: everything that a test replaces. */
 export type CliHost = {
@@ -23,7 +23,7 @@ export type CliHost = {
   /** Gives the command more time to end in order than others have, in milliseconds. */
   readonly allowGrace?: (milliseconds: number) => void;
   /** What the interruption of this run says; absent outside a run. */
-  readonly continuation?: Continuation;
+  readonly continuation?: RunContinuation;
   /** Log of the run. Absent outside a run: everything is shown, and nothing recorded. */
   readonly log?: RunLog;
 };

@@ -9,7 +9,7 @@ import type { BuildEvent, EventListener } from '../../engine/index.ts';
 /** A sentence about what an interrupted run leaves; undefined if nothing can be continued. */
 type DescribeLeft = () => string | undefined;
 
-export type Continuation = {
+export type RunContinuation = {
   /**
    * Notes that the same command continues this work if it is interrupted.
    *
@@ -39,7 +39,7 @@ export const OUTPUT_STAGES: ReadonlyMap<string, string> = new Map([
 
 export const AGAIN = 'run the same command to continue';
 
-export function createContinuation(): Continuation {
+export function createContinuation(): RunContinuation {
   let left: DescribeLeft | undefined;
   let reached: string | undefined;
   return {
