@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { DiskError, InterruptedError } from '../base/errors.ts';
+import { DiskError, InterruptedError, isErrno } from '../base/errors.ts';
 import { startTimer } from '../base/wait.ts';
 import { listenForSignals } from './host.ts';
 import './keep-memory-small.ts';
@@ -18,9 +18,9 @@ process.on('uncaughtException', (error) => {
   process.exit(printError(process, explainFailure(error), wantsJson(args)));
 });
 
-// A reader that closes the pipe early (`sealift ls X | head`) is not an error.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(0);
+process.stdout.on('error', (error: Error) => {
+  // The command knows it from its write, and decides what follows (terminal/output.ts).
+  if (isErrno(error, 'EPIPE')) return;
   const lost = new DiskError('stdout.lost', `the result could not be printed: ${error.message}`);
   process.exit(printError(process, lost, wantsJson(args)));
 });

@@ -25,6 +25,7 @@ import { registerPlan } from './plan.ts';
 import { registerRegistry } from './serve/registry.ts';
 import { registerServe } from './serve/serve.ts';
 import { registerToken } from './serve/token.ts';
+import { createContinuation } from './terminal/continuation.ts';
 import { printError, toUsageError } from './terminal/errors.ts';
 import { createRunLog } from './terminal/log.ts';
 import { showMessage, writeMessage, writeResult } from './terminal/output.ts';
@@ -101,7 +102,8 @@ export function createProgram(host: CliHost, isJson = false): Command {
       'after',
       '\nExample:\n  $ sealift init && sealift validate && sealift build\n\nExit codes: 0 done, ' +
         '1 bug, 2 usage, 3 configuration, 4 registry or network, 5 integrity,\n6 external tool, ' +
-        '7 disk, 8 differences found, 9 imported with losses, 130 and 143 interrupted.',
+        '7 disk, 8 differences found, 9 imported with losses, 10 not provable, 11 not signed,\n' +
+        '12 not trusted, 130 and 143 interrupted, 141 the reader of the result went away.',
     );
   for (const register of REGISTER) register(program, host);
   addLogOptions(program, host);
@@ -150,7 +152,8 @@ async function runCommand(args: readonly string[], given: CliHost): Promise<numb
   const allowGrace = (wanted: number): void => {
     milliseconds = wanted;
   };
-  const host = { ...given, allowGrace };
+  const continuation = createContinuation();
+  const host = { ...given, allowGrace, continuation };
   try {
     const program = createProgram(host, wantsJson(args));
     const running = program.parseAsync([...args], { from: 'user' });
@@ -200,8 +203,10 @@ async function endInTime(
 }
 
 /** The interruption, if there was one: an error while stopping is caused by the stop. */
-function interruptionOf({ signal }: CliHost): InterruptedError | undefined {
-  return signal.reason instanceof InterruptedError ? signal.reason : undefined;
+function interruptionOf({ signal, continuation }: CliHost): InterruptedError | undefined {
+  const { reason } = signal as { readonly reason: unknown };
+  if (!(reason instanceof InterruptedError)) return undefined;
+  return new InterruptedError(reason.signal, continuation?.describe());
 }
 
 /** True if the words of the command line ask for JSON; parse errors are answered in JSON, too. */

@@ -28,6 +28,8 @@ export type OutputRule = {
   readonly isReplaceable: () => Promise<boolean>;
   /** Description of the files that `isReplaceable` accepts; absent if it accepts nothing. */
   readonly expected?: string;
+  /** Describes a file that is not accepted, if its content says what it is. */
+  readonly describe?: () => Promise<string | undefined>;
 };
 
 /**
@@ -44,7 +46,9 @@ export async function claimOutput(place: OutputPlace, rule: OutputRule): Promise
   if (await rule.isReplaceable()) return;
   throw new UsageError('output.exists', `"${place.path}" exists and would be overwritten`, {
     expected: listMay(rule.expected),
-    found: isOwn ? `a file of ${found.size} bytes` : `an empty file of user ${found.uid}`,
+    found: isOwn
+      ? ((await rule.describe?.()) ?? `a file of ${found.size} bytes`)
+      : `an empty file of user ${found.uid}`,
     hint: 'name another file, or overwrite this one with --force',
   });
 }

@@ -175,8 +175,12 @@ async function run(
   const doubt = doubtEpoch(request.epoch, now());
   if (doubt !== undefined) progress.listener({ type: 'warning', message: doubt });
   const keys = createKeySource({ jobs: request.jobs });
+  host.continuation?.begin();
   try {
-    return await buildConfigIsos(request, { keys, signal, now, emit: progress.listener, nmstate });
+    const emit = progress.listener;
+    const report = await buildConfigIsos(request, { keys, signal, now, emit, nmstate });
+    host.continuation?.end();
+    return report;
   } finally {
     progress.close();
     await keys.close();

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { withLock } from '../../base/disk/lease.ts';
@@ -6,7 +7,7 @@ import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import { formatSize } from '../../base/text/words.ts';
-import { type IsoImage, openIso } from '../../iso/index.ts';
+import type { IsoImage } from '../../iso/index.ts';
 import { overlayRead, type OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
 import { planDropped } from '../../media/built.ts';
@@ -18,6 +19,7 @@ import {
 } from '../../media/customize/plan.ts';
 import { type Customisation, hasSecrets, readCustomisation } from '../../media/customize/read.ts';
 import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
+import { openGivenIso } from '../../media/delta/describe.ts';
 import { isOurs } from '../../media/open.ts';
 import { addProfiles } from '../../nmstate/tool.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
@@ -25,6 +27,7 @@ import { claimFile } from '../../outputs/file/claim.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
 import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
+import { sayAgain } from '../terminal/continuation.ts';
 import {
   createOutputOption,
   writeFormatted,
@@ -182,7 +185,11 @@ async function changeInPlace(text: string, work: Work, host: CliHost): Promise<D
   const path = resolve(host.cwd, text);
   const { aside, lock } = await placeInPlace(path, resolve(host.cwd, work.workDir));
   const place = { path, aside: asideOf(aside.replace(/\.apply$/, '')), lock };
+  host.continuation?.begin(() =>
+    existsSync(place.aside) ? sayAgain(`${text} is customised in part`) : undefined,
+  );
   const written = await writeAreas(place, work.plan);
+  host.continuation?.end();
   return { output: text, action: actionOf(work, written.changed), ...written };
 }
 
@@ -205,7 +212,7 @@ async function writeCopy(
       useWatched(text, { ...host, ...watched }, async (source) => {
         const isLocal = !isElsewhere(text);
         const original = isLocal ? (await stat(source.path)).mode & 0o777 : 0o644;
-        const { parts, isPrivate } = await work.plan(await openIso(source));
+        const { parts, isPrivate } = await work.plan(await openGivenIso(source));
         const mode = isPrivate ? 0o600 : original | 0o600;
         const changed = await countChanged(source, parts);
         await copyWithParts(source, parts, { ...watched, output, isLocal, mode });

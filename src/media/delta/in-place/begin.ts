@@ -82,8 +82,8 @@ export async function begin(
   given: Given,
 ): Promise<Begun | { readonly there: NewIso }> {
   const { aside, deltaPath, signal } = given;
-  const head = await useImage(deltaPath, readDeltaHead);
-  const name = digestOf(formatDelta(head));
+  const { names: _names, ...head } = await useImage(deltaPath, readDeltaHead);
+  const name = digestOf(formatDelta(head)); // without names, as earlier versions compute it
   const known = await findBegun(path, { ...given, name, index: head.index });
   if (known) {
     const files = { delta: deltaPath, patched: `${aside}.patched`, signal };
