@@ -2,9 +2,9 @@ import { gunzipSync } from 'node:zlib';
 import { IntegrityError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../base/text/json.ts';
-import { DOCUMENT, type Field, type Members, NODE_LISTS } from './schema.ts';
+import { DOCUMENT, type Field, type Members, SHARED_NAMES } from './schema.ts';
 
-/** An Ignition configuration of specification 3.2.0. Modes are numbers, as in the JSON: 0o644 is 420. */
+/** An Ignition configuration of specification 3. Modes are numbers, as in the JSON: 0o644 is 420. */
 export type IgnitionConfig = {
   readonly ignition: {
     readonly version: string;
@@ -27,6 +27,11 @@ export type IgnitionConfig = {
     readonly luks?: readonly JsonObject[];
   };
   readonly systemd?: { readonly units?: readonly Unit[] };
+  /** Since 3.3.0. */
+  readonly kernelArguments?: {
+    readonly shouldExist?: readonly string[];
+    readonly shouldNotExist?: readonly string[];
+  };
 };
 
 type JsonObject = Readonly<Record<string, Json | undefined>>;
@@ -54,7 +59,7 @@ export type File = Node & {
 
 type Directory = Node & { readonly mode?: number };
 
-type Link = Node & { readonly target: string; readonly hard?: boolean };
+type Link = Node & { readonly target?: string; readonly hard?: boolean };
 
 export type User = {
   readonly name: string;
@@ -77,30 +82,40 @@ const SHOWN = 20;
 /** Levels of nesting; the specification has eight. */
 const MAX_DEPTH = 250;
 
+type IgnitionVersion = typeof IGNITION_VERSION | '3.6.0';
+
 /** The version of everything we render. */
 export const IGNITION_VERSION = '3.2.0';
 
 /** Older ones are subsets of the newest, so one reader takes them all. */
-const READABLE_VERSIONS: readonly string[] = ['3.0.0', '3.1.0', IGNITION_VERSION];
+const READABLE_VERSIONS: readonly string[] = [
+  ...['3.0.0', '3.1.0', IGNITION_VERSION],
+  ...['3.3.0', '3.4.0', '3.5.0', '3.6.0'],
+];
 
 /**
  * Reads a configuration; `name` is its name in errors. Members with the value null are dropped: Ignition takes
- * them as absent. Members that 3.2.0 does not know are kept (`checkIgnition` names them). The text never
- * appears in an error, because it carries secrets.
+ * them as absent. Members that its version does not know are kept (`findIgnitionWarnings` names them). The
+ * text never appears in an error, because it carries secrets.
  *
+ * @param newest the newest version that is accepted; what others put on a medium may have any of 3.0 to 3.6
  * @throws IntegrityError `ignition.malformed`, `ignition.version`
  */
-export function parseIgnition(text: string, name: string): IgnitionConfig {
+export function parseIgnition(
+  text: string,
+  name: string,
+  newest: IgnitionVersion = '3.6.0',
+): IgnitionConfig {
   const document = dropNulls(parseJson(text, name), name);
   const version = versionOf(document);
   if (version === undefined) {
     throw new IntegrityError('ignition.malformed', `${name} has no ignition.version`);
   }
-  if (!READABLE_VERSIONS.includes(version)) {
+  if (!READABLE_VERSIONS.includes(version) || version > newest) {
     throw new IntegrityError('ignition.version', `${name} has Ignition version "${version}"`, {
-      expected: READABLE_VERSIONS.join(', '),
+      expected: READABLE_VERSIONS.filter((readable) => readable <= newest).join(', '),
       found: version,
-      hint: 'use a configuration of Ignition specification 3.0 to 3.2',
+      hint: `use a configuration of Ignition specification 3.0 to ${newest.slice(0, 3)}`,
     });
   }
   const wrong = findWrongTypes(document, { kind: 'object', members: DOCUMENT }, '$');
@@ -246,7 +261,7 @@ function mergeMembers(parent: Entry, child: Entry, members: Members): Entry {
     [...keys].map((key) => {
       const field = Object.hasOwn(members, key) ? members[key] : undefined;
       const merged = mergeMember(parent[key], child[key], field);
-      return [key, NODE_LISTS.includes(key) ? withoutPaths(merged, pathsOf(child, key)) : merged];
+      return [key, withoutNames(merged, namesBeside(child, key))];
     }),
   );
 }
@@ -298,16 +313,18 @@ function keyOf(entry: Entry, key: readonly string[]): string {
   return name === undefined ? '' : `${name}=${String(entry[name])}`;
 }
 
-/** The paths that the child gives to the other kinds of nodes. */
-function pathsOf(storage: Entry, kind: string): Set<unknown> {
-  const others = NODE_LISTS.filter((other) => other !== kind);
+/** The names that the child has in the other lists of the same namespace. */
+function namesBeside(child: Entry, key: string): ReadonlySet<unknown> {
+  const lists = SHARED_NAMES.find((names) => names.includes(key)) ?? [];
+  const others = lists.filter((other) => other !== key);
   return new Set(
-    others.flatMap((other) =>
-      ((storage[other] ?? []) as readonly Entry[]).map((node) => node['path']),
-    ),
+    others.flatMap((other) => ((child[other] ?? []) as readonly unknown[]).map(nameOf)),
   );
 }
 
-function withoutPaths(nodes: unknown, paths: Set<unknown>): unknown {
-  return (nodes as readonly Entry[]).filter((node) => !paths.has(node['path']));
-}
+const nameOf = (entry: unknown): unknown => (isObject(entry) ? entry['path'] : entry);
+
+const withoutNames = (list: unknown, names: ReadonlySet<unknown>): unknown =>
+  names.size === 0 || !Array.isArray(list)
+    ? list
+    : list.filter((entry) => !names.has(nameOf(entry)));

@@ -76,6 +76,15 @@ describe('mergeConfigs', () => {
     ]);
   });
 
+  it('lets the child decide whether a kernel argument should exist', () => {
+    const parent = { kernelArguments: { shouldExist: ['a', 'b'], shouldNotExist: ['c'] } };
+    const child = { kernelArguments: { shouldExist: ['c'], shouldNotExist: ['b', 'd'] } };
+    expect(mergeConfigs(config(parent), config(child)).kernelArguments).toEqual({
+      shouldExist: ['a', 'c'],
+      shouldNotExist: ['b', 'd'],
+    });
+  });
+
   it('declares the newer of the two versions', () => {
     const merged = mergeConfigs(config({}), { ignition: { version: '3.1.0' } });
     expect(merged).toEqual({ ignition: { version: '3.2.0' } });

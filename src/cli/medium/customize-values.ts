@@ -35,6 +35,7 @@ export type ValueOptions = {
   readonly nmstate?: readonly string[];
   readonly kargsAppend?: readonly string[];
   readonly kargsDelete?: readonly string[];
+  readonly kargsReplace?: readonly string[];
   readonly rendezvousIp?: string;
   readonly proxy?: string;
   readonly noProxy?: string;
@@ -61,6 +62,11 @@ export const addValueOptions = (command: Command): Command =>
     .option('--nmstate <file>', 'NMStateConfigs, or one nmstate document; may be repeated', addTo)
     .option('--kargs-append <karg>', 'kernel argument to add at the end; may be repeated', addTo)
     .option('--kargs-delete <karg>', 'kernel argument to remove; may be repeated', addTo)
+    .option(
+      '--kargs-replace <key=old=new>',
+      'kernel argument to give another value; may be repeated',
+      addTo,
+    )
     .option('--rendezvous-ip <address>', 'IP address of the host that installs the cluster')
     .option('--proxy <url>', 'proxy for http and https')
     .addOption(createNoProxyOption())
@@ -90,6 +96,7 @@ const FLAGS: Readonly<Record<keyof ValueOptions, string>> = {
   nmstate: '--nmstate',
   kargsAppend: '--kargs-append',
   kargsDelete: '--kargs-delete',
+  kargsReplace: '--kargs-replace',
   rendezvousIp: '--rendezvous-ip',
   proxy: '--proxy',
   noProxy: '--no-proxy',
@@ -166,12 +173,13 @@ function readNetwork(options: ValueOptions, values: CustomValues, host: CliHost)
 }
 
 function readKargs(
-  { kargsAppend = [], kargsDelete = [] }: ValueOptions,
+  { kargsAppend = [], kargsDelete = [], kargsReplace: replace = [] }: ValueOptions,
   { kargs = {} }: CustomValues,
 ): CustomValues {
   const append = [...(kargs.append ?? []), ...kargsAppend];
   const remove = [...(kargs.remove ?? []), ...kargsDelete];
-  return append.length + remove.length > 0 ? { kargs: { append, remove } } : {};
+  const edits = { append, remove, replace };
+  return Object.values(edits).some(({ length }) => length > 0) ? { kargs: edits } : {};
 }
 
 function readFile(path: string, { cwd }: CliHost): string {

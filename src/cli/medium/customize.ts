@@ -2,14 +2,14 @@ import { Option, type Command } from 'commander';
 import { stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { withLock } from '../../base/disk/lease.ts';
-import { UsageError } from '../../base/errors.ts';
+import { IntegrityError, UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { type IsoImage, openIso } from '../../iso/index.ts';
 import { overlayRead, type OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
-import { planCustomisation, planReset } from '../../media/customize/plan.ts';
+import { isKargsAlone, planCustomisation, planReset } from '../../media/customize/plan.ts';
 import { type Customisation, hasSecrets, readCustomisation } from '../../media/customize/read.ts';
 import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
 import { isOurs } from '../../media/open.ts';
@@ -145,12 +145,19 @@ const createPlan =
     const parts = reset
       ? await planReset(iso)
       : await planCustomisation(iso, values, { add: force, warn });
-    const found = await readCustomisation({
-      ...iso,
-      readBytes: overlayRead(iso.readBytes, parts),
-    });
-    return { parts, isPrivate: hasSecrets(found) };
+    const changed = { ...iso, readBytes: overlayRead(iso.readBytes, parts) };
+    return { parts, isPrivate: await isPrivate(changed, values) };
   };
+
+/** True for an ISO with secrets; also if only arguments change, and nobody can tell what is embedded. */
+async function isPrivate(iso: IsoImage, values: CustomValues): Promise<boolean> {
+  try {
+    return hasSecrets(await readCustomisation(iso));
+  } catch (error) {
+    if (error instanceof IntegrityError && isKargsAlone(values)) return true;
+    throw error;
+  }
+}
 
 async function changeInPlace(text: string, work: Work, host: CliHost): Promise<Done> {
   if (isElsewhere(text)) {

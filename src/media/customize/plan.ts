@@ -3,7 +3,9 @@ import { parseIgnition } from '../../ignition/index.ts';
 import {
   findEmbedArea,
   type IsoImage,
+  type KargAreas,
   locateKargAreas,
+  parseReplacement,
   readCoreosFeatures,
 } from '../../iso/index.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
@@ -19,6 +21,7 @@ import {
   encodeEmbedded,
   planEditedKargs,
   readLiveAreas,
+  readOptionalKargs,
   type Embedded,
   type LiveAreas,
   readPristineArchive,
@@ -85,6 +88,7 @@ export async function planCustomisation(
   values: CustomValues,
   options: CustomisationOptions = {},
 ): Promise<readonly OverlayPart[]> {
+  if (isKargsAlone(values) && options.force !== true) return planKargsAlone(iso, values, options);
   const areas = await readLiveAreas(iso);
   const stored = await readPristineArchive(iso);
   if (!stored && (await iso.find(INDEX_PATH)) !== undefined) throw noPristine(iso.path);
@@ -95,11 +99,25 @@ export async function planCustomisation(
   const archive = await composeArchive({ iso, pristine, current, warn }, values);
   return sortParts([
     planEmbedPart(areas.embed, archive),
-    ...planKargs(areas, values, { keep, warn }),
+    ...planKargs(areas.kargs, values, { keep, warn }),
   ]);
 }
 
 const ignore = (): void => undefined;
+
+/** True if only kernel arguments change, which needs no look at the Ignition config. */
+export const isKargsAlone = (values: CustomValues): boolean =>
+  Object.entries(values).every(([name, value]) => name === 'kargs' || value === undefined);
+
+/** Edits the arguments that the ISO has now, like `coreos-installer iso kargs modify`. */
+async function planKargsAlone(
+  iso: IsoImage,
+  values: CustomValues,
+  { warn = ignore }: CustomisationOptions,
+): Promise<readonly OverlayPart[]> {
+  const kargs = await readOptionalKargs(iso);
+  return sortParts(planKargs(kargs, values, { keep: true, warn }));
+}
 
 /**
  * Decides if the existing values of an ISO stay: the original contents of other makers' media are unknown.
@@ -224,23 +242,31 @@ async function listKeyfiles(
 }
 
 function planKargs(
-  { kargs }: LiveAreas,
-  { kargs: { append = [], remove = [] } = {} }: CustomValues,
+  kargs: KargAreas | undefined,
+  { kargs: edits = {} }: CustomValues,
   { keep, warn }: { readonly keep: boolean; readonly warn: Warn },
 ): readonly OverlayPart[] {
+  const { append = [], remove = [], replace = [] } = edits;
   if (kargs) {
     const text = keep ? kargs.text : kargs.default;
-    const absent = remove.filter((karg) => !` ${text} `.includes(` ${karg.trim()} `));
-    for (const karg of absent) warn(`kernel argument ${karg} is not on the ISO: nothing to delete`);
     // An argument given again moves to the end, where it takes precedence.
     const earlier = text === kargs.default ? [] : append;
-    const edits = { append, remove: [...remove, ...earlier] };
-    return planEditedKargs({ ...kargs, default: text }, edits);
+    const absent = [
+      ...remove.filter((karg) => !hasKarg(text, karg)),
+      ...replace
+        .map((each) => parseReplacement(each).old)
+        .filter((old) => !hasKarg([text, ...append].join(' '), old)),
+    ];
+    for (const karg of absent) warn(`kernel argument ${karg} is not on the ISO: nothing to change`);
+    const changes = { append, remove: [...remove, ...earlier], replace };
+    return planEditedKargs({ ...kargs, default: text }, changes);
   }
-  if (append.length === 0 && remove.length === 0) return [];
+  if (append.length + remove.length + replace.length === 0) return [];
   throw new UsageError(
     'customize.no-kargs',
     'this ISO does not support customizing kernel arguments: it has no areas for them',
     { hint: 'use a newer live ISO' },
   );
 }
+
+const hasKarg = (text: string, karg: string): boolean => ` ${text} `.includes(` ${karg.trim()} `);

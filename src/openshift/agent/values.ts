@@ -29,6 +29,8 @@ export type CustomValues = {
     readonly append?: readonly string[];
     /** Arguments as they are written, removed before others are appended. */
     readonly remove?: readonly string[];
+    /** `KEY=OLD=NEW`, after others are appended. */
+    readonly replace?: readonly string[];
   };
   /** Manifests for the cluster, by file name. */
   readonly manifests?: readonly { readonly name: string; readonly text: string }[];
