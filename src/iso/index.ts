@@ -50,4 +50,4 @@ export {
   readCoreosLive,
   requireArchitecture,
 } from './coreos/live.ts';
-export type { MinimalRecipe } from './coreos/live.ts';
+export type { CoreosFeatures, MinimalRecipe } from './coreos/live.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { textFile, type IgnitionConfig } from '../../src/ignition/config.ts';
-import { mergeConfigs } from '../../src/ignition/config.ts';
+import { mergeConfigs } from '../../src/ignition/merge.ts';
 
 const config = (rest: Omit<IgnitionConfig, 'ignition'>): IgnitionConfig => ({
   ignition: { version: '3.2.0' },

@@ -1,16 +1,18 @@
 import { IntegrityError, UsageError } from '../../base/errors.ts';
-import { parseIgnition } from '../../ignition/index.ts';
+import { formatValidIgnition, mergeConfigs, parseIgnition } from '../../ignition/index.ts';
 import {
   findEmbedArea,
   type IsoImage,
-  type KargAreas,
   locateKargAreas,
-  parseReplacement,
   readCoreosFeatures,
 } from '../../iso/index.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
 import type { Keyfile } from '../../nmstate/values.ts';
-import { type CustomValues, profilesOf } from '../../openshift/agent/values.ts';
+import {
+  type CustomValues,
+  type InstallerValues,
+  profilesOf,
+} from '../../openshift/agent/values.ts';
 import {
   planEmbedPart,
   planKargParts,
@@ -19,15 +21,15 @@ import {
   planPristine,
   decodeEmbedded,
   encodeEmbedded,
-  planEditedKargs,
   readLiveAreas,
-  readOptionalKargs,
   type Embedded,
   type LiveAreas,
   readPristineArchive,
 } from '../areas.ts';
 import { readIndex, INDEX_PATH } from '../media-index.ts';
 import { requireRelease } from './copy.ts';
+import { isKargsAlone, planKargs, planKargsAlone } from './kargs.ts';
+import { type InstallerContext, isForInstaller, renderInstallerConfig } from './installer.ts';
 
 /* Decides which bytes of an ISO change when values of a site are added or removed. */
 
@@ -88,7 +90,8 @@ export async function planCustomisation(
   values: CustomValues,
   options: CustomisationOptions = {},
 ): Promise<readonly OverlayPart[]> {
-  if (isKargsAlone(values) && options.force !== true) return planKargsAlone(iso, values, options);
+  if (isKargsAlone(values) && options.force !== true)
+    return planKargsAlone(iso, values, options.warn);
   const areas = await readLiveAreas(iso);
   const stored = await readPristineArchive(iso);
   if (!stored && (await iso.find(INDEX_PATH)) !== undefined) throw noPristine(iso.path);
@@ -104,20 +107,6 @@ export async function planCustomisation(
 }
 
 const ignore = (): void => undefined;
-
-/** True if only kernel arguments change, which needs no look at the Ignition config. */
-export const isKargsAlone = (values: CustomValues): boolean =>
-  Object.entries(values).every(([name, value]) => name === 'kargs' || value === undefined);
-
-/** Edits the arguments that the ISO has now, like `coreos-installer iso kargs modify`. */
-async function planKargsAlone(
-  iso: IsoImage,
-  values: CustomValues,
-  { warn = ignore }: CustomisationOptions,
-): Promise<readonly OverlayPart[]> {
-  const kargs = await readOptionalKargs(iso);
-  return sortParts(planKargs(kargs, values, { keep: true, warn }));
-}
 
 /**
  * Decides if the existing values of an ISO stay: the original contents of other makers' media are unknown.
@@ -160,7 +149,7 @@ async function composeArchive(
   const { config } = before;
   const { releaseImage: given } = values;
   if (given !== undefined) await requireRelease(iso, { config, given }, warn);
-  return encodeEmbedded(await embed(iso, embedded, { values, template: config }));
+  return encodeEmbedded(await embed(iso, embedded, { values, template: config, warn }));
 }
 
 async function requirePristine(
@@ -189,6 +178,7 @@ type Filling = {
   readonly values: CustomValues;
   /** Config of the medium without site values. */
   readonly template: string | undefined;
+  readonly warn: Warn;
 };
 
 /**
@@ -198,23 +188,57 @@ type Filling = {
 async function embed(
   iso: IsoImage,
   current: Embedded,
-  { values, template }: Filling,
+  { values, template, warn }: Filling,
 ): Promise<Embedded> {
   const { config: text, ...kept } = current;
   const agents =
     text !== undefined && isForAgents(parseIgnition(text, 'the embedded Ignition config'));
-  if (agents) return { ...kept, config: configure(text, values, template) };
-  const { hosts = [], ...others } = values;
-  const config = configure(text, others);
+  const { hosts = [], installer, keyfiles: given = [], ...others } = values;
+  if (agents && installer && isForInstaller(installer)) throw noInstaller();
+  const added = [...(agents ? [] : hosts.flatMap(profilesOf)), ...given];
+  const keyfiles = await listKeyfiles(iso, added);
+  const configured = agents
+    ? configure(text, { ...others, hosts }, template)
+    : configure(text, others);
   // An empty config would disable the automatic login at the console of the live system.
-  const isEmpty = text === undefined && config === configure(undefined, {});
-  const keyfiles = await listKeyfiles(iso, hosts.flatMap(profilesOf));
+  const isEmpty = text === undefined && configured === configure(undefined, {});
+  const own = isEmpty ? undefined : configured;
+  const hasNetwork = added.length > 0;
+  const config = installer ? await addInstaller(iso, own, { installer, hasNetwork, warn }) : own;
   return {
     ...kept,
-    keyfiles: hosts.length > 0 ? keyfiles : kept.keyfiles,
-    ...(!isEmpty && { config }),
+    keyfiles: hasNetwork ? keyfiles : kept.keyfiles,
+    ...(config !== undefined && { config }),
   };
 }
+
+/** Merges what coreos-installer would write; alone it stays as coreos-installer would write it. */
+async function addInstaller(
+  iso: IsoImage,
+  own: string | undefined,
+  {
+    installer,
+    ...options
+  }: Omit<InstallerContext, 'features'> & {
+    readonly installer: InstallerValues;
+  },
+): Promise<string> {
+  const features = await readCoreosFeatures(iso);
+  const text = renderInstallerConfig(installer, { features, ...options });
+  if (own === undefined) return text;
+  const name = 'the configured Ignition config';
+  return formatValidIgnition(
+    mergeConfigs(parseIgnition(own, name), parseIgnition(text, name)),
+    name,
+  );
+}
+
+const noInstaller = (): UsageError =>
+  new UsageError(
+    'customize.own-installer',
+    'this ISO installs by itself, and has no use for coreos-installer’s parameters',
+    { hint: 'leave out --dest-*, --pre-install, --post-install and --installer-config' },
+  );
 
 async function listKeyfiles(
   iso: IsoImage,
@@ -240,33 +264,3 @@ async function listKeyfiles(
     },
   );
 }
-
-function planKargs(
-  kargs: KargAreas | undefined,
-  { kargs: edits = {} }: CustomValues,
-  { keep, warn }: { readonly keep: boolean; readonly warn: Warn },
-): readonly OverlayPart[] {
-  const { append = [], remove = [], replace = [] } = edits;
-  if (kargs) {
-    const text = keep ? kargs.text : kargs.default;
-    // An argument given again moves to the end, where it takes precedence.
-    const earlier = text === kargs.default ? [] : append;
-    const absent = [
-      ...remove.filter((karg) => !hasKarg(text, karg)),
-      ...replace
-        .map((each) => parseReplacement(each).old)
-        .filter((old) => !hasKarg([text, ...append].join(' '), old)),
-    ];
-    for (const karg of absent) warn(`kernel argument ${karg} is not on the ISO: nothing to change`);
-    const changes = { append, remove: [...remove, ...earlier], replace };
-    return planEditedKargs({ ...kargs, default: text }, changes);
-  }
-  if (append.length + remove.length + replace.length === 0) return [];
-  throw new UsageError(
-    'customize.no-kargs',
-    'this ISO does not support customizing kernel arguments: it has no areas for them',
-    { hint: 'use a newer live ISO' },
-  );
-}
-
-const hasKarg = (text: string, karg: string): boolean => ` ${text} `.includes(` ${karg.trim()} `);
