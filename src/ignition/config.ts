@@ -89,8 +89,13 @@ export const IGNITION_VERSION = '3.2.0';
 
 /** Older ones are subsets of the newest, so one reader takes them all. */
 const READABLE_VERSIONS: readonly string[] = [
-  ...['3.0.0', '3.1.0', IGNITION_VERSION],
-  ...['3.3.0', '3.4.0', '3.5.0', '3.6.0'],
+  '3.0.0',
+  '3.1.0',
+  IGNITION_VERSION,
+  '3.3.0',
+  '3.4.0',
+  '3.5.0',
+  '3.6.0',
 ];
 
 /**

@@ -103,7 +103,7 @@ function compareRead(old: ComparedMedium, now: ComparedMedium): MediaComparison 
   };
 }
 
-/** True if the contents of the areas are known, in whatever form they are written. */
+/** True if the contents of the areas can be read. */
 const isRead = ({ kernelArguments, embedded }: ComparedMedium): boolean =>
   kernelArguments.problem === undefined && embedded.problem === undefined;
 

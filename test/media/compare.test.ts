@@ -327,7 +327,7 @@ describe.skipIf(!hasTools)('a comparison of live ISOs', () => {
     ['a file of another tool', 'etc/other', 'x', 'initrd file'],
   ])(
     'tells ISOs of another maker without kernel arguments apart by %s',
-    async (what, name, text, kind) => {
+    async (...[what, name, text, kind]) => {
       const make = async (folder: string, area: Uint8Array): Promise<string> =>
         makeCoreosIso(await mkdtemp(join(directory, folder)), {
           without: ['coreos/kargs.json', 'coreos/features.json'],

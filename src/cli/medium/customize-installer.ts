@@ -190,11 +190,29 @@ function checkAuthorities({ name, bytes }: NamedFile): void {
 
 /** Members of coreos-installer 0.27.0. */
 const PARAMETERS = [
-  ...['stream', 'image-url', 'image-file', 'ignition-file', 'ignition-url', 'ignition-hash'],
-  ...['architecture', 'platform', 'console', 'append-karg', 'delete-karg', 'copy-network'],
-  ...['network-dir', 'save-partlabel', 'save-partindex', 'offline', 'insecure'],
-  ...['insecure-ignition', 'stream-base-url', 'preserve-on-error', 'fetch-retries'],
-  ...['secure-ipl', 'dest-device'],
+  'stream',
+  'image-url',
+  'image-file',
+  'ignition-file',
+  'ignition-url',
+  'ignition-hash',
+  'architecture',
+  'platform',
+  'console',
+  'append-karg',
+  'delete-karg',
+  'copy-network',
+  'network-dir',
+  'save-partlabel',
+  'save-partindex',
+  'offline',
+  'insecure',
+  'insecure-ignition',
+  'stream-base-url',
+  'preserve-on-error',
+  'fetch-retries',
+  'secure-ipl',
+  'dest-device',
 ];
 
 function checkInstallerConfig({ name, bytes }: NamedFile): void {

@@ -150,7 +150,7 @@ const createPlan =
     return { parts, isPrivate: await isPrivate(changed, values) };
   };
 
-/** True for an ISO with secrets; also if only arguments change, and nobody can tell what is embedded. */
+/** True for an ISO with secrets; also if only arguments change, and the embedded config cannot be read. */
 async function isPrivate(iso: IsoImage, values: CustomValues): Promise<boolean> {
   try {
     return hasSecrets(await readCustomisation(iso));

@@ -66,10 +66,18 @@ export function renderInstallerConfig(values: InstallerValues, options: Installe
   });
 }
 
+/** Values that the live system reads without coreos-installer's folder for parameters. */
+const LIVE: ReadonlySet<string> = new Set([
+  'liveIgnition',
+  'ignitionCa',
+  'preInstall',
+  'postInstall',
+]);
+
 /** True if the values make the live system run coreos-installer, or change how it runs. */
 export const isForInstaller = (values: InstallerValues): boolean =>
-  Object.entries(withoutUndefined(values)).some(
-    ([name]) => name !== 'liveIgnition' && name !== 'ignitionCa',
+  Object.keys(withoutUndefined(values)).some(
+    (name) => name !== 'liveIgnition' && name !== 'ignitionCa',
   );
 
 function requireFeatures(values: InstallerValues, features: CoreosFeatures): void {
@@ -80,8 +88,8 @@ function requireFeatures(values: InstallerValues, features: CoreosFeatures): voi
       { hint: 'give the console with --dest-karg-append console=...' },
     );
   }
-  const { preInstall, postInstall, liveIgnition, ignitionCa, ...others } = values;
-  if (features.installerConfig || Object.keys(withoutUndefined(others)).length === 0) return;
+  const needsFeature = Object.keys(withoutUndefined(values)).some((name) => !LIVE.has(name));
+  if (features.installerConfig || !needsFeature) return;
   throw new UsageError(
     'customize.no-installer-config',
     'this ISO does not support customizing installer configuration',
@@ -89,7 +97,7 @@ function requireFeatures(values: InstallerValues, features: CoreosFeatures): voi
   );
 }
 
-type Written = { readonly [member: string]: Json };
+type Written = Readonly<Record<string, Json>>;
 
 /** A file or unit as it is written, with the null of the members that are not given. */
 type WrittenFile = Written & { readonly path: string };

@@ -1,4 +1,5 @@
 import { UsageError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { type IsoImage, type KargAreas, parseReplacement } from '../../iso/index.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import { type OverlayPart, planEditedKargs, readOptionalKargs, sortParts } from '../areas.ts';
@@ -7,7 +8,7 @@ import { type OverlayPart, planEditedKargs, readOptionalKargs, sortParts } from 
 
 /** True if only kernel arguments change, which needs no look at the Ignition config. */
 export const isKargsAlone = (values: CustomValues): boolean =>
-  Object.entries(values).every(([name, value]) => name === 'kargs' || value === undefined);
+  Object.keys(withoutUndefined(values)).every((name) => name === 'kargs');
 
 type Warn = (text: string) => void;
 

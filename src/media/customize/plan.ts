@@ -1,4 +1,5 @@
 import { IntegrityError, UsageError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { formatValidIgnition, mergeConfigs, parseIgnition } from '../../ignition/index.ts';
 import {
   findEmbedArea,
@@ -187,44 +188,46 @@ type Filling = {
  */
 async function embed(
   iso: IsoImage,
-  current: Embedded,
+  { config: text, ...kept }: Embedded,
   { values, template, warn }: Filling,
 ): Promise<Embedded> {
-  const { config: text, ...kept } = current;
-  const agents =
-    text !== undefined && isForAgents(parseIgnition(text, 'the embedded Ignition config'));
-  const { hosts = [], installer, keyfiles: given = [], ...others } = values;
+  const agents = hasAgents(text);
+  const { hosts = [], installer, keyfiles = [] } = values;
+  const profiles = [...(agents ? [] : hosts.flatMap(profilesOf)), ...keyfiles];
+  const listed = await listKeyfiles(iso, profiles);
+  const hasNetwork = listed.length > 0;
+  const own = agents ? configure(text, values, template) : configureLive(text, values);
   if (agents && installer && isForInstaller(installer)) throw noInstaller();
-  const added = [...(agents ? [] : hosts.flatMap(profilesOf)), ...given];
-  const keyfiles = await listKeyfiles(iso, added);
-  const configured = agents
-    ? configure(text, { ...others, hosts }, template)
-    : configure(text, others);
-  // An empty config would disable the automatic login at the console of the live system.
-  const isEmpty = text === undefined && configured === configure(undefined, {});
-  const own = isEmpty ? undefined : configured;
-  const hasNetwork = added.length > 0;
   const config = installer ? await addInstaller(iso, own, { installer, hasNetwork, warn }) : own;
   return {
     ...kept,
-    keyfiles: hasNetwork ? keyfiles : kept.keyfiles,
-    ...(config !== undefined && { config }),
+    keyfiles: hasNetwork ? listed : kept.keyfiles,
+    ...withoutUndefined({ config }),
   };
 }
 
-/** Merges what coreos-installer would write; alone it stays as coreos-installer would write it. */
+const hasAgents = (text: string | undefined): boolean =>
+  text !== undefined && isForAgents(parseIgnition(text, 'the embedded Ignition config'));
+
+/** Configures a live system; undefined without values, because any config disables the login at the console. */
+function configureLive(text: string | undefined, values: CustomValues): string | undefined {
+  const config = configure(text, { ...values, hosts: [] });
+  return text === undefined && config === configure(undefined, {}) ? undefined : config;
+}
+
+/** Merges the config that coreos-installer would write; alone it keeps the bytes of coreos-installer. */
 async function addInstaller(
   iso: IsoImage,
   own: string | undefined,
   {
     installer,
-    ...options
+    ...context
   }: Omit<InstallerContext, 'features'> & {
     readonly installer: InstallerValues;
   },
 ): Promise<string> {
   const features = await readCoreosFeatures(iso);
-  const text = renderInstallerConfig(installer, { features, ...options });
+  const text = renderInstallerConfig(installer, { features, ...context });
   if (own === undefined) return text;
   const name = 'the configured Ignition config';
   return formatValidIgnition(
