@@ -9,7 +9,7 @@ import type { InstallerValues, NamedFile } from '../../openshift/agent/values.ts
 
 /*
  * The Ignition config with which a live system runs coreos-installer. `coreos-installer iso customize` of
- * the same values writes the same bytes.
+ * the same values writes the same text, but for the packed bytes of its resources.
  */
 
 /** Version of every config that coreos-installer writes around the configs that it is given. */

@@ -215,7 +215,7 @@ function configureLive(text: string | undefined, values: CustomValues): string |
   return text === undefined && config === configure(undefined, {}) ? undefined : config;
 }
 
-/** Merges the config that coreos-installer would write; alone it keeps the bytes of coreos-installer. */
+/** Merges the config that coreos-installer would write; alone it keeps the form of coreos-installer. */
 async function addInstaller(
   iso: IsoImage,
   own: string | undefined,
