@@ -206,6 +206,19 @@ describe.skipIf(judge === undefined || !hasData)('coreos-installer and sealift',
     }
   });
 
+  test('append an argument a second time, which one of them moves to the end', async () => {
+    await copies('test.iso');
+    for (const karg of ['a=b', 'c=d', 'a=b']) {
+      expect(ask('iso', 'kargs', 'modify', '--append', karg, 'theirs.iso').done).toBe(true);
+      await expectDone(world, 'customize', 'ours.iso', '--kargs-append', karg, '--in-place');
+    }
+    const [ours, theirs] = ['ours.iso', 'theirs.iso'].map((iso) =>
+      ask('iso', 'kargs', 'show', iso),
+    );
+    expect(ours?.stdout).toMatch(/=metal c=d a=b$/m);
+    requireAgreement('an argument appended in two runs', ours?.stdout, theirs?.stdout);
+  });
+
   test('write the same config for the same options, refuse the same, and reset to the same', async () => {
     for (const name of media().filter((name) => isCoreos(name) && name !== 'live.iso')) {
       for (const [option, flags] of listOptions(name)) {
