@@ -3,13 +3,14 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { withLock } from '../../base/disk/lease.ts';
-import { UsageError } from '../../base/errors.ts';
+import { IntegrityError, UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import { formatSize } from '../../base/text/words.ts';
 import type { IsoImage } from '../../iso/index.ts';
 import { overlayRead, type OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
+import { isKargsAlone } from '../../media/customize/kargs.ts';
 import { planDropped } from '../../media/built.ts';
 import {
   type CustomisationOptions,
@@ -168,12 +169,19 @@ const createPlan =
       writeMessage(host, `warning: ${text}\n`);
     };
     const parts = await planParts(iso, values, { reset, dropBuilt, add: force, warn });
-    const found = await readCustomisation({
-      ...iso,
-      readBytes: overlayRead(iso.readBytes, parts),
-    });
-    return { parts, isPrivate: hasSecrets(found) };
+    const changed = { ...iso, readBytes: overlayRead(iso.readBytes, parts) };
+    return { parts, isPrivate: await isPrivate(changed, values) };
   };
+
+/** True for an ISO with secrets; also if only arguments change, and the embedded config cannot be read. */
+async function isPrivate(iso: IsoImage, values: CustomValues): Promise<boolean> {
+  try {
+    return hasSecrets(await readCustomisation(iso));
+  } catch (error) {
+    if (error instanceof IntegrityError && isKargsAlone(values)) return true;
+    throw error;
+  }
+}
 
 async function changeInPlace(text: string, work: Work, host: CliHost): Promise<Done> {
   if (isElsewhere(text)) {
