@@ -10,7 +10,6 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
 import { InterruptedError } from '../../src/base/errors.ts';
