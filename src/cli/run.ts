@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander';
 import { resolve } from 'node:path';
 import { hasFile } from '../base/disk/files.ts';
+import type { LeaseOptions } from '../base/disk/lease.ts';
 import { UsageError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { RandomAccess } from '../base/random-access.ts';
@@ -49,6 +50,8 @@ export type RecipeOptions = {
   readonly verify?: boolean;
   /** In bytes. */
   readonly cacheLimit?: number;
+  /** Only for commands that write; true if another run of the output is waited for. */
+  readonly wait?: boolean;
 };
 
 export type RecipeCall<Options extends RecipeOptions> = {
@@ -82,7 +85,7 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
     signal: host.signal,
     ...(request.saved && { pinned: pinsOf(request.saved, request.lock) }),
     ...(request.lock && { drawn: drawnFor(request.lock) }),
-    ...withoutUndefined({ reuses: request.reuses }),
+    ...withoutUndefined({ reuses: request.reuses, wait: options.wait }),
     emit: progress.listener,
   });
   try {
@@ -249,6 +252,20 @@ export function refuseOverlays(names: ConfigNames, set: readonly string[] = []):
     hint: 'name one file, without --set',
   });
 }
+
+/** The conditions under which a command takes the right to change a file in place. */
+export const leaseOptionsOf = (
+  { wait, logFormat }: { readonly wait: boolean; readonly logFormat: LogFormat },
+  host: CliHost,
+): LeaseOptions => ({
+  signal: host.signal,
+  wait,
+  warn(message) {
+    const { listener, close } = createProgress(host, logFormat);
+    listener({ type: 'warning', message });
+    close();
+  },
+});
 
 export type Watched = {
   readonly signal: AbortSignal;

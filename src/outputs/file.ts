@@ -1,9 +1,10 @@
-import { lstat, rm, stat, rename } from 'node:fs/promises';
+import { lstat, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { hexOf, type Digest, digestOf, isDigest } from '../base/digest.ts';
 import { sweepAside } from '../base/disk/aside.ts';
 import type { BlockDevice } from '../base/disk/block-device.ts';
 import { checkOutputPlace, claimOutput, findRealPath } from '../base/disk/claim-output.ts';
+import { explainWriteError } from '../base/disk/disk-errors.ts';
 import { isSameStamp, parseStamp, readStamp } from '../base/disk/file-digests.ts';
 import {
   sizeOf,
@@ -12,7 +13,9 @@ import {
   readFileIfPresent,
   hasFile,
 } from '../base/disk/files.ts';
+import { isLeaseText } from '../base/disk/holder.ts';
 import { isOwnUser, readRegularFile } from '../base/disk/open-file.ts';
+import { prepareFile, type PreparedFile } from '../base/disk/publish.ts';
 import { isErrno } from '../base/errors.ts';
 import { isObject, withoutUndefined } from '../base/lists.ts';
 import { openRandomAccess, type RandomAccess } from '../base/random-access.ts';
@@ -110,7 +113,7 @@ export const describeOutput = ({ output, device }: IsoPlace): DescribedOutput =>
  * | `X.sha256`               | it is one line of sha256sum(1) for `X`                                |
  * | `X.partial`              | it is this user's, and `X.partial.journal` is one                     |
  * | `X.partial.journal`      | it is this user's, and its first line names a layout                  |
- * | `X.lock`                 | it has a process id, a start time and a random number                 |
+ * | `X.lock`                 | it is the text of a lease: see src/base/disk/holder.ts                |
  *
  * @throws the errors of `claimOutput` and `claimDevice`
  */
@@ -241,11 +244,8 @@ async function isOurChecksum(path: string, name: string): Promise<boolean> {
 const isOurJournal = async (path: string): Promise<boolean> =>
   (await isOwnFile(path)) && matches(path, /^\{"format":\d+,"layout":"sha256:[0-9a-f]{64}"/);
 
-/**
- * See src/base/disk/lease.ts; on file systems without links, a killed process may leave the first
- * part of it.
- */
-const isOurLock = (path: string): Promise<boolean> => matches(path, /^\d+( \d*( [0-9a-f]*\n?)?)?$/);
+const isOurLock = async (path: string): Promise<boolean> =>
+  isLeaseText((await readSmall(path)) ?? '');
 
 const matches = async (path: string, pattern: RegExp): Promise<boolean> =>
   pattern.test((await readSmall(path)) ?? '');
@@ -300,25 +300,27 @@ export async function publishIso(
   { report, isDevice = false, digest }: PublishedIso,
 ): Promise<void> {
   const { aside, ...names } = namesBeside(output);
+  const made: PreparedFile[] = [];
+  const prepare = async (path: string, text: string): Promise<PreparedFile> => {
+    const file = await prepareFile(path, text, 0o644).catch((error: unknown) => {
+      throw explainWriteError(error, path);
+    });
+    made.push(file);
+    return file;
+  };
   try {
     for (const path of Object.values(aside)) await sweepAside(path);
-    const hasChecksum = await writeChecksum(aside.checksum, output, isDevice ? undefined : digest);
-    if (report) await writeFileAtomic(aside.report, formatReadableJson(report), 0o644);
-    if (!hasChecksum) await rm(names.checksum, { force: true });
+    const sum = isDevice || digest === undefined ? undefined : formatChecksum(output, digest);
+    const checksum = sum === undefined ? undefined : await prepare(aside.checksum, sum);
+    const told = report && (await prepare(aside.report, formatReadableJson(report)));
+    if (!checksum) await rm(names.checksum, { force: true });
     await publishPour(output, isDevice);
-    if (report) await rename(aside.report, names.report);
-    if (hasChecksum) await rename(aside.checksum, names.checksum);
+    await told?.publish(names.report);
+    await checksum?.publish(names.checksum);
     await syncDirectory(dirname(output));
-  } catch (error) {
-    for (const path of Object.values(aside)) await rm(path, { force: true });
-    throw error;
+  } finally {
+    for (const file of made) await file.close();
   }
-}
-
-async function writeChecksum(path: string, output: string, digest?: Digest): Promise<boolean> {
-  if (digest === undefined) return false;
-  await writeFileAtomic(path, formatChecksum(output, digest), 0o644);
-  return true;
 }
 
 /** Writes the checksum next to an ISO that already has its name. */

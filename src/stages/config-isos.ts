@@ -5,7 +5,7 @@ import { sweepDirectory } from '../base/disk/aside.ts';
 import { checkOutputPlace, claimOutput } from '../base/disk/claim-output.ts';
 import { explainOutputError } from '../base/disk/disk-errors.ts';
 import { syncDirectory, unlessAbsent } from '../base/disk/files.ts';
-import { withLock } from '../base/disk/lease.ts';
+import { withLease, type LeaseOptions } from '../base/disk/lease.ts';
 import { readRegularFile } from '../base/disk/open-file.ts';
 import { ConfigError, DiskError, UsageError, isErrno, type FileProblem } from '../base/errors.ts';
 import {
@@ -82,16 +82,25 @@ export async function buildConfigIsos(
   try {
     await claimFolder(request);
     const state = await makeStateDirectory(out);
-    return await withLock(join(state, 'build.lock'), async () => {
+    const lease = leaseOptionsOf(tools);
+    return await withLease(join(state, 'build.lock'), lease, async () => {
       await sweepDirectory(out, { alone: true });
       await sweepDirectory(state, { alone: true });
-      await adoptOldState(out);
+      await adoptOldState(out, lease);
       return buildLocked(request, tools);
     });
   } catch (error) {
     throw explainObstacle(error, out);
   }
 }
+
+const leaseOptionsOf = ({ signal, emit, wait = false }: ConfigIsosTools): LeaseOptions => ({
+  signal,
+  wait,
+  warn(message) {
+    emit({ type: 'warning', message });
+  },
+});
 
 /**
  * Reports everything that a build would report about the inputs, without making or writing

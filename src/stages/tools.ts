@@ -4,6 +4,7 @@ import type { Digest } from '../base/digest.ts';
 import { sweepDirectory } from '../base/disk/aside.ts';
 import { createFileDigests, type FileDigests } from '../base/disk/file-digests.ts';
 import { readInputFile, writeFileAtomic } from '../base/disk/files.ts';
+import type { LeaseOptions } from '../base/disk/lease.ts';
 import { readOwnFile } from '../base/disk/open-file.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
 import { kindOfHost } from '../base/http/address.ts';
@@ -157,6 +158,8 @@ export type BuildTools = {
   /** Digest of the running program. */
   readonly program: Digest;
   readonly emit: EventListener;
+  /** Conditions under which the right to write an output is taken. */
+  readonly lease: LeaseOptions;
   readonly close: () => Promise<void>;
 };
 
@@ -200,6 +203,8 @@ export type ToolsOptions = RegistryAccessOptions & {
   /** Digest of the running program; default: the digest it was built with. */
   readonly program?: Digest;
   readonly signal: AbortSignal;
+  /** True if another run that writes the same output is waited for. */
+  readonly wait?: boolean;
 };
 
 /**
@@ -266,6 +271,13 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     program,
     workDir,
     emit,
+    lease: {
+      signal,
+      wait: options.wait ?? false,
+      warn(message) {
+        emit({ type: 'warning', message });
+      },
+    },
     registriesConf: config.mirrorPath === undefined ? registriesConf.files : [],
     async close() {
       await reusable.close();

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
-import { withLock } from '../../base/disk/lease.ts';
+import { withLease } from '../../base/disk/lease.ts';
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
@@ -18,7 +18,8 @@ import type { CustomValues } from '../../openshift/agent/values.ts';
 import { claimIso } from '../../outputs/file.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
-import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
+import { createWaitOption } from '../options.ts';
+import { leaseOptionsOf, runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
 import {
   createOutputOption,
   writeFormatted,
@@ -35,6 +36,7 @@ type Options = ValueOptions & {
   readonly show: boolean;
   readonly reset: boolean;
   readonly force: boolean;
+  readonly wait: boolean;
   readonly workDir: string;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
@@ -62,6 +64,7 @@ export function registerCustomize(program: Command, host: CliHost): void {
     .option('--reset', 'restore the ISO as it was before any values', false);
   addValueOptions(command)
     .addOption(new Option('--force', 'customise again, and overwrite an output').default(false))
+    .addOption(createWaitOption())
     .option('--work-dir <dir>', 'directory for the old bytes of a device meanwhile', '.sealift')
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
@@ -157,7 +160,10 @@ async function changeInPlace(text: string, work: Work, host: CliHost): Promise<D
   }
   const path = resolve(host.cwd, text);
   const { aside, lock } = await placeInPlace(path, resolve(host.cwd, work.workDir));
-  const place = { path, aside: asideOf(aside.replace(/\.apply$/, '')), lock };
+  const place = {
+    ...leaseOptionsOf(work, host),
+    ...{ path, aside: asideOf(aside.replace(/\.apply$/, '')), lock },
+  };
   const written = await writeAreas(place, work.plan);
   return { output: text, action: actionOf(work, written.changed), ...written };
 }
@@ -176,8 +182,8 @@ async function writeCopy(
   const inputs = isElsewhere(text) ? [] : [resolve(host.cwd, text)];
   const { force, logFormat } = work;
   await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
-  return withLock(`${output}.lock`, () =>
-    runWithProgress({ stage: 'write ISO', logFormat, host }, (watched) =>
+  return runWithProgress({ stage: 'write ISO', logFormat, host }, (watched) =>
+    withLease(`${output}.lock`, { ...watched, wait: work.wait }, () =>
       useWatched(text, { ...host, ...watched }, async (source) => {
         const isLocal = !isElsewhere(text);
         const original = isLocal ? (await stat(source.path)).mode & 0o777 : 0o644;
