@@ -1,7 +1,6 @@
 import { Option, type Command } from 'commander';
 import { resolve } from 'node:path';
 import { hasFile } from '../base/disk/files.ts';
-import type { LeaseOptions } from '../base/disk/lease.ts';
 import { UsageError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { RandomAccess } from '../base/random-access.ts';
@@ -252,20 +251,6 @@ export function refuseOverlays(names: ConfigNames, set: readonly string[] = []):
     hint: 'name one file, without --set',
   });
 }
-
-/** The conditions under which a command takes the right to change a file in place. */
-export const leaseOptionsOf = (
-  { wait, logFormat }: { readonly wait: boolean; readonly logFormat: LogFormat },
-  host: CliHost,
-): LeaseOptions => ({
-  signal: host.signal,
-  wait,
-  warn(message) {
-    const { listener, close } = createProgress(host, logFormat);
-    listener({ type: 'warning', message });
-    close();
-  },
-});
 
 export type Watched = {
   readonly signal: AbortSignal;

@@ -302,15 +302,13 @@ export async function publishIso(
   const { aside, ...names } = namesBeside(output);
   const made: PreparedFile[] = [];
   const prepare = async (path: string, text: string): Promise<PreparedFile> => {
-    const file = await prepareFile(path, text, 0o644).catch((error: unknown) => {
-      throw explainWriteError(error, path);
-    });
+    const file = await prepareBeside(path, text);
     made.push(file);
     return file;
   };
   try {
     for (const path of Object.values(aside)) await sweepAside(path);
-    const sum = isDevice || digest === undefined ? undefined : formatChecksum(output, digest);
+    const sum = isDevice ? undefined : digest && formatChecksum(output, digest);
     const checksum = sum === undefined ? undefined : await prepare(aside.checksum, sum);
     const told = report && (await prepare(aside.report, formatReadableJson(report)));
     if (!checksum) await rm(names.checksum, { force: true });
@@ -322,6 +320,11 @@ export async function publishIso(
     for (const file of made) await file.close();
   }
 }
+
+const prepareBeside = (path: string, text: string): Promise<PreparedFile> =>
+  prepareFile(path, text, 0o644).catch((error: unknown) => {
+    throw explainWriteError(error, path);
+  });
 
 /** Writes the checksum next to an ISO that already has its name. */
 export const publishChecksum = (path: string, digest: Digest): Promise<void> =>

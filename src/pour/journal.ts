@@ -60,7 +60,7 @@ function parseHead(line = ''): Head | undefined {
   }
 }
 
-/** The run that wrote a journal; undefined if there is none, or an earlier version wrote it. */
+/** The run that wrote a journal; undefined if no file exists, or an earlier version wrote it. */
 export async function readWriter(
   path: string,
 ): Promise<{ readonly writer: string; readonly hasEnded: boolean } | undefined> {

@@ -5,7 +5,7 @@ import { sweepDirectory } from '../base/disk/aside.ts';
 import { checkOutputPlace, claimOutput } from '../base/disk/claim-output.ts';
 import { explainOutputError } from '../base/disk/disk-errors.ts';
 import { syncDirectory, unlessAbsent } from '../base/disk/files.ts';
-import { withLease, type LeaseOptions } from '../base/disk/lease.ts';
+import { withLease } from '../base/disk/lease.ts';
 import { readRegularFile } from '../base/disk/open-file.ts';
 import { ConfigError, DiskError, UsageError, isErrno, type FileProblem } from '../base/errors.ts';
 import {
@@ -35,6 +35,7 @@ import {
   type SitesRequest,
   type SiteTools,
 } from './request.ts';
+import { leaseOptionsOf } from './tools.ts';
 
 /*
  * The configuration ISOs of sites as a product: it claims the output directory, has the ISOs of
@@ -93,14 +94,6 @@ export async function buildConfigIsos(
     throw explainObstacle(error, out);
   }
 }
-
-const leaseOptionsOf = ({ signal, emit, wait = false }: ConfigIsosTools): LeaseOptions => ({
-  signal,
-  wait,
-  warn(message) {
-    emit({ type: 'warning', message });
-  },
-});
 
 /**
  * Reports everything that a build would report about the inputs, without making or writing

@@ -271,13 +271,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     program,
     workDir,
     emit,
-    lease: {
-      signal,
-      wait: options.wait ?? false,
-      warn(message) {
-        emit({ type: 'warning', message });
-      },
-    },
+    lease: leaseOptionsOf(options),
     registriesConf: config.mirrorPath === undefined ? registriesConf.files : [],
     async close() {
       await reusable.close();
@@ -287,6 +281,19 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     },
   };
 }
+
+/** The conditions under which a build takes the right to write its output. */
+export const leaseOptionsOf = ({
+  signal,
+  emit,
+  wait = false,
+}: Pick<ToolsOptions, 'signal' | 'emit' | 'wait'>): LeaseOptions => ({
+  signal,
+  wait,
+  warn(message) {
+    emit({ type: 'warning', message });
+  },
+});
 
 type LazyReusable = {
   readonly open: BuildTools['takeOver'];

@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createFile, openOwnFile, writeNewFileSync } from '../../src/base/disk/open-file.ts';
+import { createFile, createFileSync, openOwnFile } from '../../src/base/disk/open-file.ts';
 import { writeFileAtomic } from '../../src/base/disk/files.ts';
 import { LEASE, lockOutput } from '../support/lease.ts';
 import type { PourResult } from '../../src/pour/pour.ts';
@@ -183,7 +183,7 @@ describe('the door to files', () => {
     symlinkSync('nothing', at('link'));
     await expect(createFile(at('link'))).rejects.toMatchObject({ code: 'EEXIST' });
     expect(() => {
-      writeNewFileSync(at('link'), 'text');
+      createFileSync(at('link'));
     }).toThrow('EEXIST');
     await expect(openOwnFile(at('link'))).rejects.toMatchObject({ code: 'file.not-regular' });
     expect(readdirSync(directory).sort()).toEqual(['link', 'victim']);

@@ -49,17 +49,24 @@ type Sweep = { readonly name?: string; readonly isAlone: boolean };
 
 async function sweep(directory: string, { name, isAlone }: Sweep): Promise<void> {
   for (const entry of await listNames(directory)) {
-    const [, of, pid, start = '', space] = ASIDE.exec(entry) ?? [];
-    if (of === undefined || (name !== undefined && name !== of)) continue;
-    const holder = { pid: Number(pid), start, ...(space !== undefined && { space }) };
-    const judgement = await judge(holder);
-    if (judgement === 'alive') continue;
-    const isCertain = judgement === 'dead' && (isAlone || space !== undefined);
-    const rest = judgement === 'dead' || isAlone ? REST_MS : REST_ELSEWHERE_MS;
+    const owned = parseAside(entry);
+    if (!owned || (name !== undefined && name !== owned.of)) continue;
     const path = join(directory, entry);
-    if (isCertain || (await hasRested(path, rest)))
-      await rm(path, { recursive: true, force: true });
+    if (await isLeft(path, owned.owner, isAlone)) await rm(path, { recursive: true, force: true });
   }
+}
+
+function parseAside(entry: string): { readonly of: string; readonly owner: Holder } | undefined {
+  const [, of, pid, start = '', space] = ASIDE.exec(entry) ?? [];
+  if (of === undefined) return undefined;
+  return { of, owner: { pid: Number(pid), start, ...(space !== undefined && { space }) } };
+}
+
+async function isLeft(path: string, owner: Holder, isAlone: boolean): Promise<boolean> {
+  const judgement = await judge(owner);
+  if (judgement === 'alive') return false;
+  if (judgement === 'dead' && (isAlone || owner.space !== undefined)) return true;
+  return hasRested(path, judgement === 'dead' || isAlone ? REST_MS : REST_ELSEWHERE_MS);
 }
 
 /**

@@ -24,7 +24,7 @@ import {
  * is measured here. No two clocks need to agree.
  *
  * A holder that was stopped for longer than the limit may find its lease taken over. So a lease
- * saves work, but it is no proof: what is published is proven by `publishFile`.
+ * saves work; `publishFile` proves what is published.
  */
 
 export type LeaseOptions = {
@@ -150,7 +150,7 @@ async function removeLitter(path: string): Promise<void> {
   for (const name of await readdir(dirname(path))) {
     if (!name.startsWith(`${basename(path)}.`)) continue;
     const match = /^(?:\.(\d+))?\.[0-9a-f]{16}$/.exec(name.slice(basename(path).length));
-    const pid = match?.[1]; // of a contender of commit 277b08f; an heir has none
+    const pid = match?.[1]; // a contender of commit 277b08f; the name of an heir has only a digest
     const isLitter = match && (pid === undefined || !(await isRunning(Number(pid))));
     if (isLitter) await rm(join(dirname(path), name), { force: true });
   }

@@ -64,16 +64,6 @@ export const fillFileSync = (file: number, data: string | Uint8Array): void => {
   writeFileSync(file, data);
 };
 
-/** Makes a file with this content and closes it. */
-export function writeNewFileSync(path: string, data: string | Uint8Array, mode = 0o600): void {
-  const file = createFileSync(path, mode);
-  try {
-    writeFileSync(file, data);
-  } finally {
-    closeSync(file);
-  }
-}
-
 /** Makes a file with this content and closes it; the content is on the disk when it resolves. */
 export async function writeNewFile(
   path: string,

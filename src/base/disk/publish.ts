@@ -113,7 +113,7 @@ async function writeNamed<Result>(
 async function isNamed(file: FileHandle, path: string): Promise<boolean> {
   const own = await file.stat({ bigint: true });
   const found = await lstatUnlessAbsent(path);
-  return found?.dev === own.dev && found.ino === own.ino;
+  return isSame(own, found);
 }
 
 async function lstatUnlessAbsent(path: string): Promise<BigIntStats | undefined> {
@@ -125,8 +125,11 @@ async function lstatUnlessAbsent(path: string): Promise<BigIntStats | undefined>
   }
 }
 
+const isSame = (own: BigIntStats, found: BigIntStats | undefined): boolean =>
+  found?.ino === own.ino && found.dev === own.dev;
+
 function refuseOther(own: BigIntStats, found: BigIntStats | undefined, path: string): void {
-  if (found && found.dev === own.dev && found.ino === own.ino) return;
+  if (isSame(own, found)) return;
   throw new DiskError('output.lost', `"${path}" is not the file that this run wrote`, {
     expected: `inode ${own.ino}`,
     found: found ? `inode ${found.ino}` : 'no file',

@@ -73,6 +73,8 @@ export type Taken = { readonly kind: 'alive' | 'silent'; readonly holder: Holder
 /** The lease went from one process to another meanwhile, or is about to: try again at once. */
 type PassedOn = { readonly kind: 'passed-on' };
 
+const PASSED_ON: PassedOn = { kind: 'passed-on' };
+
 /**
  * Takes a lease if no other process holds it. @param watch the same for all calls for one path
  *
@@ -81,7 +83,7 @@ type PassedOn = { readonly kind: 'passed-on' };
 export async function tryLease(path: string, watch: Watch): Promise<Lease | Taken | PassedOn> {
   const found = await readSigned(path);
   const holder = found && (await weigh(path, found, watch));
-  if (found && holder !== 'dead') return holder ?? { kind: 'passed-on' };
+  if (found && holder !== 'dead') return holder ?? PASSED_ON;
   const nonce = randomBytes(8).toString('hex');
   const text = formatHolder(await readSelf(), { nonce, since: Date.now() });
   const aside = await nameAside(path);
@@ -103,23 +105,32 @@ type Attempt = { readonly path: string; readonly aside: string; readonly watch: 
  * step, and only then removes the line of heirs it came by. No text is used twice: a slow process
  * finds another text in the lease than it began with.
  */
-async function succeed({ path, aside, watch }: Attempt): Promise<'taken' | Taken | PassedOn> {
+async function succeed(attempt: Attempt): Promise<'taken' | Taken | PassedOn> {
+  const { path, aside, watch } = attempt;
   if (await linkUnlessPresent(aside, path)) return 'taken';
   const root = await readSigned(path);
+  const isCurrent = async (): Promise<boolean> => (await readSigned(path))?.text === root?.text;
   const line: string[] = [];
   for (let found = root; found; found = await readSigned(line.at(-1) ?? path)) {
     const holder = await weigh(line.at(-1) ?? path, found, watch);
-    const isCurrent = async (): Promise<boolean> => (await readSigned(path))?.text === root?.text;
-    if (holder !== 'dead') return holder && (await isCurrent()) ? holder : { kind: 'passed-on' };
+    if (holder !== 'dead') return holder && (await isCurrent()) ? holder : PASSED_ON;
     const heir = `${path}.${hexOf(digestOf(found.text)).slice(0, 16)}`;
     line.push(heir);
-    if (!(await linkUnlessPresent(aside, heir))) continue;
-    const isHeir = await isCurrent();
-    if (isHeir) await rename(aside, path);
-    for (const name of isHeir ? line : [heir]) await rm(name, { force: true });
-    return isHeir ? 'taken' : { kind: 'passed-on' };
+    if (await linkUnlessPresent(aside, heir)) return inherit(attempt, line, isCurrent);
   }
-  return { kind: 'passed-on' };
+  return PASSED_ON;
+}
+
+/** Puts the last of a line of heirs in the place of the lease, unless that has changed meanwhile. */
+async function inherit(
+  { path, aside }: Attempt,
+  line: readonly string[],
+  isCurrent: () => Promise<boolean>,
+): Promise<'taken' | PassedOn> {
+  const isHeir = await isCurrent();
+  if (isHeir) await rename(aside, path);
+  for (const name of isHeir ? line : line.slice(-1)) await rm(name, { force: true });
+  return isHeir ? 'taken' : PASSED_ON;
 }
 
 type Signed = { readonly text: string; readonly sign: string };

@@ -6,6 +6,7 @@ import { makeDirectory, sizeOf } from '../disk/files.ts';
 import { isRunning, isSelf, readSelf } from '../disk/holder.ts';
 import { openOwnFile } from '../disk/open-file.ts';
 import { isErrno } from '../errors.ts';
+import { withoutUndefined } from '../lists.ts';
 
 /** A blob that is not whole yet, and that no other process writes to. */
 export type Partial = { readonly path: string; readonly file: FileHandle; readonly size: number };
@@ -47,11 +48,10 @@ async function isLeftOver(path: string, name: string, digest: Digest): Promise<b
   const [hex, owner = ''] = name.split('.');
   const [, id, start, space] = OWNER.exec(owner) ?? [];
   if (hex !== hexOf(digest) || id === undefined) return false;
-  if (start === undefined || space === undefined) {
-    return Number(id) === process.pid || name.endsWith('.free') || !(await isRunning(Number(id)));
-  }
-  const holder = { pid: Number(id), start, space };
   if (name.endsWith('.free')) return true;
+  const pid = Number(id);
+  if (start === undefined) return pid === process.pid || !(await isRunning(pid));
+  const holder = { pid, start, ...withoutUndefined({ space }) };
   return !(await isSelf(holder)) && (await isAbandoned(path, holder));
 }
 

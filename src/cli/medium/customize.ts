@@ -19,7 +19,7 @@ import { claimIso } from '../../outputs/file.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
 import { createWaitOption } from '../options.ts';
-import { leaseOptionsOf, runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
+import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
 import {
   createOutputOption,
   writeFormatted,
@@ -161,8 +161,14 @@ async function changeInPlace(text: string, work: Work, host: CliHost): Promise<D
   const path = resolve(host.cwd, text);
   const { aside, lock } = await placeInPlace(path, resolve(host.cwd, work.workDir));
   const place = {
-    ...leaseOptionsOf(work, host),
-    ...{ path, aside: asideOf(aside.replace(/\.apply$/, '')), lock },
+    signal: host.signal,
+    wait: work.wait,
+    warn(message: string) {
+      writeMessage(host, `warning: ${message}\n`);
+    },
+    path,
+    aside: asideOf(aside.replace(/\.apply$/, '')),
+    lock,
   };
   const written = await writeAreas(place, work.plan);
   return { output: text, action: actionOf(work, written.changed), ...written };

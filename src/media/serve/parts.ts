@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestFromHex, hexOf, type Digest } from '../../base/digest.ts';
 import {
