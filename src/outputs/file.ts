@@ -301,7 +301,8 @@ export async function publishIso(
 ): Promise<void> {
   const { aside, ...names } = namesBeside(output);
   const made: PreparedFile[] = [];
-  const prepare = async (path: string, text: string): Promise<PreparedFile> => {
+  const prepare = async (path: string, text?: string): Promise<PreparedFile | undefined> => {
+    if (text === undefined) return undefined;
     const file = await prepareBeside(path, text);
     made.push(file);
     return file;
@@ -309,8 +310,8 @@ export async function publishIso(
   try {
     for (const path of Object.values(aside)) await sweepAside(path);
     const sum = isDevice ? undefined : digest && formatChecksum(output, digest);
-    const checksum = sum === undefined ? undefined : await prepare(aside.checksum, sum);
-    const told = report && (await prepare(aside.report, formatReadableJson(report)));
+    const checksum = await prepare(aside.checksum, sum);
+    const told = await prepare(aside.report, report && formatReadableJson(report));
     if (!checksum) await rm(names.checksum, { force: true });
     await publishPour(output, isDevice);
     await told?.publish(names.report);

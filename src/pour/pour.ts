@@ -1,4 +1,4 @@
-import { rm, type FileHandle } from 'node:fs/promises';
+import { lstat, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../base/digest.ts';
 import { explaining } from '../base/disk/disk-errors.ts';
@@ -116,6 +116,7 @@ export async function publishPour(output: string, isDevice = false): Promise<voi
   finished.delete(output);
   try {
     await explaining(output, async () => {
+      await lstat(dirname(output)); // a folder that is gone was not taken by another run
       await requireWriter(partial, made?.writer);
       if (!isDevice && made?.file) await publishFile(made.file, partial, output);
       await syncDirectory(dirname(output));

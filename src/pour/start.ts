@@ -69,7 +69,10 @@ async function leaveToWriter(
   { device, warn, signal, silence: limit }: StartOptions,
 ): Promise<void> {
   const path = `${partial}.journal`;
-  const found = await readWriter(path);
+  const found = await readWriter(path).catch(async (error: unknown) => {
+    if (await hasFile(partial)) throw error;
+    return undefined; // a link with the name of the journal is replaced
+  });
   const writer = found && parseHolder(`${found.writer}\n`);
   if (!writer || found.hasEnded || (await isSelf(writer))) return;
   const judgement = await judge(writer);

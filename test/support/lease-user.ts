@@ -17,13 +17,23 @@ import { digestOf } from '../../src/base/digest.ts';
  */
 const [act = '', path = '', word = ''] = process.argv.slice(2);
 const { signal } = new AbortController();
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const say = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
 
-const lease = { signal, limit: Number(word), warn: (message: string) => say(`warn ${message}`) };
+const lease = {
+  signal,
+  limit: Number(word),
+  warn: (message: string): void => {
+    say(`warn ${message}`);
+  },
+};
 
 async function share(): Promise<void> {
   const { release } = await takeLease(path, { ...lease, wait: true });
-  await mkdir(`${path}.held`).catch(() => say('clash'));
+  await mkdir(`${path}.held`).catch(() => {
+    say('clash');
+  });
   await sleep(20);
   await rmdir(`${path}.held`);
   say('held');

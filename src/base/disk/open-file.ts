@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, writeFileSync, type Stats } from 'node:fs';
+import { constants, openSync, writeFileSync, type Stats } from 'node:fs';
 import { copyFile, open, rm, stat, type FileHandle } from 'node:fs/promises';
 import { isErrno, DiskError } from '../errors.ts';
 import { nameAside } from './aside.ts';

@@ -17,7 +17,7 @@ const { signal } = new AbortController();
 
 let directory: string;
 let lock: string;
-let started: ChildProcessByStdio<null, Readable, null>[] = [];
+const started: ChildProcessByStdio<null, Readable, null>[] = [];
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'sealift-containers-'));
   lock = join(directory, 'out.iso.lock');
