@@ -4,7 +4,7 @@ import type { Digest } from '../base/digest.ts';
 import { explaining } from '../base/disk/disk-errors.ts';
 import { readAllocated, readFreeBytes, syncDirectory } from '../base/disk/files.ts';
 import { describeHolder, parseHolder } from '../base/disk/holder.ts';
-import { publishFile } from '../base/disk/publish.ts';
+import { publishFile, requireNamed } from '../base/disk/publish.ts';
 import { DiskError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { formatSize } from '../base/text/words.ts';
@@ -118,7 +118,10 @@ export async function publishPour(output: string, isDevice = false): Promise<voi
     await explaining(output, async () => {
       await lstat(dirname(output)); // a folder that is gone was not taken by another run
       await requireWriter(partial, made?.writer);
-      if (!isDevice && made?.file) await publishFile(made.file, partial, output);
+      if (!isDevice && made?.file) {
+        await publishFile(made.file, partial, output);
+        await requireNamed(made.file, output);
+      }
       await syncDirectory(dirname(output));
     });
   } finally {

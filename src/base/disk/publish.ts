@@ -11,15 +11,14 @@ import { createFile } from './open-file.ts';
  */
 
 /**
- * Gives an open file its final name, in place of any file that has it.
+ * Gives an open file its final name, in place of any file that has it. Of several processes that
+ * publish one name, the last one wins, with its whole file.
  *
- * @throws DiskError `output.lost` if another file has the old name, or got the new one; the system's
- * errors
+ * @throws DiskError `output.lost` if another file has the interim name; the system's errors
  */
 export async function publishFile(file: FileHandle, from: string, to: string): Promise<void> {
   await requireNamed(file, from);
   await rename(from, to);
-  await requireNamed(file, to);
 }
 
 /**
@@ -28,10 +27,8 @@ export async function publishFile(file: FileHandle, from: string, to: string): P
  * @throws DiskError `output.lost`; the system's errors
  */
 export function publishFileSync(file: number, from: string, to: string): void {
-  const stats = fstatSync(file, { bigint: true });
-  refuseOther(stats, lstatSync(from, GENTLY), from);
+  refuseOther(fstatSync(file, { bigint: true }), lstatSync(from, GENTLY), from);
   renameSync(from, to);
-  refuseOther(stats, lstatSync(to, GENTLY), to);
 }
 
 const GENTLY = { bigint: true, throwIfNoEntry: false } as const;
