@@ -52,7 +52,7 @@ export class RegistryError extends SealiftError {
   readonly exitCode = 4;
 }
 
-/** Bytes are not what their digest, size or format says. */
+/** Bytes do not match their digest, size or format. */
 export class IntegrityError extends SealiftError {
   readonly exitCode = 5;
 }
@@ -75,6 +75,11 @@ export class DifferenceError extends SealiftError {
 /** An import is done, but its result lacks something of its source. */
 export class LossError extends SealiftError {
   readonly exitCode = 9;
+}
+
+/** A medium shows no fault, and not every byte of it could be compared: it has no proof. */
+export class UnprovenError extends SealiftError {
+  readonly exitCode = 10;
 }
 
 /** SIGINT (130) or SIGTERM (143) asked us to stop. */
@@ -124,7 +129,7 @@ export type PulledPlace = {
 /** A place in an ISO. */
 export type ImagePlace = {
   /** The part that was checked; `lost`: the file ends before it. */
-  readonly kind: 'structure' | 'index' | 'content' | 'lost' | 'registry' | 'bundle';
+  readonly kind: 'structure' | 'index' | 'proof' | 'content' | 'lost' | 'registry' | 'bundle';
   /** The file or directory of the ISO. */
   readonly path?: string;
   /** Offset in the ISO, in bytes. */

@@ -18,7 +18,7 @@ export async function sleep(milliseconds: number, signal: AbortSignal): Promise<
 }
 
 /**
- * Waits for work that may not look at the signal. The work goes on when the signal ends the wait:
+ * Waits for work that may not look at the signal. The work continues when the signal ends the wait:
  * its later result is not used, and its failure is not reported.
  *
  * @throws the signal's reason, as soon as it is aborted
@@ -133,7 +133,7 @@ export function follow(
 /**
  * Runs work with a signal that is also aborted after so many milliseconds, with a DOMException
  * `TimeoutError`. `AbortSignal.any` would not do: Node 20 lets the garbage collector take the
- * signal of `AbortSignal.timeout` behind it, which then never comes.
+ * signal of `AbortSignal.timeout` inside it, which is then never aborted.
  */
 export async function withTimeLimit<Value>(
   milliseconds: number,

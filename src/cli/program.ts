@@ -1,11 +1,12 @@
 import { Command, CommanderError, Option } from 'commander';
 import { explainLoss } from '../base/disk/work-directory.ts';
 import { InterruptedError } from '../base/errors.ts';
+import { readVersion } from '../base/program.ts';
 import { startTimer, untilAborted, type Timer } from '../base/wait.ts';
 import { registerBuild } from './build.ts';
 import { registerCache } from './cache.ts';
 import { registerCatalog } from './catalog.ts';
-import { registerCompletion, readVersion, registerVersion } from './completion.ts';
+import { registerCompletion, registerVersion } from './completion.ts';
 import { registerConfigIso } from './config-iso/build.ts';
 import { registerConfig, registerValidate } from './config.ts';
 import type { CliHost, LogOptions } from './host.ts';

@@ -10,11 +10,10 @@ import type { ConfigNames } from '../config/load.ts';
 import type { EventListener } from '../engine/index.ts';
 import type { IsoImage } from '../iso/index.ts';
 import { isOurs, useMedium, useSource } from '../media/open.ts';
-import { checkIsoPlace, claimIso, type IsoPlace } from '../outputs/file.ts';
-import { isObjectOutput } from '../outputs/output.ts';
+import { checkHere, claimHere } from '../outputs/output.ts';
+import type { IsoPlace } from '../outputs/place.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation.ts';
-import { claimOutputObject } from '../stages/5-pour/pour.ts';
 import type { LiveIsoRequest, InstallationIsoRequest } from '../stages/request.ts';
 import { type SavedPlan, drawnFor, pinsOf, type LockUse } from '../stages/resolved/use.ts';
 import { openBuildTools, type BuildTools, type ToolsOptions } from '../stages/tools.ts';
@@ -74,8 +73,7 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
   work: (request: Request, tools: BuildTools) => Promise<Result>,
 ): Promise<Result> {
   refuseLimit(request, options);
-  const isObject = isObjectOutput(request.output);
-  if (!isObject) await (isBuild ? claimIso(request, isOurs) : checkIsoPlace(request));
+  await (isBuild ? claimHere(request, isOurs) : checkHere(request));
   const progress = createProgress(host, options.logFormat);
   const tools = await openBuildTools({
     ...placesOf(host),
@@ -88,7 +86,7 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
     emit: progress.listener,
   });
   try {
-    if (isBuild) await claimOutputObject(request, tools);
+    if (isBuild) await tools.claimElsewhere(request);
     const result = await work(request, tools);
     await pruneAfter(request, options, host);
     return result;

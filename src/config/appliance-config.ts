@@ -7,10 +7,12 @@ import { readSchema, type SchemaNode, readTexts, type View } from '../shape/docu
 import { parseSize } from './rules.ts';
 import type { Secrets } from './secrets.ts';
 
+/* Owns the typed configuration of an appliance, with its defaults. */
+
 export type ReleaseChannel = 'stable' | 'fast' | 'candidate' | 'eus';
 export type CpuArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';
 
-/** A channel or package of a catalog, with the versions to keep. */
+/** The versions of a channel or package to keep. */
 export type VersionRange = {
   readonly minVersion?: string;
   readonly maxVersion?: string;
@@ -22,7 +24,7 @@ export type CatalogSettings = {
   readonly catalog: string;
   /** Present when the catalog is on this machine. */
   readonly local?: LocalCatalog;
-  /** Every version of what is selected. */
+  /** True to keep every version of the selected packages. */
   readonly full: boolean;
   readonly targetCatalog?: string;
   readonly targetTag?: string;
@@ -50,16 +52,16 @@ export type BuildSettings = {
   readonly caBundle?: string;
   readonly registriesConf?: string;
   readonly allArchitectures: boolean;
-  /** Absent: as the environment says, and else as the release needs. */
+  /** Absent: set by an environment variable, otherwise by what the release needs. */
   readonly disableImagePolicy?: boolean;
   /** A folder or a file with signatures of releases. */
   readonly signatures?: string;
-  /** Public keys that sign releases; absent: those of Red Hat. */
+  /** Public keys that sign releases; absent: Red Hat's keys. */
   readonly signatureKeys?: string;
   /** True if nightlies and CI builds are accepted without a signature. */
   readonly allowUnsigned: boolean;
   readonly concurrency?: number;
-  /** Milliseconds without a byte after which a host is given up. */
+  /** Milliseconds without a byte after which a host is considered unreachable. */
   readonly retryFor?: number;
   /** Bytes. */
   readonly maxSize?: number;
@@ -70,10 +72,7 @@ export type BuildSettings = {
   /** Private contents of the media. */
   readonly embed: { readonly pullSecret?: Secret };
   readonly nmstate?: string;
-  /**
-   * Choice for installed hosts: copy the registry to their disk, or read it from the medium
-   * permanently.
-   */
+  /** How installed hosts get the registry: copied to their disk, or always read from the medium. */
   readonly registryData: 'copy' | 'medium';
 };
 
@@ -83,11 +82,11 @@ export type ApplianceConfig = {
     /** Version as written: `4.20` stays `4.20`, quoted or not. */
     readonly version: string;
     readonly channel: ReleaseChannel;
-    /** Absent: that of the payload, which is given then. */
+    /** Absent: the architecture of the payload, which `url` or `mirrorPath` then gives. */
     readonly cpuArchitecture?: CpuArchitecture;
     readonly url?: string;
   };
-  /** Absent where all images are in a mirror on this machine. */
+  /** Absent if all images are in a mirror on this machine. */
   readonly pullSecret?: Secret;
   readonly sshKey?: string;
   readonly userCorePass?: Secret;
@@ -99,7 +98,7 @@ export type ApplianceConfig = {
   readonly enableDefaultSources: boolean;
   readonly enableFips: boolean;
   readonly stopLocalRegistry: boolean;
-  /** Absent: as the release has it. */
+  /** Absent: as the release does by default. */
   readonly skipLocalRegistry?: boolean;
   readonly createPinnedImageSets: boolean;
   readonly enableInteractiveFlow: boolean;
@@ -205,7 +204,7 @@ function readBaseIso(view: View): Partial<BuildSettings> {
   };
 }
 
-/** The architecture, unless the input that replaces the update graph determines it. */
+/** The architecture, unless the payload or mirror that is `given` determines it. */
 function readArchitecture(view: View, given = ''): { readonly cpuArchitecture?: CpuArchitecture } {
   const path = 'ocpRelease.cpuArchitecture';
   const text = view.text(path) ?? (given === '' ? findDefault(path) : undefined);
@@ -258,7 +257,7 @@ function readSkipped(view: View, item: string): { readonly skipBundles?: readonl
 
 const RANGE = ['minVersion', 'maxVersion', 'minBundle'] as const satisfies (keyof VersionRange)[];
 
-/** The keys that the document has, each with its value. */
+/** The keys among `names` that the document has, each with its value. */
 function readPresent<Name extends string>(
   view: View,
   path: string,

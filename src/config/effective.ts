@@ -9,6 +9,8 @@ import { maskUserInfo } from '../shape/report.ts';
 import { readMerged, type ConfigInput } from './load.ts';
 import { isReference, SECRET_PATHS } from './secrets.ts';
 
+/* Owns the display of a configuration: each value with its source, secrets masked. */
+
 /** Source of a value. */
 export type ValueSource =
   | {
@@ -33,22 +35,6 @@ export type EnvironmentValues = ReadonlyMap<
   { readonly variable: string; readonly value: Json }
 >;
 
-/**
- * Every value that a configuration has after its defaults, in the order of the schema; undefined where a
- * file cannot be read as YAML.
- */
-export function describeConfig(
-  input: ConfigInput,
-  environment: EnvironmentValues,
-): Effective | undefined {
-  const { document, view } = readMerged(input);
-  if (document.isBroken) return undefined;
-  // A given release determines its architecture.
-  const isGiven = (view.text('ocpRelease.url') ?? view.text('mirrorPath')) !== undefined;
-  const open = new Set(isGiven ? ['ocpRelease.cpuArchitecture'] : []);
-  return describe({ node: readSchema(), entry: document.root, path: '' }, { environment, open });
-}
-
 type Place = {
   /** Undefined for an unknown key, which may be a misspelt secret. */
   readonly node: SchemaNode | undefined;
@@ -59,9 +45,67 @@ type Place = {
 
 type Circumstances = {
   readonly environment: EnvironmentValues;
-  /** Paths whose default does not count. */
+  /** Paths whose default does not apply. */
   readonly open: ReadonlySet<string>;
 };
+
+/**
+ * Every value that a configuration has after its defaults, in the order of the schema; undefined if a
+ * file cannot be read as YAML.
+ */
+export function describeConfig(
+  input: ConfigInput,
+  environment: EnvironmentValues,
+): Effective | undefined {
+  const { document, view } = readMerged(input);
+  if (document.isBroken) return undefined;
+  // A release given by reference or mirror determines the architecture.
+  const isGiven = (view.text('ocpRelease.url') ?? view.text('mirrorPath')) !== undefined;
+  const open = new Set(isGiven ? ['ocpRelease.cpuArchitecture'] : []);
+  return describe({ node: readSchema(), entry: document.root, path: '' }, { environment, open });
+}
+
+/** The values as plain JSON, without their sources. */
+export function toJson(effective: Effective): Json {
+  if (effective.kind === 'value') return effective.value;
+  if (effective.kind === 'list') return effective.items.map(toJson);
+  return Object.fromEntries(effective.members.map(([name, member]) => [name, toJson(member)]));
+}
+
+/** The source of every value, by its path. */
+export function listSources(
+  effective: Effective,
+  path = '',
+): readonly (readonly [path: string, source: ValueSource])[] {
+  if (effective.kind === 'value') return [[path, effective.source]];
+  return effective.kind === 'list'
+    ? effective.items.flatMap((item, index) => listSources(item, `${path}[${index}]`))
+    : effective.members.flatMap(([name, member]) => listSources(member, joinPath(path, name)));
+}
+
+/** A configuration as YAML; with sources, each value has its own in a comment. */
+export function formatConfig(effective: Effective, hasSources: boolean): string {
+  // YAML 1.1 quotes texts that some parsers take for another type, such as "yes".
+  const document = new Document(null, { version: '1.1', customTags: EMPTY_TAGS });
+  const toNode = (at: Effective): Node => {
+    if (at.kind === 'value') {
+      const node = isEmpty(at.value) ? new Scalar(at.value) : document.createNode(at.value);
+      if (hasSources) node.comment = ` ${formatSource(at.source)}`;
+      return node;
+    }
+    if (at.kind === 'list') {
+      const list = new YAMLSeq();
+      for (const item of at.items) list.add(toNode(item));
+      return list;
+    }
+    const mapping = new YAMLMap();
+    for (const [name, member] of at.members) mapping.set(new Scalar(name), toNode(member));
+    return mapping;
+  };
+  document.contents = toNode(effective);
+  document.directives = undefined;
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+}
 
 function describe(place: Place, given: Circumstances): Effective | undefined {
   const { entry, node, path } = place;
@@ -109,6 +153,8 @@ function describeAbsent(place: Place, given: Circumstances): Effective | undefin
   return { kind: 'value', value: node.default as Json, source: { kind: 'default' } };
 }
 
+const MASK = '[redacted]';
+
 function describeValue(place: Place): Effective | undefined {
   const { entry, path } = place;
   if (entry === undefined) return undefined;
@@ -125,8 +171,6 @@ function plain(content: Entry['content']): Json {
   return typeof content === 'string' ? redact(maskUserInfo(content)) : (content ?? null);
 }
 
-const MASK = '[redacted]';
-
 /** True for secrets, regardless of the kind of value; references and public keys are shown. */
 function isHidden({ node, entry, path }: Place): boolean {
   if (node !== undefined && !SECRET_PATHS.some((secret) => secret === path)) return false;
@@ -137,48 +181,6 @@ function isHidden({ node, entry, path }: Place): boolean {
     !isReference(content) &&
     (path !== 'sshKey' || content.includes('PRIVATE KEY'))
   );
-}
-
-/** Plain data. */
-export function toJson(effective: Effective): Json {
-  if (effective.kind === 'value') return effective.value;
-  if (effective.kind === 'list') return effective.items.map(toJson);
-  return Object.fromEntries(effective.members.map(([name, member]) => [name, toJson(member)]));
-}
-
-/** The source of every value, by its path. */
-export function listSources(
-  effective: Effective,
-  path = '',
-): readonly (readonly [path: string, source: ValueSource])[] {
-  if (effective.kind === 'value') return [[path, effective.source]];
-  return effective.kind === 'list'
-    ? effective.items.flatMap((item, index) => listSources(item, `${path}[${index}]`))
-    : effective.members.flatMap(([name, member]) => listSources(member, joinPath(path, name)));
-}
-
-/** A configuration as YAML; with sources, each value has its own in a comment. */
-export function formatConfig(effective: Effective, hasSources: boolean): string {
-  // YAML 1.1, so that texts which some readers take for another type are quoted.
-  const document = new Document(null, { version: '1.1', customTags: EMPTY_TAGS });
-  const toNode = (at: Effective): Node => {
-    if (at.kind === 'value') {
-      const node = isEmpty(at.value) ? new Scalar(at.value) : document.createNode(at.value);
-      if (hasSources) node.comment = ` ${formatSource(at.source)}`;
-      return node;
-    }
-    if (at.kind === 'list') {
-      const list = new YAMLSeq();
-      for (const item of at.items) list.add(toNode(item));
-      return list;
-    }
-    const mapping = new YAMLMap();
-    for (const [name, member] of at.members) mapping.set(new Scalar(name), toNode(member));
-    return mapping;
-  };
-  document.contents = toNode(effective);
-  document.directives = undefined;
-  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
 }
 
 const isEmpty = (value: unknown): boolean =>

@@ -39,11 +39,11 @@ export type ConfigFile = {
 
 /** The configuration that a command line names. */
 export type ConfigInput = {
-  /** The later ones are laid over the earlier ones. */
+  /** Later files are laid over earlier ones. */
   readonly files: readonly [ConfigFile, ...ConfigFile[]];
   /** `PATH=VALUE`, laid over all files. */
   readonly settings: readonly string[];
-  /** Directory for relative paths of settings; paths of a file begin at its own directory. */
+  /** Directory for relative paths of settings; paths in a file start at its own directory. */
   readonly cwd: string;
 };
 
@@ -62,20 +62,18 @@ export type ConfigRule = (
 
 export type ConfigCheck = {
   readonly problems: readonly DocumentProblem[];
-  /** Findings that do not make the file wrong: absent secrets and features, which stop a build, and new releases. */
+  /** Findings that do not make the file wrong: absent secrets and features, which stop a build; new releases. */
   readonly notes: readonly DocumentProblem[];
 };
-
-/** More text than any configuration has, in all of its files. */
-const MAX_SIZE = 4 << 20;
 
 /** Names of files, at least one. */
 export type ConfigNames = readonly [string, ...string[]];
 
+/** Bytes of all files together; more than any configuration has. */
+const MAX_SIZE = 4 << 20;
+
 /**
- * Reads the files of a configuration.
- *
- * @throws what `readConfigText` throws
+ * Reads the files of a configuration, as `readConfigText` does.
  */
 export function readConfigFiles(
   names: ConfigNames,
@@ -122,7 +120,11 @@ export function nameConfig({ files: [{ shownAs }, ...overlays], settings }: Conf
   return laid.length === 0 ? shownAs : `${shownAs} with ${laid.join(' and ')}`;
 }
 
-/** @throws ConfigError `config.missing`, `config.unreadable`, `config.too-large`, `config.not-utf8` */
+/**
+ * Reads a file of at most `limit` bytes.
+ *
+ * @throws ConfigError `config.missing`, `config.unreadable`, `config.too-large`, `config.not-utf8`
+ */
 export function readConfigText(path: string, limit = MAX_SIZE): string {
   try {
     return decodeText(path, readInputFile(path, { domain: 'config', limit }));
@@ -138,7 +140,52 @@ export function readConfigText(path: string, limit = MAX_SIZE): string {
   }
 }
 
-/** YAML 1.2.2, 5.1 has no NUL: a file with one is UTF-16 or not text. */
+/** The files and settings as one document, with one limit on their number of values. */
+export function readMerged({ files, settings, cwd }: ConfigInput): {
+  readonly document: MergedDocument;
+  readonly view: View;
+} {
+  const schema = readSchema();
+  const count = { values: 0 };
+  const directories = new Map<ConfigDocument, string>();
+  const read = ({ path, shownAs, text }: ConfigFile): ConfigDocument => {
+    const document = readAlongSchema({ text, file: shownAs, count }, schema);
+    directories.set(document, dirname(path));
+    return document;
+  };
+  const [first, ...overlays] = files;
+  const document = mergeDocuments(
+    [read(first), ...overlays.flatMap((file) => (isTooMany(count) ? [] : [read(file)]))],
+    settings.flatMap((text) => (isTooMany(count) ? [] : [readSetting(text, schema, count)])),
+  );
+  const view = createView(document, (path) => directories.get(document.ownerOf(path)) ?? cwd);
+  return { document, view };
+}
+
+/** PATH_MAX of Linux. */
+const MAX_PATH = 4096;
+
+/**
+ * The files and directories that a configuration names under any key, so that nothing overwrites
+ * them: every text in it that is the path of an existing file or directory, made absolute. Relative paths start
+ * at `directory`.
+ */
+export function listNamedPaths(text: string, directory: string): readonly string[] {
+  const paths = new Set<string>();
+  visit(parseDocument(text, { logLevel: 'silent', uniqueKeys: false }), {
+    Scalar: (_key, { value }) => {
+      if (typeof value !== 'string' || value.length > MAX_PATH || /[\n\0]/.test(value)) return;
+      for (const path of listReadings(value)) {
+        if (isNamed(value, { path: resolve(directory, path), directory })) {
+          paths.add(resolve(directory, path));
+        }
+      }
+    },
+  });
+  return [...paths];
+}
+
+/** YAML 1.2.2, 5.1 does not allow NUL: a file with one is UTF-16 or not text. */
 function decodeText(path: string, bytes: Buffer): string {
   if (isUtf8(bytes) && !bytes.includes(0)) return bytes.toString('utf8');
   throw new ConfigError('config.not-utf8', `${path} is not UTF-8 text`, {
@@ -172,29 +219,7 @@ function examine(
   return { view, secrets, problems: [...problems, ...more], notes };
 }
 
-/** The files and settings as one document, bounded together. */
-export function readMerged({ files, settings, cwd }: ConfigInput): {
-  readonly document: MergedDocument;
-  readonly view: View;
-} {
-  const schema = readSchema();
-  const count = { values: 0 };
-  const directories = new Map<ConfigDocument, string>();
-  const read = ({ path, shownAs, text }: ConfigFile): ConfigDocument => {
-    const document = readAlongSchema({ text, file: shownAs, count }, schema);
-    directories.set(document, dirname(path));
-    return document;
-  };
-  const [first, ...overlays] = files;
-  const document = mergeDocuments(
-    [read(first), ...overlays.flatMap((file) => (isTooMany(count) ? [] : [read(file)]))],
-    settings.flatMap((text) => (isTooMany(count) ? [] : [readSetting(text, schema, count)])),
-  );
-  const view = createView(document, (path) => directories.get(document.ownerOf(path)) ?? cwd);
-  return { document, view };
-}
-
-/** Places of the first file first, and those of settings last. */
+/** Problems in the order of the files; those of settings come last. */
 function sortByPlace(
   problems: readonly DocumentProblem[],
   { files, settings }: ConfigInput,
@@ -205,40 +230,16 @@ function sortByPlace(
   return problems.toSorted((a, b) => rank(a) - rank(b) || a.line - b.line || a.column - b.column);
 }
 
-/** PATH_MAX of Linux. */
-const MAX_PATH = 4096;
-
 /** `file:PATH`, `file:///PATH` and `oci:PATH`. */
 const SCHEME = /^(?:file|oci):(?:\/\/(?=\/))?/;
 
-/**
- * The files and directories that a configuration names under any key, so that nothing overwrites
- * them: every text in it that is the path of an existing file or directory. Absolute paths.
- *
- * @param directory where relative paths begin
- */
-export function listNamedPaths(text: string, directory: string): readonly string[] {
-  const paths = new Set<string>();
-  visit(parseDocument(text, { logLevel: 'silent', uniqueKeys: false }), {
-    Scalar: (_key, { value }) => {
-      if (typeof value !== 'string' || value.length > MAX_PATH || /[\n\0]/.test(value)) return;
-      for (const path of listReadings(value)) {
-        if (isNamed(value, { path: resolve(directory, path), directory })) {
-          paths.add(resolve(directory, path));
-        }
-      }
-    },
-  });
-  return [...paths];
-}
-
-/** An image layout may have a tag behind its path. */
+/** Paths that a value may mean: the path of an image layout may have a tag at its end. */
 function listReadings(value: string): readonly string[] {
   const path = value.replace(SCHEME, '');
   return [path, path.replace(/:[^/:]*$/, '')];
 }
 
-/** A word that happens to be the name of a folder does not mean the folder. */
+/** True if a value means an existing path. A plain word does not mean the folder of that name. */
 function isNamed(
   value: string,
   { path, directory }: { readonly path: string; readonly directory: string },

@@ -11,9 +11,40 @@ import {
 } from '../fbc/index.ts';
 import { readSchema, readTexts, type View } from '../shape/document.ts';
 
-const HOST = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?$/;
-const REPOSITORY = /^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$/;
-const TAG = /^\w[\w.-]{0,127}$/;
+type Kind = 'file' | 'directory' | 'other' | 'absent' | 'forbidden';
+
+/** Rules beyond the schema: versions, references, duplicates, files that must exist. */
+export function checkRules(view: View): readonly DocumentProblem[] {
+  return [
+    ...checkVersion(view),
+    ...checkReferences(view),
+    ...checkCatalogs(view),
+    ...checkDuplicates(view, 'additionalImages', '.name'),
+    ...checkDuplicates(view, 'blockedImages', '.name'),
+    ...checkPatterns(view, 'blockedImages'),
+    ...checkHosts(view),
+    ...checkPullSecret(view),
+    ...checkMirrorPath(view),
+    ...checkIgnitionArea(view),
+    ...checkBaseIso(view),
+    ...['installer', 'caBundle', 'registriesConf', 'nmstate', 'signatureKeys'].flatMap((name) =>
+      checkFile(view, `build.${name}`),
+    ),
+    ...checkSignatures(view),
+  ];
+}
+
+/** The first release that sealift was not tested with, pre-releases included. */
+const TOO_NEW_VERSION = '4.23.0-0';
+
+/** A note if the release is newer than any that sealift was tested with. */
+export function noteVersion(view: View): readonly DocumentProblem[] {
+  const path = 'ocpRelease.version';
+  const version = parseReleaseVersion(view.text(path) ?? '');
+  if (version === undefined || semver.lt(version, TOO_NEW_VERSION)) return [];
+  return [view.report(path, 'is newer than 4.22, the newest release that sealift knows')];
+}
+
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
 /**
@@ -23,7 +54,7 @@ const DIGEST = /^sha256:[0-9a-f]{64}$/;
 export function checkReferenceShape(text: string): string | undefined {
   const [name = '', digest, ...more] = text.split('@');
   if (more.length > 0 || (digest !== undefined && !DIGEST.test(digest))) {
-    return `"${text}" must end in one digest: sha256: and 64 hex digits`;
+    return `"${text}" must end with one digest, sha256: and 64 hex digits`;
   }
   const slash = Math.max(name.indexOf('/'), 0);
   if (!isRegistry(name.slice(0, slash))) {
@@ -31,21 +62,6 @@ export function checkReferenceShape(text: string): string | undefined {
   }
   return checkRepository(name.slice(slash + 1), text);
 }
-
-/** A first part without dot or port is a name on some default registry, not a registry. */
-const isRegistry = (host: string): boolean =>
-  HOST.test(host) && (/[.:]/.test(host) || host === 'localhost');
-
-function checkRepository(name: string, text: string): string | undefined {
-  const [repository = '', ...colons] = name.split(':');
-  if (!REPOSITORY.test(repository))
-    return `"${repository}" is not a valid repository name in "${text}"`;
-  if (colons.length === 0) return undefined;
-  const tag = colons.join(':');
-  return TAG.test(tag) ? undefined : `"${tag}" is not a valid tag in "${text}"`;
-}
-
-const isHost = (text: string): boolean => HOST.test(text);
 
 /** `X.Y` or `X.Y.Z[-pre]` as a full version; undefined for anything else. */
 export function parseReleaseVersion(text: string): string | undefined {
@@ -71,10 +87,59 @@ export function parseSize(text: string): number {
   return Math.floor(Number(number) * (UNITS[unit] ?? 1));
 }
 
-/** True for a size of an Ignition area between that of every CoreOS build and the smallest that could be a root file system. */
+/** True from 256 KiB, the area of every CoreOS build, to 64 MiB, which is smaller than any root file system. */
 export const isAreaSize = (size: number): boolean => size >= 2 ** 18 && size <= 2 ** 26;
 
-/** Catalogs by reference or on this machine, where they must be. */
+/** A problem for each text that appears in the list already: more often a mistake than intended. */
+export function checkDuplicates(
+  view: View,
+  list: string,
+  member: string,
+): readonly DocumentProblem[] {
+  const first = new Map<string, string>();
+  return readTexts(view, list, member).flatMap(({ path, text }) => {
+    const known = first.get(text);
+    if (known === undefined) {
+      first.set(text, path);
+      return [];
+    }
+    const hint = 'remove one of the two';
+    return [view.report(path, `"${text}" already appears at ${known}`, { hint })];
+  });
+}
+
+/** Problems in the patterns of a list of blocked images. */
+export function checkPatterns(view: View, list: string): readonly DocumentProblem[] {
+  return readTexts(view, list, '.name').flatMap(({ path, text }) => {
+    try {
+      compileGoPattern(text);
+      return [];
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      return [view.report(path, error.message, { hint: error.hint })];
+    }
+  });
+}
+
+const HOST = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?$/;
+
+/** A first part without dot or port is a name on some default registry, not a registry. */
+const isRegistry = (host: string): boolean =>
+  HOST.test(host) && (/[.:]/.test(host) || host === 'localhost');
+
+const REPOSITORY = /^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$/;
+const TAG = /^\w[\w.-]{0,127}$/;
+
+function checkRepository(name: string, text: string): string | undefined {
+  const [repository = '', ...colons] = name.split(':');
+  if (!REPOSITORY.test(repository))
+    return `"${repository}" is not a valid repository name in "${text}"`;
+  if (colons.length === 0) return undefined;
+  const tag = colons.join(':');
+  return TAG.test(tag) ? undefined : `"${tag}" is not a valid tag in "${text}"`;
+}
+
+/** Each catalog is a valid reference, or exists on this machine. */
 function checkCatalogs(view: View): readonly DocumentProblem[] {
   return view.items('operators').flatMap((item) =>
     readTexts(view, 'operators', '.catalog')
@@ -130,33 +195,9 @@ function checkName(
   return [view.report(`${item}.catalog`, problem, { hint: `write one to ${key}` })];
 }
 
-/** Smallest release of the agent-based flow, and the smallest one with PinnedImageSets. */
+/** The oldest release of the agent-based flow, and the oldest with PinnedImageSets. */
 const MIN_VERSION = '4.14.0';
 const MIN_PINNED_VERSION = '4.16.0';
-
-/** The first release after those that were checked, pre-releases included. */
-const TOO_NEW_VERSION = '4.23.0-0';
-
-/** Rules beyond the schema: versions, references, duplicates, files that must exist. */
-export function checkRules(view: View): readonly DocumentProblem[] {
-  return [
-    ...checkVersion(view),
-    ...checkReferences(view),
-    ...checkCatalogs(view),
-    ...checkDuplicates(view, 'additionalImages', '.name'),
-    ...checkDuplicates(view, 'blockedImages', '.name'),
-    ...checkPatterns(view, 'blockedImages'),
-    ...checkHosts(view),
-    ...checkPullSecret(view),
-    ...checkMirrorPath(view),
-    ...checkIgnitionArea(view),
-    ...checkBaseIso(view),
-    ...['installer', 'caBundle', 'registriesConf', 'nmstate', 'signatureKeys'].flatMap((name) =>
-      checkFile(view, `build.${name}`),
-    ),
-    ...checkSignatures(view),
-  ];
-}
 
 function checkVersion(view: View): readonly DocumentProblem[] {
   const path = 'ocpRelease.version';
@@ -182,14 +223,6 @@ function checkVersion(view: View): readonly DocumentProblem[] {
   ];
 }
 
-/** A release newer than any this program was checked with is allowed, with a warning. */
-export function noteVersion(view: View): readonly DocumentProblem[] {
-  const path = 'ocpRelease.version';
-  const version = parseReleaseVersion(view.text(path) ?? '');
-  if (version === undefined || semver.lt(version, TOO_NEW_VERSION)) return [];
-  return [view.report(path, 'is newer than 4.22, the newest release this knows')];
-}
-
 function checkReferences(view: View): readonly DocumentProblem[] {
   const single = ['ocpRelease.url', 'imageRegistry.uri'].flatMap((path) => {
     const text = view.text(path);
@@ -201,47 +234,18 @@ function checkReferences(view: View): readonly DocumentProblem[] {
   });
 }
 
-/** Two equal texts in one list: the second is a mistake more often than a wish. */
-export function checkDuplicates(
-  view: View,
-  list: string,
-  member: string,
-): readonly DocumentProblem[] {
-  const first = new Map<string, string>();
-  return readTexts(view, list, member).flatMap(({ path, text }) => {
-    const known = first.get(text);
-    if (known === undefined) {
-      first.set(text, path);
-      return [];
-    }
-    const hint = 'remove one of the two';
-    return [view.report(path, `"${text}" is also ${known}`, { hint })];
-  });
-}
-
-/** Problems in the patterns of a list of blocked images. */
-export function checkPatterns(view: View, list: string): readonly DocumentProblem[] {
-  return readTexts(view, list, '.name').flatMap(({ path, text }) => {
-    try {
-      compileGoPattern(text);
-      return [];
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      return [view.report(path, error.message, { hint: error.hint })];
-    }
-  });
-}
-
 function checkHosts(view: View): readonly DocumentProblem[] {
   const lists = ['disableSigstoreRegistries', 'build.insecureRegistries'];
   return lists
     .flatMap((list) => readTexts(view, list))
     .filter(({ text }) => !isHost(text))
     .map(({ path, text }) => {
-      const hint = 'write the host alone, as in registry.example.com:5000';
+      const hint = 'write only the host, as in registry.example.com:5000';
       return view.report(path, `"${text}" is not a valid registry host`, { hint });
     });
 }
+
+const isHost = (text: string): boolean => HOST.test(text);
 
 function checkMirrorPath(view: View): readonly DocumentProblem[] {
   const text = view.text('mirrorPath');
@@ -260,7 +264,7 @@ function checkIgnitionArea(view: View): readonly DocumentProblem[] {
     : [view.report(path, `must be from 256KiB to 64MiB, but is ${text}`)];
 }
 
-/** A mirror on this machine asks for no password. */
+/** A mirror on this machine needs no credentials. */
 function checkPullSecret(view: View): readonly DocumentProblem[] {
   const { value } = view.document;
   const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -274,9 +278,7 @@ function checkBaseIso(view: View): readonly DocumentProblem[] {
   const { report } = view;
   if (text === undefined) {
     if (view.text('build.baseIsoSha256') === undefined) return [];
-    return [
-      report('build.baseIsoSha256', 'names the digest of a base ISO, but build.baseIso is absent'),
-    ];
+    return [report('build.baseIsoSha256', 'is given, but build.baseIso is not')];
   }
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return checkFile(view, path);
   if (!text.startsWith('https://') || !URL.canParse(text)) {
@@ -295,14 +297,12 @@ function checkFile(view: View, path: string): readonly DocumentProblem[] {
   return [view.report(path, `${full} ${describeMissing(kind, 'file')}`)];
 }
 
-/** A folder or a file. */
+/** `build.signatures` may be a folder or a file. */
 function checkSignatures(view: View): readonly DocumentProblem[] {
   const path = 'build.signatures';
   const isFolder = readKind(resolve(view.directoryOf(path), view.text(path) ?? '')) === 'directory';
   return isFolder ? [] : checkFile(view, path);
 }
-
-type Kind = 'file' | 'directory' | 'other' | 'absent' | 'forbidden';
 
 function readKind(path: string): Kind {
   try {

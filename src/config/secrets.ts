@@ -5,88 +5,12 @@ import { append } from '../base/lists.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import type { View } from '../shape/document.ts';
 
-/** Placeholder of the pull secret, in our template and in that of openshift-install. */
-export const PLACEHOLDER = '<your-pull-secret>';
-
-export const isPlaceholder = (text: string): boolean => text.trim() === PLACEHOLDER;
-
-export const PLACEHOLDER_PROBLEM =
-  `"${PLACEHOLDER}" is the placeholder of the template: ` +
-  'write file:PATH, env:NAME or the JSON text of your pull secret in its place';
-
-/**
- * Problems of a pull secret as a whole, each a sentence without its value: it must be a JSON
- * object whose `auths` has an entry with `auth` or `credsStore`. Other entries matter only if they
- * are used.
- */
-export function checkPullSecret(text: string): readonly string[] {
-  if (isPlaceholder(text)) return [PLACEHOLDER_PROBLEM];
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch (error) {
-    // The parser's own words quote the text, which is the secret.
-    if (error instanceof SyntaxError) return ['is not JSON'];
-    throw error;
-  }
-  if (!isObject(parsed)) return ['must be a JSON object'];
-  const auths = parsed['auths'];
-  if (!isObject(auths) || Object.keys(auths).length === 0)
-    return ['must have "auths" with entries'];
-  const empty = Object.entries(auths).filter(
-    ([, entry]) => !isObject(entry) || !(hasText(entry, 'auth') || hasText(entry, 'credsStore')),
-  );
-  return empty.length < Object.keys(auths).length
-    ? []
-    : empty.map(([host]) => `entry ${JSON.stringify(host)} has neither "auth" nor "credsStore"`);
-}
-
-const KEY_TYPES = [
-  'ssh-rsa',
-  'ssh-dss',
-  'ssh-ed25519',
-  'ecdsa-sha2-nistp256',
-  'ecdsa-sha2-nistp384',
-  'ecdsa-sha2-nistp521',
-  'sk-ssh-ed25519@openssh.com',
-  'sk-ecdsa-sha2-nistp256@openssh.com',
-];
-
-/** One line of an authorized_keys file (sshd(8)): options, type, base64 (RFC 4253 6.6), comment. */
-export function checkSshKey(text: string): string | undefined {
-  if (text.includes('PRIVATE KEY')) return 'is a private key; the public one belongs here';
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '' && !line.startsWith('#'));
-  const [line] = lines;
-  if (line === undefined || lines.length > 1) return `must be one line, but has ${lines.length}`;
-  return checkKeyFields(splitOutsideQuotes(line));
-}
-
-function checkKeyFields(fields: readonly string[]): string | undefined {
-  const at = fields.findIndex((field) => KEY_TYPES.includes(field));
-  if (at !== 0 && at !== 1) return `names no key type of ${KEY_TYPES.slice(0, 4).join(', ')}, ...`;
-  const type = fields[at] ?? '';
-  const blob = fields[at + 1] ?? '';
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(blob)) return `has no base64 text after "${type}"`;
-  const bytes = Buffer.from(blob, 'base64');
-  const inner = bytes.length < 4 ? '' : bytes.toString('latin1', 4, 4 + bytes.readUInt32BE(0));
-  if (inner !== type) return `is called "${type}", but its base64 text holds another key type`;
-  return bytes.length > 4 + type.length ? undefined : 'is cut off after its type';
-}
-
-function splitOutsideQuotes(line: string): readonly string[] {
-  return line.match(/(?:"(?:\\.|[^"\\])*"|[^\s"])+/g) ?? [];
-}
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const hasText = (value: Readonly<Record<string, unknown>>, key: string): boolean =>
-  typeof value[key] === 'string' && value[key] !== '';
+/* Owns the secrets of a configuration: their references, and the rules of pull secrets and SSH keys. */
 
 /** The result of reading `file:PATH`, `env:NAME` or an inline value. No member but `value` holds the secret. */
 export type SecretReading =
   | { readonly kind: 'value'; readonly value: string; readonly from: 'inline' | 'reference' }
-  /** The file or variable is not there: another machine may have it. */
+  /** The file or variable does not exist here; another machine may have it. */
   | { readonly kind: 'absent'; readonly problem: string; readonly hint: string }
   | { readonly kind: 'refused'; readonly problem: string };
 
@@ -100,50 +24,7 @@ export const SECRET_PATHS = [
 
 export type SecretPath = (typeof SECRET_PATHS)[number];
 
-export const isReference = (text: string): boolean => /^(?:env|file):/.test(text);
-
-const MAX_SIZE = 4 << 20;
-
-/** Relative paths start at `directory`. White space at the end of a file is not part of its value. */
-export function readSecretSource(
-  text: string,
-  { directory, env }: { readonly directory: string; readonly env: NodeJS.ProcessEnv },
-): SecretReading {
-  if (text.startsWith('env:')) return readVariable(text.slice('env:'.length), env);
-  if (text.startsWith('file:')) return readText(text.slice('file:'.length), directory);
-  return { kind: 'value', value: text.trim(), from: 'inline' };
-}
-
-function readVariable(name: string, env: NodeJS.ProcessEnv): SecretReading {
-  const value = Object.hasOwn(env, name) ? env[name]?.trim() : undefined;
-  if (value !== undefined && value !== '') return { kind: 'value', value, from: 'reference' };
-  return {
-    kind: 'absent',
-    problem: `the environment variable ${name} is not set`,
-    hint: `export ${name} before the build`,
-  };
-}
-
-function readText(path: string, directory: string): SecretReading {
-  const full = resolve(directory, path.replace(/^\/\/(?=\/)/, ''));
-  try {
-    const value = readInputFile(full, { domain: 'secret', limit: MAX_SIZE })
-      .toString('utf8')
-      .trim();
-    if (value === '') return { kind: 'refused', problem: `${full} is empty` };
-    return { kind: 'value', value, from: 'reference' };
-  } catch (error) {
-    if (error instanceof SealiftError) return { kind: 'refused', problem: error.message };
-    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
-    if (code === undefined) throw error;
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
-      return { kind: 'absent', problem: `there is no file ${full}`, hint: `put it at ${full}` };
-    }
-    return { kind: 'refused', problem: `${full} cannot be read (${code})` };
-  }
-}
-
-/** The values of a configuration's secrets, and what stands against them. */
+/** The values of a configuration's secrets, and the problems with them. */
 export type Secrets = {
   readonly values: ReadonlyMap<SecretPath, string>;
   readonly problems: readonly DocumentProblem[];
@@ -175,6 +56,131 @@ export function resolveSecrets(view: View, env: NodeJS.ProcessEnv): Secrets {
     }
   }
   return { values, problems, absent };
+}
+
+/** Reads a secret's value. Relative paths start at `directory`; white space around the value is removed. */
+export function readSecretSource(
+  text: string,
+  { directory, env }: { readonly directory: string; readonly env: NodeJS.ProcessEnv },
+): SecretReading {
+  if (text.startsWith('env:')) return readVariable(text.slice('env:'.length), env);
+  if (text.startsWith('file:')) return readText(text.slice('file:'.length), directory);
+  return { kind: 'value', value: text.trim(), from: 'inline' };
+}
+
+export const isReference = (text: string): boolean => /^(?:env|file):/.test(text);
+
+/**
+ * Problems of a pull secret as a whole, each a sentence without its value: it must be a JSON
+ * object whose `auths` has an entry with `auth` or `credsStore`. Other entries matter only if they
+ * are used.
+ */
+export function checkPullSecret(text: string): readonly string[] {
+  if (isPlaceholder(text)) return [PLACEHOLDER_PROBLEM];
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    // The parser's own words quote the text, which is the secret.
+    if (error instanceof SyntaxError) return ['is not JSON'];
+    throw error;
+  }
+  if (!isObject(parsed)) return ['must be a JSON object'];
+  const auths = parsed['auths'];
+  if (!isObject(auths) || Object.keys(auths).length === 0)
+    return ['must have at least one entry in "auths"'];
+  const empty = Object.entries(auths).filter(
+    ([, entry]) => !isObject(entry) || !(hasText(entry, 'auth') || hasText(entry, 'credsStore')),
+  );
+  return empty.length < Object.keys(auths).length
+    ? []
+    : empty.map(([host]) => `entry ${JSON.stringify(host)} has neither "auth" nor "credsStore"`);
+}
+
+/**
+ * The problem of an SSH key, if any. A key is one line of an authorized_keys file (sshd(8)): options,
+ * type, base64 (RFC 4253 6.6), comment.
+ */
+export function checkSshKey(text: string): string | undefined {
+  if (text.includes('PRIVATE KEY')) return 'is a private key; give the public key';
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '' && !line.startsWith('#'));
+  const [line] = lines;
+  if (line === undefined || lines.length > 1) return `must be one line, but has ${lines.length}`;
+  return checkKeyFields(splitOutsideQuotes(line));
+}
+
+/** Placeholder of the pull secret in our template and in openshift-install's. */
+export const PLACEHOLDER = '<your-pull-secret>';
+
+export const isPlaceholder = (text: string): boolean => text.trim() === PLACEHOLDER;
+
+export const PLACEHOLDER_PROBLEM =
+  `"${PLACEHOLDER}" is the placeholder of the template: ` +
+  'write file:PATH, env:NAME or the JSON text of your pull secret in its place';
+
+const KEY_TYPES = [
+  'ssh-rsa',
+  'ssh-dss',
+  'ssh-ed25519',
+  'ecdsa-sha2-nistp256',
+  'ecdsa-sha2-nistp384',
+  'ecdsa-sha2-nistp521',
+  'sk-ssh-ed25519@openssh.com',
+  'sk-ecdsa-sha2-nistp256@openssh.com',
+];
+
+function checkKeyFields(fields: readonly string[]): string | undefined {
+  const at = fields.findIndex((field) => KEY_TYPES.includes(field));
+  if (at !== 0 && at !== 1)
+    return `has no key type such as ${KEY_TYPES.slice(0, 4).join(', ')}, ...`;
+  const type = fields[at] ?? '';
+  const blob = fields[at + 1] ?? '';
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(blob)) return `has no base64 text after "${type}"`;
+  const bytes = Buffer.from(blob, 'base64');
+  const inner = bytes.length < 4 ? '' : bytes.toString('latin1', 4, 4 + bytes.readUInt32BE(0));
+  if (inner !== type) return `says "${type}", but its base64 text contains another key type`;
+  return bytes.length > 4 + type.length ? undefined : 'is truncated after its type';
+}
+
+function splitOutsideQuotes(line: string): readonly string[] {
+  return line.match(/(?:"(?:\\.|[^"\\])*"|[^\s"])+/g) ?? [];
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const hasText = (value: Readonly<Record<string, unknown>>, key: string): boolean =>
+  typeof value[key] === 'string' && value[key] !== '';
+
+function readVariable(name: string, env: NodeJS.ProcessEnv): SecretReading {
+  const value = Object.hasOwn(env, name) ? env[name]?.trim() : undefined;
+  if (value !== undefined && value !== '') return { kind: 'value', value, from: 'reference' };
+  return {
+    kind: 'absent',
+    problem: `the environment variable ${name} is not set`,
+    hint: `export ${name} before the build`,
+  };
+}
+
+const MAX_SIZE = 4 << 20;
+
+function readText(path: string, directory: string): SecretReading {
+  const full = resolve(directory, path.replace(/^\/\/(?=\/)/, ''));
+  try {
+    const value = readInputFile(full, { domain: 'secret', limit: MAX_SIZE })
+      .toString('utf8')
+      .trim();
+    if (value === '') return { kind: 'refused', problem: `${full} is empty` };
+    return { kind: 'value', value, from: 'reference' };
+  } catch (error) {
+    if (error instanceof SealiftError) return { kind: 'refused', problem: error.message };
+    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+    if (code === undefined) throw error;
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
+      return { kind: 'absent', problem: `there is no file ${full}`, hint: `put it at ${full}` };
+    }
+    return { kind: 'refused', problem: `${full} cannot be read (${code})` };
+  }
 }
 
 function checkValue(path: SecretPath, value: string): readonly string[] {

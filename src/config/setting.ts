@@ -12,15 +12,9 @@ import { suggestKey } from '../shape/json-schema.ts';
 import type { Setting } from '../shape/merge-documents.ts';
 import { isReference, SECRET_PATHS } from './secrets.ts';
 
-const SETTING = /^(?<path>[^=\s]*)=(?<value>.*)$/s;
-const PATH = /^[\w-]+(?:\.[\w-]+|\[\d{1,5}\])*$/;
-
-/** Names a setting in problems. */
-export const nameSetting = (text: string): string => `--set ${text.replace(/=.*/s, '')}`;
-
 /**
- * Reads `--set PATH=VALUE`, where the value is a YAML scalar or flow collection: columns of its problems
- * are those of the option's text.
+ * Reads `--set PATH=VALUE`; the value is a YAML scalar or flow collection. Columns in problems count from
+ * the start of the option's text.
  *
  * @throws UsageError `usage.set`
  */
@@ -32,7 +26,7 @@ export function readSetting(text: string, schema: SchemaNode, count: ValueCount)
   const isSecret = SECRET_PATHS.some((secret) => `${secret}.`.startsWith(`${canonical}.`));
   const document = readAlongSchema(
     {
-      // The value at its column in the option.
+      // Padded, so that the value keeps its column in the option.
       text: `${' '.repeat(path.length + 1)}${value}`,
       file: nameSetting(text),
       publicKeys: listKeys(schema),
@@ -44,7 +38,7 @@ export function readSetting(text: string, schema: SchemaNode, count: ValueCount)
   );
   const { report } = document;
   const problems = [
-    // A fault of the text has an offset, and no path.
+    // A syntax error has an offset but no path.
     ...document.problems.map((fault) =>
       fault.path === '' ? { ...fault, path: canonical } : fault,
     ),
@@ -55,14 +49,20 @@ export function readSetting(text: string, schema: SchemaNode, count: ValueCount)
   return { document: { ...document, problems }, steps };
 }
 
+/** Names a setting in problems. */
+export const nameSetting = (text: string): string => `--set ${text.replace(/=.*/s, '')}`;
+
+const SETTING = /^(?<path>[^=\s]*)=(?<value>.*)$/s;
+const PATH = /^[\w-]+(?:\.[\w-]+|\[\d{1,5}\])*$/;
+
 function splitSetting(text: string): { readonly path: string; readonly value: string } {
   const { path = '', value = '' } = SETTING.exec(text)?.groups ?? {};
   const expected =
     'PATH=VALUE, as in --set build.concurrency=4 or --set "operators[0].catalog=..."';
-  // Text of another form may be a secret: it is not repeated.
+  // Text of any other form may be a secret, so the message does not repeat it.
   if (!PATH.test(path)) throw new UsageError('usage.set', '--set has no path', { expected });
   if (value.trim() === '') {
-    const hint = `write a value, or --set ${path}=null to remove what files say`;
+    const hint = `write a value, or --set ${path}=null to remove the value of the files`;
     throw new UsageError('usage.set', `--set ${path} has no value`, { expected, hint });
   }
   return { path, value };
@@ -72,11 +72,11 @@ type Place = {
   readonly steps: readonly (string | number)[];
   /** The schema of the value. */
   readonly node: SchemaNode;
-  /** The refusal of a path that no configuration has. */
+  /** Code and hint of the problem, if no configuration has the path. */
   readonly unknown?: { readonly code: string; readonly hint: string | undefined };
 };
 
-/** Names match without regard to case, as in files. */
+/** Walks the schema along a path. Names match without regard to case, as in files. */
 function resolvePlace(path: string, schema: SchemaNode): Place {
   const steps: (string | number)[] = [];
   let node = schema;
@@ -114,7 +114,7 @@ const isFree = ({ type, properties }: SchemaNode): boolean =>
 const joinStep = (path: string, step: string | number): string =>
   typeof step === 'number' ? `${path}[${step}]` : joinPath(path, step);
 
-/** Everyone on a machine may read the arguments of every process. */
+/** Refuses secrets: every user of a machine can read the arguments of every process. */
 function refuseSecrets({ value, path, report }: ConfigDocument): readonly DocumentProblem[] {
   return SECRET_PATHS.flatMap((secret) => {
     if (!`${secret}.`.startsWith(`${path}.`)) return [];
@@ -123,7 +123,7 @@ function refuseSecrets({ value, path, report }: ConfigDocument): readonly Docume
     if (secret === 'sshKey' && !text.includes('PRIVATE KEY')) return [];
     rememberSecret(text);
     const hint = 'write env:NAME or file:PATH';
-    return [report(secret, 'is a secret that the list of processes would show', { hint })];
+    return [report(secret, 'is a secret, and the process list would show it', { hint })];
   });
 }
 
@@ -133,6 +133,6 @@ function refuseComment(
   { path, report }: ConfigDocument,
 ): readonly DocumentProblem[] {
   if (!/^\s*#|^[^"'[{]*\s#/.test(value)) return [];
-  const hint = 'put the value in double quotes, inside those of the shell';
-  return [report(path, 'what follows " #" would be a comment', { hint })];
+  const hint = 'put the value in double quotes, inside the quotes of the shell';
+  return [report(path, 'the text after " #" would be a comment', { hint })];
 }

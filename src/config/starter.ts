@@ -1,18 +1,20 @@
 import { formatModeline, SCHEMA } from '../shape/document.ts';
 import { PLACEHOLDER } from './secrets.ts';
 
+/* Owns the files that "sealift init" writes. */
+
 export type TemplateName = 'ove' | 'minimal';
 
 /** A commented configuration that passes validation. */
 export const renderTemplate = (name: TemplateName): string =>
   [HEAD, name === 'ove' ? OVE : MINIMAL, REST].join('');
 
-const HEAD = `${formatModeline(SCHEMA.appliance)}# What goes on the appliance media. Check it: sealift validate
+const HEAD = `${formatModeline(SCHEMA.appliance)}# Contents of the appliance media. Check it: sealift validate
 apiVersion: v1beta1
 kind: ApplianceConfig
 
 ocpRelease:
-  # X.Y takes the newest of the channel, X.Y.Z that release. 4.14 or newer.
+  # X.Y for the newest release of the channel, or exactly X.Y.Z. 4.14 or newer.
   version: "4.21"
   # stable, fast, candidate or eus.
   channel: stable
@@ -35,10 +37,10 @@ const MINIMAL = `
 # Install from the web interface of the media.
 # enableInteractiveFlow: true
 
-# Keep the default catalog sources; leave this off where there is no internet.
+# Keep the default catalog sources; leave this off if there is no internet.
 # enableDefaultSources: false
 
-# Stop the registry on the nodes when the cluster is installed.
+# Stop the registry on the nodes after the installation.
 # stopLocalRegistry: false
 
 # Images to carry besides the release.
@@ -50,7 +52,7 @@ const OVE = `
 # Install from the web interface of the media.
 enableInteractiveFlow: true
 
-# There is no internet where this boots.
+# The hosts have no internet access.
 enableDefaultSources: false
 useDefaultSourceNames: true
 
@@ -67,8 +69,8 @@ additionalImages:
 `;
 
 const REST = `
-# Operators to carry, by catalog, package and channel. "sealift catalog list" shows what a catalog has,
-# "sealift plan" what each package costs.
+# Operators to carry, by catalog, package and channel. "sealift catalog list" lists the contents of a catalog,
+# "sealift plan" the size of each package.
 # operators:
 #   - catalog: registry.redhat.io/redhat/redhat-operator-index:v4.21
 #     packages:
@@ -97,14 +99,14 @@ const REST = `
 #     pullSecret: file:host-pull-secret.json
 `;
 
-/** A file below the directory that is begun. */
+/** A file of a new directory; the path is relative to it. */
 export type StarterFile = { readonly path: string; readonly text: string };
 
-/** Modeline with a path from the template's folder. */
+/** Modeline with the schema's path relative to the template folder. */
 const MODELINE = formatModeline(`../${SCHEMA.site}`);
 
 /**
- * A table of two sites and the site folder that it fills, valid but for the placeholder of its pull
+ * A table of two sites and the template folder that it fills, valid except for the placeholder of its pull
  * secret, with addresses of the documentation ranges (RFC 5737).
  */
 export const SITES_STARTER: readonly StarterFile[] = [
@@ -117,8 +119,8 @@ site-0002,edge.example.com,host-0002.edge.example.com,52:54:00:00:00:02,192.0.2.
   },
   {
     path: 'template/install-config.yaml',
-    text: `${MODELINE}# What is the same on every site. A hole like {{ name }} is filled from the column of that name in
-# sites.csv; put the value in quotes wherever it could be read as a number.
+    text: `${MODELINE}# Settings that all sites share. A hole like {{ name }} is filled from the column of that name in
+# sites.csv; put the value in quotes if it could be read as a number.
 apiVersion: v1
 baseDomain: "{{ baseDomain }}"
 metadata:
@@ -181,17 +183,17 @@ networkConfig:
 ];
 
 /** A commented image-based-installation-config.yaml with the members of openshift-install's template. */
-export const INSTALLATION_TEMPLATE = `${formatModeline(SCHEMA.installation)}# What an installation ISO installs, and where; the same for any number of sites.
+export const INSTALLATION_TEMPLATE = `${formatModeline(SCHEMA.installation)}# What an installation ISO installs, and where; one ISO serves any number of sites.
 apiVersion: v1beta1
 kind: ImageBasedInstallationConfig
 metadata:
   name: example-image-based-installation-config
 
-# The image that was made of a cluster of the seed, and that cluster's version. They must agree.
+# The seed image, and the version of the cluster that it was made from. They must agree.
 seedImage: quay.io/openshift-kni/seed-image:4.16.0
 seedVersion: 4.16.0
 
-# What of the host is overwritten.
+# The disk of the host, which is overwritten.
 installationDisk: /dev/vda
 # skipDiskCleanup: false
 
@@ -202,7 +204,7 @@ pullSecret: file:pull-secret.json
 # One public key line for the user core of the live system, or file:PATH or env:NAME.
 # sshKey: file:id_ed25519.pub
 
-# Power off when all is installed.
+# Power off after the installation.
 # shutdown: true
 
 # amd64 or arm64.
@@ -213,12 +215,12 @@ pullSecret: file:pull-secret.json
 # extraPartitionNumber: 5
 # extraPartitionStart: -40G
 
-# Options of coreos-installer and their values, each an element of its own.
+# Options of coreos-installer and their values, one list element each.
 # coreosInstallerArgs:
 #   - --append-karg
 #   - console=ttyS0
 
-# Where the images are that the live system pulls, if not where they are named.
+# Where the live system pulls images from, if not from the registries in their names.
 # releaseRegistry: registry.example.com
 # imageDigestSources:
 #   - source: quay.io/openshift-release-dev/ocp-v4.0-art-dev
@@ -233,7 +235,7 @@ pullSecret: file:pull-secret.json
 #   httpsProxy: http://proxy.example.com:3128
 #   noProxy: .example.com,10.0.0.0/8
 
-# Addresses of the live system where there is no DHCP: an nmstate document.
+# Addresses of the live system if there is no DHCP: an nmstate document.
 # networkConfig:
 #   interfaces:
 #     - name: eth0
@@ -253,6 +255,6 @@ pullSecret: file:pull-secret.json
 #           - ip: 2001:db8::2
 #             prefix-length: 64
 
-# Ignition of specification 3.0 to 3.2, merged into that of the live system.
+# An Ignition config of specification 3.0 to 3.2, merged into the config of the live system.
 # ignitionConfigOverride: file:override.ign
 `;

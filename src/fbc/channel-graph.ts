@@ -15,7 +15,7 @@ export type ChannelGraph = {
  * The upgrade graph of a channel. `skipRange` plays no part in it, and names that are replaced or
  * skipped need not be entries: real catalogs prune their tails. Linear in entries and edges.
  *
- * @throws ConfigError `catalog.channel` with all problems, one a line
+ * @throws ConfigError `catalog.channel` with all problems, one per line
  */
 export function planChannelGraph(channel: CatalogChannel): ChannelGraph {
   const problems = findGraphProblems(channel);

@@ -8,9 +8,9 @@ import { decodeCpio, encodeCpio, isCpio, type CpioMember } from './cpio.ts';
 type InitrdBudget = Budget<keyof typeof LIMITS>;
 
 /**
- * An archive as an initrd: gzip at its best, padded with NUL to 4 bytes, because the kernel wants
- * the next archive aligned. The gzip header (RFC 1952, 2.3) has time 0 and system "unknown", so the same
- * members give the same bytes with the same zlib.
+ * An archive as an initrd: gzip at its best level, padded with NUL to 4 bytes, because the kernel needs the
+ * next archive aligned. The gzip header (RFC 1952, 2.3) has time 0 and system "unknown", so the same members
+ * give the same bytes with the same zlib.
  */
 export function encodeInitrd(members: readonly CpioMember[]): Uint8Array {
   const packed = gzipSync(encodeCpio(members), { level: 9 });

@@ -38,11 +38,11 @@ export const BLOB_ALIGNMENT = 4096;
 /** The next multiple of a unit. */
 export const roundUp = (size: number, unit: number): number => Math.ceil(size / unit) * unit;
 
-/** Where an extent's bytes come from. */
+/** The source of an extent's bytes. */
 export type ExtentSource =
   /** The base ISO, at the same offset. */
   | { readonly kind: 'base' }
-  /** Rendered by us, held in memory. */
+  /** Rendered by sealift, in memory. */
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   /** A registry blob: found by the extent's digest. */
   | { readonly kind: 'blob' }
@@ -139,7 +139,7 @@ export function requireBytes(bytes: Uint8Array, range: { at: number; size: numbe
   );
 }
 
-/** `bytes` from `start` to before `end` as they are in memory, a Buffer's too as plain bytes. */
+/** A view of `bytes` from `start` to before `end`; of a Buffer, too, as a plain Uint8Array. */
 export const partOf = (bytes: Uint8Array, start: number, end: number): Uint8Array =>
   new Uint8Array(bytes.buffer, bytes.byteOffset + start, Math.max(0, end - start));
 

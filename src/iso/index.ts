@@ -3,7 +3,7 @@
  * checking, laying out, and the live ISO of CoreOS.
  */
 
-// Extents: where each byte of an image comes from.
+// Extents: the source of each byte of an image.
 export { SECTOR_SIZE, bytesExtent, fillGaps, roundUp } from './extent.ts';
 export type { Areas, Extent, Layout, Places, TreeFile } from './extent.ts';
 

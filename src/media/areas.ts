@@ -153,7 +153,7 @@ export function planEmbedPart({ offset, size }: ByteRange, archive: Uint8Array):
   if (archive.length > size) {
     throw new IntegrityError(
       'customize.too-large',
-      `compressed Ignition config takes ${archive.length} bytes, but its area has ${size}`,
+      `the compressed Ignition config takes ${archive.length} bytes, but its area has ${size}`,
       {
         expected: `at most ${size}`,
         found: String(archive.length),
@@ -179,18 +179,26 @@ export function planEditedKargs(
   places: KargPlaces & { readonly default: string },
   { append = [], remove = [] }: NonNullable<CustomValues['kargs']>,
 ): readonly OverlayPart[] {
-  // Boot images of s390x have no menu.
-  const isMenu = ({ path = 'grub.cfg' }): boolean => /\.cfg$/i.test(path);
-  if (places.areas.some(isMenu)) requireMenuWords(append);
+  requireMenu(places, append);
   return planKargParts(places, editKargs(places.default, { append, remove }));
 }
 
 /** Reads the archive that the embed area of our medium has without site values; undefined on other images. */
-export async function readPristineArchive(
+export async function readBareArchive(
   iso: Pick<IsoImage, 'find' | 'readFile'>,
 ): Promise<Uint8Array | undefined> {
   const node = await iso.find(PRISTINE_IGNITION_PATH);
   return node?.kind === 'file' ? iso.readFile(node, LIMIT) : undefined;
+}
+
+/**
+ * Refuses arguments that a boot menu would change. Boot images of s390x have no menu.
+ *
+ * @throws UsageError `kargs.special`
+ */
+export function requireMenu({ areas }: KargPlaces, append: readonly string[]): void {
+  const isMenu = ({ path = 'grub.cfg' }): boolean => /\.cfg$/i.test(path);
+  if (areas.some(isMenu)) requireMenuWords(append);
 }
 
 /** Far larger than any Ignition config that a machine boots with. */
@@ -205,13 +213,16 @@ export async function planPristine(
   iso: Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>,
   areas: readonly MutableArea[],
 ): Promise<readonly OverlayPart[]> {
-  const archive = await readPristineArchive(iso);
+  const archive = await readBareArchive(iso);
   const kargs = await locateKargAreas(iso);
   const parts = sortParts([
     ...areas
       .filter(({ kind }) => kind === 'ignition')
       .map((area) => planEmbedPart(area, archive ?? new Uint8Array())),
     ...planKargParts(kargs, kargs.default),
+    ...areas
+      .filter(({ kind }) => kind === 'built')
+      .map(({ offset, size }) => ({ offset, bytes: new Uint8Array(size) })),
   ]);
   for (const { offset, size, digest } of areas) {
     const part = parts.find((each) => each.offset === offset && each.bytes.length === size);

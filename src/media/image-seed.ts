@@ -65,7 +65,7 @@ async function openDataImage(
       if (offset + length > size) {
         throw new IntegrityError(
           'iso.out-of-bounds',
-          `bytes ${offset} to ${offset + length} are outside of the data image, which has ${size}`,
+          `bytes ${offset} to ${offset + length} are outside the data image of ${size} bytes`,
         );
       }
       let at = 0;

@@ -21,6 +21,8 @@ import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { ApiFailure, formatFailure } from './openapi.ts';
 import { addPage, addProbes, type CountedRequest, type Metrics } from './page.ts';
 
+/* Owns the server of the service, and the order of its routes. */
+
 /** An answered request, without its query, which may hold a token. */
 export type AnsweredRequest = CountedRequest & {
   /** Cause of a failure on the server's side. */
@@ -31,6 +33,75 @@ export type AppOptions = {
   readonly metrics: Metrics;
   readonly onAnswer: (request: AnsweredRequest) => void;
 };
+
+export type Limits = {
+  readonly connections: number;
+  /** Milliseconds for the head of a request, and for a TLS handshake. */
+  readonly head: number;
+  /** Milliseconds for a whole request with its body. */
+  readonly request: number;
+  /** Milliseconds between two requests. */
+  readonly idle: number;
+  /** Milliseconds for a client that takes no byte of its answer. */
+  readonly stalled: number;
+  /**
+   * Milliseconds for such a client, or one that sends its body slowly, when there are too many
+   * connections.
+   */
+  readonly slow: number;
+};
+
+const LIMITS: Limits = {
+  connections: 2048,
+  head: 30_000,
+  request: 60_000,
+  idle: 15_000,
+  stalled: 120_000,
+  slow: 10_000,
+};
+
+type ServiceServer = Drain & {
+  readonly server: Server | TlsServer;
+  /** Uses this certificate for new connections; open ones continue. */
+  readonly renew: (pair: KeyPair) => void;
+};
+
+const TLS = { minVersion: 'TLSv1.2' } as const;
+
+/** Creates the server of the service, not listening yet. */
+export function createServiceServer(
+  app: App,
+  { tls, limits = LIMITS }: { readonly tls?: KeyPair; readonly limits?: Limits },
+): ServiceServer {
+  const answer = getRequestListener(app.fetch, {
+    overrideGlobalObjects: false,
+    hostname: 'localhost', // HTTP/1.0 requests may have no host
+    errorHandler: () => answerFailure(new ApiFailure(400, 'the request is not valid')),
+  });
+  const listener = answerInTurn((request, response) => void answer(request, response));
+  const connectionsCheckingInterval = Math.min(1000, limits.head);
+  const server =
+    tls === undefined
+      ? createServer({ connectionsCheckingInterval }, listener)
+      : createTlsServer(
+          { ...tls, ...TLS, connectionsCheckingInterval, handshakeTimeout: limits.head },
+          listener,
+        );
+  // A client must not wait forever for its answer, nor hold the memory of an answer that it does not take.
+  server.headersTimeout = limits.head;
+  server.requestTimeout = limits.request;
+  server.keepAliveTimeout = limits.idle;
+  server.setTimeout(limits.stalled);
+  boundConnections(server, limits);
+  server.on('clientError', refuse);
+  return {
+    server,
+    renew(pair) {
+      if ('setSecureContext' in server) server.setSecureContext({ ...pair, ...TLS });
+    },
+    ...prepareDrain(server),
+  };
+}
 
 /** Creates every route of the service, without a listener. */
 export function createApp(service: Service, { metrics, onAnswer }: AppOptions): App {
@@ -71,6 +142,12 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   return app;
 }
 
+/** RFC 9110, 11.6.1 and 10.2.3 (seconds). */
+const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
+  401: { 'WWW-Authenticate': 'Bearer' },
+  503: { 'Retry-After': '5' },
+};
+
 /** Formats an error as an answer. Details of unforeseen errors go to the log only. */
 function answerFailure(error: Error): Response {
   const failure =
@@ -90,83 +167,14 @@ function answerFailure(error: Error): Response {
 const placeOf = ({ code }: RegistryError): string =>
   code === 'service.database' ? 'database' : 'store';
 
-/** RFC 9110, 11.6.1 and 10.2.3 (seconds). */
-const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
-  401: { 'WWW-Authenticate': 'Bearer' },
-  503: { 'Retry-After': '5' },
-};
-
-export type Limits = {
-  readonly connections: number;
-  /** Milliseconds for the head of a request, and for a TLS handshake. */
-  readonly head: number;
-  /** Milliseconds for a whole request with its body. */
-  readonly request: number;
-  /** Milliseconds between two requests. */
-  readonly idle: number;
-  /** Milliseconds for a client that takes no byte of its answer. */
-  readonly stalled: number;
-  /**
-   * Milliseconds for such a client, or one that sends its body slowly, when there are too many
-   * connections.
-   */
-  readonly slow: number;
-};
-
-const LIMITS: Limits = {
-  connections: 2048,
-  head: 30_000,
-  request: 60_000,
-  idle: 15_000,
-  stalled: 120_000,
-  slow: 10_000,
-};
-
-type ServiceServer = Drain & {
-  readonly server: Server | TlsServer;
-  /** Uses this certificate for new connections; open ones continue. */
-  readonly renew: (pair: KeyPair) => void;
-};
-
-/** Creates the server of the service, not listening yet. */
-export function createServiceServer(
-  app: App,
-  { tls, limits = LIMITS }: { readonly tls?: KeyPair; readonly limits?: Limits },
-): ServiceServer {
-  const answer = getRequestListener(app.fetch, {
-    overrideGlobalObjects: false,
-    hostname: 'localhost', // HTTP/1.0 requests may have no host
-    errorHandler: () => answerFailure(new ApiFailure(400, 'the request is not valid')),
-  });
-  const listener = answerInTurn((request, response) => void answer(request, response));
-  const connectionsCheckingInterval = Math.min(1000, limits.head);
-  const server =
-    tls === undefined
-      ? createServer({ connectionsCheckingInterval }, listener)
-      : createTlsServer(
-          { ...tls, ...TLS, connectionsCheckingInterval, handshakeTimeout: limits.head },
-          listener,
-        );
-  // A client must not wait forever for its answer, nor hold the memory of an answer that it does not take.
-  server.headersTimeout = limits.head;
-  server.requestTimeout = limits.request;
-  server.keepAliveTimeout = limits.idle;
-  server.setTimeout(limits.stalled);
-  boundConnections(server, limits);
-  server.on('clientError', refuse);
-  return {
-    server,
-    renew(pair) {
-      if ('setSecureContext' in server) server.setSecureContext({ ...pair, ...TLS });
-    },
-    ...prepareDrain(server),
-  };
-}
-
-const TLS = { minVersion: 'TLSv1.2' } as const;
-
 /** Socket with the answer in progress, as in Node.js's default handler. */
 type Answering = Socket & { readonly _httpMessage?: ServerResponse | null };
+
+const STATUSES: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
 
 /**
  * Answers bytes that are not HTTP with an error in the service's format. The answer is never written into
@@ -186,9 +194,3 @@ function refuse(error: NodeJS.ErrnoException, socket: Answering): void {
       `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
   );
 }
-
-const STATUSES: Readonly<Record<string, number>> = {
-  HPE_HEADER_OVERFLOW: 431,
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
-};

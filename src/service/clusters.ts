@@ -12,6 +12,8 @@ import {
 import { ApiFailure, notFound, requireUuid } from './openapi.ts';
 import type { StoredRecord } from './state/state.ts';
 
+/* Owns the routes of clusters and of versions. */
+
 /** Stored part of a cluster. It never changes. */
 type ClusterBody = {
   readonly name: string;
@@ -46,6 +48,27 @@ export function addClusterRoutes(app: App, service: Service): void {
     await service.state.remove('clusters', id);
     return exchange.body(null, 204);
   });
+}
+
+/** Finds a cluster of the tenant. @throws ApiFailure 404 */
+export async function findCluster(
+  service: Pick<Service, 'state'>,
+  id: string,
+  identity: Pick<Identity, 'tenant'>,
+): Promise<Cluster> {
+  const record = await findRecord(service, id, identity);
+  return { ...record.body, id };
+}
+
+/** Adds `v2ListSupportedOpenshiftVersions`, and the list of offline releases that the wizard requests. */
+export function addVersionRoutes(app: App, service: Service): void {
+  for (const name of ['openshift-versions', 'offline-openshift-versions']) {
+    app.get(`${BASE_PATH}/v2/${name}`, async (exchange) => {
+      await identify(service, exchange);
+      const asked = exchange.req.query('version') ?? '';
+      return exchange.json(await listVersions(service, asked));
+    });
+  }
 }
 
 async function createCluster(service: Service, exchange: Exchange): Promise<Response> {
@@ -87,27 +110,6 @@ async function findRecord(
   const record = await service.state.read('clusters', id);
   if (record?.tenant !== tenant) throw notFound('cluster', id);
   return record as ClusterRecord;
-}
-
-/** Finds a cluster of the tenant. @throws ApiFailure 404 */
-export async function findCluster(
-  service: Pick<Service, 'state'>,
-  id: string,
-  identity: Pick<Identity, 'tenant'>,
-): Promise<Cluster> {
-  const record = await findRecord(service, id, identity);
-  return { ...record.body, id };
-}
-
-/** Adds `v2ListSupportedOpenshiftVersions`, and the list of offline releases that the wizard requests. */
-export function addVersionRoutes(app: App, service: Service): void {
-  for (const name of ['openshift-versions', 'offline-openshift-versions']) {
-    app.get(`${BASE_PATH}/v2/${name}`, async (exchange) => {
-      await identify(service, exchange);
-      const asked = exchange.req.query('version') ?? '';
-      return exchange.json(await listVersions(service, asked));
-    });
-  }
 }
 
 async function listVersions({ releases }: Service, start: string): Promise<object> {

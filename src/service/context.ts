@@ -10,9 +10,6 @@ import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
 import type { ServiceKey, State } from './state/state.ts';
 import type { Releases } from './store/releases.ts';
 
-/** Base path of assisted-service's API. */
-export const BASE_PATH = '/api/assisted-install';
-
 /**
  * Dependencies of every route: records, keys, releases and images. Requests of assisted-service's API come
  * in, records and customised ISOs leave; no route knows how media are built.
@@ -39,21 +36,21 @@ export type Service = {
 
 export type Environment = {
   readonly Bindings: HttpBindings;
-  /** Result of bytes that were sent without hono. */
+  /** The result of sending bytes without hono. */
   readonly Variables: { served?: ServedEntry };
 };
 
 export type App = Hono<Environment>;
 export type Exchange = Context<Environment>;
 
+/** Base path of assisted-service's API. */
+export const BASE_PATH = '/api/assisted-install';
+
 /** Identifies the user of a request. @throws ApiFailure 401 */
 export const identify = (service: Service, exchange: Exchange): Promise<Identity> =>
   service.auth.identify(exchange.req.header('authorization'));
 
-/** Largest body in bytes: a trust bundle of 64 KiB, and the networks of some hundred hosts. */
-const BODY_LIMIT = 2 << 20;
-
-/** @throws ApiFailure 400, 413, 415, 422 */
+/** Reads a JSON body and checks it against its schema. @throws ApiFailure 400, 413, 415, 422 */
 export async function readBody<Body>(
   { openApi }: Service,
   exchange: Exchange,
@@ -76,28 +73,6 @@ export async function readBody<Body>(
   return body as Body;
 }
 
-/**
- * Reads a body. A body that is too large is not read; the connection stays open for the answer. The server
- * limits the time.
- */
-async function readBytes(incoming: HttpBindings['incoming']): Promise<Buffer> {
-  const tooLarge = new ApiFailure(413, `the body has more than ${BODY_LIMIT} bytes`);
-  if (Number(incoming.headers['content-length'] ?? 0) > BODY_LIMIT) throw tooLarge;
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
-      size += (chunk as Buffer).length;
-      if (size > BODY_LIMIT) throw tooLarge;
-      chunks.push(chunk as Buffer);
-    }
-  } catch (error) {
-    if (isErrno(error, 'ECONNRESET')) throw new ApiFailure(400, 'the body has not all arrived');
-    throw error;
-  }
-  return Buffer.concat(chunks, size);
-}
-
 export const toTime = (milliseconds: number): string => new Date(milliseconds).toISOString();
 
 /** Methods that change nothing. */
@@ -118,14 +93,43 @@ export function checkAsker(
     throw new ApiFailure(400, 'the request has more than one Host');
   }
   if (isLocal && !isOwnName(nameOf(headers.host ?? 'localhost'), publicUrl)) {
-    throw new ApiFailure(421, 'this host is not served here: ask localhost, or set --public-url');
+    throw new ApiFailure(
+      421,
+      'this host name is not served here: use localhost, or set --public-url',
+    );
   }
   if (READS.includes(req.method)) return;
   const { 'sec-fetch-site': site, host = '', origin } = headers;
   const isAsked = [`//${host}`, publicUrl].some((url) => isSameHost(origin, url));
   if (isForeign({ site, origin, isAsked })) {
-    throw new ApiFailure(403, 'pages of other origins can change nothing here: see --public-url');
+    throw new ApiFailure(403, 'pages of other origins cannot make changes here: see --public-url');
   }
+}
+
+/** Largest body in bytes: a trust bundle of 64 KiB, and the networks of some hundred hosts. */
+const BODY_LIMIT = 2 << 20;
+
+/**
+ * Reads a body. A body that is too large is not read; the connection stays open for the answer. The server
+ * limits the time.
+ */
+async function readBytes(incoming: HttpBindings['incoming']): Promise<Buffer> {
+  const tooLarge = new ApiFailure(413, `the body has more than ${BODY_LIMIT} bytes`);
+  if (Number(incoming.headers['content-length'] ?? 0) > BODY_LIMIT) throw tooLarge;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
+      size += (chunk as Buffer).length;
+      if (size > BODY_LIMIT) throw tooLarge;
+      chunks.push(chunk as Buffer);
+    }
+  } catch (error) {
+    if (isErrno(error, 'ECONNRESET'))
+      throw new ApiFailure(400, 'the body ended before it was complete');
+    throw error;
+  }
+  return Buffer.concat(chunks, size);
 }
 
 type Sender = {

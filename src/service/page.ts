@@ -7,67 +7,12 @@ import { untilAborted, withTimeLimit } from '../base/wait.ts';
 import type { App, Exchange, Service } from './context.ts';
 import { ApiFailure } from './openapi.ts';
 
-const FOLDER = new URL('templates/page/', PACKAGE_ROOT);
-
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.svg': 'image/svg+xml',
-};
-
-/** Policy that lets the page run, show and request only content of this server; no text becomes markup. */
-const POLICY = [
-  "default-src 'none'",
-  ...['script-src', 'style-src', 'img-src', 'connect-src'].map((name) => `${name} 'self'`),
-  ...['base-uri', 'form-action', 'frame-ancestors'].map((name) => `${name} 'none'`),
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ');
-
-const HEADERS = {
-  'Cache-Control': 'no-cache', // revalidated each time, and answered with 304
-  'Content-Security-Policy': POLICY,
-  'Cross-Origin-Opener-Policy': 'same-origin',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  'Referrer-Policy': 'no-referrer',
-  'X-Content-Type-Options': 'nosniff',
-};
+/* Owns the web page, the metrics and the probes. */
 
 type PageFile = {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly headers: typeof HEADERS & { ETag: string };
 };
-
-/**
- * Adds the web page, which calls the API. Its files are the same for every user and hold no secrets;
- * access to records is checked by the API.
- */
-export function addPage(app: App): void {
-  const files = readFiles();
-  for (const path of ['/', '/page/:file']) {
-    app.get(path, (exchange) => sendFile(exchange, files.get(exchange.req.path)));
-  }
-}
-
-/** Reads the files, by request path. */
-const readFiles = (): ReadonlyMap<string, PageFile> =>
-  new Map(
-    readdirSync(FOLDER).flatMap((name) => {
-      const type = TYPES[extname(name)];
-      if (type === undefined) return [];
-      const bytes = new Uint8Array(readFileSync(new URL(name, FOLDER)));
-      const headers = { ...HEADERS, 'ETag': `"${digestOf(bytes)}"`, 'Content-Type': type };
-      return [[type === TYPES['.html'] ? '/' : `/page/${name}`, { bytes, headers }]];
-    }),
-  );
-
-function sendFile(exchange: Exchange, file: PageFile | undefined): Response {
-  if (!file) throw new ApiFailure(404, 'path not found');
-  const known = (exchange.req.header('if-none-match') ?? '').split(',').map((tag) => tag.trim());
-  if (known.includes(file.headers.ETag)) return exchange.body(null, 304, file.headers);
-  return exchange.body(file.bytes, 200, file.headers);
-}
 
 /** Counters for `/metrics`: no label has a value that clients choose. */
 export type Metrics = {
@@ -85,24 +30,35 @@ export type CountedRequest = {
   readonly isCut: boolean;
 };
 
+/**
+ * Adds the web page, which calls the API. Its files are the same for every user and hold no secrets;
+ * access to records is checked by the API.
+ */
+export function addPage(app: App): void {
+  const files = readFiles();
+  for (const path of ['/', '/page/:file']) {
+    app.get(path, (exchange) => sendFile(exchange, files.get(exchange.req.path)));
+  }
+}
+
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const requests = new Counter({
     name: 'sealift_http_requests_total',
-    help: 'Requests that were answered.',
+    help: 'Answered requests.',
     labelNames: ['method', 'route', 'status'],
     registers,
   });
   const cut = new Counter({
     name: 'sealift_downloads_cut_total',
-    help: 'Answers with bytes of images and files that ended before the client had all of them.',
+    help: 'Downloads that ended before the client had all bytes.',
     labelNames: ['route'],
     registers,
   });
   const durations = new Histogram({
     name: 'sealift_http_request_duration_seconds',
-    help: 'Time until the answer was handed over.',
+    help: 'Time until the answer was sent.',
     labelNames: ['route'],
     buckets: [0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600],
     registers,
@@ -141,6 +97,52 @@ export function addProbes(app: App, service: Service, metrics: Metrics): void {
   app.get('/metrics', async (exchange) =>
     exchange.body(await metrics.format(), 200, { 'Content-Type': metrics.contentType }),
   );
+}
+
+const FOLDER = new URL('templates/page/', PACKAGE_ROOT);
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** Policy that lets the page run, show and request only content of this server; no text becomes markup. */
+const POLICY = [
+  "default-src 'none'",
+  ...['script-src', 'style-src', 'img-src', 'connect-src'].map((name) => `${name} 'self'`),
+  ...['base-uri', 'form-action', 'frame-ancestors'].map((name) => `${name} 'none'`),
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+const HEADERS = {
+  'Cache-Control': 'no-cache', // revalidated each time, and answered with 304
+  'Content-Security-Policy': POLICY,
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+};
+
+/** Reads the files, by request path. */
+const readFiles = (): ReadonlyMap<string, PageFile> =>
+  new Map(
+    readdirSync(FOLDER).flatMap((name) => {
+      const type = TYPES[extname(name)];
+      if (type === undefined) return [];
+      const bytes = new Uint8Array(readFileSync(new URL(name, FOLDER)));
+      const headers = { ...HEADERS, 'ETag': `"${digestOf(bytes)}"`, 'Content-Type': type };
+      return [[type === TYPES['.html'] ? '/' : `/page/${name}`, { bytes, headers }]];
+    }),
+  );
+
+function sendFile(exchange: Exchange, file: PageFile | undefined): Response {
+  if (!file) throw new ApiFailure(404, 'path not found');
+  const known = (exchange.req.header('if-none-match') ?? '').split(',').map((tag) => tag.trim());
+  if (known.includes(file.headers.ETag)) return exchange.body(null, 304, file.headers);
+  return exchange.body(file.bytes, 200, file.headers);
 }
 
 /** Milliseconds allowed for the check; a database may accept connections and not answer. */

@@ -16,6 +16,8 @@ import { openPostgresState } from './state/postgres.ts';
 import { checkServiceKey, readServiceKey, type ServiceKey, type State } from './state/state.ts';
 import { openReleases } from './store/releases.ts';
 
+/* Owns the start and the end of the service. */
+
 export type ServiceSettings = {
   readonly data: string;
   /** URL of PostgreSQL; absent: records are files below `data`. */
@@ -35,9 +37,9 @@ export type ServiceSettings = {
   readonly urlLifetime: number;
   readonly now: () => number;
   readonly onAnswer: (request: AnsweredRequest) => void;
-  /** Folders with ISOs of ours, and addresses of ISOs. */
+  /** Folders with sealift's ISOs, and addresses of ISOs. */
   readonly stores: readonly string[];
-  /** Bytes of disk for data from elsewhere. */
+  /** Bytes of disk for parts of remote ISOs. */
   readonly cacheLimit: number;
   /** Milliseconds to wait for a remote store that sends no byte, and the pause before the next attempt. */
   readonly retryFor?: number;
@@ -45,7 +47,7 @@ export type ServiceSettings = {
   readonly warn: (message: string) => void;
   /** Aborted when no new work may begin; running work continues. */
   readonly ending: AbortSignal;
-  /** Access to addresses; its signal is aborted when no request waits any more. */
+  /** Access to addresses; its signal is aborted when no request is waiting any more. */
   readonly host: SourceHost;
 };
 
@@ -53,9 +55,7 @@ export type ServiceSettings = {
 const RETRY_FOR = 30_000;
 
 /**
- * Opens the service with its records. Close it when no request is left.
- *
- * @throws the errors of `openFileState`, `openPostgresState`, `readServiceKey` and `createAuth`
+ * Opens the service with its records. Close it after the last request.
  */
 export async function openService(
   settings: ServiceSettings,

@@ -28,7 +28,7 @@ export type NodePair = Pair<Node | null, Node | null>;
 export type Aliases = {
   /** The node that an alias means, undefined if there is no such node; any other node itself. */
   readonly follow: (node: Node | null | undefined) => Node | null | undefined;
-  /** The pairs of a mapping: its own, then those that `<<` brings and that it does not have. */
+  /** The pairs of a mapping: its own, then the pairs from `<<` that it lacks. */
   readonly listPairs: (node: YAMLMap) => readonly NodePair[];
 };
 
@@ -105,7 +105,7 @@ const INTEGER = /^[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]*|[1-9][0-9_]*)$/;
 const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 
 /**
- * Sexagesimals, dates, merge and value keys, the floats that are not numbers: some readers
+ * Sexagesimals, dates, merge and value keys, and the floats that are not numbers: some readers
  * interpret them.
  */
 const OTHER =
@@ -139,10 +139,7 @@ function readInteger(text: string): number {
 
 const readFloat = (text: string): number => (FLOAT.test(text) ? Number(text) : NaN);
 
-/**
- * True if a text without quotes would be read as something else than that text, by any reader of
- * YAML.
- */
+/** True if any reader of YAML would read a text without quotes as something else. */
 export const isOtherInYaml = (text: string): boolean =>
   typeof resolvePlain(text) !== 'string' || isLikeNumber(text) || OTHER.test(text);
 
@@ -150,12 +147,11 @@ export const isOtherInYaml = (text: string): boolean =>
 const isLikeNumber = (text: string): boolean =>
   INTEGER.test(text) || FLOAT.test(text.replaceAll('_', ''));
 
-/** A key that no shape has. */
+/** The code for a key that no shape has. */
 export const UNKNOWN_KEY = 'config.unknown-key';
 
 /**
- * More values than any configuration has: aliases of aliases that would unfold to more are
- * refused.
+ * More values than any configuration has: aliases of aliases that would expand to more are refused.
  */
 const MAX_VALUES = 20_000;
 
@@ -179,7 +175,7 @@ type Meaning = {
 
 type Choose = (written: string, pair: NodePair) => Meaning;
 
-/** How many values were read, of one document or of all that are merged. */
+/** The number of values that were read, from one document or from all that are merged. */
 export type ValueCount = { values: number };
 
 /** True if there are more values than any configuration has. */
@@ -198,7 +194,7 @@ export class Walk {
   readonly #aliases: Aliases;
   readonly #keepsAll: boolean;
   readonly #count: ValueCount;
-  /** The paths at which no value is written, or null. */
+  /** The paths at which null or no value is written. */
   readonly nulls = new Set<string>();
   /** Offsets of values, and of keys without a value. */
   readonly #offsets = new Map<string, number>();
@@ -269,7 +265,7 @@ export class Walk {
     const isOther = shape.kind !== 'list' && shape.kind !== 'free';
     if (isOther && !this.#keepsAll) return this.#refuseType(path, shape, 'array');
     const of = shape.kind === 'list' ? shape.of : FREE;
-    // Only free data has a word for an absent value.
+    // Only free data can represent an absent value.
     const empty = of.kind === 'free' || this.#keepsAll ? null : undefined;
     return node.items.map(
       (item, index) => this.read(item as Node | null, of, `${path}[${index}]`) ?? empty,
@@ -357,7 +353,7 @@ export class Walk {
     this.#count.values = MAX_VALUES + 1;
     return this.#refuse(
       path,
-      `the document unfolds to more than ${MAX_VALUES} values or ${MAX_DEPTH} levels`,
+      `the document expands to more than ${MAX_VALUES} values or ${MAX_DEPTH} levels`,
     );
   }
 

@@ -63,7 +63,7 @@ export function readSchema(path: SchemaPath = SCHEMA.appliance): SchemaNode {
   return schema;
 }
 
-/** The line by which editors find the schema of a YAML file, relative to the file. */
+/** The line that names the schema of a YAML file for editors; the path is relative to the file. */
 export const formatModeline = (path: string): string => `# yaml-language-server: $schema=${path}\n`;
 
 /** The name of every key on any level, in lower case. */
@@ -99,7 +99,7 @@ export type ConfigDocument<Value = Plain> = {
   readonly problems: readonly DocumentProblem[];
   /** Unknown keys that a lenient shape lets pass. */
   readonly warnings: readonly DocumentProblem[];
-  /** True if the text is not valid YAML or unfolds to too much: there is no value to check. */
+  /** True if the text is not valid YAML or expands to too much: there is no value to check. */
   readonly isBroken: boolean;
   readonly report: Report;
   readonly file: string;
@@ -108,10 +108,10 @@ export type ConfigDocument<Value = Plain> = {
   /** True if the value was written without quotes. */
   readonly isUnquoted: (path: string) => boolean;
   /**
-   * The paths at which null is written, or nothing: an overlay removes the values at these paths.
+   * The paths at which null or no value is written: an overlay removes the values at these paths.
    */
   readonly nulls: ReadonlySet<string>;
-  /** Its place in a configuration; empty: it is all of one. */
+  /** Its place in a configuration; empty if it is a whole configuration. */
   readonly path: string;
 };
 
@@ -122,15 +122,15 @@ export type TextSource = {
   readonly publicKeys: ReadonlySet<string>;
   /** Shared by texts that are bounded together. */
   readonly count?: ValueCount;
-  /** Place of the text in a configuration; absent: it is all of one. */
+  /** Place of the text in a configuration; absent if it is a whole configuration. */
   readonly path?: string;
   /** The lines that problems show; absent: the lines of the text, with secret values masked. */
   readonly shownLines?: readonly string[];
 };
 
 /**
- * Reads a document along a schema, which must be checked afterwards: an unknown key holds `{}`,
- * and a value of another type stays.
+ * Reads a document along a schema, which must be checked afterwards: the value of an unknown key is
+ * `{}`, and a value of another type stays.
  */
 export const readAlongSchema = (
   source: Omit<TextSource, 'publicKeys'> & Partial<TextSource>,
@@ -192,7 +192,7 @@ export type View = {
   number: (path: string) => number | undefined;
   /** The paths of a list's items. */
   items: (path: string) => readonly string[];
-  /** The directory at which a relative path in this value begins. */
+  /** The directory to which a relative path in this value is relative. */
   directoryOf: (path: string) => string;
 };
 
@@ -225,7 +225,7 @@ export function createView(
   };
 }
 
-/** The texts of `list[].member`, each with its path, without those that are absent. */
+/** The texts of `list[].member`, each with its path; absent ones are left out. */
 export function readTexts(
   view: View,
   list: string,

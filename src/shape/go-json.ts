@@ -46,7 +46,7 @@ export function findValue(object: Fields['object'], key: string): unknown {
   return other === undefined ? undefined : object[other];
 }
 
-/** A string, undefined if it is absent. */
+/** A string; undefined if it is absent. */
 export function readText(fields: Fields, key: string): string | undefined {
   const value = readField(fields, key);
   if (value === undefined || typeof value === 'string') return value;
@@ -114,9 +114,7 @@ export function nameType(value: unknown): string {
   return `a ${typeof value}`;
 }
 
-/**
- * Most problems in one report. A catalog full of mistakes should not fill the terminal with them.
- */
+/** Most problems in one report. A catalog full of mistakes should not fill the terminal. */
 const MAX_PROBLEMS = 1000;
 
 /** The refusal of a catalog, with its problems, one a line. */
@@ -145,7 +143,7 @@ export type ShownFile = { readonly directory: string; readonly path: string };
 
 /**
  * Parses strictly: keys match the shape exactly, including case, and none is repeated. If a shape
- * is "with others", those others are not looked at.
+ * is "with others", the others are not checked.
  *
  * @throws ConfigError `retained.manifest`, in the words of openshift-install
  */
@@ -238,13 +236,13 @@ function wrongType({ file, path }: Place, name: string): ConfigError {
 
 export const manifestError = ({ directory, path }: ShownFile, problem: string): ConfigError =>
   new ConfigError('retained.manifest', `${directory}: failed to unmarshal ${path}: ${problem}`, {
-    hint: 'give the file as openshift-install wrote it, or leave it out',
+    hint: 'use the file as openshift-install wrote it, or omit it',
   });
 
 /** A value in the manifests of a site; a map keeps the order of its keys. */
 export type GoJson = string | number | readonly GoJson[] | ReadonlyMap<string, GoJson>;
 
-/** Characters that Go's encoding/json escapes for the sake of browsers; JSON.stringify does not. */
+/** Characters that Go's encoding/json escapes for browsers; JSON.stringify does not. */
 const ESCAPED_BY_GO = /[<>&\u2028\u2029]/g;
 
 /** The bytes that Go's encoding/json gives: one line, no white space, no newline at the end. */
@@ -288,8 +286,7 @@ const formatString = (text: string): string =>
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
-/** A parsed JSON file of a medium. Any of these files may be damaged, or made to harm. */
-
+/** A parsed JSON file of a medium. Any of these files may be damaged or malicious. */
 export type Document = Readonly<Record<string, Json>>;
 
 /** Returns the error of a problem, which is a sentence without its subject. */
@@ -302,7 +299,7 @@ export function checkText(bytes: Uint8Array, values: number, refuse: Refuse): st
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
 }
 
-/** Undefined for a text that is not JSON, or not an object. */
+/** The object in a text; undefined if the text is not JSON, or not an object. */
 export function parseJsonObject(text: string): Document | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -12,7 +12,7 @@ const SECRET_PATH = /(?:^|\.)(?:pullSecret|sshKey|userCorePass|ignitionConfigOve
 type SchemaOptions = {
   /** Hints for unknown keys that used to have a meaning. */
   readonly hints?: ReadonlyMap<string, string>;
-  /** True if rules report missing members, in words of their own. */
+  /** True if rules report missing members in their own words. */
   readonly mayLack?: boolean;
 };
 

@@ -11,7 +11,7 @@ export type Entry = {
   readonly content: Map<string, Entry> | Entry[] | Scalar | undefined;
 };
 
-/** Documents as one: every problem is reported at the place of the value that it is about. */
+/** Several documents as one: every problem is reported at the place of its value. */
 export type MergedDocument = ConfigDocument & {
   readonly root: Entry;
   /** The document that wrote the value at a path, or the nearest value above it. */

@@ -10,12 +10,13 @@ import { withoutUndefined } from '../base/lists.ts';
  * Options of the YAML parser. The library makes an error for each fault of a text, and V8 a stack
  * for each error: half a megabyte of quotes took five seconds. Here no error has a stack.
  *
- * Input whose cost is the square of its size is not taken either. A key that is a collection is
- * written out again with the anchors of all others (8,000 of them took minutes), and the keys of
- * `!!omap` are compared with each other. Neither JSON nor Kubernetes has such keys or such maps.
+ * Input whose cost grows with the square of its size is not read, either. A key that is a
+ * collection is written out again with the anchors of all others (8,000 of them took minutes), and
+ * the keys of `!!omap` are compared with each other. Neither JSON nor Kubernetes has such keys or
+ * such maps.
  *
- * Numbers of base 60 are not read, because Go's parser leaves them out of YAML 1.1:
- * 52:54:00:12:34:56 is an address.
+ * Numbers of base 60 are not read, because Go's parser does not have them either: 52:54:00:12:34:56
+ * is an address.
  */
 const CHEAP = {
   resolveKnownTags: false,
@@ -78,8 +79,8 @@ type ParseOptions = yaml.ParseOptions &
 type ComposerOptions = NonNullable<ConstructorParameters<typeof yaml.Composer>[0]>;
 
 /**
- * Nodes within nodes. The YAML library composes them by recursion and has no limit but the stack, and
- * near the end of the stack V8 may end the whole process: no file needs a tenth of this.
+ * Levels of nesting. The YAML library composes nodes by recursion, with no limit except the stack,
+ * and near the end of the stack V8 may end the whole process. No file needs a tenth of this.
  */
 const MOST_NESTED = 250;
 
@@ -96,7 +97,10 @@ const MOST_LEXEMES_BOUNDS = 500_000;
  */
 const MOST_VISITS = 50_000_000;
 
-/** The fault of a text that no person wrote by hand; no value was composed of it. */
+/**
+ * The fault of a text that is too large or too deep to be written by hand; no value was composed
+ * from it.
+ */
 export class YamlExcess extends Error {
   /** Offset at which it became too much. */
   readonly offset: number;
@@ -108,8 +112,8 @@ export class YamlExcess extends Error {
 }
 
 /**
- * The tokens of a YAML text, for a composer. A document is complete, and so known to be within
- * bounds, before it is given on.
+ * The tokens of a YAML text, for a composer. A document is complete, and thus known to be within
+ * bounds, before it is passed on.
  *
  * @param options.most lexemes; one takes up to half a kilobyte when it is composed
  * @param options.hasOwnAliases true if the caller resolves aliases, and not the library
@@ -231,8 +235,8 @@ function endOfString(text: Uint8Array, start: number): number {
 }
 
 /**
- * Lexemes of a megabyte of text that is as dense as any site's; the composed values take 100 MiB
- * at most.
+ * Lexemes of a megabyte of text as dense as that of any site; the composed values take 100 MiB at
+ * most.
  */
 const MOST_LEXEMES = 250_000;
 
@@ -248,7 +252,7 @@ export type ParsedText = {
 
 export type TextFault = { readonly offset: number; readonly problem: string };
 
-/** Parses one document; a second one is a fault unless there is nothing in it. */
+/** Parses one document; a second one is a fault unless it is empty. */
 export function parseText(source: string | Uint8Array): ParsedText {
   const lines = new LineCounter();
   const refuse = (text: string, fault: TextFault): ParsedText => ({
@@ -283,11 +287,11 @@ const compose = (text: string, lines = new LineCounter()): ReturnType<typeof com
 
 const [EMPTY] = compose('');
 
-/** True if nothing is in the document, for example after a marker at the end of a file. */
+/** True if the document is empty, for example after a marker at the end of a file. */
 const isEmptyDocument = ({ contents }: Document.Parsed): boolean =>
   contents === null || (isScalar(contents) && contents.range[0] === contents.range[1]);
 
-/** A fault of a YAML text in words, by the code of the YAML library's error. */
+/** The words for a fault of a YAML text, by the code of the YAML library's error. */
 export const explainYaml = (code: string): string =>
   WORDS[code] ?? code.toLowerCase().replaceAll('_', ' ');
 

@@ -4,6 +4,84 @@ import type { ParsedText } from './parse-text.ts';
 
 /* Owns problems with their lines, in which secret values are masked. */
 
+export type ReportDetails = {
+  /** `config.rule` unless a more exact code is given. */
+  readonly code?: string | undefined;
+  readonly hint?: string | undefined;
+  /** The path as the peers print it, if it is not the path of the document. */
+  readonly shownPath?: string | undefined;
+  /** True if the value on the line must not be shown: the line is shown up to its colon. */
+  readonly hideValue?: boolean | undefined;
+};
+
+/** Makes a problem about the value at a path, or about an offset of the text. */
+export type Report = (
+  place: string | { readonly offset: number; readonly path?: string },
+  problem: string,
+  details?: ReportDetails,
+) => DocumentProblem;
+
+type Source = Pick<ParsedText, 'text' | 'lines'> & {
+  readonly file: string;
+  /**
+   * Keys in lower case whose values may be shown. A key that is not among them may be a misspelt
+   * secret.
+   */
+  readonly publicKeys: ReadonlySet<string>;
+  readonly offsetOf: (path: string) => number;
+  /** Absent: the lines of the text, with secret values masked. */
+  readonly shownLines?: readonly string[];
+};
+
+/** Longer texts are from a file that was not written by hand. */
+const MAX_TEXT = 1000;
+
+/** Creates a report; it costs nothing before the first problem: most files have no problem. */
+export function createReport(source: Source): Report {
+  const { text, lines, file, publicKeys, offsetOf } = source;
+  let masked = source.shownLines;
+  return (place, problem, { code = 'config.rule', hint, shownPath, hideValue = false } = {}) => {
+    const { offset, path = '' } =
+      typeof place === 'string' ? { offset: offsetOf(place), path: place } : place;
+    const { line, col } = lines.linePos(Math.min(offset, text.length));
+    masked ??= maskLines(text, publicKeys);
+    const lineText = showLine(masked[line - 1] ?? '', publicKeys);
+    return {
+      severity: 'error',
+      code,
+      file,
+      line: Math.max(1, line),
+      column: Math.max(1, col),
+      path: cut(shownPath ?? path),
+      problem: cut(problem),
+      lineText: hideValue ? lineText.replace(/^([^:]*:).*$/, '$1') : lineText,
+      ...withoutUndefined({ hint }),
+    };
+  };
+}
+
+const cut = (text: string): string =>
+  text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}...` : text;
+
+/** A key of a mapping on one line, as in JSON. */
+const INNER_KEY = /[{,]\s*["']?([\w.-]+)["']?\s*:/g;
+
+/** Shows a line, unless it is too long to help or holds unknown keys. */
+function showLine(line: string, publicKeys: ReadonlySet<string>): string {
+  if (line.length > MAX_TEXT) return '';
+  const keys = [...line.matchAll(INNER_KEY)].map(([, key = '']) => key.toLowerCase());
+  return keys.every((key) => publicKeys.has(key)) ? maskUserInfo(line) : '';
+}
+
+/**
+ * Masks user and password of URLs, even if the URL is broken: up to the last @ of the word. The @
+ * of a digest has no user before it.
+ */
+export const maskUserInfo = (text: string): string =>
+  text
+    .replaceAll(/\/\/\S*@/g, '//[redacted]@')
+    .replaceAll(/[^\s"'=,/@]+:[^\s"'/@]*@(?!sha\d+:)/g, '[redacted]@');
+
 const KEY = /^(?<start>(?<indent>\s*)(?:- )?\s*["']?(?<name>[\w.-]+)["']?\s*:)(?<value>.*)$/;
 const SECRET_NAME = /secret|pass|token|auth|sshkey|ignitionconfig/i;
 const SECRET_TEXT = /auths?\\*["']\s*:|PRIVATE KEY|(?:secret|pass|token)\w*\\*["']?\s*:/i;
@@ -59,85 +137,7 @@ function endsValue(line: string, secretIndent: number): boolean {
   return indent !== undefined && indent.length <= secretIndent;
 }
 
-/**
- * Masks user and password of URLs, even if the URL is broken: up to the last @ of the word. The @
- * of a digest has no user before it.
- */
-export const maskUserInfo = (text: string): string =>
-  text
-    .replaceAll(/\/\/\S*@/g, '//[redacted]@')
-    .replaceAll(/[^\s"'=,/@]+:[^\s"'/@]*@(?!sha\d+:)/g, '[redacted]@');
-
-export type ReportDetails = {
-  /** `config.rule` unless a more exact code is given. */
-  readonly code?: string | undefined;
-  readonly hint?: string | undefined;
-  /** The path as the peers print it, if it is not the path of the document. */
-  readonly shownPath?: string | undefined;
-  /** True if the value on the line must not be shown: the line is shown up to its colon. */
-  readonly hideValue?: boolean | undefined;
-};
-
-/** Makes a problem about the value at a path, or about an offset of the text. */
-export type Report = (
-  place: string | { readonly offset: number; readonly path?: string },
-  problem: string,
-  details?: ReportDetails,
-) => DocumentProblem;
-
-type Source = Pick<ParsedText, 'text' | 'lines'> & {
-  readonly file: string;
-  /**
-   * Keys in lower case whose values may be shown. A key that is not among them may be a misspelt
-   * secret.
-   */
-  readonly publicKeys: ReadonlySet<string>;
-  readonly offsetOf: (path: string) => number;
-  /** Absent: the lines of the text, with secret values masked. */
-  readonly shownLines?: readonly string[];
-};
-
-/** Longer texts come from a file that no person wrote by hand. */
-const MAX_TEXT = 1000;
-
-/** Creates a report; it costs nothing before the first problem: most files have no problem. */
-export function createReport(source: Source): Report {
-  const { text, lines, file, publicKeys, offsetOf } = source;
-  let masked = source.shownLines;
-  return (place, problem, { code = 'config.rule', hint, shownPath, hideValue = false } = {}) => {
-    const { offset, path = '' } =
-      typeof place === 'string' ? { offset: offsetOf(place), path: place } : place;
-    const { line, col } = lines.linePos(Math.min(offset, text.length));
-    masked ??= maskLines(text, publicKeys);
-    const lineText = showLine(masked[line - 1] ?? '', publicKeys);
-    return {
-      severity: 'error',
-      code,
-      file,
-      line: Math.max(1, line),
-      column: Math.max(1, col),
-      path: cut(shownPath ?? path),
-      problem: cut(problem),
-      lineText: hideValue ? lineText.replace(/^([^:]*:).*$/, '$1') : lineText,
-      ...withoutUndefined({ hint }),
-    };
-  };
-}
-
-const cut = (text: string): string =>
-  text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}...` : text;
-
-/** A key of a mapping on one line, as in JSON. */
-const INNER_KEY = /[{,]\s*["']?([\w.-]+)["']?\s*:/g;
-
-/** Shows a line, unless it is too long to help or holds unknown keys. */
-function showLine(line: string, publicKeys: ReadonlySet<string>): string {
-  if (line.length > MAX_TEXT) return '';
-  const keys = [...line.matchAll(INNER_KEY)].map(([, key = '']) => key.toLowerCase());
-  return keys.every((key) => publicKeys.has(key)) ? maskUserInfo(line) : '';
-}
-
-// The shapes of the Kubernetes field errors that the peers print behind the path.
+// The forms of the Kubernetes field errors that the peers print after the path.
 
 export const required = (why: string): string => `Required value: ${why}`;
 

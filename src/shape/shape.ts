@@ -17,8 +17,8 @@ export type Plain =
   null | boolean | number | string | readonly Plain[] | { readonly [key: string]: Plain };
 
 /**
- * The value that is read along a shape: an absent or empty value, or one of another type, is left
- * out.
+ * The value that is read along a shape: an absent or empty value, or a value of another type, is
+ * left out.
  */
 export type ValueOf<S> = S extends { kind: 'text' }
   ? string

@@ -55,6 +55,8 @@ export type CheckOptions = {
 type InstallDocument = SiteDocument<typeof INSTALL_CONFIG>;
 type ImageBasedDocument = SiteDocument<typeof IMAGE_BASED_CONFIG>;
 
+type Both = { readonly install: InstallDocument; readonly imageBased: ImageBasedDocument };
+
 /**
  * Reads the inputs of one site and applies every rule for a single site, all at once. Rules look
  * at a copy with the installer's defaults; the site keeps the values that the user wrote.
@@ -82,20 +84,20 @@ export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck {
   };
 }
 
-/** More than a user fixes before the next try. */
+/** More problems than a user fixes before the next try. */
 const MOST_SHOWN = 200;
 
 function limit(problems: readonly DocumentProblem[]): readonly DocumentProblem[] {
   const last = problems[MOST_SHOWN];
   if (!last) return problems;
-  const problem = `${problems.length - MOST_SHOWN} more problems begin here`;
+  const problem = `${problems.length - MOST_SHOWN} more problems from here on`;
   return [...problems.slice(0, MOST_SHOWN), { ...last, path: '', problem }];
 }
 
-type Both = { readonly install: InstallDocument; readonly imageBased: ImageBasedDocument };
-
 const isDocument = <D extends object>(opened: D | DocumentProblem): opened is D =>
   'value' in opened;
+
+const INSTALL_NAME = 'install-config.yaml';
 
 function openInstall(
   input: SiteInput,
@@ -111,8 +113,6 @@ function openInstall(
   const { document, references } = resolveReferences(install, { ...file, env });
   return { install: document, references };
 }
-
-const INSTALL_NAME = 'install-config.yaml';
 
 /** A missing file is a problem that names it. */
 function openFile<S extends Shape>(
@@ -166,6 +166,8 @@ function judgeInstall(
   );
 }
 
+const NO_NETWORKS: ClusterNetworks = { machine: [], service: [], cluster: [] };
+
 function judgeImageBased(
   imageBased: ImageBasedDocument | DocumentProblem,
   install: InstallDocument | DocumentProblem,
@@ -176,8 +178,6 @@ function judgeImageBased(
   const networks = isDocument(install) ? listNetworks(install) : NO_NETWORKS;
   return join(problems, checkImageBasedConfig(report, value, networks));
 }
-
-const NO_NETWORKS: ClusterNetworks = { machine: [], service: [], cluster: [] };
 
 /** Machine networks exactly as written, since these are the ones the node will get. */
 function listNetworks({ value: { networking }, isBroken }: InstallDocument): ClusterNetworks {

@@ -15,7 +15,40 @@ import type { RetainedIso } from './identity/retained/read.ts';
 export type JsonValue =
   null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
-const MASK = '[redacted]';
+/** The content of a configuration ISO; the manifest includes its secrets. */
+export type ConfigIso = {
+  readonly volumeId: string;
+  /** Bytes of the image. */
+  readonly size: number;
+  /** Sorted by path; directories end in `/` and have no digest. */
+  readonly entries: readonly ConfigIsoEntry[];
+  readonly manifest: JsonValue;
+};
+
+type ConfigIsoEntry = {
+  readonly path: string;
+  /** Bytes. */
+  readonly size: number;
+  readonly digest?: Digest;
+};
+
+/** The lifecycle agent looks for both, the second to support old media. */
+const VOLUME_IDS = ['cluster-config', 'relocation-config'];
+
+/**
+ * Reads a configuration ISO of any maker.
+ *
+ * @throws IntegrityError `config-iso.label`, `config-iso.manifest`, `config-iso.too-large`;
+ * ConfigError `iso.unreadable`
+ */
+export async function readConfigIso(path: string): Promise<ConfigIso> {
+  return useMedium(path, async (iso) => {
+    const { volumeId } = iso.volume;
+    if (!VOLUME_IDS.includes(volumeId)) throw notLabelled(path, volumeId);
+    const entries = await readEntries(iso);
+    return { volumeId, size: iso.fileSize, entries, manifest: await readManifest(iso) };
+  });
+}
 
 /**
  * Members of a manifest whose content is never secret. All others count as secret until proven
@@ -38,9 +71,6 @@ const PUBLIC = new Set([
   'ssh_key',
   'node_labels',
 ]);
-const PUBLIC_CRYPTO = new Set(['admin_ca_certificate', 'ingress_certificate_cn']);
-/** NMState: 802.1X, WireGuard, IPsec, MACsec and similar. */
-const SECRET_OF_NETWORK = /password|passwd|secret|psk|private|shared|wep|mka-cak|token|pin$/i;
 
 /**
  * Redacts a manifest.json for display: the same shape, with keys, hashes, passwords and everything
@@ -57,6 +87,20 @@ export function redactReconfiguration(manifest: JsonValue): JsonValue {
   });
 }
 
+/**
+ * Reads the parts of a configuration ISO of any maker that give an identity.
+ */
+export async function readRetainedIso(path: string): Promise<RetainedIso> {
+  return useMedium(path, async (iso) => {
+    const { volumeId, createdAt } = iso.volume;
+    if (!VOLUME_IDS.includes(volumeId)) throw notLabelled(path, volumeId);
+    const manifest = (await readManifestBytes(iso)).toString('utf8');
+    return { manifest, ...(createdAt && { madeAt: Math.floor(createdAt.getTime() / 1000) }) };
+  });
+}
+
+const MASK = '[redacted]';
+
 const mask = (text: string): string => (text === '' ? '' : MASK);
 
 /** A user who put a private key in place of a certificate did not mean to show it. */
@@ -64,9 +108,6 @@ const maskKeys = (text: string): string => (text.includes('PRIVATE KEY-----') ? 
 
 /** In a file of another maker, the proxy need not be a URL. */
 const redactProxy = (text: string): string => redact(text).replaceAll(/[^\s,/]+@/g, `${MASK}@`);
-
-const isObject = (value: JsonValue): value is Readonly<Record<string, JsonValue>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function mapMembers(
   value: JsonValue,
@@ -78,6 +119,9 @@ function mapMembers(
   );
 }
 
+const isObject = (value: JsonValue): value is Readonly<Record<string, JsonValue>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
 /** Numbers count as texts, too: no masked member keeps its value. */
 function mapTexts(value: JsonValue, change: (text: string) => string): JsonValue {
   if (typeof value === 'string') return change(value);
@@ -85,6 +129,8 @@ function mapTexts(value: JsonValue, change: (text: string) => string): JsonValue
   if (Array.isArray(value)) return (value as JsonValue[]).map((item) => mapTexts(item, change));
   return isObject(value) ? mapMembers(value, (_, member) => mapTexts(member, change)) : value;
 }
+
+const PUBLIC_CRYPTO = new Set(['admin_ca_certificate', 'ingress_certificate_cn']);
 
 const redactCrypto = (value: JsonValue): JsonValue =>
   mapMembers(value, (key, member) => {
@@ -108,6 +154,9 @@ function readRegistries(value: JsonValue): readonly string[] | undefined {
   }
 }
 
+/** The normal form of nmstate documents. */
+const FORM = { schema: 'failsafe', lineWidth: 0, indentSeq: false } as const;
+
 /**
  * Parsed again, because other makers may write it in any style; text that cannot be read is masked
  * as a whole.
@@ -117,9 +166,6 @@ function redactNetwork(value: JsonValue): JsonValue {
   if (state === undefined) return mapTexts(value, mask);
   return redact(stringify(redactState(state), FORM));
 }
-
-/** The normal form of nmstate documents. */
-const FORM = { schema: 'failsafe', lineWidth: 0, indentSeq: false } as const;
 
 /** Every scalar stays the text that it is. */
 function readNetwork(value: JsonValue): JsonValue | undefined {
@@ -133,53 +179,15 @@ function readNetwork(value: JsonValue): JsonValue | undefined {
   }
 }
 
+/** NMState: 802.1X, WireGuard, IPsec, MACsec and similar. */
+const SECRET_OF_NETWORK = /password|passwd|secret|psk|private|shared|wep|mka-cak|token|pin$/i;
+
 function redactState(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return (value as JsonValue[]).map(redactState);
   if (!isObject(value)) return value;
   return mapMembers(value, (key, member) =>
     SECRET_OF_NETWORK.test(key) ? mapTexts(member, mask) : redactState(member),
   );
-}
-
-/** The content of a configuration ISO; the manifest includes its secrets. */
-export type ConfigIso = {
-  readonly volumeId: string;
-  /** Bytes of the image. */
-  readonly size: number;
-  /** Sorted by path; directories end in `/` and have no digest. */
-  readonly entries: readonly ConfigIsoEntry[];
-  readonly manifest: JsonValue;
-};
-
-type ConfigIsoEntry = {
-  readonly path: string;
-  /** Bytes. */
-  readonly size: number;
-  readonly digest?: Digest;
-};
-
-/** A configuration ISO has only a few; another kind of image is rejected early. */
-const MAX_ENTRIES = 10_000;
-/** Bytes of all files together; a site's inputs may have 16 MiB. */
-const MAX_CONTENT = 256 << 20;
-/** Bounds of a manifest; a seed reconfiguration has five levels. */
-const BOUNDS = { values: 200_000, depth: 64 };
-/** The lifecycle agent looks for both, the second to support old media. */
-const VOLUME_IDS = ['cluster-config', 'relocation-config'];
-
-/**
- * Reads a configuration ISO of any maker.
- *
- * @throws IntegrityError `config-iso.label`, `config-iso.manifest`, `config-iso.too-large`, and
- * the errors of reading an ISO; ConfigError `iso.unreadable`
- */
-export async function readConfigIso(path: string): Promise<ConfigIso> {
-  return useMedium(path, async (iso) => {
-    const { volumeId } = iso.volume;
-    if (!VOLUME_IDS.includes(volumeId)) throw notLabelled(path, volumeId);
-    const entries = await readEntries(iso);
-    return { volumeId, size: iso.fileSize, entries, manifest: await readManifest(iso) };
-  });
 }
 
 const notLabelled = (path: string, found: string): IntegrityError =>
@@ -191,6 +199,11 @@ const notLabelled = (path: string, found: string): IntegrityError =>
         ? 'this is a configuration image of an agent-based installation: see "sealift config-iso check"'
         : 'give an ISO made by "sealift config-iso build" or openshift-install',
   });
+
+/** A configuration ISO has only a few; another kind of image is rejected early. */
+const MAX_ENTRIES = 10_000;
+/** Bytes of all files together; a site's inputs may have 16 MiB. */
+const MAX_CONTENT = 256 << 20;
 
 async function readEntries(iso: IsoImage): Promise<ConfigIsoEntry[]> {
   const entries: ConfigIsoEntry[] = [];
@@ -211,20 +224,6 @@ async function readEntries(iso: IsoImage): Promise<ConfigIsoEntry[]> {
 const tooLarge = ({ path }: IsoImage, what: string): IntegrityError =>
   new IntegrityError('config-iso.too-large', `${path} has ${what}`);
 
-/**
- * Reads the parts of a configuration ISO of any maker that give an identity.
- *
- * @throws the errors of `readConfigIso`
- */
-export async function readRetainedIso(path: string): Promise<RetainedIso> {
-  return useMedium(path, async (iso) => {
-    const { volumeId, createdAt } = iso.volume;
-    if (!VOLUME_IDS.includes(volumeId)) throw notLabelled(path, volumeId);
-    const manifest = (await readManifestBytes(iso)).toString('utf8');
-    return { manifest, ...(createdAt && { madeAt: Math.floor(createdAt.getTime() / 1000) }) };
-  });
-}
-
 async function readManifestBytes(iso: IsoImage): Promise<Buffer> {
   const node = await iso.find(MANIFEST_PATH);
   if (node?.kind !== 'file') {
@@ -232,6 +231,9 @@ async function readManifestBytes(iso: IsoImage): Promise<Buffer> {
   }
   return Buffer.from(await iso.readFile(node));
 }
+
+/** Bounds of a manifest; a seed reconfiguration has five levels. */
+const BOUNDS = { values: 200_000, depth: 64 };
 
 async function readManifest(iso: IsoImage): Promise<JsonValue> {
   const bytes = await readManifestBytes(iso);

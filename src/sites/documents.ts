@@ -43,6 +43,10 @@ const OBJECT = {
   }),
 };
 
+const CLUSTER_NETWORKS = list(
+  record({ cidr: TEXT, hostPrefix: INTEGER, hostSubnetLength: INTEGER }),
+);
+
 const MACHINE_POOL = record({
   name: TEXT,
   replicas: INTEGER,
@@ -54,12 +58,6 @@ const MACHINE_POOL = record({
   management: FREE,
   osImageStream: TEXT,
 });
-
-const CLUSTER_NETWORKS = list(
-  record({ cidr: TEXT, hostPrefix: INTEGER, hostSubnetLength: INTEGER }),
-);
-
-const IMAGE_SOURCES = list(record({ source: TEXT, mirrors: list(TEXT), sourcePolicy: TEXT }));
 
 /** Only the presence of another platform matters; its members do not. */
 const PLATFORM = record({
@@ -76,6 +74,8 @@ const PLATFORM = record({
   powervs: FREE,
   vsphere: FREE,
 });
+
+const IMAGE_SOURCES = list(record({ source: TEXT, mirrors: list(TEXT), sourcePolicy: TEXT }));
 
 /** install-config.yaml, with the deprecated networking keys that are still converted. */
 export const INSTALL_CONFIG = record({
@@ -119,9 +119,6 @@ export const INSTALL_CONFIG = record({
   osImageStream: TEXT,
 });
 
-/** Names of platforms, in alphabetical order. */
-export const PLATFORMS: readonly string[] = Object.keys(PLATFORM.members);
-
 /** install-config.yaml as the user wrote it, without any default. */
 export type WrittenInstallConfig = ValueOf<typeof INSTALL_CONFIG>;
 
@@ -141,6 +138,24 @@ export type WrittenImageBasedConfig = ValueOf<typeof IMAGE_BASED_CONFIG>;
 
 /** A file of a site, read according to its shape. */
 export type SiteDocument<S> = ConfigDocument<ValueOf<S>>;
+
+/** The places in which `file:` and `env:` are looked up. */
+export type ReferenceSource = {
+  /**
+   * Base of relative paths; for tables, the template's folder. An archive has no folder on this
+   * machine, and its author may not be the user: it cannot name files.
+   */
+  readonly directory?: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+};
+
+/**
+ * Values of references, by key: part of the inputs that a document gives. Secrets are among them.
+ */
+export type References = ReadonlyMap<string, string>;
+
+/** Names of platforms, in alphabetical order. */
+export const PLATFORMS: readonly string[] = Object.keys(PLATFORM.members);
 
 /** Reads strictly: unknown and duplicate keys are problems. */
 export const readSiteDocument = <S extends Shape>(
@@ -170,35 +185,11 @@ export const PUBLIC_KEYS: ReadonlySet<string> = new Set([
   ...NETWORK_KEYS,
 ]);
 
-function listNames(shape: Shape): readonly string[] {
-  if (shape.kind === 'list' || shape.kind === 'map') return listNames(shape.of);
-  if (shape.kind !== 'record') return [];
-  return Object.entries(shape.members).flatMap(([name, child]) => [
-    name.toLowerCase(),
-    ...listNames(child),
-  ]);
-}
-
-/** The places in which `file:` and `env:` are looked up. */
-export type ReferenceSource = {
-  /**
-   * Base of relative paths; for tables, the template's folder. An archive has no folder on this
-   * machine, and its author may not be the user: it cannot name files.
-   */
-  readonly directory?: string | undefined;
-  readonly env: NodeJS.ProcessEnv;
-};
-
-/**
- * Values of references, by key: part of the inputs that a document gives. Secrets are among them.
- */
-export type References = ReadonlyMap<string, string>;
-
 /** Keys whose value may be in a file or a variable. */
 const KEYS = ['pullSecret', 'sshKey', 'additionalTrustBundle', 'ignitionConfigOverride'];
 
 /**
- * Replaces `file:PATH` and `env:NAME` in a document by the values they name. Values written in the
+ * Replaces `file:PATH` and `env:NAME` in a document with the values they name. Values written in the
  * document itself stay as they are. No problem shows a value.
  */
 export function resolveReferences<Value>(
@@ -232,10 +223,13 @@ export function resolveReferences<Value>(
   };
 }
 
-function readReference(text: string, { directory, env }: ReferenceSource): SecretReading {
-  return directory === undefined && text.startsWith('file:')
-    ? IN_ARCHIVE
-    : readSecretSource(text, { directory: directory ?? '', env });
+function listNames(shape: Shape): readonly string[] {
+  if (shape.kind === 'list' || shape.kind === 'map') return listNames(shape.of);
+  if (shape.kind !== 'record') return [];
+  return Object.entries(shape.members).flatMap(([name, child]) => [
+    name.toLowerCase(),
+    ...listNames(child),
+  ]);
 }
 
 const IN_ARCHIVE = {
@@ -243,6 +237,12 @@ const IN_ARCHIVE = {
   problem: 'a file: reference cannot be used inside an archive',
   hint: 'write env:NAME, or unpack the archive',
 } as const;
+
+function readReference(text: string, { directory, env }: ReferenceSource): SecretReading {
+  return directory === undefined && text.startsWith('file:')
+    ? IN_ARCHIVE
+    : readSecretSource(text, { directory: directory ?? '', env });
+}
 
 const noteSecret = (key: string, value: string): void => {
   if (key === 'pullSecret') rememberSecret(value);

@@ -19,13 +19,32 @@ export type SiteFact = {
   readonly line: number;
 };
 
-/** The facts that are kept of a site to compare it with others: a few hundred bytes. */
+/** The facts of a site that are remembered to compare it with others: a few hundred bytes. */
 export type SiteFacts = { readonly name: string; readonly facts: readonly SiteFact[] };
 
 type Install = SiteDocument<typeof INSTALL_CONFIG>;
 type ImageBased = SiteDocument<typeof IMAGE_BASED_CONFIG>;
 
-/** @param machine empty if no machine network is written */
+type Writer = (kind: FactKind, value: string, path: string) => readonly SiteFact[];
+
+/**
+ * A fact that a site shares with another but must not. It names the other site, its file and its
+ * line.
+ */
+export type AcrossFinding = Problem<FilePlace> & {
+  /** The site that gets the finding; the other site gets its own. */
+  readonly name: string;
+};
+
+type Holder = { readonly name: string; readonly fact: SiteFact };
+
+type Told = Omit<AcrossFinding, 'severity'> & { readonly kind: FactKind };
+
+/**
+ * Lists the facts of one site that no other site may share.
+ *
+ * @param machine empty if no machine network is written
+ */
 export function listFacts(
   install: Install,
   imageBased: ImageBased,
@@ -44,10 +63,37 @@ export function listFacts(
   ];
 }
 
-/** A site that passes has no longer values. */
-const LONGEST_FACT = 1000;
+/**
+ * Finds facts that occur in more than one site: names and domains of clusters, hostnames,
+ * addresses of nodes, MAC addresses, cluster ids. Takes time and memory in proportion to the
+ * facts. Facts that sites may share are only warnings: behind address translation, for example,
+ * every site may have the same addresses.
+ */
+export function checkAcrossSites(
+  sites: Iterable<SiteFacts>,
+  shared: ReadonlySet<FactKind> = new Set(),
+): readonly AcrossFinding[] {
+  const holders = new Map<string, Holder[]>();
+  for (const { name, facts } of sites) {
+    for (const fact of facts) {
+      const key = `${fact.kind} ${fact.value}`;
+      const known = holders.get(key);
+      if (!known) holders.set(key, [{ name, fact }]);
+      else if (known.at(-1)?.name !== name) known.push({ name, fact });
+    }
+  }
+  return [...holders.values()]
+    .filter((all) => all.length > 1)
+    .flatMap(tell)
+    .map(({ kind, ...finding }) =>
+      shared.has(kind)
+        ? { ...finding, severity: 'warning' }
+        : { ...finding, severity: 'error', ...hintAt(kind) },
+    );
+}
 
-type Writer = (kind: FactKind, value: string, path: string) => readonly SiteFact[];
+/** Characters; no valid value is longer. */
+const LONGEST_FACT = 1000;
 
 const createWriter =
   ({ file, lineOf }: Pick<Install, 'file' | 'lineOf'>): Writer =>
@@ -86,60 +132,10 @@ function listNetworkFacts(
 /** Templates use the zero address as a placeholder. */
 const isPlaceholder = (mac: string): boolean => /^(?:00:)*0*$/.test(mac);
 
-/**
- * A fact that a site shares with another but must not. It names the other site, its file and its
- * line.
- */
-export type AcrossFinding = Problem<FilePlace> & {
-  /** The site that gets the finding; the other site gets its own. */
-  readonly name: string;
-};
-
-type Holder = { readonly name: string; readonly fact: SiteFact };
-
-const WORDS: Readonly<Record<FactKind, string>> = {
-  'cluster': 'cluster name and domain',
-  'hostname': 'hostname',
-  'address': 'node address',
-  'mac': 'MAC address',
-  'cluster id': 'cluster id',
-};
-
-/**
- * Finds facts that occur in more than one site: names and domains of clusters, hostnames,
- * addresses of nodes, MAC addresses, cluster ids. Takes time and memory in proportion to the
- * facts. Facts that sites may share are only warnings: behind address translation, for example,
- * every site may have the same addresses.
- */
-export function checkAcrossSites(
-  sites: Iterable<SiteFacts>,
-  shared: ReadonlySet<FactKind> = new Set(),
-): readonly AcrossFinding[] {
-  const holders = new Map<string, Holder[]>();
-  for (const { name, facts } of sites) {
-    for (const fact of facts) {
-      const key = `${fact.kind} ${fact.value}`;
-      const known = holders.get(key);
-      if (!known) holders.set(key, [{ name, fact }]);
-      else if (known.at(-1)?.name !== name) known.push({ name, fact });
-    }
-  }
-  return [...holders.values()]
-    .filter((all) => all.length > 1)
-    .flatMap(tell)
-    .map(({ kind, ...finding }) =>
-      shared.has(kind)
-        ? { ...finding, severity: 'warning' }
-        : { ...finding, severity: 'error', ...hintAt(kind) },
-    );
-}
-
 const hintAt = (kind: FactKind): { readonly hint?: string } =>
   kind === 'address' || kind === 'hostname'
-    ? { hint: `where that is meant, add --allow-shared ${kind}` }
+    ? { hint: `if that is intended, add --allow-shared ${kind}` }
     : {};
-
-type Told = Omit<AcrossFinding, 'severity'> & { readonly kind: FactKind };
 
 /**
  * The first site's finding names the second, and every other site's names the first: one line for
@@ -151,10 +147,18 @@ const tell = (holders: readonly Holder[]): readonly Told[] =>
     return other ? [createFinding(holder, other, holders.length)] : [];
   });
 
+const WORDS: Readonly<Record<FactKind, string>> = {
+  'cluster': 'cluster name and domain',
+  'hostname': 'hostname',
+  'address': 'node address',
+  'mac': 'MAC address',
+  'cluster id': 'cluster id',
+};
+
 function createFinding({ name, fact }: Holder, other: Holder, count: number): Told {
   const { kind, value, file, line } = fact;
   const more = count > 2 ? `, and ${count - 2} more` : '';
   const where = `${other.name} (${other.fact.file}:${other.fact.line}${more})`;
-  const problem = `${WORDS[kind]} ${value} of ${name} is that of ${where} too`;
+  const problem = `${WORDS[kind]} ${value} of ${name} is also used by ${where}`;
   return { name, kind, code: 'sites.shared', file, line, problem };
 }

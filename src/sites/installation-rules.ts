@@ -26,14 +26,6 @@ export type InstallationConfig = InstallationSettings & {
   readonly pullSecret: Secret;
 };
 
-/** Replaces a value that is confidential, or that may hold text that does not belong there. */
-const HIDDEN = 'Invalid value: "[redacted]"';
-
-const FLAGS = ['--append-karg', '--delete-karg', '--save-partlabel', '--save-partindex'];
-
-/** Includes all ASCII characters from + to =. */
-const ARGUMENT = /^[A-Za-z0-9@!#$%*()_";':{}[\]+-=]+$/;
-
 /**
  * The rules of image-based-installation-config.yaml, for a configuration that has its defaults.
  * Texts are those of the field errors that users of openshift-install know; values that are
@@ -56,11 +48,27 @@ export function checkInstallationRules(
   ];
 }
 
+/** Warns of values in image-based-installation-config.yaml that are allowed but rarely intended. */
+export function warnOfInstallation(
+  { installationDisk }: InstallationConfig,
+  report: Report,
+): readonly DocumentProblem[] {
+  if (!/^\/dev\/sd[a-z]+$/.test(installationDisk)) return [];
+  const problem =
+    `${installationDisk} is named in the order in which disks are found: ` +
+    'it may be another disk at the next boot';
+  const hint = 'name it by /dev/disk/by-id/wwn-0x... or another path in /dev/disk/by-id';
+  return [report('installationDisk', problem, { hint })];
+}
+
 function checkPullSecret(report: Report, text: string): readonly DocumentProblem[] {
   const faults =
     text === '' ? [required('you must specify a pullSecret')] : explainPullSecret(text);
   return faults.map((problem) => report('pullSecret', problem));
 }
+
+/** Replaces a value that is confidential, or that may hold text that does not belong there. */
+const HIDDEN = 'Invalid value: "[redacted]"';
 
 /** If there are several lines, the first that is a key counts. */
 function checkSshKey(report: Report, text: string): readonly DocumentProblem[] {
@@ -131,6 +139,11 @@ function checkInstallerArguments(
   });
 }
 
+const FLAGS = ['--append-karg', '--delete-karg', '--save-partlabel', '--save-partindex'];
+
+/** Includes all ASCII characters from + to =. */
+const ARGUMENT = /^[A-Za-z0-9@!#$%*()_";':{}[\]+-=]+$/;
+
 function explainArgument(text: string): string | undefined {
   if (!text.startsWith('-')) {
     if (ARGUMENT.test(text)) return undefined;
@@ -146,17 +159,4 @@ function explainArgument(text: string): string | undefined {
 function checkArchitecture(report: Report, text: string): readonly DocumentProblem[] {
   if (text === 'amd64' || text === 'arm64') return [];
   return [report('architecture', invalid(text, 'architecture must be one of [amd64 arm64]'))];
-}
-
-/** Warns of values in image-based-installation-config.yaml that are allowed but rarely intended. */
-export function warnOfInstallation(
-  { installationDisk }: InstallationConfig,
-  report: Report,
-): readonly DocumentProblem[] {
-  if (!/^\/dev\/sd[a-z]+$/.test(installationDisk)) return [];
-  const problem =
-    `${installationDisk} is named in the order in which disks are found: ` +
-    'it may be another disk at the next boot';
-  const hint = 'name it by /dev/disk/by-id/wwn-0x... or another path in /dev/disk/by-id';
-  return [report('installationDisk', problem, { hint })];
 }

@@ -24,18 +24,6 @@ import {
  * and post.sh next to it.
  */
 
-/** File name that openshift-install uses. */
-export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';
-
-/**
- * Decides by the `kind` of the text, else by the file's name: openshift-install does not require
- * `kind`.
- */
-export const isInstallationConfig = (path: string, text: string): boolean =>
-  /^kind:[ \t]*["']?ImageBasedInstallationConfig\b/m.test(text) ||
-  (basename(path) === INSTALLATION_CONFIG_NAME &&
-    !/^kind:[ \t]*["']?ApplianceConfig\b/m.test(text));
-
 export type ReadOptions = {
   /** The file's name in problems. */
   readonly shownAs?: string;
@@ -49,6 +37,18 @@ export type ReadOptions = {
   /** Receives warnings of values that are allowed but rarely intended. */
   readonly warn?: (warning: DocumentProblem) => void;
 };
+
+/** File name that openshift-install uses. */
+export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';
+
+/**
+ * Decides by the `kind` of the text, else by the file's name: openshift-install does not require
+ * `kind`.
+ */
+export const isInstallationConfig = (path: string, text: string): boolean =>
+  /^kind:[ \t]*["']?ImageBasedInstallationConfig\b/m.test(text) ||
+  (basename(path) === INSTALLATION_CONFIG_NAME &&
+    !/^kind:[ \t]*["']?ApplianceConfig\b/m.test(text));
 
 /**
  * Reads, checks and completes an image-based-installation-config.yaml.
@@ -115,6 +115,22 @@ export function checkInstallationConfig(
     problems: [...problems, ...judged].toSorted((a, b) => a.line - b.line || a.column - b.column),
     warnings: warnOfInstallation(config, report),
   };
+}
+
+/**
+ * Reads post.sh next to a configuration, byte for byte; undefined if it does not exist.
+ *
+ * @throws ConfigError `installation.post-script` when it cannot be read
+ */
+export async function readPostScript(config: string): Promise<Uint8Array | undefined> {
+  const path = join(dirname(config), 'post.sh');
+  try {
+    return await readFileIfPresent(path);
+  } catch (cause) {
+    throw new ConfigError('installation.post-script', `failed to load the post.sh file: ${path}`, {
+      cause,
+    });
+  }
 }
 
 /** An absent value gets its default; any written value counts, including an empty text. */
@@ -203,20 +219,4 @@ const isObject = (value: Plain | undefined): value is Readonly<Record<string, Pl
 function readPullSecret(text: string): Secret {
   rememberSecret(text);
   return new Secret(text);
-}
-
-/**
- * Reads post.sh next to a configuration, byte for byte; undefined if it does not exist.
- *
- * @throws ConfigError `installation.post-script` when it cannot be read
- */
-export async function readPostScript(config: string): Promise<Uint8Array | undefined> {
-  const path = join(dirname(config), 'post.sh');
-  try {
-    return await readFileIfPresent(path);
-  } catch (cause) {
-    throw new ConfigError('installation.post-script', `failed to load the post.sh file: ${path}`, {
-      cause,
-    });
-  }
 }

@@ -19,6 +19,72 @@ import type { Site, SiteFile } from './site.ts';
 /** The reason why the node cannot apply a manifest. */
 type ManifestFault = Pick<DocumentProblem, 'line' | 'column' | 'problem' | 'hint'>;
 
+/** A document as the node cuts it out of the file. */
+type Piece = {
+  /** Number of the document, from 1. */
+  readonly number: number;
+  /** Number of the document's first line in the file, from 1. */
+  readonly line: number;
+  readonly text: string;
+};
+
+type At = (offset: number, problem: string, hint?: string) => ManifestFault;
+
+const FOLDER = 'extra-manifests/';
+
+/** The node applies files one by one; it does not ask which other files a kustomization names. */
+const KUSTOMIZATION = /^kustomization\.ya?ml$/i;
+
+/** Manifests above this size are not parsed. */
+const MAX_PARSED = 1 << 20;
+
+const START = { line: 1, column: 1 };
+
+/** Manifests go on the ISO unchanged, and a node that cannot apply one of them never finishes. */
+export const checkExtraManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
+  files.filter(isManifest).flatMap((file) => {
+    if (KUSTOMIZATION.test(file.path.slice(FOLDER.length))) {
+      const problem = 'the node cannot apply a kustomization';
+      return [
+        createProblem(file, {
+          ...START,
+          problem,
+          hint: 'put the manifests that it renders here instead',
+        }),
+      ];
+    }
+    if (file.bytes.length > MAX_PARSED) return [];
+    return findManifestFaults(file.bytes).map((fault) =>
+      createProblem(file, { ...fault, problem: `the node cannot apply it: ${fault.problem}` }),
+    );
+  });
+
+/**
+ * Files directly in extra-manifests that have the extension of a manifest, sorted by their bytes.
+ */
+export const listExtraManifests = (files: readonly SiteFile[]): Site['extraManifests'] =>
+  files
+    .filter(isManifest)
+    .map(({ path, bytes }) => ({ name: path.slice(FOLDER.length), bytes }))
+    .toSorted((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)));
+
+/** Some readers of the media do not handle longer names. */
+const LONGEST_NAME = 30;
+
+/** Warns of files that are left out, and of names that some readers cut. */
+export const warnOfExtraManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
+  files
+    .filter(({ path }) => path.startsWith(FOLDER))
+    .flatMap((file) => {
+      if (!isManifest(file)) {
+        const problem = 'is ignored: extra manifests are *.yaml, *.yml and *.json without folders';
+        return [createProblem(file, { ...START, problem })];
+      }
+      const { length } = file.path.slice(FOLDER.length);
+      const problem = `the name has ${length} characters, more than ${LONGEST_NAME}`;
+      return length > LONGEST_NAME ? [createProblem(file, { ...START, problem })] : [];
+    });
+
 /** Sites of a fleet share their manifests, so this many results are cached. */
 const CACHED = 1000;
 const cached = new Map<string, readonly ManifestFault[]>();
@@ -38,7 +104,7 @@ function findManifestFaults(bytes: Uint8Array): readonly ManifestFault[] {
   return faults;
 }
 
-/** More than a user fixes before the next try. */
+/** More faults than a user fixes before the next try. */
 const MOST_FAULTS = 20;
 
 function listFaults(text: string): readonly ManifestFault[] {
@@ -52,16 +118,6 @@ function listFaults(text: string): readonly ManifestFault[] {
 
 /** Kubernetes accepts only blanks and comments after a separator. */
 const SEPARATOR = /^---[ \t]*[^\s#]/;
-const SEPARATOR_HINT = 'write "---" on a line of its own';
-
-/** A document as the node cuts it out of the file. */
-type Piece = {
-  /** Number of the document, from 1. */
-  readonly number: number;
-  /** Number of the document's first line in the file, from 1. */
-  readonly line: number;
-  readonly text: string;
-};
 
 /**
  * Splits a text like Kubernetes' YAMLReader: before every line that begins with `---`. Unlike in
@@ -88,6 +144,10 @@ function splitDocuments(text: string): readonly Piece[] {
   finish();
   return pieces;
 }
+
+const SEPARATOR_HINT = 'write "---" on its own line';
+
+const BLANK_HINT = 'remove the "---" that separates it';
 
 function checkDocument({ number, line, text }: Piece): readonly ManifestFault[] {
   const lines = new LineCounter();
@@ -117,15 +177,11 @@ function checkDocument({ number, line, text }: Piece): readonly ManifestFault[] 
   return isBlank(document) ? [at(0, explainBlank(text), BLANK_HINT)] : checkObject(document, at);
 }
 
-type At = (offset: number, problem: string, hint?: string) => ManifestFault;
-
 const isBlank = ({ contents }: Document.Parsed): boolean =>
   contents === null || (isScalar(contents) && contents.value === null);
 
 const explainBlank = (text: string): string =>
-  text.includes('#') ? 'holds only comments' : 'is empty';
-
-const BLANK_HINT = 'remove the "---" that separates it';
+  text.includes('#') ? 'has only comments' : 'is empty';
 
 function checkObject(document: Document.Parsed, at: At): readonly ManifestFault[] {
   const { contents } = document;
@@ -193,55 +249,10 @@ const follow = (document: Document.Parsed, node: Node | null): Node | undefined 
 const textOf = (node: Node | undefined): string =>
   isScalar(node) && typeof node.value === 'string' ? node.value : '';
 
-const FOLDER = 'extra-manifests/';
 const EXTENSION = /\.(?:yaml|yml|json)$/;
-/** The node applies files one by one; it does not ask which other files a kustomization names. */
-const KUSTOMIZATION = /^kustomization\.ya?ml$/i;
-/** Some readers of the media do not handle longer names. */
-const LONGEST_NAME = 30;
-/** Manifests above this size are not parsed. */
-const MAX_PARSED = 1 << 20;
-
-/**
- * Files directly in extra-manifests that have the extension of a manifest, sorted by their bytes.
- */
-export const listExtraManifests = (files: readonly SiteFile[]): Site['extraManifests'] =>
-  files
-    .filter(isManifest)
-    .map(({ path, bytes }) => ({ name: path.slice(FOLDER.length), bytes }))
-    .toSorted((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)));
 
 const isManifest = ({ path }: SiteFile): boolean =>
   path.startsWith(FOLDER) && !path.slice(FOLDER.length).includes('/') && EXTENSION.test(path);
-
-/** Manifests go on the ISO unchanged, and a node that cannot apply one of them never finishes. */
-export const checkExtraManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
-  files.filter(isManifest).flatMap((file) => {
-    if (KUSTOMIZATION.test(file.path.slice(FOLDER.length))) {
-      const problem = 'the node cannot apply a kustomization';
-      return [createProblem(file, { ...START, problem, hint: 'put what it renders here instead' })];
-    }
-    if (file.bytes.length > MAX_PARSED) return [];
-    return findManifestFaults(file.bytes).map((fault) =>
-      createProblem(file, { ...fault, problem: `the node cannot apply it: ${fault.problem}` }),
-    );
-  });
-
-/** Warns of files that are left out, and of names that some readers cut. */
-export const warnOfExtraManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
-  files
-    .filter(({ path }) => path.startsWith(FOLDER))
-    .flatMap((file) => {
-      if (!isManifest(file)) {
-        const problem = 'is ignored: extra manifests are *.yaml, *.yml and *.json without folders';
-        return [createProblem(file, { ...START, problem })];
-      }
-      const { length } = file.path.slice(FOLDER.length);
-      const problem = `the name has ${length} characters, more than ${LONGEST_NAME}`;
-      return length > LONGEST_NAME ? [createProblem(file, { ...START, problem })] : [];
-    });
-
-const START = { line: 1, column: 1 };
 
 type Finding = Pick<DocumentProblem, 'line' | 'column' | 'problem' | 'hint'>;
 

@@ -7,7 +7,7 @@ import type { Site, SiteInput } from './site.ts';
 import type { SiteList } from './sources/list.ts';
 
 /*
- * Owns the reading of sites one by one, and the memory that keeps good sites between check and
+ * Owns the reading of sites one by one, and the memory that holds valid sites between check and
  * build.
  */
 
@@ -24,12 +24,11 @@ export type ReadSite = {
 
 /** Reads and checks the sites of a list, each by itself. */
 export type SiteReader = {
-  /** @throws ConfigError the errors of `SiteList.open` */
   readonly read: (name: string) => Promise<ReadSite>;
   /**
-   * Gives a good site again, from memory or from its files.
+   * Gives a valid site again, from memory or from its files.
    *
-   * @throws ConfigError `sites.changed`, and the errors of `SiteList.open`
+   * @throws ConfigError `sites.changed`
    */
   readonly recall: (name: string, inputs: Digest) => Promise<Site>;
 };

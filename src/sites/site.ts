@@ -73,7 +73,7 @@ export const isOfOneSite = (error: unknown): error is SealiftError =>
   error instanceof SealiftError &&
   !(error instanceof DiskError || error instanceof InterruptedError);
 
-/** A problem of the site that describes why a good site got no ISO. */
+/** A problem of the site that describes why a valid site got no ISO. */
 export const findingOfError = (file: string, error: SealiftError): FileProblem => {
   const { code, message, expected, found, hint } = error;
   const values = { expected: expected && redact(expected), found: found && redact(found) };
@@ -86,7 +86,7 @@ export const findingOfError = (file: string, error: SealiftError): FileProblem =
   };
 };
 
-/** Warns of a file that is allowed next to a site's ISO but worth a look. */
+/** A warning about an output file of a site that the user should check. */
 export const warnOfFile = (file: string, problem: string, hint?: string): FileProblem => ({
   severity: 'warning',
   code: 'sites.output',

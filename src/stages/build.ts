@@ -3,8 +3,7 @@ import { append } from '../base/lists.ts';
 import type { Json } from '../base/text/json.ts';
 import type { Layout } from '../iso/index.ts';
 import type { IsoPart, LayoutDifference } from '../media/compare-layout.ts';
-import type { IsoPlace } from '../outputs/file.ts';
-import { lockPathOf } from '../outputs/output.ts';
+import { lockPathOf, placeOf, type IsoPlace } from '../outputs/place.ts';
 import { type PourIsoInput, type MadeIso, pourAndSeal, compareIso } from './5-pour/pour.ts';
 import { describeAsked, findUnchanged, rememberFinished } from './resolved/finished.ts';
 import type { Lock } from './resolved/record.ts';
@@ -52,7 +51,7 @@ export type IsoRecipe<Request, Prepared, Report> = {
   readonly pour: (
     request: Request,
     prepared: Prepared,
-  ) => Promise<Omit<PourIsoInput, 'output' | 'layout'>>;
+  ) => Promise<Pick<PourIsoInput, 'base' | 'blobs' | 'mode' | 'lanes'>>;
   /** Files that are written next to the ISO. */
   readonly beside?: {
     /** Refuses, before anything is poured, to replace files that must not be replaced. */
@@ -83,15 +82,19 @@ export async function buildIso<
     const prepared = await prepare(request, tools);
     await beside?.claim(request, prepared);
     const { layout, tags, lock } = prepared;
-    const made = await pourAndSeal(request, tools, {
-      layout,
-      report: describe(request, prepared),
+    const report = describe(request, prepared);
+    const made = await tools.engine.run(pourAndSeal, {
       ...(await pour(request, prepared)),
+      place: placeOf(request),
+      checksum: request.checksum ?? false,
+      layout,
+      report,
+      stages: [...tools.engine.times()],
     });
     const written = (await beside?.write(request, prepared)) ?? [];
     await holdLock(request, { ...tools.lease, wait: true }, () => writeLock(request, lock, tools));
     await rememberFinished({ asked, request, tags, beside: written }, tools);
-    return made;
+    return { ...report, ...made };
   });
 }
 

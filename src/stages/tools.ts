@@ -29,15 +29,25 @@ import {
   createStageStore,
   type Engine,
   type EventListener,
+  type StageContext,
 } from '../engine/index.ts';
 import type { Places } from '../iso/index.ts';
 import { placesOf } from '../media/media-index.ts';
-import { readWholeIndex } from '../media/open.ts';
+import { isOurs, readWholeIndex } from '../media/open.ts';
+import { describeLayout } from '../media/push.ts';
 import { openReusable, type Reusable, type ReusableIso } from '../media/seeds.ts';
 import { openWorkspace } from '../openshift/workspace/set.ts';
-import { createIsoRecords, type IsoRecords, type IsoReuse } from '../outputs/file.ts';
-import { openSentObject } from '../outputs/object.ts';
-import { isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
+import { createIsoRecords, type IsoRecords } from '../outputs/file.ts';
+import { openSentObject } from '../outputs/object/sent.ts';
+import { openOutput, type OutputTools } from '../outputs/output.ts';
+import {
+  isHere,
+  outputKindOf,
+  type IsoPlace,
+  type IsoReuse,
+  type MediaReader,
+  type Output,
+} from '../outputs/place.ts';
 import type { ExtentOpener } from '../pour/index.ts';
 import {
   createRegistryClient,
@@ -153,6 +163,8 @@ export type BuildTools = {
    * @throws what `openReusable` throws
    */
   readonly takeOver: () => Promise<Places | undefined>;
+  /** Refuses to replace a foreign object; `claimHere` refuses places on this machine. */
+  readonly claimElsewhere: (place: IsoPlace) => Promise<void>;
   /** Key for fingerprints of secrets. */
   readonly sealKey: Uint8Array;
   /** Digest of the running program. */
@@ -180,9 +192,8 @@ export type StageTools = {
   readonly digests: FileDigests;
   /** Opens the extents of a layout, out of its base and its blobs. */
   readonly openExtents: (of: Pick<ExtentSources, 'base' | 'blobs'>) => ExtentOpener;
-  readonly s3: S3;
-  /** Writes to registries. */
-  readonly registry: Pick<WritingClient, 'writerOf' | 'placesOf'>;
+  /** Opens the place that an ISO is written to. */
+  readonly openOutput: (place: IsoPlace, context: Pick<StageContext, 'signal' | 'warn'>) => Output;
   readonly records: IsoRecords;
   /** ISOs among the seeds. */
   readonly isos: readonly ReusableIso[];
@@ -249,8 +260,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     },
     workDir,
     tls,
-    s3,
-    registry,
+    openOutput: createOutputs({ s3, registry, digests, records, workDir }),
     digests,
     openExtents: (of) => createExtentOpener({ ...of, cache, client, digests }),
     records,
@@ -267,6 +277,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     tags,
     drawn,
     takeOver: reusable.open,
+    claimElsewhere: createClaim(tools, options),
     sealKey,
     program,
     workDir,
@@ -295,6 +306,25 @@ export const leaseOptionsOf = ({
   },
 });
 
+/** Creates the tool that opens outputs, with the readers of media that they take. */
+const createOutputs =
+  (tools: Omit<OutputTools, keyof MediaReader | 'signal' | 'warn'>): StageTools['openOutput'] =>
+  (place, { signal, warn }) =>
+    openOutput(place, {
+      ...tools,
+      signal,
+      warn,
+      recognize: isOurs,
+      readExtents: async (access) => (await readWholeIndex(access))?.extents,
+      describe: describeLayout,
+    });
+
+const createClaim =
+  ({ openOutput }: StageTools, options: ToolsOptions): BuildTools['claimElsewhere'] =>
+  async (place) => {
+    if (!isHere(place)) await openOutput(place, leaseOptionsOf(options)).claim();
+  };
+
 type LazyReusable = {
   readonly open: BuildTools['takeOver'];
   /** Sources on this machine: before it is open, only the cache that builds share. */
@@ -307,7 +337,7 @@ type LazyReusable = {
 
 function createReusable(
   options: ToolsOptions,
-  { s3, records }: Pick<StageTools, 's3' | 'records'>,
+  { s3, records }: { readonly s3: S3; readonly records: IsoRecords },
 ): LazyReusable {
   const { reuses } = options;
   const shared = openShared(options);
@@ -324,9 +354,7 @@ function createReusable(
       const found = await openReusable(reuses, { records, host });
       opened = found;
       const { replaced, keepsPlaces } = reuses;
-      if (!keepsPlaces || !isObjectOutput(replaced) || isArtifactOutput(replaced)) {
-        return found.places;
-      }
+      if (!keepsPlaces || outputKindOf({ output: replaced }) !== 'object') return found.places;
       const access = await openSentObject(s3, parseS3Address(replaced), signal);
       const index = access && (await readWholeIndex(access));
       return index && placesOf(index);

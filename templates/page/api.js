@@ -1,5 +1,5 @@
 /**
- * The calls of the interface. Addresses are relative to the page, which may be below a path of a proxy.
+ * The calls of the API. URLs are relative to the page, which may be below a path of a proxy.
  *
  * @typedef {{ id: string, name: string, openshift_version: string, created_at: string }} Cluster
  * @typedef {{ id: string, name: string, cluster_id?: string, cpu_architecture: string, created_at: string, download_url: string, expires_at: string }} InfraEnv
@@ -8,10 +8,10 @@
 
 const BASE = 'api/assisted-install/v2';
 
-/** Nobody waits longer for an answer. */
+/** Milliseconds to wait for an answer; no user waits longer. */
 const LIMIT = 60_000;
 
-/** In memory alone: it is neither stored nor in a URL. */
+/** The token, only in memory: it is neither stored nor in a URL. */
 let bearer = '';
 
 /** @param {string} token */
@@ -19,7 +19,7 @@ export const setToken = (token) => {
   bearer = token;
 };
 
-/** What the server said instead of an answer; its message is for people. */
+/** A refusal by the server; its message is for people. */
 export class Refusal extends Error {
   /**
    * @param {number} status 0: no answer
@@ -51,7 +51,7 @@ export const createInfraEnv = async (body) =>
   /** @type {InfraEnv} */ (await call('POST', 'infra-envs', body));
 
 /**
- * A new one: a URL may expire, and changes with its InfraEnv.
+ * Requests a new URL of an image: a URL may expire, and changes with its InfraEnv.
  *
  * @param {string} id
  * @returns {Promise<{ url: string, expires?: string }>}
@@ -66,7 +66,7 @@ export async function findImageUrl(id) {
 const NEVER = '0001-';
 
 /**
- * What is gone already is fine.
+ * Deletes a record; it is fine if it no longer exists.
  *
  * @param {'clusters' | 'infra-envs'} kind
  * @param {string} id
@@ -80,7 +80,7 @@ export async function remove(kind, id) {
 }
 
 /**
- * Asks for one byte of an image: why there is none is said here, and not by a download that fails.
+ * Requests one byte of an image, so that an error is shown here and not by a download that fails.
  *
  * @param {string} url as the server gave it; its last five parts are below any path
  */
@@ -128,7 +128,7 @@ async function send(url, request) {
 }
 
 /**
- * assisted-service has a reason in its errors, and a message in those of authentication.
+ * Reads the reason of an error; in authentication errors, assisted-service calls it a message.
  *
  * @param {Response} answer
  */
@@ -138,7 +138,7 @@ async function readReason(answer) {
     const reason = body.reason ?? body.message;
     if (reason !== undefined) return toSentence(reason);
   } catch {
-    // A proxy's page, perhaps: its status has to do.
+    // Perhaps the page of a proxy: only its status is shown.
   }
   return `The server answered with status ${answer.status}.`;
 }

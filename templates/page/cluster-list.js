@@ -2,7 +2,7 @@ import { checkImage, findImageUrl, listClusters, listInfraEnvs, Refusal, remove 
 import { busy, copyTemplate, find, say } from './dom.js';
 
 /**
- * A cluster with an InfraEnv of it. A client of the interface may also have made one without the other.
+ * A cluster with one of its InfraEnvs. Another client of the API may have created one without the other.
  *
  * @typedef {{
  *   name: string, facts: string[], created: string,
@@ -40,7 +40,7 @@ export function startList({ onSignedOut }) {
 }
 
 /**
- * @param {string} [created] InfraEnv that was just made
+ * @param {string} [created] InfraEnv that was just created
  * @returns {Promise<void>}
  */
 export async function showClusters(created) {
@@ -126,7 +126,7 @@ function showRow(row) {
     find('.download', HTMLElement, item).remove();
     find('.copy', HTMLElement, item).remove();
     const lacks =
-      infraEnv === undefined ? 'It has no ISO.' : 'It is bound to no cluster: it has no ISO.';
+      infraEnv === undefined ? 'It has no ISO.' : 'It is not bound to a cluster, so it has no ISO.';
     note(item, lacks);
     return item;
   }
@@ -134,19 +134,19 @@ function showRow(row) {
     const { url } = await findImageUrl(infraEnv);
     await checkImage(url);
     startDownload(url);
-    note(item, 'The download has begun: see the downloads of your browser.');
+    note(item, 'The download has started: see the downloads of your browser.');
   });
   act(item, '.copy', async () => {
     const { url, expires } = await findImageUrl(infraEnv);
     if (!(await copyText(url))) return;
-    const until = expires && ` It is good until ${formatTime(expires)}.`;
+    const until = expires && ` It is valid until ${formatTime(expires)}.`;
     note(item, `The URL is copied.${until ?? ''}`);
   });
   return item;
 }
 
 /**
- * What goes wrong with a row is said in it.
+ * Runs an action of a row, and shows its error in the row.
  *
  * @param {HTMLElement} item
  * @param {string} selector
@@ -179,7 +179,7 @@ const note = (item, text) => {
 };
 
 /**
- * The answer says that it is an attachment: the page stays.
+ * Starts a download. The answer is an attachment, so the browser stays on the page.
  *
  * @param {string} url
  */
@@ -191,7 +191,7 @@ function startDownload(url) {
 }
 
 /**
- * A page without TLS may not copy: then a person can.
+ * Copies a text; false if the browser does not allow it, as on a page without TLS.
  *
  * @param {string} text
  * @returns {Promise<boolean>}

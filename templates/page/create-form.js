@@ -19,7 +19,7 @@ let versions = {};
 /**
  * @param {object} callbacks
  * @param {(infraEnv?: string) => Promise<void>} callbacks.onChanged
- * @param {(error: unknown) => boolean} callbacks.onSignedOut whether the error was of that kind
+ * @param {(error: unknown) => boolean} callbacks.onSignedOut true if the error means that a token is needed
  */
 export function startForm({ onChanged, onSignedOut }) {
   startHosts();
@@ -55,7 +55,7 @@ export function startForm({ onChanged, onSignedOut }) {
   });
 }
 
-/** Asks again which releases there are: the store may have new ones. */
+/** Requests the list of releases again: the store may have new ones. */
 export async function showVersions() {
   versions = await listVersions();
   const names = Object.keys(versions).sort((a, b) => b.localeCompare(a, 'en', { numeric: true }));
@@ -75,7 +75,7 @@ function showArchitectures() {
 }
 
 /**
- * All or nothing: of a cluster that gets no image, nothing stays.
+ * Creates a cluster with its InfraEnv, or nothing: a cluster that gets no image is removed again.
  *
  * @returns {Promise<string>} the InfraEnv
  */
@@ -98,10 +98,10 @@ async function create() {
   }
 }
 
-/** What cannot be removed either is in the list, where a person can. */
+/** A record that cannot be removed stays in the list, where the user can delete it. */
 const ignore = () => undefined;
 
-/** The secret does not stay on the page. */
+/** Clears the form, so that the secret does not stay on the page. */
 export function resetForm() {
   const chosen = version.value;
   form.reset();
@@ -135,7 +135,7 @@ function fillFromFile(input) {
  * @returns {Promise<{ text: string, told: string }>}
  */
 async function readText(file) {
-  if (file.size > FILE_LIMIT) return { text: '', told: `${file.name} has more than 256 KiB.` };
+  if (file.size > FILE_LIMIT) return { text: '', told: `${file.name} is larger than 256 KiB.` };
   try {
     return { text: await file.text(), told: `Filled in from ${file.name}.` };
   } catch {

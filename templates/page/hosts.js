@@ -46,7 +46,7 @@ function addInterface(host) {
   find('.interfaces', HTMLElement, host).append(copyTemplate('#interface-template', HTMLElement));
 }
 
-/** Hosts and interfaces are counted from 1, also after one of them was removed. */
+/** Numbers hosts and interfaces from 1, again after one of them was removed. */
 function numberFields() {
   for (const [i, host] of listHosts().entries()) {
     const id = `host-${i + 1}`;

@@ -18,9 +18,9 @@ const onSignedOut = askForToken;
 startForm({ onChanged: showClusters, onSignedOut });
 startList({ onSignedOut });
 
-// What is not foreseen is said, too.
+// Unforeseen errors are shown as well.
 window.addEventListener('unhandledrejection', ({ reason }) => {
-  problem.textContent = `This page has a fault: ${String(reason)}. Reload it.`;
+  problem.textContent = `Something went wrong on this page: ${String(reason)}. Reload it.`;
 });
 
 refresh.addEventListener('click', () => void busy(refresh, () => showAll()));
@@ -54,7 +54,7 @@ tokenForm.addEventListener('submit', (event) => {
 
 void showAll();
 
-/** What the server has. */
+/** Loads the releases and clusters of the server. */
 async function showAll() {
   problem.textContent = '';
   try {
@@ -70,10 +70,10 @@ async function showAll() {
 }
 
 /**
- * A token is missing, wrong or has expired. What was typed stays for when there is another one.
+ * Asks for a token if the error means that it is missing, wrong or expired. The form keeps its values.
  *
  * @param {unknown} error
- * @returns {boolean} whether it is of that kind
+ * @returns {boolean} true if a token is needed
  */
 function askForToken(error) {
   if (!(error instanceof Refusal) || error.status !== 401) return false;

@@ -1,13 +1,13 @@
 import { findField } from './dom.js';
 
 /**
- * What is wrong, and with which field; without a field it is of the whole form.
+ * A problem with a field, or with the whole form if there is no field.
  *
  * @typedef {{ field?: string, message: string }} Problem
  */
 
 /**
- * Marks the fields, says beside each what is wrong with it, and goes to the first one.
+ * Marks the fields, shows each problem next to its field, and focuses the first one.
  *
  * @param {readonly Problem[]} problems
  * @param {HTMLElement} region an alert

@@ -47,7 +47,7 @@ const withoutEmpty = (values) =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
 
 /**
- * What can be seen without asking; all else is said by the server.
+ * Checks what needs no server; the server checks the rest.
  *
  * @returns {Problem[]}
  */
@@ -90,13 +90,13 @@ const checkHost = ({ mac_interface_map: map }, i) => [
     const id = `host-${i + 1}-${j + 1}`;
     return [
       requireValue(`${id}-mac`, 'Enter the MAC address.') ?? checkMac(`${id}-mac`),
-      requireValue(`${id}-interface`, 'Enter the name that the YAML has.'),
+      requireValue(`${id}-interface`, 'Enter the interface name that the YAML uses.'),
     ];
   }),
 ];
 
 /**
- * What was added and not filled in is left out.
+ * True if neither field was filled in; such an interface is left out.
  *
  * @param {import('./hosts.js').Interface} each
  */
@@ -109,9 +109,9 @@ const isEmpty = ({ mac_address: mac, logical_nic_name: name }) => mac === '' && 
 const checkMac = (field) =>
   /^(?:[0-9A-F]{2}:){5}[0-9A-F]{2}$/i.test(valueOf(field))
     ? undefined
-    : { field, message: 'A MAC address is like 52:54:00:12:34:56.' };
+    : { field, message: 'Enter a MAC address such as 52:54:00:12:34:56.' };
 
-/** What the server says of which field. */
+/** Patterns in the server's reasons, each with the field that it is about. */
 const FIELDS = /** @type {const} */ ([
   [/^pull[ _]secret/i, 'pull-secret'],
   [/^(?:SSH key|ssh_authorized_key)/i, 'ssh-key'],
@@ -125,7 +125,7 @@ const FIELDS = /** @type {const} */ ([
   [/installer release|openshift[ _]version/i, 'openshift-version'],
 ]);
 
-/** Names of the interface, and how the form calls the same. */
+/** Names in the API, each with the name in the form. */
 const WORDS = /** @type {const} */ ([
   [/^Pull secret for new infraEnv is invalid: p/, 'P'],
   [/^(?:Proxy\.)?http_proxy/i, 'HTTP proxy'],
@@ -150,5 +150,5 @@ export function locateProblem(reason) {
   return field === undefined ? { message } : { field, message };
 }
 
-/** Counted from 0 in the order of the form; an image has them in another order. */
+/** The number of a host in a reason, from 0 in the order of the form; an image has another order. */
 const OF_HOST = /^(?!Failed)(?:.*\bhost |Static_network_config\.)(\d+)\b/;

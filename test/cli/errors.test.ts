@@ -31,7 +31,7 @@ async function run(...args: readonly string[]) {
   return { exitCode, stdout: read(host.stdout), stderr: read(host.stderr) };
 }
 
-describe('with JSON, whatever goes wrong is one object on one line of stderr:', () => {
+describe('a failure with JSON output', () => {
   it.each([
     [['validate', 'absent.yaml', '-o', 'json'], 'config.missing', 3],
     [['validate', 'absent.yaml', '-ojson'], 'config.missing', 3],
@@ -45,7 +45,7 @@ describe('with JSON, whatever goes wrong is one object on one line of stderr:', 
     [['plan', '-o', 'json', '--ignition', 'other'], 'usage.invalid-argument', 2],
     [['plan', '-o', 'json', '--concurrency', '0'], 'usage.concurrency', 2],
     [['catalog', '-o', 'json'], 'usage.unknown-option', 2],
-  ])('%j', async (args, code, exitCode) => {
+  ])('is one object on one line of stderr: %j', async (args, code, exitCode) => {
     const outcome = await run(...args);
     expect(outcome).toMatchObject({ exitCode, stdout: '' });
     expect(outcome.stderr.match(/\n/g)).toHaveLength(1);
@@ -59,7 +59,7 @@ describe('with JSON, whatever goes wrong is one object on one line of stderr:', 
     );
   });
 
-  it('problems of a configuration, too, with the result on stdout', async () => {
+  it('has the problems of a configuration, with the result on stdout', async () => {
     const { exitCode, stdout, stderr } = await run('validate', 'wrong.yaml', '-o', 'json');
     expect([exitCode, JSON.parse(stdout)]).toMatchObject([3, { valid: false }]);
     expect(JSON.parse(stderr)).toMatchObject({
@@ -70,7 +70,7 @@ describe('with JSON, whatever goes wrong is one object on one line of stderr:', 
     });
   });
 
-  it('of options of "plan" that are for another product', async () => {
+  it('of an option of "plan" names the product that the option is for', async () => {
     const embedded = await run('plan', '--embed-seed', 'wrong.yaml', '-o', 'json');
     expect(JSON.parse(embedded.stderr)).toMatchObject({
       code: 'usage.other-product',
@@ -80,7 +80,7 @@ describe('with JSON, whatever goes wrong is one object on one line of stderr:', 
     });
   });
 
-  it('both values and the hint are members of it', async () => {
+  it('has both values and the hint as members', async () => {
     const { stderr } = await run('plan', '-o', 'json', '--concurrency', '257');
     expect(JSON.parse(stderr)).toMatchObject({
       expected: 'a whole number from 1 to 256',
@@ -90,13 +90,13 @@ describe('with JSON, whatever goes wrong is one object on one line of stderr:', 
     expect(JSON.parse(mistyped.stderr)).toMatchObject({ hint: 'did you mean "validate"?' });
   });
 
-  it('but not what stands behind a double dash', async () => {
+  it('is printed as text if -ojson is only an argument after a double dash', async () => {
     const { stderr } = await run('validate', '--', '-ojson');
     expect(stderr).toMatch(/^error: configuration .*-ojson does not exist \[config\.missing\]\n/);
   });
 });
 
-it('without JSON, a mistyped command line has a code and a hint, as all errors have', async () => {
+it('a mistyped command line has a code and a hint without JSON output, too', async () => {
   expect((await run('vlidate')).stderr).toBe(
     'error: unknown command \'vlidate\' [usage.unknown-command]\n  hint: did you mean "validate"?\n',
   );
@@ -104,7 +104,7 @@ it('without JSON, a mistyped command line has a code and a hint, as all errors h
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining('Usage: sealift')]);
 });
 
-describe('an option of earlier versions is refused by name:', () => {
+describe('an option of earlier versions', () => {
   it.each([
     ['build'],
     ['build', 'upgrade-iso'],
@@ -114,7 +114,7 @@ describe('an option of earlier versions is refused by name:', () => {
     ['plan', 'installation-iso'],
     ['lock', 'upgrade-iso'],
     ['reproduce', 'x.iso'],
-  ])('%s %s --cache oci://REGISTRY/REPOSITORY', async (...words) => {
+  ])('is refused by name: %s %s --cache oci://REGISTRY/REPOSITORY', async (...words) => {
     const outcome = await run(...words, '--cache', 'oci://me@q.example/fleet/blobs', '-o', 'json');
     expect(outcome).toMatchObject({ exitCode: 2, stdout: '' });
     expect(JSON.parse(outcome.stderr)).toMatchObject({
@@ -133,7 +133,7 @@ describe('an option of earlier versions is refused by name:', () => {
     ['lock'],
     ['lock', 'upgrade-iso'],
     ['reproduce', 'x.iso'],
-  ])('%s %s --lock-key', async (...words) => {
+  ])('is refused by name: %s %s --lock-key', async (...words) => {
     for (const key of [['--lock-key', 'env:SECRET'], ['--lock-key=file:key']]) {
       const outcome = await run(...words, ...key, '-o', 'json');
       expect(outcome).toMatchObject({ exitCode: 2, stdout: '' });
@@ -146,7 +146,7 @@ describe('an option of earlier versions is refused by name:', () => {
   });
 });
 
-describe('an input that is not there ends with 3, whatever the command:', () => {
+describe('a missing input', () => {
   it.each([
     ['validate', 'absent.yaml'],
     ['validate', 'a'.repeat(300)],
@@ -177,7 +177,7 @@ describe('an input that is not there ends with 3, whatever the command:', () => 
     ['verify', 'absent.iso'],
     ['registry', 'serve', 'absent.iso'],
     ['registry', 'serve', 'a.iso', '--tls-cert', 'absent.pem', '--tls-key', 'absent.pem'],
-  ])('%s %s %s', async (...args) => {
+  ])('ends the command with 3: %s %s %s', async (...args) => {
     const { exitCode, stderr } = await run(...args);
     expect([exitCode, stderr]).toEqual([3, expect.stringMatching(/^error: .*\]$/m)]);
   });
@@ -189,7 +189,7 @@ describe('sealift build and plan', () => {
     ['installation-isos', 'installation-iso'],
     ['instalation-iso', 'installation-iso'],
     ['config-iso', 'sealift config-iso build'],
-  ])('%s is a mistyped product, not a configuration', async (word, meant) => {
+  ])('take %s for a mistyped product, not for a configuration', async (word, meant) => {
     for (const command of ['build', 'plan']) {
       const { exitCode, stderr } = await run(command, word);
       expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`did you mean "${meant}"?`)]);

@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream';
 const medium = { output: 'out/ove.iso', fips: false, ignition: 'installer' } as const;
 
 describe('the steps after a build', () => {
-  it('lead a medium that is not interactive through its installer and the check of its image', () => {
+  it('go through the installer and the check of its image for a medium that is not interactive', () => {
     expect(formatNextSteps({ ...medium, interactive: false })).toEqual([
       'next:',
       '  1. sealift verify out/ove.iso',
@@ -25,7 +25,7 @@ describe('the steps after a build', () => {
     expect(steps).toContain('  4. ./openshift-install-fips agent create config-image --dir site');
   });
 
-  it('are commands that a shell takes as they are, whatever the name of the medium', () => {
+  it('are commands that a shell takes as they are for any name of the medium', () => {
     const output = "site's files/my $(touch x).iso";
     const steps = formatNextSteps({ ...medium, output, interactive: false }).join('\n');
     expect(steps).toContain(String.raw`verify 'site'\''s files/my $(touch x).iso'` + '\n');
@@ -36,7 +36,7 @@ describe('the steps after a build', () => {
   });
 
   it.each(['s3://media/nightly/ove.iso', '/dev/sdb'])(
-    'put the installer where the person is, where that is no folder: %s',
+    'put the installer into the working directory if the medium is not in a folder: %s',
     (output) => {
       const steps = formatNextSteps({ ...medium, output, interactive: false });
       expect(steps).toContain(`  2. sealift extract installer ${output} --out .`);
@@ -44,13 +44,13 @@ describe('the steps after a build', () => {
     },
   );
 
-  it('lead an interactive medium to its web interface, without a configuration image', () => {
+  it('go to the web interface, without a configuration image, for an interactive medium', () => {
     const steps = formatNextSteps({ ...medium, interactive: true }).join('\n');
     expect(steps).toContain('http://<rendezvous IP>:3001');
     expect(steps).not.toMatch(/config-image|config-iso|extract/);
   });
 
-  it('promise no cluster of a medium without an assisted installer', () => {
+  it('promise no cluster for a medium without an assisted installer', () => {
     const steps = formatNextSteps({ ...medium, interactive: true, ignition: 'embedded' });
     expect(steps).toEqual(['next: sealift verify out/ove.iso']);
   });

@@ -99,7 +99,7 @@ describe.each(titles)('%s', (title) => {
     expect((await stat(join(directory, row.file))).mode & 0o777).toBe(0o600);
   });
 
-  it('leaves a file of the same content as it is, without a word', async () => {
+  it('leaves a file of the same content as it is, without a message', async () => {
     const { args, path } = await fresh();
     await world.run(...args);
     const before = await stat(path);
@@ -153,7 +153,7 @@ describe.each(titles)('%s', (title) => {
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`[${code}]`)]);
   });
 
-  it('ends with a code where the kernel keeps no files', async () => {
+  it('ends with an error code if the kernel stores no files there', async () => {
     const { args } = rowIn('/proc/x');
     const { exitCode, stderr } = await world.run(...args);
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[output.special-place]')]);
@@ -164,7 +164,7 @@ describe('a text', () => {
   const args = ['import', 'imageset', 'imageset.yaml', '--output'];
 
   it.each(['/dev/stdout', '/proc/self/fd/1', '-'])(
-    'may go to %s, and nothing else',
+    'may go to %s, which then has nothing else',
     async (name) => {
       const { exitCode, stdout } = await world.run(...args, name);
       const printed = await world.run('import', 'imageset', 'imageset.yaml');
@@ -178,14 +178,14 @@ describe('a text', () => {
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[output.not-a-file]')]);
   });
 
-  it('never takes the place of the file that it is made of', async () => {
+  it('never replaces the file that it is made from', async () => {
     const { exitCode, stderr } = await world.run(...args, 'imageset.yaml', '--force');
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[output.is-input]')]);
     expect(await readFile(join(world.directory, 'imageset.yaml'), 'utf8')).toBe(IMAGESET);
   });
 });
 
-it('every command that is given the name of an output is in a table of outputs', () => {
+it('every command that takes the name of an output is in a table of outputs', () => {
   const known = [...titles.map(([title = '']) => title.replace(/ (minimal|ove|ibi|sites)$/, ''))];
   const isWriter = ({ options }: Command): boolean =>
     options.some(({ long }) => long === '--output' || long === '--out' || long === '--force');

@@ -36,7 +36,7 @@ async function run(
 }
 
 describe('sealift init', () => {
-  test('writes a configuration of an installation ISO that lacks its pull secret only', async () => {
+  test('writes a configuration of an installation ISO that lacks only its pull secret', async () => {
     expect(await run('init', '--template', 'ibi', 'site')).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/next: .*sealift build installation-iso --base-iso/) as string,
@@ -58,7 +58,7 @@ describe('sealift init', () => {
     expect(validated.code).toBe(0);
   });
 
-  test('writes a table of sites that is valid when its pull secret is named where init says', async () => {
+  test('writes a table of sites that is valid once its pull secret is named at the line that init gives', async () => {
     const { code, stdout } = await run('init', '--template', 'sites', 'field');
     expect(code).toBe(0);
     const [, file = '', line = '', command = ''] =
@@ -81,7 +81,7 @@ describe('sealift init', () => {
     });
   });
 
-  test('writes none of several files when one is there', async () => {
+  test('writes none of several files if one of them exists', async () => {
     await mkdir(join(directory, 'template'));
     await writeFile(join(directory, 'template/install-config.yaml'), 'mine');
     const { code, stderr } = await run('init', '--template', 'sites');
@@ -90,7 +90,7 @@ describe('sealift init', () => {
     expect(await readdir(directory)).toEqual(['template']);
   });
 
-  test('never overwrites', async () => {
+  test('never overwrites a file', async () => {
     await writeFile(join(directory, 'appliance-config.yaml'), 'mine');
     const { code, stderr } = await run('init');
     expect(code).toBe(2);
@@ -100,7 +100,7 @@ describe('sealift init', () => {
 });
 
 describe('sealift validate', () => {
-  test('ends with 3 and tells every problem on stderr', async () => {
+  test('ends with 3 and prints every problem to stderr', async () => {
     await writeFile(join(directory, 'a.yaml'), 'apiVersion: v1\nocpRelease: {version: "4.21"}\n');
     const { code, stderr } = await run('validate', 'a.yaml');
     expect(code).toBe(3);
@@ -108,7 +108,7 @@ describe('sealift validate', () => {
     expect(stderr).toContain('a.yaml has 2 problems [config.problems]');
   });
 
-  test('-o json prints the problems as data', async () => {
+  test('prints the problems as data with -o json', async () => {
     await writeFile(
       join(directory, 'a.yaml'),
       'apiVersion: v1beta1\nocpRelease: {version: "4.21"}\n',
@@ -135,7 +135,7 @@ describe('sealift validate', () => {
     expect(refused.stderr).toContain('"x86_64", "aarch64", "ppc64le"');
   });
 
-  test('names the file that is not there', async () => {
+  test('names the file that is missing', async () => {
     const { code, stderr } = await run('validate');
     expect(code).toBe(3);
     expect(stderr).toContain(`configuration ${directory}/appliance-config.yaml does not exist`);
@@ -143,7 +143,7 @@ describe('sealift validate', () => {
 });
 
 describe('the command line', () => {
-  test('every command has help with an example', () => {
+  test('has help with an example for every command', () => {
     const program = createProgram(createHost());
     for (const command of program.commands.filter(({ commands }) => commands.length === 0)) {
       let help = '';
@@ -153,24 +153,24 @@ describe('the command line', () => {
     }
   });
 
-  test('an unknown command ends with 2 and names the nearest', async () => {
+  test('ends with 2 on an unknown command, and names the nearest one', async () => {
     const { code, stderr } = await run('vlidate');
     expect(code).toBe(2);
     expect(stderr).toContain('validate');
   });
 
-  test('--version and --help end with 0', async () => {
+  test('ends with 0 on --version and --help', async () => {
     expect((await run('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
     expect(await run('--help')).toMatchObject({ code: 0, stderr: '' });
   });
 
-  test('--log-format json tells a failure as one line of JSON', async () => {
+  test('prints a failure as one line of JSON with --log-format json', async () => {
     const { code, stderr } = await run('build', '--log-format', 'json', 'absent.yaml');
     expect(JSON.parse(stderr)).toMatchObject({ type: 'error', code: 'config.missing' });
     expect(code).toBe(3);
   });
 
-  test('what fails after a signal ends with the code of the signal', async () => {
+  test('ends with the code of the signal if a command fails after it', async () => {
     const signal = AbortSignal.abort(new InterruptedError('SIGTERM'));
     expect(await runProgram(['validate', 'absent.yaml'], createHost(signal))).toBe(143);
   });
@@ -180,7 +180,7 @@ describe('sealift completion', () => {
   const complete = async (shell: string): Promise<string> =>
     (await run('completion', shell)).stdout;
 
-  test.skipIf(!requireTool('bash'))('bash completes commands, options and choices', async () => {
+  test.skipIf(!requireTool('bash'))('completes commands, options and choices in bash', async () => {
     const script = await complete('bash');
     const ask = async (...words: readonly string[]): Promise<readonly string[]> => {
       const line = `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}`;
@@ -193,14 +193,14 @@ describe('sealift completion', () => {
     expect(await ask('sealift', 'validate', '--o')).toEqual(['--output-format']);
   });
 
-  test('zsh and fish scripts name every command', async () => {
+  test('names every command in the scripts for zsh and fish', async () => {
     const names = createProgram(createHost()).commands.map((command) => command.name());
     for (const script of [await complete('zsh'), await complete('fish')]) {
       for (const name of names) expect(script).toContain(name);
     }
   });
 
-  test('an unknown shell is a usage error', async () => {
+  test('refuses an unknown shell as a usage error', async () => {
     expect(await run('completion', 'tcsh')).toMatchObject({ code: 2 });
   });
 });

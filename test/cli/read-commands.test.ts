@@ -13,7 +13,7 @@ import { requireTool } from '../support/tools.ts';
 const hasTools = requireTool('genisoimage') && requireTool('isohybrid');
 const hasSkopeo = requireTool('skopeo') && requireTool('openssl');
 
-describe.skipIf(!hasTools)('reading an ISO', () => {
+describe.skipIf(!hasTools)('a command that reads an ISO', () => {
   let world: LiveWorld;
   let index: Pick<MediaIndex, 'images' | 'extents'>;
   let foreign: string;
@@ -32,7 +32,7 @@ describe.skipIf(!hasTools)('reading an ISO', () => {
   });
   afterAll(() => world.close());
 
-  it('tells what a medium is', async () => {
+  it('describes a medium', async () => {
     const { exitCode, stdout } = await world.run('inspect', 'live.iso', '-o', 'json');
     expect(exitCode).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({
@@ -44,7 +44,7 @@ describe.skipIf(!hasTools)('reading an ISO', () => {
     expect(text.stdout).toMatch(/kernel args {4}coreos\.liveiso=\S+ .* debug=1\n/);
   });
 
-  it('tells what it can of an image that somebody else made', async () => {
+  it('describes an ISO of another maker as far as possible', async () => {
     const { exitCode, stdout } = await world.run('inspect', foreign);
     expect(exitCode).toBe(0);
     expect(stdout).toContain('volume         FOREIGN');
@@ -84,13 +84,13 @@ describe.skipIf(!hasTools)('reading an ISO', () => {
     await file.close();
   };
 
-  it('finds a medium whole that is', async () => {
+  it('reports an undamaged medium as whole', async () => {
     const { exitCode, stdout } = await world.run('verify', 'live.iso', '-o', 'json');
     expect(exitCode).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, problems: [] });
   });
 
-  it('names a damaged blob, where it is and which image needs it', async () => {
+  it('names a damaged blob, its place and the image that needs it', async () => {
     // The largest: the small ones may be of the list of images, which no image needs.
     const [blob] = index.extents
       .filter(({ paths }) => paths[0]?.endsWith('/data') === true)
@@ -115,7 +115,7 @@ describe.skipIf(!hasTools)('reading an ISO', () => {
     await verifyAfter((path) => flip(path, offset()));
   });
 
-  it('finds an index that tells something else than the directories', async () => {
+  it('finds an index that contradicts the directories', async () => {
     const extent = index.extents.find(({ paths }) => paths[0] === '/sealift/index.json');
     const text = await readFile(join(world.directory, 'live.iso'));
     const at = text.indexOf('/registry/docker', extent?.offset);
@@ -135,12 +135,12 @@ describe.skipIf(!hasTools)('reading an ISO', () => {
     },
   );
 
-  it('finds a medium that was cut off', async () => {
+  it('finds that a medium is cut off', async () => {
     const told = await verifyAfter((path) => truncate(path, 3_000_000));
     expect(told).toContain('structure');
   });
 
-  it.skipIf(!hasSkopeo)('serves its registry to skopeo, every digest as it was', async () => {
+  it.skipIf(!hasSkopeo)('serves its registry to skopeo with every digest unchanged', async () => {
     const stop = new AbortController();
     const host = world.host(stop.signal);
     const serving = runProgram(['registry', 'serve', 'live.iso', '--port', '0'], host);

@@ -82,7 +82,7 @@ describe('config show', () => {
     expect(stdout).not.toContain('ZWZmZ');
   });
 
-  test('gives the same as JSON, with the sources by path', async () => {
+  test('prints the same values as JSON, with their sources by path', async () => {
     const { stdout } = await show([...NIGHTLY, '-o', 'json']);
     const { configuration, sources } = JSON.parse(stdout) as {
       configuration: Record<string, unknown>;
@@ -101,7 +101,7 @@ describe('config show', () => {
     });
   });
 
-  test('gives YAML that is the same configuration', async () => {
+  test('prints YAML that loads as the same configuration', async () => {
     const args = [
       'nightly.yaml',
       '--set',
@@ -132,7 +132,7 @@ describe('config show', () => {
     expect(read(['shown.yaml'], [])).toEqual({ ...before, build });
   });
 
-  test('shows a configuration with problems, and refuses it, without passwords', async () => {
+  test('shows a configuration with problems without its passwords, and refuses it', async () => {
     const { stdout, stderr, exitCode } = await show(['base.yaml']);
     expect([exitCode, stderr]).toEqual([
       3,
@@ -144,7 +144,7 @@ describe('config show', () => {
     expect(await show(['base.yaml', 'broken.yaml'])).toMatchObject({ stdout: '', exitCode: 3 });
   });
 
-  test('has no default for the architecture where the payload says it', async () => {
+  test('shows no default architecture if the payload determines it', async () => {
     const { stdout } = await show(['nightly.yaml', '--set', 'ocpRelease.url=q.io/r:1']);
     expect(stdout).not.toContain('cpuArchitecture');
   });
@@ -155,7 +155,7 @@ describe('config show', () => {
   });
 });
 
-test('the defaults of the schema are those of the program', () => {
+test('the defaults in the schema are the defaults of the program', () => {
   const build = readSchema().properties?.['build']?.properties;
   expect(build?.['concurrency']?.default).toBe(DEFAULT_CONCURRENCY);
 });

@@ -45,10 +45,10 @@ describe('a hostile file is refused in bounded time', () => {
     const item = 'a: &a {name: x, channels: [{name: c}]}';
     const many = (name: string): string => `[${Array.from({ length: 100 }, () => name).join(',')}]`;
     const text = `metadata: {${item}, b: &b ${many('*a')}, c: &c {catalog: q.io/c:1, packages: *b}}\noperators: ${many('*c')}\n`;
-    expect(show(text)).toContain('unfolds to more than 20000 values');
+    expect(show(text)).toContain('expands to more than 20000 values');
   });
 
-  test('an alias to what contains it', () => {
+  test('an alias to a node that contains it', () => {
     expect(show('operators: &a [{catalog: x, packages: *a}]')).not.toBe('');
   });
 

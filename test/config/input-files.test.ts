@@ -75,16 +75,18 @@ test.each([
 test('a file is read whole up to the limit, and refused one byte beyond it', () => {
   writeFileSync(at('five'), 'abcde');
   expect(readInputFile(at('five'), { domain: 'x', limit: 5 }).toString()).toBe('abcde');
-  expect(() => readInputFile(at('five'), { domain: 'x', limit: 4 })).toThrow('may have 4');
+  expect(() => readInputFile(at('five'), { domain: 'x', limit: 4 })).toThrow(
+    'at most 4 are allowed',
+  );
 });
 
-test('an alias to the list that holds it is a problem of the configuration', () => {
+test('an alias to the list that contains it is a problem of the configuration', () => {
   expect(problemsOf('additionalImages: &a [*a]')).toContain(
     'additionalImages[0]: is an alias to a node that contains it',
   );
 });
 
-test('an alias that is used twice beside its list is not one to what holds it', () => {
+test('an alias that is used twice outside its list is not circular', () => {
   const text = 'blockedImages: &a [{name: b}]\nadditionalImages: [&i {name: q.io/a}, *i]';
   expect(problemsOf(text).join('\n')).not.toContain('holds it');
 });
@@ -116,7 +118,7 @@ test.each([
 });
 
 test.each(['__proto__', 'constructor', 'toString'])(
-  'the environment variable %s is not set unless somebody sets it',
+  'the environment variable %s counts as unset unless the environment itself has it',
   (name) => {
     const { notes } = checkConfig(inputOf(`pullSecret: env:${name}`, '/absent/a.yaml'), {
       env: {},

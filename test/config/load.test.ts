@@ -50,8 +50,8 @@ describe.skipIf(examples.length === 0)('the published configurations of OVE', ()
   });
 });
 
-describe('what is absent gets its default', () => {
-  test('the architecture is left to the payload where the release is given by it', async () => {
+describe('an absent setting gets its default', () => {
+  test('the architecture is left to the payload if the release is given by reference', async () => {
     const ofRelease = async (more: string, rest = ''): Promise<ApplianceConfig['ocpRelease']> => {
       const text = `apiVersion: v1beta1\nocpRelease: {version: "4.21"${more}}\n${rest}`;
       return (await load(`${text}pullSecret: '${PULL_SECRET}'\n`)).ocpRelease;
@@ -89,7 +89,7 @@ describe('what is absent gets its default', () => {
   });
 });
 
-describe('values are taken as they are written', () => {
+describe('values are used as written', () => {
   test('an unquoted version 4.20 stays 4.20', async () => {
     const config = await load(HEAD.replace('"4.21"', '4.20'));
     expect(config.ocpRelease.version).toBe('4.20');
@@ -106,7 +106,7 @@ describe('values are taken as they are written', () => {
     expect([config.enableFips, config.stopLocalRegistry]).toEqual([true, false]);
   });
 
-  test('sizes come out in bytes and paths absolute', async () => {
+  test('sizes become bytes, and paths absolute', async () => {
     await writeFile(join(directory, 'ca.pem'), '');
     const config = await load(
       `${HEAD}build:\n  maxSize: 45GiB\n  retryFor: 1h30m\n  caBundle: ca.pem\n`,
@@ -124,7 +124,7 @@ describe('blocked images', () => {
   };
 
   test.each(['(?i)MUST-gather', '[[:alnum:]]+-tools', String.raw`\A\Qquay.io/\E.*\z`])(
-    'take %j, which Go takes',
+    'accept %j, as Go does',
     (pattern) => {
       expect(checkPattern(pattern)).toEqual([]);
     },
@@ -134,7 +134,7 @@ describe('blocked images', () => {
     ['must-(?!gather)', '"(?!" at character 6'],
     [String.raw`(a)\1`, String.raw`"\1" at character 4`],
     ['(?<=quay)', '"(?<=quay)" at character 1'],
-  ])('do not take %j, which Go refuses', (pattern, place) => {
+  ])('refuse %j, as Go does', (pattern, place) => {
     expect(checkPattern(pattern)).toMatchObject([
       { path: 'blockedImages[0].name', problem: expect.stringContaining(place) as string },
     ]);
@@ -142,7 +142,7 @@ describe('blocked images', () => {
 });
 
 describe('secrets', () => {
-  test('come from files beside the configuration and from the environment', async () => {
+  test('are read from files next to the configuration and from the environment', async () => {
     await mkdir(join(directory, 'secrets'));
     await writeFile(join(directory, 'secrets/pull.json'), `${PULL_SECRET}\n`);
     await writeFile(join(directory, 'key.pub'), `${KEY}\n`);
@@ -167,7 +167,7 @@ describe('secrets', () => {
     expect(printed.join()).not.toMatch(/hunter2|dXNlcjpodW50ZXIy/);
   });
 
-  test('that are absent stop loading and are a note when validating', async () => {
+  test('stop loading if they are absent, and are a note when validating', async () => {
     const text = HEAD.replace(`'${PULL_SECRET}'`, 'file:absent.json');
     await expect(load(text)).rejects.toBeInstanceOf(ConfigProblems);
     const { problems, notes } = checkConfig(inputOf(text, join(directory, 'a.yaml')), { env: {} });
@@ -178,7 +178,7 @@ describe('secrets', () => {
   test.each([
     ["'{'", 'is not JSON'],
     ["'[]'", 'must be a JSON object'],
-    ["'{}'", 'must have "auths" with entries'],
+    ["'{}'", 'must have at least one entry in "auths"'],
     [`'{"auths":{"q.io":{}}}'`, 'entry "q.io" has neither "auth" nor "credsStore"'],
   ])('a pull secret %s %s', (value, problem) => {
     expect(check(HEAD.replace(`'${PULL_SECRET}'`, value))).toEqual([
@@ -190,13 +190,13 @@ describe('secrets', () => {
     ['ssh-ed25519', 'has no base64 text after "ssh-ed25519"'],
     [
       'ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAA',
-      'is called "ssh-rsa", but its base64 text holds another key type',
+      'says "ssh-rsa", but its base64 text contains another key type',
     ],
     [
       'AAAAC3NzaC1lZDI1NTE5AAAA',
-      'names no key type of ssh-rsa, ssh-dss, ssh-ed25519, ecdsa-sha2-nistp256, ...',
+      'has no key type such as ssh-rsa, ssh-dss, ssh-ed25519, ecdsa-sha2-nistp256, ...',
     ],
-    ['-----BEGIN OPENSSH PRIVATE KEY-----', 'is a private key; the public one belongs here'],
+    ['-----BEGIN OPENSSH PRIVATE KEY-----', 'is a private key; give the public key'],
   ])('an SSH key "%s" %s', (value, problem) => {
     expect(check(`${HEAD}sshKey: "${value}"\n`)).toEqual([`4:9: sshKey: ${problem}`]);
   });
@@ -229,7 +229,7 @@ describe('problems', () => {
       '4:12: ocpRelease.channel: must be one of "stable", "fast", "candidate", "eus", but is "slow"',
       '5:13: diskSizeGB: must be at least 150, but is 100',
       '7:9: imageRegistry.port: must be between 1024 and 65535, but is 80',
-      '10:11: additionalImages[1].name: "quay.io/a/b:1" is also additionalImages[0].name',
+      '10:11: additionalImages[1].name: "quay.io/a/b:1" already appears at additionalImages[0].name',
       '11:11: additionalImages[2].name: "ubuntu" must begin with its registry, as in registry.example.com/team/app',
       '12:13: enableFips: must be true or false, but is "1"',
     ]);
@@ -242,12 +242,12 @@ describe('problems', () => {
     ]);
   });
 
-  test('say where a key belongs that stands on the wrong level', () => {
+  test('say where a key at the wrong level belongs', () => {
     const { problems } = checkConfig(inputOf(`${HEAD}channel: fast\n`, 'a.yaml'), { env: {} });
     expect(problems[0]?.hint).toBe('"channel" belongs at ocpRelease.channel');
   });
 
-  test('a key that is written twice names the first line, also in another case', () => {
+  test('a key that is written twice names the first line, even in another case', () => {
     expect(check(`${HEAD}diskSizeGB: 200\ndiskSizeGb: 300\n`)).toEqual([
       '5:1: diskSizeGB: is written twice, first in line 4',
     ]);
@@ -281,23 +281,23 @@ describe('problems', () => {
     expect(check(`${HEAD}build: {baseIso: "http://example.com/a.iso"}\n`)).toHaveLength(1);
   });
 
-  test('files that the build needs must be there', () => {
+  test('files that the build needs must exist', () => {
     expect(check(`${HEAD}mirrorPath: m\nbuild: {installer: i}\n`)).toEqual([
       `4:13: mirrorPath: ${directory}/m does not exist`,
       `5:20: build.installer: ${directory}/i does not exist`,
     ]);
   });
 
-  test('catalogs keep the rules of an image set', () => {
+  test('catalogs follow the rules of an image set', () => {
     const packages = '{name: p, minVersion: "1", channels: [{name: c, maxVersion: x}, {name: c}]}';
     expect(check(`${HEAD}operators: [{catalog: q.io/c:1, packages: [${packages}]}]\n`)).toEqual([
       expect.stringContaining('give them in one place only'),
       expect.stringContaining('"x" is not a valid version'),
-      expect.stringContaining('"c" is also'),
+      expect.stringContaining('"c" already appears'),
     ]);
   });
 
-  test('minBundle stands alone: not beside versions, nor with those of a channel, nor in full', () => {
+  test('minBundle excludes versions, versions of a channel, and full', () => {
     const checkPackage = (text: string, more = ''): readonly string[] =>
       check(`${HEAD}operators: [{catalog: q.io/c:1, packages: [{name: p, ${text}}]${more}}]\n`);
     expect(checkPackage('minBundle: p.v1')).toEqual([]);

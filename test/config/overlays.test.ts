@@ -64,7 +64,7 @@ const check = async (files: Files, set: readonly string[] = []): Promise<readonl
   );
 
 describe('an overlay', () => {
-  test('merges mappings by key, and what it does not name stays', async () => {
+  test('merges mappings by key and leaves other keys unchanged', async () => {
     const config = await load({
       'base.yaml': BASE,
       'a.yaml': 'OCPRelease: {version: 4.20.3}\nbuild: {concurrency: 8}\n',
@@ -85,7 +85,7 @@ describe('an overlay', () => {
     ]);
   });
 
-  test('removes with null what earlier files have, and later files may write it again', async () => {
+  test('removes keys of earlier files with null, and later files may write them again', async () => {
     const files = { 'base.yaml': BASE, 'a.yaml': 'build: null\nocpRelease: {channel: ~}\n' };
     const removed = await load(files);
     expect(removed.build.concurrency).toBeUndefined();
@@ -95,18 +95,18 @@ describe('an overlay', () => {
     expect(again.build.concurrency).toBeUndefined();
   });
 
-  test('of comments alone changes nothing', async () => {
+  test('changes nothing if it has only comments', async () => {
     const files = { 'base.yaml': BASE, 'a.yaml': '# nothing yet\n', 'b.yaml': '' };
     expect(await load(files)).toEqual(await load({ 'base.yaml': BASE }));
   });
 
-  test('may correct what is wrong in an earlier file', async () => {
+  test('may correct a mistake in an earlier file', async () => {
     const base = BASE.replace('concurrency: 4', 'concurrency: many');
     expect(await check({ 'base.yaml': base })).toHaveLength(1);
     expect(await check({ 'base.yaml': base, 'a.yaml': 'build: {concurrency: 2}\n' })).toEqual([]);
   });
 
-  test('may name the kind again, but no other one', async () => {
+  test('may repeat the kind, but not change it', async () => {
     const kind = 'apiVersion: v1beta1\nkind: ApplianceConfig\n';
     expect(await check({ 'base.yaml': BASE, 'a.yaml': kind })).toEqual([]);
     expect(await check({ 'base.yaml': BASE, 'a.yaml': '\nkind: Other\n' })).toEqual([
@@ -115,7 +115,7 @@ describe('an overlay', () => {
   });
 });
 
-describe('a problem names the place where its value stands', () => {
+describe('a problem names the place of its value', () => {
   test.each<[what: string, overlay: string, problem: string]>([
     ['in an overlay', '# x\nbuild:\n  concurrency: 0\n', 'a.yaml:3:16: build.concurrency: must be'],
     ['in a list of an overlay', 'operators:\n  - name: x\n', 'a.yaml:2:5: operators[0].name: no'],
@@ -134,7 +134,7 @@ describe('a problem names the place where its value stands', () => {
     expect(found.map((text) => text.slice(0, problem.length))).toContain(problem);
   });
 
-  test('in the first file, whatever overlays add to the same mapping', async () => {
+  test('in the first file, regardless of what overlays add to the same mapping', async () => {
     const base = BASE.replace('version: "4.21"', 'version: "4.2"');
     expect(await check({ 'base.yaml': base, 'a.yaml': 'ocpRelease: {channel: eus}\n' })).toEqual([
       'base.yaml:4:12: ocpRelease.version: must be at least 4.14, but is "4.2"',
@@ -151,7 +151,7 @@ describe('a problem names the place where its value stands', () => {
   });
 });
 
-test('relative paths begin at the folder of the file that has them, those of --set here', async () => {
+test('relative paths start at the folder of their file, and those of --set at the working directory', async () => {
   const files = {
     'base/c.yaml': `${BASE.replace('env:PULL', 'file:pull.json')}  caBundle: ca.pem\n`,
     'ci/a.yaml': 'build: {nmstate: net.yaml}\n',
@@ -204,11 +204,14 @@ describe('--set', () => {
       'build.kernelArguments=[',
       '--set build.kernelArguments:1:24: build.kernelArguments: not valid',
     ],
-    ['sshKey=ssh-rsa AAAA me #1', '--set sshKey:1:8: sshKey: what follows " #" would be a comment'],
+    [
+      'sshKey=ssh-rsa AAAA me #1',
+      '--set sshKey:1:8: sshKey: the text after " #" would be a comment',
+    ],
     ['__proto__.polluted=1', '--set __proto__.polluted:1:20: __proto__: no such key'],
     ['constructor.prototype=1', '--set constructor.prototype:1:23: constructor: no such key'],
     ['build.__proto__={a: 1}', '--set build.__proto__:1:17: build.__proto__: no such key'],
-  ])('%s is refused where it is written', async (set, problem) => {
+  ])('%s is refused with its place', async (set, problem) => {
     const found = await check({ 'base.yaml': BASE }, [set]);
     expect(found.map((text) => text.slice(0, problem.length))).toContain(problem);
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
@@ -224,7 +227,7 @@ describe('--set', () => {
     },
   );
 
-  test('takes secrets by reference alone, and shows none', async () => {
+  test('accepts secrets only by reference, and shows none', async () => {
     const secret = '{"auths":{"quay.io":{"auth":"c2V0OnNlY3JldHRleHQ="}}}';
     const inline = [
       `pullSecret=${JSON.stringify(secret)}`,
@@ -260,7 +263,7 @@ describe('hostile overlays', () => {
     expect(config.build.concurrency).toBe((999 % 256) + 1);
   });
 
-  test('values are counted over all files and settings together', async () => {
+  test('the limit on values counts all files and settings together', async () => {
     const bomb = `metadata: [&a [${'x,'.repeat(50)}], ${'*a,'.repeat(50)}]\n`;
     const files = Object.fromEntries(
       Array.from({ length: 20 }, (_, index) => [`${index}.yaml`, bomb] as const),
@@ -268,14 +271,14 @@ describe('hostile overlays', () => {
     const first = await check({ 'base.yaml': BASE, '0.yaml': bomb });
     expect(first.join()).not.toContain('unfolds');
     const found = await check({ 'base.yaml': BASE, ...files });
-    expect(found.filter((text) => text.includes('unfolds to more than 20000 values'))).toHaveLength(
+    expect(found.filter((text) => text.includes('expands to more than 20000 values'))).toHaveLength(
       1,
     );
     const settings = Array.from({ length: 20 }, () => bomb.trim().replace(': ', '='));
-    expect((await check({ 'base.yaml': BASE }, settings)).join()).toContain('unfolds to more than');
+    expect((await check({ 'base.yaml': BASE }, settings)).join()).toContain('expands to more than');
   });
 
-  test('text is bounded over all files together', async () => {
+  test('the limit on text counts all files together', async () => {
     const files = { 'base.yaml': BASE, 'a.yaml': `#${'x'.repeat(3 << 20)}\n` };
     await read(files);
     await expect(read({ ...files, 'b.yaml': files['a.yaml'] })).rejects.toMatchObject({
@@ -296,44 +299,47 @@ const TEMPLATES = '../shared/data/ove-config';
 const templates = existsSync(TEMPLATES) ? readdirSync(TEMPLATES) : [];
 
 describe.skipIf(templates.length === 0)('the templates of OVE', () => {
-  test.each(templates)('%s needs no text processing for what a pipeline adds', async (name) => {
-    const files = {
-      [name]: readFileSync(join(TEMPLATES, name), 'utf8'),
-      'pipeline.yaml': [
+  test.each(templates)(
+    '%s needs no text processing for the settings that a pipeline adds',
+    async (name) => {
+      const files = {
+        [name]: readFileSync(join(TEMPLATES, name), 'utf8'),
+        'pipeline.yaml': [
+          'pullSecret: env:PULL',
+          'ocpRelease: {channel: candidate, cpuArchitecture: x86_64}',
+          'mirrorPath: mirror',
+        ].join('\n'),
+      };
+      await mkdir(join(directory, 'mirror'));
+      const set = [
+        'ocpRelease.version=4.22.0-ec.3',
+        'sshKey=ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFh ci',
+        'mirrorPath=null',
+        'ocpRelease.url=registry.ci.openshift.org/ocp/release:4.22.0-ec.3',
+      ];
+      const config = await load(files, set);
+      const text = [
+        files[name],
+        'ocpRelease:',
+        '  version: 4.22.0-ec.3',
+        '  channel: candidate',
+        '  cpuArchitecture: x86_64',
+        '  url: registry.ci.openshift.org/ocp/release:4.22.0-ec.3',
         'pullSecret: env:PULL',
-        'ocpRelease: {channel: candidate, cpuArchitecture: x86_64}',
-        'mirrorPath: mirror',
-      ].join('\n'),
-    };
-    await mkdir(join(directory, 'mirror'));
-    const set = [
-      'ocpRelease.version=4.22.0-ec.3',
-      'sshKey=ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFh ci',
-      'mirrorPath=null',
-      'ocpRelease.url=registry.ci.openshift.org/ocp/release:4.22.0-ec.3',
-    ];
-    const config = await load(files, set);
-    const text = [
-      files[name],
-      'ocpRelease:',
-      '  version: 4.22.0-ec.3',
-      '  channel: candidate',
-      '  cpuArchitecture: x86_64',
-      '  url: registry.ci.openshift.org/ocp/release:4.22.0-ec.3',
-      'pullSecret: env:PULL',
-      (set[1] ?? '').replace('=', ': '),
-      '',
-    ].join('\n');
-    expect(config).toEqual(await load({ 'appended.yaml': text }));
-    expect(config.operators[0]?.packages.length).toBeGreaterThan(5);
-  });
+        (set[1] ?? '').replace('=', ': '),
+        '',
+      ].join('\n');
+      expect(config).toEqual(await load({ 'appended.yaml': text }));
+      expect(config.operators[0]?.packages.length).toBeGreaterThan(5);
+    },
+  );
 });
 
 describe('on the command line', () => {
   const run = (...args: readonly string[]): ReturnType<typeof runLine> =>
     runLine(args, { cwd: directory, env: ENV });
 
-  test('validate takes several files and --set, and says of which the problems are', async () => {
+  test('validate takes several files and --set, and names the file of each problem', async () => {
     await read({ 'base.yaml': BASE, 'nightly.yaml': 'build: {concurrency: 999}\n' });
     const wrong = await run(
       'validate',

@@ -78,7 +78,7 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
     return world.run('plan', '--retry-for', '0s');
   }
 
-  it('because its image has no label is told with the labels that it has', async () => {
+  it('is reported with the labels that it has if its image lacks the label', async () => {
     await addCatalog(world.registry, 'broken/plain', {
       tag: 'v1',
       files: { 'op/catalog.json': SOUND },
@@ -119,14 +119,14 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
         'package "op": bundle "op.v1.0.0": invalid image: oci:///var/app',
       ],
     ],
-  ])('by %s is told with the place of the mistake', async (_what, documents, expected) => {
+  ])('by %s is reported with the place of the mistake', async (_what, documents, expected) => {
     const { exitCode, stderr } = await plan([{ 'op/catalog.json': documents }]);
     expect(exitCode).toBe(3);
     for (const text of expected) expect(stderr).toContain(text);
     expect(stderr).toContain('/broken/0:v1');
   });
 
-  it('in one of its files is told with file, document and byte, beside the mistakes of another', async () => {
+  it('in one of its files is reported with file, document and byte, next to the mistakes of another', async () => {
     const first = JSON.stringify(PACKAGE);
     const { exitCode, stderr } = await plan([
       { 'op/catalog.json': `${first}\n{"schema": "olm.bundle", }`, 'else/catalog.json': SOUND },
@@ -140,7 +140,7 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
     );
   });
 
-  it('is told by the commands that study it, too', async () => {
+  it('is reported by the commands that study it, too', async () => {
     await addCatalog(world.registry, 'broken/0', {
       tag: 'v1',
       files: { 'op/catalog.json': '{"schema": "olm.bundle", }' },
@@ -155,7 +155,7 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
     }
   });
 
-  it('without its default channel is told with the channels to choose from', async () => {
+  it('without its default channel is reported with the channels to choose from', async () => {
     const others = ['fast', 'candidate'].map((name) => ({ ...channel('op.v1.0.0'), name }));
     const { exitCode, stderr } = await plan(
       [{ 'op/catalog.json': [...SOUND, ...others] }],
@@ -166,7 +166,7 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
     expect(stderr).toContain('hint: set defaultChannel of package "op" to one of: fast, candidate');
   });
 
-  it('out of reach hides no mistake in the selection of another', async () => {
+  it('does not hide a mistake in the selection of another if it is out of reach', async () => {
     await addCatalog(world.registry, 'broken/sound', {
       tag: 'v1',
       files: { 'op/catalog.json': SOUND },
@@ -176,7 +176,7 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
       ['[{name: op}]', '[{name: opp}]'],
     );
     expect(exitCode).toBe(4);
-    expect(stderr).toContain(`127.0.0.1:${CLOSED_PORT} broke off: ECONNREFUSED`);
+    expect(stderr).toContain(`the connection to 127.0.0.1:${CLOSED_PORT} failed: ECONNREFUSED`);
     expect(stderr).toContain('"opp" is not in the catalog; did you mean "op"?');
   });
 });

@@ -59,7 +59,7 @@ describe.skipIf(!hasTools)('an ISO that is built into a registry', () => {
   const sha256 = async (name: string): Promise<string> =>
     (await runProcess('sha256sum', [join(world.directory, name)])).stdout.slice(0, 64);
 
-  it('is pulled with the bytes of a local build, and no disk had it before', async () => {
+  it('is pulled with the bytes of a local build, without having been on a disk', async () => {
     const address = `oci://${registry.host}/media/appliance:1`;
     const { bytes, isoSize } = await build(address);
     expect(bytes.written).toBeLessThanOrEqual(isoSize);
@@ -80,7 +80,7 @@ describe.skipIf(!hasTools)('an ISO that is built into a registry', () => {
     expect(await sha256('pulled.iso')).toBe(await sha256('local.iso'));
   });
 
-  it('sends no layer again, and fetches none that the registry has', async () => {
+  it('sends no layer twice, and fetches no layer that the registry has', async () => {
     const { bytes } = await build(`oci://${registry.host}/media/appliance:2`);
     expect(bytes.written).toBe(0);
     expect(bytes.fetched).toBeLessThan(1_000_000);

@@ -12,7 +12,7 @@ import { buildLayeredImage } from '../support/release.ts';
 import { mayMountXfs, mountXfs, type XfsMount } from '../support/xfs.ts';
 
 /** Judged by sha256sum(1), cmp(1) and the free space that the kernel counts. */
-describe.skipIf(!mayMountXfs())('on a file system that clones', () => {
+describe.skipIf(!mayMountXfs())('on a file system that can clone', () => {
   let xfs: XfsMount;
   const temporary = process.env['TMPDIR'];
 
@@ -63,7 +63,7 @@ describe.skipIf(!mayMountXfs())('on a file system that clones', () => {
         ...more,
       });
 
-    test('writes what has changed into a clone of the earlier ISO, which stays as it is', async () => {
+    test('writes the changes into a clone of the earlier ISO, which stays unchanged', async () => {
       const taken = await used();
       const { digest, reused, fetched } = await pour('a.iso');
       expect({ digest, fetched }).toEqual({ digest: undefined, fetched: 2 * MIB });
@@ -73,13 +73,13 @@ describe.skipIf(!mayMountXfs())('on a file system that clones', () => {
       expect((await used()) - taken).toBeLessThan(4 * MIB);
     });
 
-    test('knows the digest of the whole where that is asked for, and reads the clone for it', async () => {
+    test('reads the clone to compute the digest of the ISO if that is requested', async () => {
       const { digest, fetched } = await pour('b.iso', { checksum: true });
       expect(fetched).toBe(2 * MIB);
       expect(digest).toBe(`sha256:${sha256sum(path('b.iso'))}`);
     });
 
-    test('fetches what the earlier ISO has wrong where no record stands for it', async () => {
+    test('fetches damaged bytes of the earlier ISO if no record vouches for it', async () => {
       const [first] = blobsOf(night.layout);
       const file = await open(path('old.iso'), 'r+');
       await file.write(Buffer.from('flipped'), 0, 7, (first?.offset ?? 0) + 5000);
@@ -90,7 +90,7 @@ describe.skipIf(!mayMountXfs())('on a file system that clones', () => {
       await writeFile(path('old.iso'), before);
     });
 
-    test('that is stopped at any byte is continued to the same bytes', async () => {
+    test('ends with the same bytes after it was stopped at any byte', async () => {
       for (const stopAt of [0, MIB, 2 * MIB - 1]) {
         const output = `stopped-${stopAt}.iso`;
         const stop = new AbortController();
@@ -132,7 +132,7 @@ describe.skipIf(!mayMountXfs())('on a file system that clones', () => {
     });
     afterAll(() => world.close());
 
-    test('clones the ISO that it replaces by the record of the build that made it', async () => {
+    test('clones the ISO that it replaces if the record of its build vouches for it', async () => {
       expect(await build()).not.toHaveProperty('digest');
       expect(await hasFile(at('a.iso.sha256'))).toBe(false);
       expect((await build('--verify')).isUpToDate).toBe(true);

@@ -114,7 +114,7 @@ describe.skipIf(!hasTools)('a node with a seed image', () => {
     }
   });
 
-  it('adds what a cluster adds to the proxy of its site', async () => {
+  it('adds the same entries to the proxy of its site as a cluster does', async () => {
     const root = await mkdtemp(world.at('node-'));
     const node = { seed: PROXIED, root, detectedIps: ['192.168.0.2'] };
     await consume(world.at('out/proxied.iso'), node);
@@ -124,7 +124,7 @@ describe.skipIf(!hasTools)('a node with a seed image', () => {
     expect(recert).toContain(`"proxy":"${one}|${one}"`);
   });
 
-  it('stops where seed and site are not of one kind', async () => {
+  it('stops if seed and site are of different kinds', async () => {
     const iso = world.at('out/full.iso');
     await expect(consume(iso, { seed: PROXIED })).rejects.toThrow('proxy configuration mismatch');
     await expect(consume(world.at('out/proxied.iso'))).rejects.toThrow(
@@ -142,7 +142,7 @@ describe.skipIf(!hasTools)('a node with a seed image', () => {
     await expect(consume(iso, { seed: named })).rejects.toThrow('trusted CA of the proxy');
   });
 
-  describe('with an ISO that somebody changed', () => {
+  describe('with an ISO that was changed by hand', () => {
     /** The tree of a good ISO with a change, written by another program. */
     async function remake(change: {
       readonly label?: string;
@@ -161,13 +161,13 @@ describe.skipIf(!hasTools)('a node with a seed image', () => {
       return `${tree}.iso`;
     }
 
-    it('goes on as long as nothing that it needs is changed', async () => {
+    it('continues if no file that it needs was changed', async () => {
       const { clusterId } = await consume(await remake({ manifest: { future_key: 1 } }));
       expect(clusterId).toMatch(/^[0-9a-f-]{36}$/);
       await consume(await remake({ label: 'relocation-config', without: 'extra-manifests' }));
     });
 
-    it('waits for ever when the label has capital letters', async () => {
+    it('waits forever if the label has capital letters', async () => {
       await expect(consume(await remake({ label: 'CLUSTER-CONFIG' }))).rejects.toThrow(
         'no block device has a label to wait for, only CLUSTER-CONFIG',
       );
@@ -198,7 +198,7 @@ describe.skipIf(!hasTools)('a node with a seed image', () => {
     });
 
     it.each(['cluster-configuration/manifests', 'cluster-configuration/manifest.json'])(
-      'stops where %s is missing',
+      'stops if %s is missing',
       async (without) => {
         await expect(consume(await remake({ without }))).rejects.toThrow('ENOENT');
       },

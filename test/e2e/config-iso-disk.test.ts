@@ -30,7 +30,7 @@ describe.skipIf(!mayMount())('a disk with room for some of the sites', () => {
     await world.close();
   });
 
-  it('ends the build as full, with whole ISOs only, and is gone on with when it has more', async () => {
+  it('ends the build as full, with only whole ISOs, and the build continues when there is more room', async () => {
     const build = () => world.build(keys, { sites: 'sites', out: 'out' });
     await expect(build()).rejects.toMatchObject({ code: 'output.full', exitCode: 7 });
     const names = await readdir(world.at('out'), { recursive: true });
@@ -46,7 +46,7 @@ describe.skipIf(!mayMount())('a disk with room for some of the sites', () => {
     expect(reused).toBe(names.filter((name) => name.endsWith('.made.json')).length);
   });
 
-  it('that is read-only ends the build before a key is made', async () => {
+  it('ends the build before a key is made if it is read-only', async () => {
     const before = keys.handedOut();
     execFileSync('mount', ['-o', 'remount,ro', world.at('out')]);
     try {

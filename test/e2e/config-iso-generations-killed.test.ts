@@ -60,7 +60,7 @@ async function expectKnownKeys(texts: ReadonlyMap<string, string>): Promise<void
   expect(ids).toContain(id);
 }
 
-it('a build that is killed before its steps has no half of a generation, and makes one', async () => {
+it('a build that is killed before any step leaves no half of a generation, and then makes one', async () => {
   let step = 1;
   let code: number | null = null;
   for (; code === null && step < MOST; step += STRIDE) {
@@ -72,7 +72,7 @@ it('a build that is killed before its steps has no half of a generation, and mak
   expect(step).toBeGreaterThan(10);
 }, 600_000);
 
-it('a rotation that is killed before its steps loses no generation, and draws one', async () => {
+it('a rotation that is killed before any step loses no generation, and then draws one', async () => {
   expect(await build(0)).toBe(0);
   let texts = await readGenerations();
   let code: number | null = null;
@@ -86,7 +86,7 @@ it('a rotation that is killed before its steps loses no generation, and draws on
   expect(step).toBeGreaterThan(8);
 }, 600_000);
 
-it('the move of an old state that is killed before its steps loses no generation', async () => {
+it('the move of an old state that is killed before any step loses no generation', async () => {
   expect(await build(0)).toBe(0);
   expect(await build(0, '--rotate')).toBe(0);
   const left = { 'alpha.1': 'alpha.before', 'alpha.2': 'alpha', 'alpha.made': 'alpha.made' };

@@ -55,7 +55,7 @@ describe('a build of many sites', () => {
     );
   };
 
-  it('has no half of an ISO whenever it is killed, and goes on where it was', async () => {
+  it('leaves no half of an ISO whenever it is killed, and continues from there', async () => {
     const finished = new Map<string, string>();
     const moments = [
       ['_state', 'build.lock', 1],
@@ -88,7 +88,7 @@ describe('a build of many sites', () => {
     expect(left.filter((name) => name.endsWith('.tmp') || name.includes('.lock'))).toEqual([]);
   }, 120_000);
 
-  it('says in order that it was interrupted, and makes the same afterwards', async () => {
+  it('reports in order that it was interrupted, and then makes the same ISOs', async () => {
     const before = await world.readListing('out');
     const child = startSealift(['config-iso', 'build', 'sites', '--out', 'out', '--rotate'], {
       cwd: world.directory,

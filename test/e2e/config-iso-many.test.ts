@@ -21,7 +21,7 @@ const numbersTo = (count: number): number[] =>
 const NUMBERS = numbersTo(COUNT);
 const nameOf = (number: number): string => `edge-${String(number).padStart(4, '0')}`;
 
-describe('a thousand sites, made with six keys and a hash that were made before', () => {
+describe('a thousand sites, made with six keys and a hash from before', () => {
   let world: ConfigIsoWorld;
   let keys: KeySource;
   beforeAll(async () => {
@@ -51,7 +51,7 @@ describe('a thousand sites, made with six keys and a hash that were made before'
     expect(manifest).toMatchObject({ cluster_name: nameOf(count), hostname: nameOf(count) });
   }
 
-  it('come from a table and a template', async () => {
+  it('are built from a table and a template', async () => {
     const rows = NUMBERS.map((number) => {
       const { ip, mac } = addressOf(number);
       return `${nameOf(number)},${ip},${mac}`;
@@ -70,7 +70,7 @@ describe('a thousand sites, made with six keys and a hash that were made before'
     expect([again.made, again.reused]).toEqual([0, COUNT]);
   }, 120_000);
 
-  it('come from a zip of site folders, 250 of them', async () => {
+  it('are built from a zip of site folders, for 250 of them', async () => {
     const count = 250;
     const members = numbersTo(count).flatMap((number) =>
       membersOf(siteTree(nameOf(number), { number }), 'sites/'),
@@ -81,7 +81,7 @@ describe('a thousand sites, made with six keys and a hash that were made before'
     expect((await stat(world.at('from-zip/sites.json'))).mode & 0o777).toBe(0o644);
   }, 120_000);
 
-  it('collide when two have one address, and 998 are good', async () => {
+  it('leave 998 good ones if two have the same address', async () => {
     const rows = NUMBERS.map((number) => {
       const { ip, mac } = addressOf(number === COUNT ? 1 : number);
       return `${nameOf(number)},${ip},${mac}`;

@@ -118,7 +118,7 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
     expect(sumOf('x.iso')).toBe(sumOf('test.iso'));
   });
 
-  test('embeds no config for arguments alone, which would keep a person from logging in', async () => {
+  test('embeds no config for kernel arguments alone, which would keep users from logging in', async () => {
     await done('customize', 'x.iso', '--infraenv', 'infra.yaml', '--in-place');
     expect(areaOf('x.iso').every((byte) => byte === 0)).toBe(true);
     const shown = JSON.parse(await done('customize', 'x.iso', '--show', '-o', 'json')) as object;
@@ -142,7 +142,7 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
 
   test('has the guards of CoreOS’s own tool', async () => {
     const key = ['--ssh-key', TEST_SSH_KEY];
-    await expectRefused([2, 'usage.proxy', 'no proxy for others'], '--no-proxy', 'a', '--in-place');
+    await expectRefused([2, 'usage.proxy', 'there is no proxy'], '--no-proxy', 'a', '--in-place');
     await writeFile(at('rubbish.yaml'), 'interfaces: [');
     const rubbish = ['--nmstate', 'rubbish.yaml', '--in-place'];
     await expectRefused([3, 'nmstate.malformed', 'rubbish.yaml is not YAML'], ...rubbish);
@@ -182,7 +182,7 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
     expect(sumOf('x.iso')).toBe(sumOf('old.iso'));
   });
 
-  test('reads an ISO elsewhere for a copy, and refuses to change it there', async () => {
+  test('reads a remote ISO for a copy, and refuses to change it in place', async () => {
     await mkdir(at('files'));
     await copyFile(at('test.iso'), at('files/base.iso'));
     const port = await freePort();
@@ -240,8 +240,8 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
   );
 });
 
-describe.skipIf(!hasTools)('what boots from the network', () => {
-  test('is not taken from an ISO of sealift, whose registry is on the mounted ISO', async () => {
+describe.skipIf(!hasTools)('an archive for network boot', () => {
+  test('is not extracted from an ISO of sealift, whose registry is on the mounted ISO', async () => {
     const world = await createLiveWorld();
     try {
       await world.writeConfig();

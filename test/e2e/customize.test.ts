@@ -53,7 +53,7 @@ const verify = async (
   JSON.parse((await world.run('verify', name, '-o', 'json')).stdout) as { ok: boolean };
 
 describe('customising an ISO that was built', () => {
-  test('gives the bytes of one that is built with the values, in place and as a copy', async () => {
+  test('gives the bytes of an ISO that is built with the values, in place and as a copy', async () => {
     expect(sumOf('pristine.iso')).not.toBe(sumOf('built.iso'));
     await done('customize', 'x.iso', ...VALUES, '--in-place');
     expect(sumOf('x.iso')).toBe(sumOf('built.iso'));
@@ -64,7 +64,7 @@ describe('customising an ISO that was built', () => {
     );
   });
 
-  test('is shown without secrets, found good, and taken back to the byte', async () => {
+  test('is shown without secrets, verified as good, and undone to the byte', async () => {
     expect(await verify('x.iso')).toMatchObject({ ok: true, customised: false });
     await done('customize', 'x.iso', ...VALUES, '--in-place');
     expect(await verify('x.iso')).toMatchObject({ ok: true, customised: true });
@@ -85,7 +85,7 @@ describe('customising an ISO that was built', () => {
     expect(sumOf('reset.iso')).toBe(sumOf('pristine.iso'));
   });
 
-  test('is found damaged where anything else has changed', async () => {
+  test('is reported as damage if anything else has changed', async () => {
     await done('customize', 'x.iso', ...VALUES, '--in-place');
     const iso = await openIso(at('x.iso'));
     const menu = await iso.find('/EFI/redhat/grub.cfg');
@@ -100,7 +100,7 @@ describe('customising an ISO that was built', () => {
     });
   });
 
-  test('killed at any write, is undone by the next call', async () => {
+  test('is undone by the next call after a kill at any write', async () => {
     let code: number | null;
     for (let count = 1; ; count++) {
       const env = { NODE_OPTIONS: `--import=${KILLER}`, KILL_AT: String(count) };
@@ -115,7 +115,7 @@ describe('customising an ISO that was built', () => {
     expect(sumOf('x.iso')).toBe(sumOf('built.iso'));
   }, 120_000);
 
-  test('is not touched where the saved bytes are damaged, and what a killed run left aside is removed', async () => {
+  test('leaves the ISO alone if the saved bytes are damaged, and removes files that a killed run left', async () => {
     const left = at('x.iso.customize.999999-1-0123456789ab.tmp');
     await writeFile(left, 'half');
     for (const saved of ['\0', '{"areas":[{"offset":-1,"old":"","now":""}]}', '{"areas":[null]}']) {
@@ -128,14 +128,14 @@ describe('customising an ISO that was built', () => {
     await expect(stat(left)).rejects.toThrow('ENOENT');
   });
 
-  test('takes no pull secret from the words of the command', async () => {
+  test('refuses a pull secret on the command line', async () => {
     const args = ['--pull-secret', SECRET, '--output', 'y.iso'];
     const { exitCode, stderr } = await world.run('customize', 'x.iso', ...args);
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[usage.pull-secret]')]);
     expect(stderr).not.toContain('dXNlcjpob3N0');
   });
 
-  test('is another ISO for a delta until it is reset, so that no value is lost without a word', async () => {
+  test('makes another ISO for a delta until it is reset, so that no value is lost silently', async () => {
     await done('delta', 'pristine.iso', 'built.iso', '--output', 'values.delta');
     await done('customize', 'x.iso', '--ssh-key', TEST_SSH_KEY, '--in-place');
     const customised = sumOf('x.iso');

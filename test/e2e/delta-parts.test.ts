@@ -75,13 +75,13 @@ describe('a delta in parts', () => {
     for (const name of made) expect((await stat(at(name))).size).toBeLessThan(LARGEST);
   });
 
-  test('makes the new ISO with the parts in any order, without the parity as well', async () => {
+  test('makes the new ISO with the parts in any order, even without the parity', async () => {
     expect(await expectMade([PARITY, ...PARTS.toReversed()])).not.toContain('lost');
     expect(await expectMade(PARTS)).toContain('the parity of the delta is lost');
   });
 
   test.each(PARTS.map((name, number) => [name, number + 1]))(
-    'makes it without %s, which it names',
+    'makes the new ISO without %s, which it names',
     async (name, number) => {
       const others = [...PARTS, PARITY].filter((part) => part !== name);
       expect(await expectMade(others)).toContain(`part ${number} of the delta is lost (not given)`);
@@ -89,7 +89,7 @@ describe('a delta in parts', () => {
   );
 
   test.each(['head', 'end'] as const)(
-    'makes it where the %s of a part is damaged',
+    'makes the new ISO if the %s of a part is damaged',
     async (place) => {
       await whileDamaged('night.delta.2', place, async () => {
         const said = await expectMade([...PARTS, PARITY]);
@@ -100,7 +100,7 @@ describe('a delta in parts', () => {
     },
   );
 
-  test('is refused where two parts are lost, or one is of another delta', async () => {
+  test('is refused if two parts are lost, or one belongs to another delta', async () => {
     await expectRefused('delta.parts-lost', PARTS.slice(1));
     await whileDamaged('night.delta.2', 'end', () =>
       expectRefused('delta.parts-lost', [...PARTS.slice(1), PARITY]),
@@ -110,7 +110,7 @@ describe('a delta in parts', () => {
     await expectRefused('delta.other-part', [...PARTS, 'back.delta.1']);
   });
 
-  test('is applied in place as well, and overwrites nothing of others', async () => {
+  test('can be applied in place, and overwrites no foreign file', async () => {
     await copyFile(at('monday.iso'), at('y.iso'));
     await done('apply', 'y.iso', ...PARTS.slice(1), PARITY, '--in-place');
     expect(await digestFile(at('y.iso'))).toBe(tuesday);

@@ -63,7 +63,7 @@ async function damage(name: string, offset: number): Promise<void> {
 }
 
 describe('a delta', () => {
-  test('and the old ISO make the new one, byte for byte, with its checksum', async () => {
+  test('makes the new ISO from the old one, byte for byte, with its checksum', async () => {
     const { digest } = await report('apply', 'monday.iso', 'night.delta', '--output', 'x.iso');
     expect(digest).toBe(tuesday);
     expect(await digestFile(at('x.iso'))).toBe(tuesday);
@@ -89,7 +89,7 @@ describe('a delta', () => {
   });
 
   test.skipIf(!requireTool('xdelta3'))(
-    'is at most 2 % larger than what xdelta3 makes',
+    'is at most 2 % larger than the delta of xdelta3',
     async () => {
       const args = ['-e', '-f', '-S', 'none', '-s', 'monday.iso', 'tuesday.iso', 'night.xdelta'];
       execFileSync('xdelta3', args, { cwd: world.directory });
@@ -98,14 +98,14 @@ describe('a delta', () => {
     },
   );
 
-  test('between the same ISO twice carries nothing', async () => {
+  test('between an ISO and itself carries no byte', async () => {
     const { carried } = await report('delta', 'monday.iso', 'monday.iso', '--output', 'no.delta');
     expect(carried).toBe(0);
     await done('apply', 'monday.iso', 'no.delta', '--output', 'same.iso');
     expect(await digestFile(at('same.iso'))).toBe(await digestFile(at('monday.iso')));
   });
 
-  test('and what is made of it are as private as the ISO with secrets', async () => {
+  test('is as private as the ISO with secrets, and so is the ISO made with it', async () => {
     await copyFile(at('tuesday.iso'), at('secret.iso'));
     await chmod(at('secret.iso'), 0o600);
     await done('delta', 'monday.iso', 'secret.iso', '--output', 'secret.delta');
@@ -115,12 +115,12 @@ describe('a delta', () => {
     }
   });
 
-  test('for another ISO is refused before a byte is written', async () => {
+  test('is refused for another ISO before a byte is written', async () => {
     await expectRefused('tuesday.iso', 'delta.other-iso');
     await expectRefused('test.iso', 'delta.no-index');
   });
 
-  test('is refused where it was cut off, has other bytes, or is something else', async () => {
+  test('is refused if it was truncated, has other bytes, or is another kind of file', async () => {
     const bytes = await readFile(at('night.delta'));
     const flipped = Buffer.from(bytes);
     flipped.writeUInt8(flipped.readUInt8(bytes.length - 9) ^ 1, bytes.length - 9);
@@ -142,7 +142,7 @@ describe('a delta', () => {
     }
   });
 
-  test('does not make an ISO of an old one with damaged bytes', async () => {
+  test('does not make an ISO from an old one with damaged bytes', async () => {
     const shared = (await extentsOf('monday.iso')).find(({ paths }) =>
       paths.some((path) => path.includes('/blobs/')),
     );
@@ -150,7 +150,7 @@ describe('a delta', () => {
     await expectRefused('damaged.iso', 'extent.wrong-digest');
   });
 
-  test('is not made of a new ISO with damaged bytes', async () => {
+  test('is not made from a new ISO with damaged bytes', async () => {
     const known = new Set((await extentsOf('monday.iso')).map(({ digest }) => digest));
     const carried = (await extentsOf('tuesday.iso')).find(
       ({ digest, paths }) =>
@@ -163,7 +163,7 @@ describe('a delta', () => {
     await expect(stat(at('d.delta'))).rejects.toThrow('ENOENT');
   });
 
-  test('takes no place but that of a delta or an ISO of ours', async () => {
+  test('replaces only a delta or an ISO of sealift', async () => {
     await writeFile(at('mine'), 'a text');
     const args = ['delta', 'monday.iso', 'tuesday.iso', '--output'];
     expect((await world.run(...args, 'mine')).stderr).toContain('[output.exists]');

@@ -84,7 +84,7 @@ describe('the demo', () => {
     outcome = await runDemo([], { TMPDIR: work });
   }, 600_000);
 
-  it('builds the configuration that init writes, and says that the result has no kernel', () => {
+  it('builds the configuration that init writes, and reports that the result has no kernel', () => {
     expect(outcome.exitCode, outcome.stderr).toBe(0);
     const text = outcome.stdout;
     expect(text).toContain('\n$ sealift init\nwrote appliance-config.yaml');
@@ -93,7 +93,7 @@ describe('the demo', () => {
     expect(text).toContain('and no kernel, so it does not boot');
   });
 
-  it('prints commands at its end that work as they stand', async () => {
+  it('prints commands at its end that work unchanged', async () => {
     const [, end = ''] = outcome.stdout.split('What to look at:\n');
     const commands = end
       .split('\n')
@@ -115,7 +115,7 @@ describe('the demo', () => {
     expect(whole?.size).toBeGreaterThan(100_000);
   });
 
-  it('says what is missing when it is to boot where QEMU is not installed', async () => {
+  it('names the missing program if it should boot the ISO without QEMU', async () => {
     const { exitCode, stderr } = await runDemo(['--boot'], { PATH: work, TMPDIR: work });
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(/cannot boot here\. Missing: qemu-system-x86_64, /);

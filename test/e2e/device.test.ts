@@ -114,7 +114,7 @@ describe.skipIf(!hasAll)('a build on a block device', () => {
     expect((await world.run('verify', path)).exitCode).toBe(0);
   });
 
-  it('is overwritten only with --force, by name and serial', async () => {
+  it('overwrites the device only with --force, and names it by path and serial', async () => {
     const { path } = await makeDevice('forced.img');
     const { exitCode, stderr } = await world.run('build', '--output', path);
     expect(exitCode).toBe(2);
@@ -123,7 +123,7 @@ describe.skipIf(!hasAll)('a build on a block device', () => {
     expect(isIso(path)).toBe(true);
   });
 
-  it('is refused before a blob is fetched when it is too small', async () => {
+  it('is refused before a blob is fetched if the device is too small', async () => {
     await writeFile(at('small.img'), '');
     await truncate(at('small.img'), MIB);
     const loop = attachLoop(at('small.img'));

@@ -20,7 +20,7 @@ if [ "$1" = --version ]; then echo 2.2.38; exit 0; fi
 printf 'NetworkManager:\\n- - br-ex.nmconnection\\n  - "[connection]\\\\nid=br-ex\\\\ntype=ovs-bridge\\\\n"\\n'
 `;
 
-describe('a network that only nmstate has profiles for', () => {
+describe('a network that only nmstate can make profiles for', () => {
   let world: LiveWorld;
   beforeAll(async () => {
     world = await createLiveWorld({ installer: Buffer.from(INSTALLER) });
@@ -37,7 +37,7 @@ describe('a network that only nmstate has profiles for', () => {
     world.env['PATH'] = [...folders, '/usr/bin:/bin'].join(':');
   };
 
-  test('is refused where nmstatectl is not installed, with the types that need no help', async () => {
+  test('is refused if nmstatectl is not installed, with a hint to install it', async () => {
     setPath();
     await expectDone(world, ...BUILD, '--output', 'pristine.iso');
     const customise = ['customize', 'pristine.iso', '--nmstate', 'site.yaml', '--in-place'];
@@ -48,7 +48,7 @@ describe('a network that only nmstate has profiles for', () => {
     }
   });
 
-  test('is refused for a member as for a type, and for a wrong value, before anything is written', async () => {
+  test('is refused for an unsupported member or type, and for a wrong value, before anything is written', async () => {
     setPath();
     await copyFile(join(world.directory, 'test.iso'), join(world.directory, 'same.iso'));
     const refusals = [
@@ -66,7 +66,7 @@ describe('a network that only nmstate has profiles for', () => {
     execFileSync('cmp', ['test.iso', 'same.iso'], { cwd: world.directory });
   });
 
-  test('has those of nmstatectl where it is installed, the same at a build and afterwards', async () => {
+  test('has the profiles of nmstatectl if that is installed, the same at a build and afterwards', async () => {
     setPath(world.directory);
     await expectDone(world, ...EXOTIC);
     const args = ['customize', 'pristine.iso', '--nmstate', 'site.yaml', '--output', 'site.iso'];
@@ -84,7 +84,7 @@ describe('a network that only nmstate has profiles for', () => {
     expect(content).toContain('id=br-ex\ntype=ovs-bridge\nautoconnect=true\n');
   });
 
-  test('is refused with what nmstatectl says of it', async () => {
+  test('is refused with the message of nmstatectl', async () => {
     const args = ['customize', 'test.iso', '--nmstate', 'net.yaml', '--output', 'x.iso'];
     const { exitCode, stderr } = await world.run(...args);
     expect([exitCode, stderr]).toEqual([3, expect.stringContaining('[nmstate.malformed]')]);

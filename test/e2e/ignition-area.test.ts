@@ -40,7 +40,7 @@ describe.skipIf(!hasTools)('the area for Ignition of a live ISO', () => {
     return Number(/^-\S+\s+\d+\s+\S+\s+\S+\s+(\d+)/m.exec(listed)?.[1]);
   };
 
-  test('has the size that was chosen, to the byte of the plan', async () => {
+  test('has the chosen size, and the ISO has the planned size to the byte', async () => {
     for (const [name, size, args] of [
       ['default.iso', MIB, []],
       ['wide.iso', 3 * MIB, WIDE],
@@ -58,7 +58,7 @@ describe.skipIf(!hasTools)('the area for Ignition of a live ISO', () => {
     expect(await done('plan', ...WIDE)).toMatch(/^Ignition area {2}.* of 3\.0 MiB used$/m);
   });
 
-  test('is the same with values and without, and never grows', async () => {
+  test('has the same size with and without values, and never grows', async () => {
     const values = ['--set', `sshKey=${TEST_SSH_KEY}`];
     await done('build', '--set', 'build.ignitionArea=3MiB', ...values, '--output', 'built.iso');
     expect(await sizeOf('built.iso')).toBe(await sizeOf('wide.iso'));
@@ -78,7 +78,7 @@ describe.skipIf(!hasTools)('the area for Ignition of a live ISO', () => {
     ]);
   });
 
-  test('refuses a config that does not fit, with both sizes, and leaves the ISO alone', async () => {
+  test('refuses a config that does not fit, with both sizes, and leaves the ISO unchanged', async () => {
     const before = execFileSync('sha256sum', [join(world.directory, 'default.iso')]).toString();
     const args = ['customize', 'default.iso', '--ignition-override', 'large.ign', '--in-place'];
     const { exitCode, stderr } = await world.run(...args);
@@ -88,7 +88,7 @@ describe.skipIf(!hasTools)('the area for Ignition of a live ISO', () => {
     expect(after).toBe(before);
   });
 
-  test('has no size that no machine could boot with', async () => {
+  test('cannot have a size with which no machine would boot', async () => {
     const flag = await world.run('plan', '--ignition-area', '65MiB');
     expect([flag.exitCode, flag.stderr]).toEqual([
       2,

@@ -87,7 +87,7 @@ async function expectHalf(): Promise<void> {
 const KILLER = new URL('../support/kill-at-write.mjs', import.meta.url).href;
 
 describe('a delta applied in place', () => {
-  test('makes the old ISO the new one, byte for byte, and back again', async () => {
+  test('turns the old ISO into the new one, byte for byte, and back again', async () => {
     await done('apply', ...IN_PLACE);
     expectTuesday();
     const again = JSON.parse(await done('apply', ...IN_PLACE, '-o', 'json')) as { written: number };
@@ -99,7 +99,7 @@ describe('a delta applied in place', () => {
     expect(left.sort()).toEqual(['x.iso', 'x.iso.sha256']);
   });
 
-  test('ends whole after kills in the middle of writes, and does not boot in between', async () => {
+  test('ends with a whole ISO after kills in the middle of writes, which does not boot in between', async () => {
     let code: number | null = null;
     for (let count = 2; code === null; count *= 2) {
       code = await runKilled(count);
@@ -109,7 +109,7 @@ describe('a delta applied in place', () => {
     expectTuesday();
   });
 
-  test('ends whole after kills in the last writes, and boots only when all is written but one block', async () => {
+  test('ends with a whole ISO after kills in the last writes, which boots only when all blocks but one are written', async () => {
     expect(await runKilled(1, 16 * 2048)).toBe(null); // the volume descriptors
     await expectHalf();
     expect((await read('x.iso', BOOT_SIZE)).equals(await read('tuesday.iso', BOOT_SIZE))).toBe(
@@ -125,7 +125,7 @@ describe('a delta applied in place', () => {
     expectTuesday();
   });
 
-  test('goes on only with the ISO and the journal that were begun', async () => {
+  test('continues only with the ISO and the journal that it began with', async () => {
     expect(await runKilled(8)).toBe(null);
     await copyFile(at('x.iso.apply.journal'), at('journal'));
     await rm(at('x.iso.apply.journal'));
@@ -147,7 +147,7 @@ describe('a delta applied in place', () => {
     expectTuesday();
   });
 
-  test('is refused for another ISO, or one that is damaged, before a byte is written', async () => {
+  test('is refused for another ISO, or a damaged one, before a byte is written', async () => {
     world.env['SOURCE_DATE_EPOCH'] = '1700000000';
     await done('build', '--output', 'other.iso', '--base-iso', 'test.iso');
     delete world.env['SOURCE_DATE_EPOCH'];
@@ -158,14 +158,14 @@ describe('a delta applied in place', () => {
     await expectRefused('delta.damaged', ...IN_PLACE);
   });
 
-  test('has one place', async () => {
+  test('requires exactly one of --in-place and --output', async () => {
     for (const args of [[], ['--in-place', '--output', 'y.iso']]) {
       const { exitCode, stderr } = await world.run('apply', 'x.iso', 'night.delta', ...args);
       expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[usage.in-place]')]);
     }
   });
 
-  test.skipIf(!mayMount())('is refused before the first byte where the disk is full', async () => {
+  test.skipIf(!mayMount())('is refused before the first byte if the disk is full', async () => {
     const small = at('small');
     const { size } = await stat(at('monday.iso'));
     await mkdir(small);

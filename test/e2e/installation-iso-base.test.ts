@@ -32,7 +32,7 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
     return JSON.parse(stdout) as InstallationIsoReport;
   }
 
-  it('takes its live ISO out of a release payload', async () => {
+  it('is extracted from a release payload', async () => {
     await writeInstallationConfig(world.directory);
     const { exitCode, stdout, stderr } = await world.run(
       ...['build', 'installation-iso', '--output', 'payload.iso', '-o', 'json'],
@@ -46,7 +46,7 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
     expect(report.digest).toBe(given.digest);
   });
 
-  it('is built on a live ISO from an address, which is fetched once and compared', async () => {
+  it('is fetched once from an address, and its digest is compared', async () => {
     await writeInstallationConfig(world.directory);
     const bytes = await readFile(at('test.iso'));
     const server = await serveByTls(world.directory, (_, response) => response.end(bytes));
@@ -73,7 +73,7 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
     }
   });
 
-  it('is built on a packed live ISO as on the one in it', async () => {
+  it('may be compressed, with the same result', async () => {
     await writeInstallationConfig(world.directory);
     const plain = await buildWell('--output', 'plain.iso');
     const bytes = await readFile(at('test.iso'));
@@ -94,7 +94,7 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
     }
   });
 
-  it('is built on the live ISO that a CoreOS stream names, given as a file or address', async () => {
+  it('may be named by a CoreOS stream, given as a file or address', async () => {
     await writeInstallationConfig(world.directory);
     const bytes = gzipSync(await readFile(at('test.iso')));
     const digest = await digestFile(at('test.iso'));
@@ -133,7 +133,7 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
     }
   });
 
-  it('is built on the live ISO that openshift-install would be told of', async () => {
+  it('may be the ISO that openshift-install would use', async () => {
     await writeInstallationConfig(world.directory);
     const { code, stdout, stderr } = await startSealift(
       ['build', 'installation-iso', '--output', 'override.iso'],
@@ -145,7 +145,7 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
     );
   });
 
-  it('is not written over, whatever it is called, nor is a directory', async () => {
+  it('is not overwritten under any name, nor is a directory', async () => {
     await writeInstallationConfig(world.directory);
     await symlink('test.iso', at('alias.iso'));
     await mkdir(at('directory'));
@@ -164,7 +164,7 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
     expect(await digestFile(at('test.iso'))).toBe(before);
   });
 
-  it('is not built from what cannot be trusted or is not a live ISO', async () => {
+  it('is refused if it cannot be trusted or is not a live ISO', async () => {
     await writeInstallationConfig(world.directory);
     await makeIso(world.directory, { files: { readme: 'no CoreOS' } }, 'plain.iso');
     const cut = (await readFile(at('test.iso'))).subarray(0, 1_000_000);

@@ -60,7 +60,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     return JSON.parse(stdout) as ShownIgnition;
   }
 
-  it('is the base ISO with a configuration in its embed area and nothing else changed', async () => {
+  it('is the base ISO with a configuration in its embed area, a proof in its volume descriptor, and nothing else changed', async () => {
     await writeInstallationConfig(world.directory, { sshKey: TEST_SSH_KEY });
     const { exitCode, stdout, stderr } = await build();
     expect(exitCode, stderr).toBe(0);
@@ -69,6 +69,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     const [made, base] = [await readFile(at('rhcos-ibi.iso')), await readFile(at('test.iso'))];
     expect(made.length).toBe(base.length);
     made.fill(0, area, area + AREA_SIZE);
+    for (const bytes of [made, base]) bytes.fill(0, ...APPLICATION_USE);
     expect(made.equals(base)).toBe(true);
     expect((await stat(at('rhcos-ibi.iso'))).mode & 0o777).toBe(0o600);
   });
@@ -126,7 +127,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     );
   });
 
-  it('tells every problem of its configuration at once, and writes nothing', async () => {
+  it('gets every problem of its configuration reported at once, before anything is written', async () => {
     await writeInstallationConfig(world.directory, { seedImage: '', seedVersion: '' });
     const { exitCode, stderr } = await build('--output', 'never.iso');
     expect(exitCode).toBe(3);
@@ -135,7 +136,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     expect(await hasFile(at('never.iso'))).toBe(false);
   });
 
-  it('carries post.sh byte for byte, and is not built where that cannot be read', async () => {
+  it('carries post.sh byte for byte, and is not built if that cannot be read', async () => {
     await writeInstallationConfig(world.directory);
     const script = Buffer.from('#!/bin/sh\n# \xff\xfe\0 is no UTF-8\r\n', 'latin1');
     await writeFile(at('post.sh'), script);
@@ -154,7 +155,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     expect(await hasFile(at('never.iso'))).toBe(false);
   });
 
-  it('is not built with an override that moves what installs to another place', async () => {
+  it('is not built with an override that moves the installer to another place', async () => {
     const links = [{ path: '/var/tmp', target: '/tmp' }];
     await writeInstallationConfig(world.directory, {
       ignitionConfigOverride: JSON.stringify({
@@ -169,7 +170,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     expect(await hasFile(at('never.iso'))).toBe(false);
   });
 
-  it('notes what is taken, but hardly meant', async () => {
+  it('gets a warning for settings that are allowed but rarely intended', async () => {
     await writeInstallationConfig(world.directory, {
       seedImage: 'quay.io/Edge Seed',
       ignitionConfigOverride: JSON.stringify({
@@ -192,7 +193,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     );
   });
 
-  it('has its network configuration judged by nmstate, where that is installed', async () => {
+  it('has its network configuration checked by nmstate, if that is installed', async () => {
     const networkConfig = { interfaces: [{ name: 'eth0', type: 'ethernet', state: 'up' }] };
     await writeInstallationConfig(world.directory, { networkConfig });
     const { notes } = await buildWell('--output', 'network.iso');
@@ -219,7 +220,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     ['no release', ['--base-iso', 'test.iso', '--embed-release'], 'usage.no-release'],
     ['no server', ['--base-iso', 'test.iso', '--embed-seed'], 'installation.no-registry-image'],
     ['no file', ['--base-iso', 'test.iso', '--output', '-'], 'usage.no-stream'],
-  ])('says that it has been given %s', async (_what, args, code) => {
+  ])('is refused with a code and a hint if it is given %s', async (_what, args, code) => {
     await writeInstallationConfig(world.directory);
     const { stderr } = await world.run('build', 'installation-iso', ...args);
     expect(stderr).toContain(`[${code}]`);
@@ -272,7 +273,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       );
     });
 
-    it('is verified with a configuration that is larger than the embed area, too', async () => {
+    it('is verified even with a configuration that is larger than the embed area', async () => {
       const noise = createHash('shake256', { outputLength: 300_000 }).digest('base64');
       const files = [{ path: '/etc/noise', contents: { source: `data:;base64,${noise}` } }];
       await writeConfig({
@@ -331,7 +332,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       execFileSync('ignition-validate', [at('config.ign')]);
     });
 
-    it('has the size that "plan" tells to the byte, and is built by what that saved', async () => {
+    it('has the size that "plan" reports to the byte, and is built from the saved plan', async () => {
       const path = await writeConfig();
       const planned = ['plan', path, '--base-iso', 'test.iso', '--output', 'planned.iso', ...args];
       const { exitCode, stdout, stderr } = await world.run(...planned, '-o', 'json');
@@ -347,7 +348,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       expect(report).toMatchObject({ isoSize, tags, contents, embedded });
     });
 
-    it('carries what the seed names for precaching, where that is wanted', async () => {
+    it('carries the images that the seed names for precaching, if that is requested', async () => {
       await writeConfig();
       const report = await buildWell('--output', 'seed.iso', '--embed-precached', ...args);
       expect(report.embedded?.images).toContainEqual(expect.stringContaining('/edge/operator'));
@@ -381,7 +382,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       expect(left.sort()).toEqual(['killed.iso', 'killed.iso.report.json', 'killed.iso.sha256']);
     }, 60_000);
 
-    it('is not begun when the seed image is not there', async () => {
+    it('is not begun if the seed image does not exist', async () => {
       await writeConfig({ seedImage: `${world.registry.host}/edge/seed:9.9.9` });
       const { exitCode, stderr } = await build('--output', 'absent.iso', ...args);
       expect(exitCode, stderr).toBe(4);
@@ -390,7 +391,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     });
   });
 
-  it('tells no secret in its output, report or work directory', async () => {
+  it('shows no secret in its output, report or work directory', async () => {
     await writeInstallationConfig(world.directory, {
       ignitionConfigOverride:
         '{"ignition":{"version":"3.2.0"},"passwd":{"users":[{"name":"a","passwordHash":"top-word"}]}}',
@@ -425,3 +426,6 @@ function offsetOf(iso: string, name: string): number {
   const line = list.split('\n').find((each) => each.includes(name)) ?? '';
   return Number(/\[\s*(\d+)/.exec(line)?.[1]) * 2048;
 }
+
+/** ECMA-119 8.4.32: bytes of the image that the proof takes. */
+const APPLICATION_USE = [16 * 2048 + 883, 16 * 2048 + 1395] as const;

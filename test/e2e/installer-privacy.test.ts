@@ -20,7 +20,7 @@ describe.skipIf(!hasTools)('a build that runs the installer', () => {
   }, 60_000);
   afterAll(() => world.close());
 
-  it('shows no secret in the list of processes, and leaves no input of the installer', async () => {
+  it('shows no secret in the process list, and leaves no input of the installer behind', async () => {
     const script = [
       '#!/bin/sh',
       'while [ $# -gt 0 ]; do [ "$1" = --dir ] && dir=$2; shift; done',

@@ -98,7 +98,7 @@ describe('an interrupted build', () => {
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('keeps what it has on %s and ends with %i', async (signal, exitCode) => {
+  ] as const)('keeps its downloads on %s and ends with %i', async (signal, exitCode) => {
     const child = build(`${signal}.iso`);
     await noted(`${signal}.iso`);
     child.process.kill(signal);
@@ -111,7 +111,7 @@ describe('an interrupted build', () => {
     expect(await digestFile(join(directory, `${signal}.iso`))).toBe(whole);
   });
 
-  it('is not disturbed by a second build of the same output, which learns who is first', async () => {
+  it('is not disturbed by a second build of the same output, which names the first', async () => {
     const first = build('contended.iso');
     await served(4 * MIB);
     first.process.kill('SIGSTOP');
@@ -123,7 +123,7 @@ describe('an interrupted build', () => {
     expect(await digestFile(join(directory, 'contended.iso'))).toBe(whole);
   });
 
-  it('starts over when the inputs changed in between', async () => {
+  it('starts over if the inputs changed in between', async () => {
     const child = build('changed.iso');
     await served(8 * MIB);
     child.process.kill('SIGKILL');

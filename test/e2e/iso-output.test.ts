@@ -71,7 +71,7 @@ async function expectRefused(code: string, output: string, ...more: readonly str
 }
 
 describe('an ISO takes the place of', () => {
-  it('nothing, in folders that are made for it', async () => {
+  it('no file, in folders that are made for it', async () => {
     await expectDone('new/folder/x.iso');
     expect(await readdir(at('new/folder'))).toEqual([
       ...['.sealift', 'x.iso', 'x.iso.report.json', 'x.iso.sha256'],
@@ -231,7 +231,7 @@ describe('even with --force an ISO is never written to', () => {
     },
   );
 
-  it('files beside it that are an input', async () => {
+  it('files next to it that are an input', async () => {
     await copyFile(at('test.iso'), at('x.iso.partial'));
     const args = ['--output', 'x.iso', '--base-iso', 'x.iso.partial', '--force'];
     const { exitCode, stderr } = await world.run('build', ...args);
@@ -267,7 +267,7 @@ describe('a plan', () => {
   });
 
   it.each(['/proc/x', '/proc/x/y', 'appliance-config.yaml'])(
-    'ends at once with a work directory of %s',
+    'ends at once if its work directory is %s',
     async (workDir) => {
       const { exitCode, stderr } = await world.run('plan', '--work-dir', workDir);
       expect([exitCode, stderr]).toEqual([
@@ -277,7 +277,7 @@ describe('a plan', () => {
     },
   );
 
-  it('with its work directory on a read-only file system ends with a code', async () => {
+  it('ends with a code if its work directory is on a read-only file system', async () => {
     if (!mayMount()) return;
     await mkdir(at('disk'));
     execFileSync('mount', ['-t', 'tmpfs', 'none', at('disk')]);
@@ -297,7 +297,7 @@ describe('a plan', () => {
   });
 });
 
-describe('checksum and report', () => {
+describe('the checksum and report', () => {
   it('of an earlier ISO stay with it when a build fails', async () => {
     await expectDone('x.iso');
     const names = ['x.iso', 'x.iso.report.json', 'x.iso.sha256'];

@@ -58,14 +58,14 @@ describe.skipIf(!hasTools)('a build that is killed or refused its place', () => 
   it.each([
     ['at its start', 'start.iso', (o: string) => hasFile(at(`${o}.lock`))],
     ['while the base ISO is taken out', 'base.iso', (o: string) => hasAny(`work-${o}/cache/base`)],
-  ])('ends whole when it runs again after SIGKILL %s', async (_when, output, isMade) => {
+  ])('ends with a whole ISO when it runs again after SIGKILL %s', async (_when, output, isMade) => {
     await killWhen(output, () => isMade(output));
     if (await hasFile(at(output))) expect(await digestFile(at(output))).toBe(whole);
     await expectWhole(output);
   });
 
   it.each([
-    ['after the pour and before the seal', 'pour.iso', '"stage-done","stage":"pour ISO"'],
+    ['after the pour and before the seal', 'pour.iso', '/pour.iso.partial.sha256'],
     ['in the seal, before the output has its name', 'unnamed.iso', '/unnamed.iso'],
   ])('fetches no blob again when it was killed %s', async (_when, output, word) => {
     const { code, stderr } = await build(output, {
@@ -86,14 +86,17 @@ describe.skipIf(!hasTools)('a build that is killed or refused its place', () => 
   it.each([
     ['report', 'report.iso', '/report.iso.report.json'],
     ['checksum', 'checksum.iso', '/checksum.iso.sha256'],
-  ])('ends whole when it was killed before the %s has its name', async (_what, output, word) => {
-    const { code } = await build(output, { NODE_OPTIONS: `--import=${KILLER}`, KILL_AT: word })
-      .ended;
-    expect([code, await digestFile(at(output))]).toEqual([null, whole]);
-    await expectWhole(output);
-  });
+  ])(
+    'ends with a whole ISO when it was killed before the %s has its name',
+    async (_what, output, word) => {
+      const { code } = await build(output, { NODE_OPTIONS: `--import=${KILLER}`, KILL_AT: word })
+        .ended;
+      expect([code, await digestFile(at(output))]).toEqual([null, whole]);
+      await expectWhole(output);
+    },
+  );
 
-  it('ignores a journal line that was torn off, and fetches nothing that stands', async () => {
+  it('ignores a truncated journal line, and fetches no blob that is already written', async () => {
     const child = build('torn.iso');
     while (!(await hasFile(at('torn.iso.partial'))) && child.process.exitCode === null) {
       await new Promise((resolve) => setTimeout(resolve, 1));
@@ -111,7 +114,7 @@ describe.skipIf(!hasTools)('a build that is killed or refused its place', () => 
   });
 
   it.skipIf(!mayMount())(
-    'is told of a read-only output directory before anything is fetched',
+    'reports a read-only output directory before anything is fetched',
     async () => {
       await mkdir(at('read-only'));
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'ro', 'none', at('read-only')]);
@@ -154,7 +157,7 @@ describe.skipIf(!hasTools)('a build that is killed or refused its place', () => 
     }
   });
 
-  it('leaves no embedded secret to other users of the machine', async () => {
+  it('leaves no embedded secret readable for other users of the machine', async () => {
     await writeFile(
       at('hosts.json'),
       '{"auths":{"hosts.example":{"auth":"aG9zdHM6dG9wLXdvcmQ="}}}',

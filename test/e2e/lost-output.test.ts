@@ -17,7 +17,7 @@ describe('output that cannot be written', () => {
     await rm(cwd, { recursive: true });
   });
 
-  it('ends with one line that says so, and with the exit code of a full disk', async () => {
+  it('ends with one line about that, and with the exit code of a full disk', async () => {
     const { code, stderr } = await startSealift(['--help'], { cwd, outputs: [full, 'pipe'] }).ended;
     expect([code, stderr]).toEqual([
       7,
@@ -27,7 +27,7 @@ describe('output that cannot be written', () => {
     ]);
   });
 
-  it('changes no exit code when it is what is told of problems', async () => {
+  it('changes no exit code if the lost output describes problems', async () => {
     const child = startSealift(['validate', 'missing.yaml'], { cwd, outputs: ['pipe', full] });
     expect((await child.ended).code).toBe(3);
   });

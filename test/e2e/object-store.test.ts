@@ -14,7 +14,7 @@ import { runProcess } from '../../src/base/process.ts';
 import { createS3, type S3 } from '../../src/base/s3/s3.ts';
 import { digestLayout } from '../../src/pour/spans.ts';
 import { sendIso } from '../../src/outputs/object/send.ts';
-import type { SendOptions } from '../../src/outputs/object.ts';
+import type { SendOptions } from '../../src/outputs/object/sent.ts';
 import { openStoredObject } from '../../src/outputs/object/stored.ts';
 import { makeLayout, MIB, openFrom, REGISTRY } from '../support/pour-layout.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
@@ -87,7 +87,7 @@ describe.skipIf(!hasSwift)('an object that is read by ranges', () => {
     expect(await textOf(await source.open(range))).toBe('3456');
   });
 
-  it('is refused when another one took its place', async () => {
+  it('is refused if another object has replaced it', async () => {
     await put('changing', Buffer.from('0123456789'));
     const source = await openS3Source(s3, { bucket: Bucket, key: 'changing' });
     await put('changing', Buffer.from('9876543210'));
@@ -95,7 +95,7 @@ describe.skipIf(!hasSwift)('an object that is read by ranges', () => {
     await expect(reading).rejects.toMatchObject({ code: 'object-store.changed' });
   });
 
-  it('is not found where there is none, and forbidden with a wrong secret, which no message shows', async () => {
+  it('is not found if it does not exist, and forbidden with a wrong secret, which no message shows', async () => {
     const address = { bucket: Bucket, key: 'none' };
     await expect(openS3Source(s3, address)).rejects.toMatchObject({
       code: 'object-store.not-found',
@@ -174,7 +174,7 @@ describe.skipIf(!hasSwift)('an ISO that is built into an object store', () => {
 
   const local = (): Promise<string> => digestFile(join(world.directory, 'local.iso'));
 
-  it('has the bytes of a local build, and its checksum and report beside it', async () => {
+  it('has the bytes of a local build, with its checksum and report next to it', async () => {
     const report = expectDone(await build('s3://media/night/a.iso'));
     expect(await fetchAll('night/a.iso')).toBe(await local());
     expect(report).toMatchObject({ digest: await local(), isUpToDate: false });
@@ -210,14 +210,14 @@ describe.skipIf(!hasSwift)('an ISO that is built into an object store', () => {
     expect(digests[0]).not.toBe(await local());
   });
 
-  it('is up to date when nothing changed, and no byte of it is sent', async () => {
+  it('is up to date if nothing changed, and then no byte of it is sent', async () => {
     const before = front.sent();
     const report = expectDone(await build('s3://media/night/a.iso'));
     expect(report).toMatchObject({ isUpToDate: true, digest: await local() });
     expect(front.sent()).toBe(before);
   });
 
-  it('gets its report again where that is damaged, and no byte of the ISO is sent', async () => {
+  it('gets a new report if its report is damaged, without sending a byte of the ISO', async () => {
     const key = 'night/a.iso.report.json';
     const found = await openStoredObject(s3, { bucket: Bucket, key }, signal).look();
     await put(key, Buffer.from('{"digest'), found?.metadata);
@@ -238,7 +238,7 @@ describe.skipIf(!hasSwift)('an ISO that is built into an object store', () => {
     }
   });
 
-  it('is sent again only where it changed, and has the bytes of a local rebuild', async () => {
+  it('is sent again only in its changed parts, and has the bytes of a local rebuild', async () => {
     await addTool(1);
     expectDone(await build('local.iso'));
     const before = front.sent();
@@ -260,7 +260,7 @@ describe.skipIf(!hasSwift)('an ISO that is built into an object store', () => {
     await put(key, iso, found?.metadata);
   }
 
-  it('is sent whole where another client wrote it again, although its metadata is the same', async () => {
+  it('is sent whole if another client wrote it again, even with the same metadata', async () => {
     await damage('night/a.iso');
     const report = expectDone(await build('s3://media/night/a.iso'));
     expect(report).toMatchObject({ isUpToDate: false, bytes: { copiedByServer: 0 } });
@@ -273,7 +273,7 @@ describe.skipIf(!hasSwift)('an ISO that is built into an object store', () => {
     expect(await fetchAll('night/a.iso')).toBe(await local());
   });
 
-  it('is copied from by a build in a fresh work directory', async () => {
+  it('is copied by a build in a fresh work directory', async () => {
     await addTool(0);
     expectDone(await build('local.iso'));
     const before = front.sent();
@@ -295,7 +295,7 @@ describe.skipIf(!hasSwift)('an ISO that is built into an object store', () => {
     execFileSync('cmp', files, { cwd: world.directory });
   });
 
-  it('does not take the place of an object that no build sent, unless it is forced', async () => {
+  it('replaces an object that no build sent only with --force', async () => {
     await put('foreign.iso', Buffer.from('of somebody else'));
     const before = world.registry.requests.length;
     const { exitCode, stderr } = await build('s3://media/foreign.iso');
@@ -354,7 +354,7 @@ describe.skipIf(!hasSwift)('an upload', () => {
     front.watch = () => undefined;
   }
 
-  it('that is interrupted after every part is named, goes on, and sends no part twice', async () => {
+  it('is named after each interruption, continues, and sends no part twice', async () => {
     const before = front.sent();
     for (let run = 0; run < 4; run += 1) {
       await sendSome('stopped', 1);
@@ -367,7 +367,7 @@ describe.skipIf(!hasSwift)('an upload', () => {
     expect(await listUploads('stopped')).toEqual([]);
   });
 
-  it('sends parts of a blob again when the blob had other bytes than it should', async () => {
+  it('sends parts of a blob again if the blob had wrong bytes', async () => {
     const [bad, good] = [{ ...REGISTRY, name: 'bad' }, REGISTRY];
     const { written, noChecksum } = await send('spoiled', {
       openExtent: (extent, options) => {
@@ -380,7 +380,7 @@ describe.skipIf(!hasSwift)('an upload', () => {
     expect(noChecksum).toContain('twice');
   });
 
-  it('is never completed with a blob that nobody has right', async () => {
+  it('is never completed with a blob that no source has right', async () => {
     const sending = send('wrong', { openExtent: openFrom(blobs, { spoil: true }) });
     await expect(sending).rejects.toMatchObject({ code: 'extent.wrong-digest' });
     expect(await get('wrong')).toBeUndefined();
@@ -400,7 +400,7 @@ describe.skipIf(!hasSwift)('an upload', () => {
     expect(sha256).toBe(digestOf(whole));
   });
 
-  it('has larger parts where the service takes few, and learns that before bytes are sent', async () => {
+  it('has larger parts if the service allows only few, which is found out before bytes are sent', async () => {
     front.watch = ({ kind, url }) => {
       const [, number] = /partNumber=(\d+)/.exec(url) ?? [];
       return kind === 'part' && Number(number) > 2 ? 'status400' : undefined;
@@ -412,7 +412,7 @@ describe.skipIf(!hasSwift)('an upload', () => {
     expect(await listUploads('few')).toEqual([]);
   });
 
-  it('that the service lost ends with a code, and the next run begins another', async () => {
+  it('ends with a code if the service lost it, and the next run begins another', async () => {
     await sendSome('lost', 2);
     const [id = ''] = (await listUploads('lost')) ?? [];
     front.watch = ({ kind }) => {
@@ -427,7 +427,7 @@ describe.skipIf(!hasSwift)('an upload', () => {
     expect(whole.equals((await get('lost')) ?? new Uint8Array())).toBe(true);
   });
 
-  it('of other bytes is aborted, and one of somebody else is named', async () => {
+  it('is aborted if it has other bytes, and named if it belongs to another client', async () => {
     await sendSome('other', 1);
     const stranger = await openStoredObject(
       s3,
@@ -447,7 +447,7 @@ describe.skipIf(!hasSwift)('an upload', () => {
     expect(await listUploads('other')).toEqual([stranger]);
   });
 
-  it('does not take the place of an object that came meanwhile', async () => {
+  it('does not replace an object that appeared meanwhile', async () => {
     front.watch = ({ kind }) => {
       if (kind === 'part') arrival ??= put('taken', Buffer.from('of somebody else'));
       return undefined;

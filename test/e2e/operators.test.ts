@@ -49,7 +49,7 @@ const hasTools = ['docker-registry', 'skopeo', 'genisoimage', 'isohybrid', 'jq']
 /** Only root unpacks an image without further setup. */
 const isRoot = process.getuid?.() === 0;
 
-describe.skipIf(!hasTools || !existsSync(REAL))('operators out of a real catalog', () => {
+describe.skipIf(!hasTools || !existsSync(REAL))('operators of a real catalog', () => {
   let world: LiveWorld;
   let registry: PlainRegistry;
   let standIns: ReadonlyMap<string, StandIn>;
@@ -136,7 +136,7 @@ describe.skipIf(!hasTools || !existsSync(REAL))('operators out of a real catalog
     return images.filter(({ set }) => set === 'operator');
   }
 
-  it('are listed alike from a registry and from a directory', async () => {
+  it('are listed in the same way from a registry and from a directory', async () => {
     await writeFile(at('access.yaml'), await readFile(at('appliance-config.yaml'), 'utf8'));
     const access = ['--config', 'access.yaml'];
     const fromRegistry = await run(
@@ -167,12 +167,12 @@ describe.skipIf(!hasTools || !existsSync(REAL))('operators out of a real catalog
     expect(sources.sort()).toEqual(relatedImages);
   }, 60_000);
 
-  it('are the same medium to the byte out of another work directory', async () => {
+  it('make the same medium to the byte from another work directory', async () => {
     await run('build', '--output', 'again.iso', '--work-dir', 'other');
     expect(await digestFile(at('again.iso'))).toEqual(await digestFile(at('operators.iso')));
   }, 60_000);
 
-  it('come back from the medium by tag and by digest, with the catalog of the selection', async () => {
+  it('are served from the medium by tag and by digest, with the catalog of the selection', async () => {
     const carried = await listCarried('operators.iso');
     const [catalog] = carried.filter(({ repository }) => repository === CATALOG);
     const { host, close } = await serveMedium('operators.iso', world.directory);
@@ -197,30 +197,33 @@ describe.skipIf(!hasTools || !existsSync(REAL))('operators out of a real catalog
     expect(rebuilt.packages[1]?.defaultChannel).toBe('release-v2.9');
   }, 60_000);
 
-  it.skipIf(!isRoot)('are all that the catalog image has where a host unpacks it', async () => {
-    const image = `oci:${at('rebuilt')}:${TAG}`;
-    const store = `[vfs@${at('storage')}+${at('storage-run')}]`;
-    await runProcess('skopeo', ['copy', image, `containers-storage:${store}localhost/c:${TAG}`]);
-    const { stdout: config } = await runProcess('skopeo', ['inspect', '--config', image]);
-    expect(JSON.parse(config)).toMatchObject({
-      config: {
-        Entrypoint: ['/bin/opm'],
-        Cmd: ['serve', '/configs'],
-        Labels: { 'operators.operatorframework.io.index.configs.v1': '/configs' },
-      },
-    });
-    const root = await findUnpacked(at('storage'));
-    expect((await readdir(join(root, 'configs'))).sort()).toEqual([
-      ...['kubevirt-hyperconverged', 'mtv-operator'],
-    ]);
-    expect(await readdir(join(root, 'tmp'))).toEqual([]); // the cache was of the whole catalog
-    const original = new Set(await listDocuments(at('configs')));
-    const bundles = (await listDocuments(join(root, 'configs'))).filter((line) =>
-      line.includes('"schema":"olm.bundle"'),
-    );
-    expect(bundles).toHaveLength(3);
-    for (const bundle of bundles) expect(original.has(bundle), bundle.slice(0, 80)).toBe(true);
-  });
+  it.skipIf(!isRoot)(
+    'are the whole content of the catalog image when a host unpacks it',
+    async () => {
+      const image = `oci:${at('rebuilt')}:${TAG}`;
+      const store = `[vfs@${at('storage')}+${at('storage-run')}]`;
+      await runProcess('skopeo', ['copy', image, `containers-storage:${store}localhost/c:${TAG}`]);
+      const { stdout: config } = await runProcess('skopeo', ['inspect', '--config', image]);
+      expect(JSON.parse(config)).toMatchObject({
+        config: {
+          Entrypoint: ['/bin/opm'],
+          Cmd: ['serve', '/configs'],
+          Labels: { 'operators.operatorframework.io.index.configs.v1': '/configs' },
+        },
+      });
+      const root = await findUnpacked(at('storage'));
+      expect((await readdir(join(root, 'configs'))).sort()).toEqual([
+        ...['kubevirt-hyperconverged', 'mtv-operator'],
+      ]);
+      expect(await readdir(join(root, 'tmp'))).toEqual([]); // the cache was of the whole catalog
+      const original = new Set(await listDocuments(at('configs')));
+      const bundles = (await listDocuments(join(root, 'configs'))).filter((line) =>
+        line.includes('"schema":"olm.bundle"'),
+      );
+      expect(bundles).toHaveLength(3);
+      for (const bundle of bundles) expect(original.has(bundle), bundle.slice(0, 80)).toBe(true);
+    },
+  );
 
   /** The root of the only image that containers/storage has. */
   async function findUnpacked(storage: string): Promise<string> {
@@ -237,7 +240,7 @@ describe.skipIf(!hasTools || !existsSync(REAL))('operators out of a real catalog
     return stdout.split('\n').filter((line) => line !== '');
   }
 
-  it('are explained: which operator needs an image', async () => {
+  it('are explained with the operator that needs each image', async () => {
     const name = 'container-native-virtualization/virt-api-rhel9';
     const { images } = JSON.parse(await run('why', name, '-o', 'json')) as {
       readonly images: readonly { readonly neededBy: readonly object[] }[];

@@ -103,7 +103,7 @@ describe.skipIf(!hasTools || !existsSync(DATA))('a configuration for OVE media',
     return files;
   }
 
-  it('of 4.21 has the cost of each of its fourteen operators before anything is built', async () => {
+  it('of 4.21 gets the cost of each of its fourteen operators before anything is built', async () => {
     const config = await readConfig('4.21');
     const selection = parseOveSelection(config);
     await addOveCatalog(world.registry, selection, await addRealPackages());
@@ -125,7 +125,7 @@ describe.skipIf(!hasTools || !existsSync(DATA))('a configuration for OVE media',
     );
   }, 60_000);
 
-  it('of 4.21 is built complete, of the size that was planned', async () => {
+  it('of 4.21 is built complete, with the planned size', async () => {
     await run('build', '--output', 'ove.iso');
     await run('verify', 'ove.iso');
     const { size } = JSON.parse(await run('inspect', 'ove.iso', '-o', 'json')) as { size: number };
@@ -153,7 +153,7 @@ describe.skipIf(!hasTools || !existsSync(DATA))('a configuration for OVE media',
     ]);
   });
 
-  it('of 4.21 leads the cluster to the registry of the media, with all that it asks for', async () => {
+  it('of 4.21 leads the cluster to the registry of the media, which has everything that it requests', async () => {
     const sets = (await readResources()).filter(({ kind }) => kind.endsWith('MirrorSet'));
     expect(sets.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort()).toEqual([
       'ImageDigestMirrorSet idms-operator-0',
@@ -167,7 +167,7 @@ describe.skipIf(!hasTools || !existsSync(DATA))('a configuration for OVE media',
     expectMirrored(sets.flatMap(listMirrors), await listImages());
   });
 
-  it('of 4.21 leads the hosts to it by the same mirrors as the cluster', async () => {
+  it('of 4.21 leads the hosts to that registry by the same mirrors as the cluster', async () => {
     const files = await readFiles();
     const conf: unknown = parseToml(files.get('/etc/containers/registries.conf') ?? '');
     const { registry } = conf as {

@@ -43,7 +43,7 @@ afterAll(async () => {
 });
 
 describe.each(NODES)('the packed program on Node.js %s', (major, node) => {
-  it('builds and verifies a live ISO where nothing else is installed', async (context) => {
+  it('builds and verifies a live ISO on a machine without any other package', async (context) => {
     const missing = await installNode(major, node);
     if (missing !== undefined) context.skip(missing);
     const directory = join(work, major);
@@ -53,7 +53,7 @@ describe.each(NODES)('the packed program on Node.js %s', (major, node) => {
     await useProgram({ directory, node, major });
   });
 
-  it('makes the bytes of one lock as another user, in another folder', async (context) => {
+  it('makes the same bytes from a lock as another user in another folder', async (context) => {
     if (!(await isThere(node))) context.skip(`Node.js ${major} is not there`);
     const { home, run } = await becomeUser(major, node);
     await run(join(work, major, 'node_modules/.bin/sealift'), ...BUILD, '--locked');

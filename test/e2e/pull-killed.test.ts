@@ -87,7 +87,7 @@ describe.skipIf(!hasTools)('a pull that is killed', () => {
     await rm(home, { recursive: true });
   });
 
-  it('fetches again at most what its lanes had under way', async () => {
+  it('fetches again at most the blobs that its lanes were fetching', async () => {
     const args = ['pull', `oci://${front.host}/m/iso:1`, '--output', 'pulled.iso', '-o', 'json'];
     const start = (): Child => startSealift(args, { cwd: join(home, 'site') });
     const kills = [0.3, 0.6, 0.85];

@@ -15,7 +15,7 @@ const TOOLS = ['docker-registry', 'skopeo', 'htpasswd', 'openssl', 'genisoimage'
 const JUDGES = ['bsdtar', 'xorriso', 'isoinfo'];
 const hasTools = [...TOOLS, ...JUDGES].map((tool) => requireTool(tool)).every(Boolean);
 
-describe.skipIf(!hasTools)('a real registry with TLS of a private CA and passwords', () => {
+describe.skipIf(!hasTools)('a real registry with a private CA and passwords', () => {
   let world: LiveWorld;
   let host: string;
   let registry: ChildProcess | undefined;
@@ -86,7 +86,7 @@ describe.skipIf(!hasTools)('a real registry with TLS of a private CA and passwor
     expect(stderr + stdout).not.toMatch(/wrong-word|cHVsbGVyOndyb25nLXdvcmQ/);
   });
 
-  it('gives a medium whose registry hands every image back as it was', async () => {
+  it('gives a medium whose registry serves every image unchanged', async () => {
     await configure('hush');
     const { code, stderr } = await build();
     expect(code, stderr).toBe(0);
@@ -113,7 +113,7 @@ describe.skipIf(!hasTools)('a real registry with TLS of a private CA and passwor
     }
   }, 120_000);
 
-  it('gives a medium that xorriso, isoinfo and bsdtar read as we do, file by file', async () => {
+  it('gives a medium that xorriso, isoinfo and bsdtar read as sealift does, file by file', async () => {
     const index = await indexOf(at('real.iso'));
     const expected = new Map(
       index.extents.flatMap(({ paths, digest }) => paths.map((path) => [path, digest] as const)),

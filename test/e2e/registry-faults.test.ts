@@ -82,7 +82,7 @@ describe.skipIf(!hasTools)('a build from a registry that misbehaves', () => {
     ['ignores the Range that continues a blob', [{ cutAfter: 40 }, { ignoreRange: true }]],
     ['asks for patience (429, Retry-After)', [{ status: 429, headers: { 'retry-after': '1' } }]],
     ['has a burst of failures', [{ status: 500 }, { status: 502 }, { status: 503 }]],
-  ])('gives the same ISO where it %s', async (_what, scripts) => {
+  ])('gives the same ISO if the registry %s', async (_what, scripts) => {
     const before = registry.requestsOf(registry.layer.digest).length;
     spoil(...scripts);
     const { code, stderr, output } = await build();
@@ -94,7 +94,7 @@ describe.skipIf(!hasTools)('a build from a registry that misbehaves', () => {
     expect(asked[1]?.headers.range).toBe(continues ? 'bytes=40-' : undefined);
   });
 
-  it('follows a redirect to another host and takes no credentials there', async () => {
+  it('follows a redirect to another host without sending credentials there', async () => {
     await withCredentials('sesame', async () => {
       const accepts = demand('sesame');
       registry.script((request) => {
@@ -112,7 +112,7 @@ describe.skipIf(!hasTools)('a build from a registry that misbehaves', () => {
     });
   });
 
-  it('takes the next source after a mirror with wrong bytes', async () => {
+  it('uses the next source after a mirror with wrong bytes', async () => {
     registry.script(({ path }) =>
       path.includes(registry.layer.digest) ? { body: wrong() } : undefined,
     );

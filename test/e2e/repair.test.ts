@@ -80,7 +80,7 @@ async function expectWhole(...from: readonly string[]): Promise<RepairReport> {
 
 const blob = (): IndexExtent => extentOf('/blobs/sha256/');
 
-describe('repair makes a damaged ISO what it was, byte for byte', () => {
+describe('repair restores a damaged ISO, byte for byte,', () => {
   test('with an ISO of another night, which has the same blobs', async () => {
     const { offset, size, paths } = blob();
     await damage(offset + 9);
@@ -98,7 +98,7 @@ describe('repair makes a damaged ISO what it was, byte for byte', () => {
     expect(bytes.written).toBeLessThanOrEqual(65536);
   });
 
-  test('with the registries that its images came from, but what the build itself made', async () => {
+  test('with the registries of its images, except for bytes that the build itself made', async () => {
     const isData = ({ paths }: IndexExtent): boolean =>
       paths.some((path) => path.endsWith('/data'));
     await damage(...extents.filter(isData).map(({ offset }) => offset));
@@ -118,7 +118,7 @@ describe('repair makes a damaged ISO what it was, byte for byte', () => {
     await expectWhole('tuesday.iso');
   });
 
-  test('where it was cut off, in the middle of a blob as well', async () => {
+  test('after it was truncated, even in the middle of a blob', async () => {
     const last = extents.filter(({ paths }) => paths.length > 0).at(-1) ?? blob();
     await truncate(at('x.iso'), last.offset + 5);
     await expectWhole('registries', 'tuesday.iso');
@@ -157,7 +157,7 @@ describe('repair makes a damaged ISO what it was, byte for byte', () => {
     expect(await digestFile(at('x.iso'))).toBe(whole);
   });
 
-  test('with a damaged index, by what it still says of its digest, or by its report', async () => {
+  test('with a damaged index, by the digest left in the index, or by its report', async () => {
     const index = extentOf('/sealift/index.json');
     await damage(index.offset + index.size - 3000);
     await expectWhole('monday.iso', 'tuesday.iso');
@@ -173,12 +173,12 @@ describe('repair makes a damaged ISO what it was, byte for byte', () => {
 });
 
 describe('repair', () => {
-  test('of a whole ISO writes nothing', async () => {
+  test('writes nothing to a whole ISO', async () => {
     const { bytes } = await expectWhole('monday.iso');
     expect(bytes).toEqual({ damaged: 0, read: 0, written: 0 });
   });
 
-  test('names what no source has, repairs the rest, and ends as verify does', async () => {
+  test('names the bytes that no source has, repairs the rest, and ends as verify does', async () => {
     const { offset } = extentOf('bootstrap-appliance');
     await damage(offset, blob().offset);
     const { exitCode, ok, unrepaired, damaged } = await repair('monday.iso');
@@ -187,7 +187,7 @@ describe('repair', () => {
     await expectWhole('tuesday.iso');
   });
 
-  test('takes no byte of a source that is damaged itself', async () => {
+  test('takes no byte of a damaged source', async () => {
     await copyFile(at('x.iso'), at('bad.iso'));
     const { offset } = blob();
     await damage(offset);
@@ -196,7 +196,7 @@ describe('repair', () => {
     await expectWhole('bad.iso', 'monday.iso');
   });
 
-  test('killed in the middle of a write leaves no byte worse, and ends when it runs again', async () => {
+  test('leaves no byte worse when it is killed in the middle of a write, and finishes when it runs again', async () => {
     await damage(...extents.filter(isLarge).map(({ offset }) => offset));
     const before = await readFile(at('x.iso'));
     const good = await readFile(at('tuesday.iso'));

@@ -57,19 +57,19 @@ const findBlob = (path: string): Promise<number> =>
     return blobs.toSorted((a, b) => b.size - a.size)[0]?.offset ?? -1;
   });
 
-describe('a build finds blobs', () => {
-  test('in the ISO that it replaces, and asks the network for none of them', async () => {
+describe('a build takes blobs', () => {
+  test('from the ISO that it replaces, without requests to the network', async () => {
     await rm(at('a.iso.report.json'));
     expect(await buildAnew('a.iso', '--force')).toBe(0);
     expect(await digestFile(at('a.iso'))).toBe(digest);
   });
 
-  test('on the network when seeds are not wanted', async () => {
+  test('from the network if seeds are turned off', async () => {
     expect(await buildAnew('a.iso', '--no-seed')).toBe(allBlobs);
     expect(await digestFile(at('a.iso'))).toBe(digest);
   });
 
-  test('elsewhere when the seed has other bytes than it says, which never reach the new ISO', async () => {
+  test('from other sources if the seed has damaged bytes, which never reach the new ISO', async () => {
     const file = await open(at('a.iso'), 'r+');
     await file.write(Buffer.from('flipped'), 0, 7, await findBlob(at('a.iso')));
     await file.close();
@@ -77,7 +77,7 @@ describe('a build finds blobs', () => {
     expect(await digestFile(at('a.iso'))).toBe(digest);
   });
 
-  test('in an ISO, the root of a registry and an OCI layout that are named', async () => {
+  test('from an ISO, the root of a registry and an OCI layout that are named', async () => {
     await rename(at('a.iso'), at('seed.iso'));
     expect(await buildAnew('a.iso', '--seed', 'seed.iso')).toBe(0);
     await mkdir(at('tree'));
@@ -98,7 +98,7 @@ describe('a build finds blobs', () => {
     expect(await buildAnew('d.iso', '--seed', 'oci', '--seed', 'tree')).toBe(0);
   });
 
-  test('in an ISO as openshift/appliance makes them, whose data image is read through its parts', async () => {
+  test('from an ISO of openshift/appliance, whose data image is read through its parts', async () => {
     // By its layout: no real one can be had here. The blobs cross the borders of the parts.
     execFileSync(
       'sh',
@@ -113,24 +113,21 @@ describe('a build finds blobs', () => {
     expect(await digestFile(at('f.iso'))).toBe(digest);
   });
 
-  test.skipIf(!requireTool('nginx'))(
-    'in an ISO at an address, of which it reads ranges',
-    async () => {
-      await mkdir(at('files'));
-      await link(at('seed.iso'), at('files/seed.iso'));
-      const port = await freePort();
-      const nginx = await startNginx(world.directory, port);
-      try {
-        const seed = `http://127.0.0.1:${port}/seed.iso`;
-        expect(await buildAnew('g.iso', '--seed', seed)).toBe(0);
-        expect(await digestFile(at('g.iso'))).toBe(digest);
-      } finally {
-        await nginx.kill();
-      }
-    },
-  );
+  test.skipIf(!requireTool('nginx'))('from an ISO at an address, by ranges', async () => {
+    await mkdir(at('files'));
+    await link(at('seed.iso'), at('files/seed.iso'));
+    const port = await freePort();
+    const nginx = await startNginx(world.directory, port);
+    try {
+      const seed = `http://127.0.0.1:${port}/seed.iso`;
+      expect(await buildAnew('g.iso', '--seed', seed)).toBe(0);
+      expect(await digestFile(at('g.iso'))).toBe(digest);
+    } finally {
+      await nginx.kill();
+    }
+  });
 
-  test('nowhere it was not told to: what is no seed is refused before anything is asked', async () => {
+  test('only from named places: a path that is not a seed is refused before any request', async () => {
     await writeFile(at('text'), 'text');
     await mkdir(at('empty'));
     const before = world.registry.requests.length;
@@ -151,7 +148,7 @@ describe('a build finds blobs', () => {
   });
 });
 
-describe('an ISO that is finished', () => {
+describe('a finished ISO', () => {
   test('is up to date, and no byte of it is read or written', async () => {
     await expectDone('a.iso');
     const { ino, mtimeMs } = await stat(at('a.iso'));
@@ -167,7 +164,7 @@ describe('an ISO that is finished', () => {
     expect(await expectDone('a.iso')).toContain('a.iso is up to date');
   });
 
-  test('is built again when it, its checksum or its inputs have changed', async () => {
+  test('is built again if it, its checksum or its inputs have changed', async () => {
     const edits: readonly (() => Promise<unknown>)[] = [
       async () => {
         const file = await open(at('a.iso'), 'r+');

@@ -30,7 +30,7 @@ const readReport = async (name: string): Promise<LiveIsoReport> =>
   JSON.parse(await readFile(at(`${name}.iso.report.json`), 'utf8')) as LiveIsoReport;
 
 describe('a cache that builds share', () => {
-  test('has what the first one fetched, so that another fetches nothing and makes the same ISO', async () => {
+  test('has the blobs of the first build, so that another fetches nothing and makes the same ISO', async () => {
     const asked = await build('a');
     expect(asked.length).toBeGreaterThan(0);
     expect(new Set(asked).size).toBe(asked.length);
@@ -42,7 +42,7 @@ describe('a cache that builds share', () => {
     execFileSync('cmp', [at('a.iso'), at('b.iso')]);
   });
 
-  test('is not believed: damaged blobs are fetched elsewhere, and found by cache verify', async () => {
+  test('is not trusted: damaged blobs are fetched from their source, and found by cache verify', async () => {
     const blobs = await blobsOf();
     for (const path of blobs) await writeFile(path, Buffer.alloc((await stat(path)).size));
     expect((await build('c')).length).toBeGreaterThan(0);
@@ -56,7 +56,7 @@ describe('a cache that builds share', () => {
     expect((await world.run('cache', 'verify', 'cache')).exitCode).toBe(0);
   });
 
-  test('loses what was not used for longest where it is too large, and nothing that is in use', async () => {
+  test('loses its least recently used blobs if it is too large, but none that are in use', async () => {
     const [first = '', ...others] = await blobsOf();
     expect((await world.run('cache', 'prune', 'cache', '--max-size', '1B')).exitCode).toBe(0);
     expect(await blobsOf()).toHaveLength(others.length + 1);
@@ -75,7 +75,7 @@ describe('a cache that builds share', () => {
     expect((await blobsOf()).toSorted()).toEqual(others.toSorted());
   });
 
-  test('that cannot be written costs a warning', async () => {
+  test('causes a warning if it cannot be written', async () => {
     await writeFile(at('file'), '');
     await rm(at('work-e'), { recursive: true });
     const { exitCode, stderr } = await world.run(

@@ -58,7 +58,7 @@ describe.skipIf(!hasTools)('three nights of one ISO', () => {
     await world.close();
   });
 
-  it('are built out of each other, pushed as what is new, and pulled elsewhere as they are', async () => {
+  it('are built from each other, pushed by their new blobs, and pulled elsewhere unchanged', async () => {
     for (const [night, name] of NIGHTS.entries()) {
       await putImage(nameOf(night), name);
       await rm(at('.sealift'), { recursive: true, force: true }); // a job of CI has no cache
@@ -90,7 +90,7 @@ describe.skipIf(!hasTools)('three nights of one ISO', () => {
     }
   });
 
-  it('end as an ISO that serves the images of the last night to skopeo', async () => {
+  it('end with an ISO that serves the images of the last night to skopeo', async () => {
     const medium = await serveMedium(at('site', 'ove.iso'), world.directory);
     try {
       const from = `docker://${medium.host}/team/${nameOf(2)}:nightly`;

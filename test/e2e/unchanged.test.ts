@@ -42,22 +42,22 @@ async function build(...more: readonly string[]): Promise<Report & Record<string
 const isKnown = ({ isUpToDate, stages }: Report): boolean =>
   isUpToDate && stages.every(({ stage }) => stage === 'find unchanged ISO');
 
-describe('an ISO that is finished and unchanged', () => {
-  test('is known by what it was made from: only the tags that a person named are asked', async () => {
+describe('a finished and unchanged ISO', () => {
+  test('is recognized by its inputs: only the tags that a user named are requested', async () => {
     const before = world.registry.requests.length;
     expect(isKnown(await build())).toBe(true);
     const asked = world.registry.requests.slice(before).filter((line) => !line.endsWith('/v2/'));
     expect(asked).toEqual([expect.stringContaining('/v2/team/tool/manifests/1')]);
   });
 
-  test('is known where a checkout gave the same inputs new times', async () => {
+  test('is recognized after a checkout gave the same inputs new times', async () => {
     await utimes(at('appliance-config.yaml'), 1, 1);
     await utimes(at('openshift/a.yaml'), 1, 1);
     await build();
     expect(isKnown(await build())).toBe(true);
   });
 
-  test('is verified when that is asked for, and built again where somebody wrote into it', async () => {
+  test('is verified if that is requested, and built again if it was written to', async () => {
     expect(await build('--verify')).toMatchObject({
       isUpToDate: true,
       verified: { bytes: expect.any(Number) as number },
@@ -72,7 +72,7 @@ describe('an ISO that is finished and unchanged', () => {
     expect(exitCode).toBe(0);
   });
 
-  test('is planned again for each thing that could make it another one', async () => {
+  test('is planned again for each change that could make it another ISO', async () => {
     const edits: Readonly<Record<string, () => Promise<unknown>>> = {
       'a manifest beside the configuration': () =>
         writeFile(at('openshift/a.yaml'), manifest('other')),
@@ -98,13 +98,13 @@ describe('an ISO that is finished and unchanged', () => {
     }
   });
 
-  test('is read and hashed where records of earlier builds are not to be believed', async () => {
+  test('is read and hashed if records of earlier builds are not trusted', async () => {
     const digest = await digestFile(at('a.iso'));
     expect(await build('--rehash')).toMatchObject({ isUpToDate: false, digest });
     expect(isKnown(await build())).toBe(true);
   });
 
-  test('is known with the lock that its build wrote, and planned where the lock is another', async () => {
+  test('is recognized with the lock of its build, and planned with another lock', async () => {
     await build('--lock');
     expect(isKnown(await build())).toBe(true);
     expect(isKnown(await build('--locked'))).toBe(false);

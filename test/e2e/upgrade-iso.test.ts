@@ -120,7 +120,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
   const build = (...args: readonly string[]): Promise<string> =>
     run('build', 'upgrade-iso', ...args);
 
-  it('has the label, release.env, release.json, registry and index, and nothing else', async () => {
+  it('has only the label, release.env, release.json, registry and index', async () => {
     const output = await build('-o', 'json');
     report = JSON.parse(output) as UpgradeIsoReport;
     await mkdir(at('tree'));
@@ -162,7 +162,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(report).toMatchObject({ product: 'upgrade-iso', volumeId: 'upgrade_4.22.1' });
   }, 60_000);
 
-  it('is written once: bytes written are at most 1.01 of its size', async () => {
+  it('is written once: at most 1.01 times its size in bytes', async () => {
     expect(report.isoSize).toBe((await stat(at('upgrade.iso'))).size);
     expect(report.bytes.written / report.isoSize).toBeLessThanOrEqual(1.01);
     expect(await digestFile(at('upgrade.iso'))).toBe(report.digest);
@@ -220,7 +220,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(await digestFile(at('again.iso'))).toBe(report.digest); // same inputs, same bytes
   }, 60_000);
 
-  it('cannot have the name of a file beside it, which would replace it', async () => {
+  it('cannot have the name of a file next to it, which would replace it', async () => {
     const name = 'beside/upgrade-4.22.1.yaml';
     const { exitCode, stderr } = await attempt('build', 'upgrade-iso', '--output', name);
     expect(stderr).toContain('[output.reserved]');
@@ -262,7 +262,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect((await server.ended).code).toBe(143);
   }, 60_000);
 
-  it('has the size that its plan tells, and is built from the plan', async () => {
+  it('has the size of its plan, and is built from the plan', async () => {
     const plan = await run('plan', 'upgrade-iso', '-o', 'json');
     expect(JSON.parse(plan)).toMatchObject({
       product: 'upgrade-iso',
@@ -338,7 +338,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(stderr).toContain(reason);
   });
 
-  it('of a nightly has a short label, and with --from says that no graph has it', async () => {
+  it('of a nightly has a short label, and with --from reports that no graph has the release', async () => {
     const version = '4.22.0-0.nightly-2026-05-01-000000';
     const nightly = await addRelease(world.registry, { version });
     const text = await readFile(at('appliance-config.yaml'), 'utf8');
@@ -359,7 +359,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(other.stderr).toContain('4.21.0-0.ci-2026-04-01-000000 is a nightly or CI build');
   }, 60_000);
 
-  it('is refused with mirrorPath, which only live ISOs take', async () => {
+  it('is refused with mirrorPath, which only live ISOs support', async () => {
     const text = await readFile(at('appliance-config.yaml'), 'utf8');
     await mkdir(at('mirror'));
     await writeFile(at('mirrored.yaml'), `${text}mirrorPath: mirror\n`);
@@ -374,7 +374,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     ['enableInteractiveFlow', 'localhost:22625'],
     ['skipLocalRegistry', 'neither the registry image'],
     ['stopLocalRegistry', 'no mirrors'],
-  ])('is refused where %s makes hosts that cannot use it', async (key, reason) => {
+  ])('is refused if %s makes hosts that cannot use it', async (key, reason) => {
     const text = await readFile(at('appliance-config.yaml'), 'utf8');
     await writeFile(at('refused.yaml'), `${text}${key}: true\n`);
     const before = world.registry.requests.length;
@@ -385,7 +385,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(world.registry.requests.length).toBe(before);
   });
 
-  it('leaves a file that somebody changed, unless it is forced', async () => {
+  it('leaves a file that was changed by hand, except with --force', async () => {
     const changed = '# my own notes\n';
     await build('--output', 'fresh.iso'); // without the releases of a path
     const unchanged = await readFile(at('upgrade-4.22.1.yaml'), 'utf8');
@@ -399,7 +399,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(await readFile(at('upgrade-4.22.1.yaml'), 'utf8')).toBe(unchanged);
   }, 60_000);
 
-  it('prints commands that run where it was built', async () => {
+  it('prints commands that run in the directory of the build', async () => {
     const output = await build('--output', "in it's/x.iso", '--work-dir', '.sealift');
     expect(output).toContain(String.raw`  oc apply -f 'in it'\''s/upgrade-4.22.1.yaml'` + '\n');
     expect(output).toContain(String.raw`next: sealift verify 'in it'\''s/x.iso'` + '\n');
@@ -464,7 +464,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(await readdir(at('failed'))).toContain('upgrade-4.22.1.yaml');
   }, 60_000);
 
-  it('fetches no verified blob again when a build is killed while it pours, and ends equal', async () => {
+  it('fetches no verified blob again after a kill in the pour, and ends with the same bytes', async () => {
     const { registry } = world;
     const layer = await findLayer('etcd');
     registry.breakPath(layer, 'never');
@@ -488,7 +488,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(asked).toEqual([`GET ${layer}`]);
   }, 60_000);
 
-  it('has no installer, and whoever asks for one hears which medium it is', async () => {
+  it('has no installer, and a request for one is answered with the kind of medium', async () => {
     const { exitCode, stderr } = await world.run(
       'extract',
       'installer',

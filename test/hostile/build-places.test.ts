@@ -43,7 +43,7 @@ describe.skipIf(!hasTools)('a work directory that is removed during a build', ()
     ['scan base ISO', ''],
     ['pour ISO', ''],
   ])(
-    'ends it at "%s", without "%s" in it, as an error of the disk with a hint',
+    'ends the build at "%s", without "%s" in it, as an error of the disk with a hint',
     async (stage, lost) => {
       const { exitCode, last } = await build(stage, lost);
       expect(exitCode, last).toBe(7);
@@ -75,7 +75,7 @@ describe.skipIf(!hasTools || !isRoot)('empty files of another user', () => {
   );
 });
 
-describe.skipIf(!hasTools)('a build whose umask denies everything to everybody', () => {
+describe.skipIf(!hasTools)('a build with a umask that denies all access', () => {
   it('makes files and directories that their owner can read and write', async () => {
     const { directory } = world;
     const options = ['--work-dir', 'masked', '--output', 'masked.iso'];

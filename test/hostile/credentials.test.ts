@@ -70,7 +70,7 @@ async function listen(server: Server | ReturnType<typeof createNetServer>): Prom
 }
 
 describe('the password of a registry', () => {
-  it('on this machine is not sent to a proxy', async () => {
+  it('is not sent to a proxy if the registry is on this machine', async () => {
     const heard: string[] = [];
     const proxy = createServer().on('connection', (socket) => {
       socket.on('data', (bytes: Buffer) => heard.push(bytes.toString('latin1')));
@@ -105,7 +105,7 @@ describe('the password of a registry', () => {
     expect(sentPassword(registry)).toBe(false);
   });
 
-  it('follows no redirect of a token server', async () => {
+  it('is not sent along a redirect of a token server', async () => {
     const location = `http://${other.host}/token`;
     registry.script(({ path, headers }) => {
       if (path.startsWith('/token')) return { status: 307, headers: { location } };
@@ -164,7 +164,7 @@ describe('a token server', () => {
     return typeof failure === 'string' ? failure : failure.code;
   }
 
-  it('on this machine, link-local or private is not asked on behalf of a public registry', async () => {
+  it('gets no request for a public registry if it is on this machine, link-local or private', async () => {
     let connections = 0;
     const port = await listen(
       createNetServer((socket) => {
@@ -214,7 +214,7 @@ it.each([
   ['link-local', 'link-local', true],
   ['private', 'loopback', false],
   ['loopback', 'public', true],
-] as const)('a %s host may name a %s one: %s', (by, named, may) => {
+] as const)('a %s registry may name a token server that is %s: %s', (by, named, may) => {
   expect(mayName(by, named)).toBe(may);
 });
 
@@ -223,7 +223,7 @@ const GO_NO_PROXY =
   'foobar.com, .barbaz.net, *.wildcard.io, 192.168.1.1, 192.168.1.2:81, 192.168.1.3:80, ' +
   '10.0.0.0/30, 2001:db8::52:0:1, [2001:db8::52:0:2]:443, [2001:db8::52:0:3]:80, 2002:db8:a::45/64';
 
-describe('NO_PROXY is read as Go reads it:', () => {
+describe('sealift reads NO_PROXY as Go does:', () => {
   it.each([
     ['localhost', false],
     ['127.0.0.1', false],
@@ -289,7 +289,7 @@ describe('a refusal', () => {
     });
   });
 
-  it('of a host that the registry redirects to blames that host', async () => {
+  it('by a host that the registry redirects to blames that host', async () => {
     const location = `http://${other.host}/signed`;
     registry.script(({ path, headers }) => {
       if (path === '/v2/') return undefined;
@@ -309,7 +309,7 @@ describe('a refusal', () => {
 });
 
 describe('an auth file', () => {
-  it('of more than a megabyte, or that is a pipe, is refused by name and not read', async () => {
+  it('is refused by name and not read if it is a pipe or larger than a megabyte', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'sealift-auth-'));
     const [large, pipe] = [join(directory, 'large.json'), join(directory, 'pipe')];
     writeFileSync(large, Buffer.alloc((1 << 20) + 1, ' '));
@@ -323,7 +323,7 @@ describe('an auth file', () => {
   });
 });
 
-it('registries without verified TLS are named in a warning that passwords are sent without encryption', async () => {
+it('a warning that passwords are sent without encryption names registries without verified TLS', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sealift-insecure-'));
   const warnings: string[] = [];
   const tools = await openBuildTools({

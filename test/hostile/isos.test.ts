@@ -39,7 +39,7 @@ describe('an ISO that costs more to read than it has bytes', () => {
       COMMANDS.map((command) => [...command, path, ...(command.includes('diff') ? [path] : [])]),
     );
 
-  it.each(HOSTILE_ISOS)('because of $title is read within bounds, and named', async (iso) => {
+  it.each(HOSTILE_ISOS)('is read within bounds, and its fault reported: $title', async (iso) => {
     const path = await writeHostileIso(iso, directory);
     const measured = await measure(path);
     await rm(path);

@@ -45,7 +45,7 @@ describe('a layer of zstd', () => {
     });
   });
 
-  it('whose 16 KB unpack to 512 MiB is refused, though nothing of it is kept', async () => {
+  it('whose 16 KB unpack to 512 MiB is refused, even if nothing is extracted', async () => {
     const start = process.cpuUsage();
     await expect(read(repeatedBlocks(4096, (20 - 10) << 3))).rejects.toMatchObject({
       code: 'layer.too-large',
@@ -54,7 +54,7 @@ describe('a layer of zstd', () => {
     expect((user + system) / 1e6).toBeLessThan(10);
   });
 
-  it('in 60,000 frames of nothing is not handed to the decoder frame by frame', async () => {
+  it('in 60,000 empty frames is not passed to the decoder frame by frame', async () => {
     const layer = Buffer.alloc(9 * 60_000, Buffer.from('28b52ffd2000010000', 'hex'));
     const start = process.cpuUsage();
     for await (const bytes of unzstd(Readable.from([layer]), signal)) {
@@ -64,7 +64,7 @@ describe('a layer of zstd', () => {
     expect((user + system) / 1e6).toBeLessThan(3);
   });
 
-  it('is ended when its decoder does not answer in time', async () => {
+  it('is given up if its decoder does not answer in time', async () => {
     const source = Readable.from([repeatedBlocks(4096, (20 - 10) << 3)]);
     const decoding = async () => {
       for await (const piece of decodeInThread('zstd', source, { signal, limit: 1 })) {
@@ -74,7 +74,7 @@ describe('a layer of zstd', () => {
     await expect(decoding()).rejects.toMatchObject({ problem: 'too-slow' });
   });
 
-  it('is ended by a signal while its decoder works', async () => {
+  it('is given up on a signal while its decoder works', async () => {
     const stop = new AbortController();
     const source = Readable.from([repeatedBlocks(8192, (20 - 10) << 3)]);
     const decoding = async () => {
@@ -87,13 +87,13 @@ describe('a layer of zstd', () => {
 });
 
 describe('a layer', () => {
-  it('of gzip whose zeros are skipped is refused when they are too many', async () => {
+  it('of gzip whose zeros are skipped is refused if there are too many', async () => {
     const header = (await packHeader()).subarray(0, 512);
     const bomb = gzipSync(Buffer.concat([header, Buffer.alloc(300 << 20)]), { level: 9 });
     await expect(read(bomb)).rejects.toThrow('unpack to more than 256.0 MiB');
   });
 
-  it('with links that have no target is read, and only asking for one is an error', async () => {
+  it('with links that have no target is read, and only opening such a link is an error', async () => {
     const layer = await packLayer([
       ['soft', { type: 'symlink', linkname: '' }],
       ['hard', { type: 'link', linkname: '' }],
@@ -106,7 +106,7 @@ describe('a layer', () => {
     });
   });
 
-  it('with names 1,900 directories deep is refused at the first of them', async () => {
+  it('with names 1,900 directories deep is refused at the first such name', async () => {
     const layer = await packLayer([[`${'a/'.repeat(1900)}b`, '1']]);
     await expect(readFiles([layer], () => true, { signal })).rejects.toMatchObject({
       code: 'layer.path-malformed',
@@ -123,7 +123,7 @@ describe('a layer', () => {
     });
   });
 
-  it('of 1,000 files as deep as is allowed costs time that grows with their names only', async () => {
+  it('of 1,000 files of the allowed depth costs time in proportion to their names', async () => {
     const deep = (index: number) => `${`${index % 20}${'a'.repeat(12)}/`.repeat(254)}${index}`;
     const files = Array.from({ length: 1000 }, (_, index) => [deep(index), ''] as const);
     const layers = [await packLayer(files), await packLayer([['top', '']])];
@@ -133,7 +133,7 @@ describe('a layer', () => {
     expect((user + system) / 1e6).toBeLessThan(4);
   });
 
-  it('whose links lead through half a million components in all is refused', async () => {
+  it('whose links lead through half a million components in total is refused', async () => {
     const linkname = '/a/..'.repeat(800);
     const links = Array.from({ length: 400 }, (_, index) => {
       return [`l${index}`, { type: 'symlink', linkname }] as const;
@@ -144,7 +144,7 @@ describe('a layer', () => {
     });
   });
 
-  it('whose files are looked for lets a signal end the search', async () => {
+  it('ends the search for its files on a signal', async () => {
     const layer = await packLayer(
       Array.from({ length: 5000 }, (_, index) => [`${index}`, { type: 'symlink', linkname: 'x' }]),
     );
@@ -161,7 +161,7 @@ describe('a layer', () => {
     expect(asked).toBeLessThan(5000);
   });
 
-  it('that stands 20,000 times in an image is refused before it is opened', async () => {
+  it('that is 20,000 times in an image is refused before it is opened', async () => {
     const layer = await packLayer([['a', '1']]);
     const layers = Array.from({ length: 20_000 }, () => layer);
     await expect(readFiles(layers, () => true, { signal })).rejects.toMatchObject({
@@ -184,7 +184,7 @@ describe('a table', () => {
     const header = Array.from({ length: 650_000 }, (_, index) => `c${index}`).join(',');
     const { tableProblems } = readCsvTable(`${header}\n`);
     expect(tableProblems).toEqual([
-      { line: 1, problem: 'has 650000 columns, and a table may have 10000' },
+      { line: 1, problem: 'has 650000 columns, but a table may have at most 10000' },
     ]);
   });
 
@@ -194,13 +194,13 @@ describe('a table', () => {
       expect.objectContaining({
         code: 'sites.too-large',
         message: expect.stringContaining(
-          '2000001 cells or more, and a table may have 2000000',
+          '2000001 cells or more, but may have at most 2000000',
         ) as string,
       }) as Error,
     );
   });
 
-  it('with 10,000 quotes within one cell is refused, and three are one problem of their line', () => {
+  it('with 10,000 quotes in one cell is refused, and with three it has one problem for the line', () => {
     expect(() => readCsvTable(`name\n${'a"'.repeat(10_000)}\n`)).toThrow(
       expect.objectContaining({
         code: 'sites.too-large',
@@ -214,7 +214,7 @@ describe('a table', () => {
     ]);
   });
 
-  it('of more rows than 50,000 is refused, whatever it is written in', () => {
+  it('of more than 50,000 rows is refused in every format', () => {
     const tooLarge = expect.objectContaining({ code: 'sites.too-large' }) as Error;
     expect(() => readCsvTable(`name\n${'a\n'.repeat(60_000)}`)).toThrow(tooLarge);
     expect(() => readYamlTable('- a: b\n'.repeat(60_000))).toThrow(tooLarge);
@@ -222,7 +222,7 @@ describe('a table', () => {
 });
 
 describe('a document', () => {
-  it('of a catalog with a million values is refused before it is parsed', () => {
+  it('of a catalog is refused before it is parsed if it has a million values', () => {
     const bytes = Buffer.from(`{"a":[${'{},'.repeat(1_000_000)}0]}`);
     const scan = startScan();
     expect(scanObject(scan, bytes)).toBe(true);
@@ -251,7 +251,7 @@ describe('a document', () => {
 });
 
 describe('a credential helper', () => {
-  it('that prints without end is ended, and its output is not held', async () => {
+  it('that prints without end is ended, and its output is not kept in memory', async () => {
     const path = join(folder, 'docker-credential-endless');
     await writeFile(path, '#!/bin/sh\nexec yes 0123456789abcdef\n');
     await chmod(path, 0o755);

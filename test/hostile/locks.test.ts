@@ -51,7 +51,7 @@ describe('the file of a lock', () => {
     return 'none';
   }
 
-  it('is read as it was written, one line a place', () => {
+  it('is read as it was written, with one line for each place', () => {
     const places = Array.from({ length: 130_000 }, (_, index): readonly [Digest, number] => [
       digestOf(String(index)),
       index * 4096,
@@ -97,23 +97,23 @@ describe('the file of a lock', () => {
     ['cut off', formatLock(LOCK).slice(0, 700)],
     ['in conflict', formatLock(LOCK).replace('{', '{\n<<<<<<< HEAD')],
     ['nested too deep', '['.repeat(1_000_000)],
-  ])('that is %s is refused as no JSON', (_what, text) => {
+  ])('that is %s is refused because it is not JSON', (_what, text) => {
     expect(refusalOf(text)).toBe(`lock.malformed: "${path}" is not a valid lock: it is not JSON`);
   });
 
-  it('that has more bytes than a lock can have is not read', () => {
+  it('that is larger than any lock is not read', () => {
     writeFileSync(path, '');
     truncateSync(path, 2 ** 40);
     expect(() => readLock(path)).toThrow(expect.objectContaining({ code: 'lock.too-large' }));
   });
 
-  it('that is a folder is refused, and one that is absent is no error', () => {
+  it('that is a folder is refused, and an absent one is not an error', () => {
     expect(() => readLock(directory)).toThrow(expect.objectContaining({ code: 'lock.unreadable' }));
     expect(readLock(join(directory, 'none.json'))).toBeUndefined();
   });
 
   it.each(['{}', '', '{"kind":"SealiftLockSecrets","format":1,"key":"AA==","drawn":{}}', '[7]'])(
-    'has no secrets in a file with %j',
+    'is refused if its file of secrets has the text %j',
     (text) => {
       writeFileSync(join(directory, 'sealift.lock.secrets'), text);
       expect(() => readLockSecrets(path)).toThrow(

@@ -60,12 +60,12 @@ describe('a pour into a directory that others can write to', () => {
     await expect(pour()).rejects.toMatchObject({ code: 'file.not-regular' });
   });
 
-  it('does not write into a file with a second name', async () => {
+  it('does not write into a file that has a second name', async () => {
     linkSync(at('victim'), at('x.iso.partial'));
     await expect(pour()).rejects.toMatchObject({ code: 'file.other-names' });
   });
 
-  it('replaces links in the places of its journal and of the names that earlier versions used', async () => {
+  it('replaces links in place of its journal and of the names that earlier versions used', async () => {
     const names = ['partial.journal', 'partial.journal.new', 'partial.probe'];
     for (const name of names.slice(1)) symlinkSync('victim', at(`x.iso.${name}`));
     await pour();
@@ -82,7 +82,7 @@ describe('a pour into a directory that others can write to', () => {
     await expect(pour()).rejects.toMatchObject({ code: 'file.not-regular' });
   });
 
-  it('ends with an error where its partial output or its journal is a pipe', async () => {
+  it('ends with an error if its partial output or its journal is a pipe', async () => {
     makePipe('x.iso.partial');
     await expect(pour()).rejects.toMatchObject({ code: 'file.not-regular' });
     rmSync(at('x.iso.partial'));
@@ -92,7 +92,7 @@ describe('a pour into a directory that others can write to', () => {
     await expect(pour()).rejects.toMatchObject({ code: 'file.not-regular' });
   });
 
-  it.runIf(isRoot)('believes neither a partial output nor a journal of another user', async () => {
+  it.runIf(isRoot)('trusts neither a partial output nor a journal of another user', async () => {
     writeFileSync(at('x.iso.partial'), '');
     chownSync(at('x.iso.partial'), 65_534, 65_534);
     await expect(pour()).rejects.toMatchObject({ code: 'file.foreign' });
@@ -104,12 +104,12 @@ describe('a pour into a directory that others can write to', () => {
 });
 
 describe('a lock in a directory that others can write to', () => {
-  it('is refused where it is a symbolic link', async () => {
+  it('is refused if it is a symbolic link', async () => {
     symlinkSync('victim', at('x.lock'));
     await expect(lockOutput(at('x.lock'))).rejects.toMatchObject({ code: 'file.not-regular' });
   });
 
-  it('is refused where it is a pipe, without waiting for its writer', async () => {
+  it('is refused if it is a pipe, without waiting for a writer', async () => {
     makePipe('x.lock');
     await expect(lockOutput(at('x.lock'))).rejects.toMatchObject({ code: 'file.not-regular' });
   });
@@ -179,7 +179,7 @@ describe('the files of a site in a directory that others can write to', () => {
 });
 
 describe('the door to files', () => {
-  it('makes no file through a link that leads to nothing', async () => {
+  it('creates no file through a link without a target', async () => {
     symlinkSync('nothing', at('link'));
     await expect(createFile(at('link'))).rejects.toMatchObject({ code: 'EEXIST' });
     expect(() => {
@@ -189,7 +189,7 @@ describe('the door to files', () => {
     expect(readdirSync(directory).sort()).toEqual(['link', 'victim']);
   });
 
-  it('replaces a link, and not what it leads to', async () => {
+  it('replaces a link, and not its target', async () => {
     symlinkSync('victim', at('report.json'));
     await writeFileAtomic(at('report.json'), '{}');
     expect(readFileSync(at('report.json'), 'utf8')).toBe('{}');
@@ -199,7 +199,7 @@ describe('the door to files', () => {
     await expect(openOwnFile(path)).rejects.toMatchObject({ code: 'file.not-regular' });
   });
 
-  it('cuts nothing off from a file of ours', async () => {
+  it('truncates no file that the user already has', async () => {
     writeFileSync(at('own'), 'text');
     await (await openOwnFile(at('own'))).close();
     expect(readFileSync(at('own'), 'utf8')).toBe('text');

@@ -78,14 +78,14 @@ describe('a credential of a pull secret is masked', () => {
     expectNoCanary(base64(JSON.stringify(JSON.parse(PULL_SECRET), null, 4)));
   });
 
-  it('and what stands around it is not', () => {
+  it('while the text around it is not', () => {
     rememberSecret('hush');
     const text = `image quay.io/hushed/a@sha256:${'ab'.repeat(32)} of "hush": 12 MiB`;
     expect(redact(text)).toBe(text.replace('"hush"', '"[redacted]"'));
   });
 });
 
-describe('what another program prints and fails is quoted', () => {
+describe('the output of another program that fails is quoted', () => {
   const script = (name: string, ...lines: readonly string[]): string => {
     const path = join(directory, name);
     writeFileSync(path, `#!/bin/sh\n${lines.join('\n')}\n`);

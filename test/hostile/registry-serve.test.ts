@@ -140,7 +140,7 @@ describe('a served registry', () => {
     },
   );
 
-  it('warns where others can connect and there is no TLS', async () => {
+  it('warns if others can connect without TLS', async () => {
     const args = ['registry', 'serve', iso, '--port', '0', '--host'];
     for (const [host, warns] of [
       ['0.0.0.0', true],
@@ -183,7 +183,7 @@ describe('a connection to a served registry is closed', () => {
     expect(socket.destroyed).toBe(true);
   });
 
-  it('when there is no place for a new one and it has taken nothing for longest', async () => {
+  it('if there is no room for a new one and it has been idle for longest', async () => {
     const port = await startServer({ limits: { connections: 2, stalled: 0 } });
     const [first, second] = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
     sockets.push(first, second);

@@ -77,7 +77,7 @@ describe('the address of a signature store', () => {
   const read = (signatureUrl: string) =>
     readSignatureGate({ signatureUrl }, { cwd: '/', env: {} }).store;
 
-  it('with a password is taken over https and from this machine, and else refused without the password', () => {
+  it('may have a password with https or on this machine, and is otherwise refused without showing it', () => {
     expect(read('https://me:hush-hush-8@store.example/s/')).toContain('hush-hush-8');
     expect(read('http://me:hush-hush-8@127.0.0.1/s/')).toContain('hush-hush-8');
     expect(() => read('http://me:hush-hush-8@store.example/s/')).toThrow(
@@ -90,8 +90,8 @@ describe('the address of a signature store', () => {
   });
 });
 
-describe('mutated release signatures', () => {
-  it('of 1000 with a mutation none is accepted, and of 100 without one all are', () => {
+describe('a verifier of release signatures', () => {
+  it('accepts none of 1000 mutated signatures, and all of 100 unchanged ones', () => {
     const tally = { mutated: 0, accepted: 0 };
     while (tally.mutated < 1000) {
       const version = random.below(2) === 0 ? 3 : 4;
@@ -109,7 +109,7 @@ describe('mutated release signatures', () => {
     expect(whole.filter((verdict) => verdict === 'accepted')).toHaveLength(100);
   });
 
-  it('a mutation of a compressed signature never changes what is accepted', () => {
+  it('accepts only the original content from a mutated compressed signature', () => {
     const message = signer.sign(STATEMENT);
     for (let count = 0; count < 1000; count++) {
       let content: Buffer;
@@ -123,7 +123,7 @@ describe('mutated release signatures', () => {
     }
   });
 
-  it('statements that are well signed but not to the letter are refused', () => {
+  it('refuses statements with a valid signature that deviate from the required text', () => {
     const accepted = listStatements().filter(
       (text) => judge(signText(signer, text)) === 'accepted',
     );
@@ -143,7 +143,7 @@ describe('mutated release signatures', () => {
     expect(process.cpuUsage().user - user).toBeLessThan(2_000_000);
   });
 
-  it('ConfigMaps with a text for their data, and messages of a million packets, cost no more than their size', () => {
+  it('takes time in proportion to the size of ConfigMaps with a text for data and of messages with a million packets', () => {
     const { user } = process.cpuUsage();
     expect(listStoredSignatures({ binaryData: 'x'.repeat(3_000_000) })).toEqual([]);
     for (const packet of [[0xc4, 0], [0xe0]]) {
@@ -153,7 +153,7 @@ describe('mutated release signatures', () => {
     expect(process.cpuUsage().user - user).toBeLessThan(1_500_000);
   });
 
-  it('a mutated file with keys is read or refused, and trusts no other key', () => {
+  it('reads or refuses a mutated file with keys, and trusts no other key', () => {
     const other = createThrowAwaySigner({ created: 1_690_000_000 });
     const forged = other.sign(STATEMENT);
     for (let count = 0; count < 500; count++) {

@@ -194,7 +194,7 @@ const listCommands = (parent: Command, prefix = ''): readonly string[] =>
     return below.length > 0 && !(name in CALLS) ? below : [name, ...below];
   });
 
-it('every command is given names that command a terminal', () => {
+it('every command is tested with names that control a terminal', () => {
   expect(Object.keys(CALLS)).toEqual(
     expect.arrayContaining([...listCommands(createProgram(createHost()))]),
   );
@@ -215,7 +215,7 @@ describe('control characters in file names, keys, values and arguments are escap
 /** A line of its own, which a reader takes for one of the program. */
 const FORGED = 'a\nerror: FORGED';
 
-describe('no word of the command line begins a line of', () => {
+describe('no argument of the command line can begin a line of the output of', () => {
   it.each(Object.keys(CALLS))('%s', async (name) => {
     for (const args of [
       ...(CALLS[name] ?? []),
@@ -230,13 +230,13 @@ describe('no word of the command line begins a line of', () => {
   });
 });
 
-it('a name of an ISO is printed as an escape, on a line of its own', async () => {
+it('a file name in an ISO is printed escaped, on its own line', async () => {
   const lines = (await run(['ls', 'evil.iso', '-R'])).trimEnd().split('\n');
   expect(lines).toContain(`/${toPrintable(OSC_CSI)}`);
   expect(lines).toContain(`/sub/${toPrintable(CR_BIDI)}`);
 });
 
-it('what is printed as JSON has the name itself', async () => {
+it('the JSON output of a listing has the name itself', async () => {
   const entries = JSON.parse(await run(['ls', 'evil.iso', '-R', '-o', 'json'])) as {
     readonly path: string;
   }[];
@@ -250,6 +250,6 @@ it.each([
   ['a line separator', '\u2029', '\\u2029'],
   ['a no-break space', '\u00a0', '\\u00a0'],
   ['a letter of another script', '\u00e9\u4e2d', '\u00e9\u4e2d'],
-])('%s is printed as it is escaped in JSON', (_, text, printed) => {
+])('%s is printed with the escape of JSON if it needs one', (_, text, printed) => {
   expect(toPrintable(text)).toBe(printed);
 });

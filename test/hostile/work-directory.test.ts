@@ -56,7 +56,7 @@ describe('a work directory', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('of ours that others could read becomes 0700 with a note, and its results are used', async () => {
+  it('that others could read becomes 0700 with a warning, and its results are used', async () => {
     await open();
     writeFileSync(at('.sealift/stages/result.json'), '{}');
     chmodSync(at('.sealift'), 0o755);
@@ -70,7 +70,7 @@ describe('a work directory', () => {
     expect(warnings).toHaveLength(1);
   });
 
-  it('of ours that others could write becomes 0700, and of its results only blobs are used', async () => {
+  it('that others could write becomes 0700, and only the blobs of its results are used', async () => {
     await open();
     const blob = 'a'.repeat(64);
     const foreign = 'b'.repeat(64);
@@ -93,7 +93,7 @@ describe('a work directory', () => {
     expect(existsSync(at('.sealift', aside, 'stages/drawn/x.json'))).toBe(true);
   });
 
-  it('is not trusted where others could write to the place of its results', async () => {
+  it('is not trusted if others could write to the place of its results', async () => {
     await open();
     writeFileSync(at('.sealift/cache/installer/x'), '');
     chmodSync(at('.sealift/cache/installer'), 0o777);
@@ -101,7 +101,7 @@ describe('a work directory', () => {
     expect(readdirSync(at('.sealift/cache/installer'))).toEqual([]);
   });
 
-  it('is refused where it is a directory with other files that others can use', async () => {
+  it('is refused if it is a directory with foreign files that others can use', async () => {
     mkdirSync(at('tmp'));
     chmodSync(at('tmp'), 0o1777);
     await expect(open('tmp')).rejects.toMatchObject({ code: 'work-dir.shared' });
@@ -111,7 +111,7 @@ describe('a work directory', () => {
     expect([modeOf(at('tmp')), modeOf(at('home'))]).toEqual([0o1777, 0o755]);
   });
 
-  it('may be a link that we made, but has no links to places of results', async () => {
+  it('may be a link of the same user, but cannot have links in the places of results', async () => {
     mkdirSync(at('disk'), { mode: 0o700 });
     symlinkSync('disk', at('.sealift'));
     await open();
@@ -122,7 +122,7 @@ describe('a work directory', () => {
     await expect(open()).rejects.toMatchObject({ code: 'work-dir.link' });
   });
 
-  it('is used by a build whatever takes the place of its name, and is shown by that name', async () => {
+  it('is used by a build even after a directory replaces it, and is shown by its name', async () => {
     const held = await openWorkDirectory(at('.sealift'), (message) => warnings.push(message));
     renameSync(at('.sealift'), at('moved'));
     mkdirSync(at('.sealift'));
@@ -136,7 +136,7 @@ describe('a work directory', () => {
 });
 
 describe.runIf(isRoot)('on a machine with other users, a work directory', () => {
-  it('of another user is refused by name, and so is a link of one', async () => {
+  it('is refused by name if it belongs to another user, and so is a link of another user', async () => {
     mkdirSync(at('.sealift'));
     chownSync(at('.sealift'), NOBODY, NOBODY);
     await expect(open()).rejects.toMatchObject({
@@ -157,7 +157,7 @@ describe.runIf(isRoot)('on a machine with other users, a work directory', () => 
     expect(readdirSync(at('own'))).toEqual([]);
   });
 
-  it('is not trusted where another user made the place of its results', async () => {
+  it('is not trusted if another user made the place of its results', async () => {
     await open();
     chownSync(at('.sealift/stages'), NOBODY, NOBODY);
     writeFileSync(at('.sealift/stages/result.json'), '{}');
@@ -205,7 +205,7 @@ describe('an installer', () => {
     }
   };
 
-  it('is refused when it is not the file that was read at the start of the build', async () => {
+  it('is refused if it is not the file that was read at the start of the build', async () => {
     writeFileSync(at('installer'), SCRIPT, { mode: 0o755 });
     const input = await inputOf(at('installer'));
     writeFileSync(at('installer'), `#!/bin/sh\ntouch ${at('executed')}\n`);

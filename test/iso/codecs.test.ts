@@ -63,7 +63,7 @@ const padded = (size: number): fc.Arbitrary<string> =>
   fc.string({ maxLength: size, unit: 'grapheme-ascii' }).map((text) => text.replace(/[ \0]+$/, ''));
 
 describe('the numbers of a volume', () => {
-  it('come back from both byte orders as they went in', () => {
+  it('are decoded from both byte orders as they were encoded', () => {
     fc.assert(
       fc.property(u32, u16, (long, short) => {
         const target = new Uint8Array(12);
@@ -76,7 +76,7 @@ describe('the numbers of a volume', () => {
     );
   });
 
-  it('are known to differ when only one copy was changed', () => {
+  it('are found to differ when only one copy was changed', () => {
     const target = new Uint8Array(12);
     encodeBoth32(target, 0, 7);
     encodeBoth16(target, 8, 7);
@@ -88,7 +88,7 @@ describe('the numbers of a volume', () => {
 });
 
 describe('the dates of a volume', () => {
-  it('come back to the second from the short form', () => {
+  it('are decoded to the second from the short form', () => {
     fc.assert(
       fc.property(second, (date) => {
         expect(decodeShortDate(encodeShortDate(date), 0)).toEqual(date);
@@ -96,7 +96,7 @@ describe('the dates of a volume', () => {
     );
   });
 
-  it('come back to the hundredth of a second from the long form', () => {
+  it('are decoded to the hundredth of a second from the long form', () => {
     fc.assert(
       fc.property(second, fc.integer({ min: 0, max: 99 }), (whole, hundredths) => {
         const date = new Date(whole.getTime() + hundredths * 10);
@@ -120,7 +120,7 @@ describe('the dates of a volume', () => {
 });
 
 describe('a directory record', () => {
-  it('comes back from its bytes as it went in', () => {
+  it('is decoded from its bytes as it was encoded', () => {
     fc.assert(
       fc.property(record, u8, (value, before) => {
         const encoded = encodeDirectoryRecord(value);
@@ -144,7 +144,7 @@ describe('a directory record', () => {
 });
 
 describe('a path table', () => {
-  it('comes back from its bytes in both byte orders', () => {
+  it('is decoded from its bytes in both byte orders', () => {
     const records = fc.array(fc.record({ identifier: bytes(1, 207), extent: u32, parent: u16 }), {
       maxLength: 20,
     });
@@ -193,7 +193,7 @@ describe('a volume descriptor', () => {
     applicationUse: bytes(512, 512),
   });
 
-  it('comes back from its sector as it went in', () => {
+  it('is decoded from its sector as it was encoded', () => {
     fc.assert(
       fc.property(volume, (value) => {
         const raw = encodePrimaryVolumeDescriptor(value);
@@ -218,7 +218,7 @@ describe('a boot catalog', () => {
     sector: u32,
   });
 
-  it('comes back from its bytes as it went in', () => {
+  it('is decoded from its bytes as it was encoded', () => {
     const catalog = fc.record({
       id: padded(24),
       entries: fc.array(entry, { minLength: 1, maxLength: 8 }),

@@ -75,7 +75,7 @@ const expectRefusal = async (options: ImageOptions, code: string): Promise<void>
   await expect(readAll(makeImage(options))).rejects.toMatchObject({ code });
 };
 
-describe('an invalid image reference', () => {
+describe('a file that is not a valid ISO image', () => {
   it('is refused when it is empty, too short, zeros or text', async () => {
     for (const bytes of [Buffer.alloc(0), Buffer.alloc(100_000), Buffer.alloc(100_000, 'text')]) {
       await expect(openBytes(bytes)).rejects.toMatchObject({ code: 'iso.not-iso9660' });
@@ -97,7 +97,7 @@ describe('an invalid image reference', () => {
     await expect(openBytes(bytes)).rejects.toMatchObject({ code: 'iso.not-iso9660' });
   });
 
-  it('is refused by name of the descriptor that is none', async () => {
+  it('is refused with the number of the malformed descriptor', async () => {
     const bytes = makeImage({ patches: [[17 * 2048 + 1, ascii('XXXXX')]] });
     await expect(openBytes(bytes)).rejects.toMatchObject({
       message: expect.stringMatching(/^reading ISO image/) as string,
@@ -118,7 +118,7 @@ describe('an image that is incomplete', () => {
     });
   });
 
-  it('is refused wherever it ends', async () => {
+  it('is refused regardless of where it ends', async () => {
     const whole = makeImage({ root: [named('file')] });
     for (let sectors = 0; sectors < SECTORS; sectors += 1) {
       await expect(openBytes(whole.subarray(0, sectors * 2048 + 7))).rejects.toThrow(SealiftError);
@@ -127,7 +127,7 @@ describe('an image that is incomplete', () => {
   });
 });
 
-describe('a directory that lies', () => {
+describe('a directory that is wrong', () => {
   it('about its place is refused when it is read', async () => {
     await expectRefusal({ root: [directoryRecord(1_000_000)] }, 'iso.out-of-bounds');
   });
@@ -137,21 +137,21 @@ describe('a directory that lies', () => {
     await expectRefusal({ root }, 'iso.directory-too-large');
   });
 
-  it('about its end by standing in itself is refused', async () => {
+  it('because it contains itself is refused', async () => {
     await expectRefusal({ root: [directoryRecord(ROOT)] }, 'iso.looping-directory');
     const subdirectory = [directoryRecord(ROOT)];
     const root = [directoryRecord(SUBDIRECTORY)];
     await expectRefusal({ root, subdirectory }, 'iso.looping-directory');
   });
 
-  it('with a relocation to itself is refused', async () => {
+  it('because it is relocated to itself is refused', async () => {
     const systemUse = encodeSystemUse(encodeRockRidge({ ...POSIX, name: 'up', childLink: ROOT }));
     await expectRefusal({ root: [record({ systemUse })] }, 'iso.looping-directory');
     const nowhere = encodeSystemUse(encodeRockRidge({ ...POSIX, name: 'up', childLink: 23 }));
     await expectRefusal({ root: [record({ systemUse: nowhere })] }, 'iso.malformed-record');
   });
 
-  it('with no records at all is empty', async () => {
+  it('because it has no records at all is read as empty', async () => {
     const patches = [[SUBDIRECTORY * 2048, new Uint8Array(2048)]] as const;
     const root = [directoryRecord(SUBDIRECTORY)];
     expect(await readAll(makeImage({ root, patches }))).toEqual(['/DIR']);
@@ -161,7 +161,7 @@ describe('a directory that lies', () => {
   });
 });
 
-describe('a directory record that lies', () => {
+describe('a directory record that is wrong', () => {
   const at = SUBDIRECTORY * 2048 + 68;
   const root = [directoryRecord(SUBDIRECTORY)];
 
@@ -179,7 +179,7 @@ describe('a directory record that lies', () => {
     }
   });
 
-  it('by crossing the end of its sector is refused', async () => {
+  it('because it crosses the end of its sector is refused', async () => {
     const long = encodeDirectoryRecord(record({ systemUse: new Uint8Array(200) }));
     const patches = Array.from({ length: 9 }, (_, index) => {
       return [at + index * long.length, long] as const;
@@ -192,7 +192,7 @@ describe('a directory record that lies', () => {
     await expectRefusal({ root: [record({ size: 5_000_000 })] }, 'iso.out-of-bounds');
   });
 
-  it('about a size that memory should be taken for is refused', async () => {
+  it('about its size is refused before memory is taken for it', async () => {
     await expectRefusal({ root: [record({ size: 0xffffffff })] }, 'iso.file-too-large');
   });
 
@@ -203,7 +203,7 @@ describe('a directory record that lies', () => {
     await expectRefusal({ root: [first, other] }, 'iso.malformed-record');
   });
 
-  it('of an interleaved file is refused', async () => {
+  it('because its file is interleaved is refused', async () => {
     await expectRefusal(
       { root: [record({ fileUnitSize: 1, interleaveGap: 1 })] },
       'iso.unsupported',
@@ -211,18 +211,18 @@ describe('a directory record that lies', () => {
   });
 
   it.each(['..', '.', '../../etc/passwd', '/etc/passwd', 'a\0b', ''])(
-    'with the name %j is refused',
+    'because it has the name %j is refused',
     async (name) => {
       await expectRefusal({ root: [named(name)] }, 'iso.bad-name');
     },
   );
 });
 
-describe('a system use area that lies', () => {
+describe('a system use area that is wrong', () => {
   const continued = (sector: number, offset: number, size: number): DirectoryRecord =>
     record({ systemUse: encodeContinuation(sector, offset, size) });
 
-  it('by continuing in itself is refused', async () => {
+  it('because it continues in itself is refused', async () => {
     const continuation = encodeContinuation(CONTINUATION, 0, 28);
     const root = [continued(CONTINUATION, 0, 28)];
     await expectRefusal({ root, continuation }, 'iso.looping-continuation');
@@ -254,7 +254,7 @@ describe('a system use area that lies', () => {
   });
 });
 
-describe('a volume descriptor that lies', () => {
+describe('a volume descriptor that is wrong', () => {
   it('about the size of a block is refused', async () => {
     await expectRefusal({ volume: { logicalBlockSize: 512 } }, 'iso.unsupported');
   });
@@ -268,7 +268,7 @@ describe('a volume descriptor that lies', () => {
     );
   });
 
-  it('about its path tables is found out by the check, which ends', async () => {
+  it('about its path tables is found by the check, which ends', async () => {
     for (const change of [
       { lPathTable: 1_000_000 },
       { pathTableSize: 0xffffffff },
@@ -292,7 +292,7 @@ describe('any change of bytes', () => {
     continuation: encodeSystemUse(encodeRockRidge({ ...POSIX, name: 'continued' })),
   });
 
-  it('is either read or refused with a code, never a bug and never without an end', async () => {
+  it('is read or refused with a code, and never causes a bug or an endless read', async () => {
     const used = fc.oneof(
       fc.integer({ min: 16 * 2048, max: 16 * 2048 + 200 }),
       ...[18, 19, ROOT, SUBDIRECTORY, CONTINUATION].map((sector) =>

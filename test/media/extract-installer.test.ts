@@ -103,7 +103,7 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
       'live.iso',
     );
     expect(checked.exitCode, checked.stdout + checked.stderr).toBe(0);
-    expect(checked.stdout).toContain('live.iso takes agentconfig.noarch.iso\n');
+    expect(checked.stdout).toContain('live.iso accepts agentconfig.noarch.iso\n');
   });
 
   it('is named as the next step after a build, before the configuration image and its check', () => {

@@ -157,7 +157,7 @@ describe('a registry server', () => {
     }
   });
 
-  it('refuses parts that a blob does not have, and ignores what is not a range', async () => {
+  it('refuses ranges beyond the end of a blob, and ignores malformed ranges', async () => {
     const size = config.length;
     const path = `/v2/ubi/blobs/${digestOf(config)}`;
     for (const range of [`bytes=${size}-`, `bytes=${size}-${size + 5}`, 'bytes=-0']) {

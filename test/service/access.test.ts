@@ -14,7 +14,7 @@ const sign = (claims: object, { key = issuer.privateKey, expires = '1h' } = {}):
     .setExpirationTime(expires)
     .sign(key);
 
-describe('with single sign-on', () => {
+describe('a service with single sign-on', () => {
   let service: TestService;
   let clock = Date.now();
   const tokens: Record<string, string> = {};
@@ -44,7 +44,7 @@ describe('with single sign-on', () => {
     return { cluster, infraEnv: String(id), url: new URL(String(url)) };
   };
 
-  it('refuses whoever has no token that the issuer signed, in the shape of assisted-service', async () => {
+  it('refuses requests without a token that the issuer signed, in the format of assisted-service', async () => {
     const refused = [
       undefined,
       'x.y.z',
@@ -70,7 +70,7 @@ describe('with single sign-on', () => {
     }
   });
 
-  it('shows a tenant its own records, and no other that there are any', async () => {
+  it('shows a tenant only its own records, and hides that others exist', async () => {
     const { cluster, infraEnv } = await create('alice');
     const paths = [
       ['GET', `${API}/v2/clusters/${cluster}`],
@@ -102,7 +102,7 @@ describe('with single sign-on', () => {
     );
   });
 
-  it('gives an image to whoever has its URL, until it expires, and no other image', async () => {
+  it('gives the image of a URL, and no other image, until the URL expires', async () => {
     const mine = await create('alice');
     const other = await create('bob');
     const ask = async ({ pathname, search }: URL): Promise<number> =>
@@ -192,7 +192,7 @@ describe('bad input', () => {
     expect([status, body['reason']]).toEqual([400, reason]);
   });
 
-  it('a pull secret with all registries is taken, and a change to one without is not', async () => {
+  it('a pull secret with all required registries is accepted, and a change to one without is refused', async () => {
     const { status, body } = await service.call('POST', infraEnvs, { body: good });
     expect(status).toBe(201);
     const changed = await service.call('PATCH', `${infraEnvs}/${String(body['id'])}`, {
@@ -233,7 +233,7 @@ describe('bad input', () => {
     expect(JSON.stringify(service.answered)).not.toContain(canary);
   });
 
-  it('from two thousand idle connections does not keep others from being answered', async () => {
+  it('two thousand idle connections do not keep other clients from being answered', async () => {
     const { port } = new URL(service.url);
     const sockets = Array.from({ length: 2100 }, () => connect(Number(port), '127.0.0.1'));
     for (const socket of sockets) socket.on('error', () => undefined);

@@ -64,7 +64,7 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
   const statusOf = (url: string, ...args: string[]): Promise<string> =>
     curl('-o', '/dev/null', '-w', '%{http_code}', url, ...args);
 
-  it('is downloaded with curl, has key and pull secret, and is else the ISO of the store', async () => {
+  it('is downloaded with curl, has key and pull secret, and is otherwise the ISO of the store', async () => {
     const { id, download_url: url = '' } = await create({
       kernel_arguments: [{ operation: 'append', value: 'sealift.test=1' }],
     });
@@ -132,7 +132,7 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     expect(sources.get('/etc/assisted/interactive-ui')).toBe('data:,');
   });
 
-  it('is resumed where it broke off, and never continued from another revision', async () => {
+  it('is resumed where the download broke off, and never continued from another revision', async () => {
     const { id = '', download_url: url = '' } = await create();
     const whole = join(world.directory, 'whole.iso');
     const head = await curl('-D', '-', '-o', whole, url);
@@ -159,7 +159,7 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     expect(next).not.toContain(etag);
   });
 
-  it('is 404 when unbound or its cluster is removed, and 500 where no release fits', async () => {
+  it('is answered with 404 if it is unbound or its cluster was removed, and with 500 if no release fits', async () => {
     const unbound = await create({ cluster_id: null });
     const files = (id = ''): string =>
       `${API}/v2/infra-envs/${id}/downloads/files?file_name=discovery.ign`;
@@ -177,7 +177,7 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     );
   });
 
-  it('answers what assisted-service and assisted-image-service say of wrong questions', async () => {
+  it('answers malformed requests as assisted-service and assisted-image-service do', async () => {
     const { id = '' } = await create();
     const infraEnv = `${API}/v2/infra-envs/${id}`;
     const ask = async (path: string, method = 'GET'): Promise<unknown[]> => {
@@ -195,7 +195,7 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
       await ask(`${infraEnv}/downloads/files?file_name=discovery.ign&discovery_iso_type=full-iso`),
     ).toEqual([
       400,
-      'image type full-iso is not supported: this service has disconnected-iso alone',
+      'image type full-iso is not supported: this service has only disconnected-iso',
     ]);
     expect(await ask(`${infraEnv}/hosts`, 'POST')).toEqual([
       400,
@@ -252,7 +252,7 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     }
   });
 
-  it('is listed as a release, and writes nothing but overlays', async () => {
+  it('is served from a listed release, and writes nothing but overlays', async () => {
     const { body } = await service.call('GET', `${API}/v2/offline-openshift-versions`);
     expect(body).toMatchObject({
       [VERSION]: { display_name: VERSION, cpu_architectures: ['x86_64'] },

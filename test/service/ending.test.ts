@@ -30,7 +30,7 @@ describe.skipIf(!requireTool('nginx'))('a service that ends', () => {
   });
   afterAll(() => nginx.kill());
 
-  it('lets a download end, and still reads its store for it', async () => {
+  it('lets a download finish, and still reads its store for it', async () => {
     await writeFile(join(world.directory, 'serve.key'), 'k'.repeat(32));
     const store = `http://127.0.0.1:${PORT}/appliance.iso`;
     const args = ['--listen', '127.0.0.1:0', '--data', 'data', '--cache-size', '4MiB'];
@@ -94,7 +94,7 @@ describe('an ISO of the store that was replaced', () => {
     return (await Promise.all(targets)).filter((target) => target.includes(name)).length;
   };
 
-  it('is read until nobody did for a while; then its room on the disk is free', async () => {
+  it('is readable until no client has read it for a while, and then frees its disk space', async () => {
     const store = join(world.directory, 'store');
     const iso = join(store, 'replaced.iso');
     const put = async (): Promise<void> => {

@@ -43,7 +43,7 @@ async function ask(
   return status;
 }
 
-describe('a change that a page of another site makes a browser ask for', () => {
+describe('a change that a page of another site makes a browser request', () => {
   it.each([
     [415, { 'Content-Type': 'text/plain' }],
     [415, { 'Content-Type': 'text/plain; application/json' }],
@@ -62,7 +62,7 @@ describe('a change that a page of another site makes a browser ask for', () => {
     expect(await ask(everybody, ['POST', `${CLUSTERS}/disconnected`], headers)).toBe(status);
   });
 
-  it('is refused for records that exist, too, and reading is not', async () => {
+  it('is refused for existing records too, while reading is allowed', async () => {
     const cross = { 'Sec-Fetch-Site': 'cross-site', 'Origin': 'http://evil.example' };
     const one = `${CLUSTERS}/6ba7b811-9dad-11d1-80b4-00c04fd430c8`;
     expect(await ask(everybody, ['DELETE', one], cross)).toBe(403);
@@ -70,13 +70,13 @@ describe('a change that a page of another site makes a browser ask for', () => {
   });
 });
 
-describe('a service that only its machine can ask', () => {
+describe('a service that only its own machine can reach', () => {
   it.each([
     'evil.example',
     'evil.example:8090',
     '127.0.0.1.evil.example',
     'localhost.evil.example',
-  ])('answers nothing to a browser that was led here by the name %s', async (host) => {
+  ])('refuses a browser that was led to it by the name %s', async (host) => {
     for (const path of ['/', '/live', CLUSTERS]) {
       expect(await ask(local, ['GET', path], { Host: host })).toBe(421);
     }
@@ -111,7 +111,7 @@ describe('a change of an InfraEnv', () => {
     return { one: `${INFRA_ENVS}/${String(body['id'])}`, body };
   };
 
-  it('an update without a change keeps the URL of its image valid', async () => {
+  it('keeps the URL of the image valid if it has no effect', async () => {
     const { one, body: before } = await create();
     for (const body of [{}, settings, { ssh_authorized_key: null, ntp_sources: '' }]) {
       const { status, body: after } = await everybody.call('PATCH', one, { body });
@@ -124,7 +124,7 @@ describe('a change of an InfraEnv', () => {
     }
   });
 
-  it('an update that makes an InfraEnv too large is refused, in one step or in two', async () => {
+  it('is refused if it makes the InfraEnv too large, in one step or in two', async () => {
     const { one } = await create();
     const networkOf = (hosts: number): object => ({
       static_network_config: Array.from({ length: hosts }, (_, host) => ({
@@ -144,7 +144,7 @@ describe('a change of an InfraEnv', () => {
     [{ proxy: { http_proxy: 'http://proxy.example/\0' } }],
     [{ proxy: { no_proxy: 'a\0b' } }],
     [{ pull_secret: '{"auths":{"a":{"auth":7654321}}}' }],
-  ])('to %j is refused, and not repeated', async (body) => {
+  ])('to %j is refused without an echo of the value', async (body) => {
     const { one } = await create();
     const answer = await everybody.call('PATCH', one, { body });
     expect(answer.status).toBe(400);
@@ -152,7 +152,7 @@ describe('a change of an InfraEnv', () => {
   });
 });
 
-it('downloads that were cut are counted by their route', async () => {
+it('downloads that end early are counted by their route', async () => {
   const metrics = createMetrics();
   const download = { method: 'GET', route: '/byid', status: 200, milliseconds: 1 };
   metrics.count({ ...download, isCut: true });

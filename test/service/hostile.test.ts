@@ -73,7 +73,7 @@ describe('the service as a process', () => {
     expect(await statusOf(`GET ${target} HTTP/1.0`)).toBe(200);
   });
 
-  it('takes the first of a query parameter that is there twice', async () => {
+  it('uses the first value of a repeated query parameter', async () => {
     const files = `${API}/v2/infra-envs/${infraEnv}/downloads/files`;
     const both = `${files}?file_name=static-network-config&file_name=../x`;
     expect(await statusOf(`GET ${both} HTTP/1.1`)).toBe(200);
@@ -120,7 +120,7 @@ describe('the service as a process', () => {
     }
   });
 
-  it('refuses methods that it does not have, and what is not HTTP, in its own shape', async () => {
+  it('refuses unknown methods, and bytes that are not HTTP, in its own error format', async () => {
     for (const method of ['PUT', 'TRACE', 'OPTIONS', 'PROPFIND']) {
       const answer = await send(
         `${method} ${API}/v2/infra-envs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
@@ -144,7 +144,7 @@ describe('the service as a process', () => {
     expect(await send('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n')).not.toMatch(/ 200 /);
   });
 
-  it('bounds bodies, however they say their size, and nests in them', async () => {
+  it('limits bodies, however their size is declared, and the nesting in them', async () => {
     const post = `POST ${API}/v2/infra-envs HTTP/1.1`;
     const { status } = await ask(
       post,
@@ -176,7 +176,7 @@ describe('the service as a process', () => {
     expect(deep.status).toBe(422);
   });
 
-  it('says nothing of what it was given, and goes on', async () => {
+  it('repeats nothing of its input, and goes on', async () => {
     const token = createHmac('sha256', 'a').update(randomUUID()).digest('hex');
     await ask(`GET /bytoken/${token}/1/x86_64/disconnected.iso HTTP/1.1`);
     expect(await statusOf('GET /live HTTP/1.1')).toBe(200);
@@ -186,7 +186,7 @@ describe('the service as a process', () => {
   });
 });
 
-it('slow clients get 408 in their time, and others an answer meanwhile', async () => {
+it('slow clients get 408 in time, while others are answered', async () => {
   const limits = {
     connections: 500,
     head: 400,

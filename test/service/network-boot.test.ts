@@ -39,7 +39,7 @@ const mainframeFiles = {
   }),
 };
 
-describe.skipIf(!hasJudges)('what boots from the network', () => {
+describe.skipIf(!hasJudges)('a live system that boots from the network', () => {
   let folder: string;
   let service: TestService;
   beforeAll(async () => {
@@ -95,7 +95,7 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     return String(infraEnv.body['id']);
   };
 
-  it('is the kernel and root file system that bsdtar finds in the ISO, by ranges, too', async () => {
+  it('has the kernel and root file system that bsdtar finds in the ISO, also by ranges', async () => {
     for (const [name, path] of [
       ['kernel', 'images/pxeboot/vmlinuz'],
       ['rootfs', 'images/pxeboot/rootfs.img'],
@@ -114,7 +114,7 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     expect(kernel.toString()).toBe('a kernel');
   });
 
-  it('is refused by name where there is no such thing', async () => {
+  it('is refused with the name of the artifact if that does not exist', async () => {
     expect(await reasonOf('/boot-artifacts/kernel')).toEqual([400, "'version' parameter required"]);
     const ask = (name: string, more: string) => reasonOf(`/boot-artifacts/${name}?version=${more}`);
     expect((await ask('kernel', '4.21'))[0]).toBe(404);
@@ -133,7 +133,7 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     expect((await reasonOf(`/s390x-initrd-addrsize?${query}`))[0]).toBe(400);
   });
 
-  it('is an initrd of two archives: that of the ISO, and one that cpio reads key and secret from', async () => {
+  it("has an initrd of two archives: the ISO's own, and one from which cpio reads key and secret", async () => {
     const id = await create();
     const base = await extract('images/pxeboot/initrd.img');
     const url = `/images/${id}/pxe-initrd?version=${VERSION}`;
@@ -155,7 +155,7 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     expect(area.every((byte) => byte === 0)).toBe(true);
   });
 
-  it('has the size of the whole initrd behind its address on s390x', async () => {
+  it('has the size of the whole initrd after its address on s390x', async () => {
     const id = await create({ cpu_architecture: 's390x' }, MAINFRAME);
     const query = `?version=${MAINFRAME}&arch=s390x`;
     const initrd = await get(`/images/${id}/pxe-initrd${query}`);
@@ -165,7 +165,7 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     expect(addrsize).toHaveLength(16);
   });
 
-  it('is led by a script whose URLs have kernel, initrd and root file system', async () => {
+  it('is started by a script whose URLs serve kernel, initrd and root file system', async () => {
     const id = await create({ kernel_arguments: [{ operation: 'append', value: 'a.b=c' }] });
     const files = `${API}/v2/infra-envs/${id}/downloads/files?file_name=ipxe-script`;
     const { text } = await service.call('GET', `${files}&mac=52:54:00:00:00:01`);
@@ -195,12 +195,15 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     ['a=b #c', 'a word that begins with "#", a comment to iPXE'],
     ['a && b', 'the word "&&", "||" or ";", which ends a command of iPXE'],
     ['a=b ;', 'the word "&&", "||" or ";", which ends a command of iPXE'],
-    ['a=b\\ ', '"\\" at its end, which makes iPXE read on in the next line'],
-  ])('refuses the kernel argument %s, which iPXE would not hand on', async (value, reason) => {
-    const id = await create({ kernel_arguments: [{ operation: 'append', value }] });
-    const files = `${API}/v2/infra-envs/${id}/downloads/files?file_name=ipxe-script`;
-    expect(await reasonOf(files)).toEqual([400, `a kernel argument has ${reason}`]);
-  });
+    ['a=b\\ ', '"\\" at its end, which makes iPXE continue on the next line'],
+  ])(
+    'refuses the kernel argument %s, which iPXE would not pass on unchanged',
+    async (value, reason) => {
+      const id = await create({ kernel_arguments: [{ operation: 'append', value }] });
+      const files = `${API}/v2/infra-envs/${id}/downloads/files?file_name=ipxe-script`;
+      expect(await reasonOf(files)).toEqual([400, `a kernel argument has ${reason}`]);
+    },
+  );
 
   it('refuses more kernel arguments than a kernel reads, to the byte', async () => {
     const ask = async (size: number): Promise<Answer> => {
@@ -218,22 +221,22 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     const { status, body } = await ask(room + 1);
     expect([status, body['reason']]).toEqual([
       400,
-      'the kernel reads 2047 bytes of arguments, and has 2048 of the ISO and the infra env',
+      'the kernel reads at most 2047 bytes of arguments, but the ISO and the infra env have 2048',
     ]);
   });
 
-  it('has kernel arguments that the menu of an ISO would read otherwise', async () => {
+  it('has kernel arguments that the menu of an ISO would read differently', async () => {
     const value = 'a=http://b/?c=d&e=f';
     const id = await create({ kernel_arguments: [{ operation: 'append', value }] });
     const files = `${API}/v2/infra-envs/${id}/downloads/files?file_name=ipxe-script`;
     expect((await service.call('GET', files)).text).toContain(` ${value}\n`);
     expect(await reasonOf(`/byid/${id}/${VERSION}/x86_64/disconnected.iso`)).toEqual([
       500,
-      'failed to generate image: a kernel argument has &, which GRUB does not hand on',
+      'failed to generate image: a kernel argument has &, which GRUB does not pass on',
     ]);
   });
 
-  it('is as large as the customer wants, where the areas of the ISO have no room for that', async () => {
+  it('may be larger than the areas of the ISO have room for', async () => {
     const noise = createHash('shake256', { outputLength: 100_000 }).digest();
     const auth = Buffer.concat([Buffer.from('user:'), noise]).toString('base64');
     const pull_secret = JSON.stringify({ auths: { 'registry.example.com': { auth } } });
@@ -252,7 +255,7 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     expect(await found.json()).toEqual(JSON.parse(pull_secret));
   });
 
-  it('is also an ISO for whoever asks, and writes nothing of the store', async () => {
+  it('can also be downloaded as an ISO, and changes nothing in the store', async () => {
     const id = await create();
     const iso = await get(`/byid/${id}/${VERSION}/x86_64/disconnected.iso`);
     await writeFile(join(folder, 'own.iso'), iso);
@@ -269,7 +272,7 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     expect((await readFile(join(folder, 'store/test.iso'))).length).toBe(iso.length);
   });
 
-  it('is served as soon as the store has it: until then the service is not ready', async () => {
+  it('is served as soon as the store has it; until then the service is not ready', async () => {
     const store = join(folder, 'later');
     const later = await startService({ stores: [store] });
     const kernel = `/boot-artifacts/kernel?version=${VERSION}`;
@@ -294,7 +297,7 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     expect(await startSealift(args, { cwd: store }).ended).toMatchObject({ code: 0 });
     expect(await ask()).toEqual([200, 200, 200, 200]);
     expect(later.warnings.slice(2)).toEqual([
-      expect.stringMatching(/test\.iso is customised, and every customer gets what is in it/),
+      expect.stringMatching(/test\.iso is customised, and every customer gets the values in it/),
     ]);
     await later.close();
   });

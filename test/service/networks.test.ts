@@ -20,11 +20,11 @@ const REFUSED: Readonly<Record<string, readonly [string, RegExp]>> = {
   'an alias of a secret name': ['interfaces: *hunter2secret\n', /aliases|is not YAML/],
   'a value nested 400 deep': [
     network(`x: ${'['.repeat(400)}${']'.repeat(400)}\n`),
-    /has too much: this is nested too deep$/,
+    /is too large: this is nested too deep$/,
   ],
   'a value nested 100 deep': [
     network(`x: ${'['.repeat(100)}${']'.repeat(100)}\n`),
-    /is nested more than 32 deep$/,
+    /is nested more than 32 levels deep$/,
   ],
   'an alias within itself': ['interfaces: []\nx: &a [*a]\n', /aliases|is nested/],
   'aliases that stand for a lot': [
@@ -33,7 +33,7 @@ const REFUSED: Readonly<Record<string, readonly [string, RegExp]>> = {
   ],
   'two thousand interfaces': [
     `interfaces:\n${Array.from({ length: 2000 }, (_, i) => `- {name: e${i}, type: x}\n`).join('')}`,
-    /has (?:too much|more than)/,
+    /is too large|has more than/,
   ],
   'an interface of a type that needs nmstate': [
     'interfaces:\n- name: v0\n  type: vxlan\n',
@@ -71,7 +71,7 @@ describe('networks of hosts', () => {
     });
 
   it.each(Object.entries(REFUSED))(
-    'with %s are refused with field and reason, and without a quote',
+    'with %s are refused with field and reason, without quoting the text',
     async (_, [network_yaml, reason]) => {
       const created = await create([{ network_yaml, mac_interface_map: MAP }]);
       expect(created.status).toBe(400);
@@ -82,7 +82,7 @@ describe('networks of hosts', () => {
     },
   );
 
-  it('are refused in a change as at creation, and what was there stays', async () => {
+  it('are refused in a change as at creation, and the earlier networks stay', async () => {
     const good = { network_yaml: network(), mac_interface_map: MAP };
     const { body } = await create([good]);
     const path = `${API}/v2/infra-envs/${String(body['id'])}`;
@@ -96,18 +96,18 @@ describe('networks of hosts', () => {
     expect(read.body['static_network_config']).toBe(body['static_network_config']);
   });
 
-  it('are refused where two hosts have one address', async () => {
+  it('are refused if two hosts have the same address', async () => {
     const host = (mac_address: string): object => {
       return { network_yaml: network(), mac_interface_map: [{ ...MAP[0], mac_address }] };
     };
     const refused = await create([host('52:54:00:00:00:AB'), host('52:54:00:00:00:ab')]);
     expect([refused.status, refused.body['reason']]).toEqual([
       400,
-      'MAC 52:54:00:00:00:ab is in the network of two hosts',
+      'MAC 52:54:00:00:00:ab belongs to two hosts',
     ]);
   });
 
-  it('are refused where all hosts together have too much, and taken where 500 have a plain one', async () => {
+  it('are refused if all hosts together have too many values, and accepted for 500 plain hosts', async () => {
     const hosts = (count: number, yaml: string): object[] =>
       Array.from({ length: count }, (_, i) => {
         const hex = i.toString(16).padStart(4, '0');

@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
   ): Promise<readonly Record<string, string>[]> =>
     JSON.parse((await service.call('GET', `${API}/v2/${kind}`)).text) as Record<string, string>[];
 
-  it('creates, copies, downloads and deletes by keyboard, and the ISO is that of the URL', async () => {
+  it('creates, copies, downloads and deletes by keyboard, and the ISO has the bytes of the URL', async () => {
     const { page, complaints } = await openPage(browser, service.url);
     const { keyboard } = page;
     await tabTo(page, 'Name');
@@ -96,7 +96,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await page.context().close();
   });
 
-  it('has no fault that axe-core finds and nothing wider than the window, in every state', async () => {
+  it('has no fault that axe-core finds, and nothing wider than the window, in any state', async () => {
     const { page, complaints } = await openPage(browser, service.url);
     await page.evaluate(axe.source);
     await page.getByText('There are no clusters yet.').waitFor();
@@ -180,7 +180,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await page.context().close();
   });
 
-  it('says what the server refuses beside its field, and leaves nothing of what has no image', async () => {
+  it('shows each refusal next to its field, and removes clusters that get no image', async () => {
     const before = await list('clusters');
     const { page } = await openPage(browser, service.url);
     const refuse = async (id: string, value: string, message: string): Promise<void> => {
@@ -217,9 +217,9 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await page.locator('#host-1-2-mac').fill('52:54:00:00:00:01');
     await refuse('host-1-yaml', '{}', 'MACs and Interfaces for this host must be unique.');
     await page.locator('#host-1-yaml').fill('{}');
-    await refuse('host-1-2-mac', '52:54', 'A MAC address is like 52:54:00:12:34:56.');
+    await refuse('host-1-2-mac', '52:54', 'Enter a MAC address such as 52:54:00:12:34:56.');
     await page.locator('#host-1-2-interface').fill('');
-    await refuse('host-1-1-mac', '52:54', 'A MAC address is like 52:54:00:12:34:56.');
+    await refuse('host-1-1-mac', '52:54', 'Enter a MAC address such as 52:54:00:12:34:56.');
     expect(await page.locator('#host-1-2-mac-error').count()).toBe(0);
     await page.getByRole('button', { name: 'Remove this host' }).click();
     // The medium has no agents that would read it: this is known when the image is made.
@@ -243,7 +243,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await page.context().close();
   });
 
-  it('asks for a token where there is authentication, and puts it into no URL and no storage', async () => {
+  it('asks for a token if there is authentication, and puts it into no URL and no storage', async () => {
     const { publicKey, privateKey } = generateKeyPairSync('ed25519');
     const keys = String(publicKey.export({ type: 'spki', format: 'pem' }));
     const guarded = await startService({ stores, auth: { type: 'local', keys } });
@@ -289,7 +289,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await guarded.close();
   });
 
-  it('travels with headers that let a browser run nothing else, and is not sent twice', async () => {
+  it('is sent with headers that let a browser run nothing else, and is not sent twice', async () => {
     const curl = async (path: string, ...args: string[]): Promise<string> =>
       (await run('curl', ['-sS', '-D', '-', '--path-as-is', ...args, service.url + path])).stdout;
     const page = await curl('/');
@@ -316,7 +316,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     }
   });
 
-  it('is there for other tests: an ISO comes through it by one call', async () => {
+  it('can be driven by other tests: one call downloads an ISO through it', async () => {
     const iso = join(world.directory, 'by-call.iso');
     const { url } = await downloadThroughPage(service.url, VALUES, iso);
     const { stdout } = await run('sh', ['-c', 'curl -sSf "$0" | cmp - "$1"', url, iso]);

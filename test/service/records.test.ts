@@ -16,7 +16,7 @@ import {
 } from '../support/service.ts';
 import { execFileSync } from 'node:child_process';
 
-it('describes itself by a valid OpenAPI document', async () => {
+it('the service describes itself with a valid OpenAPI document', async () => {
   expect(await new Validator().validate({ ...(await readOpenApiFile()) })).toMatchObject({
     valid: true,
   });
@@ -118,7 +118,7 @@ describe.each(['files', 'postgres'])('records in %s', (kind) => {
     });
   });
 
-  test('no secret is in what is stored, and all of it comes back as it was', async () => {
+  test('the stored bytes contain no secret, and all values are read back unchanged', async () => {
     const name = 'é "quoted" \u2028 \ud83d\ude00';
     const given = {
       proxy: { http_proxy: 'http://user:canary-proxy@proxy.example:3128' },
@@ -148,7 +148,7 @@ describe.each(['files', 'postgres'])('records in %s', (kind) => {
     expect(stored).not.toMatch(/canary|dXNlcjpjYW5h|proxy\.example|interfaces/);
   });
 
-  test('another key is refused at the start, and the right one is taken again', async () => {
+  test('another key is refused at the start, and the right one is accepted again', async () => {
     const data = await mkdtemp(join(tmpdir(), 'sealift-key-'));
     const settings = withoutUndefined({ data, database });
     await (await startService(settings)).close();
@@ -161,7 +161,7 @@ describe.each(['files', 'postgres'])('records in %s', (kind) => {
   });
 });
 
-describe('a folder of records that somebody else wrote to', () => {
+describe('a folder of records that another program wrote to', () => {
   const ID = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
   const record = { id: ID, tenant: 'anonymous', revision: 1, body: {} };
   it.each<[string, string, (path: string) => unknown]>([
@@ -184,7 +184,7 @@ describe('a folder of records that somebody else wrote to', () => {
       'service.record-damaged',
       (path) => writeFile(path, JSON.stringify(record)),
     ],
-  ])('ends the start where it has %s', async (_, code, write) => {
+  ])('stops the start if it has %s', async (_, code, write) => {
     const data = await mkdtemp(join(tmpdir(), 'sealift-tampered-'));
     const folder = join(data, 'records', 'infra-envs');
     await mkdir(folder, { recursive: true });
@@ -201,7 +201,7 @@ const listFiles = (folder: string): string[] =>
   execFileSync('find', [folder, '-type', 'f'], { encoding: 'utf8' }).trim().split('\n');
 
 describe.skipIf(!hasPostgres)('two replicas on one database', () => {
-  it('serve the same records, also when PostgreSQL was killed', async () => {
+  it('serve the same records, even after PostgreSQL was killed', async () => {
     const postgres = await startPostgres();
     const database = postgres.createDatabase();
     const replicas = await Promise.all([startService({ database }), startService({ database })]);
@@ -231,7 +231,7 @@ describe.skipIf(!hasPostgres)('two replicas on one database', () => {
   });
 });
 
-it('a second process does not get the same folder', async () => {
+it('a second process cannot use the same folder', async () => {
   const data = await mkdtemp(join(tmpdir(), 'sealift-held-'));
   const first = await startService({ data });
   await expect(startService({ data })).rejects.toMatchObject({ code: 'service.data-in-use' });

@@ -16,7 +16,7 @@ const hasTools = ['nginx', 'docker-registry', 'curl', 'genisoimage']
   .map(requireTool)
   .every(Boolean);
 
-describe.skipIf(!hasTools)('an image of an ISO that is elsewhere', () => {
+describe.skipIf(!hasTools)('an image of a remote ISO', () => {
   let world: LiveWorld;
   let nginx: Nginx;
   let registry: PlainRegistry;
@@ -70,7 +70,7 @@ describe.skipIf(!hasTools)('an image of an ISO that is elsewhere', () => {
     return String(body['download_url']);
   };
 
-  it('is the same by HTTP and from a registry as from a folder, through a cache that is bounded', async () => {
+  it('is the same by HTTP, from a registry and from a folder, through a cache of limited size', async () => {
     const address = `oci://${registry.host}/isos/appliance:one`;
     const pushed = await world.run('push', 'files/appliance.iso', address);
     expect(pushed).toMatchObject({ exitCode: 0 });
@@ -90,7 +90,7 @@ describe.skipIf(!hasTools)('an image of an ISO that is elsewhere', () => {
     );
   });
 
-  it('is cut off where its store goes away, and goes on with the same bytes when it is back', async () => {
+  it('is cut off when its store goes away, and continues with the same bytes when the store is back', async () => {
     const place = `http://127.0.0.1:${port}/appliance.iso`;
     const expected = await download(await createImage(await serve('files')), 'whole.iso');
     const fresh = await serve(place, { retryFor: 1500, storeRetryAfter: 50 });
@@ -116,7 +116,7 @@ describe.skipIf(!hasTools)('an image of an ISO that is elsewhere', () => {
   });
 
   it.each(['no answer', 'half an answer'] as const)(
-    'is refused or cut off for everybody who asks a store that gives %s, and served when it is well',
+    'is refused or cut off for all clients if its store returns %s, and served after it recovers',
     async (illness) => {
       const file = await readFile(join(world.directory, 'files/appliance.iso'));
       let isWell = true;
@@ -171,7 +171,7 @@ describe.skipIf(!hasTools)('an image of an ISO that is elsewhere', () => {
     await started.kill();
   });
 
-  it('is not said to be missing while its store is away, where there are other ISOs', async () => {
+  it('is not reported as missing while its store is away, even if there are other ISOs', async () => {
     const later = await freePort();
     const others = join(world.directory, 'others');
     await mkdir(others);

@@ -35,7 +35,7 @@ describe.skipIf(!requireTool('genisoimage'))('a folder of the store', () => {
     return (body[VERSION] as { cpu_architectures: unknown } | undefined)?.cpu_architectures;
   };
 
-  it('serves what it can where a name is a loop of links, a pipe or no ISO, and says what and why', async () => {
+  it('serves the other ISOs if a name is a loop of links, a pipe or not an ISO, and reports name and reason', async () => {
     await symlink('a.iso', join(store, 'a.iso'));
     execFileSync('mkfifo', [join(store, 'c.iso')]);
     await writeFile(join(store, 'd.iso'), 'text');
@@ -51,7 +51,7 @@ describe.skipIf(!requireTool('genisoimage'))('a folder of the store', () => {
     expect(warnings.join('\n')).not.toMatch(/\.iso \d/);
   });
 
-  it('goes on where its list of OS images was a pipe', async () => {
+  it('recovers after its list of OS images was a pipe', async () => {
     const list = join(store, 'os-images.json');
     await rm(list);
     execFileSync('mkfifo', [list]);
@@ -62,7 +62,7 @@ describe.skipIf(!requireTool('genisoimage'))('a folder of the store', () => {
     expect(await listArchitectures()).toEqual(['x86_64']);
   });
 
-  it('warns once of two ISOs of the same release, and lists it once', async () => {
+  it('warns once about two ISOs of the same release, and lists the release once', async () => {
     writeIso('c.iso', 'c');
     await writeList('b.iso', 'c.iso');
     expect(await listArchitectures()).toEqual(['x86_64']);
@@ -72,7 +72,7 @@ describe.skipIf(!requireTool('genisoimage'))('a folder of the store', () => {
     ]);
   });
 
-  it('warns of a folder that is not there', async () => {
+  it('warns if it does not exist', async () => {
     const absent = join(store, 'absent');
     const other = await startService({ stores: [absent] });
     expect((await other.call('GET', '/ready')).status).toBe(503);
@@ -80,7 +80,7 @@ describe.skipIf(!requireTool('genisoimage'))('a folder of the store', () => {
     await other.close();
   });
 
-  it('answers 410 where the InfraEnv or the ISO is another one, and says which', async () => {
+  it('answers 410 if the InfraEnv or the ISO has changed, and names which', async () => {
     const cluster = await service.call('POST', `${API}/v2/clusters/disconnected`, {
       body: { name: 'edge', openshift_version: VERSION },
     });
@@ -96,13 +96,13 @@ describe.skipIf(!requireTool('genisoimage'))('a folder of the store', () => {
     const changed = await service.call('PATCH', path, { body: { rendezvous_ip: '192.0.2.1' } });
     expect(await ask(body['download_url'])).toEqual([
       410,
-      `infra env ${String(body['id'])} has changed: ask for the URL of its image again`,
+      `infra env ${String(body['id'])} has changed: request the URL of its image again`,
     ]);
     writeIso('new', 'another one');
     await rename(join(store, 'new'), join(store, 'b.iso'));
     expect(await ask(changed.body['download_url'])).toEqual([
       410,
-      `the ISO of ${VERSION} for x86_64 was replaced: ask for the URL of its image again`,
+      `the ISO of ${VERSION} for x86_64 was replaced: request the URL of its image again`,
     ]);
   });
 });

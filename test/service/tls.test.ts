@@ -60,7 +60,7 @@ describe.skipIf(!hasTools)('the service over TLS', () => {
     return stdout + stderr;
   };
 
-  it('is what curl trusts by its certificate alone, and speaks no old protocol', async () => {
+  it('is trusted by curl with only its certificate, and speaks no old protocol', async () => {
     const get = (ca: string) =>
       runProcess('curl', ['-sS', '--cacert', at(ca), `https://${where}/live`]);
     expect((await get('one.crt')).stdout).toContain('ok');
@@ -69,7 +69,7 @@ describe.skipIf(!hasTools)('the service over TLS', () => {
     await expect(connectBy('-tls1_1', '-cipher', 'ALL:@SECLEVEL=0')).rejects.toThrow();
   });
 
-  it('takes a renewed certificate without a restart, and drops nobody for it', async () => {
+  it('uses a renewed certificate without a restart and without dropping connections', async () => {
     const [host, port] = where.split(':');
     const socket = connect({ host, port: Number(port), ca: await readFile(at('one.crt')) });
     await once(socket, 'secureConnect');
@@ -93,7 +93,7 @@ describe.skipIf(!hasTools)('the service over TLS', () => {
     expect(run.stderr()).not.toContain(secret);
   });
 
-  it('closes a connection whose handshake takes too long, and says nothing in clear', async () => {
+  it('closes a connection whose handshake takes too long, without a plain-text answer', async () => {
     const [cert, key] = await Promise.all(
       ['one.crt', 'one.key'].map((name) => readFile(at(name), 'utf8')),
     );
@@ -114,7 +114,7 @@ describe.skipIf(!hasTools)('the service over TLS', () => {
     await new Promise((resolve) => server.close(resolve));
   }, 8000);
 
-  it('takes a certificate that was renewed while it started', async () => {
+  it('uses a certificate that was renewed while it started', async () => {
     const [tlsCert, tlsKey] = ['early.crt', 'early.key'];
     await put('one.crt', tlsCert);
     await put('one.key', tlsKey);
@@ -132,7 +132,7 @@ describe.skipIf(!hasTools)('the service over TLS', () => {
     ['one.crt', 'none.key', 3, 'input.missing'],
     ['none.crt', 'one.key', 3, 'input.missing'],
     ['one.key', 'one.key', 2, 'registry.tls-certificate'],
-  ])('is not started with %s and %s', async (...row) => {
+  ])('does not start with %s and %s', async (...row) => {
     const [cert, key, code, reason] = row;
     const line = ['serve', ...listen, '--tls-cert', cert, '--tls-key', key];
     const { exitCode, stderr } = await runCommand(registerServe, line, { cwd: directory });

@@ -24,7 +24,7 @@ const statusOf = async (service: TestService, token: string): Promise<number> =>
   (await service.call('GET', `${API}/v2/clusters`, { token })).status;
 
 describe.skipIf(!hasOpenssl)('a token that is issued on the command line', () => {
-  it('is taken by a service that has the public key, for its tenant, and verified by openssl', async () => {
+  it('is accepted by a service with the public key, for its tenant, and verified by openssl', async () => {
     const made = await token('keys', '--out', 'keys');
     expect(made).toMatchObject({ exitCode: 0 });
     expect(made.stdout + made.stderr).not.toContain('PRIVATE KEY');
@@ -61,7 +61,7 @@ describe.skipIf(!hasOpenssl)('a token that is issued on the command line', () =>
     await service.close();
   });
 
-  it('is signed with any key that the service verifies, and with no other', async () => {
+  it('can be signed with any kind of key that the service verifies, and with no other', async () => {
     const make = async (...args: string[]): Promise<void> => {
       await run('openssl', ['genpkey', '-out', 'a.key', ...args], { cwd: directory });
     };
@@ -149,7 +149,7 @@ describe.skipIf(!hasOpenssl)('keys at a URL', () => {
     return startService({ auth: { type: 'rhsso', keys: `${issuer.url}/keys` }, host });
   };
 
-  it('are fetched once for many requests, and an unknown key asks for them again', async () => {
+  it('are fetched once for many requests, and again for an unknown key', async () => {
     const text = await listKeys(first);
     jwks = () => text;
     const service = await serve();
@@ -164,7 +164,7 @@ describe.skipIf(!hasOpenssl)('keys at a URL', () => {
     await service.close();
   });
 
-  it('keys that cannot be fetched cause a 503, not a 401; earlier keys stay valid', async () => {
+  it('cause a 503 and not a 401 if they cannot be fetched, and earlier keys stay valid', async () => {
     for (const broken of [undefined, 'not JSON', '{"keys":5}', 'x'.repeat(2 << 20)]) {
       jwks = () => broken;
       const service = await serve();
@@ -173,7 +173,7 @@ describe.skipIf(!hasOpenssl)('keys at a URL', () => {
       });
       expect([status, body['reason']]).toEqual([
         503,
-        'the keys of who issues tokens cannot be fetched',
+        'the keys of the token issuer cannot be fetched',
       ]);
       expect(await statusOf(service, 'x.y.z')).toBe(401);
       await service.close();

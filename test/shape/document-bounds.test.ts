@@ -27,7 +27,7 @@ describe('a YAML text that would exhaust the stack of its parser', () => {
     expect(excess?.offset).toBeLessThan(100_000);
   });
 
-  it('is told by its line', () => {
+  it('is reported with its line', () => {
     const lines = new LineCounter();
     const excess = findYamlExcess(`a: 1\nb: ${'['.repeat(300)}`, lines);
     expect(lines.linePos(excess?.offset ?? 0).line).toBe(2);
@@ -35,7 +35,7 @@ describe('a YAML text that would exhaust the stack of its parser', () => {
 });
 
 describe('a YAML text with aliases', () => {
-  it('is refused when to resolve them takes minutes, and passes with as many as people write', () => {
+  it('is refused if resolving them takes minutes, and passes with as many as people write', () => {
     expect(findYamlExcess('&a [*a,*a]: p\n'.repeat(800))?.message).toBe(
       'there are too many aliases',
     );
@@ -46,8 +46,8 @@ describe('a YAML text with aliases', () => {
   });
 });
 
-describe('a YAML text of a person', () => {
-  it('passes, however long, at any depth that a person reads', () => {
+describe('a YAML text that a person wrote', () => {
+  it('passes at any length and at any depth that a person reads', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 20 }), fc.boolean(), (value, isFlow) => {
         const text = stringify(value, isFlow ? { collectionStyle: 'flow' } : {});
@@ -61,7 +61,7 @@ describe('a YAML text of a person', () => {
     expect(findYamlExcess('- [a, {b: c}]\n'.repeat(5000))).toBeUndefined();
   });
 
-  it('is what the parser itself makes of its tokens', () => {
+  it('is read as the parser itself reads its tokens', () => {
     const text = 'a: [1, {b: c}]\nd: |\n  text\n';
     const [document, ...others] = readYamlTokens(text);
     expect(others).toEqual([]);
@@ -70,8 +70,8 @@ describe('a YAML text of a person', () => {
   });
 });
 
-describe('a YAML text with more than is wanted of it', () => {
-  it('is refused where it becomes too much', () => {
+describe('a YAML text with more lexemes than its reader allows', () => {
+  it('is refused at the place at which it has too many', () => {
     const read = (): unknown => [...readYamlTokens('- a\n'.repeat(1000), { most: 100 })];
     expect(read).toThrow(YamlExcess);
     expect(read).toThrow('there are too many values');

@@ -52,7 +52,7 @@ const FAULTS: readonly (readonly [what: string, text: string, problem: string])[
   [
     'aliases that unfold to too much',
     `K: [&a [${'x,'.repeat(200)}], ${'*a,'.repeat(200)}]`,
-    'the document unfolds to more than 20000 values or 100 levels',
+    'the document expands to more than 20000 values or 100 levels',
   ],
   ['a key that is a list', '? [a]\n: b', 'a key must be text'],
 ];
@@ -67,7 +67,7 @@ describe.each(FAULTS)('a file with %s', (_what, text, problem) => {
   );
 });
 
-test('a mapping that is merged into a configuration is read as if it stood there', () => {
+test('a mapping that is merged into a configuration is read as if it were written there', () => {
   const text = 'metadata: &m {name: a}\nocpRelease: {<<: *m, version: 4.2}';
   const told = checkConfig(inputOf(text, '/absent/a.yaml'), { env: {} }).problems;
   expect(told.map(({ line, column, path }) => `${line}:${column} ${path}`)).toContain(

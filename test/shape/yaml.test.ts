@@ -21,7 +21,7 @@ describe('parsing YAML with many faults', () => {
     expect(faults.filter(({ stack }) => /\n\s+at /.test(stack ?? ''))).toEqual([]);
   });
 
-  it('leaves the stacks of other errors as they were, whether it succeeds or throws', () => {
+  it('does not change the stacks of other errors, whether it succeeds or throws', () => {
     const limit = Error.stackTraceLimit;
     expect(() => parse(FAULTY)).toThrow();
     expect(parse('a: 1')).toEqual({ a: 1 });
@@ -30,7 +30,7 @@ describe('parsing YAML with many faults', () => {
   });
 });
 
-describe('parsing YAML with what the library takes the square of its size for', () => {
+describe('parsing YAML whose cost in the library grows with the square of its size', () => {
   it.each(['1.1', '1.2'] as const)(
     'refuses 10,000 keys that are lists, and reads 20,000 ordered keys, in bounded time: YAML %s',
     (version) => {

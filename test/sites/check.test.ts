@@ -20,8 +20,8 @@ const MANIFEST = 'apiVersion: v1\nkind: A\nmetadata: {name: a}\n';
 const check = (files: Readonly<Record<string, string | Uint8Array>>) =>
   checkSite(createSiteInput(files), { epoch: TEST_EPOCH });
 
-describe('a site keeps', () => {
-  it('what the user wrote, and no defaults', () => {
+describe('a checked site keeps', () => {
+  it('the values that the user wrote, and no defaults', () => {
     const { site, problems, warnings } = checkInstall({ networking: '' });
     expect(problems).toEqual([]);
     expect(site?.install).toEqual({
@@ -31,7 +31,7 @@ describe('a site keeps', () => {
       pullSecret: '{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}',
     });
     expect(tell(warnings)).toEqual([
-      '1:1 networking.machineNetwork: no machineNetwork is written: the node cannot tell which of its addresses to use, and stops if its seed is 4.20 or later',
+      '1:1 networking.machineNetwork: no machineNetwork is given: the node cannot tell which of its addresses to use, and stops if its seed is 4.20 or later',
     ]);
   });
 
@@ -57,12 +57,12 @@ describe('a site keeps', () => {
     });
   });
 
-  it('an empty list of mirrored sources, which is not the same as none', () => {
+  it('an empty list of mirrored sources, which differs from no list', () => {
     const { site } = checkInstall({ sources: 'imageDigestSources: []' });
     expect(site?.install.imageDigestSources).toEqual([]);
   });
 
-  it('a machine network that is written in the old way', () => {
+  it('a machine network that is given by its deprecated key', () => {
     const { site } = checkInstall({ networking: 'networking: {machineCIDR: 192.0.2.0/24}' });
     expect(site?.install.machineNetworks).toEqual(['192.0.2.0/24']);
   });
@@ -145,7 +145,7 @@ describe('the files of a site', () => {
     expect(site?.imageBased.networkConfig).toContain('state: up');
   });
 
-  it('are both needed, and a near miss gets a hint', () => {
+  it('are both required, and a near miss gets a hint', () => {
     const bytes = Buffer.from(writeInstallConfig());
     const renamed = {
       bytes,
@@ -167,7 +167,7 @@ describe('the files of a site', () => {
     ]);
   });
 
-  it('are judged together, all problems at once', () => {
+  it('are checked together, with all problems at once', () => {
     const { problems } = check({
       'install-config.yaml': writeInstallConfig({ platform: '', pullSecret: '', apiVersion: '' }),
       'image-based-config.yaml': writeImageBasedConfig({ x: 'x: 1', hostname: 'hostname: _' }),
@@ -196,12 +196,12 @@ describe('the files of a site', () => {
   });
 });
 
-describe('a site is warned of', () => {
+describe('a site gets a warning for', () => {
   it.each<readonly [string, Readonly<Record<string, string>>, string]>([
     [
       'a policy that does more than it says',
       { p: 'additionalTrustBundlePolicy: Always' },
-      '9:30 AdditionalTrustBundlePolicy: Always is said to be ignored, but the cluster will trust the bundle everywhere',
+      '9:30 AdditionalTrustBundlePolicy: Always is called ignored by openshift-install, but the cluster will trust the bundle everywhere',
     ],
     [
       'hyperthreading that stays on',
@@ -250,7 +250,7 @@ describe('a site is warned of', () => {
     [
       'an invalid hostname',
       { hostname: 'hostname: localhost' },
-      '1:11 hostname: "localhost" counts as no hostname: the node keeps its own, newer nodes stop',
+      '1:11 hostname: "localhost" does not count as a hostname: the node keeps its own, and newer nodes stop',
     ],
     [
       'a hostname in capitals',
@@ -260,7 +260,7 @@ describe('a site is warned of', () => {
     [
       'no time servers',
       { additionalNTPSources: '' },
-      '1:1 additionalNTPSources: no NTP source is given; the public pool alone is asked',
+      '1:1 additionalNTPSources: no NTP source is given, so the node asks only the public pool',
     ],
     [
       'a cluster id that is not a valid UUID',
@@ -284,7 +284,7 @@ describe('a site is warned of', () => {
     expect(tell(warnings)).toEqual([expected]);
   });
 
-  it('certificates that are overdue, soon overdue, or not valid yet', () => {
+  it('certificates that are expired, about to expire, or not valid yet', () => {
     const { validFrom, validTo } = new X509Certificate(TEST_CERTIFICATE);
     const bundle = `additionalTrustBundle: ${JSON.stringify(TEST_CERTIFICATE)}`;
     const at = (epoch: number): readonly string[] =>
@@ -300,7 +300,7 @@ describe('a site is warned of', () => {
     ]);
   });
 
-  it('a VLAN or a bond over an interface that is defined nowhere', () => {
+  it('a VLAN or a bond over an interface that is not defined', () => {
     const { site, warnings } = checkImageBased(
       network([
         ...eth0('- {name: eth1, type: ethernet, state: absent}'),
@@ -321,11 +321,11 @@ describe('a site is warned of', () => {
     const { site, warnings } = checkInstall({ baseDomain: 'baseDomain: edge.example.com.' });
     expect(site?.install.baseDomain).toBe('edge.example.com.');
     expect(tell(warnings)).toEqual([
-      '3:13 baseDomain: "edge.example.com." ends in a dot, and so will the names that the node makes of it',
+      '3:13 baseDomain: "edge.example.com." ends in a dot, and so will the names that the node makes from it',
     ]);
   });
 
-  it('manifests with names that some readers cut', () => {
+  it('manifests with names that some readers truncate', () => {
     const { site, warnings } = check({
       'extra-manifests/a-name-that-has-31-characters.yaml': MANIFEST,
       'extra-manifests/empty.yaml': '',
@@ -346,12 +346,12 @@ describe('a manifest that the node cannot apply is a problem by line and documen
     [
       'a comment before the first separator',
       `# Made by hand\n---\n${MANIFEST}`,
-      ['1:1 document 1 holds only comments'],
+      ['1:1 document 1 has only comments'],
     ],
     [
       'a comment behind the last separator',
       `${MANIFEST}---\n# the end\n`,
-      ['5:1 document 2 holds only comments'],
+      ['5:1 document 2 has only comments'],
     ],
     ['blank lines behind the last separator', `${MANIFEST}---\n\n`, ['5:1 document 2 is empty']],
     [
@@ -405,13 +405,13 @@ describe('a manifest that the node cannot apply is a problem by line and documen
     );
   });
 
-  it('a kustomization, which nobody renders there', () => {
+  it('a kustomization, which the node does not render', () => {
     const { problems } = check({ 'extra-manifests/kustomization.yaml': 'resources: [a.yaml]\n' });
     expect(problems).toEqual([
       expect.objectContaining({
         file: 'alpha/extra-manifests/kustomization.yaml',
         problem: 'the node cannot apply a kustomization',
-        hint: 'put what it renders here instead',
+        hint: 'put the manifests that it renders here instead',
       }),
     ]);
   });
@@ -429,7 +429,7 @@ describe('a manifest that the node cannot apply is a problem by line and documen
   });
 });
 
-describe('a site that would never finish on its node is refused for', () => {
+describe('a site whose node would never finish is refused for', () => {
   const alone = { networking: '' };
   const proxy = { proxy: 'proxy: {httpProxy: "http://proxy.example:3128"}' };
   const wanted = 'networking.machineNetwork: Required value';
@@ -448,7 +448,7 @@ describe('a site that would never finish on its node is refused for', () => {
     ['5.0.3', false],
     ['4.19.30', true],
     [undefined, true],
-  ])('a missing machine network where the seed is %s: passes %s', (seedVersion, passes) => {
+  ])('a missing machine network if the seed is %s: passes %s', (seedVersion, passes) => {
     const input = createSiteInput({ 'install-config.yaml': writeInstallConfig(alone) });
     const { problems, warnings } = checkSite(input, {
       epoch: TEST_EPOCH,
@@ -462,7 +462,7 @@ describe('a site that would never finish on its node is refused for', () => {
     expect(tell(warnings).join().includes('machineNetwork')).toBe(passes);
   });
 
-  it('a hostname that its services wait to see replaced', () => {
+  it('a hostname that the services of the node wait to see replaced', () => {
     const { problems } = checkImageBased({ hostname: 'hostname: localhost.localdomain' });
     expect(tell(problems)).toEqual([
       '1:11 hostname: Invalid value: "localhost.localdomain": the node waits forever for another hostname',

@@ -19,7 +19,7 @@ describe('a manifest that is shown', () => {
     expect(redactReconfiguration(manifest)).toEqual(manifest);
   });
 
-  it('keeps the registries of the pull secret, and nothing else of it', () => {
+  it('keeps only the registries of the pull secret', () => {
     const pull_secret = JSON.stringify({ auths: { 'quay.io': { auth: SECRET, email: 'e' } } });
     expect(redactReconfiguration({ pull_secret })).toEqual({
       pull_secret: '{"auths":{"quay.io":"[redacted]"}}',
@@ -67,7 +67,7 @@ describe('a manifest that is shown', () => {
     expect(shown).toContain('eth0');
   });
 
-  it('masks the user of a proxy, whatever the address looks like', () => {
+  it('masks the user of a proxy in any form of address', () => {
     for (const httpProxy of [`http://u:${SECRET}@h:1`, `u:${SECRET}@h`, `socks5://${SECRET}@h:1`]) {
       const shown = show({ proxy: { httpProxy } });
       expect(shown).not.toContain(SECRET);
@@ -75,7 +75,7 @@ describe('a manifest that is shown', () => {
     }
   });
 
-  it('masks a private key that somebody put where a certificate belongs', () => {
+  it('masks a private key in the place of a certificate', () => {
     const userCaBundle = `-----BEGIN RSA PRIVATE KEY-----\n${SECRET}\n`;
     expect(show({ additionalTrustBundle: { userCaBundle } })).not.toContain(SECRET);
   });
@@ -92,7 +92,7 @@ describe('a manifest that is shown', () => {
     }
   });
 
-  it('masks what is not known to be public, of any shape', () => {
+  it('masks values of any shape that are not known to be public', () => {
     const key = fc
       .string()
       .filter((name) => !/^(__proto__|additionalTrustBundle|proxy|status_proxy)$/.test(name));

@@ -85,7 +85,7 @@ describe('an install-config.yaml is refused', () => {
     expect(tell(check(file).problems)[0]).toBe(expected);
   });
 
-  it('with items that are nothing, where something must stand', () => {
+  it('with empty items in lists that need values', () => {
     expect(tell(check(writeInstallConfig({ compute: 'compute: [null]' })).problems)).toEqual([
       expect.stringContaining('Compute.Replicas'),
       expect.stringContaining('compute[0].name'),
@@ -107,7 +107,7 @@ describe('a lenient document', () => {
       lenient(INSTALL_CONFIG),
     );
 
-  it('is warned of its unknown keys, on every level', () => {
+  it('gets warnings about its unknown keys, on every level', () => {
     const { problems, warnings, value } = read(
       'baseDomian: a\nmetadata: {name: a, colour: b}\nbaseDomain: c\n',
     );
@@ -120,7 +120,7 @@ describe('a lenient document', () => {
     expect(value).toMatchObject({ baseDomain: 'c', metadata: { name: 'a' } });
   });
 
-  it('is refused for everything else', () => {
+  it('is refused for every other problem', () => {
     const { problems } = read('fips: a\nfips: true\nfips2: 1\n');
     expect(tell(problems)).toEqual([
       '1:7 fips: cannot unmarshal string into a field of type bool',

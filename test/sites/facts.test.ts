@@ -53,11 +53,11 @@ const show = (sites: readonly SiteFacts[]): readonly string[] =>
 
 const UUID = '3fd3a7a4-5d6c-4a5a-9f3e-0d3a3b6d9b11';
 
-describe('what sites may share', () => {
-  it('is warned of when it is meant, and refused with the way to say so when it is not', () => {
+describe('a value that sites may share', () => {
+  it('is a warning if sharing is allowed, and otherwise refused with the option that allows it', () => {
     const sites = ['a', 'bb'].map((name) => factsOf({ name, hostname: 'sno' }));
     expect(checkAcrossSites(sites)).toMatchObject([
-      { severity: 'error', hint: 'where that is meant, add --allow-shared hostname' },
+      { severity: 'error', hint: 'if that is intended, add --allow-shared hostname' },
       { severity: 'error' },
     ]);
     const meant = checkAcrossSites(sites, new Set(['hostname']));
@@ -93,14 +93,14 @@ describe('two sites may not have', () => {
   ])('%s', ([, given, place, what]) => {
     const sites = [factsOf({ name: 'a', ...given }), factsOf({ name: 'bb', ...given })];
     expect(show(sites)).toEqual([
-      `a error a/${place}: ${what} of a is that of bb (bb/${place}) too`,
-      `bb error bb/${place}: ${what} of bb is that of a (a/${place}) too`,
+      `a error a/${place}: ${what} of a is also used by bb (bb/${place})`,
+      `bb error bb/${place}: ${what} of bb is also used by a (a/${place})`,
     ]);
   });
 });
 
 describe('two sites may have', () => {
-  it('the same addresses beside those of the node', () => {
+  it('the same addresses outside of the machine networks', () => {
     expect(show([factsOf({ name: 'a' }), factsOf({ name: 'bb' })])).toEqual([]);
   });
 
@@ -110,7 +110,7 @@ describe('two sites may have', () => {
   });
 });
 
-it('the case of names and the form of MAC addresses make no difference between sites', () => {
+it('names in another case and MAC addresses in another form count as the same', () => {
   const sites = [
     factsOf({ name: 'a', hostname: 'Node', mac: '52:54:00:aa:bb:cc' }),
     factsOf({ name: 'bb', hostname: 'node', mac: '52-54-00-AA-BB-CC' }),
@@ -118,7 +118,7 @@ it('the case of names and the form of MAC addresses make no difference between s
   expect(show(sites)).toHaveLength(4);
 });
 
-it('an address is the same in every spelling', () => {
+it('an address in another spelling counts as the same', () => {
   const facts = (name: string, ip: string): SiteFacts => {
     const text = `networkConfig: {interfaces: [{name: eth0, ipv6: {enabled: true, address: [{ip: "${ip}", prefix-length: 64}]}}]}`;
     const input = createSiteInput(
@@ -144,6 +144,6 @@ it('ten thousand sites with one hostname get one finding each', () => {
   const findings = checkAcrossSites(sites);
   expect(findings).toHaveLength(10_000);
   expect(findings[9_999]?.problem).toBe(
-    'hostname node of s9999 is that of s0 (s0/i.yaml:1, and 9998 more) too',
+    'hostname node of s9999 is also used by s0 (s0/i.yaml:1, and 9998 more)',
   );
 });

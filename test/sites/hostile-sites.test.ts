@@ -78,7 +78,7 @@ describe('a secret is not repeated by the problems of a site:', () => {
     expect(shown).not.toContain('hunter2');
   });
 
-  it('wherever the file is cut off', () => {
+  it('at any length of a truncated file', () => {
     const whole = writeInstallConfig({
       pullSecret: `pullSecret: >-\n  {"auths": {"q":\n  {"auth": "hunter2"}}}`,
       sshKey: 'sshKey: |\n  -----BEGIN OPENSSH PRIVATE KEY-----\n  hunter3',
@@ -89,7 +89,7 @@ describe('a secret is not repeated by the problems of a site:', () => {
   });
 });
 
-describe('a hostile file ends in problems, and soon:', () => {
+describe('a hostile file gives problems in bounded time:', () => {
   const bomb = ['a: &a [x, x, x, x, x, x, x, x, x]'];
   for (let at = 1; at < 20; at++) {
     const name = String.fromCharCode(97 + at);
@@ -145,7 +145,7 @@ it('control characters in a site file are escaped', () => {
   expect(shown).not.toContain('\u001b');
 });
 
-it('a key may have the name of a member of every object', () => {
+it('a key may have the name of a member that every object has', () => {
   const { site, problems } = check(
     imageBased('nodeLabels: {__proto__: a, constructor: b, toString: c}'),
   );
@@ -157,7 +157,7 @@ it('a key may have the name of a member of every object', () => {
   ]);
 });
 
-it('no text at all makes the check of a site fail', () => {
+it('no text makes the check of a site throw', () => {
   const words = fc.constantFrom(
     ...[
       'networkConfig',

@@ -33,11 +33,11 @@ const GOOD = {
 const check = (value: unknown) =>
   checkInstallationConfig(JSON.stringify(value, undefined, 1), 'i.yaml').problems;
 
-it('a configuration with every key is good', () => {
+it('an installation configuration with every key is valid', () => {
   expect(check(GOOD)).toEqual([]);
 });
 
-it('a good configuration gives problems, and no more, whatever value is put at any of its keys', () => {
+it('an installation configuration gives problems, but never throws, for any value at any key', () => {
   fc.assert(
     fc.property(putAnything(GOOD), (value) => {
       for (const each of check(value)) {

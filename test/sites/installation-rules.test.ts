@@ -199,7 +199,7 @@ describe('the configuration of an installation', () => {
     expect(check(...HEAD, ...lines)).toEqual([]);
   });
 
-  it('has all of its problems told in the order of the file', () => {
+  it('has all its problems reported in the order of the file', () => {
     const lines = ['architecture: s390x', 'shutdown: later', 'extraPartitionStart: x', 'other: 1'];
     const found = check('seedImage: ""', ...HEAD.slice(2), ...lines);
     expect(found.map((text) => Number(text.split(':')[0]))).toEqual([1, 1, 4, 5, 6, 7]);
@@ -220,14 +220,14 @@ describe('the configuration of an installation', () => {
     expect(JSON.stringify(problems)).not.toContain('top-word');
   });
 
-  it('that is not valid YAML is told where', () => {
+  it('is reported with the place if it is not valid YAML', () => {
     expect(check('seedImage: "a')).toEqual([
       expect.stringMatching(/^2:1 : not valid YAML: a closing quote/),
     ]);
   });
 
   it.skipIf(!requireTool('openssl'))(
-    'may have several certificates, and nothing behind them',
+    'may have several certificates, and no text after them',
     () => {
       const indented = TEST_CERTIFICATE.replaceAll(/^/gm, '  ').trimEnd();
       const bundle = ['additionalTrustBundle: |', indented, indented];

@@ -45,7 +45,7 @@ describe('reading the configuration of an installation', () => {
     });
   });
 
-  it('takes what is written instead of a default, an empty text and 0 too', () => {
+  it('takes written values instead of defaults, including an empty text and 0', () => {
     expect(
       read({ extraPartitionLabel: '', extraPartitionNumber: 0, shutdown: true }),
     ).toMatchObject({ extraPartitionLabel: '', extraPartitionNumber: 0, shutdown: true });
@@ -59,7 +59,7 @@ describe('reading the configuration of an installation', () => {
     expect(checkInstallationConfig(text, 'i.yaml').config.seedVersion).toBe('4.20');
   });
 
-  it('takes JSON, which is YAML', () => {
+  it('accepts JSON, which is YAML', () => {
     const { config, problems } = checkInstallationConfig(
       JSON.stringify({ ...MINIMAL_INSTALLATION, shutdown: true }),
       'i.json',
@@ -101,11 +101,11 @@ networkConfig:
     );
   });
 
-  it.each([undefined, null, {}])('has no network configuration where it is %j', (networkConfig) => {
+  it.each([undefined, null, {}])('has no network configuration if it is %j', (networkConfig) => {
     expect(read({ networkConfig })).not.toHaveProperty('networkConfig');
   });
 
-  it('reads secrets from files and variables that it names', async () => {
+  it('reads secrets from the files and variables that it names', async () => {
     await writeFile(join(directory, 'secret.json'), `${MINIMAL_INSTALLATION.pullSecret}\n`);
     const path = await writeInstallationConfig(directory, {
       pullSecret: 'file:secret.json',
@@ -123,7 +123,7 @@ networkConfig:
     });
   });
 
-  it('takes the word of whoever knows more of a network configuration', async () => {
+  it('reports the problem that a caller finds in the network configuration', async () => {
     const path = await writeInstallationConfig(directory, {
       networkConfig: { interfaces: [{ name: 'eth0' }] },
     });
@@ -144,7 +144,7 @@ networkConfig:
     expect(asked).toEqual(['interfaces:\n- name: eth0\n']);
   });
 
-  it('says which file is missing, too large or cannot be read', async () => {
+  it('names a file that is missing, too large or unreadable', async () => {
     const path = join(directory, 'absent.yaml');
     await expect(readInstallationConfig(path)).rejects.toMatchObject({
       code: 'config.missing',
@@ -175,7 +175,7 @@ networkConfig:
     ['a list', '- a\n'],
     ['a hundred thousand lists in lists', '['.repeat(100_000)],
     ['a second document', 'kind: A\n---\nkind: B\n'],
-  ])('ends soon, with a problem, on %s', (_what, text) => {
+  ])('ends quickly with a problem for %s', (_what, text) => {
     const { problems } = checkInstallationConfig(text, 'i.yaml');
     expect(problems.length).toBeGreaterThan(0);
   });
@@ -189,7 +189,7 @@ function fan(from: string, to: string, indent = ''): string {
 describe('the template of an installation', () => {
   const text = INSTALLATION_TEMPLATE;
 
-  it('passes as it stands, once the pull secret is there', () => {
+  it('is valid unchanged, once the pull secret exists', () => {
     const directory = join(import.meta.dirname, 'absent');
     const { problems } = checkInstallationConfig(text, 'i.yaml', {
       source: { directory, env: {} },
@@ -211,7 +211,7 @@ describe('the template of an installation', () => {
     });
   });
 
-  it('shows every other key as a comment that passes too', () => {
+  it('shows every other key as a comment that is valid too', () => {
     const whole = text.replace(/^.*\n/, '').replaceAll(/^# ( *(?:[\w-]+:(?: .*)?|- .*))$/gm, '$1');
     const { problems } = checkInstallationConfig(whole, 'i.yaml');
     const paths = new Set(problems.map(({ path }) => path));

@@ -141,14 +141,16 @@ describe.skipIf(!hasTools)('images that bundles name', () => {
     await select(all, '    packages: [{name: op}]');
     await planHas('op.v1.0.0');
     const { stdout } = await world.run('plan');
-    expect(stdout.match(/package "broken" is not selected, and a document of it/g)).toHaveLength(1);
+    expect(
+      stdout.match(/package "broken" is not selected; ignored a document of it/g),
+    ).toHaveLength(1);
     await select(all, '    packages: [{name: op}, {name: broken}]');
     const hint = await planFails('catalog.malformed');
     expect(hint).toBe('add "broken.v1.1.0" to skipBundles of package "broken"');
     await select(all, '    packages: [{name: op}, {name: broken, skipBundles: [broken.v1.1.0]}]');
     await planHas('broken.v1.0.0', 'op.v1.0.0');
     await select(all, '    full: true');
-    expect(await planFails('catalog.malformed')).toContain('name the packages that are needed');
+    expect(await planFails('catalog.malformed')).toContain('name the packages that you need');
   });
 
   it('of an added bundle are planned with their cost and the reason', async () => {

@@ -34,17 +34,17 @@ describe.skipIf(!hasTools)('mirror/registries.conf next to a configuration', () 
 
   it('reaches the nodes, and is refused before a blob is fetched if it would hide images', async () => {
     const { text: rendered, stderr } = await buildAndRead('first.iso');
-    expect(stderr).not.toContain('takes the place');
+    expect(stderr).not.toContain('replaces the rendered');
     await write(rendered);
     const same = await buildAndRead('second.iso');
     expect(same.text).toBe(rendered);
-    expect(same.stderr).not.toContain('takes the place');
+    expect(same.stderr).not.toContain('replaces the rendered');
 
     const own = `${rendered}\n[[registry]]\n  location = "registry.example.com"\n  insecure = true\n`;
     await write(own);
     const changed = await buildAndRead('third.iso');
     expect(changed.text).toBe(own);
-    expect(changed.stderr).toContain('mirror/registries.conf takes the place');
+    expect(changed.stderr).toContain('mirror/registries.conf replaces the rendered');
 
     await write('unqualified-search-registries = []\n');
     const { requests } = world.registry;

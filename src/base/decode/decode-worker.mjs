@@ -64,7 +64,7 @@ async function serve() {
 }
 
 /**
- * What the WebAssembly module of zstddec has. Its own loop around ZSTD_decompressStream does not look at
+ * The exports of the WebAssembly module of zstddec. Its own loop around ZSTD_decompressStream does not look at
  * errors, and never ends after one.
  *
  * @typedef {{ memory: { readonly buffer: ArrayBuffer }, malloc: (size: number) => number, free: (at: number) => void,
@@ -82,7 +82,7 @@ async function loadZstd() {
   let exports;
   const init = /** @type {(source: unknown) => void} */ (decoder._init.bind(decoder));
   decoder._init = (/** @type {unknown} */ source) => {
-    init(source); // it follows the memory, when that grows
+    init(source); // it follows the memory when that grows
     ({ exports } = /** @type {{ instance: { exports: unknown } }} */ (source).instance);
   };
   await decoder.init();

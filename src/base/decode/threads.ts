@@ -22,7 +22,7 @@ export type ThreadOptions = {
   readonly limit?: number;
 };
 
-/** The thread's answer to a request to go on: see decode-worker.mjs. */
+/** The thread's answer to a message: see decode-worker.mjs. */
 type Reply =
   | { readonly op: 'want' }
   | { readonly op: 'output'; readonly bytes: Uint8Array }
@@ -176,7 +176,7 @@ export function createByteReader(source: AsyncIterable<Uint8Array>): ByteReader 
     }
     return true;
   };
-  /** Takes up to so many bytes from those that are here. */
+  /** Takes at most so many of the bytes that have arrived. */
   const shift = async (size: number): Promise<Buffer> => {
     if (!(await hasMore())) {
       throw new DecodeError(
@@ -252,7 +252,7 @@ export async function* unzstd(
 }
 
 /**
- * Unpacks the next frame alone, outside the main thread; the reader is then behind it.
+ * Unpacks the next frame alone, outside the main thread; the reader is then after it.
  *
  * @throws DecodeError; the signal's reason
  */

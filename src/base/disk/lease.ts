@@ -66,7 +66,7 @@ export async function takeLease(path: string, options: LeaseOptions): Promise<Le
   } catch (error) {
     throw explainOutputError(error, path);
   }
-  throw new DiskError('output.locked', `other builds keep taking "${path}"`, {
+  throw new DiskError('output.locked', `other builds keep taking the lock "${path}"`, {
     hint: 'run the same command again when they have ended',
   });
 }

@@ -189,7 +189,7 @@ export const readOwnFile = (path: string): Promise<Buffer | undefined> =>
 /**
  * Opens our own directory, whose name others can guess: not a link.
  *
- * @param mode permission bits that it gets; default: those that it has
+ * @param mode permission bits that it gets; default: unchanged
  * @throws DiskError `file.not-directory`, `file.foreign`
  */
 export async function openOwnDirectory(path: string, mode?: number): Promise<FileHandle> {

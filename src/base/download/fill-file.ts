@@ -49,9 +49,9 @@ export type ResumableFile = {
 const BLOCK = 1 << 20;
 
 /**
- * Writes the bytes that come while nothing is being written, and collects those that come during a
- * write: over a slow line all bytes are soon in the file, and over a fast one they are written in
- * large blocks.
+ * Writes the bytes that come while nothing is being written, and collects the bytes that come
+ * during a write: over a slow line all bytes are soon in the file, and over a fast one they are
+ * written in large blocks.
  *
  * @param file open to read and write, not to append; the caller closes it, and syncs it first
  */

@@ -235,7 +235,7 @@ function createOpener<S extends Source>(
       if (options.bodyTime === undefined) budget?.progress();
     },
     /**
-     * Waits for another connection, or goes on to the next source: true if it cannot build on this
+     * Waits for another connection, or moves on to the next source: true if it cannot build on this
      * one.
      */
     async giveWay(end: BodyEnd): Promise<boolean> {

@@ -124,7 +124,7 @@ export const guardLookup = (lookup: Lookup, namedBy: AddressKind): LookupFunctio
     });
   });
 
-/** Adapts a look-up to the form that Node's connections want. */
+/** Adapts a look-up to the form that Node's connections need. */
 export const passLookup =
   (lookup: Lookup): LookupFunction =>
   (hostname, { all = false }, report) => {

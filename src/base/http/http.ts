@@ -274,7 +274,7 @@ const endlessHints = (host: string): RegistryError =>
   });
 
 /**
- * Counts bytes where the pieces come in, which costs a call each; a stream in between would cost a
+ * Counts bytes as the pieces come in, which costs a call each; a stream in between would cost a
  * tick each.
  */
 function countBytes(onBytes: (count: number) => void): Dispatcher.DispatcherComposeInterceptor {

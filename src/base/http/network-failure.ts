@@ -118,7 +118,11 @@ export function explainNetworkFailure(host: string, cause: unknown): unknown {
     });
   }
   if (isPassing(code)) {
-    return new TransientError('registry.unreachable', `${host} broke off: ${code}`, details);
+    return new TransientError(
+      'registry.unreachable',
+      `the connection to ${host} failed: ${code}`,
+      details,
+    );
   }
   if (code === 'ENOTFOUND') {
     return new RegistryError('registry.unknown-host', `${host} is not known to DNS`, {
@@ -153,7 +157,7 @@ function explainProxyFailure(host: string, failure: ProxyFailure): unknown {
   }
   return new TransientError(
     'proxy.unreachable',
-    `proxy ${proxy} broke off before it opened a tunnel to ${target}: ${code}`,
+    `proxy ${proxy} failed before it opened a tunnel to ${target}: ${code}`,
     { ...details, host, hint: CHECK_PROXY },
   );
 }

@@ -106,7 +106,7 @@ export type VerifiedCache = {
 };
 
 /**
- * Hashes every blob and removes those that are damaged: builds find them again elsewhere.
+ * Hashes every blob and removes damaged ones: builds fetch them again.
  *
  * @throws ConfigError `cache.unreadable`; the signal's reason
  */

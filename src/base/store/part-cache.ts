@@ -47,7 +47,7 @@ export type PartCacheOptions = {
 /** Parts that are fetched at a time: each is in memory until it is stored. */
 const FETCHES = 4;
 
-/** SHA-256 of the part, behind its bytes. */
+/** SHA-256 of the part, after its bytes. */
 const TRAILER = 32;
 
 /** Bytes that are verified at a time. */

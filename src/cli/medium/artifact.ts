@@ -6,11 +6,12 @@ import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { isOurs } from '../../media/open.ts';
 import { pullIso, type PullReport } from '../../media/pull.ts';
-import { createMountsOf, readIsoToPush } from '../../media/push.ts';
+import { readIsoToPush } from '../../media/push.ts';
 import { openReusable } from '../../media/seeds.ts';
 import { MOST_LAYERS, pushArtifact, type PushReport } from '../../outputs/artifact.ts';
-import { claimIso } from '../../outputs/file.ts';
-import { parseTaggedAddress, parseArtifactAddress } from '../../outputs/output.ts';
+import { createMountsOf } from '../../outputs/artifact/mounts.ts';
+import { claimFile } from '../../outputs/file/claim.ts';
+import { parseTaggedAddress, parseArtifactAddress } from '../../outputs/place.ts';
 import { formatReference, parseReference } from '../../registry/index.ts';
 import type { CliHost } from '../host.ts';
 import {
@@ -162,7 +163,7 @@ async function pullTo(address: string, options: PullOptions, host: CliHost): Pro
   const output = resolve(host.cwd, options.output);
   const { force, logFormat, seed } = options;
   const paths = Array.isArray(seed) ? seed.map((path: string) => resolve(host.cwd, path)) : [];
-  await claimIso(
+  await claimFile(
     { output, force, inputs: paths, workDir: join(dirname(output), '.sealift') },
     isOurs,
   );

@@ -9,13 +9,19 @@ import { formatSize } from '../../base/text/words.ts';
 import { type IsoImage, openIso } from '../../iso/index.ts';
 import { overlayRead, type OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
-import { planCustomisation, planReset } from '../../media/customize/plan.ts';
+import { planDropped } from '../../media/built.ts';
+import {
+  type CustomisationOptions,
+  planCustomisation,
+  planReset,
+  type ResetTo,
+} from '../../media/customize/plan.ts';
 import { type Customisation, hasSecrets, readCustomisation } from '../../media/customize/read.ts';
 import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
 import { isOurs } from '../../media/open.ts';
 import { addProfiles } from '../../nmstate/tool.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
-import { claimIso } from '../../outputs/file.ts';
+import { claimFile } from '../../outputs/file/claim.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
 import { createWaitOption } from '../options.ts';
@@ -34,7 +40,8 @@ type Options = ValueOptions & {
   readonly output?: string;
   readonly inPlace: boolean;
   readonly show: boolean;
-  readonly reset: boolean;
+  readonly reset?: ResetTo;
+  readonly dropBuilt: boolean;
   readonly force: boolean;
   readonly wait: boolean;
   readonly workDir: string;
@@ -61,11 +68,27 @@ export function registerCustomize(program: Command, host: CliHost): void {
     .option('--output <file>', 'the customised ISO to write')
     .option('--in-place', 'change the ISO in place: a file or a block device', false)
     .option('--show', 'print what is set, without secrets', false)
-    .option('--reset', 'restore the ISO as it was before any values', false);
+    .addOption(
+      new Option(
+        '--reset [state]',
+        'restore the ISO as it was built; --reset=bare takes all values off, also those of the build',
+      )
+        .choices(['built', 'bare'])
+        .preset('built'),
+    )
+    .option(
+      '--drop-built',
+      'overwrite the copy of the values that the build gave, which can hold secrets',
+      false,
+    );
   addValueOptions(command)
     .addOption(new Option('--force', 'customise again, and overwrite an output').default(false))
     .addOption(createWaitOption())
-    .option('--work-dir <dir>', 'directory for the old bytes of a device meanwhile', '.sealift')
+    .option(
+      '--work-dir <dir>',
+      'directory for the old bytes of a device while it is changed',
+      '.sealift',
+    )
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
@@ -83,7 +106,7 @@ export function registerCustomize(program: Command, host: CliHost): void {
       requireWork(options);
       if (options.show) return show(iso, options, host);
       const read = readValues(options, host);
-      if (!options.reset && Object.keys(read).length === 0) throw noValue();
+      if (!isWork(options) && Object.keys(read).length === 0) throw noValue();
       const hosts = read.hosts && (await addProfiles(read.hosts, host));
       const values = { ...read, ...withoutUndefined({ hosts }) };
       const plan = createPlan(values, options, host);
@@ -108,7 +131,7 @@ function requireOneMode({ output, inPlace, show }: Options): void {
 function requireWork(options: Options): void {
   const { show, reset } = options;
   const given = listGiven(options).join(', ');
-  if (!show && !reset && given === '') throw noValue();
+  if (!show && !isWork(options) && given === '') throw noValue();
   if ((!show && !reset) || given === '') return;
   const mode = show ? '--show' : '--reset';
   throw new UsageError('usage.customize', `${mode} takes no values, but is given ${given}`, {
@@ -120,6 +143,9 @@ const noValue = (): UsageError =>
   new UsageError('usage.customize', 'no value for the ISO is given', {
     hint: 'give one, such as --ssh-key file:id.pub',
   });
+
+/** True if something is done without values. */
+const isWork = ({ reset, dropBuilt }: Options): boolean => reset !== undefined || dropBuilt;
 
 async function show(text: string, options: Options, host: CliHost): Promise<void> {
   const found = await useIso(text, host, (iso) => readCustomisation(iso));
@@ -136,14 +162,12 @@ type Work = Options & {
 type Plan = (iso: IsoImage) => Promise<PlannedParts>;
 
 const createPlan =
-  (values: CustomValues, { reset, force }: Options, host: CliHost): Plan =>
+  (values: CustomValues, { reset, force, dropBuilt }: Options, host: CliHost): Plan =>
   async (iso) => {
     const warn = (text: string): void => {
       writeMessage(host, `warning: ${text}\n`);
     };
-    const parts = reset
-      ? await planReset(iso)
-      : await planCustomisation(iso, values, { add: force, warn });
+    const parts = await planParts(iso, values, { reset, dropBuilt, add: force, warn });
     const found = await readCustomisation({
       ...iso,
       readBytes: overlayRead(iso.readBytes, parts),
@@ -187,7 +211,7 @@ async function writeCopy(
   const output = resolve(host.cwd, work.output);
   const inputs = isElsewhere(text) ? [] : [resolve(host.cwd, text)];
   const { force, logFormat } = work;
-  await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
+  await claimFile({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
   return runWithProgress({ stage: 'write ISO', logFormat, host }, (watched) =>
     withLease(`${output}.lock`, { ...watched, wait: work.wait }, () =>
       useWatched(text, { ...host, ...watched }, async (source) => {
@@ -219,6 +243,18 @@ async function countChanged(
     changed += isSame ? 0 : bytes.length;
   }
   return changed;
+}
+
+type PartOptions = CustomisationOptions & { readonly reset: ResetTo | undefined };
+
+async function planParts(
+  iso: IsoImage,
+  values: CustomValues,
+  { reset, ...options }: PartOptions,
+): Promise<readonly OverlayPart[]> {
+  if (reset) return planReset(iso, reset);
+  const isDropOnly = options.dropBuilt === true && Object.keys(values).length === 0;
+  return isDropOnly ? planDropped(iso) : planCustomisation(iso, values, options);
 }
 
 const actionOf = ({ reset }: Options, changed: number): Done['action'] =>

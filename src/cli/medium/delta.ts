@@ -16,7 +16,7 @@ import { applyDelta, makeDelta, type DeltaReport } from '../../media/delta/make.
 import { splitDelta } from '../../media/delta/split.ts';
 import { isOurs, useImage } from '../../media/open.ts';
 import { standInFor } from '../../outputs/device.ts';
-import { claimIso } from '../../outputs/file.ts';
+import { claimFile } from '../../outputs/file/claim.ts';
 import type { PourOptions } from '../../pour/index.ts';
 import type { CliHost } from '../host.ts';
 import { createWaitOption, refuseOption } from '../options.ts';
@@ -155,7 +155,7 @@ type Call = {
 async function run(stage: string, { options, host, inputs }: Call, work: Work): Promise<void> {
   const output = resolve(host.cwd, options.output ?? '');
   const { force, logFormat } = options;
-  await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
+  await claimFile({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
   const report = await runWithProgress({ stage, logFormat, host }, (watched) =>
     withLease(`${output}.lock`, { ...watched, wait: options.wait }, () =>
       work({ ...watched, output }),

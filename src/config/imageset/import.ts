@@ -13,7 +13,9 @@ import {
 } from './parts.ts';
 import { checkImageSet, IMAGESET_SCHEMA } from './rules.ts';
 
-/** A configuration of ours; `pullSecret` is where `sealift init` puts it, too. */
+/* Owns the conversion of oc-mirror's image sets into configurations. */
+
+/** An appliance configuration; `pullSecret` names the same file as in the template of `sealift init`. */
 export type ImportedConfig = {
   readonly apiVersion: string;
   readonly kind: string;
@@ -30,14 +32,14 @@ export type ImportedImageSet = {
   readonly notes: readonly ImportNote[];
 };
 
-/** Stands for a version that the image set does not name; a note says so. */
+/** Version if the image set does not name one; a note reports that. */
 const PLACEHOLDER_VERSION = '4.21';
 
 /**
- * Reads oc-mirror's ImageSetConfiguration v2alpha1 as a configuration of ours. `file` is its name in
- * problems and notes.
+ * Converts oc-mirror's ImageSetConfiguration v2alpha1 into an appliance configuration. `file` is its name
+ * in problems and notes.
  *
- * @throws ConfigProblems `config.problems` where oc-mirror would refuse it
+ * @throws ConfigProblems `config.problems` if oc-mirror would refuse it
  */
 export function importImageSet(text: string, file: string): ImportedImageSet {
   const view = withoutTransport(createView(readAlongSchema({ text, file }, IMAGESET_SCHEMA)));
@@ -67,38 +69,8 @@ export function importImageSet(text: string, file: string): ImportedImageSet {
   };
 }
 
-/** oc-mirror takes references with and without `docker://`; patterns of blocked images stay. */
-const withoutTransport = (view: View): View => ({
-  ...view,
-  text: (path) => {
-    const text = view.text(path);
-    return path.startsWith('mirror.blockedImages') ? text : text?.replace(/^docker:\/\//, '');
-  },
-});
-
-function noteRest(view: View): readonly ImportNote[] {
-  const { report } = view;
-  const charts = ['mirror.helm.repositories', 'mirror.helm.local'].filter(
-    (path) => view.items(path).length > 0,
-  );
-  return [
-    ...(view.number('archiveSize') === undefined
-      ? []
-      : [harmless(report('archiveSize', 'media are one ISO, not archives of a size'))]),
-    ...charts.map((path) =>
-      report(path, 'Helm charts are not carried', {
-        hint: 'name their images in additionalImages',
-      }),
-    ),
-    ...(view.items('mirror.samples').length > 0
-      ? [report('mirror.samples', 'samples are not carried')]
-      : []),
-  ];
-}
-
 /**
- * Renders an imported configuration as a commented file to continue with. `origin` is what it was
- * made from.
+ * Renders an imported configuration as a commented file to edit further. `origin` names its source.
  */
 export function renderImportedConfig(
   { ocpRelease, pullSecret, additionalImages, blockedImages, operators, ...head }: ImportedConfig,
@@ -115,6 +87,35 @@ export function renderImportedConfig(
     ...formatList('Images to carry besides the release.', { additionalImages }),
     ...formatList('Images to leave out: regular expressions.', { blockedImages }),
   ].join('\n');
+}
+
+/** oc-mirror accepts references with and without `docker://`; patterns of blocked images are unchanged. */
+const withoutTransport = (view: View): View => ({
+  ...view,
+  text: (path) => {
+    const text = view.text(path);
+    return path.startsWith('mirror.blockedImages') ? text : text?.replace(/^docker:\/\//, '');
+  },
+});
+
+function noteRest(view: View): readonly ImportNote[] {
+  const { report } = view;
+  const charts = ['mirror.helm.repositories', 'mirror.helm.local'].filter(
+    (path) => view.items(path).length > 0,
+  );
+  return [
+    ...(view.number('archiveSize') === undefined
+      ? []
+      : [harmless(report('archiveSize', 'sealift makes one ISO, not archives of a given size'))]),
+    ...charts.map((path) =>
+      report(path, 'Helm charts are not carried', {
+        hint: 'name their images in additionalImages',
+      }),
+    ),
+    ...(view.items('mirror.samples').length > 0
+      ? [report('mirror.samples', 'samples are not carried')]
+      : []),
+  ];
 }
 
 const formatList = (

@@ -6,22 +6,17 @@ import { readTexts, type View } from '../../shape/document.ts';
 import { parseReleaseVersion, checkReferenceShape } from '../rules.ts';
 
 /*
- * This file owns the import of each part of an image set: platform, operators, additional and
- * blocked images.
+ * Owns the import of each part of an image set: platform, operators, additional and blocked images.
  */
 
 /**
- * Something of an image set that the configuration made of it does not say: a note where the media carry
- * the same without it, else a loss.
+ * A setting of an image set that the imported configuration does not have: a note if the media carry the
+ * same without it, otherwise a loss.
  */
 export type ImportNote = DocumentProblem;
 
-/** A part of a configuration, and what of the image set it leaves out. */
+/** A part of a configuration, with notes on the settings of the image set that it leaves out. */
 export type Noted<T> = { readonly value: T; readonly notes: readonly ImportNote[] };
-
-export const harmless = (note: ImportNote): ImportNote => ({ ...note, severity: 'note' });
-
-export const isLoss = ({ severity }: ImportNote): boolean => severity !== 'note';
 
 /** The release settings of an image set; a missing setting is undefined. */
 export type ImportedRelease = {
@@ -31,16 +26,19 @@ export type ImportedRelease = {
   readonly url?: string;
 };
 
-const PLATFORM = 'mirror.platform';
-const CHANNEL = /^(?<channel>stable|fast|candidate|eus)-(?<version>\d+\.\d+)$/;
-const RELEASE_TAG = /:(?<version>[^:@/]+)-(?<arch>x86_64|aarch64|ppc64le)(?:@.*)?$/;
-const CPU: ReadonlyMap<string, string> = new Map([
-  ['amd64', 'x86_64'],
-  ['arm64', 'aarch64'],
-  ['ppc64le', 'ppc64le'],
-]);
+/** Keys of our configuration with the values to write, in the order to write them. */
+export type Written = Readonly<Record<string, Json | undefined>>;
 
-/** One release of one architecture, and what is left out. */
+/** The first item of each name, with its place. */
+type Seen = Map<string, { readonly place: string; readonly value: Written }>;
+
+export const harmless = (note: ImportNote): ImportNote => ({ ...note, severity: 'note' });
+
+export const isLoss = ({ severity }: ImportNote): boolean => severity !== 'note';
+
+const PLATFORM = 'mirror.platform';
+
+/** The one release and architecture of the media. Others of the image set are left out, with a note each. */
 export function importPlatform(view: View): Noted<ImportedRelease> {
   const cpu = importArchitecture(view);
   const url = view.text(`${PLATFORM}.release`);
@@ -49,6 +47,33 @@ export function importPlatform(view: View): Noted<ImportedRelease> {
     value: { ...cpu.value, ...release.value },
     notes: [...noteFlags(view), ...cpu.notes, ...release.notes],
   };
+}
+
+const OPERATORS = 'mirror.operators';
+
+/** Catalogs with the packages to keep of each. */
+export function importOperators(view: View): Noted<readonly Written[]> {
+  return joinNoted(view.items(OPERATORS).map((path) => importCatalog(view, path)));
+}
+
+const IMAGES = 'mirror.additionalImages';
+
+/** Images besides the release, without references that are malformed, unversioned or listed already. */
+export function importAdditionalImages(view: View): Noted<readonly Written[]> {
+  const seen: Seen = new Map();
+  return joinNoted(view.items(IMAGES).map((path) => importImage(view, path, seen)));
+}
+
+/** Patterns of images to leave out, each once. */
+export function importBlockedImages(view: View): Noted<readonly Written[]> {
+  const seen: Seen = new Map();
+  return joinNoted(
+    view.items('mirror.blockedImages').map((path) => {
+      const value = readTextsOf(view, path, ['name']);
+      const notes = noteTwice(view, path, { value, seen });
+      return { value: notes.length === 0 ? [value] : [], notes };
+    }),
+  );
 }
 
 function noteFlags(view: View): readonly DocumentProblem[] {
@@ -63,6 +88,12 @@ function noteFlags(view: View): readonly DocumentProblem[] {
   });
 }
 
+const CPU: ReadonlyMap<string, string> = new Map([
+  ['amd64', 'x86_64'],
+  ['arm64', 'aarch64'],
+  ['ppc64le', 'ppc64le'],
+]);
+
 function importArchitecture(view: View): Noted<ImportedRelease> {
   const listed = readTexts(view, `${PLATFORM}.architectures`);
   const all = [...listed, ...readTexts(view, `${PLATFORM}.platforms`, '.architecture')];
@@ -71,20 +102,22 @@ function importArchitecture(view: View): Noted<ImportedRelease> {
     .filter((entry) => entry !== first)
     .map(({ path, text }) => {
       const hint = CPU.has(text) ? 'build separate media for it' : undefined;
-      return view.report(path, `media are of one architecture, not "${text}"`, { hint });
+      return view.report(path, `media have one architecture: "${text}" is left out`, { hint });
     });
   const cpuArchitecture = CPU.get(first?.text ?? '');
   return { value: cpuArchitecture === undefined ? {} : { cpuArchitecture }, notes };
 }
 
-/** The version is asked for beside the payload's reference; most tags have it. */
+const RELEASE_TAG = /:(?<version>[^:@/]+)-(?<arch>x86_64|aarch64|ppc64le)(?:@.*)?$/;
+
+/** `ocpRelease.version` is required even with the payload's reference; most tags name the version. */
 function importPayload(view: View, url: string): Noted<ImportedRelease> {
   const { report } = view;
   const tag = RELEASE_TAG.exec(url)?.groups;
   const version = parseReleaseVersion(tag?.['version'] ?? '');
   const unused = view
     .items(`${PLATFORM}.channels`)
-    .map((path) => report(path, '"release" takes the place of channels'));
+    .map((path) => report(path, '"release" replaces the channels'));
   const unknown = 'the reference does not say which version it is';
   const hint = 'write the version to ocpRelease.version';
   return {
@@ -112,12 +145,14 @@ function importChannels(view: View): Noted<ImportedRelease> {
   }
   const { value, notes } = importChannel(view, first);
   const others = more.map((path) =>
-    report(path, 'media carry one release: only the first channel is taken', {
+    report(path, 'media carry one release: only the first channel is used', {
       hint: 'build media for each',
     }),
   );
   return { value, notes: [...notes, ...others] };
 }
+
+const CHANNEL = /^(?<channel>stable|fast|candidate|eus)-(?<version>\d+\.\d+)$/;
 
 function importChannel(view: View, path: string): Noted<ImportedRelease> {
   const { report } = view;
@@ -136,18 +171,18 @@ function importChannel(view: View, path: string): Noted<ImportedRelease> {
       ...chosen.notes,
       ...['shortestPath', 'full']
         .filter((name) => view.flag(`${path}.${name}`) === true)
-        .map((name) => report(`${path}.${name}`, 'media carry one release, no way between two')),
+        .map((name) => report(`${path}.${name}`, 'media carry one release, not an upgrade path')),
     ],
   };
 }
 
 function noteType(view: View, path: string): readonly DocumentProblem[] {
   const type = view.text(`${path}.type`) ?? 'ocp';
-  const problem = `media are made of OpenShift releases, not of "${type}"`;
+  const problem = `media are made from OpenShift releases, not from "${type}"`;
   return type === 'ocp' ? [] : [view.report(`${path}.type`, problem)];
 }
 
-/** The newest that the channel allows, which is what its maximum says. */
+/** The newest version that the channel allows: its `maxVersion`, otherwise the version in its name. */
 function chooseVersion(
   view: View,
   path: string,
@@ -158,7 +193,7 @@ function chooseVersion(
   const max = view.text(`${path}.maxVersion`);
   const version = max === undefined ? ofChannel : toReleaseVersion(max);
   const taken = version === undefined ? 'no version' : `version ${version}`;
-  const problem = `media carry one release: ${taken} is taken, none before it`;
+  const problem = `media carry one release: ${taken} is used, no earlier one`;
   const isRange = min !== undefined && min !== max;
   const unread = `"${max ?? ''}" is not a valid release version`;
   return {
@@ -170,40 +205,10 @@ function chooseVersion(
   };
 }
 
-/** Lenient, as version texts of image sets are: `v4.18.1`. */
+/** A version without the prefix that image sets allow, as in `v4.18.1`. */
 function toReleaseVersion(text: string): string | undefined {
   const version = text.replace(/^[v=\s]+/, '');
   return parseReleaseVersion(version) === undefined ? undefined : version;
-}
-
-/** Keys of our configuration with the values to write, in the order to write them. */
-export type Written = Readonly<Record<string, Json | undefined>>;
-
-const OPERATORS = 'mirror.operators';
-const IMAGES = 'mirror.additionalImages';
-const RANGE = ['minVersion', 'maxVersion'];
-
-/** Catalogs with the packages to keep of each. */
-export function importOperators(view: View): Noted<readonly Written[]> {
-  return joinNoted(view.items(OPERATORS).map((path) => importCatalog(view, path)));
-}
-
-/** Images besides the release, without those that cannot be told apart or found. */
-export function importAdditionalImages(view: View): Noted<readonly Written[]> {
-  const seen: Seen = new Map();
-  return joinNoted(view.items(IMAGES).map((path) => importImage(view, path, seen)));
-}
-
-/** Patterns of images to leave out, each once. */
-export function importBlockedImages(view: View): Noted<readonly Written[]> {
-  const seen: Seen = new Map();
-  return joinNoted(
-    view.items('mirror.blockedImages').map((path) => {
-      const value = readTextsOf(view, path, ['name']);
-      const notes = noteTwice(view, path, { value, seen });
-      return { value: notes.length === 0 ? [value] : [], notes };
-    }),
-  );
 }
 
 function importCatalog(view: View, path: string): Noted<readonly Written[]> {
@@ -223,7 +228,7 @@ function importCatalog(view: View, path: string): Noted<readonly Written[]> {
     ...(packages.value.length > 0 && { packages: packages.value }),
   };
   const isRelative = /^oci:[^/]/.test(catalog);
-  const relative = `its path counts from the configuration file: ${catalog}`;
+  const relative = `its path is relative to the configuration file: ${catalog}`;
   return {
     value: [value],
     notes: [
@@ -234,7 +239,7 @@ function importCatalog(view: View, path: string): Noted<readonly Written[]> {
   };
 }
 
-/** oc-mirror reads all that follows `oci://` as a path; ours has no host there. */
+/** oc-mirror reads all text after `oci://` as a path, which may be relative. */
 function readCatalog(text: string): { readonly catalog: string; readonly refused?: string } {
   const [, path] = /^oci:\/\/(.*)$/s.exec(text) ?? [];
   const catalog = path === undefined || path.startsWith('/') ? text : `oci:${path}`;
@@ -251,7 +256,7 @@ function noteCatalogKeys(view: View, path: string): readonly ImportNote[] {
   return [
     ...(view.text(template) === undefined
       ? []
-      : [report(template, 'CatalogSources are made without templates', { hint })]),
+      : [report(template, 'templates of CatalogSources are not used', { hint })]),
     ...(view.flag(skip) === true ? [harmless(report(skip, 'oc-mirror v2 ignores it'))] : []),
     ...notePlatforms(view, path),
   ];
@@ -269,7 +274,9 @@ function importPackage(view: View, path: string, isFull: boolean): Noted<readonl
   };
 }
 
-/** A package or a channel, whose versions say nothing beside `full`. */
+const RANGE = ['minVersion', 'maxVersion'];
+
+/** A package or a channel. `full` makes its versions meaningless. */
 function importNamed(view: View, path: string, isFull: boolean): Noted<readonly Written[]> {
   const ranges = readTextsOf(view, path, RANGE);
   const problem = 'left out: "full" of the catalog keeps every version';
@@ -293,10 +300,7 @@ function importImage(view: View, path: string, seen: Seen): Noted<readonly Writt
   return { value: [value], notes: notePlatforms(view, path) };
 }
 
-/** The first item of each name, with its place. */
-type Seen = Map<string, { readonly place: string; readonly value: Written }>;
-
-/** A name may be there once. The second of two equal items says nothing. */
+/** A note if the name was seen before; harmless if both items are equal. */
 function noteTwice(
   view: View,
   path: string,
@@ -309,14 +313,14 @@ function noteTwice(
     seen.set(name, { place, value });
     return [];
   }
-  const note = view.report(place, `left out: "${name}" is also ${first.place}`);
+  const note = view.report(place, `left out: "${name}" already appears at ${first.place}`);
   return [isDeepStrictEqual(first.value, value) ? harmless(note) : note];
 }
 
 function notePlatforms(view: View, path: string): readonly DocumentProblem[] {
   if (view.items(`${path}.platforms`).length === 0) return [];
   const hint = 'set build.allArchitectures to carry them all';
-  const problem = 'images are carried for the architecture of the release';
+  const problem = 'images are carried only for the architecture of the release';
   return [view.report(`${path}.platforms`, problem, { hint })];
 }
 

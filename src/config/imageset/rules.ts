@@ -10,10 +10,22 @@ import {
 import { checkSchema } from '../../shape/json-schema.ts';
 import { checkDuplicates, checkPatterns, checkReferenceShape } from '../rules.ts';
 
-const VERSIONS = ['minVersion', 'maxVersion'] as const;
-const BOUNDS = [...VERSIONS, 'minBundle'] as const;
+/** All problems for which oc-mirror would refuse an image set configuration. */
+export function checkImageSet(view: View): readonly DocumentProblem[] {
+  const { document } = view;
+  if (document.isBroken) return document.problems;
+  return [
+    ...document.problems,
+    ...checkImageSetShape(document),
+    ...checkKind(view),
+    ...checkPlatform(view),
+    ...checkOperators(viewUnder(view, 'mirror')),
+    ...checkTargets(view),
+    ...checkPatterns(view, 'mirror.blockedImages'),
+  ];
+}
 
-/** The rules of an ImageSetConfiguration for catalogs: nothing twice, versions, one kind of filter. */
+/** Rules for catalogs beyond the schema: no duplicates, valid versions, one kind of filter. */
 export function checkOperators(view: View): readonly DocumentProblem[] {
   return [
     ...checkTargetsOfCheckOperators(view),
@@ -26,76 +38,8 @@ export function checkOperators(view: View): readonly DocumentProblem[] {
   ];
 }
 
-/** One catalog may be there twice only under two names. */
-function checkTargetsOfCheckOperators(view: View): readonly DocumentProblem[] {
-  const first = new Map<string, string>();
-  return view.items('operators').flatMap((path) => {
-    const names = ['catalog', 'targetCatalog', 'targetTag'];
-    const key = JSON.stringify(names.map((name) => view.text(`${path}.${name}`) ?? ''));
-    const known = first.get(key);
-    first.set(key, known ?? path);
-    if (known === undefined) return [];
-    const catalog = view.text(`${path}.catalog`) ?? '';
-    const hint = 'name all packages in one entry, or give one of the two a targetTag';
-    return [view.report(`${path}.catalog`, `"${catalog}" is also ${known}`, { hint })];
-  });
-}
-
-function checkPackage(view: View, item: string): readonly DocumentProblem[] {
-  const channels = view.items(`${item}.channels`);
-  const isRanged = (path: string): boolean =>
-    BOUNDS.some((name) => view.text(`${path}.${name}`) !== undefined);
-  const isMixed = isRanged(item) && channels.some(isRanged);
-  const mixed = 'has versions for itself and for its channels; give them in one place only';
-  return [
-    ...checkDuplicates(view, `${item}.channels`, '.name'),
-    ...[item, ...channels].flatMap((path) => checkVersions(view, path)),
-    ...[item, ...channels].flatMap((path) => checkMinBundle(view, path)),
-    ...checkFull(view, item, [item, ...channels].filter(isRanged)),
-    ...(isMixed ? [view.report(item, mixed)] : []),
-    ...checkEmptyNames(view, item),
-  ];
-}
-
-function checkVersions(view: View, path: string): readonly DocumentProblem[] {
-  return VERSIONS.flatMap((name) => {
-    const text = view.text(`${path}.${name}`);
-    if (text === undefined || semver.coerce(text, { includePrerelease: true }) !== null) return [];
-    return [view.report(`${path}.${name}`, `"${text}" is not a valid version`)];
-  });
-}
-
-/** A bundle without a version has no place in a range of versions. */
-function checkMinBundle(view: View, path: string): readonly DocumentProblem[] {
-  const isRanged = VERSIONS.some((name) => view.text(`${path}.${name}`) !== undefined);
-  if (view.text(`${path}.minBundle`) === undefined || !isRanged) return [];
-  const problem = 'is given together with a range of versions';
-  return [view.report(`${path}.minBundle`, problem, { hint: 'write only one of the two' })];
-}
-
-function checkFull(
-  view: View,
-  item: string,
-  ranged: readonly string[],
-): readonly DocumentProblem[] {
-  const catalog = item.slice(0, item.lastIndexOf('.packages'));
-  if (view.flag(`${catalog}.full`) !== true) return [];
-  const problem = 'has versions, but "full" of its catalog keeps every version';
-  return ranged.map((path) => view.report(path, problem));
-}
-
-/** White space alone is not a valid channel name. */
-function checkEmptyNames(view: View, item: string): readonly DocumentProblem[] {
-  return readTexts(view, `${item}.channels`, '.name')
-    .filter(({ text }) => text.trim() === '')
-    .map(({ path }) => view.report(path, 'is required'));
-}
-
-const IMAGESET_API_VERSION = 'mirror.openshift.io/v2alpha1';
-const IMAGESET_KIND = 'ImageSetConfiguration';
-
 const TEXT: SchemaNode = { type: 'string' };
-/** An empty one counts as missing. */
+/** An empty name counts as missing. */
 const NAME: SchemaNode = { type: 'string', minLength: 1 };
 const FLAG: SchemaNode = { type: 'boolean' };
 
@@ -182,7 +126,75 @@ export const IMAGESET_SCHEMA: SchemaNode = object(
   ['apiVersion', 'kind', 'mirror'],
 );
 
-/** Keys of v1alpha2, which oc-mirror v1 read, and what stands in their place in v2alpha1. */
+/** A catalog may be listed twice only if its copies have two names. */
+function checkTargetsOfCheckOperators(view: View): readonly DocumentProblem[] {
+  const first = new Map<string, string>();
+  return view.items('operators').flatMap((path) => {
+    const names = ['catalog', 'targetCatalog', 'targetTag'];
+    const key = JSON.stringify(names.map((name) => view.text(`${path}.${name}`) ?? ''));
+    const known = first.get(key);
+    first.set(key, known ?? path);
+    if (known === undefined) return [];
+    const catalog = view.text(`${path}.catalog`) ?? '';
+    const hint = 'name all packages in one entry, or give one of the two a targetTag';
+    return [view.report(`${path}.catalog`, `"${catalog}" already appears at ${known}`, { hint })];
+  });
+}
+
+const VERSIONS = ['minVersion', 'maxVersion'] as const;
+const BOUNDS = [...VERSIONS, 'minBundle'] as const;
+
+function checkPackage(view: View, item: string): readonly DocumentProblem[] {
+  const channels = view.items(`${item}.channels`);
+  const isRanged = (path: string): boolean =>
+    BOUNDS.some((name) => view.text(`${path}.${name}`) !== undefined);
+  const isMixed = isRanged(item) && channels.some(isRanged);
+  const mixed = 'has versions for itself and for its channels; give them in one place only';
+  return [
+    ...checkDuplicates(view, `${item}.channels`, '.name'),
+    ...[item, ...channels].flatMap((path) => checkVersions(view, path)),
+    ...[item, ...channels].flatMap((path) => checkMinBundle(view, path)),
+    ...checkFull(view, item, [item, ...channels].filter(isRanged)),
+    ...(isMixed ? [view.report(item, mixed)] : []),
+    ...checkEmptyNames(view, item),
+  ];
+}
+
+function checkVersions(view: View, path: string): readonly DocumentProblem[] {
+  return VERSIONS.flatMap((name) => {
+    const text = view.text(`${path}.${name}`);
+    if (text === undefined || semver.coerce(text, { includePrerelease: true }) !== null) return [];
+    return [view.report(`${path}.${name}`, `"${text}" is not a valid version`)];
+  });
+}
+
+/** `minBundle` is the start of a range by name; it excludes one by version. */
+function checkMinBundle(view: View, path: string): readonly DocumentProblem[] {
+  const isRanged = VERSIONS.some((name) => view.text(`${path}.${name}`) !== undefined);
+  if (view.text(`${path}.minBundle`) === undefined || !isRanged) return [];
+  const problem = 'is given together with a range of versions';
+  return [view.report(`${path}.minBundle`, problem, { hint: 'write only one of the two' })];
+}
+
+function checkFull(
+  view: View,
+  item: string,
+  ranged: readonly string[],
+): readonly DocumentProblem[] {
+  const catalog = item.slice(0, item.lastIndexOf('.packages'));
+  if (view.flag(`${catalog}.full`) !== true) return [];
+  const problem = 'has versions, but "full" of its catalog keeps every version';
+  return ranged.map((path) => view.report(path, problem));
+}
+
+/** White space alone is not a valid channel name. */
+function checkEmptyNames(view: View, item: string): readonly DocumentProblem[] {
+  return readTexts(view, `${item}.channels`, '.name')
+    .filter(({ text }) => text.trim() === '')
+    .map(({ path }) => view.report(path, 'is required'));
+}
+
+/** Hints for keys that v2alpha1 does not have: of v1alpha2 (oc-mirror v1), of our own files, of other kinds. */
 const FORMER_KEYS: ReadonlyMap<string, string> = new Map([
   ['storageConfig', 'remove it: sealift keeps its state in the work directory'],
   ['targetName', 'write the path of the copy to "targetCatalog"'],
@@ -195,27 +207,12 @@ const FORMER_KEYS: ReadonlyMap<string, string> = new Map([
 const checkImageSetShape = (document: ConfigDocument): readonly DocumentProblem[] =>
   checkSchema(document, IMAGESET_SCHEMA, { hints: FORMER_KEYS });
 
-/** Architectures of releases in Go's words, `multi` for all of them in one image. */
-const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'];
+const IMAGESET_API_VERSION = 'mirror.openshift.io/v2alpha1';
+const IMAGESET_KIND = 'ImageSetConfiguration';
 
 const FORMER_VERSION_HINT =
   `write "${IMAGESET_API_VERSION}", and list the packages that others require: ` +
   'oc-mirror v1 added them, v2 does not';
-
-/** Everything for which oc-mirror would refuse an image set configuration. */
-export function checkImageSet(view: View): readonly DocumentProblem[] {
-  const { document } = view;
-  if (document.isBroken) return document.problems;
-  return [
-    ...document.problems,
-    ...checkImageSetShape(document),
-    ...checkKind(view),
-    ...checkPlatform(view),
-    ...checkOperators(viewUnder(view, 'mirror')),
-    ...checkTargets(view),
-    ...checkPatterns(view, 'mirror.blockedImages'),
-  ];
-}
 
 function checkKind(view: View): readonly DocumentProblem[] {
   const expected = { apiVersion: IMAGESET_API_VERSION, kind: IMAGESET_KIND };
@@ -227,13 +224,16 @@ function checkKind(view: View): readonly DocumentProblem[] {
   });
 }
 
+/** Architectures of releases in Go's words, `multi` for all of them in one image. */
+const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'];
+
 function checkPlatform(view: View): readonly DocumentProblem[] {
   const platform = 'mirror.platform';
   const { report } = view;
   const isBoth =
     view.items(`${platform}.platforms`).length > 0 &&
     view.items(`${platform}.architectures`).length > 0;
-  const both = '"platforms" and "architectures" exclude each other';
+  const both = '"platforms" and "architectures" are mutually exclusive';
   const unknown = readTexts(view, `${platform}.architectures`)
     .filter(({ text }) => !ARCHITECTURES.includes(text))
     .map(({ path, text }) =>
@@ -253,7 +253,7 @@ function checkPayload(view: View, path: string): readonly DocumentProblem[] {
   return problem === undefined ? [] : [view.report(path, problem)];
 }
 
-/** Repositories and tags of copies, by the patterns of our own keys of the same names. */
+/** Checks `targetRepo`, `targetTag` and `targetCatalog` by the patterns of our own keys of the same names. */
 function checkTargets(view: View): readonly DocumentProblem[] {
   return (['operators', 'additionalImages'] as const).flatMap((list) =>
     Object.entries(readSchema().properties?.[list]?.items?.properties ?? {})

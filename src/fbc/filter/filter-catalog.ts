@@ -38,7 +38,7 @@ export type FilterOptions = {
  * empties are left out, and so are bundles that no selected channel has and deprecations of removed
  * parts.
  *
- * @throws ConfigError `catalog.selection` with all problems, one a line; `catalog.malformed` if
+ * @throws ConfigError `catalog.selection` with all problems, one per line; `catalog.malformed` if
  * documents of a selected package are malformed
  */
 export function filterCatalog(

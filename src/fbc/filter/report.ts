@@ -10,7 +10,7 @@ export type FilterReport = {
   readonly addProblem: (problem: string, hint?: string) => void;
   readonly addWarning: (warning: string) => void;
   readonly countProblems: () => number;
-  /** Throws ConfigError `catalog.selection` with all problems, one a line. */
+  /** Throws ConfigError `catalog.selection` with all problems, one per line. */
   readonly throwIfAny: () => void;
   /** Warnings in the order of their discovery, each once. */
   readonly listWarnings: () => readonly string[];

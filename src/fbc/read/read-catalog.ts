@@ -39,7 +39,7 @@ const MAX_LINE_LENGTH = 1000;
  * `.indexignore` excludes, in the order of their names. Only what the selection needs stays in memory.
  * Malformed documents whose package is known are listed separately.
  *
- * @throws ConfigError `catalog.malformed` with all problems of all files, one a line (the first 1000),
+ * @throws ConfigError `catalog.malformed` with all problems of all files, one per line (the first 1000),
  * if one of them belongs to no package; `catalog.missing` if there is no such directory
  */
 export async function readCatalog(

@@ -99,7 +99,7 @@ function checkValidation(validation: Uint8Array): void {
   );
 }
 
-/** The words of a right validation entry add up to 0 modulo 65536. */
+/** The words of a correct validation entry add up to 0 modulo 65536. */
 function sumOfWords(entry: Uint8Array): number {
   const view = viewOf(entry, { at: 0, size: ENTRY_SIZE });
   let sum = 0;

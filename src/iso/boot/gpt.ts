@@ -7,7 +7,7 @@ const SIGNATURE = 'EFI PART';
 const MAX_ENTRIES_SIZE = 31 * 1024;
 const EFI_SYSTEM = 'c12a7328-f81f-11d2-ba4b-00a0c93ec93b';
 const BLOCKS_PER_SECTOR = 4;
-/** How far from the end of the usable blocks isohybrid's padding may leave its partition. */
+/** Blocks by which isohybrid's padding may leave its partition short of the last usable block. */
 const SLACK_BLOCKS = 2048;
 
 /** A used entry of a GUID Partition Table; addresses in blocks of 512 bytes. */
@@ -51,8 +51,8 @@ export type Gpt = {
 };
 
 /**
- * Reads one copy of a GPT out of `bytes`, a part of the image that starts at block `firstBlock` and
- * holds header and entries. Undefined when no header is at `headerBlock`.
+ * Reads one copy of a GPT out of `bytes`, a part of the image that starts at block `firstBlock` and holds
+ * header and entries. Undefined if there is no header at `headerBlock`.
  */
 export function readGpt(
   bytes: Uint8Array,
@@ -149,9 +149,9 @@ const entriesBlocksOf = (gpt: Gpt): number =>
 export const backupSizeOf = (gpt: Gpt): number => (entriesBlocksOf(gpt) + 1) * BLOCK_SIZE;
 
 /**
- * Moves the end of the image: rewrites the primary copy in `systemArea` (which must hold all of its
- * entries) and returns the backup copy, which belongs behind everything else. The partition that
- * reached the old end reaches the new one, unless it is the EFI System Partition.
+ * Moves the end of the image: rewrites the primary copy in `systemArea` (which must hold all of its entries)
+ * and returns the backup copy, which belongs after everything else. The partition that reached the old end
+ * reaches the new one, unless it is the EFI System Partition.
  */
 export function growGpt(systemArea: Uint8Array, gpt: Gpt, newBlocks: number): Uint8Array {
   const backupEntriesBlock = newBlocks - 1 - entriesBlocksOf(gpt);

@@ -38,7 +38,7 @@ export type FoundTree = {
   readonly extents: UsedExtents;
 };
 
-/** One whose records are still to be checked. */
+/** A directory whose records are not checked yet. */
 type WaitingDirectory = FoundDirectory & { readonly extent: ByteRange };
 
 type OpenDirectory = WaitingDirectory & { readonly path: string; readonly number: number };
@@ -89,7 +89,7 @@ export async function* checkDirectories(
   }
 }
 
-/** A view would hold the block of the image that it is of. */
+/** Copies the bytes: a view would hold the whole block of the image in memory. */
 const toLatin1 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin1');
 
 async function* checkDirectory(
@@ -139,7 +139,7 @@ function* checkSelfOrParent(
   const where = { path: directory.path, range: rangeOf(placed) };
   yield* checkByteOrders(placed, directory.path);
   if (record.identifier.length !== 1 || record.identifier[0] !== index) {
-    yield damage(`record ${index + 1} is not that of ${NAMES[index] ?? ''}`, where);
+    yield damage(`record ${index + 1} is not the record of ${NAMES[index] ?? ''}`, where);
     return;
   }
   const expected = index === 0 ? directory.sector : directory.parentSector;
@@ -150,7 +150,7 @@ function* checkSelfOrParent(
   }
   if (index === 0 && record.size !== directory.extent.size) {
     yield damage(
-      `itself has ${record.size} bytes, its parent says ${directory.extent.size}`,
+      `its own record has ${record.size} bytes, but its parent's has ${directory.extent.size}`,
       where,
     );
   }
@@ -174,7 +174,7 @@ function* checkEntry(
   yield* checkByteOrders(placed, path);
   yield* problems.map((problem) => ({ ...problem, path }));
   if (!isFileName(name)) {
-    const problem = `${JSON.stringify(name.slice(0, 255))} is not a valid name of a file`;
+    const problem = `${JSON.stringify(name.slice(0, 255))} is not a valid file name`;
     yield damage(problem, { path, range: rangeOf(placed) });
   }
   // The record of a relocated directory's old place has no data of its own.
@@ -199,7 +199,7 @@ function* checkExtent(
   const volumeSize = walk.volume.volumeSpaceSize * SECTOR_SIZE;
   if (range.size > 0 && range.offset + range.size > volumeSize) {
     const end = range.offset + range.size;
-    yield damage(`extent ends at byte ${end}, the volume at ${volumeSize}`, { path, range });
+    yield damage(`extent ends at byte ${end}, but the volume at ${volumeSize}`, { path, range });
   }
   const isLast = (record.flags & FILE_FLAG.multiExtent) === 0;
   if (!isLast && range.size % SECTOR_SIZE !== 0) {
@@ -219,7 +219,7 @@ function* checkByteOrders(placed: PlacedRecord, path: string): Generator<Structu
   }
 }
 
-/** The Rock Ridge attributes of a record; what is wrong with them does not hide the file. */
+/** The Rock Ridge attributes of a record; faults in them do not hide the file. */
 async function readChecked(walk: Walk, placed: PlacedRecord): Promise<CheckedRecord> {
   if (walk.skip === undefined) return { attributes: {}, problems: [] };
   const range = rangeOf(placed);

@@ -14,7 +14,7 @@ import { SECTOR_SIZE } from '../extent.ts';
 import { TOO_MUCH_STRUCTURE, formatCauses } from '../read/source.ts';
 import { isBothEqual16, isBothEqual32 } from '../volume/numbers.ts';
 
-/** Something about an image that is not as its standard says: an error unless no reader is known to break. */
+/** A deviation of an image from its standard: an error, or a warning if no reader is known to fail on it. */
 export type StructureProblem = ImageProblem;
 
 export type Where = { readonly path?: string; readonly range?: ByteRange };
@@ -47,7 +47,7 @@ export function damageOf(error: unknown, where: Where): StructureProblem {
   return damage(formatCauses(error), where);
 }
 
-/** A directory where it stands on the volume, Rock Ridge's relocations not undone. */
+/** A directory at its place on the volume, before Rock Ridge's relocations are undone. */
 export type FoundDirectory = DirectoryEntry & {
   /** Bytes as latin1. */
   readonly identifier: string;
@@ -57,12 +57,12 @@ export type FoundDirectory = DirectoryEntry & {
   readonly parentSector: number;
 };
 
-/** The directories of one tree: about 200 bytes are held of each. */
+/** The directories of one tree; each takes about 200 bytes of memory. */
 export type FoundDirectories = Pick<DirectoryClaims, 'pathOf'> & {
   /**
    * Returns the number of the directory.
    *
-   * @throws what {@link DirectoryClaims.claim} throws
+   * @throws errors of {@link DirectoryClaims.claim}
    */
   readonly add: (directory: FoundDirectory, extent: ByteRange) => number;
   readonly count: () => number;
@@ -98,13 +98,16 @@ export function createFoundDirectories(): FoundDirectories {
   };
 }
 
-/** Bytes of the image that something has. An image may have half a million: about 40 bytes are held of each. */
+/**
+ * The extents of an image that are in use. An image may have half a million; each takes about 40 bytes of
+ * memory.
+ */
 export type UsedExtents = {
-  /** Directory entries that are added from here on are of this tree. */
+  /** Directory entries that are added from now on belong to this tree. */
   readonly beginTree: (tree: Tree) => void;
-  /** `entry` is of a directory, or the name of what has no path. */
+  /** `entry` is a directory entry, or the name of something without a path. */
   readonly add: (extent: ByteRange, entry: DirectoryEntry | string) => void;
-  /** Says which extents overlap; files that are exactly the same extent share it. */
+  /** Reports extents that overlap; files with exactly the same extent share it. */
   readonly overlaps: () => Generator<StructureProblem>;
 };
 
@@ -166,7 +169,7 @@ export function createUsedExtents(): UsedExtents {
 /** Above the number of records that a reading may have. */
 const INDEX_ROOM = 2 ** 21;
 
-/** Indexes by sector. Numbers are sorted in their place; a function that compares takes 100 MiB. */
+/** Indexes by sector. Numbers are sorted in place; a function that compares takes 100 MiB. */
 function* sortByOffset(offsets: Column): Generator<number> {
   const keys = new Float64Array(offsets.length());
   for (let index = 0; index < keys.length; index++) {

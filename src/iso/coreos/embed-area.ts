@@ -7,7 +7,7 @@ import type { BasePatch } from '../lay-out/scan.ts';
 import type { IsoFile } from '../read/node.ts';
 import type { IsoImage } from '../read/open.ts';
 
-/** Where the live system looks for its Ignition config. */
+/** The area in which the live system looks for its Ignition config. */
 export type EmbedArea = {
   /** Path of the file that holds it, as `coreos/igninfo.json` writes it. */
   readonly file: string;
@@ -15,7 +15,7 @@ export type EmbedArea = {
   readonly offset: number;
   /** Bytes. */
   readonly size: number;
-  /** Whether it is larger than the one every build of CoreOS has. */
+  /** True if it is larger than in the builds of CoreOS. */
   readonly grown: boolean;
 };
 
@@ -25,7 +25,7 @@ export type ReadableIso = Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>;
 /** Bytes of `images/ignition.img` in every CoreOS build. */
 const EMBED_AREA_SIZE = 262_144;
 
-/** Bytes; far above any that was made, and below what would be a root file system. */
+/** Bytes; far above any known area, and below the size of a root file system. */
 const MAX_EMBED_AREA_SIZE = 64 * 2 ** 20;
 
 const DEFAULT_FILE = 'images/ignition.img';
@@ -59,7 +59,7 @@ export async function findEmbedArea(iso: ReadableIso): Promise<EmbedArea> {
 }
 
 /**
- * A file whose bytes stand in one run, so that an offset inside it is an offset of the image.
+ * A file whose bytes are one run, so that an offset inside it is an offset of the image.
  *
  * @throws IntegrityError `iso.no-embed-area`
  */
@@ -114,7 +114,7 @@ export type EmbedPlan = {
   readonly place: EmbedPlace;
 };
 
-/** Bytes; `path` is absent where the area stays a part of the base. */
+/** Bytes; `path` is absent if the area stays a part of the base. */
 export type EmbedPlace = {
   readonly path?: string;
   readonly offset: number;
@@ -124,14 +124,14 @@ export type EmbedPlace = {
 /** Content for an embed area. */
 export type EmbedContent = {
   readonly archive: Uint8Array;
-  /** Bytes that the area has in any case where it can be made larger; it then grows with no archive. */
+  /** Bytes of the area if it can be enlarged; it then does not grow with the archive. */
   readonly size?: number;
 };
 
 /**
- * The archive at the start of the embed area and zeros behind it. If it is too large, the
- * area is a whole file and no size is given, a larger file replaces the area; readers find it by the same path or
- * by `coreos/igninfo.json`.
+ * The archive at the start of the embed area, followed by zeros. If it is too large, the area is a whole file
+ * and no size is given, a larger file replaces the area; readers find it by the same path or by
+ * `coreos/igninfo.json`.
  *
  * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`
  */
@@ -161,7 +161,7 @@ export async function planEmbed(
         found: String(archive.length),
         hint: canGrow
           ? 'choose a larger area with build.ignitionArea'
-          : 'carry less: this area is a part of a file, so that it cannot be made larger',
+          : 'embed less: this area is a part of a file and cannot be enlarged',
       },
     );
   }
@@ -172,7 +172,7 @@ export async function planEmbed(
   return { files, patches: [], grownTo: size, place: { path, offset: 0, size } };
 }
 
-/** A description that names the root file system or an initrd would have it overwritten. */
+/** Refuses a description that names the root file system or an initrd, which would be overwritten. */
 function requirePlausible({ file, size }: EmbedArea): void {
   if (size <= MAX_EMBED_AREA_SIZE && !/^\/*images\/+pxeboot\//i.test(file)) return;
   throw new IntegrityError(
@@ -182,7 +182,7 @@ function requirePlausible({ file, size }: EmbedArea): void {
   );
 }
 
-/** The names that the tree has: a description may as well have those of ISO 9660, in upper case. */
+/** The path with the names of the tree: a description may have ISO 9660 names, in upper case. */
 async function resolvePath(iso: IsoImage, path: string): Promise<string> {
   let resolved = '';
   for (const part of path.split('/').filter((text) => text !== '')) {
@@ -192,7 +192,7 @@ async function resolvePath(iso: IsoImage, path: string): Promise<string> {
   return resolved;
 }
 
-/** Grows by quarters, as the image service does, with one quarter free for what it adds. */
+/** Grows by quarters, as the image service does, with one quarter free for its additions. */
 function sizeOfGrownArea(size: number, needed: number): number {
   const quarter = Math.ceil(size / 4);
   return (1 + Math.ceil(needed / quarter)) * quarter;

@@ -10,11 +10,11 @@ import type { CoreosLive } from './live.ts';
 
 /** Changes that make a live ISO boot with an additional initrd, an Ignition config and other arguments. */
 export type LiveGraft = {
-  /** Files that are new, or take the place of one of the base. */
+  /** New files, and files that replace files of the base. */
   readonly files: readonly TreeFile[];
   /** Patches of the base. */
   readonly patches: readonly BasePatch[];
-  /** Where an Ignition config and kernel arguments are, for who changes them later. */
+  /** Places of the Ignition config and of the kernel arguments, for later changes. */
   readonly areas: {
     readonly embed: EmbedPlace;
     readonly kargs: {
@@ -26,7 +26,7 @@ export type LiveGraft = {
   };
 };
 
-/** Bytes inside of a file of the new tree, or from the start of the image. */
+/** Offset inside a file of the new tree, or from the start of the image. */
 export type GraftedKargs = KargsFiller & { readonly path?: string; readonly offset: number };
 
 export type LiveGraftOptions = {
@@ -34,13 +34,13 @@ export type LiveGraftOptions = {
   readonly initrd: { readonly path: string; readonly bytes: Uint8Array };
   /** Compressed archive for the embed area. */
   readonly embed: EmbedContent;
-  /** Belong to the medium as those of the base do: who restores the arguments leaves them there. */
+  /** Arguments that belong to the medium like those of the base: restoring the arguments leaves them. */
   readonly appendKargs: readonly string[];
 };
 
 /**
- * Plans how a CoreOS live ISO is changed. Boot menus grow, so they become new files; the embed area is
- * filled in place where the archive fits.
+ * Plans how a CoreOS live ISO is changed. Boot menus grow, so they become new files; the embed area is filled
+ * in place if the archive fits.
  *
  * @throws IntegrityError `base-iso.no-menu`, `base-iso.fixed-embed-area`; ConfigError
  * `base-iso.too-old`; UsageError `kargs.too-large`
@@ -88,7 +88,7 @@ async function planMenus(
     files.push({ path, content: { kind: 'bytes', bytes } });
   }
   if (files.length === 0) {
-    throw new IntegrityError('base-iso.no-menu', `image ${iso.path} has no boot menu that we know`);
+    throw new IntegrityError('base-iso.no-menu', `image ${iso.path} has no known boot menu`);
   }
   const fixed = areas.filter((area) => ![...moved.keys()].some((path) => isOf(area, path)));
   const patches = fixed.map((area) => ({
@@ -109,11 +109,15 @@ const isOf = (area: KargArea, path: string): boolean => {
 };
 
 const tooOld = (): ConfigError =>
-  new ConfigError('base-iso.too-old', 'base ISO keeps its kernel arguments as images before 2022', {
-    hint: 'use the live ISO of this release',
-  });
+  new ConfigError(
+    'base-iso.too-old',
+    'base ISO stores its kernel arguments as images before 2022 did',
+    {
+      hint: 'use the live ISO of this release',
+    },
+  );
 
-/** `coreos/kargs.json` with the areas where the edited menus have them, and their arguments. */
+/** `coreos/kargs.json` with the places of the areas in the edited menus, and their arguments. */
 async function moveListed(
   iso: IsoImage,
   {
@@ -142,13 +146,13 @@ const jsonFile = (path: string, json: JsonObject): TreeFile => ({
   content: { kind: 'bytes', bytes: Buffer.from(formatReadableJson(json)) },
 });
 
-/** One stretch of text that was put in. */
+/** An inserted text. */
 type Insertion = { readonly at: number; readonly text: string };
 
-/** A menu with a further initrd, and where its karg area went. */
+/** A menu with an added initrd, and the new offset of each old one. */
 type EditedMenu = { readonly text: string; readonly moved: (offset: number) => number };
 
-/** Which boot loader reads the menu; they write lists of initrds differently. */
+/** The boot loader that reads the menu: each has its own form of a list of initrds. */
 type MenuKind = 'grub' | 'isolinux';
 
 /** The kind of the menu at this path, or undefined for other files. */

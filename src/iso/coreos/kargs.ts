@@ -8,11 +8,11 @@ import {
 } from '../../shape/go-json.ts';
 import { findContiguousFile, type ReadableIso } from './embed-area.ts';
 
-/** How a kernel argument area is filled: both are one byte. */
+/** The filling of a kernel argument area; both members are one byte. */
 export type KargsFiller = {
   /** Fills the rest of the area; default of CoreOS `#`. */
   readonly pad: string;
-  /** Stands behind the arguments; default of CoreOS a newline. */
+  /** Follows the arguments; default of CoreOS a newline. */
   readonly end: string;
 };
 
@@ -42,7 +42,7 @@ export function encodeKargs(text: string, size: number, { pad, end }: KargsFille
       'kargs.malformed',
       'kernel arguments have a line break or a control character',
       {
-        hint: 'Give each argument on its own, with --kargs-append or as an entry of its own.',
+        hint: 'give each argument separately, with --kargs-append or as its own entry',
       },
     );
   }
@@ -54,7 +54,7 @@ export function encodeKargs(text: string, size: number, { pad, end }: KargsFille
       {
         expected: `at most ${size}`,
         found: String(kargs.length),
-        hint: 'Append fewer or shorter kernel arguments.',
+        hint: 'append fewer or shorter kernel arguments',
       },
     );
   }
@@ -87,6 +87,8 @@ export type KargAreas = {
   readonly areas: readonly KargArea[];
 };
 
+export type LocatedAreas = Omit<KargAreas, 'text'>;
+
 const MAX_AREA_SIZE = 2048;
 /** CoreOS has two to four. */
 const MAX_AREAS = 64;
@@ -108,7 +110,7 @@ export async function readKargAreas(iso: ReadableIso): Promise<KargAreas> {
 }
 
 /**
- * The same without what the areas hold, which may differ.
+ * The kernel argument areas without their contents, which may differ.
  *
  * @throws IntegrityError `kargs.no-areas`, `kargs.area-too-large`, `iso.malformed-json`, `iso.out-of-bounds`
  */
@@ -128,8 +130,6 @@ export async function locateKargAreas(iso: ReadableIso): Promise<LocatedAreas> {
   }
   return located;
 }
-
-export type LocatedAreas = Omit<KargAreas, 'text'>;
 
 const PATH = 'coreos/kargs.json';
 
@@ -197,7 +197,7 @@ function readCharacter(value: Json | undefined, otherwise: string): string {
   if (typeof value === 'string' && value.length === 1 && value.charCodeAt(0) < 128) return value;
   throw new IntegrityError(
     'iso.malformed-json',
-    `${PATH} has ${JSON.stringify(value)} where one character is meant`,
+    `${PATH} has ${JSON.stringify(value)} instead of one character`,
   );
 }
 
@@ -220,12 +220,12 @@ async function locateLegacy(iso: ReadableIso): Promise<LocatedAreas> {
 const createMissingError = (): IntegrityError =>
   new IntegrityError(
     'kargs.no-areas',
-    'image has no kernel argument areas: it is old, damaged, or not of CoreOS',
+    'image has no kernel argument areas: it is old, damaged, or not a CoreOS image',
   );
 
 /**
- * Kernel arguments without some and with others at their end, as CoreOS's own tool edits them: first what is removed,
- * each a run of whole words, everywhere; then what is appended.
+ * Removes and appends kernel arguments as CoreOS's own tool does: first the removals, each a run of whole
+ * words, everywhere; then the additions, at the end.
  */
 export function editKargs(
   text: string,
@@ -244,8 +244,8 @@ const STRINGS = /'[^']*'|"[^"$\\]*"/g;
 const SPECIAL = /[&|;<>{}$\\'"]|(?<!\S)(?:#|(?:\[\[|\]\])(?!\S))/;
 
 /**
- * Refuses kernel arguments that a menu of GRUB has another meaning for: a machine would stop at its prompt, or the kernel
- * get others than those of the menu of isolinux beside it.
+ * Refuses kernel arguments that have another meaning in a GRUB menu: a machine would stop at GRUB's prompt, or
+ * the kernel would get other arguments than from the ISOLINUX menu.
  *
  * @throws UsageError `kargs.special`
  */
@@ -255,11 +255,11 @@ export function requireMenuWords(kargs: readonly string[]): void {
     if (found === undefined) continue;
     throw new UsageError(
       'kargs.special',
-      `a kernel argument has ${found}, which GRUB does not hand on`,
+      `a kernel argument has ${found}, which GRUB does not pass on`,
       {
-        expected: 'none of & | ; < > { } $ \\, whole strings, and no word with # in front',
+        expected: 'none of & | ; < > { } $ \\, only whole strings, and no word that begins with #',
         found,
-        hint: 'Write the argument without it: a URL with a query of one part, for instance.',
+        hint: 'write the argument without it, for example a URL with only one query parameter',
       },
     );
   }

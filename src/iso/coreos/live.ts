@@ -5,7 +5,7 @@ import type { IsoImage } from '../read/open.ts';
 import { findEmbedArea, type EmbedArea } from './embed-area.ts';
 import { readKargAreas, type KargAreas } from './kargs.ts';
 
-/** Features that tools may use to customise an image; empty without `coreos/features.json`. */
+/** Features that tools may use to customize an image; empty without `coreos/features.json`. */
 type CoreosFeatures = {
   readonly installerConfig: boolean;
   readonly installerConfigDirectives: readonly string[];
@@ -19,7 +19,7 @@ export type CoreosLive = {
   readonly kargs: KargAreas;
   /** Volume identifier that the live system waits for (`coreos.liveiso=`). */
   readonly liveisoLabel: string;
-  /** Whether `coreos/miniso.dat` is there, the recipe of the minimal image. */
+  /** True if there is a `coreos/miniso.dat`, the recipe of the minimal image. */
   readonly hasMinimalRecipe: boolean;
 };
 
@@ -27,10 +27,10 @@ const NOT_COREOS = 'base-iso.not-coreos';
 const LIVEISO = 'coreos.liveiso=';
 
 /**
- * Reads what makes an image a live ISO of CoreOS.
+ * Reads the parts that make an image a live ISO of CoreOS.
  *
- * @throws IntegrityError `base-iso.not-coreos` when it is not: no embed area, no kernel argument areas,
- * no `coreos.liveiso=`, or one that names another volume; the cause says which
+ * @throws IntegrityError `base-iso.not-coreos` when it is not: no embed area, no kernel argument areas, no
+ * `coreos.liveiso=`, or one that names another volume; the cause has the reason
  */
 export async function readCoreosLive(iso: IsoImage): Promise<CoreosLive> {
   try {
@@ -47,7 +47,7 @@ export async function readCoreosLive(iso: IsoImage): Promise<CoreosLive> {
     if (!(cause instanceof IntegrityError)) throw cause;
     throw new IntegrityError(NOT_COREOS, `image ${iso.path} is not a live ISO of CoreOS`, {
       cause,
-      hint: 'Give the live ISO of the machine-os-images image of this release.',
+      hint: 'use the live ISO of the machine-os-images image of this release',
     });
   }
 }
@@ -83,7 +83,7 @@ export async function readCoreosFeatures(iso: IsoImage): Promise<CoreosFeatures>
   };
 }
 
-/** RPM's names of those that can be told. */
+/** RPM's names of the architectures that are recognized. */
 type KernelArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';
 
 const KERNEL = '/images/pxeboot/vmlinuz';
@@ -147,7 +147,7 @@ async function readKernelArchitecture(iso: IsoImage): Promise<KernelArchitecture
 /** A run of bytes that the minimal image has of the full one. Bytes. */
 export type SharedRun = { readonly minimal: number; readonly full: number; readonly size: number };
 
-/** `coreos/miniso.dat`: how the minimal image is made of the full one. */
+/** `coreos/miniso.dat`: the recipe that makes the minimal image from the full one. */
 export type MinimalRecipe = {
   /** By place in the minimal image. */
   readonly runs: readonly SharedRun[];
@@ -162,8 +162,8 @@ const VERSION = 1;
 const MOST_RUNS = 100_000;
 
 /**
- * Reads the recipe: magic, version, what wrote it, runs as sectors and sizes, digest, xz stream. Numbers are of one byte
- * below 251, else of two, four or eight behind 251, 252 or 253.
+ * Reads the recipe: magic, version, its writer, runs as sectors and sizes, digest, xz stream. A number below
+ * 251 has one byte; others have two, four or eight after a byte 251, 252 or 253.
  *
  * @throws IntegrityError `miniso.malformed`
  */
@@ -202,5 +202,5 @@ export function parseMinimalRecipe(bytes: Uint8Array): MinimalRecipe {
 export const malformed = (problem: string): IntegrityError =>
   new IntegrityError('miniso.malformed', `coreos/miniso.dat ${problem}`, {
     expected: `a recipe of version ${VERSION}`,
-    hint: 'give the live ISO as its publisher has it',
+    hint: 'use the live ISO as it was published',
   });

@@ -6,7 +6,7 @@ import { compareFilled, rootEntries, selfEntries, type EntryAttributes } from '.
 import { FILE_FLAG, encodeDirectoryRecord, systemUseRoom } from './record.ts';
 import { encodeContinuation, placeSystemUse } from './system-use.ts';
 
-/** Every directory of a tree as bytes, all but the places that records point to. */
+/** The directories of a tree as bytes, except for the places that records point to. */
 export type DirectoryArea = {
   /** In the order of the path table: by depth, then by parent, then by identifier. */
   readonly directories: readonly PlannedDirectory[];
@@ -38,7 +38,7 @@ type Pointer =
       readonly file: TreeLeaf;
       readonly section: number;
     }
-  /** A CE entry, and the bytes of the continuation area it is about. */
+  /** A CE entry, and its bytes of the continuation area. */
   | {
       readonly kind: 'continuation';
       readonly at: number;
@@ -111,7 +111,7 @@ function orderDirectories(root: TreeDirectory): OrderedDirectory[] {
   return ordered;
 }
 
-/** A file takes a record a section, all the same but for what they point to. */
+/** A file has one record for each section; they differ only in the section that they point to. */
 function addChild(drafting: Drafting, child: TreeNode): void {
   const draft = draftRecord(child);
   if (child.kind === 'directory') {
@@ -134,7 +134,7 @@ function addRecord(drafting: Drafting, draft: RecordDraft, target: Target): void
   drafting.pointers.push({ ...target, at });
   const size = draft.continuation.length;
   if (size === 0) return;
-  // Linux calls a directory corrupted whose continuation areas cross sectors.
+  // Linux treats a directory as corrupted if its continuation areas cross sectors.
   const offset = drafting.continuations.add(draft.continuation);
   drafting.pointers.push({ kind: 'continuation', at: at + draft.continuedAt, offset, size });
 }
@@ -188,7 +188,7 @@ function pointRecord(view: DataView, at: number, { sector, size, isContinued }: 
   if (isContinued) view.setUint8(at + 25, view.getUint8(at + 25) | FILE_FLAG.multiExtent);
 }
 
-/** The records of both path tables; `sector` is that of the first directory. */
+/** The records of both path tables; `sector` is the first directory's. */
 export const pathTableOf = (area: DirectoryArea, sector: number): PathTableRecord[] =>
   pathRecordsOf(area.directories, sector);
 
@@ -218,7 +218,7 @@ const PARENT = '\u0001';
 const MAX_RECORD_SIZE = 254;
 const CONTINUATION_ENTRY_SIZE = 28;
 
-/** The record of a file or directory in the directory it is in. */
+/** The record of a file or directory in its parent directory. */
 const draftRecord = (node: TreeNode): RecordDraft => draft(node, node.identifier);
 
 /** A directory's own record, `.`. */
@@ -245,11 +245,11 @@ function draft(attributes: EntryAttributes, identifier: string): RecordDraft {
   };
 }
 
-/** Bytes put one behind another so that nothing crosses from one sector into the next. */
+/** Pieces of bytes one after another, none of which crosses from one sector into the next. */
 type SectorBuffer = {
-  /** Returns where the bytes, at most SECTOR_SIZE, are. */
+  /** Returns the offset of the bytes, which are at most SECTOR_SIZE. */
   readonly add: (bytes: Uint8Array) => number;
-  /** Fills the sector begun with zeros. */
+  /** Fills the current sector with zeros. */
   readonly endSector: () => void;
   readonly size: () => number;
   /** Whole sectors; nothing may be added afterwards. */

@@ -3,8 +3,8 @@ import type { ByteRange } from '../../base/random-access.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 
 /*
- * Lists that are held outside of the heap: of a million objects the collector would keep as much garbage
- * again, and each costs more than what it says.
+ * Lists that are stored outside the heap: for a million objects the garbage collector needs as much memory
+ * again, and each object takes more than its content.
  */
 
 /** Numbers, in the order in which they were added. */
@@ -15,7 +15,7 @@ export type Column = {
   readonly at: (index: number) => number;
 };
 
-/** @param wide whether numbers may have more than 32 bits: integers up to 2^53 then */
+/** @param wide true if numbers may have more than 32 bits: integers up to 2^53 */
 export function createColumn({ wide = false } = {}): Column {
   const create = (length: number): Float64Array | Uint32Array =>
     wide ? new Float64Array(length) : new Uint32Array(length);
@@ -64,14 +64,17 @@ export function createTextColumn(): TextColumn {
 const FIRST_ROOM = 1024;
 const grow = (length: number): number => Math.ceil(length * 1.5);
 
-/** Which directory has which sectors: one reached twice, or inside another, makes paths without end. */
+/**
+ * The sectors of each directory: a directory that is reached twice, or overlaps another, would make endless
+ * paths.
+ */
 export type DirectoryClaims = {
   /**
-   * Says that a directory has this extent, and returns its number. An image may have a quarter of a
-   * million: about 120 bytes are held of each, and no path.
+   * Records that a directory has this extent, and returns its number. An image may have a quarter of a million
+   * directories: each takes about 120 bytes, and no path is stored.
    *
-   * @throws IntegrityError `iso.looping-directory` when another has the same, `iso.overlapping-directory`
-   * when it has a part of it, `iso.path-too-long`
+   * @throws IntegrityError `iso.looping-directory` if another directory has the same extent,
+   * `iso.overlapping-directory` if another has a part of it, `iso.path-too-long`
    */
   readonly claim: (entry: DirectoryEntry, extent: ByteRange) => number;
   /** A directory by its number. */
@@ -85,12 +88,12 @@ export type DirectoryEntry = { readonly name: string; readonly parent: number | 
 
 export const ROOT_ENTRY: DirectoryEntry = { name: '', parent: undefined };
 
-/** Linux takes no longer ones (PATH_MAX). */
+/** The longest path that Linux accepts (PATH_MAX). */
 const MAX_PATH = 4096;
 
 /**
- * @param options.isRepeatable whether a directory may come again with the same path: for look-ups, not
- * for a walk, which comes to each once
+ * @param options.isRepeatable true if a directory may be claimed again with the same path: for look-ups, not
+ * for a walk, which reaches each directory once
  */
 export function createClaims({ isRepeatable = false } = {}): DirectoryClaims {
   const names = createTextColumn();
@@ -152,7 +155,7 @@ function createConflict(
   return isSame
     ? new IntegrityError(
         'iso.looping-directory',
-        `directory ${path} is the same extent as directory ${before}`,
+        `directory ${path} has the same extent as directory ${before}`,
       )
     : new IntegrityError(
         'iso.overlapping-directory',

@@ -11,7 +11,7 @@ import type { SystemUseEntry } from './system-use.ts';
 
 /** ECMA-119 7.5.1 with interchange level 3 (10.3): name and extension of a file together. */
 const MAX_IDENTIFIER_LENGTH = 30;
-/** Long extensions would leave no room for the name; the names people look for have short ones. */
+/** Long extensions would leave no room for the name; the names that people look for have short ones. */
 const MAX_EXTENSION_LENGTH = 8;
 /** ECMA-119 7.4.1: d-characters are A-Z, 0-9 and the underscore. */
 const NO_D_CHARACTERS = /[^A-Z0-9_]/g;
@@ -110,7 +110,7 @@ export type EntryAttributes = {
   readonly entries: readonly SystemUseEntry[];
 };
 
-/** Gives new entries their time and, in the form of PX that the base uses, a serial number. */
+/** The time of new entries and, if the base has the form of PX with them, serial numbers. */
 export type EntrySource = {
   readonly time: Date;
   readonly takeSerial: () => number | undefined;
@@ -135,7 +135,7 @@ function highestSerial(node: BaseNode): number {
   return children.reduce((highest, child) => Math.max(highest, highestSerial(child)), own);
 }
 
-/** Owned by root; `mode` with the file type, as in `st_mode`. */
+/** Attributes of a new entry, owned by root; `mode` with the file type, as in `st_mode`. */
 export function newAttributes(
   { time, takeSerial, common }: EntrySource,
   { name, mode, links }: { name: string; mode: number; links: number },
@@ -155,7 +155,7 @@ export function newAttributes(
   };
 }
 
-/** One object for equal entries: a tree of many files stays small. */
+/** Returns one object for equal entries: a tree of many files stays small. */
 function share(common: Map<string, SystemUseEntry>, entry: SystemUseEntry): SystemUseEntry {
   const key = entry.signature + Buffer.from(entry.data).toString('latin1');
   const known = common.get(key);

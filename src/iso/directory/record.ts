@@ -13,7 +13,7 @@ import {
 
 /** ECMA-119 9.1. */
 export type DirectoryRecord = {
-  /** As it stands; one byte 0 is the directory itself, one byte 1 its parent. */
+  /** As written; one byte 0 is the directory itself, one byte 1 its parent. */
   readonly identifier: Uint8Array;
   /** Sector. */
   readonly extent: number;
@@ -45,7 +45,7 @@ const FIXED_SIZE = 33;
 const MAX_SIZE = 254;
 
 /**
- * The record at byte `at`, and how many bytes it takes. What it holds are views of `bytes`.
+ * The record at byte `at`, and its length in bytes. Its members are views of `bytes`.
  *
  * @throws IntegrityError `iso.truncated`, `iso.malformed-record`
  */
@@ -82,7 +82,7 @@ export function decodeDirectoryRecord(
 }
 
 /**
- * Even length, at most 254 bytes: an odd system use field gets one zero byte behind it.
+ * Even length, at most 254 bytes: an odd system use field is followed by one zero byte.
  *
  * @throws RangeError when the identifier and the system use field do not fit
  */
@@ -110,7 +110,7 @@ export function encodeDirectoryRecord(record: DirectoryRecord): Uint8Array {
   return bytes;
 }
 
-/** Bytes a record with an identifier of that size has for its system use field; even. */
+/** Bytes for the system use field of a record with an identifier of that size; even. */
 export const systemUseRoom = (identifierSize: number): number =>
   MAX_SIZE - startOfSystemUse(identifierSize);
 
@@ -121,8 +121,8 @@ const startOfSystemUse = (identifierSize: number): number =>
 const roundUpToEven = (size: number): number => size + (size % 2);
 
 /**
- * The order of records in a directory (ECMA-119 9.3): names as if filled up with spaces, then
- * extensions the same way, then versions from high to low. Negative when `a` comes first.
+ * The order of records in a directory (ECMA-119 9.3): names as if filled up with spaces, then extensions the
+ * same way, then versions from high to low. Negative if `a` comes first.
  */
 export function compareIdentifiers(a: Uint8Array, b: Uint8Array): number {
   const [left, right] = [split(a), split(b)];
@@ -150,7 +150,7 @@ function comparePadded(a: string, b: string): number {
   return left < right ? -1 : 1;
 }
 
-/** A directory record, and where in the image it stands. */
+/** A directory record and its place in the image. */
 export type PlacedRecord = {
   /** Bytes from the start of the image. */
   readonly offset: number;
@@ -165,8 +165,8 @@ const MAX_RECORDS = 50_000;
 const SECTORS_AT_ONCE = 32;
 
 /**
- * The records of a directory, its own and its parent's first, in the order of the volume: those of some
- * sectors at a time, because a wait for each would take longer than to decode it.
+ * The records of a directory, its own and its parent's first, in the order of the volume: a few sectors at a
+ * time, because waiting for each record would take longer than decoding it.
  *
  * @throws IntegrityError `iso.out-of-bounds`, `iso.directory-too-large`, `iso.malformed-record`,
  * `iso.too-much-structure`

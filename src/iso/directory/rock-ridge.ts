@@ -21,11 +21,11 @@ export type PosixAttributes = {
   readonly name?: string;
   /** Target of a symbolic link. */
   readonly target?: string;
-  /** Sector of the directory that stands elsewhere because it is too deep here (CL). */
+  /** Sector of the directory that was moved because it is too deep here (CL). */
   readonly childLink?: number;
   /** Sector of the directory that this one really belongs to (PL, in a `..` record). */
   readonly parentLink?: number;
-  /** This directory stands here only because its real place is too deep (RE). */
+  /** True if this directory is here only because its real place is too deep (RE). */
   readonly isRelocated?: boolean;
   readonly times?: PosixTimes;
 };
@@ -49,7 +49,7 @@ const RRIP = {
 };
 
 /**
- * Only what the entries say: a record without PX has no mode here.
+ * The attributes that the entries state: without PX there is no mode.
  *
  * @throws IntegrityError `iso.truncated` when an entry is shorter than its fields
  */
@@ -64,7 +64,7 @@ export function decodeRockRidge(entries: readonly SystemUseEntry[]): Partial<Pos
 
 type Decoded = {
   readonly attributes: { -readonly [Key in keyof PosixAttributes]?: PosixAttributes[Key] };
-  /** NM and SL, which go on from entry to entry. */
+  /** NM and SL, which continue from entry to entry. */
   readonly names: SystemUseEntry[];
   readonly links: SystemUseEntry[];
 };
@@ -95,7 +95,9 @@ const DECODERS: Readonly<Record<string, (decoded: Decoded, entry: SystemUseEntry
   },
 };
 
-/** PX (44 bytes when there is a serial number, else 36), TF, NM, SL, CL, PL, RE: what there is of them. */
+/**
+ * The entries that the attributes need: PX (44 bytes with a serial number, else 36), TF, NM, SL, CL, PL, RE.
+ */
 export function encodeRockRidge(attributes: PosixAttributes): SystemUseEntry[] {
   const { name, target, times, childLink, parentLink, isRelocated } = attributes;
   return [
@@ -109,14 +111,14 @@ export function encodeRockRidge(attributes: PosixAttributes): SystemUseEntry[] {
   ];
 }
 
-/** SUSP 5.3: first in the root's own record, tells readers that system use entries are there. */
+/** SUSP 5.3: the first entry in the root's own record, which announces system use entries. */
 export const encodeSharingProtocol = (): SystemUseEntry => ({
   signature: 'SP',
   version: 1,
   data: Uint8Array.of(0xbe, 0xef, 0),
 });
 
-/** SUSP 5.5: in the root's own record, names the extension in use. 237 bytes encoded. */
+/** SUSP 5.5: an entry in the root's own record that names the extension in use. 237 bytes encoded. */
 export function encodeExtensionReference(): SystemUseEntry {
   const texts = [RRIP.identifier, RRIP.description, RRIP.source];
   return {
@@ -277,7 +279,7 @@ function componentsOf(target: string): Uint8Array[] {
   return components;
 }
 
-/** A name longer than one record's 248 bytes goes on in the next. */
+/** A name longer than one record's 248 bytes continues in the next. */
 function namedComponents(name: Uint8Array): Uint8Array[] {
   const limit = MAX_DATA - 3;
   const parts: Uint8Array[] = [];

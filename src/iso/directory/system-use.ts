@@ -10,7 +10,7 @@ export type SystemUseEntry = {
   readonly data: Uint8Array;
 };
 
-/** SUSP 5.1: where the entries go on. */
+/** SUSP 5.1: the place at which the entries continue. */
 export type Continuation = {
   readonly sector: number;
   /** Bytes from the start of that sector. */
@@ -25,8 +25,8 @@ const CONTINUATION_SIZE = 28;
 const MAX_CONTINUATIONS = 32;
 
 /**
- * The entries of one area, up to its end, its ST entry or its zero padding. CE entries are among them.
- * Their data are views of `area`.
+ * The entries of one area, up to its end, its ST entry or its zero padding. CE entries are included. Their data
+ * are views of `area`.
  *
  * @throws IntegrityError `iso.truncated`, `iso.malformed-entry`
  */
@@ -50,7 +50,7 @@ export function decodeSystemUse(area: Uint8Array): SystemUseEntry[] {
   return entries;
 }
 
-/** Whether an entry says where the others are (SUSP 5.1). */
+/** True if an entry has the place of further entries (SUSP 5.1). */
 export const isContinuation = ({ signature }: SystemUseEntry): boolean => signature === 'CE';
 
 /** @throws RangeError when an entry has more than 251 bytes of data */
@@ -61,8 +61,8 @@ export function encodeSystemUse(entries: readonly SystemUseEntry[]): Uint8Array 
 /**
  * All entries of a record, those in continuation areas included and the CE entries left out.
  *
- * @throws IntegrityError `iso.looping-continuation` when one record continues more than 32 times, and
- * what decodeSystemUse and `read` throw
+ * @throws IntegrityError `iso.looping-continuation` if one record continues more than 32 times; errors of
+ * decodeSystemUse and `read`
  */
 export async function readSystemUse(
   area: Uint8Array,
@@ -89,10 +89,10 @@ export async function readSystemUse(
 }
 
 /**
- * Splits entries over a record with `room` bytes and a continuation area. When they do not all fit,
- * `inline` ends with an unset CE entry: set it to `encodeContinuation` once the area has its place.
+ * Splits entries over a record with `room` bytes and a continuation area. If they do not all fit, `inline` ends
+ * with an unset CE entry: set it to `encodeContinuation` once the area has its place.
  *
- * @throws RangeError when the continuation area would not fit into one sector, which is what Linux reads
+ * @throws RangeError if the continuation area does not fit into one sector, which is all that Linux reads
  */
 export function placeSystemUse(
   entries: readonly SystemUseEntry[],

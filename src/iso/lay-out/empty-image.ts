@@ -13,9 +13,12 @@ import {
 import type { BaseImage } from './scan.ts';
 
 export type EmptyVolume = {
-  /** ECMA-119 8.4.6, at most 32 bytes, as it is: lower case stays, though its characters would be upper case. */
+  /**
+   * ECMA-119 8.4.6, at most 32 bytes. It is written as given, lower case too, although the standard has upper
+   * case only.
+   */
   readonly volumeId: string;
-  /** Absolute paths of directories that are there even when empty. */
+  /** Absolute paths of directories that exist even if they are empty. */
   readonly directories: readonly string[];
   /** Seconds since 1970: every time on the volume. */
   readonly epoch: number;
@@ -35,7 +38,7 @@ export function createEmptyImage(volume: EmptyVolume): Omit<BaseImage, 'path' | 
   const place = { offset: SYSTEM_AREA_SIZE, size: bytes.length, paths: [] };
   return {
     size: SYSTEM_AREA_SIZE + bytes.length,
-    // The system area has no piece: it is zeros, as all that no extent covers.
+    // The System Area has no piece: it is zeros, like everything that no extent covers.
     pieces: [{ ...place, digest: digestOf(bytes), bytes }],
     systemArea: new Uint8Array(SYSTEM_AREA_SIZE),
     descriptors: sectors.map(decodeVolumeDescriptor),
@@ -75,7 +78,7 @@ function directoryOf(
   };
 }
 
-/** ECMA-119 8.4; a layout fills in where things are. */
+/** ECMA-119 8.4; a layout fills in the places. */
 function encodeDescriptor({ volumeId, epoch }: EmptyVolume): Uint8Array {
   const time = new Date(epoch * 1000);
   return encodePrimaryVolumeDescriptor({

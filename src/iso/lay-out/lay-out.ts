@@ -40,7 +40,7 @@ export type LayoutOptions = {
   /** Seconds since 1970: the times of everything new. */
   readonly epoch: number;
   readonly index?: IndexFile;
-  /** Bytes of the smallest volume; default: no least size. */
+  /** Smallest size of the volume in bytes; default: no limit. */
   readonly minSize?: number;
   /** Places of an earlier layout, whose bytes stay in place as far as possible. */
   readonly places?: Places;
@@ -59,16 +59,16 @@ type Parts = {
 };
 
 /**
- * Every byte of an ISO that has the base's bytes at their offsets and, behind them, a new directory
- * tree, new small files and blobs. Reads nothing; same options, same layout.
+ * Every byte of an ISO that has the base's bytes at their offsets and, after them, a new directory tree, new
+ * small files and blobs. Reads nothing; same options, same layout.
  *
  * | what | where |
  * |---|---|
  * | base | from 0; partition tables and volume descriptors rewritten |
- * | path tables, directories, continuation area | behind the base |
+ * | path tables, directories, continuation area | after the base |
  * | small files, then the index | each at a sector |
  * | small blobs, then the others | each at a multiple of BLOB_ALIGNMENT |
- * | backup GPT | at the end, when the base has one |
+ * | backup GPT | at the end, if the base has one |
  *
  * @throws IntegrityError `layout.conflict`, `layout.size-conflict`, `iso.malformed-gpt`; ConfigError
  * `layout.name-too-long`, `layout.too-large`
@@ -83,7 +83,7 @@ export function layOutIso(options: LayoutOptions): Layout {
 
 function prepare(options: LayoutOptions): Parts {
   const { base, files, remove, epoch, index } = options;
-  // No bytes yet, so that it takes no room among the small files.
+  // Empty for now, so that it takes no room among the small files.
   const content = { kind: 'bytes', bytes: new Uint8Array(0) } as const;
   const allFiles = index ? [...files, { path: index.path, content }] : files;
   const tree = mergeTree(base.root, { files: allFiles, remove, epoch });
@@ -153,11 +153,11 @@ function requireAddressable(size: number): void {
   throw new ConfigError(
     'layout.too-large',
     `ISO would have ${size} bytes, but ISO 9660 ends at ${MAX_SECTORS * SECTOR_SIZE}`,
-    { hint: 'Mirror fewer images.' },
+    { hint: 'mirror fewer images' },
   );
 }
 
-/** Whether padding and backup GPT belong to the volume is as it was in the base: writers differ. */
+/** Sectors of the volume. Padding and backup GPT belong to it if they did in the base: writers differ. */
 function sectorsOfVolume(
   { descriptors, size: oldSize }: LayoutBase,
   { dataEnd, size }: { dataEnd: number; size: number },
@@ -177,7 +177,7 @@ export type SmallIso = EmptyVolume & {
   }[];
 };
 
-/** busybox takes a medium that ends before 68 KiB for an empty drive, and looks for no label on it. */
+/** busybox takes a medium that ends before 68 KiB for an empty drive, and does not look for its label. */
 const MIN_SIZE = 64 * SECTOR_SIZE;
 
 /**

@@ -7,7 +7,7 @@ import { readBaseTree, type BaseDirectory, type BaseNode } from '../read/base-tr
 import { openIso, type IsoImage } from '../read/open.ts';
 import type { VolumeDescriptor } from '../volume/descriptor.ts';
 
-/** A file's data, or what lies between files. */
+/** The data of a file, or bytes between files. */
 export type BasePiece = {
   /** Bytes from the start of the base ISO. */
   readonly offset: number;
@@ -16,11 +16,11 @@ export type BasePiece = {
   readonly digest: Digest;
   /** Rock Ridge paths of the files that consist of this piece, sorted. */
   readonly paths: readonly string[];
-  /** Present up to 1 MiB, and for files that were asked for. */
+  /** Present for pieces of up to 1 MiB. */
   readonly bytes?: Uint8Array;
 };
 
-/** A base ISO: where every byte is, and all that a layout needs to know of it. */
+/** A base ISO in the form that a layout needs: all bytes in pieces, and its structures. */
 export type BaseImage = {
   readonly path: string;
   /** Bytes. */
@@ -60,7 +60,7 @@ export async function scanBaseIso(path: string): Promise<BaseImage> {
   });
 }
 
-/** The part of a scan that is worth keeping. */
+/** The part of a scan that is stored. */
 export function encodeBaseScan(base: BaseImage): BaseScan {
   return {
     size: base.size,
@@ -70,10 +70,10 @@ export function encodeBaseScan(base: BaseImage): BaseScan {
 }
 
 /**
- * The image again from what an earlier scan told: only directories and small files are read, and those
- * are compared with their digests.
+ * The image from an earlier scan: only directories and small files are read, and they are compared with their
+ * digests.
  *
- * @throws IntegrityError `iso.base-changed` when the file is not the one that was scanned
+ * @throws IntegrityError `iso.base-changed` if the file is not the scanned one
  */
 export async function decodeBaseScan(path: string, scan: BaseScan): Promise<BaseImage> {
   return withIso(path, async (iso) => {
@@ -158,20 +158,21 @@ async function withIso<T>(path: string, use: (iso: IsoImage) => Promise<T>): Pro
   }
 }
 
-/** A run of bytes of the base ISO that belongs to the same files all along. */
+/** A run of bytes of the base ISO that belongs to the same files from start to end. */
 type BaseRange = {
   readonly offset: number;
   readonly size: number;
-  /** Sorted; empty for what no file owns. */
+  /** Sorted; empty if the bytes belong to no file. */
   readonly paths: readonly string[];
 };
 
 type FileRange = { readonly start: number; readonly end: number; readonly path: string };
 
 /**
- * Cuts an image of `size` bytes where files begin and end, and at `cuts`. Files may share bytes.
+ * Cuts an image of `size` bytes at the places at which files begin and end, and at `cuts`. Files may share
+ * bytes.
  *
- * @throws IntegrityError `iso.truncated` when a file ends behind the image
+ * @throws IntegrityError `iso.truncated` if a file ends past the end of the image
  */
 function rangesOfBase(
   root: BaseNode,
@@ -215,7 +216,7 @@ function* fileRanges(node: BaseNode, path: string): Generator<FileRange> {
   }
 }
 
-/** Bytes that take the place of the base's own from that offset on. */
+/** Bytes that replace the base's own from that offset on. */
 export type BasePatch = { readonly offset: number; readonly bytes: Uint8Array };
 
 export type BaseRewrite = {
@@ -227,7 +228,7 @@ export type BaseRewrite = {
   readonly gone: readonly string[];
 };
 
-/** The base's bytes at their offsets, all but those that are rewritten or patched. */
+/** The base's bytes at their offsets, with rewritten and patched bytes in place of the old ones. */
 export function layOutBase(
   base: Pick<BaseImage, 'size' | 'pieces' | 'systemArea'>,
   rewrite: BaseRewrite,

@@ -29,9 +29,6 @@ export type StructurePlaces = {
   readonly directories: number;
 };
 
-const sectorsOfTable = ({ pathTableSize }: DirectoryArea): number =>
-  Math.ceil(pathTableSize / SECTOR_SIZE);
-
 /** Bytes of path tables, directories and continuation area. */
 export const sizeOfStructures = (area: DirectoryArea): number =>
   2 * sectorsOfTable(area) * SECTOR_SIZE + sizeOfArea(area);
@@ -43,7 +40,10 @@ export function placeStructures(area: DirectoryArea, start: number): StructurePl
   return { lPathTable, mPathTable, directories: mPathTable + sectorsOfTable(area) };
 }
 
-/** Both path tables and the directories as bytes, and what the volume descriptor says about them. */
+const sectorsOfTable = ({ pathTableSize }: DirectoryArea): number =>
+  Math.ceil(pathTableSize / SECTOR_SIZE);
+
+/** Both path tables and the directories as bytes, and the fields of the volume descriptor for them. */
 export function layOutStructures(
   area: DirectoryArea,
   {
@@ -75,9 +75,9 @@ export type IndexFile = {
   /** Rock Ridge path. */
   readonly path: string;
   /**
-   * Called twice: with offsets and sizes that have more digits than the real ones, then with those.
-   * The file's own extent has no digest. Its text ends in white space to reach the first result's
-   * size, so its format must allow that.
+   * Called twice: with offsets and sizes that have more digits than the real ones, then with the real ones. The
+   * file's own extent has no digest. Its text ends in white space to reach the first result's size, so its
+   * format must allow that.
    */
   readonly render: (extents: readonly Extent[], areas: Areas) => Uint8Array;
 };
@@ -99,7 +99,7 @@ const WIDEST_AREAS: Areas = {
   blobs: LARGEST_NUMBER,
 };
 
-/** Bytes that suffice for the index, wherever its size makes the extents go. */
+/** Bytes that suffice for the index, regardless of where its size moves the extents. */
 export function measureIndex(index: IndexFile, extents: readonly Extent[]): number {
   const widest = [...extents, zeroExtent(0, 1), zeroExtent(0, 1)].map((extent) => ({
     ...extent,
@@ -110,7 +110,7 @@ export function measureIndex(index: IndexFile, extents: readonly Extent[]): numb
   return roundUp(length + 1, BLOB_ALIGNMENT);
 }
 
-/** The layout with the index rendered into the extent that waits for it. */
+/** The layout with the index rendered into its reserved extent. */
 export function fillIndex(index: IndexFile, layout: Layout): Layout {
   const { areas } = layout;
   if (!areas) throw new Error('a layout with an index has areas');
@@ -141,7 +141,7 @@ export type UniqueContent = {
   readonly paths: readonly string[];
 };
 
-/** Contents of new files, each once however many files have it. */
+/** Contents of new files, each once, regardless of the number of files that have it. */
 export type Contents = {
   /** In the order of their first paths. */
   readonly small: readonly UniqueContent[];
@@ -153,12 +153,12 @@ export type Contents = {
 type Content = Omit<UniqueContent, 'paths'>;
 
 /**
- * The most one directory record can tell (ECMA-119 9.1.4: 32 bits), in whole sectors so that the next
- * section follows without a gap.
+ * The largest size in one directory record (ECMA-119 9.1.4: 32 bits), in whole sectors so that the next section
+ * follows without a gap.
  */
 const MAX_SECTION_SIZE = 2 ** 32 - SECTOR_SIZE;
 
-/** Finds what there is to be placed. Empty files have no content. */
+/** Collects the contents that must be placed. Empty files have no content. */
 export function collectContents(root: TreeDirectory): Contents {
   const found = new Map<Digest, Content & { paths: string[] }>();
   const digestOfFile = new Map<TreeLeaf, Digest>();
@@ -182,7 +182,7 @@ export function collectContents(root: TreeDirectory): Contents {
   return { small, blobs, digestOfFile };
 }
 
-/** Bytes at hand need not be fetched. */
+/** Prefers bytes in memory, which need not be fetched. */
 function preferBytes(known: Content | undefined, found: Content): Content {
   return known?.source.kind === 'bytes' ? known : found;
 }
@@ -190,7 +190,7 @@ function preferBytes(known: Content | undefined, found: Content): Content {
 const sizeConflict = (path: string, found: Content, known: Content): IntegrityError =>
   new IntegrityError(
     'layout.size-conflict',
-    `blob ${found.digest} of ${path} should have ${found.size} bytes, but ${known.size} elsewhere`,
+    `blob ${found.digest} of ${path} should have ${found.size} bytes here, but ${known.size} elsewhere`,
     { expected: String(known.size), found: String(found.size) },
   );
 

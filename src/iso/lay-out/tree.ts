@@ -19,7 +19,7 @@ type TreeEntry = EntryAttributes & {
   readonly identifier: string;
 };
 
-/** Where a file's data is: already in the base, or to be placed. */
+/** The data of a file: already in the base, or to be placed. */
 type FileData =
   | { readonly kind: 'base'; readonly sections: readonly FileSection[] }
   | { readonly kind: 'new'; readonly content: FileContent };
@@ -37,7 +37,7 @@ export type TreeNode = TreeLeaf | TreeDirectory;
 /** Changes to the tree of the base. */
 export type Graft = {
   readonly files: readonly TreeFile[];
-  /** Paths of files and directories; what the base does not have is ignored. */
+  /** Paths of files and directories; paths that the base does not have are ignored. */
   readonly remove: readonly string[];
   /** Seconds since 1970: the times of everything new. */
   readonly epoch: number;
@@ -62,10 +62,10 @@ const FILE_MODE = 0o100000;
 const DEFAULT_PERMISSIONS = 0o644;
 
 /**
- * The tree of the base with the new files in it. What comes from the base keeps its attributes and its
- * ISO 9660 identifiers; a new file at the path of an old one takes over its identifier.
+ * The tree of the base with the new files in it. Entries of the base keep their attributes and their ISO 9660
+ * identifiers; a new file at the path of an old one takes over its identifier.
  *
- * @throws IntegrityError `layout.conflict` when a path is a file here and a directory there;
+ * @throws IntegrityError `layout.conflict` if a path is a file in one tree and a directory in the other;
  * ConfigError `layout.name-too-long`
  */
 export function mergeTree(base: BaseDirectory, graft: Graft): TreeDirectory {
@@ -132,7 +132,7 @@ function requireNameFits(name: string, path: string): void {
 const conflict = (path: string, name: string, kind: string): IntegrityError =>
   new IntegrityError(
     'layout.conflict',
-    `file ${path} cannot be added: "${name}" on its way is a ${kind} already`,
+    `file ${path} cannot be added: "${name}" in its path is already a ${kind}`,
   );
 
 type Naming = { readonly path: string; readonly identifier: string };

@@ -26,7 +26,7 @@ export type AreaContents = {
   readonly structures: number;
   /** Bytes; 0 without an index, and then no area gets room to grow. */
   readonly index: number;
-  /** Rendered ones, in the order they have without a hint. */
+  /** Rendered files, in the order that they have without a hint. */
   readonly files: readonly Sized[];
   readonly blobs: readonly Sized[];
 };
@@ -35,15 +35,15 @@ export type PlacedAreas = {
   readonly areas: Areas;
   /** In the order of the bytes, regardless of the order of the hint. */
   readonly offsets: ReadonlyMap<Digest, number>;
-  /** Behind the last byte. */
+  /** Position after the last byte. */
   readonly end: number;
 };
 
-/** Earlier places are worth something only for whom they keep this part of the bytes, */
+/** Earlier places are used only if they keep at least this part of the bytes in place. */
 const LEAST_KEPT = 0.5;
-/** and if the image is not larger than this much of one without holes. */
+/** Earlier places are used only if the image is at most this many times as large as one without holes. */
 const MOST_SIZE = 1.1;
-/** Rendered parts move back to the base when there is more between than this part of all. */
+/** Rendered parts move back to the base if the gap between them is more than this part of the image. */
 const MOST_BEHIND_BASE = 0.01;
 
 /**
@@ -117,7 +117,7 @@ function placeLikeBefore(
   return join(contents, front, { blobs, large });
 }
 
-/** Rendered parts in their earlier areas; undefined when one has become too large for its own. */
+/** Rendered parts in their earlier areas; undefined if a part no longer fits into its area. */
 function keepFront(
   { base, structures, index, files }: AreaContents,
   hint: Places,

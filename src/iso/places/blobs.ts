@@ -8,7 +8,7 @@ export type Run = { readonly offset: number; readonly size: number };
 /** Room between runs; placing a blob there makes it smaller. */
 export type Gap = { offset: number; size: number };
 
-/** The room from `start` to `end` that runs, sorted by offset, leave. */
+/** The room from `start` to `end` that runs, sorted by offset, leave free. */
 export function listGaps(runs: readonly Run[], start: number, end: number): Gap[] {
   const gaps: Gap[] = [];
   let at = start;
@@ -35,20 +35,23 @@ export function takeBestFit(gaps: readonly Gap[], size: number): number | undefi
 /** A blob at its place; `size` is that of its blocks. */
 type PlacedBlob = Run & {
   readonly digest: Digest;
-  /** Whether an earlier layout has it there. */
+  /** True if an earlier layout has it there. */
   readonly stood: boolean;
 };
 
 export type BlobPlaces = {
   readonly offsets: ReadonlyMap<Digest, number>;
-  /** Behind the last blob. */
+  /** Position after the last blob. */
   readonly end: number;
 };
 
 /** The part of all blobs that holes may reach before blobs from the end move into them. */
 const MOST_HOLES = 0.006;
 
-/** The part of all blobs that may move for that in one layout. Without clones, moved blobs are fetched again. */
+/**
+ * The part of all blobs that may move to fill holes in one layout. Without clones, moved blobs are fetched
+ * again.
+ */
 const MOST_MOVED = 0.009;
 
 /** Room for small blobs that later layouts bring. */
@@ -77,7 +80,7 @@ const isSmall = ({ size }: Sized): boolean => size < SMALL_BLOB;
 
 type Row = { readonly start: number; readonly alignment: number };
 
-/** One behind another. */
+/** Places contents one after another. */
 export function placeRow(contents: readonly Sized[], { start, alignment }: Row): BlobPlaces {
   const offsets = new Map<Digest, number>();
   let end = start;
@@ -141,7 +144,7 @@ export function listKept(
   });
 }
 
-/** Places new blobs, the largest first: the fewest gaps fit them. */
+/** Places new blobs, the largest first, because the fewest gaps fit it. */
 function addBlobs(runs: PlacedBlob[], added: readonly Sized[], { small, large }: KeptBlobs): void {
   const smallGaps = listGaps(runs, small, large);
   const largeGaps = listGaps(runs, large, Infinity);
@@ -183,19 +186,22 @@ function fillHoles(runs: PlacedBlob[], large: number): void {
 const costOf = ({ stood, size }: PlacedBlob): number => (stood ? size : 0);
 
 type Move = {
-  /** Where the last blob goes. */
+  /** New place of the last blob. */
   readonly offset: number;
   /** Blobs at that place with their new offsets; without an offset, they go to the end. */
   readonly evicted: readonly { readonly blob: PlacedBlob; readonly offset: number | undefined }[];
   /** Bytes of evicted blobs that are written again. */
   readonly cost: number;
-  /** Bytes by which the end comes nearer. */
+  /** Bytes by which the end moves towards the start. */
   readonly gain: number;
 };
 
 type Shift = { readonly gaps: readonly Gap[]; readonly last: PlacedBlob; readonly budget: number };
 
-/** The cheapest way to bring the end nearer: into a gap, or into several with what lies between moved away. */
+/**
+ * The cheapest way to bring the end nearer: into a gap, or into several after moving away the blobs between
+ * them.
+ */
 function findMove(runs: readonly PlacedBlob[], shift: Shift): Move | undefined {
   const { gaps, last } = shift;
   const below = gaps.filter(({ offset }) => offset < last.offset).map((gap) => ({ ...gap }));
@@ -210,7 +216,7 @@ function findMove(runs: readonly PlacedBlob[], shift: Shift): Move | undefined {
   return best;
 }
 
-/** Makes room from a gap on by moving away the blobs behind it, if that costs no more than the budget. */
+/** Makes room from a gap on by moving away the blobs after it, if that costs no more than the budget. */
 function evictFrom(
   runs: readonly PlacedBlob[],
   { offset }: Gap,
@@ -240,7 +246,7 @@ function evictFrom(
   return { offset, evicted, cost, gain };
 }
 
-/** The index of the first run at or behind an offset. */
+/** The index of the first run at or after an offset. */
 function firstAt(runs: readonly Run[], offset: number): number {
   let low = 0;
   let high = runs.length;

@@ -8,7 +8,7 @@ import type { IsoImage } from './open.ts';
 import type { StructureSource } from './source.ts';
 import { readEntries } from './tree.ts';
 
-/** Sectors of a file's data, in order; more than one when the file has several extents. */
+/** Sectors of a file's data, in order; more than one if the file has several extents. */
 export type FileSection = { readonly sector: number; readonly size: number };
 
 /** Content of a directory record of the base ISO, without its place. */
@@ -19,7 +19,7 @@ type BaseEntry = {
   readonly identifier: string;
   readonly flags: number;
   readonly recordedAt: Date | undefined;
-  /** All system use entries, those that tell where relocated directories are left out. */
+  /** All system use entries except those about relocated directories. */
   readonly entries: readonly SystemUseEntry[];
 };
 
@@ -35,7 +35,7 @@ export type BaseDirectory = BaseEntry & {
 
 export type BaseNode = BaseFile | BaseDirectory;
 
-/** Entries about relocation (RRIP 4.1.5), obsolete (RR) or a matter of one recording (PD, SP). */
+/** Entries about relocation (RRIP 4.1.5), obsolete (RR) or specific to one recording (PD, SP). */
 const DROPPED = ['CL', 'PL', 'RE', 'RR', 'PD', 'SP'];
 /** Directory into which other programs relocate deep directories; empty after they are put back. */
 const RELOCATION_DIRECTORY = 'rr_moved';
@@ -43,16 +43,16 @@ const RELOCATION_DIRECTORY = 'rr_moved';
 type GrowingDirectory = BaseDirectory & { readonly children: BaseNode[] };
 
 /**
- * The whole directory tree as Rock Ridge tells it: relocated directories stand where they belong.
+ * The whole directory tree as Rock Ridge describes it: relocated directories are at their real places.
  *
- * @throws IntegrityError `iso.no-rock-ridge`, and what reading the image throws
+ * @throws IntegrityError `iso.no-rock-ridge`; errors of reading the image
  */
 export async function readBaseTree(iso: IsoImage): Promise<BaseDirectory> {
   const own = await readRootEntries(iso.structure, iso.root);
   const skip = decodeSharingProtocol(own);
   if (skip === undefined) {
     throw new IntegrityError('iso.no-rock-ridge', `${iso.path} has no Rock Ridge names`, {
-      hint: 'Use a CoreOS live ISO as base.',
+      hint: 'use a CoreOS live ISO as base',
     });
   }
   const root: GrowingDirectory = { ...describe(iso.root, own), kind: 'directory', children: [] };
@@ -72,7 +72,7 @@ export async function readBaseTree(iso: IsoImage): Promise<BaseDirectory> {
   return { ...root, identifier: '\0', children: root.children.filter(isNotForRelocation) };
 }
 
-/** The root's attributes stand in its own record only: the volume descriptor has no room for them. */
+/** The root's attributes are only in its own record: the volume descriptor has no room for them. */
 async function readRootEntries(
   image: StructureSource,
   root: IsoDirectory,
@@ -87,7 +87,7 @@ async function readRootEntries(
 const isNotForRelocation = (node: BaseNode): boolean =>
   node.kind === 'file' || node.name !== RELOCATION_DIRECTORY || node.children.length > 0;
 
-/** A relocated directory has its name in another record than its attributes. */
+/** Describes an entry. The name of a relocated directory is in another record than its attributes. */
 function describe(node: IsoNode, entries: readonly SystemUseEntry[]): BaseEntry {
   const preserved = entries.filter(({ signature }) => !DROPPED.includes(signature));
   const [record] = node.records;

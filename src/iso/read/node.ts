@@ -5,20 +5,20 @@ import type { PosixAttributes } from '../directory/rock-ridge.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 
 type Entry = {
-  /** By Rock Ridge; without it the ISO 9660 identifier less its version. */
+  /** The Rock Ridge name; without Rock Ridge, the ISO 9660 identifier without its version. */
   readonly name: string;
-  /** As it stands in the directory record. */
+  /** As written in the directory record. */
   readonly isoIdentifier: Uint8Array;
   /** `st_mode`; without Rock Ridge readable by all. */
   readonly mode: number;
   readonly uid: number;
   readonly gid: number;
   readonly modifiedAt: Date | undefined;
-  /** In their order on the volume; more than one when the file has several extents. */
+  /** In their order on the volume; more than one if the file has several extents. */
   readonly records: readonly DirectoryRecord[];
 };
 
-/** Device nodes, sockets and pipes are files of no bytes too: their mode tells. */
+/** Device nodes, sockets and pipes are files without bytes, too; their mode shows it. */
 export type IsoFile = Entry & {
   readonly kind: 'file';
   /** Bytes of the image, in the order of the file; none of them is empty. */
@@ -45,8 +45,8 @@ const DIRECTORY_MODE = 0o040555;
 /**
  * Creates a node from the records of one file (ECMA-119 6.5.1: one record an extent).
  *
- * @throws IntegrityError `iso.bad-name` when the name is not a valid file name; `iso.unsupported` when the
- * extents are interleaved
+ * @throws IntegrityError `iso.bad-name` if the name is not a valid file name; `iso.unsupported` if the extents
+ * are interleaved
  */
 export function createNode(
   records: readonly [DirectoryRecord, ...DirectoryRecord[]],
@@ -90,9 +90,9 @@ const createEntry = (
 });
 
 /**
- * Where the data of a record is.
+ * The bytes of a record's data.
  *
- * @throws IntegrityError `iso.unsupported` when it is interleaved (ECMA-119 6.4.3)
+ * @throws IntegrityError `iso.unsupported` if they are interleaved (ECMA-119 6.4.3)
  */
 export function locateExtent(record: DirectoryRecord): ByteRange {
   if (record.fileUnitSize || record.interleaveGap) {
@@ -114,11 +114,11 @@ function checkName(name: string): string {
   if (name !== '.' && name !== '..' && isFileName(name)) return name;
   throw new IntegrityError(
     'iso.bad-name',
-    `${JSON.stringify(name.slice(0, MAX_NAME))} is not a valid name of a file`,
+    `${JSON.stringify(name.slice(0, MAX_NAME))} is not a valid file name`,
   );
 }
 
-/** Linux takes no longer ones (NAME_MAX). */
+/** The longest name that Linux accepts (NAME_MAX). */
 const MAX_NAME = 255;
 
 export const isFileName = (name: string): boolean =>

@@ -21,7 +21,7 @@ export type IsoImage = Pick<IsoTree, 'root' | 'hasRockRidge' | 'children' | 'fin
   readonly volume: PrimaryVolumeDescriptor;
   /** All descriptors up to and including the terminator, in order. */
   readonly descriptors: readonly VolumeDescriptor[];
-  /** The second tree, with names in UCS-2, when there is one. */
+  /** The second tree, with names in UCS-2, if there is one. */
   readonly joliet: SupplementaryVolumeDescriptor | undefined;
   /** Sector of the El Torito boot catalog. */
   readonly bootCatalog: number | undefined;
@@ -29,7 +29,7 @@ export type IsoImage = Pick<IsoTree, 'root' | 'hasRockRidge' | 'children' | 'fin
   /**
    * A whole file in memory.
    *
-   * @throws IntegrityError `iso.file-too-large` when it has more than `limit` bytes, default 16 MiB
+   * @throws IntegrityError `iso.file-too-large` if it has more than `limit` bytes, default 16 MiB
    */
   readonly readFile: (file: IsoNode, limit?: number) => Promise<Uint8Array>;
   /** For callers that read directories themselves; its budget covers all reads of this image. */
@@ -41,7 +41,7 @@ export type IsoImage = Pick<IsoTree, 'root' | 'hasRockRidge' | 'children' | 'fin
   readonly close: () => Promise<void>;
 };
 
-/** ECMA-119 6.2.1: behind the System Area. */
+/** ECMA-119 6.2.1: after the System Area. */
 const FIRST_DESCRIPTOR = 16;
 const MAX_DESCRIPTORS = 64;
 const DEFAULT_LIMIT = 16 * 1024 * 1024;
@@ -144,12 +144,12 @@ function requireWholeVolume(volume: PrimaryVolumeDescriptor, image: RandomAccess
   if (image.size >= expected) return;
   throw new IntegrityError(
     'iso.truncated',
-    `ISO image is incomplete: its volume has ${expected} bytes, the file only ${image.size}`,
-    { expected: String(expected), found: String(image.size), hint: 'Copy or download it again.' },
+    `ISO image is incomplete: its volume has ${expected} bytes, but the file only ${image.size}`,
+    { expected: String(expected), found: String(image.size), hint: 'copy or download it again' },
   );
 }
 
-/** One sector holds 64 catalog entries, more than any firmware looks at. */
+/** One sector holds 64 catalog entries, more than any firmware reads. */
 function readBootEntries(image: RandomAccess, sector: number): Promise<readonly BootEntry[]> {
   return whileReading(`boot catalog at sector ${sector}`, async () => {
     return decodeBootCatalog(await image.read(sector * SECTOR_SIZE, SECTOR_SIZE)).entries;

@@ -4,19 +4,18 @@ import { withoutUndefined } from '../../base/lists.ts';
 import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 
-/** Where directories and system use entries are read from, and what reading them may cost in all. */
+/** The source of directories and system use entries, with a budget for all reads. */
 export type StructureSource = Pick<RandomAccess, 'read'> & {
   readonly budget: Budget<keyof typeof LIMITS>;
-  /** A sector; those near it are read with it, because the areas of a directory follow each other. */
+  /** Reads a sector, together with those near it, because the areas of a directory follow each other. */
   readonly readContinued: (sector: number) => Promise<Uint8Array>;
 };
 
 export const TOO_MUCH_STRUCTURE = 'iso.too-much-structure';
 
 /**
- * For what one reading takes of an image, directories that are read again included. A medium of 3,000
- * images has 330,000 files and directories, and 650,000 records; its registry reads some directories
- * several times.
+ * Limits of one reading of an image, directories that are read again included. A medium of 3,000 images has
+ * 330,000 files and directories, and 650,000 records; its registry reads some directories several times.
  */
 const LIMITS = {
   'bytes of directories': 1 << 30,
@@ -26,7 +25,7 @@ const LIMITS = {
   'characters of paths': 80_000_000,
 };
 
-/** Sectors that are read at once, and how many such blocks are cached: 4 MiB. */
+/** Sectors that are read at once, and number of such blocks in the cache: 4 MiB. */
 const BLOCK = 32;
 const CACHED_BLOCKS = 64;
 
@@ -37,11 +36,10 @@ export function createStructureSource({
   const budget = createBudget(
     LIMITS,
     (kind, limit) =>
-      new IntegrityError(
-        TOO_MUCH_STRUCTURE,
-        `image makes its readers read more than ${limit} ${kind}`,
-        { expected: `at most ${limit}`, hint: 'give an image from its maker' },
-      ),
+      new IntegrityError(TOO_MUCH_STRUCTURE, `reading the image needs more than ${limit} ${kind}`, {
+        expected: `at most ${limit}`,
+        hint: 'use the image as its publisher made it',
+      }),
   );
   const blocks = createBlocks({ read, size });
   return {
@@ -59,7 +57,8 @@ export function createStructureSource({
 }
 
 /**
- * Blocks of the image, because directories and their areas follow each other: most are read with those before.
+ * A cache of blocks: directories and their areas follow each other, so most are read together with earlier
+ * ones.
  */
 function createBlocks({ read, size }: Pick<RandomAccess, 'read' | 'size'>) {
   const blocks = new Map<number, Promise<Buffer>>();
@@ -79,7 +78,7 @@ function createBlocks({ read, size }: Pick<RandomAccess, 'read' | 'size'>) {
     return bytes;
   };
   return {
-    /** A view of a block; undefined where the range is not all in one of the image. */
+    /** A view of a block; undefined if the range is not inside one block of the image. */
     read(range: ByteRange, onMiss = (): void => undefined): Promise<Buffer> | undefined {
       const block = Math.floor(range.offset / (BLOCK * SECTOR_SIZE));
       const at = range.offset - block * BLOCK * SECTOR_SIZE;
@@ -95,8 +94,8 @@ function createBlocks({ read, size }: Pick<RandomAccess, 'read' | 'size'>) {
 }
 
 /**
- * Does `work` and says, should the bytes be wrong, what was being read: an error with the same code
- * around the one that says what is wrong.
+ * Does `work`. If the bytes are wrong, adds what was being read: an error with the same code whose cause is the
+ * original error.
  */
 export async function whileReading<Result>(
   what: string,
@@ -109,7 +108,7 @@ export async function whileReading<Result>(
   }
 }
 
-/** The error to throw instead of `error`: unchanged when it is not an IntegrityError. */
+/** The error to throw in place of `error`: unchanged if it is not an IntegrityError. */
 export function explainReading(what: string, error: unknown): unknown {
   if (!(error instanceof IntegrityError)) return error;
   return new IntegrityError(error.code, `reading ${what}`, {
@@ -118,7 +117,7 @@ export function explainReading(what: string, error: unknown): unknown {
   });
 }
 
-/** The sentences of an error and its causes, outermost first, as one line. */
+/** The messages of an error and its causes, outermost first, in one line. */
 export function formatCauses(error: Error): string {
   const inner = error.cause instanceof Error ? `: ${formatCauses(error.cause)}` : '';
   return error.message + inner;

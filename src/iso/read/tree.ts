@@ -30,34 +30,8 @@ import type { PrimaryVolumeDescriptor } from '../volume/descriptor.ts';
 import { type IsoDirectory, type IsoNode, createNode, formatIdentifier } from './node.ts';
 import { explainReading, whileReading, type StructureSource } from './source.ts';
 
-type ReadChildren = (directory: IsoDirectory) => Promise<IsoNode[]>;
-
 /**
- * The same function, which keeps what it has read lately: up to `limit` nodes of all directories
- * together, and the last directory however large. Paths of one registry share most of their directories.
- */
-export function cacheChildren(children: ReadChildren, limit: number): ReadChildren {
-  const cached = new Map<number, IsoNode[]>();
-  let count = 0;
-  return async (directory) => {
-    const key = directory.extent.offset;
-    const known = cached.get(key);
-    const nodes = known ?? (await children(directory));
-    count += cached.has(key) ? 0 : nodes.length;
-    cached.delete(key);
-    cached.set(key, nodes);
-    for (const [oldest, { length }] of cached) {
-      if (count <= limit || oldest === key) break;
-      cached.delete(oldest);
-      count -= length;
-    }
-    return nodes;
-  };
-}
-
-/**
- * The directory tree of a volume. Directories are read when they are asked for; `find` keeps those it
- * came through lately.
+ * The directory tree of a volume. Directories are read on demand; `find` caches the last ones that it passed.
  */
 export type IsoTree = {
   readonly root: IsoDirectory;
@@ -67,9 +41,7 @@ export type IsoTree = {
   readonly walk: () => AsyncGenerator<{ path: string; node: IsoNode }>;
 };
 
-/**
- * @throws IntegrityError when the root directory cannot be read
- */
+/** @throws IntegrityError if the root directory cannot be read */
 export async function openTree(
   image: StructureSource,
   volume: PrimaryVolumeDescriptor,
@@ -98,6 +70,31 @@ export async function openTree(
 /** About 20 MB. */
 const KEPT_NODES = 20_000;
 
+type ReadChildren = (directory: IsoDirectory) => Promise<IsoNode[]>;
+
+/**
+ * The same function with a cache of the directories that were read last: up to `limit` nodes in all, and the
+ * last directory regardless of its size. Paths of one registry share most of their directories.
+ */
+export function cacheChildren(children: ReadChildren, limit: number): ReadChildren {
+  const cached = new Map<number, IsoNode[]>();
+  let count = 0;
+  return async (directory) => {
+    const key = directory.extent.offset;
+    const known = cached.get(key);
+    const nodes = known ?? (await children(directory));
+    count += cached.has(key) ? 0 : nodes.length;
+    cached.delete(key);
+    cached.set(key, nodes);
+    for (const [oldest, { length }] of cached) {
+      if (count <= limit || oldest === key) break;
+      cached.delete(oldest);
+      count -= length;
+    }
+    return nodes;
+  };
+}
+
 type Children = (directory: IsoDirectory) => Promise<IsoNode[]>;
 
 /** `skip` is undefined on a volume without system use entries. */
@@ -109,7 +106,7 @@ async function readNodes(reader: Reader, directory: Place): Promise<IsoNode[]> {
   return all;
 }
 
-/** The nodes of some sectors at a time: those of a large directory take 50 MB. */
+/** The nodes of a few sectors at a time: all nodes of a large directory take 50 MB. */
 async function* streamNodes(reader: Reader, directory: Place): AsyncGenerator<Nodes> {
   let pending: DirectoryRecord[] = [];
   for await (const some of readRecords(reader.image, directory.extent)) {
@@ -133,10 +130,12 @@ async function* streamNodes(reader: Reader, directory: Place): AsyncGenerator<No
 
 type Records = readonly DirectoryRecord[];
 
-/** None for a directory that stands here only because its own place is too deep. */
+/** The nodes of a record: empty for a directory that is here only because its real place is too deep. */
 type Nodes = readonly IsoNode[];
 
-/** Undefined where more has to be read: for most records it has not, and a wait costs more than they. */
+/**
+ * Undefined if more must be read. Most records need no other read, and a wait costs more than decoding them.
+ */
 function decodeNode(reader: Reader, records: Records): Nodes | undefined {
   try {
     const attributes = records[0] && decodeAttributes(reader, records[0]);
@@ -179,7 +178,7 @@ function requireOneIdentifier(first: DirectoryRecord, others: readonly Directory
   );
 }
 
-/** Undefined where its system use entries go on elsewhere. */
+/** Undefined if its system use entries continue elsewhere. */
 function decodeAttributes(
   { image, skip }: Reader,
   record: DirectoryRecord,
@@ -241,7 +240,7 @@ type Tree = {
   readonly claims: DirectoryClaims;
 };
 
-/** Component by component: the exact name first, then the ISO 9660 name in either case. */
+/** Finds a node component by component: by the exact name first, then by the ISO 9660 name in either case. */
 async function findNode({ root, children, claims }: Tree, path: string) {
   const enter = (entry: DirectoryEntry, { extent }: IsoDirectory): number => {
     checkDirectorySize(extent);
@@ -273,8 +272,8 @@ type Place = Pick<IsoDirectory, 'extent'>;
 const LEAST_PATH = 200;
 
 /**
- * Everything below the root, a directory before what is in it. A directory that is met a second time,
- * or is a part of another, is refused: the tree would have no end that one could wait for.
+ * Everything below the root, a directory before its contents. A directory that is reached a second time, or
+ * overlaps another, is refused: the tree would be endless.
  */
 async function* walkNodes(
   reader: Reader,

@@ -14,9 +14,7 @@ import {
   encodeLongDate,
 } from './numbers.ts';
 
-/**
- * ECMA-119 8.4. Texts come without their padding. Sectors unless said otherwise.
- */
+/** ECMA-119 8.4. Texts are without their padding. Places are sectors unless stated otherwise. */
 export type PrimaryVolumeDescriptor = {
   readonly systemId: string;
   readonly volumeId: string;
@@ -57,7 +55,7 @@ export type SupplementaryVolumeDescriptor = PrimaryVolumeDescriptor & {
   readonly flags: number;
   /** 32 bytes. */
   readonly escapeSequences: Uint8Array;
-  /** Whether the escape sequences are Joliet's: names are UCS-2. */
+  /** True if the escape sequences are Joliet's: names are UCS-2. */
   readonly isJoliet: boolean;
 };
 
@@ -67,7 +65,7 @@ export type VolumeDescriptor =
       readonly kind: 'boot-record';
       readonly raw: Uint8Array;
       readonly bootSystemId: string;
-      /** Sector of the boot catalog, when the boot system is El Torito. */
+      /** Sector of the boot catalog, if the boot system is El Torito. */
       readonly bootCatalog: number | undefined;
     }
   | {

@@ -9,7 +9,7 @@ export function decodeBoth32(bytes: Uint8Array, at: number): number {
   return little32(bytes, at);
 }
 
-/** ECMA-119 7.2.3: the same with 16 bits. */
+/** ECMA-119 7.2.3: most 16-bit numbers in a volume, in the same two byte orders. */
 export function decodeBoth16(bytes: Uint8Array, at: number): number {
   requireBytes(bytes, { at, size: 4 });
   return little16(bytes, at);
@@ -28,13 +28,13 @@ export function encodeBoth16(target: Uint8Array, at: number, value: number): voi
   target[at + 1] = target[at + 2] = value >>> 8;
 }
 
-/** Whether both copies of a 32-bit number at `at` say the same. */
+/** True if both copies of a 32-bit number at `at` are equal. */
 export function isBothEqual32(bytes: Uint8Array, at: number): boolean {
   requireBytes(bytes, { at, size: 8 });
   return isMirrored(bytes, at, at + 7);
 }
 
-/** Whether both copies of a 16-bit number at `at` say the same. */
+/** True if both copies of a 16-bit number at `at` are equal. */
 export function isBothEqual16(bytes: Uint8Array, at: number): boolean {
   requireBytes(bytes, { at, size: 4 });
   return isMirrored(bytes, at, at + 3);
@@ -47,7 +47,7 @@ function isMirrored(bytes: Uint8Array, first: number, last: number): boolean {
   return true;
 }
 
-// A record has a dozen numbers, and a DataView for each would be most of what reading it takes.
+// A record has a dozen numbers, and a DataView for each would take most of its reading time.
 const little32 = (bytes: Uint8Array, at: number): number =>
   little16(bytes, at) + little16(bytes, at + 2) * 0x10000;
 
@@ -57,8 +57,8 @@ const little16 = (bytes: Uint8Array, at: number): number =>
 const QUARTER_HOUR = 15 * 60 * 1000;
 
 /**
- * ECMA-119 9.1.5: seven bytes, years since 1900 to seconds and the zone in quarter hours east of
- * Greenwich. All zero, or no date of a calendar, is undefined.
+ * ECMA-119 9.1.5: seven bytes, years since 1900 to seconds and the zone in quarter hours east of Greenwich.
+ * Undefined if all bytes are zero, or there is no such day in a calendar.
  */
 export function decodeShortDate(bytes: Uint8Array, at: number): Date | undefined {
   requireBytes(bytes, { at, size: 7 });

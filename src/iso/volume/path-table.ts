@@ -37,7 +37,7 @@ export function encodePathTable(
   return bytes;
 }
 
-/** Bytes that the table takes, before it is filled up to a sector. */
+/** Bytes of the table, before it is filled up to a sector. */
 export const sizeOfPathTable = (records: readonly PathTableRecord[]): number =>
   records.reduce((sum, record) => sum + sizeOfRecord(record.identifier.length), 0);
 
@@ -82,9 +82,9 @@ export type RewrittenVolume = {
 };
 
 /**
- * The same number of sectors as before: supplementary descriptors (Joliet), whose trees lack the new
- * files, are left out and the set is filled up with terminators. All else keeps its order, so that El
- * Torito's boot record stays in sector 17.
+ * As many sectors as before: supplementary descriptors (Joliet), whose trees lack the new files, are left out
+ * and the set is filled up with terminators. The others keep their order, so that El Torito's boot record stays
+ * in sector 17.
  */
 export function rewriteDescriptors(
   descriptors: readonly VolumeDescriptor[],

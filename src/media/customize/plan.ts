@@ -11,6 +11,7 @@ import type { Keyfile } from '../../nmstate/values.ts';
 import { type CustomValues, profilesOf } from '../../openshift/agent/values.ts';
 import {
   planEmbedPart,
+  readBareArchive,
   planKargParts,
   sortParts,
   type OverlayPart,
@@ -21,27 +22,55 @@ import {
   readLiveAreas,
   type Embedded,
   type LiveAreas,
-  readPristineArchive,
 } from '../areas.ts';
-import { readIndex, INDEX_PATH } from '../media-index.ts';
+import { BUILT_MEMBER, planBuilt, planDropped, readBuilt, readPristineArchive } from '../built.ts';
+import { type MediaIndex, readIndex, INDEX_PATH } from '../media-index.ts';
 import { requireRelease } from './copy.ts';
 
 /* Decides which bytes of an ISO change when values of a site are added or removed. */
 
+/** State that `--reset` gives back: as the build left it, or without values of any site. */
+export type ResetTo = 'built' | 'bare';
+
 /**
- * Plans the bytes that restore an ISO to its state before customisation. On ISOs of other makers these are
- * an empty embed area and the default arguments, as in CoreOS's own tool.
+ * Plans the bytes that restore an ISO. On ISOs of other makers these are an empty embed area and the default
+ * arguments, as in CoreOS's own tool. A bare medium keeps no copy of its build's values.
  *
- * @throws UsageError `customize.no-pristine` for our media that do not carry their original contents;
- * IntegrityError `customize.pristine`, `iso.no-embed-area` and similar
+ * @throws UsageError `customize.no-pristine` for media of the first versions, `customize.no-built` if the
+ * medium no longer carries what its build left; IntegrityError `customize.pristine`, `customize.built`,
+ * `iso.no-embed-area` and similar
  */
-export async function planReset(iso: IsoImage): Promise<readonly OverlayPart[]> {
+export async function planReset(
+  iso: IsoImage,
+  to: ResetTo = 'built',
+): Promise<readonly OverlayPart[]> {
   const index = await readIndex(iso);
-  if (index?.mutable) return planPristine(iso, index.mutable);
-  if (index) throw noPristine(iso.path);
+  const built = await readBuilt(iso);
+  if (index) return planIndexed(iso, index, to === 'bare' ? 'bare' : built);
+  // An installation ISO without an index has nothing to install once its config is gone.
+  if (built === 'dropped') throw noBuilt(iso.path, 'build it again from its configuration');
+  if (typeof built === 'object') return planBuilt(iso, built);
   const area = await findEmbedArea(iso);
   return sortParts([planEmbedPart(area, new Uint8Array()), ...(await planDefaults(iso))]);
 }
+
+/** @param to the areas as built, or `bare` for no values of any site */
+function planIndexed(
+  iso: IsoImage,
+  { mutable }: MediaIndex,
+  to: Original['built'],
+): Promise<readonly OverlayPart[]> {
+  if (!mutable) throw noPristine(iso.path);
+  if (to === 'dropped') throw noBuilt(iso.path, 'take all values off with --reset=bare');
+  return typeof to === 'object' ? planBuilt(iso, to) : planPristine(iso, mutable);
+}
+
+const noBuilt = (path: string, hint: string): UsageError =>
+  new UsageError(
+    'customize.no-built',
+    `${path} no longer carries the values that its build gave it`,
+    { hint },
+  );
 
 /** Plans the default arguments; empty for images older than the areas for arguments. */
 async function planDefaults(iso: IsoImage): Promise<readonly OverlayPart[]> {
@@ -66,6 +95,8 @@ export type CustomisationOptions = {
   readonly force?: boolean;
   /** Customise an ISO again and keep its earlier values; a value given again replaces the earlier one. */
   readonly add?: boolean;
+  /** Overwrites the copy of what the build left, which can hold secrets, with zeros. */
+  readonly dropBuilt?: boolean;
   /** Called for values that have no effect or cannot be checked. */
   readonly warn?: Warn;
 };
@@ -86,16 +117,19 @@ export async function planCustomisation(
   options: CustomisationOptions = {},
 ): Promise<readonly OverlayPart[]> {
   const areas = await readLiveAreas(iso);
+  const built = await readBuilt(iso);
   const stored = await readPristineArchive(iso);
   if (!stored && (await iso.find(INDEX_PATH)) !== undefined) throw noPristine(iso.path);
   const { warn = ignore } = options;
-  const keep = await decideKept(areas, stored, options);
+  const keep = await decideKept(areas, { stored, built }, options);
   const pristine = stored ?? areas.embed.bytes;
   const current = keep ? areas.embed.bytes : pristine;
-  const archive = await composeArchive({ iso, pristine, current, warn }, values);
+  const carried = (await readBareArchive(iso)) ? undefined : built;
+  const archive = await composeArchive({ iso, pristine, current, carried, warn }, values);
   return sortParts([
     planEmbedPart(areas.embed, archive),
     ...planKargs(areas, values, { keep, warn }),
+    ...(options.dropBuilt === true ? await planDropped(iso) : []),
   ]);
 }
 
@@ -106,12 +140,26 @@ const ignore = (): void => undefined;
  */
 async function decideKept(
   areas: LiveAreas,
-  stored: Uint8Array | undefined,
+  original: Original,
   { force = false, add = false }: CustomisationOptions,
 ): Promise<boolean> {
-  if (!force && !add) await requirePristine(areas, stored);
-  return add || stored === undefined;
+  const isBuilt = hasBuilt(areas, original.built);
+  if (!force && !add && !isBuilt) await requirePristine(areas, original.stored);
+  // Values of the build stay beside those of the site.
+  return add || original.stored === undefined || (isBuilt && !force);
 }
+
+type Original = {
+  /** Archive without values of any site. */
+  readonly stored: Uint8Array | undefined;
+  readonly built: Awaited<ReturnType<typeof readBuilt>>;
+};
+
+/** True if the areas are as the build left them. */
+const hasBuilt = ({ embed, kargs }: LiveAreas, built: Original['built']): boolean =>
+  typeof built === 'object' &&
+  Buffer.from(embed.bytes).equals(planEmbedPart(embed, built.archive).bytes) &&
+  (kargs === undefined || kargs.text === built.kargs);
 
 /**
  * Renders the archive of the embed area for an initrd that boots from the network, where its size is not
@@ -130,11 +178,13 @@ type Composing = {
   readonly pristine: Uint8Array;
   /** Archive that the values are added to. */
   readonly current: Uint8Array;
+  /** Built areas of a medium that has no other place for them than the archive. */
+  readonly carried?: Original['built'] | undefined;
   readonly warn: Warn;
 };
 
 async function composeArchive(
-  { iso, pristine, current, warn }: Composing,
+  { iso, pristine, current, carried, warn }: Composing,
   values: CustomValues,
 ): Promise<Uint8Array> {
   const before = await decodeEmbedded(pristine);
@@ -142,7 +192,10 @@ async function composeArchive(
   const { config } = before;
   const { releaseImage: given } = values;
   if (given !== undefined) await requireRelease(iso, { config, given }, warn);
-  return encodeEmbedded(await embed(iso, embedded, { values, template: config }));
+  const composed = await embed(iso, embedded, { values, template: config });
+  if (typeof carried !== 'object') return encodeEmbedded(composed);
+  const others = new Map([...(composed.others ?? []), [BUILT_MEMBER, carried.archive]]);
+  return encodeEmbedded({ ...composed, others });
 }
 
 async function requirePristine(

@@ -9,7 +9,7 @@ import { DiskError, isErrno, SealiftError } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
 import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
 import { type IsoImage, openIso } from '../../iso/index.ts';
-import { namesBeside } from '../../outputs/file.ts';
+import { namesBeside } from '../../outputs/place.ts';
 import type { OverlayPart } from '../areas.ts';
 
 /* Changes of an ISO in place, which the next run undoes if they are interrupted. */

@@ -220,7 +220,7 @@ const damaged = (
 ): IntegrityError =>
   new IntegrityError(
     'delta.damaged',
-    `${path} and the old ISO do not give the extent at byte ${offset}`,
+    `the extent at byte ${offset} cannot be made from ${path} and the old ISO`,
     {
       expected: digest,
       found: found ?? 'a patch that does not apply',

@@ -9,10 +9,10 @@ import type { Release } from '../release/release.ts';
 export type InstallerInput = {
   readonly arch: RpmArchitecture;
   readonly sshKey?: string;
-  /** Pull secret for the hosts; without one the installer gets a dummy, because it insists. */
+  /** Pull secret for the hosts; without one the installer gets a dummy, because it requires one. */
   readonly pullSecret?: string;
   readonly registriesConf: string;
-  /** NMStateConfig manifests, one YAML document a host. */
+  /** NMStateConfig manifests, one YAML document per host. */
   readonly nmstate?: string;
   /** The user's own InfraEnv, which replaces the rendered one. */
   readonly infraEnv?: string;

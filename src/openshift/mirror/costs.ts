@@ -199,7 +199,7 @@ export async function findMissing(
   return blobs.filter((_blob, index) => known[index] !== true);
 }
 
-/** statfs(2): file systems whose files end before 4 GiB. */
+/** statfs(2): file systems that cannot store a file of 4 GiB. */
 const FAT_TYPES = new Set([0x4d44]);
 const FAT_LIMIT = 2 ** 32 - 1;
 

@@ -8,7 +8,7 @@ import { isAtLeast } from '../release/version.ts';
 /** The registry server on the nodes: its image by digest, and how it is started. */
 export type RegistryImageChoice = {
   readonly reference: Reference;
-  /** OpenShift's `docker-registry` does not start the server by itself. */
+  /** True for OpenShift's `docker-registry`, whose entrypoint does not start the server. */
   readonly useDistributionEntrypoint: boolean;
 };
 

@@ -57,7 +57,7 @@ export type GeneratedManifestsInput = {
   readonly releaseSignatures: readonly Uint8Array[];
 };
 
-/** The manifests that the appliance itself generates for the cluster, one object a file. */
+/** The manifests that the appliance itself generates for the cluster, one object per file. */
 export function planGeneratedManifests(input: GeneratedManifestsInput): readonly Manifest[] {
   const { corePasswordHash } = input;
   const registry = registryOf(input);

@@ -43,7 +43,7 @@ export type InstallInput = {
   readonly definitions: readonly ResourceDefinition[];
   /** True if the cluster stops the registry after it is installed. */
   readonly stopLocalRegistry: boolean;
-  /** True if installed hosts have no registry of ours: the cluster's own takes over. */
+  /** True if installed hosts do not run our registry, because the cluster's own takes over. */
   readonly skipLocalRegistry: boolean;
   /**
    * Place of the registry's data: hosts copy it to their disk, or always read it from the medium.

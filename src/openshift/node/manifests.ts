@@ -39,7 +39,7 @@ export type CustomResource = Manifest & {
 };
 
 /**
- * The resources that wait for their operators, split into one document a file; the namespace
+ * The resources that wait for their operators, split into one document per file; the namespace
  * identifies the operator.
  */
 export function planCustomResources(sources: readonly Manifest[]): readonly CustomResource[] {

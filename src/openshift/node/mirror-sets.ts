@@ -15,7 +15,7 @@ type Entry = { readonly source: string; readonly mirrors: readonly string[] };
 const RELEASE_REGISTRIES = ['quay.io', 'registry.ci.openshift.org'];
 
 /**
- * The cluster's own mirror configuration: `idms-release-0`, `itms-operator-0`, ..., one object a
+ * The cluster's own mirror configuration: `idms-release-0`, `itms-operator-0`, ..., one object per
  * file, the ones by digest first; `suffix` replaces the 0. `registries` are the node's, host and
  * port, in the order in which they are asked.
  */

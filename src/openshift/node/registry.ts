@@ -77,7 +77,7 @@ export const nodeRegistryDomain = (interactive: boolean): string =>
 export type RegistryImage = {
   /** The reference from which it was copied, digest included. */
   readonly reference: string;
-  /** The payload's docker-registry image does not start the server by itself. */
+  /** True for the payload's docker-registry image, whose entrypoint does not start the server. */
   readonly useDistributionEntrypoint: boolean;
 };
 
@@ -132,7 +132,7 @@ export const renderRegistryScripts = (domain: string): readonly File[] => [
 ];
 
 /**
- * The command that starts an image from the release; other images start the server by themselves.
+ * The command that starts an image from the release; the entrypoint of other images starts the server.
  */
 const DISTRIBUTION = {
   options: '--user=0 --entrypoint=/usr/bin/distribution',

@@ -53,7 +53,7 @@ export type ReleaseBundle = {
 const OCI_ARCHITECTURE = { x86_64: 'amd64', aarch64: 'arm64', ppc64le: 'ppc64le' } as const;
 
 /**
- * An image whose message is its tag, its annotations and one file, the list of the images next to
+ * An image that carries only its tag, its annotations and one file, the list of the images next to
  * it. Its layer is plain tar, so that its bytes depend on no compressor.
  */
 export async function encodeReleaseBundle(

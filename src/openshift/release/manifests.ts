@@ -60,7 +60,7 @@ function toSelfManaged({ path, document }: PayloadManifest): readonly PayloadMan
 const MOST_PARSED = { 'documents': 10_000, 'characters': 4 << 20, 'YAML marks': 500_000 };
 
 /**
- * Schemas are nearly all of a definition, some ten megabytes a payload, and the parser needs
+ * Schemas are nearly all of a definition, some ten megabytes per payload, and the parser needs
  * seconds for them: it gets the text without them, and all of it if the shortened text turns out
  * not to be YAML.
  */

@@ -199,7 +199,7 @@ export const hasPath = (repositories: readonly string[], path: string): boolean 
 /**
  * The repositories of a tree that may have the image of a reference: by the mirrors of the longest
  * source first, then of the shorter ones, then of the same path, then of that path below a
- * namespace into which oc-mirror was told to put everything.
+ * namespace into which oc-mirror was configured to put everything.
  */
 function listPlaces(reference: Reference, { mirrors, repositories }: Places): readonly string[] {
   const { registry, repository } = reference;

@@ -60,7 +60,7 @@ const WRITE_SIZE = 1 << 20;
  * `layer.name-too-long`, and what `openLayer`, `addEntry` and `createFileFinder` throw; DiskError
  * `layer.output-exists`, `disk.full`
  */
-// eslint-disable-next-line max-params -- what, out of what, to where, and how: each reads by itself
+// eslint-disable-next-line max-params -- source, path, target and options are each clear at the call
 export async function extractTree(
   layers: readonly Layer[],
   directory: string,

@@ -40,7 +40,7 @@ type OnFile = (path: string, entry: Entry) => Promise<void>;
  * @throws IntegrityError `layer.file-missing`, `layer.too-many`, and what `openLayer`, `addEntry` and
  * `createFileFinder` throw.
  */
-// eslint-disable-next-line max-params -- what, out of what, to where, and how: each reads by itself
+// eslint-disable-next-line max-params -- source, path, target and options are each clear at the call
 export async function extractFile(
   layers: readonly Layer[],
   path: string,

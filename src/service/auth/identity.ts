@@ -16,6 +16,48 @@ import { createHttp } from '../../base/http/http.ts';
 import { isObject } from '../../base/lists.ts';
 import { ApiFailure } from '../openapi.ts';
 
+/* Owns the identification of users by bearer tokens. */
+
+/** User of a request, and the tenant whose records the user may see. */
+export type Identity = { readonly user: string; readonly tenant: string };
+
+export type AuthType = 'none' | 'local' | 'rhsso';
+
+export type Auth = {
+  readonly type: AuthType;
+  /** @throws ApiFailure 401 */
+  readonly identify: (authorization: string | undefined) => Promise<Identity>;
+};
+
+export type AuthSettings =
+  | { readonly type: 'none' }
+  /** A public key (PEM), a JSON Web Key Set, or the `https://` URL of one. */
+  | { readonly type: 'local' | 'rhsso'; readonly keys: string; readonly issuer?: string };
+
+const NOBODY: Identity = { user: '', tenant: '' };
+
+/** Creates the authentication of requests by bearer tokens. @throws ConfigError `service.auth-keys` */
+export function createAuth(
+  settings: AuthSettings,
+  host: Parameters<typeof createRemoteKeys>[1],
+): Auth {
+  if (settings.type === 'none') {
+    return { type: 'none', identify: () => Promise.resolve(NOBODY) };
+  }
+  const { type, issuer } = settings;
+  const keys = settings.keys.startsWith('https://')
+    ? createRemoteKeys(settings.keys, host)
+    : readKeys(settings.keys);
+  return {
+    type,
+    async identify(authorization) {
+      const [, token] = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+) *$/i.exec(authorization ?? '') ?? [];
+      if (token === undefined) throw unauthorized('a bearer token is required');
+      return identityOf(await verify(token, keys, issuer));
+    },
+  };
+}
+
 /** Largest key set in bytes: a hundred keys with their certificates. */
 const LIMIT = 1 << 20;
 
@@ -30,9 +72,8 @@ const MAX_AGE = 600_000;
 
 /**
  * Fetches the keys at a URL when they are first needed, and again from time to time. If they cannot be
- * fetched, the earlier keys stay valid.
- *
- * @returns keys; throws ApiFailure 503 if a key is unknown and the URL cannot be reached
+ * fetched, the earlier keys stay valid. The returned function throws
+ * ApiFailure 503 if a key is unknown and the URL cannot be reached.
  */
 export function createRemoteKeys(
   url: string,
@@ -65,56 +106,13 @@ export function createRemoteKeys(
     } catch (error) {
       if (!isAboutKey(error)) throw error;
     }
-    throw new ApiFailure(503, 'the keys of who issues tokens cannot be fetched');
+    throw new ApiFailure(503, 'the keys of the token issuer cannot be fetched');
   };
 }
 
 /** True if the key set was read and does not contain the key. */
 const isAboutKey = (error: unknown): boolean =>
   error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
-
-/** User of a request, and the tenant whose records the user may see. */
-export type Identity = { readonly user: string; readonly tenant: string };
-
-export type AuthType = 'none' | 'local' | 'rhsso';
-
-export type Auth = {
-  readonly type: AuthType;
-  /** @throws ApiFailure 401 */
-  readonly identify: (authorization: string | undefined) => Promise<Identity>;
-};
-
-export type AuthSettings =
-  | { readonly type: 'none' }
-  /** A public key (PEM), a JSON Web Key Set, or the `https://` URL of one. */
-  | { readonly type: 'local' | 'rhsso'; readonly keys: string; readonly issuer?: string };
-
-/** Accepted algorithms. No shared secrets: every verifier could also sign. */
-const ALGORITHMS = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
-
-const NOBODY: Identity = { user: '', tenant: '' };
-
-/** @throws ConfigError `service.auth-keys` */
-export function createAuth(
-  settings: AuthSettings,
-  host: Parameters<typeof createRemoteKeys>[1],
-): Auth {
-  if (settings.type === 'none') {
-    return { type: 'none', identify: () => Promise.resolve(NOBODY) };
-  }
-  const { type, issuer } = settings;
-  const keys = settings.keys.startsWith('https://')
-    ? createRemoteKeys(settings.keys, host)
-    : readKeys(settings.keys);
-  return {
-    type,
-    async identify(authorization) {
-      const [, token] = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+) *$/i.exec(authorization ?? '') ?? [];
-      if (token === undefined) throw unauthorized('a bearer token is required');
-      return identityOf(await verify(token, keys, issuer));
-    },
-  };
-}
 
 function readKeys(text: string): JWTVerifyGetKey {
   try {
@@ -130,6 +128,9 @@ function readKeys(text: string): JWTVerifyGetKey {
     });
   }
 }
+
+/** Accepted algorithms. No shared secrets: every verifier could also sign. */
+const ALGORITHMS = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
 
 async function verify(
   token: string,

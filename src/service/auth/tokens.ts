@@ -4,17 +4,10 @@ import { ConfigError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secret.ts';
 import { ApiFailure } from '../openapi.ts';
 
-/** PEM texts. */
-export type IssuerKeys = { readonly privateKey: string; readonly publicKey: string };
+/* Owns the issuing of tokens, for users and for URLs. */
 
-/** Creates a key pair for ES256. */
-export function createIssuerKeys(): IssuerKeys {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  return {
-    privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
-  };
-}
+/** A key pair; both are PEM texts. */
+export type IssuerKeys = { readonly privateKey: string; readonly publicKey: string };
 
 export type TokenClaims = {
   readonly user: string;
@@ -25,6 +18,22 @@ export type TokenClaims = {
   readonly issued: number;
   readonly expires: number;
 };
+
+/** Tokens in URLs: each gives its bearer the downloads of one InfraEnv, for a limited time. */
+export type UrlTokens = {
+  readonly sign: (infraEnv: string) => Promise<{ readonly token: string; readonly expires: Date }>;
+  /** @returns the id of the InfraEnv. @throws ApiFailure 401 */
+  readonly verify: (token: string) => Promise<string>;
+};
+
+/** Creates a key pair for ES256. */
+export function createIssuerKeys(): IssuerKeys {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return {
+    privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+  };
+}
 
 /**
  * Issues a token that `sealift serve --auth local` accepts.
@@ -43,42 +52,12 @@ export function issueToken(privateKey: Secret, claims: TokenClaims): Promise<str
   return token.sign(key);
 }
 
-function readPrivateKey(secret: Secret): KeyObject {
-  try {
-    return createPrivateKey(secret.reveal());
-  } catch {
-    throw unusable('it is not a private key in PEM'); // the library's message may quote the key
-  }
-}
-
-/** RFC 7518 3.1, RFC 8037 3.1. */
-function chooseAlgorithm({ asymmetricKeyType: type, asymmetricKeyDetails }: KeyObject): string {
-  const { namedCurve: curve } = asymmetricKeyDetails ?? {};
-  if (type === 'ed25519') return 'EdDSA';
-  if (type === 'rsa') return 'RS256';
-  if (type === 'ec' && curve === 'prime256v1') return 'ES256';
-  if (type === 'ec' && curve === 'secp384r1') return 'ES384';
-  throw unusable(`it is a key of ${curve ?? type ?? 'another kind'}`);
-}
-
-const unusable = (problem: string): ConfigError =>
-  new ConfigError('token.key', `--private-key cannot sign tokens: ${problem}`, {
-    expected: 'a private key in PEM: P-256, P-384, Ed25519 or RSA',
-    found: problem,
-    hint: 'make a pair with "sealift token keys"',
-  });
-
-/** Tokens in URLs: each gives its bearer the downloads of one InfraEnv, for a limited time. */
-export type UrlTokens = {
-  readonly sign: (infraEnv: string) => Promise<{ readonly token: string; readonly expires: Date }>;
-  /** @returns the id of the InfraEnv. @throws ApiFailure 401 */
-  readonly verify: (token: string) => Promise<string>;
-};
-
 const AUDIENCE = 'image';
 const ALGORITHM = 'HS256';
 
 /**
+ * Creates the signer and verifier of tokens in URLs.
+ *
  * @param key 32 bytes, used by this service alone
  * @param lifetime milliseconds
  */
@@ -116,3 +95,28 @@ export function createUrlTokens(
     },
   };
 }
+
+function readPrivateKey(secret: Secret): KeyObject {
+  try {
+    return createPrivateKey(secret.reveal());
+  } catch {
+    throw unusable('it is not a private key in PEM'); // the library's message may quote the key
+  }
+}
+
+/** RFC 7518 3.1, RFC 8037 3.1. */
+function chooseAlgorithm({ asymmetricKeyType: type, asymmetricKeyDetails }: KeyObject): string {
+  const { namedCurve: curve } = asymmetricKeyDetails ?? {};
+  if (type === 'ed25519') return 'EdDSA';
+  if (type === 'rsa') return 'RS256';
+  if (type === 'ec' && curve === 'prime256v1') return 'ES256';
+  if (type === 'ec' && curve === 'secp384r1') return 'ES384';
+  throw unusable(`it is a key of ${curve ?? type ?? 'another kind'}`);
+}
+
+const unusable = (problem: string): ConfigError =>
+  new ConfigError('token.key', `--private-key cannot sign tokens: ${problem}`, {
+    expected: 'a private key in PEM: P-256, P-384, Ed25519 or RSA',
+    found: problem,
+    hint: 'make a pair with "sealift token keys"',
+  });

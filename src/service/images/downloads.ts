@@ -20,103 +20,7 @@ import {
 } from './urls.ts';
 import { listHosts } from './values.ts';
 
-const INITRD = 'initrd';
-const KERNEL = 'kernel';
-const TYPES = ['discovery-image-always', 'boot-order-control'];
-
-/**
- * Renders the script with which iPXE boots the customised live system. Both types give the same script:
- * with `boot-order-control`, installed hosts boot from their disk, and hosts never register with an
- * InfraEnv of this service.
- *
- * @throws ApiFailure 400, 422
- */
-async function renderIpxeScript(
-  service: Service,
-  exchange: Exchange,
-  { infraEnv, release }: { readonly infraEnv: InfraEnv; readonly release: Release },
-): Promise<string> {
-  checkQuery(exchange);
-  requireNetworkBoot(release);
-  const { id } = infraEnv;
-  const { version, architecture } = release;
-  const origin = originOf(service, exchange);
-  const query = `arch=${architecture}&version=${encodeURIComponent(version)}`;
-  const rootfs = `${origin}/boot-artifacts/rootfs?${query}`;
-  const token = await signQuery(service, id);
-  const revision = formatRevision(infraEnv, release);
-  const kargs = await listArguments(infraEnv, release, rootfs);
-  return [
-    '#!ipxe',
-    `initrd --name ${INITRD} ${origin}/images/${id}/pxe-initrd?${query}&revision=${revision}${token}`,
-    `kernel ${origin}/boot-artifacts/${KERNEL}?${query} ${kargs}`,
-    'boot',
-    '',
-  ].join('\n');
-}
-
-function checkQuery({ req }: Exchange): void {
-  const { mac, ipxe_script_type: type } = req.query();
-  if (mac !== undefined && !/^(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$/.test(mac)) {
-    throw new ApiFailure(422, 'mac in query must be of type mac');
-  }
-  if (type === undefined || TYPES.includes(type)) return;
-  throw new ApiFailure(422, `ipxe_script_type in query should be one of [${TYPES.join(' ')}]`);
-}
-
-/** Signs a query, with the parameter name that assisted-service uses. */
-async function signQuery({ auth, urlTokens }: Service, id: string): Promise<string> {
-  if (auth.type === 'none') return '';
-  const { token } = await urlTokens.sign(id);
-  return `&${auth.type === 'local' ? 'api_key' : 'image_token'}=${token}`;
-}
-
-/** Patterns that iPXE would change, and why. */
-const CHANGED_BY_IPXE: readonly (readonly [RegExp, string])[] = [
-  [/\$\{/, '"${", which iPXE replaces'],
-  [/(?:^|\s)#/, 'a word that begins with "#", a comment to iPXE'],
-  [/(?:^|\s)(?:&&|\|\||;)(?:\s|$)/, 'the word "&&", "||" or ";", which ends a command of iPXE'],
-  [/\\$/, '"\\" at its end, which makes iPXE read on in the next line'],
-];
-
-/**
- * Bytes that Linux reads of its command line on x86_64, aarch64 and ppc64le; it silently ignores the rest.
- */
-const COMMAND_LINE = 2047;
-
-/**
- * Lists the arguments of the ISO, with an address instead of the volume that it waits for, and the
- * customer's arguments.
- */
-async function listArguments(
-  infraEnv: InfraEnv,
-  release: Release,
-  rootfs: string,
-): Promise<string> {
-  const append = (infraEnv.kernel_arguments ?? []).map(({ value }) => value.trim());
-  const changed = CHANGED_BY_IPXE.find(([form]) => append.some((value) => form.test(value)));
-  if (changed) throw new ApiFailure(400, `a kernel argument has ${changed[1]}`);
-  const { kargs } = await useRelease(release, readLiveAreas);
-  const own = (kargs?.default ?? 'ignition.firstboot ignition.platform.id=metal')
-    .split(' ')
-    .filter((word) => !word.startsWith('coreos.liveiso='))
-    .join(' ');
-  const text = editKargs(`initrd=${INITRD} ${own}`, {
-    remove: [],
-    append: [`coreos.live.rootfs_url=${rootfs}`, ...append],
-  });
-  // With UEFI firmware, the file name is the first word.
-  const size = Buffer.byteLength(`${KERNEL} ${text}`);
-  if (size <= COMMAND_LINE) return text;
-  throw new ApiFailure(
-    400,
-    `the kernel reads ${COMMAND_LINE} bytes of arguments, and has ${size} of the ISO and the infra env`,
-  );
-}
-
-const FILES = ['discovery.ign', 'ipxe-script', 'static-network-config'];
-
-/** Archives of profiles in memory; those of hundreds of hosts have a few MiB. */
+/** Archives of profiles in memory; one for hundreds of hosts has a few MiB. */
 const MOST_ARCHIVES = 16;
 
 /** Adds `v2DownloadInfraEnvFiles`, `GetInfraEnvDownloadURL`. */
@@ -150,7 +54,7 @@ export async function findForDownload(service: Service, exchange: Exchange): Pro
   return findByToken(service, token, id);
 }
 
-/** @throws ApiFailure 401, and 404 if the token is for another InfraEnv */
+/** Finds the InfraEnv of a token. @throws ApiFailure 401, and 404 if the token is for another InfraEnv */
 export async function findByToken(
   service: Service,
   token: string,
@@ -162,24 +66,6 @@ export async function findByToken(
     throw new ApiFailure(404, `infra env ${expected ?? id} not found`);
   }
   return findInfraEnv(service, id, record);
-}
-
-function requireFileName({ req }: Exchange): string {
-  const name = req.query('file_name') ?? '';
-  if (!FILES.includes(name)) {
-    throw new ApiFailure(400, `unknown file type for download: ${name}`);
-  }
-  if (req.query('ipxe_script_type') !== undefined && name !== 'ipxe-script') {
-    throw new ApiFailure(400, '"ipxe_script_type"" can be set only for "ipxe-script"');
-  }
-  const type = req.query('discovery_iso_type') ?? IMAGE_TYPE;
-  if (type !== IMAGE_TYPE) {
-    throw new ApiFailure(
-      400,
-      `image type ${type} is not supported: this service has ${IMAGE_TYPE} alone`,
-    );
-  }
-  return name;
 }
 
 async function sendFile(
@@ -203,6 +89,121 @@ async function sendFile(
   const release = await findRelease(service, infraEnv);
   const script = await renderIpxeScript(service, exchange, { infraEnv, release });
   return sendBytes(exchange, serveText(script), { filename: name, lastModified });
+}
+
+const FILES = ['discovery.ign', 'ipxe-script', 'static-network-config'];
+
+function requireFileName({ req }: Exchange): string {
+  const name = req.query('file_name') ?? '';
+  if (!FILES.includes(name)) {
+    throw new ApiFailure(400, `unknown file type for download: ${name}`);
+  }
+  if (req.query('ipxe_script_type') !== undefined && name !== 'ipxe-script') {
+    throw new ApiFailure(400, '"ipxe_script_type"" can be set only for "ipxe-script"');
+  }
+  const type = req.query('discovery_iso_type') ?? IMAGE_TYPE;
+  if (type !== IMAGE_TYPE) {
+    throw new ApiFailure(
+      400,
+      `image type ${type} is not supported: this service has only ${IMAGE_TYPE}`,
+    );
+  }
+  return name;
+}
+
+const INITRD = 'initrd';
+const KERNEL = 'kernel';
+
+/**
+ * Renders the script with which iPXE boots the customised live system. Both types give the same script:
+ * with `boot-order-control`, installed hosts boot from their disk, and hosts never register with an
+ * InfraEnv of this service.
+ *
+ * @throws ApiFailure 400, 422
+ */
+async function renderIpxeScript(
+  service: Service,
+  exchange: Exchange,
+  { infraEnv, release }: { readonly infraEnv: InfraEnv; readonly release: Release },
+): Promise<string> {
+  checkQuery(exchange);
+  requireNetworkBoot(release);
+  const { id } = infraEnv;
+  const { version, architecture } = release;
+  const origin = originOf(service, exchange);
+  const query = `arch=${architecture}&version=${encodeURIComponent(version)}`;
+  const rootfs = `${origin}/boot-artifacts/rootfs?${query}`;
+  const token = await signQuery(service, id);
+  const revision = formatRevision(infraEnv, release);
+  const kargs = await listArguments(infraEnv, release, rootfs);
+  return [
+    '#!ipxe',
+    `initrd --name ${INITRD} ${origin}/images/${id}/pxe-initrd?${query}&revision=${revision}${token}`,
+    `kernel ${origin}/boot-artifacts/${KERNEL}?${query} ${kargs}`,
+    'boot',
+    '',
+  ].join('\n');
+}
+
+/** Patterns in kernel arguments that iPXE would change, each with its description. */
+const CHANGED_BY_IPXE: readonly (readonly [RegExp, string])[] = [
+  [/\$\{/, '"${", which iPXE replaces'],
+  [/(?:^|\s)#/, 'a word that begins with "#", a comment to iPXE'],
+  [/(?:^|\s)(?:&&|\|\||;)(?:\s|$)/, 'the word "&&", "||" or ";", which ends a command of iPXE'],
+  [/\\$/, '"\\" at its end, which makes iPXE continue on the next line'],
+];
+
+/**
+ * Bytes that Linux reads of its command line on x86_64, aarch64 and ppc64le; it silently ignores the rest.
+ */
+const COMMAND_LINE = 2047;
+
+/**
+ * Lists the arguments of the ISO, with the URL of the root file system instead of the label of a volume,
+ * and the customer's arguments.
+ */
+async function listArguments(
+  infraEnv: InfraEnv,
+  release: Release,
+  rootfs: string,
+): Promise<string> {
+  const append = (infraEnv.kernel_arguments ?? []).map(({ value }) => value.trim());
+  const changed = CHANGED_BY_IPXE.find(([form]) => append.some((value) => form.test(value)));
+  if (changed) throw new ApiFailure(400, `a kernel argument has ${changed[1]}`);
+  const { kargs } = await useRelease(release, readLiveAreas);
+  const own = (kargs?.default ?? 'ignition.firstboot ignition.platform.id=metal')
+    .split(' ')
+    .filter((word) => !word.startsWith('coreos.liveiso='))
+    .join(' ');
+  const text = editKargs(`initrd=${INITRD} ${own}`, {
+    remove: [],
+    append: [`coreos.live.rootfs_url=${rootfs}`, ...append],
+  });
+  // With UEFI firmware, the file name is the first word.
+  const size = Buffer.byteLength(`${KERNEL} ${text}`);
+  if (size <= COMMAND_LINE) return text;
+  throw new ApiFailure(
+    400,
+    `the kernel reads at most ${COMMAND_LINE} bytes of arguments, but the ISO and the infra env have ${size}`,
+  );
+}
+
+/** Signs a query, with the parameter name that assisted-service uses. */
+async function signQuery({ auth, urlTokens }: Service, id: string): Promise<string> {
+  if (auth.type === 'none') return '';
+  const { token } = await urlTokens.sign(id);
+  return `&${auth.type === 'local' ? 'api_key' : 'image_token'}=${token}`;
+}
+
+const TYPES = ['discovery-image-always', 'boot-order-control'];
+
+function checkQuery({ req }: Exchange): void {
+  const { mac, ipxe_script_type: type } = req.query();
+  if (mac !== undefined && !/^(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$/.test(mac)) {
+    throw new ApiFailure(422, 'mac in query must be of type mac');
+  }
+  if (type === undefined || TYPES.includes(type)) return;
+  throw new ApiFailure(422, `ipxe_script_type in query should be one of [${TYPES.join(' ')}]`);
 }
 
 /** Packs the profiles of the hosts as a tar; empty if there are no profiles. */

@@ -7,7 +7,8 @@ import type { Served } from '../../base/http/serve-bytes.ts';
 import { sleep, untilAborted } from '../../base/wait.ts';
 import { parseIgnition } from '../../ignition/index.ts';
 import type { IsoImage } from '../../iso/index.ts';
-import { decodeEmbedded, readLiveAreas, readPristineArchive } from '../../media/areas.ts';
+import { decodeEmbedded, readLiveAreas } from '../../media/areas.ts';
+import { readPristineArchive } from '../../media/built.ts';
 import { planCustomisation, renderArchive } from '../../media/customize/plan.ts';
 import {
   type PackedOverlay,
@@ -25,92 +26,19 @@ import { useRelease, type Release } from '../store/entry.ts';
 import type { Releases } from '../store/releases.ts';
 import { readValues } from './values.ts';
 
+/* Owns the images of InfraEnvs, and their overlays in memory and on the disk. */
+
 /** Recently computed values by name. Callers that ask during a computation share its result. */
 export type Recent<Value> = {
   readonly get: (name: string, compute: () => Promise<Value>) => Promise<Value>;
   readonly forget: (name: string) => void;
 };
 
-/**
- * @param most number of values that are remembered
- * @param isLasting true if a failure is remembered, too; by default no failure is
- */
-export function createRecent<Value>(
-  most: number,
-  isLasting: (error: unknown) => boolean = () => false,
-): Recent<Value> {
-  const values = new Map<string, Promise<Value>>();
-  return {
-    get(name, compute) {
-      const value = values.get(name) ?? compute();
-      values.delete(name);
-      values.set(name, value);
-      const [oldest] = values.keys();
-      if (values.size > most && oldest !== undefined) values.delete(oldest);
-      value.catch((error: unknown) => {
-        if (!isLasting(error) && values.get(name) === value) values.delete(name);
-      });
-      return value;
-    },
-    forget: (name) => void values.delete(name),
-  };
-}
-
-/** Prefix of an overlay's file name. */
-export const labelOverlay = ({ id, revision }: Pick<InfraEnv, 'id' | 'revision'>): string =>
-  `${id}.${revision}.`;
-
-const LABEL = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d+)\./;
-
 type Sweep = {
   readonly state: Pick<State, 'read'>;
   /** Directory of all overlays of this process. */
   readonly directory: string;
 };
-
-/**
- * Removes the overlays of deleted InfraEnvs and of earlier revisions, which a change through another
- * replica leaves here. Overlays of an ISO that is missing from the store stay, because the ISO may come
- * back.
- */
-export async function sweepOverlays({ state, directory }: Sweep): Promise<void> {
-  await sweepDirectory(directory);
-  for (const name of await listNames(directory)) {
-    const [, id, revision] = LABEL.exec(name) ?? [];
-    if (id === undefined) continue;
-    const record = await state.read('infra-envs', id);
-    if (record && record.revision <= Number(revision)) continue;
-    await rm(join(directory, name), { force: true });
-  }
-}
-
-const PAUSE_MS = 3_600_000;
-
-/**
- * Sweeps at the start and every hour, until the signal is aborted. @param warn called with the reason for
- * each failure
- */
-export async function keepSwept(
-  sweep: Sweep,
-  { signal, warn }: { readonly signal: AbortSignal; readonly warn: (message: string) => void },
-): Promise<void> {
-  while (!signal.aborted) {
-    await untilAborted(sweepOverlays(sweep), signal).catch((error: unknown) => {
-      const reason = error instanceof Error ? error.message : String(error);
-      if (!signal.aborted) warn(`old overlays are left for an hour: ${reason}`);
-    });
-    await sleep(PAUSE_MS, signal).catch(() => undefined);
-  }
-}
-
-async function listNames(directory: string): Promise<readonly string[]> {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return [];
-    throw error;
-  }
-}
 
 /** Images of InfraEnvs. Only their overlays are written. */
 export type CustomisedImages = {
@@ -128,8 +56,6 @@ export type CustomisedImages = {
 const MOST = 256;
 /** Configs in memory, and packed ones; a config for hundreds of hosts has a few MiB. */
 const MOST_TEXTS = 16;
-
-export const overlaysBelow = (data: string): string => join(data, 'overlays');
 
 export function createImages(
   service: { readonly key: ServiceKey; readonly releases: Releases },
@@ -149,7 +75,7 @@ export function createImages(
     if (stored) return stored;
     const parts = await generating('failed to generate image', () =>
       useRelease(release, async (iso) =>
-        planCustomisation(iso, await readAll(iso, infraEnv), { force: true }),
+        planCustomisation(iso, await readAll(iso, infraEnv), { force: true, dropBuilt: true }),
       ),
     );
     return storeOverlay(place, parts);
@@ -189,6 +115,100 @@ export function createImages(
   };
 }
 
+/**
+ * Creates a memory of recently computed values.
+ *
+ * @param most number of values that are remembered
+ * @param isLasting true if a failure is remembered, too; by default no failure is
+ */
+export function createRecent<Value>(
+  most: number,
+  isLasting: (error: unknown) => boolean = () => false,
+): Recent<Value> {
+  const values = new Map<string, Promise<Value>>();
+  return {
+    get(name, compute) {
+      const value = values.get(name) ?? compute();
+      values.delete(name);
+      values.set(name, value);
+      const [oldest] = values.keys();
+      if (values.size > most && oldest !== undefined) values.delete(oldest);
+      value.catch((error: unknown) => {
+        if (!isLasting(error) && values.get(name) === value) values.delete(name);
+      });
+      return value;
+    },
+    forget: (name) => void values.delete(name),
+  };
+}
+
+/** Prefix of an overlay's file name. */
+export const labelOverlay = ({ id, revision }: Pick<InfraEnv, 'id' | 'revision'>): string =>
+  `${id}.${revision}.`;
+
+const LABEL = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d+)\./;
+
+/**
+ * Removes the overlays of deleted InfraEnvs and of earlier revisions, which a change through another
+ * replica leaves here. Overlays of an ISO that is missing from the store stay, because the ISO may come
+ * back.
+ */
+export async function sweepOverlays({ state, directory }: Sweep): Promise<void> {
+  await sweepDirectory(directory);
+  for (const name of await listNames(directory)) {
+    const [, id, revision] = LABEL.exec(name) ?? [];
+    if (id === undefined) continue;
+    const record = await state.read('infra-envs', id);
+    if (record && record.revision <= Number(revision)) continue;
+    await rm(join(directory, name), { force: true });
+  }
+}
+
+const PAUSE_MS = 3_600_000;
+
+/**
+ * Sweeps at the start and every hour, until the signal is aborted.
+ *
+ * @param warn called with the reason for each failure
+ */
+export async function keepSwept(
+  sweep: Sweep,
+  { signal, warn }: { readonly signal: AbortSignal; readonly warn: (message: string) => void },
+): Promise<void> {
+  while (!signal.aborted) {
+    await untilAborted(sweepOverlays(sweep), signal).catch((error: unknown) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      if (!signal.aborted)
+        warn(`old overlays cannot be removed; sealift tries again in an hour: ${reason}`);
+    });
+    await sleep(PAUSE_MS, signal).catch(() => undefined);
+  }
+}
+
+export const overlaysBelow = (data: string): string => join(data, 'overlays');
+
+/** Serves a text, or bytes, from memory. */
+export const serveText = (text: string | Uint8Array): Served => {
+  const bytes = Buffer.from(text as string);
+  return {
+    size: bytes.length,
+    etag: `"${digestOf(bytes)}"`,
+    fill(target, offset) {
+      bytes.copy(target, 0, offset, offset + target.length);
+      return Promise.resolve();
+    },
+  };
+};
+
+async function listNames(directory: string): Promise<readonly string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return [];
+    throw error;
+  }
+}
+
 /** Reads the config of the ISO without site values. */
 async function readPristine(iso: IsoImage): Promise<string | undefined> {
   const archive = await readPristineArchive(iso);
@@ -213,19 +233,6 @@ async function generating<Result>(what: string, work: () => Promise<Result>): Pr
   }
 }
 
-/** True if the values cause the failure: on the same ISO, they fail every time. */
+/** True if the values of the InfraEnv cause the failure: on the same ISO, they fail every time. */
 const isOfValues = (error: unknown): boolean =>
   error instanceof ApiFailure && error.cause instanceof ConfigError;
-
-/** Serves a text. */
-export const serveText = (text: string | Uint8Array): Served => {
-  const bytes = Buffer.from(text as string);
-  return {
-    size: bytes.length,
-    etag: `"${digestOf(bytes)}"`,
-    fill(target, offset) {
-      bytes.copy(target, 0, offset, offset + target.length);
-      return Promise.resolve();
-    },
-  };
-};

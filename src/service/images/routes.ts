@@ -16,15 +16,30 @@ import {
   URL_KINDS,
 } from './urls.ts';
 
-/** Paths on live ISOs of CoreOS; on s390x the kernel has another name. */
-const ARTIFACTS: Readonly<Record<string, readonly string[]>> = {
-  'rootfs': ['/images/pxeboot/rootfs.img'],
-  'kernel': ['/images/pxeboot/vmlinuz', '/images/pxeboot/kernel.img'],
-  'ins-file': ['/generic.ins'],
-};
-
-const INITRD = '/images/pxeboot/initrd.img';
-const ADDRSIZE = '/images/initrd.addrsize';
+/** Adds the routes of assisted-image-service. */
+export function addImageRoutes(app: App, service: Service): void {
+  addBootRoutes(app, service);
+  app.get('/byid/:infra_env_id/:version/:arch/:file', async (exchange) => {
+    const id = requireUuid(exchange.req.param('infra_env_id'), 'infra_env_id');
+    const infraEnv = await findInfraEnv(service, id, await service.auth.identify(undefined));
+    return sendShort(service, exchange, infraEnv);
+  });
+  for (const kind of [URL_KINDS.local, URL_KINDS.rhsso]) {
+    app.get(`/${kind}/:token/:version/:arch/:file`, async (exchange) => {
+      const infraEnv = await findByToken(service, exchange.req.param('token'));
+      return sendShort(service, exchange, infraEnv);
+    });
+  }
+  app.get('/images/:infra_env_id', async (exchange) => {
+    const type = requireQuery(exchange, 'type', () => {
+      const version = exchange.req.query('version') ?? '';
+      if (version === '') throw new ApiFailure(400, "'version' parameter required");
+    });
+    const infraEnv = await findForDownload(service, exchange);
+    const { version = '', arch = 'x86_64' } = exchange.req.query();
+    return sendImage(service, exchange, { infraEnv, version, arch, type });
+  });
+}
 
 /**
  * Adds the files for network boot: kernel and root file system are the same for all, the initrd has the
@@ -62,6 +77,13 @@ function addBootRoutes(app: App, service: Service): void {
   }
 }
 
+/** Paths on live ISOs of CoreOS; on s390x the kernel has another name. */
+const ARTIFACTS: Readonly<Record<string, readonly string[]>> = {
+  'rootfs': ['/images/pxeboot/rootfs.img'],
+  'kernel': ['/images/pxeboot/vmlinuz', '/images/pxeboot/kernel.img'],
+  'ins-file': ['/generic.ins'],
+};
+
 function findArtifact(name: string): readonly string[] {
   const paths = Object.hasOwn(ARTIFACTS, name) ? ARTIFACTS[name] : undefined;
   if (paths) return paths;
@@ -96,7 +118,10 @@ async function findNamed(service: Service, exchange: Exchange): Promise<InfraEnv
   if (req.param('infra_env_id') !== undefined) return findForDownload(service, exchange);
   const token = req.header('image-token') ?? req.query('image_token') ?? req.query('api_key');
   if (token !== undefined && service.auth.type !== 'none') return findByToken(service, token);
-  throw new ApiFailure(400, 'a token must name the infra env: ask below /images/{infra_env_id}');
+  throw new ApiFailure(
+    400,
+    'the request names no infra env: send a token, or use /images/{infra_env_id}',
+  );
 }
 
 async function requireFile(iso: IsoImage, paths: readonly string[]): Promise<IsoFile> {
@@ -107,11 +132,15 @@ async function requireFile(iso: IsoImage, paths: readonly string[]): Promise<Iso
   throw new ApiFailure(404, `the ISO has no ${(paths[0] ?? '').slice(1)}`);
 }
 
+const INITRD = '/images/pxeboot/initrd.img';
+
 async function openInitrd({ images }: Service, infraEnv: InfraEnv, release: Release) {
   const archive = await images.readArchive(infraEnv, release);
   const file = await useRelease(release, (iso) => requireFile(iso, [INITRD]));
   return serveRuns(release.base, [file, archive]);
 }
+
+const ADDRSIZE = '/images/initrd.addrsize';
 
 /** Reads the address from the ISO, and the size of the served initrd: two 64-bit numbers, big-endian. */
 async function readAddressSize(
@@ -135,31 +164,6 @@ const SHORT_NAMES: Readonly<Record<string, string>> = {
   'minimal.iso': 'minimal-iso',
   'disconnected.iso': 'disconnected-iso',
 };
-
-/** Adds the routes of assisted-image-service. */
-export function addImageRoutes(app: App, service: Service): void {
-  addBootRoutes(app, service);
-  app.get('/byid/:infra_env_id/:version/:arch/:file', async (exchange) => {
-    const id = requireUuid(exchange.req.param('infra_env_id'), 'infra_env_id');
-    const infraEnv = await findInfraEnv(service, id, await service.auth.identify(undefined));
-    return sendShort(service, exchange, infraEnv);
-  });
-  for (const kind of [URL_KINDS.local, URL_KINDS.rhsso]) {
-    app.get(`/${kind}/:token/:version/:arch/:file`, async (exchange) => {
-      const infraEnv = await findByToken(service, exchange.req.param('token'));
-      return sendShort(service, exchange, infraEnv);
-    });
-  }
-  app.get('/images/:infra_env_id', async (exchange) => {
-    const type = requireQuery(exchange, 'type', () => {
-      const version = exchange.req.query('version') ?? '';
-      if (version === '') throw new ApiFailure(400, "'version' parameter required");
-    });
-    const infraEnv = await findForDownload(service, exchange);
-    const { version = '', arch = 'x86_64' } = exchange.req.query();
-    return sendImage(service, exchange, { infraEnv, version, arch, type });
-  });
-}
 
 function requireQuery({ req }: Exchange, name: 'type', first: () => void): string {
   first();

@@ -7,6 +7,10 @@ import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure } from '../openapi.ts';
 import { shortDigest, type Release } from '../store/entry.ts';
 
+/* Owns the URLs of images and their revisions, and the requirements of every download. */
+
+export type SignedUrl = { readonly url: string; readonly expires: string };
+
 /** Go's zero time, which assisted-service returns for a URL that does not expire. */
 export const NO_EXPIRY = '0001-01-01T00:00:00.000Z';
 
@@ -16,8 +20,6 @@ export const URL_KINDS: Readonly<Record<AuthType, string>> = {
   local: 'byapikey',
   rhsso: 'bytoken',
 };
-
-export type SignedUrl = { readonly url: string; readonly expires: string };
 
 /**
  * Signs the URL of an InfraEnv's image. It names the revision, so that a controller that continues with
@@ -57,17 +59,6 @@ export const formatRevision = (
 export const readShortDigest = ({ req }: Exchange): string | undefined =>
   req.query('revision')?.split('-')[1];
 
-async function findVersion(service: Service, infraEnv: InfraEnv): Promise<string | undefined> {
-  const { cluster_id: cluster, openshift_version: version } = infraEnv;
-  if (cluster === undefined) return version;
-  try {
-    return (await findCluster(service, cluster, infraEnv)).openshift_version;
-  } catch (error) {
-    if (error instanceof ApiFailure && error.status === 404) return version;
-    throw error;
-  }
-}
-
 /** Origin of a request; the client can use it again. */
 export function originOf({ publicUrl, isTls }: Service, { req }: Exchange): string {
   if (publicUrl !== undefined) return publicUrl;
@@ -94,7 +85,7 @@ export function requireRevision(
     const changed = isSame
       ? `the ISO of ${release.version} for ${release.architecture} was replaced`
       : `infra env ${infraEnv.id} has changed`;
-    throw new ApiFailure(410, `${changed}: ask for the URL of its image again`);
+    throw new ApiFailure(410, `${changed}: request the URL of its image again`);
   }
 }
 
@@ -115,7 +106,10 @@ export async function findRelease(
   const release = await releases.find(version, architecture, named);
   if (release) return release;
   if (releases.isPartial()) {
-    throw new ApiFailure(503, `what the store has of ${version} cannot be read now`);
+    throw new ApiFailure(
+      503,
+      `part of the store cannot be read now, and may have the ISO of ${version}`,
+    );
   }
   throw new ApiFailure(
     500,
@@ -158,4 +152,15 @@ export async function sendBytes(
   );
   exchange.set('served', entry);
   return RESPONSE_ALREADY_SENT;
+}
+
+async function findVersion(service: Service, infraEnv: InfraEnv): Promise<string | undefined> {
+  const { cluster_id: cluster, openshift_version: version } = infraEnv;
+  if (cluster === undefined) return version;
+  try {
+    return (await findCluster(service, cluster, infraEnv)).openshift_version;
+  } catch (error) {
+    if (error instanceof ApiFailure && error.status === 404) return version;
+    throw error;
+  }
 }

@@ -6,25 +6,6 @@ import type { InfraEnv, StaticNetwork } from '../infra-envs/infra-env.ts';
 import { listNtpSources } from '../infra-envs/rules.ts';
 
 /**
- * File that tells the agent services that a user configures the cluster in the web interface; it is on
- * every medium of this service.
- */
-const SENTINEL = {
-  ignition: { version: '3.2.0' },
-  storage: {
-    files: [
-      {
-        path: '/etc/assisted/interactive-ui',
-        overwrite: true,
-        user: { name: 'root' },
-        contents: { source: 'data:,' },
-        mode: 0o644,
-      },
-    ],
-  },
-};
-
-/**
  * Reads the values that assisted-service passes to the installer of an InfraEnv, and the trust bundle and
  * the override, which assisted-service only stores.
  */
@@ -49,20 +30,6 @@ export function readValues(
   };
 }
 
-const toProxy = (proxy: NonNullable<InfraEnv['proxy']>): ProxyValues =>
-  withoutUndefined({
-    httpProxy: proxy.http_proxy ?? undefined,
-    httpsProxy: proxy.https_proxy ?? undefined,
-    noProxy: proxy.no_proxy ?? undefined,
-  });
-
-function composeOverride({ ignition_config_override: override }: InfraEnv): string {
-  if (!override) return JSON.stringify(SENTINEL);
-  return JSON.stringify(
-    mergeConfigs(parseIgnition(override, 'ignition_config_override'), SENTINEL),
-  );
-}
-
 /** Lists hosts, without those that have no network or no interface. */
 export const listHosts = ({
   static_network_config: hosts = [],
@@ -70,6 +37,39 @@ export const listHosts = ({
   hosts.map(toHost).filter(({ networkConfig, interfaces }) => {
     return networkConfig.trim() !== '' && interfaces.length > 0;
   });
+
+const toProxy = (proxy: NonNullable<InfraEnv['proxy']>): ProxyValues =>
+  withoutUndefined({
+    httpProxy: proxy.http_proxy ?? undefined,
+    httpsProxy: proxy.https_proxy ?? undefined,
+    noProxy: proxy.no_proxy ?? undefined,
+  });
+
+/**
+ * File that tells the agent services that a user configures the cluster in the web interface; it is on
+ * every medium of this service.
+ */
+const SENTINEL = {
+  ignition: { version: '3.2.0' },
+  storage: {
+    files: [
+      {
+        path: '/etc/assisted/interactive-ui',
+        overwrite: true,
+        user: { name: 'root' },
+        contents: { source: 'data:,' },
+        mode: 0o644,
+      },
+    ],
+  },
+};
+
+function composeOverride({ ignition_config_override: override }: InfraEnv): string {
+  if (!override) return JSON.stringify(SENTINEL);
+  return JSON.stringify(
+    mergeConfigs(parseIgnition(override, 'ignition_config_override'), SENTINEL),
+  );
+}
 
 const toHost = ({ network_yaml, mac_interface_map = [] }: StaticNetwork): HostNetwork => ({
   networkConfig: network_yaml ?? '',

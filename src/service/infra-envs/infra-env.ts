@@ -2,6 +2,8 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
 import type { ServiceKey, StoredRecord } from '../state/state.ts';
 
+/* Owns the record of an InfraEnv: its members, and the encryption of the private ones. */
+
 export type StaticNetwork = {
   readonly network_yaml?: string;
   readonly mac_interface_map?: readonly {
@@ -68,6 +70,8 @@ export type InfraEnv = InfraEnvHead &
 
 type Sealed = Omit<InfraEnvSettings, 'openshift_version'> & { readonly pull_secret: string };
 
+type MacMap = NonNullable<StaticNetwork['mac_interface_map']>;
+
 /** True if the InfraEnv is bound to this cluster; nothing is decrypted. */
 export const isBoundTo = ({ body }: StoredRecord, cluster: string): boolean =>
   (body as InfraEnvBody).cluster_id === cluster;
@@ -99,10 +103,6 @@ export function toRecord(key: ServiceKey, infraEnv: InfraEnv): StoredRecord {
   return { id, tenant, revision, body };
 }
 
-const ownerOf = (id: string): string => `InfraEnv ${id}`;
-
-type MacMap = NonNullable<StaticNetwork['mac_interface_map']>;
-
 /** Sorts hosts as assisted-service does: by the text of their network, then by their interfaces. */
 export const sortNetworks = (hosts: readonly StaticNetwork[]): readonly StaticNetwork[] =>
   hosts
@@ -112,6 +112,8 @@ export const sortNetworks = (hosts: readonly StaticNetwork[]): readonly StaticNe
         compare(a.network_yaml ?? '', b.network_yaml ?? '') ||
         compareMaps(a.mac_interface_map, b.mac_interface_map),
     );
+
+const ownerOf = (id: string): string => `InfraEnv ${id}`;
 
 const sortMap = (map: MacMap): MacMap => map.toSorted(compareEntries);
 

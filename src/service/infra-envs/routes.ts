@@ -62,12 +62,6 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
   });
 }
 
-async function findAsked(service: Service, exchange: Exchange): Promise<InfraEnv> {
-  const identity = await identify(service, exchange);
-  const id = requireUuid(exchange.req.param('infra_env_id') ?? '', 'infra_env_id');
-  return findInfraEnv(service, id, identity);
-}
-
 /** Finds an InfraEnv of the tenant. @throws ApiFailure 404 */
 export async function findInfraEnv(
   { state, key }: Service,
@@ -77,6 +71,12 @@ export async function findInfraEnv(
   const record = await state.read('infra-envs', id);
   if (record?.tenant !== tenant) throw notFound('infra env', id);
   return toInfraEnv(key, record);
+}
+
+async function findAsked(service: Service, exchange: Exchange): Promise<InfraEnv> {
+  const identity = await identify(service, exchange);
+  const id = requireUuid(exchange.req.param('infra_env_id') ?? '', 'infra_env_id');
+  return findInfraEnv(service, id, identity);
 }
 
 async function createInfraEnv(service: Service, exchange: Exchange): Promise<Response> {
@@ -161,7 +161,7 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
     await service.images.forget(before);
     return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
   }
-  throw new ApiFailure(409, `infra env ${asked} is being changed by others`);
+  throw new ApiFailure(409, `infra env ${asked} is being changed by other requests`);
 }
 
 /** True if a change has no effect. */
@@ -170,6 +170,15 @@ function isSame(after: InfraEnv, before: InfraEnv): boolean {
   const others = { ...after, pull_secret, revision, updated_at };
   return after.pull_secret.reveal() === pull_secret.reveal() && isDeepStrictEqual(others, before);
 }
+
+type TextSetting =
+  | 'openshift_version'
+  | 'ssh_authorized_key'
+  | 'additional_ntp_sources'
+  | 'ntp_sources'
+  | 'additional_trust_bundle'
+  | 'rendezvous_ip'
+  | 'ignition_config_override';
 
 /** Merges settings: absent or null members stay, an empty text clears. */
 function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): InfraEnvSettings {
@@ -196,15 +205,6 @@ function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): Infra
       given.network_discovery_delay_seconds ?? before.network_discovery_delay_seconds,
   });
 }
-
-type TextSetting =
-  | 'openshift_version'
-  | 'ssh_authorized_key'
-  | 'additional_ntp_sources'
-  | 'ntp_sources'
-  | 'additional_trust_bundle'
-  | 'rendezvous_ip'
-  | 'ignition_config_override';
 
 /** Formats an InfraEnv; of the pull secret, it reports only that one is set. */
 async function formatInfraEnv(

@@ -16,8 +16,7 @@ import type {
   StaticNetwork,
 } from './infra-env.ts';
 
-/** Only type of image that is served. */
-export const IMAGE_TYPE = 'disconnected-iso';
+/* Owns the rules of an InfraEnv's settings. */
 
 type PullSecretRules = {
   /** Start of messages about the pull secret. */
@@ -25,6 +24,9 @@ type PullSecretRules = {
   /** Registries that each pull secret must name. */
   readonly registries: readonly string[];
 };
+
+/** The only type of image that this service has. */
+export const IMAGE_TYPE = 'disconnected-iso';
 
 /**
  * Refuses settings that no image can be made from.
@@ -35,7 +37,7 @@ export function checkSettings(params: InfraEnvParams, rules: PullSecretRules): v
   const { image_type: type = IMAGE_TYPE, pull_secret: secret } = params;
   checkRendezvous(type, params.rendezvous_ip ?? '');
   if (type !== IMAGE_TYPE) {
-    throw bad(`image type ${type} is not supported: this service has ${IMAGE_TYPE} alone`);
+    throw bad(`image type ${type} is not supported: this service has only ${IMAGE_TYPE}`);
   }
   if (secret !== undefined) checkPullSecret(secret, rules);
   checkKeys(params.ssh_authorized_key);
@@ -54,7 +56,52 @@ const SIZE_LIMIT = 512 << 10;
 export function checkSize(infraEnv: InfraEnv): void {
   const size = Buffer.byteLength(JSON.stringify(infraEnv) + infraEnv.pull_secret.reveal());
   if (size <= SIZE_LIMIT) return;
-  throw new ApiFailure(413, `the InfraEnv has ${size} bytes, and may have ${SIZE_LIMIT}`);
+  throw new ApiFailure(413, `the InfraEnv has ${size} bytes, but may have at most ${SIZE_LIMIT}`);
+}
+
+/** Lists the servers of `ntp_sources`, or the additional ones if it is empty. */
+export function listNtpSources({
+  ntp_sources: sources,
+  additional_ntp_sources: additional,
+}: {
+  readonly ntp_sources?: string | null | undefined;
+  readonly additional_ntp_sources?: string | null | undefined;
+}): readonly string[] {
+  const text = isGiven(sources) ? sources : (additional ?? '');
+  return text
+    .split(',')
+    .map((source) => source.trim())
+    .filter((source) => source !== '');
+}
+
+/**
+ * Largest number of values in an InfraEnv, which is planned in one go: about a second. A host has some 15
+ * values.
+ */
+const MOST_VALUES = 25_000;
+
+const MOST_INTERFACES = 4096;
+
+/**
+ * Refuses networks that no profiles can be made from, and too many of them. The reason may end up in logs,
+ * so it does not quote a text that is not YAML, which may hold passwords.
+ *
+ * @throws ApiFailure 400 that names the field
+ */
+export async function checkNetworks(networks: readonly StaticNetwork[] = []): Promise<void> {
+  const interfaces = networks.flatMap(({ mac_interface_map: map = [] }) => map).length;
+  if (interfaces > MOST_INTERFACES) {
+    throw refuse('static_network_config', `has more than ${MOST_INTERFACES} interfaces`);
+  }
+  let values = 0;
+  for (const [index, { network_yaml: text = '' }] of networks.entries()) {
+    if (text.trim() === '') continue;
+    values += checkNetwork(text, `static_network_config[${index}].network_yaml`);
+    if (values > MOST_VALUES) {
+      throw refuse('static_network_config', `has more than ${MOST_VALUES} values`);
+    }
+    await sleep(0, new AbortController().signal); // other requests are answered in between
+  }
 }
 
 function checkRendezvous(type: string, address: string): void {
@@ -137,24 +184,10 @@ function checkNtp({
 const isGiven = (text: string | null | undefined): text is string =>
   text !== undefined && text !== null && text !== '';
 
-const isHostName = (name: string): boolean =>
-  name.length <= 253 && name.split('.').every((label) => LABEL.test(label));
 const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
 
-/** Lists the servers of `ntp_sources`, or the additional ones if it is empty. */
-export function listNtpSources({
-  ntp_sources: sources,
-  additional_ntp_sources: additional,
-}: {
-  readonly ntp_sources?: string | null | undefined;
-  readonly additional_ntp_sources?: string | null | undefined;
-}): readonly string[] {
-  const text = isGiven(sources) ? sources : (additional ?? '');
-  return text
-    .split(',')
-    .map((source) => source.trim())
-    .filter((source) => source !== '');
-}
+const isHostName = (name: string): boolean =>
+  name.length <= 253 && name.split('.').every((label) => LABEL.test(label));
 
 function checkKernelArgument({ operation, value }: KernelArgument): void {
   if (operation !== 'append') {
@@ -170,7 +203,7 @@ function checkHosts(hosts: readonly StaticNetwork[]): void {
     checkHost(host, index);
     for (const { mac_address = '' } of host.mac_interface_map ?? []) {
       const mac = mac_address.toLowerCase();
-      if (macs.has(mac)) throw bad(`MAC ${mac} is in the network of two hosts`);
+      if (macs.has(mac)) throw bad(`MAC ${mac} belongs to two hosts`);
       macs.add(mac);
     }
   }
@@ -230,43 +263,10 @@ function checkOverride(override: string | null | undefined): void {
   }
 }
 
-/**
- * Largest number of values in an InfraEnv, which is planned in one go: about a second. A host has some 15
- * values.
- */
-const MOST_VALUES = 25_000;
-const MOST_VALUES_OF_HOST = 5000;
-const MOST_LEXEMES = 30_000;
-const MOST_INTERFACES = 4096;
-/** Deepest nesting; nmstate uses ten levels. */
-const MOST_NESTED = 32;
-
-/**
- * Refuses networks that no profiles can be made from, and too many of them. The reason may end up in logs,
- * so it does not quote a text that is not YAML, which may hold passwords.
- *
- * @throws ApiFailure 400 that names the field
- */
-export async function checkNetworks(networks: readonly StaticNetwork[] = []): Promise<void> {
-  const interfaces = networks.flatMap(({ mac_interface_map: map = [] }) => map).length;
-  if (interfaces > MOST_INTERFACES) {
-    throw refuse('static_network_config', `has more than ${MOST_INTERFACES} interfaces`);
-  }
-  let values = 0;
-  for (const [index, { network_yaml: text = '' }] of networks.entries()) {
-    if (text.trim() === '') continue;
-    values += checkNetwork(text, `static_network_config[${index}].network_yaml`);
-    if (values > MOST_VALUES) {
-      throw refuse('static_network_config', `has more than ${MOST_VALUES} values`);
-    }
-    await sleep(0, new AbortController().signal); // other requests are answered in between
-  }
-}
-
 const refuse = (field: string, problem: string): ApiFailure =>
   new ApiFailure(400, `${field} ${problem}`);
 
-/** @returns the number of its values */
+/** Checks the network of one host. @returns the number of its values */
 function checkNetwork(networkConfig: string, field: string): number {
   const count = countValues(parseNetwork(networkConfig, field), field);
   try {
@@ -278,13 +278,15 @@ function checkNetwork(networkConfig: string, field: string): number {
   return count;
 }
 
+const MOST_LEXEMES = 30_000;
+
 function parseNetwork(text: string, field: string): unknown {
   try {
     const tokens = readYamlTokens(text, { most: MOST_LEXEMES });
     while (tokens.next().done !== true);
   } catch (error) {
     if (!(error instanceof YamlExcess)) throw error;
-    throw refuse(field, `has too much: ${error.message}`);
+    throw refuse(field, `is too large: ${error.message}`);
   }
   const document = parseDocument(text, { prettyErrors: false });
   const [error] = document.errors;
@@ -298,6 +300,11 @@ function parseNetwork(text: string, field: string): unknown {
   }
 }
 
+const MOST_VALUES_OF_HOST = 5000;
+
+/** Deepest nesting; nmstate uses ten levels. */
+const MOST_NESTED = 32;
+
 /** Counts values; an alias counts as the values that it refers to. */
 function countValues(value: unknown, field: string): number {
   let count = 0;
@@ -306,7 +313,8 @@ function countValues(value: unknown, field: string): number {
       throw refuse(field, `has more than ${MOST_VALUES_OF_HOST} values`);
     }
     if (typeof each !== 'object' || each === null) return;
-    if (depth === MOST_NESTED) throw refuse(field, `is nested more than ${MOST_NESTED} deep`);
+    if (depth === MOST_NESTED)
+      throw refuse(field, `is nested more than ${MOST_NESTED} levels deep`);
     for (const member of Object.values(each)) visit(member, depth + 1);
   };
   visit(value, 0);

@@ -35,8 +35,8 @@ async function takeLock(directory: string, options: LeaseOptions): Promise<() =>
     return release;
   } catch (cause) {
     if (!(cause instanceof DiskError) || cause.code !== 'output.locked') throw cause;
-    throw new DiskError('service.data-in-use', `another process holds "${directory}"`, {
-      hint: 'end it, name another --data, or use --database for several processes',
+    throw new DiskError('service.data-in-use', `another process uses "${directory}"`, {
+      hint: 'stop it, name another --data, or use --database for several processes',
     });
   }
 }
@@ -71,7 +71,7 @@ function parseRecord(text: string, path: string, collection: Collection): Stored
     if (!(error instanceof SyntaxError)) throw error;
   }
   throw new IntegrityError('service.record-damaged', `"${path}" is not a record of the service`, {
-    hint: 'restore it from a copy, or remove it',
+    hint: 'restore it from a backup, or remove it',
   });
 }
 
@@ -110,7 +110,7 @@ function createState(
     },
     create: (collection, record) =>
       inOrder(record.id, async () => {
-        if (documentsOf(collection).has(record.id)) throw new Error(`${record.id} is there`);
+        if (documentsOf(collection).has(record.id)) throw new Error(`${record.id} already exists`);
         await write(collection, record);
       }),
     replace: (collection, record) =>

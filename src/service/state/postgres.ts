@@ -4,28 +4,10 @@ import type { Json } from '../../base/text/json.ts';
 import { redact } from '../../base/text/redact.ts';
 import type { State, StoredRecord } from './state.ts';
 
-/**
- * Migrations, each applied once, in order, in its own transaction. A released migration never changes:
- * databases keep it, and a replica of the previous release must still work.
- */
-const MIGRATIONS: readonly string[] = [
-  `CREATE TABLE sealift_records (
-     collection text NOT NULL,
-     id uuid NOT NULL,
-     tenant text NOT NULL,
-     revision bigint NOT NULL,
-     body text NOT NULL,
-     PRIMARY KEY (collection, id)
-   )`,
-  'CREATE INDEX sealift_records_of_tenant ON sealift_records (collection, tenant, id)',
-  'CREATE TABLE sealift_texts (name text PRIMARY KEY, text text NOT NULL)',
-];
-
-/**
- * Arbitrary lock number that no other program uses: replicas that start together migrate one after the
- * other.
- */
-const MIGRATION_LOCK = 7_325_435_830;
+type Row = Omit<StoredRecord, 'revision' | 'body'> & {
+  readonly revision: string;
+  readonly body: string;
+};
 
 /**
  * Opens records in PostgreSQL, which several processes may serve.
@@ -57,7 +39,7 @@ export async function openPostgresState(url: string): Promise<State> {
 }
 
 /**
- * Classes of errors (PostgreSQL, appendix A) that may not recur on a retry: connections, resources, an
+ * Classes of errors (PostgreSQL, appendix A) after which a retry may succeed: connections, resources, an
  * operator or the system. Errors without a class did not come from the database: a broken socket, a time
  * limit.
  */
@@ -72,6 +54,29 @@ function describeAway(cause: unknown): RegistryError {
     hint: 'correct --database, or start PostgreSQL',
   });
 }
+
+/**
+ * Migrations, each applied once, in order, in its own transaction. A released migration never changes:
+ * databases keep it, and a replica of the previous release must still work.
+ */
+const MIGRATIONS: readonly string[] = [
+  `CREATE TABLE sealift_records (
+     collection text NOT NULL,
+     id uuid NOT NULL,
+     tenant text NOT NULL,
+     revision bigint NOT NULL,
+     body text NOT NULL,
+     PRIMARY KEY (collection, id)
+   )`,
+  'CREATE INDEX sealift_records_of_tenant ON sealift_records (collection, tenant, id)',
+  'CREATE TABLE sealift_texts (name text PRIMARY KEY, text text NOT NULL)',
+];
+
+/**
+ * Arbitrary lock number that no other program uses: replicas that start together migrate one after the
+ * other.
+ */
+const MIGRATION_LOCK = 7_325_435_830;
 
 async function migrate(pool: pg.Pool): Promise<void> {
   const client = await pool.connect();
@@ -104,19 +109,7 @@ async function applyMigration(
   await client.query('COMMIT');
 }
 
-type Row = Omit<StoredRecord, 'revision' | 'body'> & {
-  readonly revision: string;
-  readonly body: string;
-};
-
 const COLUMNS = 'id, tenant, revision, body';
-
-const toRecord = ({ id, tenant, revision, body }: Row): StoredRecord => ({
-  id,
-  tenant,
-  revision: Number(revision),
-  body: JSON.parse(body) as Json,
-});
 
 type Query = <R extends pg.QueryResultRow>(
   text: string,
@@ -170,4 +163,11 @@ const createState = (pool: pg.Pool, query: Query): State => ({
     await query('SELECT 1');
   },
   close: () => pool.end(),
+});
+
+const toRecord = ({ id, tenant, revision, body }: Row): StoredRecord => ({
+  id,
+  tenant,
+  revision: Number(revision),
+  body: JSON.parse(body) as Json,
 });

@@ -4,15 +4,9 @@ import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secret.ts';
 import type { Json } from '../../base/text/json.ts';
 
+/* Owns the interface of stored records, and the key that encrypts them. */
+
 export type Collection = 'clusters' | 'infra-envs';
-
-export const COLLECTIONS: readonly Collection[] = ['clusters', 'infra-envs'];
-
-/** Texts that each body has. */
-export const MEMBERS: Readonly<Record<Collection, readonly string[]>> = {
-  'clusters': ['name', 'openshift_version', 'created_at'],
-  'infra-envs': ['name', 'sealed', 'updated_at'],
-};
 
 /** A document, with the members that the state itself reads. Secrets in it are sealed by the caller. */
 export type StoredRecord = {
@@ -45,9 +39,6 @@ export type State = {
   readonly close: () => Promise<void>;
 };
 
-/** Minimum bytes of a key; made-up passwords are shorter. */
-const LEAST = 32;
-
 /** Keys derived from `--key`; each use has its own key. */
 export type ServiceKey = {
   /** @param owner record that the text belongs to: it opens for no other owner */
@@ -57,6 +48,17 @@ export type ServiceKey = {
   /** Derives the key for another purpose: 32 bytes. */
   readonly derive: (purpose: string) => Uint8Array;
 };
+
+export const COLLECTIONS: readonly Collection[] = ['clusters', 'infra-envs'];
+
+/** Text members that each body has. */
+export const MEMBERS: Readonly<Record<Collection, readonly string[]>> = {
+  'clusters': ['name', 'openshift_version', 'created_at'],
+  'infra-envs': ['name', 'sealed', 'updated_at'],
+};
+
+/** Minimum bytes of a key; passwords that people make up are shorter. */
+const LEAST = 32;
 
 /** @throws ConfigError `service.key-short` */
 export function readServiceKey(secret: Secret): ServiceKey {
@@ -79,9 +81,9 @@ export function readServiceKey(secret: Secret): ServiceKey {
       if (bytes) return bytes.toString('utf8');
       throw new IntegrityError(
         'service.key-wrong',
-        `--key does not open what is stored: ${owner}`,
+        `--key does not decrypt the stored data: ${owner}`,
         {
-          hint: 'give the key that the service was started with before',
+          hint: 'give the key that the service was first started with',
         },
       );
     },

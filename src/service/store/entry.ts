@@ -9,6 +9,8 @@ import type { VirtualBase } from '../../media/serve/virtual.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import { explainPlace, type Candidate } from './places.ts';
 
+/* Owns the open ISOs of the store. */
+
 /** ISOs that are open. */
 export type OpenBases = {
   /** @returns the same base, with its reads recorded */
@@ -16,6 +18,38 @@ export type OpenBases = {
   /** Closes it after a while without reads, so that its downloads can finish. */
   readonly retire: (base: VirtualBase) => void;
   readonly close: () => Promise<void>;
+};
+
+/** A release with an ISO in the store. */
+export type Release = {
+  readonly version: string;
+  /** Architecture in RPM's spelling, which assisted-service uses as well. */
+  readonly architecture: string;
+  readonly base: VirtualBase;
+  /** True for an ISO of sealift, which has its registry; false for a live ISO of CoreOS. */
+  readonly isOwn: boolean;
+};
+
+/** An ISO that is open, or that could not be opened. */
+export type Entry = {
+  /** Settles when it is open, or when requests should no longer wait for it. */
+  settled: Promise<unknown>;
+  release?: Release | undefined;
+  isOpening: boolean;
+  /** Time of the first failed read, by `performance.now()`. */
+  failedAt?: number;
+  /** Last warning about it. */
+  warning?: string;
+  readonly isCurrent: Candidate['isCurrent'];
+  /** True if a server holds it, which may be unreachable for a while. */
+  readonly isElsewhere: boolean;
+};
+
+type Opening = {
+  readonly signal: AbortSignal;
+  /** Called with each new reason why it is not served. */
+  readonly warn: (message: string) => void;
+  readonly bases: OpenBases;
 };
 
 /** Milliseconds; a client that takes no byte for so long has already lost its connection. */
@@ -62,16 +96,6 @@ export function createOpenBases(idle = IDLE): OpenBases {
   };
 }
 
-/** A release with an ISO in the store. */
-export type Release = {
-  readonly version: string;
-  /** Architecture in RPM's spelling, which assisted-service uses as well. */
-  readonly architecture: string;
-  readonly base: VirtualBase;
-  /** True for an ISO of sealift, which has its registry; false for a live ISO of CoreOS. */
-  readonly isOwn: boolean;
-};
-
 /** Calls a function with the files of an ISO, which stays open. */
 export const useRelease = <Result>(
   { base }: Pick<Release, 'base'>,
@@ -94,21 +118,6 @@ export const useRelease = <Result>(
 /** Short digest that identifies the bytes of a release in URLs. */
 export const shortDigest = ({ base }: Release): string => hexOf(base.digest).slice(0, 12);
 
-/** An ISO that is open, or that could not be opened. */
-export type Entry = {
-  /** Settles when it is open, or when requests should no longer wait for it. */
-  settled: Promise<unknown>;
-  release?: Release | undefined;
-  isOpening: boolean;
-  /** Time of the first failed read, by `performance.now()`. */
-  failedAt?: number;
-  /** Last warning about it. */
-  warning?: string;
-  readonly isCurrent: Candidate['isCurrent'];
-  /** True if a server holds it, which may be unreachable for a while. */
-  readonly isElsewhere: boolean;
-};
-
 export const createEntry = ({ isCurrent, place }: Candidate): Entry => ({
   settled: Promise.resolve(),
   isOpening: false,
@@ -123,13 +132,6 @@ export const isAway = ({ isElsewhere, release, isOpening, failedAt }: Entry): bo
 /** Milliseconds that requests wait for an ISO that is being opened: a remote server may be unreachable. */
 const OPENING = 5000;
 
-type Opening = {
-  readonly signal: AbortSignal;
-  /** Called with each new reason why it is not served. */
-  readonly warn: (message: string) => void;
-  readonly bases: OpenBases;
-};
-
 /** Opens the ISO of an entry, for the first time or again: the previous ISO is used until then. */
 export function beginOpening(entry: Entry, candidate: Candidate, options: Opening): void {
   entry.isOpening = true;
@@ -142,8 +144,8 @@ export function beginOpening(entry: Entry, candidate: Candidate, options: Openin
       if (!entry.release) warn(`${candidate.place} is not an ISO of sealift: it is not served`);
       else if (await isLeaking(entry.release)) {
         warn(
-          `${candidate.place} is customised, and every customer gets what is in it: ` +
-            'sealift customize --reset takes that away',
+          `${candidate.place} is customised, and every customer gets the values in it: ` +
+            'remove them with "sealift customize --reset"',
         );
       }
     })
@@ -170,7 +172,7 @@ async function openEntry(
   const base = bases.add(await candidate.open(), () => {
     if (!entry.isElsewhere) return;
     entry.failedAt ??= performance.now();
-    warn(`${candidate.place} cannot be read: it is tried again every few seconds`);
+    warn(`${candidate.place} cannot be read: sealift tries again every few seconds`);
   });
   const before = entry.release;
   let other: VirtualBase | undefined = base;

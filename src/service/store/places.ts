@@ -12,6 +12,8 @@ import type { VirtualBase } from '../../media/serve/virtual.ts';
 import { isElsewhere, type SourceHost } from '../../outputs/read/open.ts';
 import { ARCHITECTURES, toArchitecture } from '../openapi.ts';
 
+/* Owns the places of the store: folders, lists of OS images, and addresses. */
+
 /** An ISO that does not name its release: a live ISO of CoreOS. */
 export type OsImage = {
   readonly version: string;
@@ -19,43 +21,6 @@ export type OsImage = {
   /** A path, or an address. */
   readonly place: string;
 };
-
-/** File in a folder of the store. */
-const OS_IMAGES = 'os-images.json';
-
-/**
- * Reads the folder's list of such ISOs, in the form of assisted-image-service's OS_IMAGES. Paths are
- * relative to the folder.
- *
- * @throws ConfigError `service.os-images`
- */
-function readOsImages(folder: string): readonly OsImage[] {
-  const path = join(folder, OS_IMAGES);
-  let value: unknown;
-  try {
-    value = JSON.parse(readInputFile(path, { domain: 'input' }).toString('utf8'));
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return [];
-    if (error instanceof SyntaxError) throw malformed(path, error.message);
-    throw error;
-  }
-  if (!Array.isArray(value)) throw malformed(path, 'it is not a list');
-  return value.map((entry: unknown, index) => {
-    const { openshift_version: version, cpu_architecture, url } = isObject(entry) ? entry : {};
-    const architecture = toArchitecture(cpu_architecture);
-    if (typeof version !== 'string' || typeof url !== 'string' || architecture === undefined) {
-      throw malformed(path, `entry ${index} lacks openshift_version, cpu_architecture or url`);
-    }
-    return { version, architecture, place: isElsewhere(url) ? url : resolve(folder, url) };
-  });
-}
-
-const malformed = (path: string, problem: string): ConfigError =>
-  new ConfigError('service.os-images', `${path} cannot be used: ${problem}`, {
-    expected: `[{"openshift_version", "cpu_architecture": "${ARCHITECTURES.join('|')}", "url"}]`,
-    found: problem,
-    hint: 'correct it: it is read again when it changes',
-  });
 
 /** An ISO offered by a place of the store; another key means another ISO. */
 export type Candidate = {
@@ -75,6 +40,11 @@ type Options = {
   /** Called for paths that cannot be read: the rest of the folder is served. */
   readonly skip: (path: string, error: unknown) => void;
 };
+
+/** File in a folder of the store. */
+const OS_IMAGES = 'os-images.json';
+
+type File = { readonly path: string; readonly named?: OsImage };
 
 /**
  * Lists the ISOs of a folder, its parts stored by `addToPartStore`, and its list of OS images; or an
@@ -117,7 +87,50 @@ export async function listCandidates(place: string, options: Options): Promise<C
   return [...isos, ...layouts];
 }
 
-type File = { readonly path: string; readonly named?: OsImage };
+/**
+ * Explains an error of a place; throws it again if it is a fault of the program.
+ */
+export function explainPlace(error: unknown): string {
+  if (error instanceof SealiftError) return error.message;
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') {
+    return error.message;
+  }
+  throw error;
+}
+
+/**
+ * Reads the folder's list of ISOs that do not name their release, in the form of assisted-image-service's OS_IMAGES. Paths are
+ * relative to the folder.
+ *
+ * @throws ConfigError `service.os-images`
+ */
+function readOsImages(folder: string): readonly OsImage[] {
+  const path = join(folder, OS_IMAGES);
+  let value: unknown;
+  try {
+    value = JSON.parse(readInputFile(path, { domain: 'input' }).toString('utf8'));
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return [];
+    if (error instanceof SyntaxError) throw malformed(path, error.message);
+    throw error;
+  }
+  if (!Array.isArray(value)) throw malformed(path, 'it is not a list');
+  return value.map((entry: unknown, index) => {
+    const { openshift_version: version, cpu_architecture, url } = isObject(entry) ? entry : {};
+    const architecture = toArchitecture(cpu_architecture);
+    if (typeof version !== 'string' || typeof url !== 'string' || architecture === undefined) {
+      throw malformed(path, `entry ${index} lacks openshift_version, cpu_architecture or url`);
+    }
+    return { version, architecture, place: isElsewhere(url) ? url : resolve(folder, url) };
+  });
+}
+
+const malformed = (path: string, problem: string): ConfigError =>
+  new ConfigError('service.os-images', `${path} cannot be used: ${problem}`, {
+    expected: `[{"openshift_version", "cpu_architecture": "${ARCHITECTURES.join('|')}", "url"}]`,
+    found: problem,
+    hint: 'correct the file; it is read again when it changes',
+  });
 
 async function listNames(folder: string): Promise<readonly string[]> {
   try {
@@ -153,16 +166,4 @@ function attempt<Value>({ skip }: Options, path: string, look: () => Value): Val
     skip(path, error);
     return undefined;
   }
-}
-
-/**
- * Explains an error of a place, unless it is a fault of the program. @throws errors that it does not
- * explain
- */
-export function explainPlace(error: unknown): string {
-  if (error instanceof SealiftError) return error.message;
-  if (error instanceof Error && 'code' in error && typeof error.code === 'string') {
-    return error.message;
-  }
-  throw error;
 }

@@ -1,12 +1,36 @@
 import { createHash, createPublicKey, sign, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 
-/* Owns the encoding of certificates in DER, and the reading of their validity. */
+/* Owns the encoding and signing of certificates in DER, and the reading of their validity. */
 
-/**
- * The part of ASN.1's Distinguished Encoding Rules (X.690) that certificates need; there is no
- * parser.
- */
+/** A subject; its organization or unit comes before its common name. */
+export type Subject = {
+  readonly commonName: string;
+  readonly organization?: string;
+  readonly organizationalUnit?: string;
+};
+
+/** The terms that every certificate states about itself. */
+export type CertificateTerms = {
+  readonly subject: Subject;
+  readonly publicKey: KeyObject;
+  /** 8 random bytes, which decide the serial number. */
+  readonly serial: Uint8Array;
+  /** Seconds since 1970. */
+  readonly notBefore: number;
+  /** Seconds since 1970; the certificate is still valid in this second. */
+  readonly notAfter: number;
+};
+
+/** The subject and key of the signer. */
+export type Issuer = { readonly subject: Subject; readonly privateKey: KeyObject };
+
+/** Milliseconds since 1970. */
+export type Validity = { readonly notBefore: number; readonly notAfter: number };
+
+type Element = { readonly tag: number; readonly start: number; readonly end: number };
+
+/** Tags of ASN.1's Distinguished Encoding Rules (X.690) that certificates need. */
 const TAG = {
   boolean: 0x01,
   integer: 0x02,
@@ -21,12 +45,6 @@ const TAG = {
   sequence: 0x30,
   set: 0x31,
 } as const;
-
-/** X.680 41.4: the characters that a PrintableString may hold. */
-const PRINTABLE = /^[A-Za-z0-9 '()+,\-./:=?]*$/;
-
-/** RFC 5280 4.1.2.5: from 2050 on, dates have years of four digits. */
-const FIRST_GENERALIZED_YEAR = 2050;
 
 export const encodeSequence = (...parts: readonly Uint8Array[]): Buffer =>
   encodeElement(TAG.sequence, parts);
@@ -71,11 +89,17 @@ export function encodeOid(dotted: string): Buffer {
   return encodeElement(TAG.objectIdentifier, [Uint8Array.from(bytes)]);
 }
 
+/** X.680 41.4: the characters that a PrintableString may hold. */
+const PRINTABLE = /^[A-Za-z0-9 '()+,\-./:=?]*$/;
+
 /** A PrintableString if it can hold the text, else a UTF8String: the choice of Go's encoder. */
 export const encodeText = (text: string): Buffer =>
   encodeElement(PRINTABLE.test(text) ? TAG.printableString : TAG.utf8String, [Buffer.from(text)]);
 
-/** Seconds since 1970. */
+/** RFC 5280 4.1.2.5: from 2050 on, dates have years of four digits. */
+const FIRST_GENERALIZED_YEAR = 2050;
+
+/** A time in seconds since 1970: UTCTime until 2049, GeneralizedTime from 2050 on. */
 export function encodeTime(seconds: number): Buffer {
   const date = new Date(seconds * 1000);
   const digits = `${date.toISOString().slice(0, 19).replaceAll(/[-:T]/g, '')}Z`;
@@ -100,28 +124,6 @@ function encodeSize(size: number): readonly number[] {
   return [0x80 | bytes.length, ...bytes];
 }
 
-/** A subject; its organization or unit comes before its common name. */
-export type Subject = {
-  readonly commonName: string;
-  readonly organization?: string;
-  readonly organizationalUnit?: string;
-};
-
-/** The terms that every certificate states about itself. */
-export type CertificateTerms = {
-  readonly subject: Subject;
-  readonly publicKey: KeyObject;
-  /** 8 random bytes, which decide the serial number. */
-  readonly serial: Uint8Array;
-  /** Seconds since 1970. */
-  readonly notBefore: number;
-  /** Seconds since 1970; the certificate is still valid in this second. */
-  readonly notAfter: number;
-};
-
-/** The subject and key of the signer. */
-export type Issuer = { readonly subject: Subject; readonly privateKey: KeyObject };
-
 const OID = {
   organization: encodeOid('2.5.4.10'),
   organizationalUnit: encodeOid('2.5.4.11'),
@@ -137,23 +139,8 @@ const OID = {
   clientAuth: encodeOid('1.3.6.1.5.5.7.3.2'),
 };
 
-/**
- * Signs in Node's thread pool: six signatures of a site cost five times as much as the rest of it.
- */
-const signAside = promisify(sign);
-
-/** RFC 5280 4.1.2.1. */
-const X509_V3 = 2n;
-
-/** Serial numbers are below 2^63 - 1, and RFC 5280 4.1.2.2 requires them to be above 0. */
-const SERIAL_RANGE = 2n ** 63n - 2n;
-
 /** RFC 5280 4.2.1.3: bit 0 is digitalSignature, 2 keyEncipherment, 5 keyCertSign. */
 const SIGNER_USAGE = encodeBits(Uint8Array.of(0b1010_0100), 2);
-const CLIENT_USAGE = encodeBits(Uint8Array.of(0b1010_0000), 5);
-
-const RSA = encodeSequence(OID.rsaEncryption, encodeNull());
-const RSA_SHA256 = encodeSequence(OID.sha256WithRsa, encodeNull());
 
 /**
  * A CA that signs itself, X.509 PEM: key usages digitalSignature, keyEncipherment and keyCertSign,
@@ -168,6 +155,8 @@ export function issueSigner(terms: CertificateTerms, privateKey: KeyObject): Pro
   ]);
 }
 
+const CLIENT_USAGE = encodeBits(Uint8Array.of(0b1010_0000), 5);
+
 /** A client certificate, X.509 PEM: not a CA, for clientAuth and, as always, serverAuth. */
 export function issueClient(terms: CertificateTerms, issuer: Issuer): Promise<string> {
   const authority = encodeImplicit(0, identifyKey(createPublicKey(issuer.privateKey)));
@@ -179,6 +168,35 @@ export function issueClient(terms: CertificateTerms, issuer: Issuer): Promise<st
     encodeExtension(OID.authorityKeyId, encodeSequence(authority)),
   ]);
 }
+
+const CONTEXT_0 = 0xa0;
+
+/**
+ * RFC 5280 4.1.2.5: the validity of a PEM text that is known to be a certificate. Takes a
+ * hundredth of the time of parsing all of it.
+ */
+export function readValidity(pem: string): Validity {
+  const der = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64');
+  const certificate = readElement(der, 0);
+  const body = readElement(der, certificate.start);
+  let at = readElement(der, body.start);
+  if (at.tag === CONTEXT_0) at = readElement(der, at.end); // version
+  for (let behind = 0; behind < 3; behind++) at = readElement(der, at.end); // serial number, signature, issuer
+  const notBefore = readElement(der, at.start);
+  const notAfter = readElement(der, notBefore.end);
+  return { notBefore: readTime(der, notBefore), notAfter: readTime(der, notAfter) };
+}
+
+/**
+ * Signs in Node's thread pool: six signatures of a site cost five times as much as the rest of it.
+ */
+const signAside = promisify(sign);
+
+/** RFC 5280 4.1.2.1. */
+const X509_V3 = 2n;
+
+const RSA = encodeSequence(OID.rsaEncryption, encodeNull());
+const RSA_SHA256 = encodeSequence(OID.sha256WithRsa, encodeNull());
 
 async function signCertificate(
   terms: CertificateTerms,
@@ -198,6 +216,9 @@ async function signCertificate(
   const signature = encodeBits(await signAside('sha256', body, issuer.privateKey));
   return formatPem(encodeSequence(body, RSA_SHA256, signature));
 }
+
+/** Serial numbers are below 2^63 - 1, and RFC 5280 4.1.2.2 requires them to be above 0. */
+const SERIAL_RANGE = 2n ** 63n - 2n;
 
 function chooseSerial(random: Uint8Array): bigint {
   const value = BigInt(`0x${Buffer.from(random).toString('hex')}`);
@@ -237,30 +258,6 @@ function formatPem(der: Uint8Array): string {
   return `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`;
 }
 
-/** Milliseconds since 1970. */
-export type Validity = { readonly notBefore: number; readonly notAfter: number };
-
-const UTC_TIME = 0x17;
-const CONTEXT_0 = 0xa0;
-
-/**
- * RFC 5280 4.1.2.5: the validity of a PEM text that is known to be a certificate. Takes a
- * hundredth of the time of parsing all of it.
- */
-export function readValidity(pem: string): Validity {
-  const der = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64');
-  const certificate = readElement(der, 0);
-  const body = readElement(der, certificate.start);
-  let at = readElement(der, body.start);
-  if (at.tag === CONTEXT_0) at = readElement(der, at.end); // version
-  for (let behind = 0; behind < 3; behind++) at = readElement(der, at.end); // serial number, signature, issuer
-  const notBefore = readElement(der, at.start);
-  const notAfter = readElement(der, notBefore.end);
-  return { notBefore: readTime(der, notBefore), notAfter: readTime(der, notAfter) };
-}
-
-type Element = { readonly tag: number; readonly start: number; readonly end: number };
-
 /** X.690 8.1: tag, length in one byte or in as many bytes as the first one gives, content. */
 function readElement(der: Buffer, offset: number): Element {
   const first = der.readUInt8(offset + 1);
@@ -269,6 +266,8 @@ function readElement(der: Buffer, offset: number): Element {
   const size = more === 0 ? first : der.readUIntBE(offset + 2, more);
   return { tag: der.readUInt8(offset), start, end: start + size };
 }
+
+const UTC_TIME = 0x17;
 
 /** `YYMMDDhhmmssZ` for 1950 to 2049, `YYYYMMDDhhmmssZ` for later years. */
 function readTime(der: Buffer, { tag, start, end }: Element): number {

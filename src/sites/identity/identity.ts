@@ -61,35 +61,6 @@ export type SignerTerms = {
   readonly subject: (madeAt: number) => Subject;
 };
 
-const TEN_YEARS = 3650;
-const TWO_YEARS = 730;
-
-/** Days that the certificate of the administrator is valid. */
-export const ADMIN_CLIENT_DAYS = TEN_YEARS;
-
-/** Beginning of the common name by which the node finds its ingress signer. */
-export const INGRESS_PREFIX = 'ingress-operator@';
-
-/** The signers of a cluster, in the order in which their keys are drawn. */
-export const SIGNERS: Readonly<Record<SignerName, SignerTerms>> = {
-  loadBalancer: ofKubeApi('kube-apiserver-lb-signer'),
-  localhost: ofKubeApi('kube-apiserver-localhost-signer'),
-  serviceNetwork: ofKubeApi('kube-apiserver-service-network-signer'),
-  ingress: {
-    file: 'ingress-operator-signer',
-    days: TWO_YEARS,
-    subject: (madeAt) => ({ commonName: `${INGRESS_PREFIX}${madeAt}` }),
-  },
-  adminKubeconfig: ofKubeApi('admin-kubeconfig-signer'),
-};
-
-export const SIGNER_NAMES = Object.keys(SIGNERS) as readonly SignerName[];
-
-function ofKubeApi(name: string): SignerTerms {
-  const subject: Subject = { organizationalUnit: 'openshift', commonName: name };
-  return { file: name, days: TEN_YEARS, subject: () => subject };
-}
-
 /** The parts of an identity that an earlier producer left. */
 export type RetainedIdentity = {
   /** Signers with key and certificate. */
@@ -121,6 +92,54 @@ export type Fingerprint = {
   readonly signers: Readonly<Record<string, Digest>>;
 };
 
+/** The properties of a site that its kubeconfig names. */
+export type KubeconfigSite = { readonly clusterName: string; readonly baseDomain: string };
+
+/**
+ * The properties of a site that decide its identity: when one of them changes, another identity is
+ * used.
+ */
+export type StateSite = {
+  readonly clusterName: string;
+  readonly baseDomain: string;
+  /** Id as given by the user; absent if it was drawn. */
+  readonly clusterId?: string;
+  readonly infraId?: string;
+};
+
+/** One generation of a site's identity, and the site it belongs to. */
+export type IdentityState = {
+  readonly identity: SiteIdentity;
+  readonly site: StateSite;
+  /** Id of the rotation that drew it, if a rotation did. */
+  readonly rotation?: string;
+};
+
+const TEN_YEARS = 3650;
+
+/** Days that the certificate of the administrator is valid. */
+export const ADMIN_CLIENT_DAYS = TEN_YEARS;
+
+/** Beginning of the common name by which the node finds its ingress signer. */
+export const INGRESS_PREFIX = 'ingress-operator@';
+
+const TWO_YEARS = 730;
+
+/** The signers of a cluster, in the order in which their keys are drawn. */
+export const SIGNERS: Readonly<Record<SignerName, SignerTerms>> = {
+  loadBalancer: ofKubeApi('kube-apiserver-lb-signer'),
+  localhost: ofKubeApi('kube-apiserver-localhost-signer'),
+  serviceNetwork: ofKubeApi('kube-apiserver-service-network-signer'),
+  ingress: {
+    file: 'ingress-operator-signer',
+    days: TWO_YEARS,
+    subject: (madeAt) => ({ commonName: `${INGRESS_PREFIX}${madeAt}` }),
+  },
+  adminKubeconfig: ofKubeApi('admin-kubeconfig-signer'),
+};
+
+export const SIGNER_NAMES = Object.keys(SIGNERS) as readonly SignerName[];
+
 export function fingerprintOf({ signers }: SiteIdentity): Fingerprint {
   const entries = SIGNER_NAMES.map(
     (name) => [SIGNERS[name].file, digestKey(signers[name].certificate)] as const,
@@ -128,14 +147,6 @@ export function fingerprintOf({ signers }: SiteIdentity): Fingerprint {
   const all = digestOf(entries.map(([file, digest]) => `${file} ${digest}\n`).join(''));
   return { all, signers: Object.fromEntries(entries) };
 }
-
-function digestKey(certificate: string): Digest {
-  const der = new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' });
-  return digestOf(der);
-}
-
-/** The properties of a site that its kubeconfig names. */
-export type KubeconfigSite = { readonly clusterName: string; readonly baseDomain: string };
 
 /**
  * auth/kubeconfig of the cluster's administrator: keys sorted, without kind and apiVersion, in the
@@ -168,31 +179,6 @@ users:
 /** Address of a cluster's API. */
 export const findServer = ({ clusterName, baseDomain }: KubeconfigSite): string =>
   `https://api.${clusterName}.${baseDomain.replace(/\.$/, '')}:6443`;
-
-/** A cluster may be called "123" or "no": quoted, as a reader of YAML 1.1 requires for a string. */
-const formatScalar = (text: string): string => stringify(text, { version: '1.1' }).trimEnd();
-
-const encode = (text: string): string => Buffer.from(text).toString('base64');
-
-/**
- * The properties of a site that decide its identity: when one of them changes, another identity is
- * used.
- */
-export type StateSite = {
-  readonly clusterName: string;
-  readonly baseDomain: string;
-  /** Id as given by the user; absent if it was drawn. */
-  readonly clusterId?: string;
-  readonly infraId?: string;
-};
-
-/** One generation of a site's identity, and the site it belongs to. */
-export type IdentityState = {
-  readonly identity: SiteIdentity;
-  readonly site: StateSite;
-  /** Id of the rotation that drew it, if a rotation did. */
-  readonly rotation?: string;
-};
 
 /** Increases when the shape of a state changes; older states then cannot be used. */
 const VERSION = 1;
@@ -228,6 +214,21 @@ export const fitsSite = ({ identity, site }: IdentityState, wanted: StateSite): 
   site.baseDomain === wanted.baseDomain &&
   (wanted.clusterId ?? identity.clusterId) === identity.clusterId &&
   (wanted.infraId ?? identity.infraId) === identity.infraId;
+
+function ofKubeApi(name: string): SignerTerms {
+  const subject: Subject = { organizationalUnit: 'openshift', commonName: name };
+  return { file: name, days: TEN_YEARS, subject: () => subject };
+}
+
+function digestKey(certificate: string): Digest {
+  const der = new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' });
+  return digestOf(der);
+}
+
+/** A cluster may be called "123" or "no": quoted, as a reader of YAML 1.1 requires for a string. */
+const formatScalar = (text: string): string => stringify(text, { version: '1.1' }).trimEnd();
+
+const encode = (text: string): string => Buffer.from(text).toString('base64');
 
 const hashState = (state: IdentityState): string =>
   createHash('sha256').update(formatCanonicalJson(state)).digest('hex');

@@ -54,7 +54,37 @@ type State = {
   broken?: { readonly reason: unknown };
 };
 
+/** The work of a thread, one order at a time. */
+type Order =
+  | { readonly op: 'key' }
+  | { readonly op: 'hash'; readonly text: string; readonly salt: Uint8Array };
+
+/** Threads that take orders. */
+type CryptoThreads = {
+  /** The reply is the message of crypto-worker.mjs. Urgent orders go before all waiting ones. */
+  ask: (order: Order, urgent?: boolean) => Promise<unknown>;
+  /** Ends the threads, and rejects the orders that they have not done. */
+  close: () => Promise<void>;
+};
+
+type Task = {
+  readonly order: Order;
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+};
+
+type ThreadsState = {
+  readonly queue: Task[];
+  readonly busy: Map<Worker, Task>;
+  readonly idle: Worker[];
+  readonly threads: Set<Worker>;
+  /** The reason why there will be no more replies. */
+  broken?: { readonly reason: unknown };
+};
+
 /**
+ * Creates a source of keys and hashes.
+ *
  * @param options.jobs number of threads: by default one for each core; they start when first
  * needed
  */
@@ -129,37 +159,6 @@ function orderKey(state: State): void {
   );
 }
 
-/** The work of a thread, one order at a time. */
-type Order =
-  | { readonly op: 'key' }
-  | { readonly op: 'hash'; readonly text: string; readonly salt: Uint8Array };
-
-/** Threads that take orders. */
-type CryptoThreads = {
-  /** The reply is the message of crypto-worker.mjs. Urgent orders go before all waiting ones. */
-  ask: (order: Order, urgent?: boolean) => Promise<unknown>;
-  /** Ends the threads, and rejects the orders that they have not done. */
-  close: () => Promise<void>;
-};
-
-/** Mebibytes: a key is small, and there may be many threads. */
-const LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 };
-
-type Task = {
-  readonly order: Order;
-  readonly resolve: (reply: unknown) => void;
-  readonly reject: (reason: unknown) => void;
-};
-
-type ThreadsState = {
-  readonly queue: Task[];
-  readonly busy: Map<Worker, Task>;
-  readonly idle: Worker[];
-  readonly threads: Set<Worker>;
-  /** The reason why there will be no more replies. */
-  broken?: { readonly reason: unknown };
-};
-
 /** Starts threads when there is work for them, at most `count`. */
 function createCryptoThreads(count: number): CryptoThreads {
   const state: ThreadsState = { queue: [], busy: new Map(), idle: [], threads: new Set() };
@@ -180,6 +179,9 @@ function createCryptoThreads(count: number): CryptoThreads {
     },
   };
 }
+
+/** Mebibytes: a key is small, and there may be many threads. */
+const LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 };
 
 function startThread(state: ThreadsState): void {
   const worker = new Worker(new URL('./crypto-worker.mjs', import.meta.url), {

@@ -19,7 +19,7 @@ import type { Keys, RsaPair } from './keys.ts';
 
 /* Owns the making of an identity: everything that is drawn or issued for a site. */
 
-/** Draws this many random bytes. */
+/** Draws `size` random bytes. */
 export type RandomBytes = (size: number) => Uint8Array;
 
 /** The tools with which an identity is made. */
@@ -50,14 +50,6 @@ type MadeSigner = {
   readonly notBefore: number;
 };
 
-const DAY = 86_400;
-const ADMIN: Subject = { organization: 'system:masters', commonName: 'system:admin' };
-const WORDS = {
-  clusterName: 'cluster name',
-  baseDomain: 'base domain',
-  clusterId: 'cluster id',
-  infraId: 'infra id',
-};
 const NOTHING: RetainedIdentity = { signers: {}, signerKeys: {} };
 
 /**
@@ -99,32 +91,7 @@ export async function makeIdentity(
   };
 }
 
-/** A retained manifest names its cluster. */
-function refuseOtherCluster(site: IdentifiedSite, retained: RetainedIdentity): void {
-  for (const key of ['clusterName', 'baseDomain', 'clusterId', 'infraId'] as const) {
-    const [expected, found] = [site[key], retained[key]];
-    if (expected === undefined || found === undefined || expected === found) continue;
-    throw new ConfigError(
-      'retained.mismatch',
-      `the retained identity is of another ${WORDS[key]}`,
-      {
-        expected,
-        found,
-        hint: 'keep the name and the domain of a cluster that is installed again',
-      },
-    );
-  }
-}
-
-/** RFC 9562 5.4: random except for version 4 and the variant. */
-function makeUuid(random: Uint8Array): string {
-  const bytes = Buffer.from(random);
-  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);
-  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
-  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
-}
-
-/** Cloud resources with longer names were refused; the limit stayed. */
+/** Limit of openshift-install, from a time when clouds refused longer names. */
 const MAX_INFRA_ID_SIZE = 27;
 const INFRA_ID_SUFFIX_SIZE = 5;
 
@@ -168,10 +135,40 @@ export function drawText(alphabet: string, count: number, random: RandomBytes): 
   return text;
 }
 
+const WORDS = {
+  clusterName: 'cluster name',
+  baseDomain: 'base domain',
+  clusterId: 'cluster id',
+  infraId: 'infra id',
+};
+
+/** Refuses a retained manifest that names another cluster. */
+function refuseOtherCluster(site: IdentifiedSite, retained: RetainedIdentity): void {
+  for (const key of ['clusterName', 'baseDomain', 'clusterId', 'infraId'] as const) {
+    const [expected, found] = [site[key], retained[key]];
+    if (expected === undefined || found === undefined || expected === found) continue;
+    throw new ConfigError('retained.mismatch', `the retained identity has another ${WORDS[key]}`, {
+      expected,
+      found,
+      hint: 'keep the name and the domain of a cluster that is installed again',
+    });
+  }
+}
+
+/** RFC 9562 5.4: random except for version 4 and the variant. */
+function makeUuid(random: Uint8Array): string {
+  const bytes = Buffer.from(random);
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
 async function makePassword(keys: Keys, random: RandomBytes): Promise<SiteIdentity['password']> {
   const text = drawPassword(random);
   return { text, bcrypt: await keys.hashPassword(text, random(16)) };
 }
+
+const DAY = 86_400;
 
 async function makeSigner(name: SignerName, tools: IdentityTools): Promise<MadeSigner> {
   const { random = randomBytes, retained = NOTHING, epoch, keys, signal } = tools;
@@ -192,6 +189,8 @@ function subjectOf(name: SignerName, { retained = NOTHING, epoch }: IdentityTool
   const commonName = name === 'ingress' ? retained.ingressCommonName : undefined;
   return commonName === undefined ? SIGNERS[name].subject(epoch) : { commonName };
 }
+
+const ADMIN: Subject = { organization: 'system:masters', commonName: 'system:admin' };
 
 /** The private key of its signer is used here and stored in the state: it never reaches an ISO. */
 async function makeAdmin(

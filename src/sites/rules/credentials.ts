@@ -8,6 +8,25 @@ import { isNoProxyElement } from './images.ts';
 
 /* Owns the rules of pull secrets, SSH keys, trust bundles and proxies. */
 
+type Mapping = Readonly<Record<string, unknown>>;
+
+export type TrustBundle = {
+  /** The fault of the bundle; its text is not repeated, since it may contain a key by mistake. */
+  readonly problem?: string;
+  readonly certificates: readonly {
+    readonly subject: string;
+    /** Milliseconds since 1970. */
+    readonly notBefore: number;
+    readonly notAfter: number;
+  }[];
+};
+
+/** Networks inside of the cluster, in which no proxy can be. */
+export type InnerNetworks = {
+  readonly clusterNetworks: readonly Cidr[];
+  readonly serviceNetworks: readonly Cidr[];
+};
+
 /** Replaces a confidential value. */
 export const HIDDEN = 'Invalid value: "[redacted]"';
 
@@ -17,6 +36,65 @@ export const HIDDEN = 'Invalid value: "[redacted]"';
  */
 export function explainPullSecret(text: string): readonly string[] {
   return isPlaceholder(text) ? [PLACEHOLDER_PROBLEM] : explainJson(text);
+}
+
+/** The registries for which a pull secret has an entry; empty if it is not a pull secret. */
+export function listPullSecretHosts(text: string): ReadonlySet<string> {
+  const parsed = parseJson(text);
+  const auths = isMapping(parsed) ? parsed['auths'] : undefined;
+  return new Set(isMapping(auths) ? Object.keys(auths) : []);
+}
+
+const FIPS = /^(?:ssh-rsa|ecdsa-sha2-nistp(?:256|384|521))$/;
+
+/** Every line must be an entry of authorized_keys; a FIPS cluster takes only RSA and ECDSA. */
+export function explainSshKeys(text: string, fips: boolean): string | undefined {
+  const lines = text.split('\n').map((line) => line.trim());
+  for (const line of lines.filter((each) => each !== '')) {
+    const algorithm = parseEntry(line);
+    if (algorithm === undefined) return 'ssh: no key found';
+    if (fips && !FIPS.test(algorithm)) {
+      return `SSH key type ${algorithm} unavailable when FIPS is enabled. Please use rsa or ecdsa.`;
+    }
+  }
+  return undefined;
+}
+
+/** Sites of a fleet share their bundles, so this many are cached parsed. */
+const CACHED = 64;
+const cached = new Map<string, TrustBundle>();
+
+/** Reads PEM blocks until no byte is left, each an X.509 certificate (RFC 7468). */
+export function readTrustBundle(text: string): TrustBundle {
+  const known = cached.get(text);
+  if (known) return known;
+  const bundle = parseBundle(text);
+  if (cached.size >= CACHED) cached.clear();
+  cached.set(text, bundle);
+  return bundle;
+}
+
+/**
+ * Checks a proxy.
+ *
+ * @param inner absent for an installation, which knows no cluster
+ */
+export function checkProxy(
+  report: Report,
+  proxy: InstallationProxy | undefined,
+  inner?: InnerNetworks,
+): readonly DocumentProblem[] {
+  if (!proxy) return [];
+  const { httpProxy = '', httpsProxy = '', noProxy = '' } = proxy;
+  const at = (path: string, why: readonly string[]): readonly DocumentProblem[] =>
+    why.map((problem) => report(path, problem));
+  const isEmpty = httpProxy === '' && httpsProxy === '';
+  return [
+    ...at('proxy', isEmpty ? [required('must include httpProxy or httpsProxy')] : []),
+    ...at('proxy.httpProxy', explainUri(httpProxy, ['http'], inner)),
+    ...at('proxy.httpsProxy', explainUri(httpsProxy, ['http', 'https'], inner)),
+    ...at('proxy.noProxy', explainNoProxy(noProxy)),
+  ];
 }
 
 function explainJson(text: string): readonly string[] {
@@ -41,15 +119,6 @@ function explainAuths(auths: Mapping): readonly string[] {
   });
 }
 
-/** The registries for which a pull secret has an entry; empty if it is not a pull secret. */
-export function listPullSecretHosts(text: string): ReadonlySet<string> {
-  const parsed = parseJson(text);
-  const auths = isMapping(parsed) ? parsed['auths'] : undefined;
-  return new Set(isMapping(auths) ? Object.keys(auths) : []);
-}
-
-type Mapping = Readonly<Record<string, unknown>>;
-
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
 const isMapping = (value: unknown): value is Mapping =>
@@ -62,35 +131,6 @@ function parseJson(text: string): unknown {
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
-}
-
-/**
- * Number of strings after the algorithm's name in a public key (RFC 4253 6.6, RFC 5656, RFC 8709).
- */
-const FIELDS: Readonly<Record<string, number>> = {
-  'ssh-rsa': 2,
-  'ssh-dss': 4,
-  'ecdsa-sha2-nistp256': 2,
-  'ecdsa-sha2-nistp384': 2,
-  'ecdsa-sha2-nistp521': 2,
-  'ssh-ed25519': 1,
-  'sk-ecdsa-sha2-nistp256@openssh.com': 3,
-  'sk-ssh-ed25519@openssh.com': 2,
-};
-
-const FIPS = /^(?:ssh-rsa|ecdsa-sha2-nistp(?:256|384|521))$/;
-
-/** Every line must be an entry of authorized_keys; a FIPS cluster takes only RSA and ECDSA. */
-export function explainSshKeys(text: string, fips: boolean): string | undefined {
-  const lines = text.split('\n').map((line) => line.trim());
-  for (const line of lines.filter((each) => each !== '')) {
-    const algorithm = parseEntry(line);
-    if (algorithm === undefined) return 'ssh: no key found';
-    if (fips && !FIPS.test(algorithm)) {
-      return `SSH key type ${algorithm} unavailable when FIPS is enabled. Please use rsa or ecdsa.`;
-    }
-  }
-  return undefined;
 }
 
 /** Parses `[options] type base64 [comment]` and returns the algorithm that the key itself names. */
@@ -116,6 +156,20 @@ function skipWord(line: string): string {
 }
 
 /**
+ * Number of strings after the algorithm's name in a public key (RFC 4253 6.6, RFC 5656, RFC 8709).
+ */
+const FIELDS: Readonly<Record<string, number>> = {
+  'ssh-rsa': 2,
+  'ssh-dss': 4,
+  'ecdsa-sha2-nistp256': 2,
+  'ecdsa-sha2-nistp384': 2,
+  'ecdsa-sha2-nistp521': 2,
+  'ssh-ed25519': 1,
+  'sk-ecdsa-sha2-nistp256@openssh.com': 3,
+  'sk-ssh-ed25519@openssh.com': 2,
+};
+
+/**
  * RFC 4253 6.6: strings with their length before them, the algorithm first, and nothing after the
  * last.
  */
@@ -136,31 +190,6 @@ function readAlgorithm(blob: Buffer): string | undefined {
 
 const BLOCK =
   /^-----BEGIN ([^\n-][^\n]*?)-----[ \t\r]*\n([^-]*(?:-(?!----)[^-]*)*)^-----END \1-----[ \t\r]*(?:\n|$)/m;
-
-/** Sites of a fleet share their bundles, so this many are cached parsed. */
-const CACHED = 64;
-const cached = new Map<string, TrustBundle>();
-
-export type TrustBundle = {
-  /** The fault of the bundle; its text is not repeated, since it may contain a key by mistake. */
-  readonly problem?: string;
-  readonly certificates: readonly {
-    readonly subject: string;
-    /** Milliseconds since 1970. */
-    readonly notBefore: number;
-    readonly notAfter: number;
-  }[];
-};
-
-/** Reads PEM blocks until no byte is left, each an X.509 certificate (RFC 7468). */
-export function readTrustBundle(text: string): TrustBundle {
-  const known = cached.get(text);
-  if (known) return known;
-  const bundle = parseBundle(text);
-  if (cached.size >= CACHED) cached.clear();
-  cached.set(text, bundle);
-  return bundle;
-}
 
 function parseBundle(text: string): TrustBundle {
   const certificates: TrustBundle['certificates'][number][] = [];
@@ -191,31 +220,6 @@ function parseCertificate(base64: string): TrustBundle['certificates'][number] |
     if (error instanceof Error) return undefined;
     throw error;
   }
-}
-
-/** Networks inside of the cluster, in which no proxy can be. */
-export type InnerNetworks = {
-  readonly clusterNetworks: readonly Cidr[];
-  readonly serviceNetworks: readonly Cidr[];
-};
-
-/** @param inner absent for an installation, which knows no cluster */
-export function checkProxy(
-  report: Report,
-  proxy: InstallationProxy | undefined,
-  inner?: InnerNetworks,
-): readonly DocumentProblem[] {
-  if (!proxy) return [];
-  const { httpProxy = '', httpsProxy = '', noProxy = '' } = proxy;
-  const at = (path: string, why: readonly string[]): readonly DocumentProblem[] =>
-    why.map((problem) => report(path, problem));
-  const isEmpty = httpProxy === '' && httpsProxy === '';
-  return [
-    ...at('proxy', isEmpty ? [required('must include httpProxy or httpsProxy')] : []),
-    ...at('proxy.httpProxy', explainUri(httpProxy, ['http'], inner)),
-    ...at('proxy.httpsProxy', explainUri(httpsProxy, ['http', 'https'], inner)),
-    ...at('proxy.noProxy', explainNoProxy(noProxy)),
-  ];
 }
 
 function explainUri(

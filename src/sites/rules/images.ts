@@ -4,6 +4,12 @@ import { type Report, invalid } from '../../shape/report.ts';
 
 /* Owns the rules of names: domains, image repositories and mirrors. */
 
+type Source = {
+  readonly source?: string;
+  readonly mirrors?: readonly (string | undefined)[];
+  readonly sourcePolicy?: string;
+};
+
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
 /** Explains what is wrong with a DNS-1123 subdomain in the words of Kubernetes, or undefined. */
@@ -28,14 +34,6 @@ export const isNoProxyElement = (text: string): boolean =>
   parseCidr(text) !== undefined ||
   explainSubdomain(text.replace(/^\./, '').replace(/\.$/, '')) === undefined;
 
-type Source = {
-  readonly source?: string;
-  readonly mirrors?: readonly (string | undefined)[];
-  readonly sourcePolicy?: string;
-};
-
-const POLICIES = ['NeverContactSource', 'AllowContactingSource'];
-
 /** Checks `imageDigestSources`, and `imageContentSources`, which has the same form. */
 export function checkImageSources(
   report: Report,
@@ -55,29 +53,8 @@ export function checkImageSources(
   });
 }
 
-function explainPolicy(policy: string, mirrors: number): readonly string[] {
-  const names = POLICIES.map((name) => `"${name}"`).join(' and ');
-  return [
-    ...(POLICIES.includes(policy) ? [] : [invalid(policy, `supported values are ${names}`)]),
-    ...(mirrors === 0
-      ? [invalid(policy, 'sourcePolicy cannot be configured without a mirror')]
-      : []),
-  ];
-}
-
-function checkRepository(report: Report, path: string, text = ''): readonly DocumentProblem[] {
-  const why = explainRepository(text);
-  return why === undefined ? [] : [report(path, invalid(text, why))];
-}
-
-const DOMAIN =
-  /^(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?$/;
-const PATH = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$/;
 const SUFFIX =
   /(?::[\w][\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$/;
-
-/** Longer names are not valid (distribution's reference grammar). */
-const LONGEST_NAME = 255;
 
 /**
  * Explains what is wrong with a repository `registry/path`, or with a whole registry
@@ -95,26 +72,6 @@ export function explainRepository(text: string): string | undefined {
   // Docker's short names mean another repository than the one written.
   if (domain === undefined || domain === 'index.docker.io') return explainRegistry(text);
   return suffix === '' ? undefined : 'must be repository--not reference';
-}
-
-/** The text before the first slash is a registry only if it looks like one. */
-function splitDomain(text: string): { readonly domain?: string; readonly rest: string } {
-  const slash = text.indexOf('/');
-  const head = text.slice(0, Math.max(slash, 0));
-  const isDomain = /[.:A-Z]/.test(head) || head === 'localhost';
-  return isDomain ? { domain: head, rest: text.slice(slash + 1) } : { rest: text };
-}
-
-const isPath = (path: string): boolean => path.length <= LONGEST_NAME && PATH.test(path);
-
-const isDomain = (domain: string | undefined): boolean =>
-  domain === undefined || (domain.length <= LONGEST_NAME && DOMAIN.test(domain));
-
-function explainRegistry(text: string): string | undefined {
-  const host = text.replace(/:\d*$/, '');
-  if (parseAddress(host)) return undefined;
-  const why = explainSubdomain(host);
-  return why === undefined ? undefined : `the repository provided is invalid: ${why}`;
 }
 
 /** Warns of mirrors whose registry has no entry in the pull secret: it may refuse the nodes. */
@@ -136,3 +93,48 @@ export function warnOfMirrors(
 /** The two keys contradict each other if both are present. */
 export const explainBoth = (count: number): string =>
   invalid(String(count), 'cannot set imageContentSources and imageDigestSources at the same time');
+
+const POLICIES = ['NeverContactSource', 'AllowContactingSource'];
+
+function explainPolicy(policy: string, mirrors: number): readonly string[] {
+  const names = POLICIES.map((name) => `"${name}"`).join(' and ');
+  return [
+    ...(POLICIES.includes(policy) ? [] : [invalid(policy, `supported values are ${names}`)]),
+    ...(mirrors === 0
+      ? [invalid(policy, 'sourcePolicy cannot be configured without a mirror')]
+      : []),
+  ];
+}
+
+function checkRepository(report: Report, path: string, text = ''): readonly DocumentProblem[] {
+  const why = explainRepository(text);
+  return why === undefined ? [] : [report(path, invalid(text, why))];
+}
+
+/** The text before the first slash is a registry only if it looks like one. */
+function splitDomain(text: string): { readonly domain?: string; readonly rest: string } {
+  const slash = text.indexOf('/');
+  const head = text.slice(0, Math.max(slash, 0));
+  const isDomain = /[.:A-Z]/.test(head) || head === 'localhost';
+  return isDomain ? { domain: head, rest: text.slice(slash + 1) } : { rest: text };
+}
+
+const PATH = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$/;
+
+/** Longer names are not valid (distribution's reference grammar). */
+const LONGEST_NAME = 255;
+
+const isPath = (path: string): boolean => path.length <= LONGEST_NAME && PATH.test(path);
+
+const DOMAIN =
+  /^(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?$/;
+
+const isDomain = (domain: string | undefined): boolean =>
+  domain === undefined || (domain.length <= LONGEST_NAME && DOMAIN.test(domain));
+
+function explainRegistry(text: string): string | undefined {
+  const host = text.replace(/:\d*$/, '');
+  if (parseAddress(host)) return undefined;
+  const why = explainSubdomain(host);
+  return why === undefined ? undefined : `the repository provided is invalid: ${why}`;
+}

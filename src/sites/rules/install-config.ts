@@ -29,72 +29,6 @@ import { checkPlausibility, type ClusterNetworks } from './plausibility.ts';
  * pools.
  */
 
-/** The sets of config.openshift.io/v1; releases since 4.18 have added no set. */
-const SETS = ['None', ...Array.from({ length: 8 }, (_, index) => `v4.${index + 11}`), 'vCurrent'];
-
-/** The capabilities of config.openshift.io/v1, from every release so far. */
-const CAPABILITIES = [
-  'Build',
-  'CSISnapshot',
-  'CloudControllerManager',
-  'CloudCredential',
-  'ClusterAPI',
-  'CompatibilityRequirements',
-  'Console',
-  'DeploymentConfig',
-  'ImageRegistry',
-  'Ingress',
-  'Insights',
-  'MachineAPI',
-  'NodeTuning',
-  'OperatorLifecycleManager',
-  'OperatorLifecycleManagerV1',
-  'Storage',
-  'baremetal',
-  'marketplace',
-  'openshift-samples',
-];
-
-/** The first set that has the capability Ingress, which every cluster needs. */
-const FIRST_WITH_INGRESS = 'v4.16';
-
-/** Refuses words that no release knows, and sets of capabilities that no cluster can have. */
-function checkCapabilities(
-  report: Report,
-  { capabilities }: WrittenInstallConfig,
-): readonly DocumentProblem[] {
-  if (!capabilities) return [];
-  const { baselineCapabilitySet: set = '', additionalEnabledCapabilities: written = [] } =
-    capabilities;
-  const baseline = set === '' ? 'vCurrent' : set;
-  const more = written.map((name = '') => name);
-  const path = 'capabilities.additionalEnabledCapabilities';
-  return [
-    ...(SETS.includes(baseline)
-      ? explainLacking(baseline, more).map((why) => report(path, invalid(more.join(', '), why)))
-      : [report('capabilities.baselineCapabilitySet', unsupported(baseline, SETS))]),
-    ...more.flatMap((name, index) =>
-      CAPABILITIES.includes(name)
-        ? []
-        : [report(`${path}[${index}]`, unsupported(name, CAPABILITIES))],
-    ),
-  ];
-}
-
-function explainLacking(baseline: string, more: readonly string[]): readonly string[] {
-  const isAlone = baseline === 'None' && more.includes('marketplace');
-  const hasIngress = SETS.indexOf(baseline) >= SETS.indexOf(FIRST_WITH_INGRESS);
-  return [
-    ...(isAlone && !more.includes('OperatorLifecycleManager')
-      ? ['the marketplace capability requires the OperatorLifecycleManager capability']
-      : []),
-    ...(hasIngress || more.includes('Ingress') ? [] : ['the Ingress capability is required']),
-  ];
-}
-
-const VERSIONS = ['v1', 'v1beta3', 'v1beta4'];
-const LONGEST_NAME = 54;
-
 /** The rules of install-config.yaml for a single node without a platform. */
 export function checkInstallConfig(
   report: Report,
@@ -126,8 +60,24 @@ export function checkInstallConfig(
   ];
 }
 
-const cidrs = (entries: readonly NetworkEntry[]): readonly Cidr[] =>
-  entries.flatMap(({ cidr }) => (cidr ? [cidr] : []));
+/** The rules of image-based-config.yaml, and of how its network fits its cluster. */
+export function checkImageBasedConfig(
+  report: Report,
+  written: WrittenImageBasedConfig,
+  networks: ClusterNetworks,
+): readonly DocumentProblem[] {
+  const { additionalNTPSources = [], networkConfig } = written;
+  const form = checkNetworkConfig(report, networkConfig);
+  return [
+    ...additionalNTPSources.flatMap((source = '', index) =>
+      isAddressOrDomain(source) ? [] : [reportNtpSource(report, source, index)],
+    ),
+    ...checkHostname(report, written.hostname),
+    ...form,
+    // Invalid addresses cannot be checked.
+    ...(form.length === 0 ? checkPlausibility(report, networkConfig, networks) : []),
+  ];
+}
 
 /** The proxy as written; absent when the key is absent. */
 export const readProxy = (proxy: WrittenInstallConfig['proxy']): InstallationProxy | undefined =>
@@ -136,6 +86,74 @@ export const readProxy = (proxy: WrittenInstallConfig['proxy']): InstallationPro
     ...(proxy.httpsProxy && { httpsProxy: proxy.httpsProxy }),
     ...(proxy.noProxy && { noProxy: proxy.noProxy }),
   };
+
+/** The sets of config.openshift.io/v1; releases since 4.18 have added no set. */
+const SETS = ['None', ...Array.from({ length: 8 }, (_, index) => `v4.${index + 11}`), 'vCurrent'];
+
+/** The capabilities of config.openshift.io/v1, from every release so far. */
+const CAPABILITIES = [
+  'Build',
+  'CSISnapshot',
+  'CloudControllerManager',
+  'CloudCredential',
+  'ClusterAPI',
+  'CompatibilityRequirements',
+  'Console',
+  'DeploymentConfig',
+  'ImageRegistry',
+  'Ingress',
+  'Insights',
+  'MachineAPI',
+  'NodeTuning',
+  'OperatorLifecycleManager',
+  'OperatorLifecycleManagerV1',
+  'Storage',
+  'baremetal',
+  'marketplace',
+  'openshift-samples',
+];
+
+/** Refuses words that no release knows, and sets of capabilities that no cluster can have. */
+function checkCapabilities(
+  report: Report,
+  { capabilities }: WrittenInstallConfig,
+): readonly DocumentProblem[] {
+  if (!capabilities) return [];
+  const { baselineCapabilitySet: set = '', additionalEnabledCapabilities: written = [] } =
+    capabilities;
+  const baseline = set === '' ? 'vCurrent' : set;
+  const more = written.map((name = '') => name);
+  const path = 'capabilities.additionalEnabledCapabilities';
+  return [
+    ...(SETS.includes(baseline)
+      ? explainLacking(baseline, more).map((why) => report(path, invalid(more.join(', '), why)))
+      : [report('capabilities.baselineCapabilitySet', unsupported(baseline, SETS))]),
+    ...more.flatMap((name, index) =>
+      CAPABILITIES.includes(name)
+        ? []
+        : [report(`${path}[${index}]`, unsupported(name, CAPABILITIES))],
+    ),
+  ];
+}
+
+/** The first set that has the capability Ingress, which every cluster needs. */
+const FIRST_WITH_INGRESS = 'v4.16';
+
+function explainLacking(baseline: string, more: readonly string[]): readonly string[] {
+  const isAlone = baseline === 'None' && more.includes('marketplace');
+  const hasIngress = SETS.indexOf(baseline) >= SETS.indexOf(FIRST_WITH_INGRESS);
+  return [
+    ...(isAlone && !more.includes('OperatorLifecycleManager')
+      ? ['the marketplace capability requires the OperatorLifecycleManager capability']
+      : []),
+    ...(hasIngress || more.includes('Ingress') ? [] : ['the Ingress capability is required']),
+  ];
+}
+
+const cidrs = (entries: readonly NetworkEntry[]): readonly Cidr[] =>
+  entries.flatMap(({ cidr }) => (cidr ? [cidr] : []));
+
+const VERSIONS = ['v1', 'v1beta3', 'v1beta4'];
 
 function checkVersion(report: Report, version = ''): readonly DocumentProblem[] {
   if (VERSIONS.includes(version)) return [];
@@ -188,38 +206,21 @@ function checkNames(
   return why === undefined ? [] : [report('baseDomain', invalid(whole, why))];
 }
 
+const LONGEST_NAME = 54;
+
 const explainClusterName = (name: string): string | undefined =>
   name.length > LONGEST_NAME
     ? `must be no more than ${LONGEST_NAME} characters`
     : explainSubdomain(name);
-
-/** Limit of the kernel: longer names cannot be set. */
-const LONGEST_HOSTNAME = 64;
-
-/** The rules of image-based-config.yaml, and of how its network fits its cluster. */
-export function checkImageBasedConfig(
-  report: Report,
-  written: WrittenImageBasedConfig,
-  networks: ClusterNetworks,
-): readonly DocumentProblem[] {
-  const { additionalNTPSources = [], networkConfig } = written;
-  const form = checkNetworkConfig(report, networkConfig);
-  return [
-    ...additionalNTPSources.flatMap((source = '', index) =>
-      isAddressOrDomain(source) ? [] : [reportNtpSource(report, source, index)],
-    ),
-    ...checkHostname(report, written.hostname),
-    ...form,
-    // Invalid addresses cannot be checked.
-    ...(form.length === 0 ? checkPlausibility(report, networkConfig, networks) : []),
-  ];
-}
 
 function reportNtpSource(report: Report, source: string, index: number): DocumentProblem {
   const why = 'NTP server is not a valid IP or domain name';
   const shownPath = 'AdditionalNTPSources';
   return report(`additionalNTPSources[${index}]`, invalid(source, why), { shownPath });
 }
+
+/** Limit of the kernel: longer names cannot be set. */
+const LONGEST_HOSTNAME = 64;
 
 function checkHostname(report: Report, hostname = ''): readonly DocumentProblem[] {
   if (hostname === '') return [];

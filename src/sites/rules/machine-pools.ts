@@ -6,9 +6,6 @@ import { type WrittenInstallConfig, PLATFORMS } from '../documents.ts';
 
 type Pool = NonNullable<WrittenInstallConfig['controlPlane']>;
 
-const DEFAULT_REPLICAS = 3;
-const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x'];
-
 /** Requires a single node: one control plane machine that also runs the workloads. */
 export function checkMachinePools(
   report: Report,
@@ -32,6 +29,39 @@ export function checkMachinePools(
     ]),
   ];
 }
+
+/** Warns of values of a pool that have no effect on a node installed from a seed. */
+export function warnOfMachinePools(
+  report: Report,
+  { controlPlane, compute = [] }: WrittenInstallConfig,
+): readonly DocumentProblem[] {
+  const pools = [
+    ...(controlPlane ? [['controlPlane', controlPlane] as const] : []),
+    ...compute.map((pool, index) => [`compute[${index}]`, pool ?? {}] as const),
+  ];
+  return pools.flatMap(([path, { hyperthreading = 'Enabled', platform }]) => [
+    ...(hyperthreading === 'Enabled'
+      ? []
+      : [report(`${path}.hyperthreading`, `hyperthreading ${hyperthreading} is ignored`)]),
+    ...(isFilled(platform) ? [report(`${path}.platform`, 'platform is ignored')] : []),
+  ]);
+}
+
+/** Image-based sites have the platform `none` and the values that go with it. */
+export function checkPlatform(
+  report: Report,
+  written: WrittenInstallConfig,
+): readonly DocumentProblem[] {
+  return [
+    ...checkPlatformName(report, written.platform),
+    ...checkFeatures(report, written),
+    ...checkPublish(report, written.publish),
+    ...checkModes(report, written),
+    ...checkForeign(report, written),
+  ];
+}
+
+const DEFAULT_REPLICAS = 3;
 
 function checkReplicas(
   report: Report,
@@ -61,6 +91,8 @@ function checkReplicas(
         ]),
   ];
 }
+
+const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x'];
 
 function checkPool(report: Report, path: string, pool: Pool): readonly DocumentProblem[] {
   const { hyperthreading = 'Enabled', architecture = 'amd64', replicas = 0 } = pool;
@@ -115,39 +147,8 @@ function checkDuplicate(
   return isTwice ? [report(`compute[${index}].name`, `Duplicate value: "${name}"`)] : [];
 }
 
-/** Warns of values of a pool that have no effect on a node installed from a seed. */
-export function warnOfMachinePools(
-  report: Report,
-  { controlPlane, compute = [] }: WrittenInstallConfig,
-): readonly DocumentProblem[] {
-  const pools = [
-    ...(controlPlane ? [['controlPlane', controlPlane] as const] : []),
-    ...compute.map((pool, index) => [`compute[${index}]`, pool ?? {}] as const),
-  ];
-  return pools.flatMap(([path, { hyperthreading = 'Enabled', platform }]) => [
-    ...(hyperthreading === 'Enabled'
-      ? []
-      : [report(`${path}.hyperthreading`, `hyperthreading ${hyperthreading} is ignored`)]),
-    ...(isFilled(platform) ? [report(`${path}.platform`, 'platform is ignored')] : []),
-  ]);
-}
-
 const isFilled = (value: Pool['platform']): boolean =>
   typeof value === 'object' && value !== null && Object.keys(value).length > 0;
-
-/** Image-based sites have the platform `none` and the values that go with it. */
-export function checkPlatform(
-  report: Report,
-  written: WrittenInstallConfig,
-): readonly DocumentProblem[] {
-  return [
-    ...checkPlatformName(report, written.platform),
-    ...checkFeatures(report, written),
-    ...checkPublish(report, written.publish),
-    ...checkModes(report, written),
-    ...checkForeign(report, written),
-  ];
-}
 
 function checkPlatformName(
   report: Report,

@@ -34,15 +34,10 @@ export type SiteNetworks = {
 
 type Written = NonNullable<WrittenInstallConfig['networking']>;
 
-/** Networks that OVN-Kubernetes reserves for itself; the first can be moved. */
-const INTERNAL = [
-  '100.64.0.0/16',
-  '100.88.0.0/16',
-  '169.254.0.0/17',
-  'fd98::/64',
-  'fd97::/64',
-  'fd69::/112',
-];
+type Seed = {
+  /** `X.Y` or `X.Y.Z`; absent if it was not given. */
+  readonly seedVersion?: string;
+};
 
 /**
  * Fills in the installer's defaults for networks that are not written; reads deprecated keys too.
@@ -73,6 +68,51 @@ export function listMachineNetworks(written: Written = {}): readonly NetworkEntr
     );
   }
   return machineCIDR === '' ? [] : [createEntry('networking.machineCIDR', machineCIDR)];
+}
+
+/** Networks that OVN-Kubernetes reserves for itself; the first can be moved. */
+const INTERNAL = [
+  '100.64.0.0/16',
+  '100.88.0.0/16',
+  '169.254.0.0/17',
+  'fd98::/64',
+  'fd97::/64',
+  'fd69::/112',
+];
+
+/**
+ * Networks that OVN-Kubernetes reserves for itself, with its join network in the place that the
+ * user chose.
+ */
+export function listInternalNetworks({ join }: SiteNetworks): readonly Cidr[] {
+  const texts = join ? [join.text, ...INTERNAL.slice(1)] : INTERNAL;
+  return texts.map(parseCidr).filter((cidr) => cidr !== undefined);
+}
+
+/**
+ * The node chooses its addresses by its machine network. Without one it stops if it has a proxy,
+ * for which it computes noProxy, and from 4.20 on always (lifecycle-agent, post-pivot).
+ */
+export function checkMachineNetwork(
+  report: Report,
+  written: WrittenInstallConfig,
+  seed: Seed,
+): readonly DocumentProblem[] {
+  const why = explainNeed(written, seed);
+  return why === undefined ? [] : [reportMissing(report, required(why))];
+}
+
+/** Older nodes take the first address that they find. */
+export function warnOfMachineNetwork(
+  report: Report,
+  written: WrittenInstallConfig,
+  seed: Seed,
+): readonly DocumentProblem[] {
+  if (hasNetworks(written) || explainNeed(written, seed) !== undefined) return [];
+  const problem =
+    'no machineNetwork is given: the node cannot tell which of its addresses to use, ' +
+    'and stops if its seed is 4.20 or later';
+  return [reportMissing(report, problem)];
 }
 
 function listServiceNetworks(written: Written): readonly NetworkEntry[] {
@@ -109,15 +149,6 @@ function createEntry(path: string, text: string): NetworkEntry {
   return { path, text, ...(cidr && { cidr }) };
 }
 
-/**
- * Networks that OVN-Kubernetes reserves for itself, with its join network in the place that the
- * user chose.
- */
-export function listInternalNetworks({ join }: SiteNetworks): readonly Cidr[] {
-  const texts = join ? [join.text, ...INTERNAL.slice(1)] : INTERNAL;
-  return texts.map(parseCidr).filter((cidr) => cidr !== undefined);
-}
-
 function readJoinNetwork({ ovnKubernetesConfig }: Written): NetworkEntry | undefined {
   const ipv4 = mapOf(mapOf(ovnKubernetesConfig)['ipv4']);
   const text = textOf(ipv4['internalJoinSubnet']) ?? '';
@@ -127,37 +158,6 @@ function readJoinNetwork({ ovnKubernetesConfig }: Written): NetworkEntry | undef
 
 /** The first seed whose node compares its machine networks with the seed's. */
 const FIRST_COMPARED = '4.20.0-0';
-
-type Seed = {
-  /** `X.Y` or `X.Y.Z`; absent if it was not given. */
-  readonly seedVersion?: string;
-};
-
-/**
- * The node chooses its addresses by its machine network. Without one it stops if it has a proxy,
- * for which it computes noProxy, and from 4.20 on always (lifecycle-agent, post-pivot).
- */
-export function checkMachineNetwork(
-  report: Report,
-  written: WrittenInstallConfig,
-  seed: Seed,
-): readonly DocumentProblem[] {
-  const why = explainNeed(written, seed);
-  return why === undefined ? [] : [reportMissing(report, required(why))];
-}
-
-/** Older nodes take the first address that they find. */
-export function warnOfMachineNetwork(
-  report: Report,
-  written: WrittenInstallConfig,
-  seed: Seed,
-): readonly DocumentProblem[] {
-  if (hasNetworks(written) || explainNeed(written, seed) !== undefined) return [];
-  const problem =
-    'no machineNetwork is written: the node cannot tell which of its addresses to use, ' +
-    'and stops if its seed is 4.20 or later';
-  return [reportMissing(report, problem)];
-}
 
 function explainNeed(written: WrittenInstallConfig, { seedVersion }: Seed): string | undefined {
   if (hasNetworks(written)) return undefined;
@@ -174,5 +174,5 @@ const hasNetworks = ({ networking }: WrittenInstallConfig): boolean =>
 const reportMissing = (report: Report, problem: string): DocumentProblem =>
   report('networking', problem, {
     shownPath: 'networking.machineNetwork',
-    hint: 'write the networks that the node has its addresses in',
+    hint: 'write the networks that contain the addresses of the node',
   });

@@ -27,6 +27,8 @@ export type ClusterNetworks = {
   readonly cluster: readonly Cidr[];
 };
 
+type Hop = { readonly family: Family; readonly value: bigint };
+
 /**
  * Checks that the addresses of a node make sense together with the networks of its cluster. The
  * node looks for its addresses in the machine networks; without one it never becomes ready.
@@ -109,7 +111,7 @@ function checkEdges(
   });
 }
 
-/** Every VRF has its own addresses. */
+/** Refuses an address on two interfaces, unless there are VRFs, each of which has its own addresses. */
 function checkTwice(
   report: Report,
   interfaces: readonly NetworkInterface[],
@@ -144,8 +146,6 @@ function checkNextHops(
     return why === undefined ? [] : [report(path, invalid(text, why))];
   });
 }
-
-type Hop = { readonly family: Family; readonly value: bigint };
 
 /** fe80::/10 can be reached over any interface. */
 const isLinkLocal = ({ family, value }: Hop): boolean => family === 6 && value >> 118n === 0x3fan;

@@ -9,12 +9,6 @@ import { warnOfMachineNetwork } from './networks.ts';
 
 /* Owns the warnings about values that are allowed but rarely intended. */
 
-const DAY = 24 * 3600 * 1000;
-/** A certificate with less time left gets a warning. */
-const SOON = 30 * DAY;
-
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 /** Warns of values in install-config.yaml that are allowed but rarely intended. */
 export function warnOfInstallConfig(
   report: Report,
@@ -37,19 +31,50 @@ export function warnOfInstallConfig(
   ];
 }
 
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Warns of values in image-based-config.yaml that are allowed but rarely intended. */
+export function warnOfImageBasedConfig(
+  report: Report,
+  written: WrittenImageBasedConfig,
+): readonly DocumentProblem[] {
+  const { hostname = '', additionalNTPSources = [], cluster_id: id = '' } = written;
+  return [
+    ...warnOfHostname(report, hostname),
+    ...(additionalNTPSources.length > 0
+      ? []
+      : [
+          report(
+            'additionalNTPSources',
+            'no NTP source is given, so the node asks only the public pool',
+            {
+              hint: 'certificates are not valid yet on a node whose clock is behind',
+            },
+          ),
+        ]),
+    ...(id === '' || UUID.test(id) ? [] : [report('cluster_id', 'not a valid UUID')]),
+    ...warnOfLabels(report, written.nodeLabels),
+    ...warnOfNetworkConfig(report, written.networkConfig),
+  ];
+}
+
 function warnOfDomain(report: Report, domain = ''): readonly DocumentProblem[] {
   if (!domain.endsWith('.')) return [];
-  const problem = `"${domain}" ends in a dot, and so will the names that the node makes of it`;
+  const problem = `"${domain}" ends in a dot, and so will the names that the node makes from it`;
   return [report('baseDomain', problem, { hint: `write "${domain.slice(0, -1)}"` })];
 }
 
 function warnOfPolicy(report: Report, policy = ''): readonly DocumentProblem[] {
   if (policy === '' || policy === 'Proxyonly') return [];
-  const problem = `${policy} is said to be ignored, but the cluster will trust the bundle everywhere`;
+  const problem = `${policy} is called ignored by openshift-install, but the cluster will trust the bundle everywhere`;
   return [
     report('additionalTrustBundlePolicy', problem, { shownPath: 'AdditionalTrustBundlePolicy' }),
   ];
 }
+
+const DAY = 24 * 3600 * 1000;
+/** A certificate with less time left gets a warning. */
+const SOON = 30 * DAY;
 
 function warnOfCertificates(report: Report, bundle = '', now: number): readonly DocumentProblem[] {
   return readTrustBundle(bundle).certificates.flatMap(({ subject, notBefore, notAfter }, index) => {
@@ -88,31 +113,10 @@ function warnOfIgnored(
   ];
 }
 
-/** Warns of values in image-based-config.yaml that are allowed but rarely intended. */
-export function warnOfImageBasedConfig(
-  report: Report,
-  written: WrittenImageBasedConfig,
-): readonly DocumentProblem[] {
-  const { hostname = '', additionalNTPSources = [], cluster_id: id = '' } = written;
-  return [
-    ...warnOfHostname(report, hostname),
-    ...(additionalNTPSources.length > 0
-      ? []
-      : [
-          report('additionalNTPSources', 'no NTP source is given; the public pool alone is asked', {
-            hint: 'certificates are not valid yet on a node whose clock is behind',
-          }),
-        ]),
-    ...(id === '' || UUID.test(id) ? [] : [report('cluster_id', 'not a valid UUID')]),
-    ...warnOfLabels(report, written.nodeLabels),
-    ...warnOfNetworkConfig(report, written.networkConfig),
-  ];
-}
-
 function warnOfHostname(report: Report, hostname: string): readonly DocumentProblem[] {
   if (hostname === '') return [report('hostname', 'no hostname is given: the node keeps its own')];
   if (/^localhost(?:\.|$)/i.test(hostname)) {
-    const problem = `"${hostname}" counts as no hostname: the node keeps its own, newer nodes stop`;
+    const problem = `"${hostname}" does not count as a hostname: the node keeps its own, and newer nodes stop`;
     return [report('hostname', problem)];
   }
   return hostname === hostname.toLowerCase()

@@ -86,7 +86,7 @@ function findWanted({ files }: TemplateFolder): Filling['wanted'] {
   return wanted;
 }
 
-/** The columns that every row has, or undefined if the table does not fit the template. */
+/** Returns the columns that every row has, or undefined if the table does not fit the template. */
 function checkColumns(
   filling: Filling,
   rows: readonly TableRow[],
@@ -106,7 +106,10 @@ function checkColumns(
   if (!all.has('name'))
     report(
       filling,
-      { line, problem: `there is no column "name", which names the site${suggest('name', all)}` },
+      {
+        line,
+        problem: `there is no column "name", which must name the site${suggest('name', all)}`,
+      },
       '',
     );
   return filling.problems.length === before ? common : undefined;
@@ -164,8 +167,8 @@ function findNameFaults(
   if (fault !== undefined) return [`site name "${printable(name)}" ${fault}`];
   const twin = twins.get(foldName(name))?.find((other) => other.line !== line);
   if (!twin) return [];
-  const sameness = twin.cells.get('name') === name ? '' : ', but for case';
-  return [`site name "${name}" is also in line ${twin.line}${sameness}`];
+  const sameness = twin.cells.get('name') === name ? '' : ' (in another case)';
+  return [`site name "${name}" is already in line ${twin.line}${sameness}`];
 }
 
 function findCellFaults(
@@ -216,7 +219,7 @@ function fillFile(
   const isOneName = holesOf(name).every(({ column }) => !cells.get(column)?.includes('/'));
   return {
     path,
-    kind: isOneName ? 'file' : { other: 'has a "/" in what is put into its name' },
+    kind: isOneName ? 'file' : { other: 'has a "/" in a value of its name' },
     size,
     directory,
     read: () => Promise.resolve(fillContent(content, cells, `${shownAs}/${printable(path)}`)),
@@ -230,15 +233,8 @@ function fillContent(
 ): Uint8Array {
   const bytes = new TextEncoder().encode(fillTemplate(content, cells));
   if (bytes.length <= MAX_FILE) return bytes;
-  const sizes = `${shownAs} has ${formatSize(bytes.length)}, and a file may have ${formatSize(MAX_FILE)}`;
+  const sizes = `${shownAs} has ${formatSize(bytes.length)}, but a file may have at most ${formatSize(MAX_FILE)}`;
   throw new ConfigError('sites.too-large', sizes);
-}
-
-/** Problems of the template come first, then problems of the table in the order of its lines. */
-function sortRows({ path, problems }: Filling): readonly SiteProblem[] {
-  const isRow = ({ file }: SiteProblem): boolean => file === path;
-  const rows = problems.filter(isRow).toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
-  return [...problems.filter((problem) => !isRow(problem)), ...rows];
 }
 
 function toList(filling: Filling, usable: ReadonlyMap<string, TableRow>): SiteList {
@@ -253,6 +249,13 @@ function toList(filling: Filling, usable: ReadonlyMap<string, TableRow>): SiteLi
     },
     close: () => Promise.resolve(),
   };
+}
+
+/** Problems of the template come first, then problems of the table in the order of its lines. */
+function sortRows({ path, problems }: Filling): readonly SiteProblem[] {
+  const isRow = ({ file }: SiteProblem): boolean => file === path;
+  const rows = problems.filter(isRow).toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
+  return [...problems.filter((problem) => !isRow(problem)), ...rows];
 }
 
 /**
@@ -270,7 +273,7 @@ async function readTable(path: string, signal: AbortSignal): Promise<Table> {
 async function readBytes(path: string, signal: AbortSignal): Promise<Buffer> {
   const { size } = await stat(path);
   if (size > MAX_TABLE) {
-    const sizes = `${path} has ${formatSize(size)}, and a table may have ${formatSize(MAX_TABLE)}`;
+    const sizes = `${path} has ${formatSize(size)}, but a table may have at most ${formatSize(MAX_TABLE)}`;
     throw new ConfigError('sites.too-large', sizes, { hint: 'split the table' });
   }
   return readFile(path, { signal });

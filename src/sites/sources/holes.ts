@@ -26,6 +26,8 @@ type Lexeme = {
   readonly isFlow: boolean;
 };
 
+type Plain = Extract<HoleContext, { readonly kind: 'plain' }>;
+
 /**
  * Finds the contexts of holes.
  *
@@ -46,6 +48,64 @@ export function findContexts(
     return lexeme && describe(lexeme, { text, start, end });
   });
 }
+
+/** Normalizes line breaks to YAML's, and drops them at the end. */
+export const normalizeValue = (text: string): string =>
+  text.replaceAll(/\r\n|\r/g, '\n').replace(/\n+$/, '');
+
+/**
+ * Explains why a value cannot be put into a hole and stay within it, or undefined. Double quotes
+ * allow every value.
+ *
+ * @param value in the form of `normalizeValue`
+ */
+export function findContextFault(
+  value: string,
+  context: HoleContext,
+  indent: string,
+): string | undefined {
+  switch (context.kind) {
+    case 'double-quoted':
+    case 'comment':
+      return undefined;
+    case 'single-quoted':
+      return value.includes('\n') ? 'has a line break' : undefined;
+    case 'block':
+      return context.isFirst && /^\s/.test(value) ? 'begins with white space' : undefined;
+    case 'plain':
+      return isFit(value, context, indent) ? undefined : 'cannot be a plain YAML text';
+  }
+}
+
+/**
+ * Writes a value into a hole.
+ *
+ * @param value in the form of `normalizeValue`
+ * @param indent white space at the beginning of the hole's line
+ */
+export function writeValue(value: string, context: HoleContext, indent: string): string {
+  switch (context.kind) {
+    case 'double-quoted':
+      // JSON's escapes are also YAML's (1.2.2, 5.7), and YAML 1.1 breaks lines at these three.
+      return JSON.stringify(value)
+        .slice(1, -1)
+        .replaceAll(/[\x85\u2028\u2029]/g, escapeCharacter);
+    case 'single-quoted':
+      return value.replaceAll("'", "''");
+    case 'comment':
+      return value.replaceAll('\n', ' ');
+    case 'block':
+    case 'plain':
+      return indentLines(value, indent);
+  }
+}
+
+/** Every line except the first gets the indentation of the hole's line. */
+export const indentLines = (value: string, indent: string): string =>
+  value
+    .split('\n')
+    .map((line, index) => (index === 0 || line === '' ? line : `${indent}${line}`))
+    .join('\n');
 
 /** Marks of the lexer that represent no text. */
 const MARKS = ['doc-mode', 'flow-error-end', 'scalar'];
@@ -102,36 +162,6 @@ function describe(lexeme: Lexeme, { text, start, end }: Place): HoleContext | un
   }
 }
 
-/** Normalizes line breaks to YAML's, and drops them at the end. */
-export const normalizeValue = (text: string): string =>
-  text.replaceAll(/\r\n|\r/g, '\n').replace(/\n+$/, '');
-
-/**
- * Explains why a value cannot be put into a hole and stay within it, or undefined. Double quotes
- * allow every value.
- *
- * @param value in the form of `normalizeValue`
- */
-export function findContextFault(
-  value: string,
-  context: HoleContext,
-  indent: string,
-): string | undefined {
-  switch (context.kind) {
-    case 'double-quoted':
-    case 'comment':
-      return undefined;
-    case 'single-quoted':
-      return value.includes('\n') ? 'has a line break' : undefined;
-    case 'block':
-      return context.isFirst && /^\s/.test(value) ? 'begins with white space' : undefined;
-    case 'plain':
-      return isFit(value, context, indent) ? undefined : 'is not a plain text';
-  }
-}
-
-type Plain = Extract<HoleContext, { readonly kind: 'plain' }>;
-
 function isFit(value: string, context: Plain, indent: string): boolean {
   if (value === '' || isPlain(value, context)) return true;
   // A whole document, such as a manifest, may be anything.
@@ -139,16 +169,14 @@ function isFit(value: string, context: Plain, indent: string): boolean {
   return context.isWhole && (isDocument || isOneNode(value, context));
 }
 
+const FLOW_MEANING = /[,[\]{}]|^[?&*!|>'"%@`-]/;
+const BLOCK_MEANING = /^[,[\]{}&*!|>'"%@`]|^(\?|-|---|\.\.\.)(\s|$)/;
+
 /** YAML 1.2.2, 7.3.3, and slightly stricter: the value may be a part of a longer text. */
 function isPlain(value: string, { isFlow }: Plain): boolean {
   if (/\n|:(\s|$)|(^|\s)#|^\s|\s$/.test(value)) return false;
   return isFlow ? !FLOW_MEANING.test(value) : !BLOCK_MEANING.test(value);
 }
-
-const FLOW_MEANING = /[,[\]{}]|^[?&*!|>'"%@`-]/;
-const BLOCK_MEANING = /^[,[\]{}&*!|>'"%@`]|^(\?|-|---|\.\.\.)(\s|$)/;
-
-const STRANGE = ['anchor', 'alias', 'doc-start', 'doc-end', 'directive-line', 'directive'];
 
 /** A quoted text, a list or a mapping; block style only if the node has its own lines. */
 function isOneNode(value: string, { isFlow, isAlone }: Plain): boolean {
@@ -162,6 +190,8 @@ function isOneNode(value: string, { isFlow, isAlone }: Plain): boolean {
   const node = isMap(mapping) && mapping.items.length === 1 && mapping.get('k', true);
   return (isCollection(node) && node.flow === true) || isQuoted(node);
 }
+
+const STRANGE = ['anchor', 'alias', 'doc-start', 'doc-end', 'directive-line', 'directive'];
 
 /** Anchors and documents reach beyond a node. */
 const isStrange = (value: string): boolean =>
@@ -179,33 +209,3 @@ function readBetween(node: string): unknown {
   const [first, last] = contents.items;
   return isScalar(last?.value) && last.value.value === 'end' ? first?.value : undefined;
 }
-
-/**
- * Writes a value into a hole.
- *
- * @param value in the form of `normalizeValue`
- * @param indent white space at the beginning of the hole's line
- */
-export function writeValue(value: string, context: HoleContext, indent: string): string {
-  switch (context.kind) {
-    case 'double-quoted':
-      // JSON's escapes are also YAML's (1.2.2, 5.7), and YAML 1.1 breaks lines at these three.
-      return JSON.stringify(value)
-        .slice(1, -1)
-        .replaceAll(/[\x85\u2028\u2029]/g, escapeCharacter);
-    case 'single-quoted':
-      return value.replaceAll("'", "''");
-    case 'comment':
-      return value.replaceAll('\n', ' ');
-    case 'block':
-    case 'plain':
-      return indentLines(value, indent);
-  }
-}
-
-/** Every line except the first gets the indentation of the hole's line. */
-export const indentLines = (value: string, indent: string): string =>
-  value
-    .split('\n')
-    .map((line, index) => (index === 0 || line === '' ? line : `${indent}${line}`))
-    .join('\n');

@@ -13,9 +13,6 @@ export type SiteProblem = Problem<FilePlace> & {
   readonly name: string;
 };
 
-export const REFUSED = { severity: 'error', code: 'sites.input' } as const;
-export const UNUSED = { severity: 'warning', code: 'sites.input' } as const;
-
 /** All sites of a source. Holds names and places, not contents; must be closed. */
 export type SiteList = {
   /** Sorted; rows of a table in their order. Only sites without an error. */
@@ -29,26 +26,6 @@ export type SiteList = {
   readonly open: (name: string) => Promise<SiteInput>;
   readonly close: () => Promise<void>;
 };
-
-/**
- * Gives a list whose problems name files below a folder relative to it: the way that people type
- * files.
- */
-export function nameBelow(list: SiteList, cwd: string): SiteList {
-  const shortenName = (name: string): string =>
-    name.startsWith(`${cwd}/`) ? name.slice(cwd.length + 1) : name;
-  return {
-    ...list,
-    problems: list.problems.map((each) => ({ ...each, file: shortenName(each.file) })),
-    open: async (name) => {
-      const { files } = await list.open(name);
-      return {
-        name,
-        files: files.map((file) => ({ ...file, shownAs: shortenName(file.shownAs) })),
-      };
-    },
-  };
-}
 
 /** An entry in a folder or an archive, before its site is known. */
 export type SiteMember = {
@@ -99,31 +76,51 @@ export type Table = {
 };
 
 /**
+ * A member's name split into parts, or its fault. Leading `./`, doubled and trailing slashes have
+ * no meaning.
+ */
+export type MemberPath = {
+  readonly components: readonly string[];
+  /** Reason for refusal: it leads out of its folder, or no file system could hold it. */
+  readonly refusal?: string;
+};
+
+export const REFUSED = { severity: 'error', code: 'sites.input' } as const;
+export const UNUSED = { severity: 'warning', code: 'sites.input' } as const;
+
+/**
+ * Gives a list that names files below a folder by their path relative to it, as users do.
+ */
+export function nameBelow(list: SiteList, cwd: string): SiteList {
+  const shortenName = (name: string): string =>
+    name.startsWith(`${cwd}/`) ? name.slice(cwd.length + 1) : name;
+  return {
+    ...list,
+    problems: list.problems.map((each) => ({ ...each, file: shortenName(each.file) })),
+    open: async (name) => {
+      const { files } = await list.open(name);
+      return {
+        name,
+        files: files.map((file) => ({ ...file, shownAs: shortenName(file.shownAs) })),
+      };
+    },
+  };
+}
+
+/**
  * A site's inputs are about ten kilobytes; these limits keep hostile archives from filling memory
  * or disk.
  */
 export const MAX_FILE = 1 << 20;
 export const MAX_SITE = 16 << 20;
-const MAX_TOTAL = 4 * 2 ** 30;
 export const MAX_TABLE = 64 << 20;
 /** A site takes a few dozen values. */
 export const MAX_COLUMNS = 10_000;
-/** The program is made for ten thousand sites. */
-const MAX_ROWS = 50_000;
-/** Ten thousand sites of two hundred columns each. */
-const MAX_CELLS = 2_000_000;
-const MAX_QUOTED = 4;
-const QUOTED_FLOOR = 16 << 20;
+
 /** Ten thousand sites of fifty files each. */
 const MAX_MEMBERS = 500_000;
-/**
- * Limit on how far a .tar.gz may unfold: sites made from one template reach about 60 times, a run
- * of zeros 1,000 times. Not checked if the unpacked size is small.
- */
-const MAX_RATIO = 300;
-const RATIO_FLOOR = 64 << 20;
 
-/** @throws ConfigError `sites.too-large` */
+/** Limits the members of a source. @throws ConfigError `sites.too-large` */
 export function refuseManyMembers(count: number, shownAs: string): void {
   if (count <= MAX_MEMBERS) return;
   throw new ConfigError('sites.too-large', `${shownAs} has more than ${MAX_MEMBERS} members`, {
@@ -131,7 +128,10 @@ export function refuseManyMembers(count: number, shownAs: string): void {
   });
 }
 
-/** @throws ConfigError `sites.too-large` */
+/** The program is made for ten thousand sites. */
+const MAX_ROWS = 50_000;
+
+/** Limits the rows of a table. @throws ConfigError `sites.too-large` */
 export function refuseManyRows(count: number): void {
   if (count <= MAX_ROWS) return;
   throw new ConfigError('sites.too-large', `the table has more than ${MAX_ROWS} rows`, {
@@ -139,15 +139,21 @@ export function refuseManyRows(count: number): void {
   });
 }
 
-/** @throws ConfigError `sites.too-large` */
+/** Ten thousand sites of two hundred columns each. */
+const MAX_CELLS = 2_000_000;
+
+/** Limits the cells of a table. @throws ConfigError `sites.too-large` */
 export function refuseManyCells(count: number): void {
   if (count <= MAX_CELLS) return;
   throw new ConfigError(
     'sites.too-large',
-    `the table has ${count} cells or more, and a table may have ${MAX_CELLS}`,
+    `the table has ${count} cells or more, but may have at most ${MAX_CELLS}`,
     { hint: 'split the table, or remove columns that are empty' },
   );
 }
+
+const MAX_QUOTED = 4;
+const QUOTED_FLOOR = 16 << 20;
 
 /**
  * The parser copies a cell for each wrong quote in it, so that a line of quotes costs the square
@@ -174,20 +180,31 @@ export function refuseManyQuotes({
 }
 
 /**
- * @throws ConfigError `sites.too-large` when the unpacked size is too many times the packed size
+ * Limit on how far a .tar.gz may unpack: sites made from one template reach about 60 times, a run
+ * of zeros 1,000 times. Not checked if the unpacked size is small.
+ */
+const MAX_RATIO = 300;
+const RATIO_FLOOR = 64 << 20;
+
+/**
+ * Refuses an archive whose unpacked size is too many times its packed size.
+ *
+ * @throws ConfigError `sites.too-large`
  */
 export function refuseBomb(packed: number, unpacked: number, shownAs: string): void {
   if (unpacked > RATIO_FLOOR && unpacked > packed * MAX_RATIO) {
     throw new ConfigError(
       'sites.too-large',
-      `${shownAs} unfolds to more than ${MAX_RATIO} times its size`,
-      { hint: 'do not use this archive: no folder of sites packs so well' },
+      `${shownAs} unpacks to more than ${MAX_RATIO} times its size`,
+      { hint: 'do not use this archive: no folder of sites compresses so well' },
     );
   }
   refuseTotal(unpacked, shownAs);
 }
 
-/** @throws ConfigError `sites.too-large` */
+const MAX_TOTAL = 4 * 2 ** 30;
+
+/** Limits the bytes of all files. @throws ConfigError `sites.too-large` */
 export function refuseTotal(size: number, shownAs: string): void {
   if (size <= MAX_TOTAL) return;
   throw new ConfigError(
@@ -197,35 +214,11 @@ export function refuseTotal(size: number, shownAs: string): void {
   );
 }
 
-/** PATH_MAX of Linux. */
-const MAX_PATH = 4096;
-
-/**
- * A member's name split into parts, or its fault. Leading `../`, doubled and trailing slashes have
- * no meaning.
- */
-export type MemberPath = {
-  readonly components: readonly string[];
-  /** Reason for refusal: it leads out of its folder, or no file system could hold it. */
-  readonly refusal?: string;
-};
-
+/** Splits the name of a member; a fault is returned, not thrown. */
 export function parseMemberPath(path: string): MemberPath {
   const components = path.split('/').filter((component) => component !== '' && component !== '.');
   const refusal = findRefusal(path, components);
   return refusal === undefined ? { components } : { components, refusal };
-}
-
-function findRefusal(path: string, components: readonly string[]): string | undefined {
-  if (path.startsWith('/') || /^[A-Za-z]:/.test(path)) return 'has an absolute path';
-  if (components.includes('..')) return 'leads out of its folder with ".."';
-  if (path.includes('\\')) return 'has a backslash in its name';
-  // eslint-disable-next-line no-control-regex -- they are what is looked for
-  if (/[\0-\x1f\x7f-\x9f]/.test(path)) return 'has control characters in its name';
-  if (path.includes('\u{fffd}') || /\p{Surrogate}/u.test(path))
-    return 'has a name that is not UTF-8';
-  if (path.length > MAX_PATH) return `has a name of ${path.length} characters`;
-  return undefined;
 }
 
 /**
@@ -250,9 +243,9 @@ export const printable = (name: string): string =>
 /** RFC 1123 2.1 in Kubernetes' version: the fault of a name as a label, or undefined. */
 export function findLabelFault(name: string): string | undefined {
   if (name === '') return 'is empty';
-  if (name.length > 63) return `has ${name.length} characters, and a DNS label has at most 63`;
+  if (name.length > 63) return `has ${name.length} characters, but a DNS label has at most 63`;
   if (/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(name)) return undefined;
-  return 'is not a DNS label: it may have a-z, 0-9 and "-", and "-" neither first nor last';
+  return 'is not a DNS label: it may have a-z, 0-9 and "-", but not begin or end with "-"';
 }
 
 /** Groups items whose names become one name after folding; in their order. */
@@ -268,4 +261,19 @@ export function groupByFold<Item>(
     else groups.set(key, [item]);
   }
   return groups;
+}
+
+/** PATH_MAX of Linux. */
+const MAX_PATH = 4096;
+
+function findRefusal(path: string, components: readonly string[]): string | undefined {
+  if (path.startsWith('/') || /^[A-Za-z]:/.test(path)) return 'has an absolute path';
+  if (components.includes('..')) return 'leads out of its folder with ".."';
+  if (path.includes('\\')) return 'has a backslash in its name';
+  // eslint-disable-next-line no-control-regex -- they are what is looked for
+  if (/[\0-\x1f\x7f-\x9f]/.test(path)) return 'has control characters in its name';
+  if (path.includes('\u{fffd}') || /\p{Surrogate}/u.test(path))
+    return 'has a name that is not UTF-8';
+  if (path.length > MAX_PATH) return `has a name of ${path.length} characters`;
+  return undefined;
 }

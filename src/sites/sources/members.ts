@@ -22,11 +22,6 @@ import {
 
 /* Owns the sorting of a folder's or an archive's members into sites. */
 
-export const CONFIG_FILES = ['install-config.yaml', 'image-based-config.yaml'] as const;
-const MANIFESTS = 'extra-manifests';
-/** ISO writers of installers cut longer names. */
-const MAX_MANIFEST_NAME = 30;
-
 /** A member inside its site: the path starts below the site's folder. */
 type Placed = { readonly path: string; readonly shownAs: string; readonly member: SiteMember };
 
@@ -45,6 +40,8 @@ type Parsed = {
   readonly refusal?: string;
   readonly member: SiteMember;
 };
+
+export const CONFIG_FILES = ['install-config.yaml', 'image-based-config.yaml'] as const;
 
 /**
  * Sorts the content of a folder or an archive into sites. A site is at the root (then the source
@@ -75,6 +72,11 @@ export function listMembers(source: MemberSource): SiteList {
   refuseCollisions([...found.values()]);
   return toList(source, [...found.values()], problems);
 }
+
+/** True for files that openshift-install would read; it does not look below `extra-manifests/`. */
+export const isInput = (path: string): boolean =>
+  (CONFIG_FILES as readonly string[]).includes(path) ||
+  /^extra-manifests\/[^/]+\.(yaml|yml|json)$/.test(path);
 
 /** Keeps the folder of a skipped member: an archive may have no entry for that folder. */
 function parseMember(member: SiteMember): Parsed[] {
@@ -141,6 +143,8 @@ function findOrCreate(found: Map<string, Found>, name: string, source: MemberSou
   return created;
 }
 
+const MANIFESTS = 'extra-manifests';
+
 function addMember(site: Found, placed: Placed, refusal: string | undefined): void {
   const { path, shownAs, member } = placed;
   const fault = refusal ?? (member.kind === 'folder' ? undefined : findTwin(site, path));
@@ -165,8 +169,11 @@ function findTwin({ seen }: Found, path: string): string | undefined {
   const twin = seen.get(foldName(path));
   seen.set(foldName(path), path);
   if (twin === undefined) return undefined;
-  return twin === path ? 'appears twice' : `appears twice: also as ${printable(twin)}`;
+  return twin === path ? 'appears twice' : `appears twice, also as ${printable(twin)}`;
 }
+
+/** ISO writers of installers cut longer names. */
+const MAX_MANIFEST_NAME = 30;
 
 function addFile(site: Found, placed: Placed): void {
   const { path, shownAs, member } = placed;
@@ -174,21 +181,19 @@ function addFile(site: Found, placed: Placed): void {
   const report = (severity: SiteProblem['severity'], problem: string): number =>
     site.problems.push({ ...REFUSED, severity, name: site.name, file: shownAs, problem });
   if (member.size > MAX_FILE) {
-    report('error', `has ${formatSize(member.size)}, and a file may have ${formatSize(MAX_FILE)}`);
+    report(
+      'error',
+      `has ${formatSize(member.size)}, but a file may have at most ${formatSize(MAX_FILE)}`,
+    );
   }
   const { length } = path.slice(path.lastIndexOf('/') + 1);
   if (length > MAX_MANIFEST_NAME) {
     report(
       'warning',
-      `has a name of ${length} characters: some readers cut it after ${MAX_MANIFEST_NAME}`,
+      `has a name of ${length} characters, and some readers truncate it to ${MAX_MANIFEST_NAME}`,
     );
   }
 }
-
-/** True for files that openshift-install would read; it does not look below `extra-manifests/`. */
-export const isInput = (path: string): boolean =>
-  (CONFIG_FILES as readonly string[]).includes(path) ||
-  /^extra-manifests\/[^/]+\.(yaml|yml|json)$/.test(path);
 
 function finishSite(site: Found): void {
   const { name, shownAs, files, problems } = site;
@@ -200,7 +205,7 @@ function finishSite(site: Found): void {
   if (missing.length > 0) report(`has no ${missing.join(' and no ')}`);
   const size = sizeOf(site);
   if (size > MAX_SITE)
-    report(`has ${formatSize(size)} of files, and a site may have ${formatSize(MAX_SITE)}`);
+    report(`has ${formatSize(size)} of files, but a site may have at most ${formatSize(MAX_SITE)}`);
   warnUnused(site);
   files.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
@@ -220,7 +225,7 @@ function warnUnused({ name, shownAs, unused, problems }: Found): void {
   }
 }
 
-/** Neither of two is taken: it cannot be known which was meant. */
+/** Refuses all sites of such a name: it is unknown which one was meant. */
 function refuseCollisions(sites: readonly Found[]): void {
   const byFold = groupByFold(sites, ({ name }) => name);
   for (const group of byFold.values()) {

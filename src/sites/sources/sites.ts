@@ -52,7 +52,7 @@ export async function listSites(path: string, options: SiteListOptions): Promise
   }
   if (template !== undefined) {
     throw templateError(
-      `${path} has whole sites, so there is nothing to fill the template with`,
+      `${path} has complete sites, so there are no values to fill the template with`,
       'leave out --template',
     );
   }
@@ -98,19 +98,23 @@ async function detectKind(path: string): Promise<SourceKind> {
     if (!isUnreadable(cause)) throw cause;
     throw new ConfigError('sites.unreadable', `${path} cannot be read`, {
       cause,
-      hint: 'check the name and the permissions',
+      hint: 'check the name and permissions',
     });
   }
 }
 
-/** Most of these formats are archives inside. */
+/** Spreadsheets; most of these formats are archives inside, so they are detected by name. */
 const SPREADSHEET = /\.(xls[xmb]?|ods|numbers)$/i;
 
 function refuseSpreadsheet(path: string): never {
-  throw new ConfigError('sites.spreadsheet', `${path} is a spreadsheet, which is not read`, {
-    expected: 'a table as .csv, .tsv or .yaml',
-    hint: 'export it: "Save as" or "Export", type "CSV UTF-8 (comma delimited)", and give that file',
-  });
+  throw new ConfigError(
+    'sites.spreadsheet',
+    `${path} is a spreadsheet, which sealift cannot read`,
+    {
+      expected: 'a table as .csv, .tsv or .yaml',
+      hint: 'export it: "Save as" or "Export", type "CSV UTF-8 (comma delimited)", and give that file',
+    },
+  );
 }
 
 async function readHead(path: string): Promise<Buffer> {

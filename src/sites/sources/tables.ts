@@ -16,14 +16,12 @@ import { isColumnName } from './template.ts';
 
 /* Owns the parsing of tables, in CSV and YAML. */
 
-type Line = { readonly line: number; readonly cells: readonly string[] };
+type Piece = { readonly line: number; readonly text: string };
 
-/** Texts of the parser's errors quote the cell, which may be a password; these do not. */
-const FAULTS: Readonly<Record<string, string>> = {
-  CSV_QUOTE_NOT_CLOSED: 'has a quote that is never closed',
-  INVALID_OPENING_QUOTE: 'has a quote in a cell that does not begin with one',
-  CSV_INVALID_CLOSING_QUOTE: 'has text after a closing quote',
-};
+type Named = { readonly name?: string; readonly mapping: YAMLMap };
+
+/** The line break is not part of the match, so that lines keep their numbers. */
+const TOLD_DELIMITER = /^sep=([,;\t])(?=\r?\n)/i;
 
 /**
  * Reads RFC 4180 with a header row. The separator is the comma; or `;` or a tab if the header has
@@ -56,8 +54,34 @@ export function readCsvTable(text: string, separator?: string): Table {
   return { rows, rowProblems, tableProblems, headerLine: header.line };
 }
 
-/** The end of the line stays, so that lines keep their numbers. */
-const TOLD_DELIMITER = /^sep=([,;\t])(?=\r?\n)/i;
+/**
+ * Reads a list of mappings, or a mapping from name to mapping. All scalars keep their written
+ * text: `4.20`, `yes` and `0x10` are not numbers or booleans here. Each entry is parsed by itself,
+ * so that ten thousand of them take little memory and a broken one does not hide the rest; an
+ * alias therefore reaches only anchors of its own entry.
+ *
+ * @throws ConfigError `sites.too-large`
+ */
+export function readYamlTable(text: string): Table {
+  const { pieces, problems } = splitEntries(text);
+  const rows: TableRow[] = [];
+  const rowProblems: TableProblem[] = [];
+  for (const piece of problems.length > 0 ? [] : pieces) {
+    const row = readEntry(piece);
+    if ('problem' in row) rowProblems.push(row);
+    else rows.push(row);
+  }
+  return { rows, rowProblems, tableProblems: problems };
+}
+
+type Line = { readonly line: number; readonly cells: readonly string[] };
+
+/** Texts of the parser's errors quote the cell, which may be a password; these do not. */
+const FAULTS: Readonly<Record<string, string>> = {
+  CSV_QUOTE_NOT_CLOSED: 'has a quote that is never closed',
+  INVALID_OPENING_QUOTE: 'has a quote in a cell that does not begin with one',
+  CSV_INVALID_CLOSING_QUOTE: 'has text after a closing quote',
+};
 
 /**
  * The parser makes an error with a stack for each wrong quote: it costs as much as this many
@@ -110,7 +134,10 @@ const dropEmptyEnd = (cells: readonly string[]): readonly string[] =>
 function checkHeader(columns: readonly string[], line: number): TableProblem[] {
   if (columns.length > MAX_COLUMNS) {
     return [
-      { line, problem: `has ${columns.length} columns, and a table may have ${MAX_COLUMNS}` },
+      {
+        line,
+        problem: `has ${columns.length} columns, but a table may have at most ${MAX_COLUMNS}`,
+      },
     ];
   }
   const problems: TableProblem[] = [];
@@ -120,7 +147,7 @@ function checkHeader(columns: readonly string[], line: number): TableProblem[] {
     else if (!isColumnName(column)) {
       problems.push({
         line,
-        problem: `column "${printable(column)}" may have letters, digits, "_", "-" and "." only`,
+        problem: `column "${printable(column)}" may have only letters, digits, "_", "-" and "."`,
       });
     } else if (seen.has(column)) {
       problems.push({ line, problem: `column "${column}" appears twice` });
@@ -140,29 +167,7 @@ function findCountFault(cells: readonly string[], columns: readonly string[]): s
   return `has ${cells.length} cells, but the header names ${columns.length}`;
 }
 
-type Piece = { readonly line: number; readonly text: string };
-
 type Split = { readonly pieces: readonly Piece[]; readonly problems: readonly TableProblem[] };
-
-/**
- * Reads a list of mappings, or a mapping from name to mapping. All scalars keep their written
- * text: `4.20`, `yes` and `0x10` are not numbers or booleans here. Each entry is parsed by itself,
- * so that ten thousand of them take little memory and a broken one does not hide the rest; an
- * alias therefore reaches only anchors of its own entry.
- *
- * @throws ConfigError `sites.too-large`
- */
-export function readYamlTable(text: string): Table {
-  const { pieces, problems } = splitEntries(text);
-  const rows: TableRow[] = [];
-  const rowProblems: TableProblem[] = [];
-  for (const piece of problems.length > 0 ? [] : pieces) {
-    const row = readEntry(piece);
-    if ('problem' in row) rowProblems.push(row);
-    else rows.push(row);
-  }
-  return { rows, rowProblems, tableProblems: problems };
-}
 
 /**
  * Cuts before every line that is indented as little as the first. The content of an entry is
@@ -210,8 +215,6 @@ function readEntry({ line, text }: Piece): TableRow | TableProblem {
   return readCells(document, named, { line, lineOf });
 }
 
-type Named = { readonly name?: string; readonly mapping: YAMLMap };
-
 function findMapping({ contents }: Document): Named | undefined {
   if (isSeq(contents)) {
     const [mapping] = contents.items;
@@ -248,7 +251,7 @@ function addName(
 ): TableRow | TableProblem {
   if (name === undefined) return { line, cells };
   if ((cells.get('name') ?? name) !== name)
-    return { line, problem: 'has a "name" that is not its key' };
+    return { line, problem: 'has a "name" that differs from its key' };
   return { line, cells: cells.set('name', name) };
 }
 
@@ -258,7 +261,7 @@ function findCellFault(
   value: unknown,
 ): string | undefined {
   if (!isColumnName(column)) {
-    return `key "${printable(column)}" may have letters, digits, "_", "-" and "." only`;
+    return `key "${printable(column)}" may have only letters, digits, "_", "-" and "."`;
   }
   if (cells.has(column)) return `key "${column}" appears twice`;
   if (isScalar(value) && (typeof value.value === 'string' || value.value === null))

@@ -40,7 +40,7 @@ const TAR_OPTIONS = { allowUnknownFormat: true, highWaterMark: CHUNK_SIZE };
 
 /**
  * Reads the members of a tar (POSIX pax, GNU). Contents of a plain tar are read in place when they
- * are asked for. Gzip cannot be entered in the middle, so the small files of a .tar.gz are kept in
+ * are asked for. Gzip cannot be entered in the middle, so the small files of a .tar.gz are stored in
  * a temporary file, private and without a name.
  *
  * @throws ConfigError `sites.damaged`, `sites.too-large`; DiskError `disk.no-temporary`
@@ -72,7 +72,7 @@ async function openUnnamed(): Promise<FileHandle> {
       await rm(folder, { recursive: true });
     }
   } catch (cause) {
-    throw new DiskError('disk.no-temporary', `no temporary file can be made in ${tmpdir()}`, {
+    throw new DiskError('disk.no-temporary', `cannot create a temporary file in ${tmpdir()}`, {
       cause,
       hint: 'set TMPDIR to a writable folder, or unpack the archive',
     });
@@ -172,6 +172,6 @@ const damagedError = (path: string, cause: unknown): ConfigError =>
     `${path} is not a complete tar archive: ${(cause as Error).message}`,
     {
       cause,
-      hint: 'make the archive again',
+      hint: 'create the archive again',
     },
   );

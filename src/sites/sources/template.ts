@@ -46,25 +46,12 @@ export function parseTemplate(text: string): Template {
     else if (column !== undefined && isColumnName(column)) {
       parts.push({ column, line, indent: indentAt(text, match.index) });
     } else {
-      const problem = `"${printable(whole)}" is not a placeholder: write {{ column }}, or {{ '{{' }} for braces that are meant`;
+      const problem = `"${printable(whole)}" is not a placeholder: write {{ column }}, or {{ '{{' }} for literal braces`;
       faults.push({ line, problem });
     }
   }
   parts.push(text.slice(end));
   return { parts, faults };
-}
-
-/** Continues counting from the last position. */
-function countLines(text: string, position: { line: number; at: number }, index: number): number {
-  for (; position.at < index; position.at++) {
-    if (text.charCodeAt(position.at) === 10) position.line++;
-  }
-  return position.line;
-}
-
-function indentAt(text: string, index: number): string {
-  const start = text.lastIndexOf('\n', index - 1) + 1;
-  return /^[ \t]*/.exec(text.slice(start, index))?.[0] ?? '';
 }
 
 export const holesOf = ({ parts }: Template): readonly Hole[] =>
@@ -95,8 +82,54 @@ export function placeHoles(template: Template): Template {
     }),
     faults: holes
       .filter((hole) => !placed.get(hole))
-      .map(({ column, line }) => ({ line, problem: `hole "${column}" is in no text of the YAML` })),
+      .map(({ column, line }) => ({
+        line,
+        problem: `hole "${column}" is not inside a text of the YAML`,
+      })),
   };
+}
+
+/**
+ * Puts the values of one row into the holes, so that YAML reads each value unchanged: escaped in
+ * quotes; in a `|` or on its own line, each line with the indentation of the hole's line. Line breaks at its end are dropped. Inserted text is not searched for holes.
+ */
+export function fillTemplate({ parts }: Template, cells: ReadonlyMap<string, string>): string {
+  return parts
+    .map((part) => (typeof part === 'string' ? part : fillHole(part, cells.get(part.column) ?? '')))
+    .join('');
+}
+
+/**
+ * The fault of a value that must not be put into YAML (1.2.2, 5.1), or undefined. Tabs and line
+ * breaks are allowed.
+ */
+export function findValueFault(text: string): string | undefined {
+  // eslint-disable-next-line no-control-regex -- they are what is looked for
+  if (/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]/.test(text)) return 'has control characters';
+  if (/\p{Surrogate}/u.test(text)) return 'has half a surrogate pair';
+  if (text.length > MAX_FILE) return `is too long: a file may have at most ${formatSize(MAX_FILE)}`;
+  return undefined;
+}
+
+/** `: did you mean "x"?`, or nothing. */
+export const suggest = (word: string, candidates: Iterable<string>): string =>
+  appendSuggestion(
+    word,
+    [...candidates].filter((candidate) => candidate !== word),
+    ': ',
+  );
+
+/** Continues counting from the last position. */
+function countLines(text: string, position: { line: number; at: number }, index: number): number {
+  for (; position.at < index; position.at++) {
+    if (text.charCodeAt(position.at) === 10) position.line++;
+  }
+  return position.line;
+}
+
+function indentAt(text: string, index: number): string {
+  const start = text.lastIndexOf('\n', index - 1) + 1;
+  return /^[ \t]*/.exec(text.slice(start, index))?.[0] ?? '';
 }
 
 function findSyntaxFault(text: string): Template['faults'][number] | undefined {
@@ -121,38 +154,7 @@ function findSyntaxFault(text: string): Template['faults'][number] | undefined {
   };
 }
 
-/**
- * Puts the texts of one row into the holes, so that each stays the text that it is: escaped in
- * quotes, and in a `|` or on its own line with the indentation of the hole's line before every
- * line. Line breaks at its end are dropped. Inserted text is not searched for holes.
- */
-export function fillTemplate({ parts }: Template, cells: ReadonlyMap<string, string>): string {
-  return parts
-    .map((part) => (typeof part === 'string' ? part : fillHole(part, cells.get(part.column) ?? '')))
-    .join('');
-}
-
 function fillHole({ context, indent }: Hole, text: string): string {
   const value = normalizeValue(text);
   return context ? writeValue(value, context, indent) : indentLines(value, indent);
 }
-
-/**
- * The fault of a value that must not be put into YAML (1.2.2, 5.1), or undefined. Tabs and line
- * breaks are allowed.
- */
-export function findValueFault(text: string): string | undefined {
-  // eslint-disable-next-line no-control-regex -- they are what is looked for
-  if (/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]/.test(text)) return 'has control characters';
-  if (/\p{Surrogate}/u.test(text)) return 'has half a surrogate pair';
-  if (text.length > MAX_FILE) return `is too long: a file may have ${formatSize(MAX_FILE)}`;
-  return undefined;
-}
-
-/** `: did you mean "x"?`, or nothing. */
-export const suggest = (word: string, candidates: Iterable<string>): string =>
-  appendSuggestion(
-    word,
-    [...candidates].filter((candidate) => candidate !== word),
-    ': ',
-  );

@@ -11,9 +11,20 @@ import { readRetained } from '../identity/retained/read.ts';
 import type { SitePlaces } from './generations.ts';
 
 /*
- * Owns the decision which existing files may be replaced, and the way back from them to an
- * identity.
+ * Owns the decision which existing files may be replaced, and the recovery of an identity from them.
  */
+
+type Kind = {
+  readonly name: 'iso' | 'kubeconfig' | 'password';
+  /** Description of the files that may be replaced. */
+  readonly expected: string;
+  readonly hasIdentity: (path: string) => Promise<boolean>;
+  /** True if the file has one of these identities. */
+  readonly isOf: (path: string, known: readonly SiteIdentity[]) => Promise<boolean>;
+};
+
+/** Ids that an earlier run wrote to its list of sites. */
+export type ListedIds = { readonly clusterId: string; readonly infraId: string };
 
 type SiteClaim = {
   readonly places: SitePlaces;
@@ -27,62 +38,6 @@ type SiteClaim = {
   readonly inputs: readonly string[];
   /** True if foreign files are replaced. */
   readonly force: boolean;
-};
-
-/**
- * Decides whether the files of a site may be written. The existing path may be absent, an empty
- * regular file, or a file whose identity is in the state; anything else only with `force`. An
- * identity that is not in the state is never overwritten: a file with one gets a second name in
- * the state first.
- *
- * @returns the names in the state directory of files that will be replaced and were kept
- * @throws the errors of `claimOutput`
- */
-export async function claimFiles(claim: SiteClaim): Promise<readonly string[]> {
-  const { places, provided, inputs, force } = claim;
-  if (isVacant(places)) return [];
-  const remains: Kind[] = [];
-  for (const kind of KINDS) {
-    const path = places[kind.name];
-    const isKnown = (): Promise<boolean> => kind.isOf(path, provided.known);
-    const isReplaceable = async (): Promise<boolean> => provided.isLost || (await isKnown());
-    const { expected } = kind;
-    await claimOutput({ path, inputs }, { force, isReplaceable, expected });
-    if (sizeOf(path) === 0 || (await isKnown())) continue;
-    if (provided.isLost || (await kind.hasIdentity(path))) remains.push(kind);
-  }
-  return keepRemains(places, remains);
-}
-
-/** True if a file appears to be a part of the identity of some cluster. */
-export async function hasIdentity(places: SitePlaces): Promise<boolean> {
-  for (const kind of KINDS) {
-    const path = places[kind.name];
-    if (sizeOf(path) > 0 && (await kind.hasIdentity(path))) return true;
-  }
-  return false;
-}
-
-/**
- * Most sites are new; then their folder does not exist, and the folder of all was checked before.
- */
-const isVacant = ({ iso, kubeconfig }: SitePlaces): boolean =>
-  [iso, dirname(dirname(kubeconfig))].every(
-    (path) => unlessAbsent(() => lstatSync(path)) === undefined,
-  );
-
-const sizeOf = (path: string): number => {
-  const found = unlessAbsent(() => lstatSync(path));
-  return found?.isFile() === true ? found.size : 0;
-};
-
-type Kind = {
-  readonly name: 'iso' | 'kubeconfig' | 'password';
-  /** Description of the files that may be replaced. */
-  readonly expected: string;
-  readonly hasIdentity: (path: string) => Promise<boolean>;
-  /** True if the file has one of these identities. */
-  readonly isOf: (path: string, known: readonly SiteIdentity[]) => Promise<boolean>;
 };
 
 const KINDS: readonly Kind[] = [
@@ -116,6 +71,92 @@ const KINDS: readonly Kind[] = [
     },
   },
 ];
+
+/**
+ * Decides whether the files of a site may be written. The existing path may be absent, an empty
+ * regular file, or a file whose identity is in the state; anything else only with `force`. An
+ * identity that is not in the state is never overwritten: a file with one is first copied into the
+ * state.
+ *
+ * @returns names, in the state directory, of the copies
+ */
+export async function claimFiles(claim: SiteClaim): Promise<readonly string[]> {
+  const { places, provided, inputs, force } = claim;
+  if (isVacant(places)) return [];
+  const remains: Kind[] = [];
+  for (const kind of KINDS) {
+    const path = places[kind.name];
+    const isKnown = (): Promise<boolean> => kind.isOf(path, provided.known);
+    const isReplaceable = async (): Promise<boolean> => provided.isLost || (await isKnown());
+    const { expected } = kind;
+    await claimOutput({ path, inputs }, { force, isReplaceable, expected });
+    if (sizeOf(path) === 0 || (await isKnown())) continue;
+    if (provided.isLost || (await kind.hasIdentity(path))) remains.push(kind);
+  }
+  return keepRemains(places, remains);
+}
+
+/** True if a file appears to be a part of the identity of some cluster. */
+export async function hasIdentity(places: SitePlaces): Promise<boolean> {
+  for (const kind of KINDS) {
+    const path = places[kind.name];
+    if (sizeOf(path) > 0 && (await kind.hasIdentity(path))) return true;
+  }
+  return false;
+}
+
+type MadeBefore = {
+  readonly places: SitePlaces;
+  readonly site: StateSite;
+  readonly listed?: ListedIds | undefined;
+};
+
+/**
+ * Takes the identity back from the ISO of a site and from its kubeconfig and password, if all
+ * three exist and agree with each other and with the list's ids.
+ *
+ * @throws DiskError `file.foreign`; ConfigError `config-iso.identity-lost`
+ */
+export async function takeBack({ places, site, listed }: MadeBefore): Promise<IdentityState> {
+  const { iso, kubeconfig, password } = places;
+  const made = listMade(places);
+  const missing = [iso, kubeconfig, password].filter((path) => !made.includes(path));
+  if (missing.length > 0) throw lost(`${missing.join(', ')} does not exist`);
+  // The maker of these files has the keys of the cluster.
+  for (const path of made) await readOwnFile(path);
+  const { whole, clusterName, baseDomain } = await readRetained({
+    iso,
+    kubeconfig,
+    readIso: readRetainedIso,
+  });
+  if (!whole || clusterName === undefined || baseDomain === undefined) {
+    throw lost(`${iso} and ${dirname(kubeconfig)} do not have the whole identity`);
+  }
+  refuseOther(whole, listed);
+  const { clusterId, infraId } = site;
+  return {
+    identity: whole,
+    site: {
+      clusterName,
+      baseDomain,
+      ...(clusterId === whole.clusterId && { clusterId }),
+      ...(infraId === whole.infraId && { infraId }),
+    },
+  };
+}
+
+/**
+ * Most sites are new; then their folder does not exist, and the folder of all was checked before.
+ */
+const isVacant = ({ iso, kubeconfig }: SitePlaces): boolean =>
+  [iso, dirname(dirname(kubeconfig))].every(
+    (path) => unlessAbsent(() => lstatSync(path)) === undefined,
+  );
+
+const sizeOf = (path: string): number => {
+  const found = unlessAbsent(() => lstatSync(path));
+  return found?.isFile() === true ? found.size : 0;
+};
 
 /** Id of the cluster that a configuration ISO belongs to; undefined for any other image. */
 async function readClusterId(path: string): Promise<string | undefined> {
@@ -166,7 +207,7 @@ async function isTaken(placeOf: SitePlaces['remains'], number: number): Promise<
  */
 async function copyWhole(from: string, to: string): Promise<void> {
   const bytes = await readRegularFile(from);
-  if (!bytes) throw new Error(`${from} is gone, though it was just read`);
+  if (!bytes) throw new Error(`${from} was removed after it was read`);
   try {
     await writeNewFile(to, bytes);
   } catch (error) {
@@ -175,57 +216,13 @@ async function copyWhole(from: string, to: string): Promise<void> {
   }
 }
 
-/** Ids that an earlier run wrote to its list of sites. */
-export type ListedIds = { readonly clusterId: string; readonly infraId: string };
-
-type MadeBefore = {
-  readonly places: SitePlaces;
-  readonly site: StateSite;
-  readonly listed?: ListedIds | undefined;
-};
-
-/** The existing files among the ones that have an identity. */
+/** Lists the existing files of the three that have an identity. */
 const listMade = ({ iso, kubeconfig, password }: SitePlaces): readonly string[] =>
   [iso, kubeconfig, password].filter((path) => unlessAbsent(() => statSync(path))?.isFile());
 
-/**
- * Takes the identity back from the ISO of a site and from its kubeconfig and password, if all
- * three exist and agree with each other and with the list's ids.
- *
- * @throws DiskError `file.foreign`; ConfigError `config-iso.identity-lost`, the errors of
- * `readRetained`; the errors of reading an ISO
- */
-export async function takeBack({ places, site, listed }: MadeBefore): Promise<IdentityState> {
-  const { iso, kubeconfig, password } = places;
-  const made = listMade(places);
-  const missing = [iso, kubeconfig, password].filter((path) => !made.includes(path));
-  if (missing.length > 0) throw lost(`${missing.join(', ')} is not there`);
-  // The maker of these files has the keys of the cluster.
-  for (const path of made) await readOwnFile(path);
-  const { whole, clusterName, baseDomain } = await readRetained({
-    iso,
-    kubeconfig,
-    readIso: readRetainedIso,
-  });
-  if (!whole || clusterName === undefined || baseDomain === undefined) {
-    throw lost(`${iso} and ${dirname(kubeconfig)} do not have all of it`);
-  }
-  refuseOther(whole, listed);
-  const { clusterId, infraId } = site;
-  return {
-    identity: whole,
-    site: {
-      clusterName,
-      baseDomain,
-      ...(clusterId === whole.clusterId && { clusterId }),
-      ...(infraId === whole.infraId && { infraId }),
-    },
-  };
-}
-
 function refuseOther({ clusterId, infraId }: SiteIdentity, listed: ListedIds | undefined): void {
   if (!listed || (listed.clusterId === clusterId && listed.infraId === infraId)) return;
-  throw new ConfigError('config-iso.identity-lost', 'sites.json has other ids than the ISO', {
+  throw new ConfigError('config-iso.identity-lost', 'sites.json has different ids than the ISO', {
     expected: `${listed.clusterId} ${listed.infraId}`,
     found: `${clusterId} ${infraId}`,
   });

@@ -16,21 +16,6 @@ import { indexGenerations, placesOf, stateDirectoryOf, type SitePlaces } from '.
 
 /* Owns the state directory, and the move of the directory of earlier versions. */
 
-const README = `This folder is the state of "sealift config-iso build": it has the private keys, ids and passwords
-of every cluster whose configuration ISO is in the folder above.
-
-Keep it. A site's keys are its cluster's identity: without them, an ISO that is made again no longer
-fits a cluster that is deployed, and its kubeconfig opens nothing.
-Keep it private. Never publish it, never commit it, and copy it only where the ISOs may go as well.
-
-  NAME.1.json, NAME.2.json   generations of a site's identity; a file is never changed or removed
-  NAME.order.json            in which order they were used, where that is not their own order
-  NAME.made.json             what the files of the site were made from, by digest
-  NAME.lost-1.*              what was left of an identity that no generation has, before it was replaced
-
-"sealift config-iso generations NAME --out FOLDER" lists the generations of a site.
-`;
-
 export const readmeOf = (state: string): string => join(state, 'README');
 
 /** True if the readme is from any version of the program, or absent. */
@@ -44,6 +29,21 @@ const STATE_FILE =
 
 /** True if a build uses such a name for a file, while it writes the file or when it is complete. */
 export const isStateFile = (name: string): boolean => STATE_FILE.test(name);
+
+const README = `This folder is the state of "sealift config-iso build": it has the private keys, ids and passwords
+of every cluster whose configuration ISO is in the parent folder.
+
+Keep it. A site's keys are its cluster's identity: without them, a new ISO does not fit the deployed
+cluster, and its kubeconfig gives no access.
+Keep it private. Never publish it, never commit it, and copy it only where the ISOs may go as well.
+
+  NAME.1.json, NAME.2.json   generations of a site's identity; a file is never changed or removed
+  NAME.order.json            the order in which they were used, if it differs from their numbers
+  NAME.made.json             digests of the inputs that the files of the site were made from
+  NAME.lost-1.*              files of an identity that no generation has, saved before they were replaced
+
+"sealift config-iso generations NAME --out FOLDER" lists the generations of a site.
+`;
 
 /** Only its owner may read a directory of keys. */
 const MODE = 0o700;
@@ -59,12 +59,6 @@ export async function makeStateDirectory(out: string): Promise<string> {
   await syncDirectory(out);
   return state;
 }
-
-/**
- * Directory in which earlier versions kept the state; live ISOs keep their work in a folder of the
- * same name.
- */
-const oldDirectoryOf = (out: string): string => join(out, '.sealift');
 
 const OLD_FILE = /^([a-z0-9-]+?)(\.before|\.made)?\.json$/;
 
@@ -98,18 +92,24 @@ export async function adoptOldState(out: string, lease: LeaseOptions): Promise<v
   if ((await readdir(old)).length === 0) await rmdir(old);
 }
 
-/** Only the lock is left if a move was killed at its end. */
-function isLockAlone(old: string): boolean {
-  const files = unlessAbsent(() => readdirSync(old)) ?? [];
-  return files.length > 0 && files.every((file) => file.startsWith('build.lock'));
-}
-
 /** Lists the files with generations of an earlier version that were not moved yet. */
 export function listOldStates(out: string, name: string): readonly string[] {
   const old = join(oldDirectoryOf(out), name);
   return [`${old}.before.json`, `${old}.json`].filter(
     (path) => unlessAbsent(() => readFileSync(path)) !== undefined,
   );
+}
+
+/**
+ * Directory in which earlier versions stored the state; live ISOs have their work in a folder of the
+ * same name.
+ */
+const oldDirectoryOf = (out: string): string => join(out, '.sealift');
+
+/** Only the lock is left if a move was killed at its end. */
+function isLockAlone(old: string): boolean {
+  const files = unlessAbsent(() => readdirSync(old)) ?? [];
+  return files.length > 0 && files.every((file) => file.startsWith('build.lock'));
 }
 
 const listOldSites = (old: string): readonly string[] => [

@@ -33,6 +33,39 @@ export type SitePlaces = {
 };
 
 /**
+ * The directory in which everything is written, and whether it belongs to one site with the names
+ * of openshift-install.
+ */
+export type OutputFolder = { readonly out: string; readonly dropIn: boolean };
+
+/** One identity that a site has or had. */
+export type Generation = {
+  /** Number from 1, in the order in which they were made. */
+  readonly number: number;
+  /** Undefined if the file is not complete as it was written. */
+  readonly state: IdentityState | undefined;
+};
+
+/** Numbers of the generations of each site, the one in use last. */
+export type GenerationIndex = (name: string, places: SitePlaces) => readonly number[];
+
+/** The requirements for an identity. */
+export type GenerationWish = {
+  readonly name: string;
+  readonly site: StateSite;
+  readonly retained?: RetainedIdentity | undefined;
+  /** Number of the generation that the user asks for. */
+  readonly use?: number | undefined;
+  /** The rotation that the site takes part in. */
+  readonly rotation?: string | undefined;
+};
+
+export type WholeGeneration = Generation & { readonly state: IdentityState };
+
+/** One replacement of all keys, which may take several runs of the program. */
+export type Rotation = { readonly id: string; readonly isContinued: boolean };
+
+/**
  * Directory in which builds keep files for later builds; it is not a DNS label, so no site has
  * this name.
  */
@@ -51,46 +84,8 @@ export const placesOf = (directory: string, name: string): SitePlaces => ({
 /** Name of the only site of a directory: the directory itself may have any name. */
 export const DROP_IN_NAME = 'site';
 
-/** The names of openshift-install, for one site in its own directory. */
-const dropInPlaces = (directory: string): SitePlaces => ({
-  iso: join(directory, 'imagebasedconfig.iso'),
-  kubeconfig: join(directory, 'auth', 'kubeconfig'),
-  password: join(directory, 'auth', 'kubeadmin-password'),
-  ...statePlacesOf(directory, DROP_IN_NAME),
-});
-
-/**
- * The directory in which everything is written, and whether it belongs to one site with the names
- * of openshift-install.
- */
-export type OutputFolder = { readonly out: string; readonly dropIn: boolean };
-
 export const placesFor = ({ dropIn, out }: OutputFolder, name: string): SitePlaces =>
   dropIn ? dropInPlaces(out) : placesOf(out, name);
-
-function statePlacesOf(
-  directory: string,
-  name: string,
-): Pick<SitePlaces, 'generation' | 'order' | 'remains' | 'record'> {
-  const inState = (file: string): string => join(stateDirectoryOf(directory), file);
-  return {
-    generation: (number) => inState(`${name}.${number}.json`),
-    remains: (number, file) => inState(`${name}.lost-${number}.${file}`),
-    order: inState(`${name}.order.json`),
-    record: inState(`${name}.made.json`),
-  };
-}
-
-/** One identity that a site has or had. */
-export type Generation = {
-  /** Number from 1, in the order in which they were made. */
-  readonly number: number;
-  /** Undefined if the file is not complete as it was written. */
-  readonly state: IdentityState | undefined;
-};
-
-/** Numbers of the generations of each site, the one in use last. */
-export type GenerationIndex = (name: string, places: SitePlaces) => readonly number[];
 
 const GENERATION = /^([a-z0-9-]+)\.([1-9]\d{0,8})\.json$/;
 const ORDER = /^([a-z0-9-]+)\.order\.json$/;
@@ -110,17 +105,6 @@ export function indexGenerations(out: string): GenerationIndex {
   };
 }
 
-/** Generations that an order does not name were made after it was written. */
-function sortByUse(numbers: readonly number[], order: readonly number[]): readonly number[] {
-  const named = order.filter((number) => numbers.includes(number));
-  return [...named, ...numbers.filter((number) => !named.includes(number))];
-}
-
-function readOrder({ order: path }: SitePlaces): readonly number[] {
-  const text = unlessAbsent(() => readFileSync(path, 'utf8')) ?? '';
-  return [...text.matchAll(/\d+/g)].map(([number]) => Number(number));
-}
-
 export const formatOrder = (numbers: readonly number[]): string => `${JSON.stringify(numbers)}\n`;
 
 /** Generations in the order of their use, the one in use last. */
@@ -128,24 +112,6 @@ export const readGenerations = (
   places: SitePlaces,
   numbers: readonly number[],
 ): readonly Generation[] => numbers.map((number) => ({ number, state: readState(places, number) }));
-
-function readState(places: SitePlaces, number: number): IdentityState | undefined {
-  const text = unlessAbsent(() => readFileSync(places.generation(number), 'utf8'));
-  return text === undefined ? undefined : parseState(text);
-}
-
-/** The requirements for an identity. */
-export type GenerationWish = {
-  readonly name: string;
-  readonly site: StateSite;
-  readonly retained?: RetainedIdentity | undefined;
-  /** Number of the generation that the user asks for. */
-  readonly use?: number | undefined;
-  /** The rotation that the site takes part in. */
-  readonly rotation?: string | undefined;
-};
-
-export type WholeGeneration = Generation & { readonly state: IdentityState };
 
 /**
  * Chooses the generation to use again, or undefined for a new one: first a generation with the
@@ -172,6 +138,77 @@ export function chooseGeneration(
   return usable.findLast(({ state }) => isSameSite(state.site, wish.site)) ?? usable.at(-1);
 }
 
+/**
+ * True if the identity has all of the whole one and possibly more: the whole one may lack a key or
+ * a password.
+ */
+export function holdsWhole(identity: SiteIdentity, whole: SiteIdentity): boolean {
+  const names = Object.keys(whole.signers) as (keyof SiteIdentity['signers'])[];
+  return (
+    names.every((name) => {
+      const { certificate, privateKey } = whole.signers[name];
+      const found = identity.signers[name];
+      return found.certificate === certificate && isUnsetOr(privateKey, found.privateKey);
+    }) &&
+    identity.adminClient.certificate === whole.adminClient.certificate &&
+    (whole.password.text === '' || identity.password.text === whole.password.text)
+  );
+}
+
+/**
+ * Begins to replace all keys, or continues if a rotation was killed or left sites out: no key is
+ * replaced twice.
+ */
+export async function beginRotation(out: string): Promise<Rotation> {
+  const found = (await readOwnFile(markerOf(out)))?.toString('utf8').trim();
+  if (found !== undefined && /^[0-9a-f]{16}$/.test(found)) return { id: found, isContinued: true };
+  const id = randomBytes(8).toString('hex');
+  await writeFileAtomic(markerOf(out), `${id}\n`);
+  return { id, isContinued: false };
+}
+
+/**
+ * Ends a rotation: call it when every site has its new keys, or when no site wants them any more.
+ */
+export const endRotation = (out: string): Promise<void> => rm(markerOf(out), { force: true });
+
+/** The names of openshift-install, for one site in its own directory. */
+const dropInPlaces = (directory: string): SitePlaces => ({
+  iso: join(directory, 'imagebasedconfig.iso'),
+  kubeconfig: join(directory, 'auth', 'kubeconfig'),
+  password: join(directory, 'auth', 'kubeadmin-password'),
+  ...statePlacesOf(directory, DROP_IN_NAME),
+});
+
+function statePlacesOf(
+  directory: string,
+  name: string,
+): Pick<SitePlaces, 'generation' | 'order' | 'remains' | 'record'> {
+  const inState = (file: string): string => join(stateDirectoryOf(directory), file);
+  return {
+    generation: (number) => inState(`${name}.${number}.json`),
+    remains: (number, file) => inState(`${name}.lost-${number}.${file}`),
+    order: inState(`${name}.order.json`),
+    record: inState(`${name}.made.json`),
+  };
+}
+
+/** Generations that an order does not name were made after it was written. */
+function sortByUse(numbers: readonly number[], order: readonly number[]): readonly number[] {
+  const named = order.filter((number) => numbers.includes(number));
+  return [...named, ...numbers.filter((number) => !named.includes(number))];
+}
+
+function readOrder({ order: path }: SitePlaces): readonly number[] {
+  const text = unlessAbsent(() => readFileSync(path, 'utf8')) ?? '';
+  return [...text.matchAll(/\d+/g)].map(([number]) => Number(number));
+}
+
+function readState(places: SitePlaces, number: number): IdentityState | undefined {
+  const text = unlessAbsent(() => readFileSync(places.generation(number), 'utf8'));
+  return text === undefined ? undefined : parseState(text);
+}
+
 function findWanted(
   generations: readonly Generation[],
   number: number,
@@ -192,7 +229,7 @@ function findWanted(
     throw new ConfigError('config-iso.generation', message, { hint });
   }
   if (!fitsSite(state, site)) {
-    const message = `generation ${number} of ${name} is of another cluster than the inputs`;
+    const message = `generation ${number} of ${name} belongs to another cluster than the inputs`;
     throw new ConfigError('config-iso.generation', message, {
       expected: describe(site),
       found: describe({ ...state.site, ...idsOf(state.identity) }),
@@ -200,8 +237,10 @@ function findWanted(
     });
   }
   if (holds(state.identity, retained)) return { number, state };
-  const message = `generation ${number} of ${name} is not what --retain-from has`;
-  throw new ConfigError('config-iso.generation', message, { hint: 'leave out one of the two' });
+  const message = `generation ${number} of ${name} differs from the identity in --retain-from`;
+  throw new ConfigError('config-iso.generation', message, {
+    hint: 'leave out one of the two options',
+  });
 }
 
 const idsOf = ({ clusterId, infraId }: SiteIdentity): Pick<StateSite, 'clusterId' | 'infraId'> => ({
@@ -236,45 +275,8 @@ function holds(identity: SiteIdentity, retained: RetainedIdentity | undefined): 
   );
 }
 
-/**
- * True if the identity has all of the whole one and possibly more: the whole one may lack a key or
- * a password.
- */
-export function holdsWhole(identity: SiteIdentity, whole: SiteIdentity): boolean {
-  const names = Object.keys(whole.signers) as (keyof SiteIdentity['signers'])[];
-  return (
-    names.every((name) => {
-      const { certificate, privateKey } = whole.signers[name];
-      const found = identity.signers[name];
-      return found.certificate === certificate && isUnsetOr(privateKey, found.privateKey);
-    }) &&
-    identity.adminClient.certificate === whole.adminClient.certificate &&
-    (whole.password.text === '' || identity.password.text === whole.password.text)
-  );
-}
-
 const isUnsetOr = (wanted: string | undefined, found: string | undefined): boolean =>
   wanted === undefined || wanted === found;
 
 /** Names of sites have no dot, so no site's state has this name. */
 const markerOf = (out: string): string => join(stateDirectoryOf(out), 'rotation.marker');
-
-/** One replacement of all keys, which may take several runs of the program. */
-export type Rotation = { readonly id: string; readonly isContinued: boolean };
-
-/**
- * Begins to replace all keys, or continues if a rotation was killed or left sites out: no key is
- * replaced twice.
- */
-export async function beginRotation(out: string): Promise<Rotation> {
-  const found = (await readOwnFile(markerOf(out)))?.toString('utf8').trim();
-  if (found !== undefined && /^[0-9a-f]{16}$/.test(found)) return { id: found, isContinued: true };
-  const id = randomBytes(8).toString('hex');
-  await writeFileAtomic(markerOf(out), `${id}\n`);
-  return { id, isContinued: false };
-}
-
-/**
- * Ends a rotation: call it when every site has its new keys, or when no site wants them any more.
- */
-export const endRotation = (out: string): Promise<void> => rm(markerOf(out), { force: true });

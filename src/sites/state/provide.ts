@@ -65,13 +65,37 @@ export type ProvidedIdentity = WholeGeneration & {
   readonly findings: readonly FileProblem[];
 };
 
+/** The earlier files of a site, the places of its files, and the requirements for its identity. */
+export type SiteState = Omit<IdentityRequest, 'name' | 'site' | 'retained' | 'keys' | 'signal'> & {
+  /** True if foreign files are replaced. */
+  readonly force: boolean;
+  /** Files and directories that are never written; absolute paths. */
+  readonly inputs: readonly string[];
+};
+
+/** The sites that must get new identities. */
+export type WantedIdentities = {
+  readonly rotate: boolean;
+  readonly newIdentities?: ReadonlySet<string>;
+};
+
+/** The requirements for the states of all sites of a folder. */
+export type WantedStates = OutputFolder &
+  WantedIdentities &
+  Pick<SiteState, 'epoch' | 'inputs'> & {
+    readonly force?: boolean;
+    readonly useGenerations?: ReadonlyMap<string, number>;
+    /** Ids in the list of an earlier run, by the names of sites. */
+    readonly listed: ReadonlyMap<string, ListedIds>;
+    readonly rotation: Rotation | undefined;
+  };
+
 /**
- * Provides a generation that fits the site, or a new one. If the one in use is gone or damaged and
+ * Provides a generation that fits the site, or a new one. If the one in use is missing or damaged and
  * the files made with it exist, it is taken back from them; new keys never replace lost ones by
  * themselves.
  *
- * @throws ConfigError `config-iso.identity-lost`, `config-iso.generation`, the errors of
- * `makeIdentity`
+ * @throws ConfigError `config-iso.identity-lost`, `config-iso.generation`
  */
 export async function provideIdentity(request: IdentityRequest): Promise<ProvidedIdentity> {
   const { places, numbers } = request;
@@ -98,6 +122,29 @@ export async function provideIdentity(request: IdentityRequest): Promise<Provide
       ...(back ? [tellBack(places, back)] : []),
       ...tellChange(request, { known, used, isNew: chosen === undefined }),
     ],
+  };
+}
+
+export const takesPart = ({ rotate, newIdentities }: WantedIdentities, name: string): boolean =>
+  rotate || (newIdentities?.has(name) ?? false);
+
+/** Opens the state directory: for each site, its existing state and the requirements for it. */
+export function openStates(wanted: WantedStates): (name: string) => SiteState {
+  const { epoch, inputs, useGenerations, newIdentities, listed, rotation, force = false } = wanted;
+  const numbersOf = indexGenerations(wanted.out);
+  return (name) => {
+    const places = placesFor(wanted, name);
+    return {
+      places,
+      inputs,
+      force,
+      epoch,
+      numbers: numbersOf(name, places),
+      listed: listed.get(name),
+      use: useGenerations?.get(name),
+      rotation: takesPart(wanted, name) ? rotation?.id : undefined,
+      mayBeNew: newIdentities?.has(name) ?? false,
+    };
   };
 }
 
@@ -164,11 +211,11 @@ function refuse(
   cause: SealiftError,
 ): ConfigError {
   const file = places.generation(inUse?.number ?? 1);
-  const state = inUse ? `${file} is damaged` : `${file} is not there`;
+  const state = inUse ? `${file} is damaged` : `${file} does not exist`;
   const { expected, found } = cause;
   return new ConfigError(
     'config-iso.identity-lost',
-    `the keys of ${name} are lost: ${state}, and what was made of them does not give them back: ${cause.message}`,
+    `the keys of ${name} are lost: ${state}, and the files made with them cannot restore them: ${cause.message}`,
     {
       cause,
       hint: hintOf(name),
@@ -178,7 +225,7 @@ function refuse(
 }
 
 const hintOf = (name: string): string =>
-  `put the state back, or name what has the keys with --retain-from, or give up the deployed cluster with --new-identity ${name}`;
+  `restore the state, or name a source of the keys with --retain-from, or give up the deployed cluster with --new-identity ${name}`;
 
 const tellBack = (places: SitePlaces, { number }: WholeGeneration): FileProblem =>
   warnOfFile(
@@ -205,58 +252,10 @@ function tellChange(
   const stays = `generation ${before.number} stays`;
   const drawn = retained
     ? `has the keys of --retain-from (generation ${used.number}); ${stays}`
-    : `has new keys (generation ${used.number}): cluster name, base domain or ids are not those of before; ${stays}`;
+    : `has new keys (generation ${used.number}): cluster name, base domain or ids have changed; ${stays}`;
   const problem = isNew
     ? drawn
-    : `has the keys of generation ${used.number} again, whose cluster name, base domain and ids fit the inputs; it had those of generation ${before.number}`;
+    : `has the keys of generation ${used.number} again, whose cluster name, base domain and ids fit the inputs; it had the keys of generation ${before.number}`;
   const hint = `list all with "sealift config-iso generations ${name}"`;
   return [warnOfFile(basename(places.iso), problem, hint)];
-}
-
-/** The earlier files of a site, the places of its files, and the requirements for its identity. */
-export type SiteState = Omit<IdentityRequest, 'name' | 'site' | 'retained' | 'keys' | 'signal'> & {
-  /** True if foreign files are replaced. */
-  readonly force: boolean;
-  /** Files and directories that are never written; absolute paths. */
-  readonly inputs: readonly string[];
-};
-
-/** The sites that must get new identities. */
-export type WantedIdentities = {
-  readonly rotate: boolean;
-  readonly newIdentities?: ReadonlySet<string>;
-};
-
-export const takesPart = ({ rotate, newIdentities }: WantedIdentities, name: string): boolean =>
-  rotate || (newIdentities?.has(name) ?? false);
-
-/** The requirements for the states of all sites of a folder. */
-export type WantedStates = OutputFolder &
-  WantedIdentities &
-  Pick<SiteState, 'epoch' | 'inputs'> & {
-    readonly force?: boolean;
-    readonly useGenerations?: ReadonlyMap<string, number>;
-    /** Ids in the list of an earlier run, by the names of sites. */
-    readonly listed: ReadonlyMap<string, ListedIds>;
-    readonly rotation: Rotation | undefined;
-  };
-
-/** Opens the state directory: for each site, its existing state and the requirements for it. */
-export function openStates(wanted: WantedStates): (name: string) => SiteState {
-  const { epoch, inputs, useGenerations, newIdentities, listed, rotation, force = false } = wanted;
-  const numbersOf = indexGenerations(wanted.out);
-  return (name) => {
-    const places = placesFor(wanted, name);
-    return {
-      places,
-      inputs,
-      force,
-      epoch,
-      numbers: numbersOf(name, places),
-      listed: listed.get(name),
-      use: useGenerations?.get(name),
-      rotation: takesPart(wanted, name) ? rotation?.id : undefined,
-      mayBeNew: newIdentities?.has(name) ?? false,
-    };
-  };
 }

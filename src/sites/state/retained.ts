@@ -19,8 +19,6 @@ type OpenedRetained = {
   readonly strangers: readonly string[];
 };
 
-const NOTHING: OpenedRetained = { find: () => Promise.resolve(undefined), strangers: [] };
-
 /**
  * Path that the user names: a file is an ISO; a directory belongs to one site or has a folder for
  * each.
@@ -32,8 +30,9 @@ export type GivenRetained = {
   readonly newIdentities?: ReadonlySet<string>;
 };
 
-/** Any of these means that a directory belongs to one site. */
-const SIGNS = ['tls', 'cluster-configuration', INSTALL_STATE_FILE, 'imagebasedconfig.iso'];
+type Place = Pick<RetainedPlace, 'directory' | 'iso'>;
+
+const NOTHING: OpenedRetained = { find: () => Promise.resolve(undefined), strangers: [] };
 
 /**
  * Opens the retained identities. An ISO, or a directory that openshift-install left or could have
@@ -41,7 +40,7 @@ const SIGNS = ['tls', 'cluster-configuration', INSTALL_STATE_FILE, 'imagebasedco
  * has a retained identity.
  *
  * @throws ConfigError `retained.ambiguous`, `retained.empty`; the function
- * `config-iso.new-identity`, the errors of `readRetained` and of reading an ISO
+ * `config-iso.new-identity`
  */
 export async function openRetained(
   { retainFrom, kubeconfig, newIdentities }: GivenRetained,
@@ -88,22 +87,23 @@ async function openFrom(
 
 const notNew = (name: string): ConfigError =>
   new ConfigError('config-iso.new-identity', `${name} has an identity in --retain-from`, {
-    hint: `leave out --new-identity ${name}, or take it out of --retain-from`,
+    hint: `leave out --new-identity ${name}, or remove the identity from --retain-from`,
   });
 
 const ambiguous = (shownAs: string, count: number): ConfigError =>
-  new ConfigError('retained.ambiguous', `${shownAs} is of one site, and there are more`, {
+  new ConfigError('retained.ambiguous', `${shownAs} belongs to one site, but there are several`, {
     found: `${count} sites`,
     hint: 'give a folder that has a folder for each site',
   });
 
-const nothing = (from: string): ConfigError =>
-  new ConfigError('retained.empty', `${from} has no state of any site`, {
-    expected: `${SIGNS.join(', ')} in it, or in folders named like the sites`,
-    hint: 'check what --retain-from names',
-  });
+/** Any of these means that a directory belongs to one site. */
+const SIGNS = ['tls', 'cluster-configuration', INSTALL_STATE_FILE, 'imagebasedconfig.iso'];
 
-type Place = Pick<RetainedPlace, 'directory' | 'iso'>;
+const nothing = (from: string): ConfigError =>
+  new ConfigError('retained.empty', `${from} has no identity of any site`, {
+    expected: `${SIGNS.join(', ')} in it, or in folders named like the sites`,
+    hint: 'check the path of --retain-from',
+  });
 
 /** The place of one site's retained identity, or undefined if the path is not for one site. */
 async function placeOf(path: string): Promise<Place | undefined> {

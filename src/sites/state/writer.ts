@@ -37,16 +37,10 @@ export type SiteWriter = {
    * also has its names there before another file appears; a caller that needs the names of the
    * others to survive a loss of power syncs their directories.
    *
-   * @throws ConfigError `config-iso.in-the-way`; DiskError
+   * @throws ConfigError `config-iso.in-the-way`
    */
   readonly write: (site: NewFiles) => Promise<void>;
 };
-
-/**
- * Number of sites that are synced together: the disk then takes two thirds of the time. Each has
- * four open files meanwhile.
- */
-export const SITES_AT_ONCE = 32;
 
 type Job = NewFiles & {
   readonly resolve: () => void;
@@ -70,10 +64,15 @@ type Opened = {
   failure?: { readonly reason: unknown };
 };
 
-const syncData = promisify(fdatasync);
+/**
+ * Number of sites that are synced together: the disk then takes two thirds of the time. Each has
+ * four open files meanwhile.
+ */
+export const SITES_AT_ONCE = 32;
 
 /**
- * Sites that come while others are synced form the next group: no site waits for a group to fill.
+ * Creates a writer. Sites that arrive while others are synced form the next group, so that no site waits
+ * for a group to fill.
  */
 export function createSiteWriter(): SiteWriter {
   const waiting: Job[] = [];
@@ -137,6 +136,8 @@ async function openAside(given: NewFile | NewStateFile, asides: Aside[]): Promis
   asides.push({ path, aside, file, isNew: 'isNew' in given && given.isNew });
   fillFileSync(file, data);
 }
+
+const syncData = promisify(fdatasync);
 
 /** The files stay open until they have their names. */
 async function syncAll(site: Opened): Promise<void> {
@@ -209,11 +210,11 @@ const removeAll = (asides: readonly Aside[]): void => {
   for (const { aside } of asides) rmSync(aside, { force: true });
 };
 
-/** Another kind of file with the same name concerns only this site. */
+/** Explains an error; another kind of file with the same name concerns only this site. */
 function explainObstacle(error: unknown, { shownAs }: Job): unknown {
   if (!isErrno(error, 'EEXIST', 'ENOTDIR', 'EISDIR')) return explainOutputError(error, shownAs);
   const { dest = shownAs } = error as { readonly dest?: string }; // the place to which a rename leads
-  return new ConfigError('config-iso.in-the-way', `something else is in the way of ${dest}`, {
+  return new ConfigError('config-iso.in-the-way', `another kind of file is in the way of ${dest}`, {
     cause: error,
     hint: 'choose another folder with --out, or move it away',
   });

@@ -4,7 +4,7 @@ import type { Layout } from '../../iso/index.ts';
 import type { BaseIso } from '../../openshift/release/base-iso.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { DescribedSignature } from '../../openshift/release/release.ts';
-import { describeOutput, type DescribedOutput } from '../../outputs/file.ts';
+import { describeOutput, type DescribedOutput } from '../../outputs/place.ts';
 import { formatReference, parseReference } from '../../registry/index.ts';
 import type { Space } from '../4-lay-out/check-size.ts';
 import type { EmbedAreaUse } from '../4-lay-out/lay-out-installation-iso.ts';

@@ -16,7 +16,7 @@ import type { SelectedCatalog } from '../../openshift/catalog/selected.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
 import { describeRelease, type Release, digestOfRelease } from '../../openshift/release/release.ts';
 import { type UpgradePath, noteOfRelease } from '../../openshift/release/upgrade-path.ts';
-import type { IsoPlace } from '../../outputs/file.ts';
+import type { IsoPlace } from '../../outputs/place.ts';
 import { formatReference } from '../../registry/index.ts';
 import type { BuildTools } from '../tools.ts';
 import {

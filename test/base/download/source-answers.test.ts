@@ -144,7 +144,7 @@ describe('a token server that is out of reach', () => {
     }));
     const error = await errorOf(fetchImage());
     expect(error).toMatchObject({ code: 'registry.unreachable' });
-    expect(error.message).toContain('127.0.0.1:1 broke off: ECONNREFUSED; ');
+    expect(error.message).toContain('the connection to 127.0.0.1:1 failed: ECONNREFUSED; ');
   });
 });
 

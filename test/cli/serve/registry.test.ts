@@ -49,8 +49,8 @@ async function serve(path: string, ...options: readonly string[]): Promise<Serve
 const refuse = (...args: readonly string[]): ReturnType<typeof runCommand> =>
   runCommand(registerRegistry, ['registry', 'serve', ...args], { cwd: directory });
 
-describe('a registry served out of an ISO', () => {
-  it('names a repository of this medium as an example, and ends when it is told to', async () => {
+describe('a registry that is served from an ISO', () => {
+  it('names a repository of this medium as an example, and ends on a signal', async () => {
     const server = await serve(medium.path);
     expect(server.stderr()).toMatch(
       /^try: skopeo list-tags --tls-verify=false docker:\/\/127\.0\.0\.1:\d+\/openshift\/release$/m,
@@ -58,7 +58,7 @@ describe('a registry served out of an ISO', () => {
     expect(await server.stop()).toBe(143);
   });
 
-  it.skipIf(!hasSkopeo)('has an example that works as it is printed', async () => {
+  it.skipIf(!hasSkopeo)('prints an example that works', async () => {
     const server = await serve(medium.path);
     const [, ...args] = /^try: skopeo (.*)$/m.exec(server.stderr()) ?? [];
     const { stdout } = await runProcess('skopeo', args.join(' ').split(' '));
@@ -66,7 +66,7 @@ describe('a registry served out of an ISO', () => {
     await server.stop();
   });
 
-  it('tells where it is and what is asked as JSON', async () => {
+  it('reports its address and the requests as JSON', async () => {
     const server = await serve(medium.path, '--log-format', 'json', '--verbose');
     await fetch(`http://${server.where}/v2/?access_token=secret-word`);
     await vi.waitUntil(() => server.stderr().includes('"request"'));
@@ -84,7 +84,7 @@ describe('a registry served out of an ISO', () => {
     await server.stop();
   });
 
-  it('tells what went wrong on its side even when it is not asked for every request', async () => {
+  it('reports its own errors even if requests are not reported', async () => {
     const path = join(directory, 'damaged.iso');
     await copyFile(medium.path, path);
     const digest = medium.images[0]?.image.manifests[0]?.descriptor.digest ?? 'sha256:';
@@ -101,7 +101,7 @@ describe('a registry served out of an ISO', () => {
     await server.stop();
   });
 
-  it('serves what is left where a directory of repositories is damaged, and says so', async () => {
+  it('serves the rest if a directory of repositories is damaged, and reports the damage', async () => {
     const path = join(directory, 'unlisted.iso');
     await copyFile(medium.path, path);
     const iso = await openIso(path);
@@ -130,7 +130,7 @@ describe('a registry served out of an ISO', () => {
     other.close();
   });
 
-  it('refuses an address of another machine, and what is not a port', async () => {
+  it('refuses an address of another machine, and a value that is not a port', async () => {
     const { exitCode, stderr } = await refuse(medium.path, '--port', '0', '--host', '192.0.2.1');
     expect(exitCode).toBe(2);
     expect(stderr).toContain('192.0.2.1 is not an address of this machine');
@@ -139,7 +139,7 @@ describe('a registry served out of an ISO', () => {
     }
   });
 
-  it('refuses an ISO without a registry, and a file that is not there', async () => {
+  it('refuses an ISO without a registry, and a missing file', async () => {
     await writeFile(join(directory, 'bare.iso'), makeTinyIso());
     expect(await refuse('bare.iso')).toMatchObject({ exitCode: 3 });
     const { exitCode, stderr } = await refuse('none.iso');
@@ -148,7 +148,7 @@ describe('a registry served out of an ISO', () => {
   });
 });
 
-describe.skipIf(!hasOpenssl)('a registry served over TLS', () => {
+describe.skipIf(!hasOpenssl)('a registry that is served over TLS', () => {
   const at = (name: string): string => join(directory, name);
   beforeAll(async () => {
     for (const name of ['one', 'two']) {
@@ -168,7 +168,7 @@ describe.skipIf(!hasOpenssl)('a registry served over TLS', () => {
     await writeFile(at('chain.crt'), chain);
   });
 
-  it.skipIf(!hasSkopeo)('hands its images to skopeo, whole', async () => {
+  it.skipIf(!hasSkopeo)('gives skopeo its images without a change', async () => {
     const server = await serve(medium.path, '--tls-cert', 'one.crt', '--tls-key', 'one.key');
     expect(server.stderr()).toMatch(/^try: skopeo list-tags docker:\/\/127/m);
     await mkdir(at('trusted'));
@@ -214,7 +214,7 @@ describe.skipIf(!hasOpenssl)('a registry served over TLS', () => {
     expect(stderr).not.toContain(secret);
   });
 
-  it('asks for both the certificate and the key', async () => {
+  it('needs both the certificate and the key', async () => {
     const { exitCode, stderr } = await refuse(medium.path, '--tls-cert', 'one.crt');
     expect(exitCode).toBe(2);
     expect(stderr).toContain('hint: add --tls-key');

@@ -20,7 +20,7 @@ it.each([
   [0o600, 'file:serve.key', undefined],
   [0o640, 'file:serve.key', undefined],
   [0o644, 'env:KEY', undefined],
-])('serve tells of a key that everybody can read: mode %i, %s', async (mode, key, said) => {
+])('serve warns about a key that every user can read: mode %i, %s', async (mode, key, said) => {
   await chmod(join(cwd, 'serve.key'), mode);
   const warnings: string[] = [];
   warnOfSecrets({ key }, { cwd }, (message) => warnings.push(message));
@@ -32,7 +32,7 @@ it.each([
   ['postgres://u@db/sealift', 0],
   ['postgres:///d1?host=/run/postgresql&user=postgres', 0],
   ['env:DATABASE', 0],
-])('serve tells of a password that stands in the list of processes: %s', (database, count) => {
+])('serve warns about a password that is in the list of processes: %s', (database, count) => {
   const warnings: string[] = [];
   warnOfSecrets({ key: 'env:KEY', database }, { cwd }, (message) => warnings.push(message));
   expect(warnings).toHaveLength(count);

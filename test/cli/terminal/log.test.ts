@@ -99,7 +99,7 @@ async function play(options: object, format: 'plain' | 'json'): Promise<string> 
 }
 
 describe('--quiet', () => {
-  test('prints results and errors only, in front of the command and behind it', async () => {
+  test('prints only results and errors, before the command and after it', async () => {
     await writeFile(join(directory, 'wrong.yaml'), 'a: 1\n');
     for (const args of [
       ['-q', 'validate', 'wrong.yaml'],
@@ -120,7 +120,7 @@ describe('--quiet', () => {
 });
 
 describe('--verbose', () => {
-  test('says why stages run or are reused, and names requests and retries', async () => {
+  test('prints why stages run or are reused, and every request and retry', async () => {
     const text = await play({ verbose: true }, 'plain');
     expect(text.split('\n')).toEqual([
       'pour: started: its inputs or the program have changed',
@@ -138,7 +138,7 @@ describe('--verbose', () => {
     expect(await play({}, 'plain')).not.toContain('https://quay.io/v2/');
   });
 
-  test('names every source that is asked', async () => {
+  test('prints every request to a source', async () => {
     const { stderr, exitCode } = await list('-v');
     expect(exitCode).toBe(4);
     expect(stderr).toMatch(
@@ -152,7 +152,7 @@ describe('--verbose', () => {
 });
 
 describe('--log-file', () => {
-  test('has everything, with times, whatever is shown', async () => {
+  test('records everything, with times, regardless of what is shown', async () => {
     const { stderr } = await list('-q', '--log-file', log);
     expect(stderr).toMatch(/^error: /);
     const lines = await readLog();
@@ -170,7 +170,7 @@ describe('--log-file', () => {
     expect((await stat(log)).mode & 0o777).toBe(0o600);
   });
 
-  test('is continued by the next run, and by runs at the same time', async () => {
+  test('continues the file of earlier runs, and of runs at the same time', async () => {
     await run('version', '--log-file', log);
     await Promise.all([1, 2, 3].map(() => run('version', '--log-file', log)));
     const lines = await readLog();
@@ -178,7 +178,7 @@ describe('--log-file', () => {
     expect(lines).toHaveLength(8);
   });
 
-  test('replaces nothing that is not a log', async () => {
+  test('replaces no file that is not a log', async () => {
     const text = 'apiVersion: v1beta1\n';
     await writeFile(log, text);
     expect(await run('version', '--log-file', log)).toMatchObject({ exitCode: 2, stdout: '' });
@@ -190,7 +190,7 @@ describe('--log-file', () => {
     expect((await run('version', '--log-file', '')).stderr).toContain('[usage.empty-path]');
   });
 
-  test('has no secret', async () => {
+  test('records no secret', async () => {
     rememberSecret('sesame-open-please');
     await run('validate', 'sesame-open-please.yaml', '--log-file', log);
     const text = await readFile(log, 'utf8');
@@ -198,7 +198,7 @@ describe('--log-file', () => {
     expect(text).not.toContain('sesame');
   });
 
-  test('that takes no more costs a warning, and the run goes on', async () => {
+  test('warns once if the file takes no more, and the run continues', async () => {
     const first = '{"time":"2026-01-01T00:00:00.000Z","type":"message","message":"';
     await writeFile(log, `${first}${'x'.repeat(1000 - first.length)}"}\n`);
     // Of one KiB, as ulimit counts in sh of bash; a full disk fails the same write.

@@ -48,7 +48,7 @@ const CATALOG = [
   .map((item) => JSON.stringify(item))
   .join('\n');
 
-describe('what commands a terminal is printed as an escape', () => {
+describe('a text that controls a terminal', () => {
   it.each<[string, readonly string[], string]>([
     ['an unknown key', ['validate', 'a'], `${HEAD}"\\e[2Jevil\\e]0;title\\a": 1\n`],
     ['a key that is written raw', ['validate', 'a'], `${HEAD}\u001b[2Jfoo: bar\n`],
@@ -62,27 +62,30 @@ describe('what commands a terminal is printed as an escape', () => {
     ['a listed catalog', ['catalog', 'list', 'file:.'], CATALOG],
     ['a shown catalog', ['catalog', 'show', 'file:.', '--full'], CATALOG],
     ['a catalog in JSON', ['catalog', 'list', 'file:.', '-o', 'json'], CATALOG],
-  ])('%s', async (_, args, text) => {
+  ])('is printed with escapes: %s', async (_, args, text) => {
     const name = args[0] === 'catalog' ? 'a.json' : 'a';
     const { stdout, stderr } = await run(args, { [name]: text });
     expect(stdout + stderr).toMatch(/\\u00(?:00|1b|9b)/);
     expect(stdout + stderr).not.toMatch(COMMANDING);
   });
 
-  it.each(['plain', 'json'] as const)('of a warning in the %s log', (format) => {
-    const host = createHost();
-    createProgress(host, format).listener({ type: 'warning', message: 'a\u001b[2J\u202eb' });
-    const printed = read(host.stderr);
-    expect(printed).toContain('a\\u001b[2J\\u202eb');
-    expect(printed).not.toMatch(COMMANDING);
-  });
+  it.each(['plain', 'json'] as const)(
+    'is printed with escapes as a warning in the %s log',
+    (format) => {
+      const host = createHost();
+      createProgress(host, format).listener({ type: 'warning', message: 'a\u001b[2J\u202eb' });
+      const printed = read(host.stderr);
+      expect(printed).toContain('a\\u001b[2J\\u202eb');
+      expect(printed).not.toMatch(COMMANDING);
+    },
+  );
 });
 
 it.each([
   ['NUL bytes', Buffer.alloc(3)],
   ['UTF-16', Buffer.from(`\ufeff${HEAD}`, 'utf16le')],
   ['Latin-1', Buffer.from('metadata: {name: \u00e4}\n', 'latin1')],
-])('a configuration of %s is refused as not UTF-8 text', async (_, bytes) => {
+])('a configuration of %s is refused because it is not UTF-8 text', async (_, bytes) => {
   writeFileSync(join(root, 'a'), bytes);
   const { stderr, exitCode } = await run(['validate', 'a']);
   expect(stderr).toMatch(/ is not UTF-8 text \[config\.not-utf8\]\n/);
@@ -91,8 +94,8 @@ it.each([
 
 const ERROR = { severity: 'error', code: 'config.rule' } as const;
 
-describe('many or long problems are printed short:', () => {
-  it('the first 100, and how many there are more', async () => {
+describe('a list of problems', () => {
+  it('is printed up to the first 100, with the number of the others', async () => {
     const keys = Array.from({ length: 150 }, (_, index) => `key${index}: 1\n`).join('');
     const { stderr, exitCode } = await run(['validate', 'a'], { a: `${HEAD}${keys}` });
     expect(exitCode).toBe(3);
@@ -100,14 +103,14 @@ describe('many or long problems are printed short:', () => {
     expect(stderr).toMatch(/\nand 5\d more problems\nerror: a has 15\d problems/);
   });
 
-  it('the beginning of a line of a megabyte, and how much is left out', () => {
+  it('is printed with the beginning of a line of a megabyte, and the number of characters left out', () => {
     const text = toMessage(`error: ${'a'.repeat(1_000_000)}\n  hint: name another\n`);
     expect(text).toMatch(
       /^error: a{19993}\.\.\. and 980007 more characters\n {2}hint: name another\n$/,
     );
   });
 
-  it('once, where a document has more values than are read', async () => {
+  it('has one problem if a document has more values than are read', async () => {
     const images = '  - name: q.io/a/b:1\n'.repeat(11_000);
     const { stderr } = await run(['validate', 'a'], { a: `${HEAD}additionalImages:\n${images}` });
     expect(stderr).toContain('more than 20000 values');
@@ -118,18 +121,21 @@ describe('many or long problems are printed short:', () => {
     ['in the middle', 501, `...${'x'.repeat(100)}Y${'x'.repeat(99)}...`, 103],
     ['at the start', 1, `Y${'x'.repeat(199)}...`, 0],
     ['at the end', 1001, `...${'x'.repeat(199)}Y`, 202],
-  ])('a line of 1001 characters %s', (_, ...[column, shown, caret]) => {
-    const lineText = `${'x'.repeat(column - 1)}Y${'x'.repeat(1001 - column)}`;
-    const where = { ...ERROR, file: 'a', line: 1, column, path: 'p' };
-    const lines = formatProblem({ ...where, lineText, problem: 'is wrong' }).split('\n');
-    expect(lines).toEqual([
-      `a:1:${column}: p: is wrong`,
-      `  1 | ${shown}`,
-      `    | ${' '.repeat(caret)}^`,
-    ]);
-  });
+  ])(
+    'shows the part of a line of 1001 characters around a problem %s',
+    (_, ...[column, shown, caret]) => {
+      const lineText = `${'x'.repeat(column - 1)}Y${'x'.repeat(1001 - column)}`;
+      const where = { ...ERROR, file: 'a', line: 1, column, path: 'p' };
+      const lines = formatProblem({ ...where, lineText, problem: 'is wrong' }).split('\n');
+      expect(lines).toEqual([
+        `a:1:${column}: p: is wrong`,
+        `  1 | ${shown}`,
+        `    | ${' '.repeat(caret)}^`,
+      ]);
+    },
+  );
 
-  it('the caret is below its character after an escape', () => {
+  it('has the caret below its character after an escape', () => {
     const where = { ...ERROR, file: 'a', line: 1, column: 2, path: 'p', lineText: '\u001bY' };
     const lines = formatProblem({ ...where, problem: 'is wrong' }).split('\n');
     expect(lines.slice(1)).toEqual(['  1 | \\u001bY', '    |       ^']);

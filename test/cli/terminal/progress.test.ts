@@ -68,7 +68,7 @@ function play(format: LogFormat): readonly string[] {
 }
 
 describe('progress', () => {
-  test('without a terminal is a plain line now and then, with rate and time left', () => {
+  test('is a plain line now and then without a terminal, with rate and time left', () => {
     expect(play('auto')).toEqual([
       'pour: started',
       'pour: 0 B of 100.0 MiB, 0 %',
@@ -82,7 +82,7 @@ describe('progress', () => {
     ]);
   });
 
-  test('as JSON is one event a line', () => {
+  test('is one event per line as JSON', () => {
     const lines = play('json').map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(lines[0]).toEqual({
       time: '1970-01-01T00:00:00.000Z',
@@ -93,7 +93,7 @@ describe('progress', () => {
     expect(JSON.stringify(lines)).not.toContain('hunter2');
   });
 
-  test('says that nothing moves', () => {
+  test('shows a stall', () => {
     const meter = createRateMeter();
     for (const time of [0, 1000, 2000]) meter.add({ time, bytes: 5 });
     expect(formatProgress({ bytes: 5, total: 10, rate: meter.read() })).toBe(
@@ -101,7 +101,7 @@ describe('progress', () => {
     );
   });
 
-  test('on a terminal has a bar with bytes, rate and time left, for a stage and for the whole build', async () => {
+  test('has a bar with bytes, rate and time left on a terminal, for a stage and for the whole build', async () => {
     const stream = new PassThrough();
     let text = '';
     stream.on('data', (piece: Buffer) => (text += piece.toString().replaceAll(/\n +/g, ' ')));
@@ -130,7 +130,7 @@ describe('progress', () => {
     }, 60_000);
   });
 
-  test('of a whole build has no time left while a stage does not know its total', () => {
+  test('shows no time left for a whole build while the total of a stage is unknown', () => {
     const meter = createRunMeter();
     const tell = (
       time: number,
@@ -148,7 +148,7 @@ describe('progress', () => {
     expect(formatBar(meter.read() ?? { bytes: 0 })).toMatch(/left$/);
   });
 
-  test('keeps its time left through a burst of a few seconds', () => {
+  test('does not change its time left in a burst of a few seconds', () => {
     const meter = createRateMeter();
     let bytes = 0;
     for (let second = 0; second <= 60; second++) {
@@ -160,7 +160,7 @@ describe('progress', () => {
     expect(steady).toBeLessThan(2_000_000);
   });
 
-  test('of sites that are made side by side estimates a time that holds', async () => {
+  test('estimates a realistic time for sites that are made in parallel', async () => {
     // Two at a time, 3.2 s each, after 5 s in which the first keys are made: 60 sites take 101 s.
     let time = 0;
     const said: { readonly at: number; readonly left: number }[] = [];
@@ -195,7 +195,7 @@ describe('progress', () => {
     }
   });
 
-  test('says nothing of bytes where something else is counted', () => {
+  test('shows no bytes if something else is counted', () => {
     expect(formatProgress({ bytes: 0, rate: { now: 0, steady: 0 }, note: '3 of 10 sites' })).toBe(
       '3 of 10 sites',
     );
@@ -206,13 +206,13 @@ describe('progress', () => {
     [59_400, '59 s'],
     [185_000, '3 min 05 s'],
     [7_620_000, '2 h 07 min'],
-  ])('%i ms read as %s', (milliseconds, text) => {
+  ])('formats %i ms as %s', (milliseconds, text) => {
     expect(formatDuration(milliseconds)).toBe(text);
   });
 });
 
-describe('errors', () => {
-  test('a foreseen one is the path of its causes, both values and a hint', () => {
+describe('a printed failure', () => {
+  test('has the path of its causes, both values and a hint if it was foreseen', () => {
     const cause = new RegistryError('registry.reset', 'connection to quay.io was reset');
     const error = new IntegrityError('blob.short', 'blob sha256:4f.. is short', {
       expected: '10 bytes',
@@ -228,21 +228,21 @@ describe('errors', () => {
     });
   });
 
-  test('anything else is a bug and shows where', () => {
+  test('is a bug with its stack if it was not foreseen', () => {
     const { text, exitCode } = describeError(new TypeError('x of https://u:hunter2@q.io/'));
     expect(exitCode).toBe(1);
     expect(text).toMatch(/^bug: TypeError: x of https:\/\/q\.io\/\n {4}at /);
   });
 
-  test('causes that go in a circle end', () => {
+  test('ends if its causes form a circle', () => {
     const error: Error = new Error('a');
     error.cause = error;
     expect(describeError(error).exitCode).toBe(1);
   });
 });
 
-describe('signals', () => {
-  test('the first one aborts, the second one ends with its code', () => {
+describe('a signal', () => {
+  test('aborts the run, and a second one ends the process with its code', () => {
     const source = new EventEmitter();
     const codes: number[] = [];
     const { signal, stop } = listenForSignals(source, (code) => codes.push(code));

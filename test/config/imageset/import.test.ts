@@ -128,7 +128,7 @@ blockedImages:
     ['with ranges', OVE],
     ['without a release', mirror('additionalImages: []')],
     ['with another target and every version', mirror(FULL())],
-  ])('gives a file that passes our own checks: %s', (_, text) => {
+  ])('becomes a file that passes our own checks: %s', (_, text) => {
     const { problems } = checkConfig(inputOf(render(text), 'a.yaml'), { env: {} });
     expect(problems).toEqual([]);
   });
@@ -165,14 +165,14 @@ describe('the release', () => {
       '{release: "quay.io/o/r:4.21.0-rc.1-x86_64"}',
       { version: '4.21.0-rc.1', cpuArchitecture: 'x86_64', url: 'quay.io/o/r:4.21.0-rc.1-x86_64' },
     ],
-  ])('of %s is taken over', (platform, expected) => {
+  ])('is imported from %s', (platform, expected) => {
     expect(releaseOf(platform)).toEqual(expected);
     expect(notesOf(mirror(`platform: ${platform}`))).toEqual([]);
   });
 });
 
-describe('what has no counterpart', () => {
-  it('of the release is told with its place', () => {
+describe('a setting without a counterpart', () => {
+  it('is noted with its place if it belongs to the release', () => {
     const text = `archiveSize: 4
 ${mirror(`platform:
   graph: true
@@ -187,29 +187,29 @@ ${mirror(`platform:
     type: okd
 `)}`;
     expect(notesOf(text)).toEqual([
-      'i.yaml:1:14: archiveSize: media are one ISO, not archives of a size',
+      'i.yaml:1:14: archiveSize: sealift makes one ISO, not archives of a given size',
       'i.yaml:6:12: mirror.platform.graph: the update graph is not carried on the media',
       'i.yaml:7:24: mirror.platform.kubeVirtContainer: the disk image of KubeVirt is not carried on the media',
-      'i.yaml:8:28: mirror.platform.architectures[1]: media are of one architecture, not "s390x"',
-      'i.yaml:11:19: mirror.platform.channels[0].minVersion: media carry one release: version 4.20.9 is taken, none before it',
-      'i.yaml:13:21: mirror.platform.channels[0].shortestPath: media carry one release, no way between two',
-      'i.yaml:14:7: mirror.platform.channels[1]: media carry one release: only the first channel is taken',
+      'i.yaml:8:28: mirror.platform.architectures[1]: media have one architecture: "s390x" is left out',
+      'i.yaml:11:19: mirror.platform.channels[0].minVersion: media carry one release: version 4.20.9 is used, no earlier one',
+      'i.yaml:13:21: mirror.platform.channels[0].shortestPath: media carry one release, not an upgrade path',
+      'i.yaml:14:7: mirror.platform.channels[1]: media carry one release: only the first channel is used',
     ]);
   });
 
-  it('is told of payloads that do not say their version, and of foreign channels', () => {
+  it('is noted for payloads without a version and for foreign channels', () => {
     const digest = `quay.io/o/r@sha256:${'a'.repeat(64)}`;
     expect(
       notesOf(mirror(`platform: {release: "${digest}", channels: [{name: stable-4.20}]}`)),
     ).toEqual([
       'i.yaml:4:23: mirror.platform.release: the reference does not say which version it is',
-      expect.stringContaining('"release" takes the place of channels'),
+      expect.stringContaining('"release" replaces the channels'),
     ]);
     expect(
       notesOf(mirror('platform: {channels: [{name: "4-scos-stable", type: okd, maxVersion: x}]}')),
     ).toEqual([
       expect.stringContaining('"4-scos-stable" is not an OpenShift release channel'),
-      expect.stringContaining('media are made of OpenShift releases, not of "okd"'),
+      expect.stringContaining('media are made from OpenShift releases, not from "okd"'),
       expect.stringContaining('"x" is not a valid release version'),
     ]);
     expect(notesOf(mirror('operators: []'))).toEqual([
@@ -217,7 +217,7 @@ ${mirror(`platform:
     ]);
   });
 
-  it('of operators and images is told with its place', () => {
+  it('is noted with its place if it belongs to operators or images', () => {
     const text = mirror(`platform: {channels: [{name: stable-4.20}]}
 operators:
 - catalog: redhat-operator-index:v4.20
@@ -243,24 +243,24 @@ blockedImages: [{name: x}, {name: x}]
       [
         '6 operators[0].catalog: left out: "redhat-operator-index:v4.20" must begin with its registry, as in registry.example.com/team/app',
         '9 operators[1].skipDependencies: oc-mirror v2 ignores it',
-        '10 operators[1].targetCatalogSourceTemplate: CatalogSources are made without templates',
-        '11 operators[1].platforms: images are carried for the architecture of the release',
+        '10 operators[1].targetCatalogSourceTemplate: templates of CatalogSources are not used',
+        '11 operators[1].platforms: images are carried only for the architecture of the release',
         '12 operators[1].packages[0].channels[0].maxVersion: left out: "full" of the catalog keeps every version',
         '14 additionalImages[0].name: left out: "quay.io/team/app" has no tag and no digest',
         '15 additionalImages[1].name: left out: "ubi9/ubi:latest" must begin with its registry, as in registry.example.com/team/app',
-        '17 additionalImages[2].platforms: images are carried for the architecture of the release',
-        '18 additionalImages[3].name: left out: "quay.io/team/app:1" is also mirror.additionalImages[2].name',
+        '17 additionalImages[2].platforms: images are carried only for the architecture of the release',
+        '18 additionalImages[3].name: left out: "quay.io/team/app:1" already appears at mirror.additionalImages[2].name',
         '20 helm.repositories: Helm charts are not carried',
         '21 helm.local: Helm charts are not carried',
         '22 samples: samples are not carried',
-        '23 blockedImages[1].name: left out: "x" is also mirror.blockedImages[0].name',
+        '23 blockedImages[1].name: left out: "x" already appears at mirror.blockedImages[0].name',
       ],
     );
     expect(checkConfig(inputOf(render(text), 'a.yaml'), { env: {} }).problems).toEqual([]);
   });
 });
 
-it('references that begin with docker:// are taken without it', () => {
+it('references that begin with docker:// are imported without it', () => {
   const { config, notes } = importImageSet(
     mirror(`platform: {release: "docker://quay.io/ocp/release:4.21.0-x86_64"}
 operators: [{catalog: "docker://quay.io/team/index:v1"}]
@@ -295,7 +295,7 @@ additionalImages: [{name: "quay.io/a/b:1"}, {name: "docker://quay.io/a/b:1"${mor
 `),
       'i.yaml',
     );
-  const problem = 'left out: "quay.io/a/b:1" is also mirror.additionalImages[0].name';
+  const problem = 'left out: "quay.io/a/b:1" already appears at mirror.additionalImages[0].name';
   expect(twice('').notes).toMatchObject([{ problem, severity: 'note' }]);
   const { config, notes } = twice(', targetTag: two');
   expect(notes).toMatchObject([{ problem }]);
@@ -303,7 +303,7 @@ additionalImages: [{name: "quay.io/a/b:1"}, {name: "docker://quay.io/a/b:1"${mor
   expect(config.additionalImages).toEqual([{ name: 'quay.io/a/b:1' }]);
 });
 
-it('an image set of v1alpha2 is refused with what to change for v2alpha1', () => {
+it('an image set of v1alpha2 is refused with the changes that v2alpha1 needs', () => {
   const text = `apiVersion: mirror.openshift.io/v1alpha2
 kind: ImageSetConfiguration
 storageConfig:
@@ -326,7 +326,7 @@ mirror:
   ]);
 });
 
-describe('what oc-mirror refuses is refused with its line', () => {
+describe('an image set that oc-mirror refuses is refused with the line', () => {
   it.each([
     ['mirror: {}\n', ['1:1: apiVersion: is required', '1:1: kind: is required']],
     [HEAD, ['1:1: mirror: is required']],
@@ -350,7 +350,7 @@ describe('what oc-mirror refuses is refused with its line', () => {
     [
       mirror('operators:\n- catalog: quay.io/a/b:1\n- catalog: quay.io/a/b:1\n- full: true'),
       [
-        '6:14: mirror.operators[1].catalog: "quay.io/a/b:1" is also operators[0]',
+        '6:14: mirror.operators[1].catalog: "quay.io/a/b:1" already appears at operators[0]',
         '7:5: mirror.operators[2].catalog: is required',
       ],
     ],
@@ -363,8 +363,8 @@ describe('what oc-mirror refuses is refused with its line', () => {
   - {name: q, minVersion: "1", channels: [{name: c, maxVersion: v2.0}]}`),
       [
         '7:29: mirror.operators[0].packages[0].minVersion: "new" is not a valid version',
-        '8:14: mirror.operators[0].packages[1].name: "p" is also operators[0].packages[0].name',
-        '8:46: mirror.operators[0].packages[1].channels[1].name: "c" is also operators[0].packages[1].channels[0].name',
+        '8:14: mirror.operators[0].packages[1].name: "p" already appears at operators[0].packages[0].name',
+        '8:46: mirror.operators[0].packages[1].channels[1].name: "c" already appears at operators[0].packages[1].channels[0].name',
         '9:7: mirror.operators[0].packages[2]: has versions for itself and for its channels; give them in one place only',
       ],
     ],
@@ -376,8 +376,8 @@ describe('what oc-mirror refuses is refused with its line', () => {
 blockedImages: [{name: "("}]`),
       [
         '5:28: mirror.platform.architectures[1]: must be one of amd64, arm64, ppc64le, s390x, multi, but is "x86_64"',
-        '6:16: mirror.platform.platforms: "platforms" and "architectures" exclude each other',
-        '7:44: mirror.platform.channels[1].name: "stable-4.20" is also mirror.platform.channels[0].name',
+        '6:16: mirror.platform.platforms: "platforms" and "architectures" are mutually exclusive',
+        '7:44: mirror.platform.channels[1].name: "stable-4.20" already appears at mirror.platform.channels[0].name',
         '8:26: mirror.blockedImages[0].name: "(" is not a Go regular expression: missing closing ) at character 1',
       ],
     ],
@@ -472,14 +472,17 @@ const ON_DISK: readonly (readonly [number: string, operators: string])[] = [
 describe('a catalog on disk', () => {
   const RELEASE = 'platform: {channels: [{name: stable-4.20}]}\n';
 
-  it.each(ON_DISK)('is taken over as test %s of oc-mirror names it', (_, operators) => {
-    const text = mirror(`${RELEASE}operators:\n${operators}`);
-    const { config, notes } = importImageSet(text, 'i.yaml');
-    expect(notes).toEqual([]);
-    expect(config.operators).toEqual(parse(operators));
-  });
+  it.each(ON_DISK)(
+    'is imported under the name that test %s of oc-mirror expects',
+    (_, operators) => {
+      const text = mirror(`${RELEASE}operators:\n${operators}`);
+      const { config, notes } = importImageSet(text, 'i.yaml');
+      expect(notes).toEqual([]);
+      expect(config.operators).toEqual(parse(operators));
+    },
+  );
 
-  it('that is named by a relative path counts from the configuration', () => {
+  it('is looked up relative to the configuration if its path is relative', () => {
     const text = mirror(`${RELEASE}operators: [{catalog: "oci://catalogs/index"}]`);
     const { config, notes } = importImageSet(text, 'i.yaml');
     expect(config.operators).toEqual([{ catalog: 'oci:catalogs/index' }]);
@@ -563,17 +566,17 @@ describe('sealift import imageset', () => {
     return { stdout: read(stdout), stderr: read(stderr) };
   }
 
-  it('prints the configuration, and notes beside it', async () => {
+  it('prints the configuration on stdout and notes on stderr', async () => {
     const { stdout, stderr } = await run('i.yaml');
     expect(stdout).toContain('# Made from i.yaml. Check it: sealift validate\n');
     expect(checkConfig(inputOf(stdout, 'a.yaml'), { env: {} }).problems).toEqual([]);
     expect(stderr).toBe(
-      'i.yaml:1:14: archiveSize: note: media are one ISO, not archives of a size\n' +
+      'i.yaml:1:14: archiveSize: note: sealift makes one ISO, not archives of a given size\n' +
         '  1 | archiveSize: 4\n    |              ^\n',
     );
   });
 
-  it('ends with 9 when something is lost, after writing what is left', async () => {
+  it('ends with 9 when settings are lost, after writing the rest', async () => {
     await writeFile(
       join(directory, 'g.yaml'),
       OVE.replace('channels:', 'graph: true\n    channels:'),
@@ -593,7 +596,7 @@ describe('sealift import imageset', () => {
     );
   });
 
-  it('-o json has both as data', async () => {
+  it('prints configuration and notes as data with -o json', async () => {
     const { stdout, stderr } = await run('i.yaml', '-o', 'json');
     expect(stderr).toBe('');
     expect(JSON.parse(stdout)).toMatchObject({
@@ -602,7 +605,7 @@ describe('sealift import imageset', () => {
     });
   });
 
-  it('--output writes a file that only its owner reads, and never overwrites one', async () => {
+  it('writes a file that only its owner can read with --output, and never overwrites one', async () => {
     const { stdout } = await run('i.yaml', '--output', 'a.yaml');
     expect(stdout).toMatch(/^wrote a\.yaml\n/);
     const path = join(directory, 'a.yaml');

@@ -45,7 +45,7 @@ describe('an MBR', () => {
     expect([...systemArea.subarray(446 + 5, 446 + 8)]).toEqual([63, 32, 4]);
   });
 
-  it('of isohybrid grows too where a cylinder was added behind the partition for the backup GPT', () => {
+  it('of isohybrid also grows if a cylinder was added after the partition for the backup GPT', () => {
     const area = makeMbr([1, 0, 0, 2048], [2, 0xef, 180, 1000]);
     expect(partitionsOf(growHybrid(area, 2 * MIB, 5 * MIB).systemArea)).toContainEqual([
       1, 0, 10_240,
@@ -59,48 +59,48 @@ describe('an MBR', () => {
     expect([...other.subarray(451, 454)]).toEqual([0xfe, 0xff, 0xff]);
   });
 
-  it('of a protective kind covers all blocks but the first', () => {
+  it('of a protective kind covers all blocks except the first', () => {
     const area = makeMbr([1, 0xee, 1, 2047]);
     expect(partitionsOf(growHybrid(area, MIB, 3 * MIB).systemArea)).toEqual([[1, 1, 6143]]);
   });
 
-  it('keeps an EFI partition that comes last as it is, and so all others', () => {
+  it('keeps an EFI partition that comes last unchanged, and so all others', () => {
     const area = makeMbr([1, 0xcd, 1, 1000], [2, 0xef, 1001, 1047]);
     const { systemArea } = growHybrid(area, MIB, 3 * MIB);
     expect(systemArea).toEqual(area);
   });
 
-  it('keeps a partition that ended long before the end of the image', () => {
+  it('does not grow a partition that ended long before the end of the image', () => {
     const area = makeMbr([1, 0x83, 64, 1000]);
     expect(growHybrid(area, 3 * MIB, 9 * MIB).systemArea).toEqual(area);
   });
 
-  it('keeps a partition that begins behind the end of the image', () => {
+  it('does not grow a partition that begins after the end of the image', () => {
     const area = makeMbr([1, 0x83, 1_000_000, 10]);
     expect(growHybrid(area, MIB, 2 * MIB).systemArea).toEqual(area);
   });
 
-  it('never holds more than 32 bits of blocks', () => {
+  it('never has a partition of more blocks than 32 bits can count', () => {
     const { systemArea } = growHybrid(makeMbr([1, 0, 0, 2048]), MIB, 3 * 2 ** 40);
     expect(partitionsOf(systemArea)).toEqual([[1, 0, 0xffff_ffff]]);
   });
 });
 
 describe('the size of an image', () => {
-  it('is a multiple of 1 MiB for a disk, and whole sectors otherwise', () => {
+  it('is a multiple of 1 MiB for a disk, and of a sector otherwise', () => {
     expect(sizeOfImage(makeMbr([1, 0, 0, 2048]), 5 * MIB + 1)).toBe(6 * MIB);
     expect(sizeOfImage(new Uint8Array(AREA), 5 * MIB + 1)).toBe(5 * MIB + 2048);
   });
 });
 
 describe('a system area', () => {
-  it('without partition tables stays as it is', () => {
+  it('without partition tables stays unchanged', () => {
     const area = new Uint8Array(AREA).fill(0x41);
     expect(readPartitionTables(area)).toEqual({});
     expect(growHybrid(area, MIB, 2 * MIB)).toEqual({ systemArea: area });
   });
 
-  it('of random bytes is read or refused, but never a bug', () => {
+  it('of random bytes is read or refused, and never causes a bug', () => {
     const arbitraryArea = fc.record({
       noise: fc.uint8Array({ minLength: 1024, maxLength: 4096 }),
       marks: fc.subarray(['mbr', 'gpt', 'apple']),
@@ -122,7 +122,7 @@ describe('a system area', () => {
   });
 });
 
-describe.skipIf(!hasTools)('the partition tables of other programs', () => {
+describe.skipIf(!hasTools)('partition tables', () => {
   let directory: string;
   beforeAll(async () => {
     directory = await makeTestDirectory();

@@ -77,7 +77,7 @@ describe.skipIf(!hasTools)('the structure of an image', () => {
     return parent.extent.offset + bytes.indexOf(node.isoIdentifier) - 33;
   }
 
-  it('of a CoreOS live image that is a disk too has nothing wrong', async () => {
+  it('of a CoreOS live image that is also a disk has no problem', async () => {
     expect(await check(good)).toEqual([]);
   });
 
@@ -87,7 +87,7 @@ describe.skipIf(!hasTools)('the structure of an image', () => {
     ['genisoimage without Rock Ridge', { args: ['-D', '-l'] }],
     ['xorriso', { args: ['-r', '-J', '-joliet-long'], program: 'xorriso' as const }],
     ['xorriso without Joliet', { args: ['-r'], program: 'xorriso' as const }],
-  ])('made by %s has no damage, and no oddity that we do not know', async (name, options) => {
+  ])('made by %s has no damage, and no oddity except the known ones', async (name, options) => {
     const path = await makeIso(directory, { files: FILES, ...options }, `${name}.iso`);
     const problems = await check(path);
     // genisoimage -D: `..` of a directory below the eighth level is the directory itself.
@@ -95,7 +95,7 @@ describe.skipIf(!hasTools)('the structure of an image', () => {
     expect(problems.filter(({ severity }) => severity === 'error')).toEqual([]);
   });
 
-  it('of an image that was grown by a registry has nothing wrong', async () => {
+  it('of an image that was grown by a registry has no problem', async () => {
     const bytes = Buffer.from('payload');
     const content = { kind: 'bytes', bytes } as const;
     const digest = digestOf(bytes);
@@ -136,7 +136,7 @@ describe.skipIf(!hasTools)('the structure of an image', () => {
     ]);
   });
 
-  it('is damaged when the byte orders of a directory record differ, and names the file', async () => {
+  it('is damaged when the byte orders of a directory record differ, and the problem names the file', async () => {
     const problems = await checkChanged(async (iso) => [
       await flip(iso, (await recordAt(iso, '/one.txt')) + 9),
     ]);
@@ -175,7 +175,7 @@ describe.skipIf(!hasTools)('the structure of an image', () => {
     );
   });
 
-  it('is damaged when two files overlap, and names both', async () => {
+  it('is damaged when two files overlap, and the problem names both', async () => {
     const problems = await checkChanged(async (iso) => {
       const larger = await iso.find('/larger');
       const sector = (larger?.kind === 'file' ? (larger.extents[0]?.offset ?? 0) : 0) / 2048;
@@ -193,7 +193,7 @@ describe.skipIf(!hasTools)('the structure of an image', () => {
     ]);
   });
 
-  it('is damaged when a file ends behind the volume', async () => {
+  it('is damaged when a file ends after the end of the volume', async () => {
     const problems = await checkChanged(async (iso) => {
       const both = Buffer.alloc(8);
       both.writeUInt32LE(iso.volume.volumeSpaceSize);
@@ -216,10 +216,10 @@ describe.skipIf(!hasTools)('the structure of an image', () => {
     const absent = await checkChanged((iso) =>
       Promise.resolve([[iso.fileSize - 512, new Uint8Array(8)]]),
     );
-    expect(absent.map(({ problem }) => problem).join()).toMatch(/no backup GPT is at block/);
+    expect(absent.map(({ problem }) => problem).join()).toMatch(/there is no backup GPT at block/);
   });
 
-  it('is damaged when a boot image is behind the volume', async () => {
+  it('is damaged when a boot image is after the end of the volume', async () => {
     const problems = await checkChanged((iso) =>
       Promise.resolve([[(iso.bootCatalog ?? 0) * 2048 + 32 + 8, Uint8Array.of(255, 255, 255, 0)]]),
     );
@@ -228,14 +228,14 @@ describe.skipIf(!hasTools)('the structure of an image', () => {
     ]);
   });
 
-  it('is damaged when a directory stands in itself, and the check still ends', async () => {
+  it('is damaged when a directory contains itself, and the check still ends', async () => {
     const problems = await checkChanged(async (iso) => {
       const at = await recordAt(iso, '/coreos');
       const root = await iso.readBytes(16 * 2048 + 156 + 2, 16);
       return [[at + 2, root]];
     });
     const all = problems.map(({ problem }) => problem).join('\n');
-    expect(all).toMatch(/directory \/coreos is the same extent as directory \//);
-    expect(all).toMatch(/where no directory is/);
+    expect(all).toMatch(/directory \/coreos has the same extent as directory \//);
+    expect(all).toMatch(/which has no directory/);
   });
 });

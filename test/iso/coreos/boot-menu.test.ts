@@ -4,7 +4,7 @@ import { addInitrd, menuKindOf } from '../../../src/iso/coreos/graft.ts';
 const INITRD = '/images/bootstrap-appliance.img';
 
 describe('adding an initrd to a boot menu', () => {
-  it('appends to every initrd line of GRUB and leaves the kernel arguments where they are', () => {
+  it('appends to every initrd line of GRUB and does not move the kernel arguments', () => {
     const text =
       "menuentry 'live' {\n\tlinux /images/pxeboot/vmlinuz coreos.liveiso=x\n### COREOS_KARG_EMBED_AREA\n" +
       '\tinitrd /images/pxeboot/initrd.img /images/ignition.img\n}\n';
@@ -14,7 +14,7 @@ describe('adding an initrd to a boot menu', () => {
     expect(edited.moved(offset)).toBe(offset);
   });
 
-  it('appends to the list of ISOLINUX and moves the kernel arguments behind it', () => {
+  it('appends to the list of ISOLINUX and moves the kernel arguments after it', () => {
     const text =
       'label linux\n  kernel /images/pxeboot/vmlinuz\n  append initrd=/images/pxeboot/initrd.img,/images/ignition.img a=b\n';
     const edited = addInitrd(text, 'isolinux', INITRD);
@@ -27,7 +27,7 @@ describe('adding an initrd to a boot menu', () => {
     expect(() => addInitrd('menuentry {}\n', 'grub', INITRD)).toThrow('no entry with an initrd');
   });
 
-  it('knows menus by their paths', () => {
+  it('recognizes menus by their paths', () => {
     expect(menuKindOf('/EFI/redhat/grub.cfg')).toBe('grub');
     expect(menuKindOf('/boot/grub/grub.cfg')).toBe('grub');
     expect(menuKindOf('/isolinux/isolinux.cfg')).toBe('isolinux');

@@ -70,7 +70,7 @@ describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))(
       await iso.close();
     });
 
-    it('fills the embed area where it is, with zeros behind the archive', async () => {
+    it('fills the embed area in place, with zeros after the archive', async () => {
       const base = await openIso(await makeCoreosIso(directory));
       const before = await readCoreosLive(base);
       await base.close();
@@ -82,7 +82,7 @@ describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))(
       await iso.close();
     });
 
-    it('grows the area for an archive that does not fit, and says so in igninfo.json', async () => {
+    it('grows the area for an archive that does not fit, and updates igninfo.json', async () => {
       const archive = randomFillSync(Buffer.alloc(300_000));
       const iso = await graft(archive, []);
       const { embedArea } = await readCoreosLive(iso);
@@ -94,7 +94,7 @@ describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))(
       await iso.close();
     });
 
-    it('makes an area of the size that is given, and no archive makes it larger', async () => {
+    it('makes an area of the given size, which does not grow with the archive', async () => {
       const [archive, size] = [randomFillSync(Buffer.alloc(300_000)), 300_001];
       for (const bytes of [archive, Buffer.from('archive')]) {
         const iso = await graft(bytes, [], size);

@@ -6,7 +6,7 @@ const HASH = { pad: '#', end: '\n' };
 const NUL = { pad: '\0', end: '\0' };
 
 describe('a kernel argument area', () => {
-  it('gives back the arguments that were put into it', () => {
+  it('returns the arguments that were written to it', () => {
     const words = fc.array(fc.stringMatching(/^[a-z.=,-]{1,20}$/), { maxLength: 20 });
     fc.assert(
       fc.property(words, fc.nat(100), fc.constantFrom(HASH, NUL), (list, room, filler) => {
@@ -23,13 +23,13 @@ describe('a kernel argument area', () => {
     expect(() => encodeKargs('quiet', 5, HASH)).toThrow(/take 6 bytes, but their area has 5/);
   });
 
-  it('has no second line: the boot menu would take it as one of its own', () => {
+  it('has no second line, which the boot menu would take as its own', () => {
     for (const text of ['x\ninsmod evil', 'x\rreboot', 'x\0y', 'x\u0085y']) {
       expect(() => encodeKargs(text, 512, HASH)).toThrow(/line break or a control character/);
     }
   });
 
-  it('ends with a newline that a menu of boot loaders reads, and comment signs', () => {
+  it('ends with a newline and with comment signs, as boot loaders need it', () => {
     expect(Buffer.from(encodeKargs(' a b ', 10, HASH)).toString()).toBe('a b\n######');
   });
 

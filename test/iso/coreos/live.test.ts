@@ -46,7 +46,7 @@ describe.skipIf(!hasTools)('a live ISO of CoreOS', () => {
     return error instanceof Error && error.cause instanceof Error ? error.cause.message : '';
   };
 
-  it('tells its embed area, its kernel arguments and what it can do', async () => {
+  it('is read with its embed area, its kernel arguments and its features', async () => {
     const path = await makeCoreosIso(directory);
     await withIso(path, async (iso) => {
       const live = await readCoreosLive(iso);
@@ -77,17 +77,17 @@ describe.skipIf(!hasTools)('a live ISO of CoreOS', () => {
     });
   });
 
-  it('for aarch64 is told the same way', async () => {
+  it('for aarch64 is read in the same way', async () => {
     const live = await read({ arch: 'aarch64', kargs: 'a b' });
     expect(live.kargs.text).toBe(`coreos.liveiso=${TEST_VOLUME_ID} a b`);
   });
 
-  it('has its embed area in images/ignition.img when no igninfo.json says otherwise', async () => {
+  it('has its embed area in images/ignition.img unless igninfo.json names another file', async () => {
     const { embedArea } = await read({ without: ['coreos/igninfo.json'] });
     expect(embedArea).toMatchObject({ file: 'images/ignition.img', size: 262_144 });
   });
 
-  it('has its embed area where igninfo.json says, grown or inside another file', async () => {
+  it('has its embed area at the place in igninfo.json, grown or inside another file', async () => {
     const grown = await read({ files: { 'images/ignition.img': 1_000_000 } });
     expect(grown.embedArea).toMatchObject({ size: 1_000_000, grown: true });
     const info = '{"file": "images/pxeboot/rootfs.img", "offset": 1000, "length": 2000}';
@@ -123,7 +123,7 @@ describe.skipIf(!hasTools)('a live ISO of CoreOS', () => {
     expect(await causeOf({ without: ['coreos/kargs.json'] })).toMatch(/no kernel argument areas/);
   });
 
-  it('is refused when coreos.liveiso= is not there or names another volume', async () => {
+  it('is refused when coreos.liveiso= is missing or names another volume', async () => {
     const files = {
       'isolinux/isolinux.cfg': 'quiet\n######',
       'EFI/redhat/grub.cfg': 'quiet\n######',

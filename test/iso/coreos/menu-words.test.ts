@@ -29,7 +29,7 @@ const isAccepted = (karg: string): boolean => {
 };
 
 describe.skipIf(!requireTool('grub-script-check'))('kernel arguments in a menu of GRUB', () => {
-  it('are refused where GRUB cannot read its menu with them', () => {
+  it('are refused if GRUB cannot read its menu with them', () => {
     const wrong = [
       ...['a=http://b/?c=d&e=f', 'a=b|c', 'a=<b', 'a=>b', 'a=$', "a='b", 'a="b'],
       ...['a { b', 'a }', '{a', 'a={b c', '[[ a'],
@@ -38,7 +38,7 @@ describe.skipIf(!requireTool('grub-script-check'))('kernel arguments in a menu o
     expect(wrong.filter(isAccepted)).toEqual([]);
   });
 
-  it('are refused where GRUB reads others', () => {
+  it('are refused if GRUB reads other arguments', () => {
     const changed = ['a=b;reboot', 'a=$b', 'a="$b"', 'a=b\\c', 'a=b\\', 'a #b', '# a'];
     expect(changed.filter(isAccepted)).toEqual([]);
   });
@@ -56,7 +56,7 @@ describe.skipIf(!requireTool('grub-script-check'))('kernel arguments in a menu o
     expect(isMenu(usual)).toBe(true);
   });
 
-  it('are all read by GRUB where they are accepted', () => {
+  it('are all read by GRUB if they are accepted', () => {
     const character = fc.constantFrom(...ALPHABET.split(/(?:)/));
     const text = fc.string({ unit: character, minLength: 1, maxLength: 12 });
     const accepted = fc.sample(text, { numRuns: runs(4000) }).filter(isAccepted);

@@ -18,7 +18,7 @@ const withoutVersion = (identifier: string): string =>
   identifier.replace(/;1$/, '').replace(/\.$/, '');
 
 describe('ISO 9660 identifiers of new entries', () => {
-  it('are the name in capitals, with what capitals cannot say replaced', () => {
+  it('are the name in capitals, with all other characters replaced', () => {
     const names: NewName[] = [
       { name: 'bootstrap-appliance.img', kind: 'file' },
       { name: '_manifests', kind: 'directory' },
@@ -49,7 +49,7 @@ describe('ISO 9660 identifiers of new entries', () => {
     );
   });
 
-  it('do not depend on the order in which the names come', () => {
+  it('do not depend on the order of the names', () => {
     fc.assert(
       fc.property(newNames, (names) => {
         const forward = assignIdentifiers([], names);

@@ -50,7 +50,7 @@ const attributes: fc.Arbitrary<PosixAttributes> = fc.record(
 );
 
 describe('Rock Ridge attributes', () => {
-  it('come back from their entries as they went in', () => {
+  it('are decoded from their entries as they were encoded', () => {
     fc.assert(
       fc.property(attributes, (value) => {
         const entries = encodeRockRidge(value);
@@ -62,7 +62,7 @@ describe('Rock Ridge attributes', () => {
     );
   });
 
-  it('go on in a continuation area when the record has no room, and read the same from there', async () => {
+  it('continue in a continuation area when the record has no room, and are decoded from there', async () => {
     await fc.assert(
       fc.asyncProperty(attributes, fc.integer({ min: 28, max: 220 }), async (value, room) => {
         const entries = encodeRockRidge(value);
@@ -104,7 +104,7 @@ describe('the entries of the root', () => {
 });
 
 describe('a continuation entry', () => {
-  it('comes back from its bytes as it went in', () => {
+  it('is decoded from its bytes as it was encoded', () => {
     fc.assert(
       fc.property(u32, u32, u32, (sector, offset, size) => {
         const [entry] = decodeSystemUse(encodeContinuation(sector, offset, size));

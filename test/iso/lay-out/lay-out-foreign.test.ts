@@ -163,7 +163,7 @@ describe.skipIf(!hasTools).each(CASES)('a tree grafted onto $name', ({ makeBase 
     expect((await stat(grown)).size).toBe(layout.size);
   });
 
-  it('keeps partitions where they were, and the one that reached the end reaches it again', async () => {
+  it('has partitions at their old places, and the one that reached the end reaches it again', async () => {
     const report = ['-report_system_area', 'plain'];
     const partitionsOf = async (path: string): Promise<string[]> =>
       (await xorriso(path, report))
@@ -191,7 +191,7 @@ describe.skipIf(!hasTools)('a file of 9 GiB', () => {
   });
   afterAll(() => rm(directory, { recursive: true, force: true }));
 
-  it('has its size and its end for every reader, and the file behind it too', async () => {
+  it('has its size and its end for every reader, and so has the file after it', async () => {
     const base = await makeCoreosIso(directory);
     const size = 9 * 2 ** 30 + 5;
     const layout = layOutIso({

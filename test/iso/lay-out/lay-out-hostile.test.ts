@@ -40,9 +40,9 @@ describe('a layout is refused', () => {
     );
   });
 
-  it('when a file of the base stands where a directory is needed', () => {
+  it('when a file of the base is at the path of a new directory', () => {
     expect(layOut({ files: [file('/readme.txt/below')] })).toThrow(
-      'file /readme.txt/below cannot be added: "readme.txt" on its way is a file already',
+      'file /readme.txt/below cannot be added: "readme.txt" in its path is already a file',
     );
   });
 
@@ -60,14 +60,14 @@ describe('a layout is refused', () => {
     );
   });
 
-  it('when it would end behind the last sector that has a number', () => {
+  it('when it would end after the last sector that has a number', () => {
     expect(layOut({ files: [blob('/a', 2 ** 43)] })).toThrow(
       expect.objectContaining({ code: 'layout.too-large', exitCode: 3 }),
     );
   });
 });
 
-describe('a bug of the caller is called one', () => {
+describe('a layout is a bug of the caller', () => {
   it('when a path is relative, has dots in it, or comes twice', () => {
     for (const path of ['relative', '/a//b', '/a/../b', '/', '/a/.']) {
       expect(layOut({ files: [file(path)] })).toThrow('not absolute and plain');
@@ -75,7 +75,7 @@ describe('a bug of the caller is called one', () => {
     expect(layOut({ files: [file('/a'), file('/a', 'y')] })).toThrow('added twice');
   });
 
-  it('when a patch lies outside of the base, or in bytes that were not kept', () => {
+  it('when a patch is outside the base, or in bytes that the scan did not keep', () => {
     const bytes = Uint8Array.of(1);
     expect(layOut({ patches: [{ offset: base.size, bytes }] })).toThrow('is not in');
     const pieces = base.pieces.map(({ offset, size, digest, paths }) => ({

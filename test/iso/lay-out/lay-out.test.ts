@@ -92,7 +92,7 @@ describe('the layout of an ISO', () => {
     `);
   });
 
-  it('covers every byte once, in order, and names the digest of all but padding', () => {
+  it('covers every byte once, in order, and has the digest of everything except padding', () => {
     fc.assert(
       fc.property(fc.array(arbitraryFile, { maxLength: 40 }), (files) => {
         const layout = layOut({ files: uniquePaths(files) });
@@ -112,7 +112,7 @@ describe('the layout of an ISO', () => {
     );
   });
 
-  it('is read back as exactly the tree that was asked for', async () => {
+  it('is read back as exactly the requested tree', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(arbitraryFile, { maxLength: 40 }), async (some) => {
         const files = uniquePaths(some);
@@ -134,7 +134,7 @@ describe('the layout of an ISO', () => {
     expect(backward).toEqual(forward);
   });
 
-  it('has one extent for equal contents, however many paths have them', () => {
+  it('has one extent for equal contents, regardless of the number of their paths', () => {
     const layout = layOut({
       files: [
         { path: '/b', content: small('equal') },
@@ -147,13 +147,13 @@ describe('the layout of an ISO', () => {
     expect(source.kind).toBe('bytes');
   });
 
-  it('leaves removed files, and directories with all that is in them, out of the tree', async () => {
+  it('has no removed files, and no removed directories with their contents', async () => {
     const layout = layOut({ remove: ['/sub', '/not-there/at-all'] });
     expect([...(await readBack(layout)).keys()]).toEqual(['/readme.txt']);
     expect(layout.extents.some(({ paths }) => paths.includes('/sub/data.bin'))).toBe(false);
   });
 
-  it('gives new entries to root with 0755 and 0644 and the one time, and leaves old ones alone', async () => {
+  it('gives new entries the owner root, the modes 0755 and 0644 and one time, and does not change old ones', async () => {
     const path = await write(layOut({ files: registry }));
     const iso = await openIso(path);
     const look = async (name: string): Promise<unknown[]> => {
@@ -175,7 +175,7 @@ describe('the layout of an ISO', () => {
     await iso.close();
   });
 
-  it('counts as links of a directory itself, its name, and its directories', async () => {
+  it('counts a directory itself, its name, and its directories as its links', async () => {
     const files = ['/sub/x/1', '/sub/y/2', '/sub/y/z/3'].map((path) => ({
       path,
       content: small(path),
@@ -191,7 +191,7 @@ describe('the layout of an ISO', () => {
 });
 
 describe('patches of the base', () => {
-  it('make the pieces they touch bytes with a digest of their own', () => {
+  it('turn the pieces that they touch into bytes with their own digest', () => {
     const bytes = encode('PATCHED');
     const layout = layOut({ patches: [{ offset: 23 * 2048 + 100, bytes }] });
     const extent = byPath(layout, '/sub/data.bin');
@@ -211,7 +211,7 @@ describe('patches of the base', () => {
     expect(byPath(layout, '/sub/data.bin').digest).not.toBe(digestOf(new Uint8Array(2048).fill(7)));
   });
 
-  it('that change nothing leave the base as it is', () => {
+  it('that change no byte leave the base unchanged', () => {
     const layout = layOut({ patches: [{ offset: 22 * 2048, bytes: encode('hello') }] });
     expect(byPath(layout, '/readme.txt').source.kind).toBe('base');
   });
@@ -236,7 +236,7 @@ describe('the index', () => {
     expect(listed).toEqual(JSON.parse(JSON.stringify(expected)));
   });
 
-  it('lies before the blobs, and is a file like any other', async () => {
+  it('is before the blobs, and is a file like any other', async () => {
     const layout = layOut({ files: registry, index });
     const found = await readBack(layout);
     const own = byPath(layout, index.path);
@@ -244,7 +244,7 @@ describe('the index', () => {
     expect(own.offset).toBeLessThan(byPath(layout, `/registry/images/registry/${HEX}`).offset);
   });
 
-  it('takes the place of an older one in the base', () => {
+  it('replaces an older one of the base', () => {
     const layout = layOut({ index: { ...index, path: '/readme.txt' } });
     expect(layout.extents.filter(({ paths }) => paths.includes('/readme.txt'))).toHaveLength(1);
   });
@@ -293,7 +293,7 @@ describe('the layout of an ISO that replaces another', () => {
 });
 
 describe('a large payload', () => {
-  it('of files over 4 GiB takes several extents in the directory, but one in the layout', async () => {
+  it('of files over 4 GiB has several extents in the directory, but one in the layout', async () => {
     const size = 2 ** 33 + 12_345;
     const files: TreeFile[] = [
       { path: '/huge', content: { kind: 'blob', digest: digestOf('huge'), size } },

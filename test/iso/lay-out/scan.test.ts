@@ -24,7 +24,7 @@ async function writeIso(name: string, bytes: Uint8Array): Promise<string> {
 }
 
 describe('a scan of a base ISO', () => {
-  it('cuts the file where files begin and end, and digests every piece and the whole', async () => {
+  it('cuts the ISO at the places at which files begin and end, and digests every piece and the whole', async () => {
     const base = await scanBaseIso(tiny);
     const bytes = makeTinyIso();
     expect(base.pieces.map(({ offset, size, paths }) => [offset, size, paths])).toEqual([
@@ -42,13 +42,13 @@ describe('a scan of a base ISO', () => {
     expect(base.digest).toBe(digestOf(bytes));
   });
 
-  it('comes back from JSON as it was, without reading the large files again', async () => {
+  it('is restored from JSON without reading the large files again', async () => {
     const base = await scanBaseIso(tiny);
     const scan: unknown = JSON.parse(JSON.stringify(encodeBaseScan(base)));
     expect(await decodeBaseScan(tiny, scan as typeof base)).toEqual(base);
   });
 
-  it('does not come back for a file that has changed', async () => {
+  it('is not restored for a file that has changed', async () => {
     const scan = encodeBaseScan(await scanBaseIso(tiny));
     const bytes = makeTinyIso();
     bytes[23 * 2048] = 8;
@@ -65,7 +65,7 @@ describe('a hostile base ISO', () => {
     await expect(scanBaseIso(path)).rejects.toMatchObject({ exitCode: 5 });
   });
 
-  it('with a file that lies behind its end is refused', async () => {
+  it('with a file after its end is refused', async () => {
     const bytes = makeTinyIso();
     // The record of /sub/data.bin is the third of its directory; its extent is 2 bytes in.
     let at = 21 * 2048;
@@ -90,14 +90,14 @@ describe('a hostile base ISO', () => {
     const scan = scanBaseIso(await writeIso('plain.iso', bytes));
     await expect(scan).rejects.toMatchObject({
       code: 'iso.no-rock-ridge',
-      hint: 'Use a CoreOS live ISO as base.',
+      hint: 'use a CoreOS live ISO as base',
     });
   });
 });
 
 const hasGenisoimage = requireTool('genisoimage');
 
-describe.skipIf(!hasGenisoimage)('the base of another program', () => {
+describe.skipIf(!hasGenisoimage)('a base that another program made', () => {
   it('has the bytes of small files only', async () => {
     const files = { small: 'x', large: Buffer.alloc(1_100_000, 1), other: 1_200_000 };
     const path = await makeIso(directory, { files });
@@ -107,7 +107,7 @@ describe.skipIf(!hasGenisoimage)('the base of another program', () => {
     expect(base.digest).toBe(digestOf(await readFile(path)));
   });
 
-  it('has its relocated directories where they belong', async () => {
+  it('has its relocated directories at their real places', async () => {
     const files = { 'a/b/c/d/e/f/g/h/i/j/deep': 'x', 'a/b/shallow': 'y' };
     const args = ['-r', '-V', 'DEEP'];
     const base = await scanBaseIso(await makeIso(directory, { files, args }, 'deep.iso'));

@@ -53,7 +53,7 @@ describe('a small ISO', () => {
     }
   });
 
-  it('takes less than 60 KiB beyond its content, and 128 KiB where that is little', () => {
+  it('takes less than 60 KiB beyond its content, and at least 128 KiB', () => {
     expect(encodeSmallIso(SAMPLE).length).toBe(128 * 1024);
     const files = SAMPLE.files.map((file) => ({
       ...file,
@@ -114,7 +114,7 @@ describe('a small ISO', () => {
     expect(run('blkid', ['-p', '-o', 'value', '-s', 'TYPE', path]).trim()).toBe('iso9660');
   });
 
-  it('reads back as what went in, whatever that is', async () => {
+  it('is read back with any content as it was written', async () => {
     const name = fc
       .string({ unit: 'grapheme', minLength: 1, maxLength: 60 })
       .filter((text) => !/[/\0]/.test(text) && !['.', '..'].includes(text));
@@ -185,8 +185,8 @@ function expectedTree({ directories, files }: SmallIso): Tree {
 }
 
 /** Kept beside the judges so that a change of the format is seen. */
-describe('the places in a small ISO', () => {
-  it('are descriptors at 16, path tables at 18, the root directory at 20', async () => {
+describe('the structures of a small ISO', () => {
+  it('are descriptors at sector 16, path tables at 18 and the root directory at 20', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'sealift-small-'));
     try {
       const path = join(directory, 'x.iso');

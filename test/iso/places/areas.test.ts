@@ -39,7 +39,7 @@ const withBlobs = (blobs: readonly Sized[], base = 1300 * MIB): AreaContents => 
 });
 
 describe('places of an earlier layout', () => {
-  test('over 30 nights of 5 % change, 94 % of the bytes stay and the ISO grows by 1 %', () => {
+  test('keep 94 % of the bytes in place over 30 nights of 5 % change, and the ISO grows by 1 %', () => {
     const random = createRandom(7);
     let blobs = createBlobs(2000, 37e9, random);
     let places = placesOf(withBlobs(blobs));
@@ -106,11 +106,11 @@ describe('places of an earlier layout', () => {
     }
   }
 
-  test('laying out again with the places just written gives the same layout', () => {
+  test('give the same layout again if they are the places just written', () => {
     fc.assert(fc.property(nights, expectSettled));
   });
 
-  test('so it does when files come back that fill gaps in front of one that stayed', () => {
+  test('give the same layout again when files return that fill gaps before one that stayed', () => {
     const sizes = { base: 0, structures: 1, index: 1 };
     const file = (size: number): Sized => named(`file ${size}`, size);
     const blob = (size: number): Sized => named(`blob ${size}`, size);
@@ -120,7 +120,7 @@ describe('places of an earlier layout', () => {
     expectSettled([first, second, first]);
   });
 
-  test('places that could not be are no reason to overlap', () => {
+  test('cause no overlap if they are impossible', () => {
     const area = fc.oneof(fc.nat({ max: 1e7 }), fc.constant(4096 * 100), fc.constant(2 ** 51));
     const areas = fc.record({
       structures: area,
@@ -140,7 +140,7 @@ describe('places of an earlier layout', () => {
     );
   });
 
-  test('a base that grows moves what is in its way and nothing else', () => {
+  test('change only for contents that a growing base needs to move', () => {
     const random = createRandom(3);
     const blobs = createBlobs(300, 6e9, random);
     const before = placeAreas(withBlobs(blobs));

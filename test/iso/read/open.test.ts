@@ -74,7 +74,7 @@ describe.skipIf(!hasTools)('an image made by another program', () => {
     { name: 'xorriso at level 3', program: 'xorriso', args: ['-R', '-iso-level', '3'] },
   ] as const;
 
-  it.each(WRITERS)('has every file, link and name as it was given to $name', async (writer) => {
+  it.each(WRITERS)('has every file, link and name that was given to $name', async (writer) => {
     const path = await makeIso(directory, { files: FILES, ...writer }, `${writer.name}.iso`);
     const iso = await openIso(path);
     expect(iso.hasRockRidge).toBe(true);
@@ -125,7 +125,7 @@ describe.skipIf(!hasTools)('an image made by another program', () => {
     await iso.close();
   });
 
-  it('tells mode, owner and time of each file', async () => {
+  it('has mode, owner and time of each file', async () => {
     const path = await makeIso(directory, { files: FILES }, 'posix.iso');
     const iso = await openIso(path);
     const node = await iso.find('/README.txt');
@@ -137,7 +137,7 @@ describe.skipIf(!hasTools)('an image made by another program', () => {
     await iso.close();
   });
 
-  it('is found by Rock Ridge names first and by ISO 9660 names in either case then', async () => {
+  it('has files that are found by Rock Ridge names first, and then by ISO 9660 names in either case', async () => {
     const path = await makeIso(
       directory,
       { files: { 'coreos/features.json': '{}', 'coreos/FEATURES.JSO': 'other' } },
@@ -157,7 +157,7 @@ describe.skipIf(!hasTools)('an image made by another program', () => {
     await iso.close();
   });
 
-  it('without Rock Ridge has its ISO 9660 names, less their versions', async () => {
+  it('has ISO 9660 names without their versions if it has no Rock Ridge', async () => {
     const files = { 'README.txt': 'hello\n', 'a-directory/noextension': 'x' };
     const path = await makeIso(directory, { files, args: ['-V', 'PLAIN'] }, 'plain.iso');
     const iso = await openIso(path);
@@ -169,7 +169,7 @@ describe.skipIf(!hasTools)('an image made by another program', () => {
     await iso.close();
   });
 
-  it('is read in part, across the pieces it is read in', async () => {
+  it('is read in part, across the pieces of a read', async () => {
     const content = Buffer.alloc(2_500_000, 'abcdefghijk');
     const path = await makeIso(directory, { files: { content } }, 'ranges.iso');
     const iso = await openIso(path);

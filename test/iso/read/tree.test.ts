@@ -24,7 +24,7 @@ function makeReader(): { children: (of: IsoDirectory) => Promise<IsoNode[]>; rea
   return { children, read };
 }
 
-describe('directories that were read lately', () => {
+describe('directories that were read recently', () => {
   it('are not read again until too many others were', async () => {
     const { children, read } = makeReader();
     const cached = cacheChildren(children, 10);
@@ -56,7 +56,7 @@ describe('directories that were read lately', () => {
     expect(await cached(directoryAt(1))).toEqual([]);
   });
 
-  it('are counted once when two readers ask for them at the same time', async () => {
+  it('are counted once when two readers request them at the same time', async () => {
     const { children, read } = makeReader();
     const cached = cacheChildren(children, 10);
     await Promise.all([6, 6, 6].map((offset) => cached(directoryAt(offset))));

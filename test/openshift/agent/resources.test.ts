@@ -91,7 +91,7 @@ describe('custom resources', () => {
       'NMStateConfig "b" of a.yaml is not selected by the InfraEnv and is ignored',
     ]);
     expect(read(infraEnv(selector)).warnings).toEqual([
-      expect.stringContaining('there are none among the resources'),
+      expect.stringContaining('the resources have none'),
     ]);
     expect(read(...HOSTS).values.hosts).toHaveLength(2);
   });
@@ -149,11 +149,7 @@ const expressions = (matchExpressions: unknown): object =>
 
 describe('custom resources are refused', () => {
   it.each<[string, readonly unknown[], RegExp]>([
-    [
-      'with two InfraEnvs',
-      [infraEnv(), infraEnv({}, { name: 'b' })],
-      /2 resources of the kind Inf/,
-    ],
+    ['with two InfraEnvs', [infraEnv(), infraEnv({}, { name: 'b' })], /2 resources of kind Inf/],
     ['without the Secret', [infraEnv(REF)], /Secret "pull", which pullSecretRef .* not among/],
     [
       'with the Secret of another namespace',

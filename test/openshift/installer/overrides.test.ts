@@ -66,7 +66,7 @@ describe('an override next to a configuration', () => {
     [
       'cluster-manifests/infraenv.yaml',
       INFRA_ENV.replace('appliance-pull-secret', 'mine'),
-      'names pull secret "mine", but the medium has appliance-pull-secret alone',
+      'names pull secret "mine", but the medium has only appliance-pull-secret',
     ],
     [
       'cluster-manifests/pull-secret.yaml',

@@ -244,7 +244,7 @@ describe('the bootstrap configuration', () => {
     expect(planClusterManifests(bootstrapInput).warnings).toEqual([]);
   });
 
-  it('refuses a manifest of the user with the name of one of ours', () => {
+  it('refuses a manifest of the user with the name of a generated manifest', () => {
     const extraManifests = [
       { name: 'a.yaml', text: 'kind: A\n' },
       { name: 'a.yaml', text: 'kind: B\n' },

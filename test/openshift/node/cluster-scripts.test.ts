@@ -152,7 +152,7 @@ runs('stop-local-registry.sh', () => {
     expect(stdout).toBe('systemctl disable --now start-local-registry.service\n');
   });
 
-  it('waits until this host has pulled every pinned image, where some are pinned', async () => {
+  it('waits until this host has pulled every pinned image, if images are pinned', async () => {
     const set = textFile('/etc/assisted/pinned-image-sets/master.yaml', '', 0o644);
     const { stdout } = await runInThrowAwayRoot(
       [...files, oc, kubeconfig, set],
@@ -206,7 +206,7 @@ runs('drop-registry-mirrors.sh', () => {
     expect(stdout.trim().split('\n')).toEqual(CHANGES);
   });
 
-  it('waits until this host has pulled every pinned image, where some are pinned', async () => {
+  it('waits until this host has pulled every pinned image, if images are pinned', async () => {
     const set = textFile('/etc/assisted/pinned-image-sets/master.yaml', '', 0o644);
     const { stdout } = await runInThrowAwayRoot(
       [...files, set],

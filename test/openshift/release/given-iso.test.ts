@@ -110,7 +110,9 @@ describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () =
     const page = fetch((_, response) => response.end('<html>Welcome</html>'));
     await expect(page).rejects.toMatchObject({
       code: 'unpack.malformed',
-      message: expect.stringMatching(/^https:.*\.iso\.gz\?a=b is not a whole gzip file$/) as string,
+      message: expect.stringMatching(
+        /^https:.*\.iso\.gz\?a=b is not a complete gzip file$/,
+      ) as string,
     });
     expect(await listCache()).toEqual([]);
     const absent = fetch((_, response) => response.writeHead(404).end());

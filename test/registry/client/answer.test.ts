@@ -62,7 +62,7 @@ describe('the parser of WWW-Authenticate', () => {
     );
   });
 
-  it('is parsed in bounded time whatever its text is', () => {
+  it('terminates for any text', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(Array.isArray(parseChallenges(text))).toBe(true);

@@ -181,7 +181,7 @@ describe('a whiteout', () => {
     expect(await texts(layers)).toEqual({ 'd/new': '4', 'e': '3' });
   });
 
-  it('is not needed where a directory became a file, or a file a directory', async () => {
+  it('is not needed if a directory became a file, or a file a directory', async () => {
     const layers = [
       await packLayer([
         ['x/inner', '1'],

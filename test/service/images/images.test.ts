@@ -17,7 +17,7 @@ describe('the overlays of a replica', () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  it('are those of present InfraEnvs and their revision, behind a change elsewhere and a kill', async () => {
+  it('belong to current revisions of existing InfraEnvs, even after a change elsewhere and a kill', async () => {
     const directory = join(folder, 'overlays');
     const state = await openFileState(join(folder, 'records'), LEASE);
     const record = { id: PRESENT, tenant: 't', body: {} };

@@ -49,7 +49,7 @@ describe('records in files', () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  it('are as the last answer says, or as the next would have said, wherever the process is killed', async () => {
+  it('are in the state of the last answer or of the next one, wherever the process is killed', async () => {
     const seen = new Set<string>();
     for (let step = 3; step < 40; step += 1) {
       const data = join(folder, `${step}`);
@@ -83,7 +83,7 @@ describe('docs/service.md', () => {
     return new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\``, 'm').exec(text)?.[1] ?? '';
   };
 
-  it('has a compose file that its schema takes', async () => {
+  it('has a compose file that is valid against its schema', async () => {
     const compose: unknown = parse(await read('yaml'), { merge: true });
     const ajv = new Ajv2019({ strict: false, logger: false, validateSchema: false });
     ajv.addFormat('duration', /^(?:\d+[hms])+$/);
@@ -98,7 +98,7 @@ describe('docs/service.md', () => {
     expect(Object.keys((compose as { services: object }).services)).toHaveLength(3);
   });
 
-  it.skipIf(!requireTool('systemd-analyze'))('has a unit that systemd takes', async () => {
+  it.skipIf(!requireTool('systemd-analyze'))('has a unit that systemd accepts', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sealift-unit-'));
     const unit = join(folder, 'sealift-serve.service');
     await writeFile(unit, await read('ini'));

@@ -48,7 +48,7 @@ const parse = (site: ConfiguredSite): Record<string, unknown> =>
   JSON.parse(manifestOf(site)) as Record<string, unknown>;
 
 describe('the tree of a configuration ISO', () => {
-  it('has its three directories and one file when there is nothing more to say', () => {
+  it('has its three directories and one file for the smallest site', () => {
     const { directories, files } = planConfigTree(SMALL, IDENTITY);
     expect(directories).toEqual([
       '/cluster-configuration',
@@ -68,7 +68,7 @@ describe('the tree of a configuration ISO', () => {
     expect(file?.bytes).toEqual(bytes);
   });
 
-  it('has the mirrors of an earlier producer only for a site that has none of its own', () => {
+  it('has the mirrors of an earlier producer only for a site without its own mirrors', () => {
     const retained = { imageDigestSources: [{ source: 'quay.io/a', mirrors: ['kept.example'] }] };
     const mirrorsOf = (site: ConfiguredSite) =>
       planConfigTree(site, IDENTITY, retained)
@@ -81,7 +81,7 @@ describe('the tree of a configuration ISO', () => {
     expect(mirrorsOf(own)).toEqual([expect.not.stringContaining('kept.example')]);
   });
 
-  it('has a mirror set when the key is there, even without entries', () => {
+  it('has a mirror set if the key is present, even without entries', () => {
     const path = '/cluster-configuration/manifests/image-digest-mirror-set.json';
     expect(textOf(SMALL, path)).toBeUndefined();
     expect(textOf(install({ imageDigestSources: [] }), path)).toBe(
@@ -102,7 +102,7 @@ describe('the tree of a configuration ISO', () => {
 });
 
 describe('manifest.json', () => {
-  it('is exactly this for the smallest site', () => {
+  it('has exactly these bytes for the smallest site', () => {
     expect(manifestOf(SMALL)).toBe(
       '{"additionalTrustBundle":{"userCaBundle":"","proxyConfigmapName":"","proxyConfigmapBundle":""},' +
         '"api_version":1,"base_domain":"edge.example","cluster_id":"3c0d4d0a-6d0c-4a3f-9a55-1c6a3f8b0f11",' +
@@ -115,7 +115,7 @@ describe('manifest.json', () => {
     );
   });
 
-  it('has every key in its place for a site that says everything', () => {
+  it('has every key in its place for a site with all settings', () => {
     const site: ConfiguredSite = {
       install: {
         ...SMALL.install,
@@ -146,7 +146,7 @@ describe('manifest.json', () => {
     expect(manifestOf(site)).not.toMatch(/\n/);
   });
 
-  it('keeps the base domain as written, its last dot too', () => {
+  it('keeps the base domain as written, including its last dot', () => {
     expect(parse(install({ baseDomain: 'edge.example.' }))['base_domain']).toBe('edge.example.');
   });
 
@@ -171,7 +171,7 @@ describe('manifest.json', () => {
     ['the bundle with Proxyonly and no proxy', 'PEM', 'Proxyonly', undefined, ['PEM', '', '']],
     ['the bundle with a proxy and no policy', 'PEM', undefined, proxy, ['PEM', '', '']],
     ['the bundle with neither', 'PEM', undefined, undefined, ['PEM', '', '']],
-  ])('tells the node of trust: %s', (...row) => {
+  ])('has the trust bundle that the node needs: %s', (...row) => {
     const [, bundle, policy, proxyOrNone, expected] = row;
     const site = install({
       additionalTrustBundle: bundle,
@@ -181,7 +181,7 @@ describe('manifest.json', () => {
     expect(Object.values(parse(site)['additionalTrustBundle'] as object)).toEqual(expected);
   });
 
-  it('escapes what encoding/json of Go escapes', () => {
+  it("escapes the characters that Go's encoding/json escapes", () => {
     expect(formatGoJson('<a> & \u2028\u2029 "q" \\ \n\t\u0001 ü')).toBe(
       '"\\u003ca\\u003e \\u0026 \\u2028\\u2029 \\"q\\" \\\\ \\n\\t\\u0001 ü"',
     );

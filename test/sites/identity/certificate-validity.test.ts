@@ -10,7 +10,7 @@ import { runs } from '../../support/properties.ts';
 const SECONDS = fc.integer({ min: 0, max: 4_733_510_400 });
 
 describe('the validity of a certificate', () => {
-  it("is what OpenSSL's parser reads of it", async () => {
+  it("equals the dates that OpenSSL's parser reads", async () => {
     const keys = createKeySource({ jobs: 1 });
     const { privateKey } = await keys.next();
     await keys.close();

@@ -37,7 +37,7 @@ async function parse(...parts: readonly Uint8Array[]): Promise<string[]> {
 }
 
 describe.skipIf(!requireTool('openssl'))('openssl reads', () => {
-  it('whole numbers, which are positive whatever their first bit is', async () => {
+  it('integers, which are positive regardless of their first bit', async () => {
     const numbers = [0n, 1n, 127n, 128n, 255n, 256n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 2048n - 1n];
     const hex = numbers.map((one) => one.toString(16).toUpperCase());
     expect(await parse(...numbers.map(encodeInteger))).toEqual(
@@ -53,7 +53,7 @@ describe.skipIf(!requireTool('openssl'))('openssl reads', () => {
     ]);
   });
 
-  it('texts, printable ones as such', async () => {
+  it('texts, as PrintableString if possible', async () => {
     const texts = ['system:admin', 'ingress-operator@1', "a'b (c) +,-./:=?", 'ä', 'a_b', 'a*b'];
     expect((await parse(...texts.map(encodeText))).map((line) => line.split(' ')[0])).toEqual([
       ...['PRINTABLESTRING', 'UTF8STRING', 'PRINTABLESTRING', 'UTF8STRING', 'UTF8STRING'],
@@ -68,7 +68,7 @@ describe.skipIf(!requireTool('openssl'))('openssl reads', () => {
     ]);
   });
 
-  it('elements in elements', async () => {
+  it('elements within elements', async () => {
     const parts = [encodeSet(encodeTrue()), encodeNull(), encodeExplicit(3, encodeNull())];
     expect(await parse(...parts, encodeBits(Uint8Array.of(0xa4), 2))).toEqual([
       ...['SET', 'BOOLEAN :255', 'NULL', 'cont [ 3 ]', 'NULL', 'BIT STRING'],
@@ -83,7 +83,7 @@ describe.skipIf(!requireTool('openssl'))('openssl reads', () => {
     [65_535, 4],
     [65_536, 5],
     [1 << 24, 6],
-  ])('an element of %i bytes behind %i others', async (size, head) => {
+  ])('an element of %i bytes after %i others', async (size, head) => {
     const file = join(directory, 'large');
     await writeFile(file, encodeBits(new Uint8Array(size - 1)));
     const text = await openssl(['asn1parse', '-inform', 'DER', '-in', file]);

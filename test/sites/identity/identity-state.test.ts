@@ -13,16 +13,16 @@ beforeAll(async () => {
   text = formatState({ identity, site: ALPHA });
 });
 
-it('a state gives back the identity and the site that it was written of', () => {
+it('a state gives back the identity and the site that were written', () => {
   expect(parseState(text)).toEqual({ identity, site: ALPHA });
 });
 
-it('what was read is written again byte by byte', () => {
+it('a state that was read is written again with the same bytes', () => {
   const state = parseState(text);
   expect(state && formatState(state)).toBe(text);
 });
 
-it('a state that was cut short anywhere is not used', () => {
+it('a state that was truncated anywhere is not used', () => {
   fc.assert(
     // The last two are the brace, without which it is not valid JSON, and a newline, which nobody misses.
     fc.property(fc.nat(text.length - 2), (size) => {
@@ -48,7 +48,7 @@ it('a state of another version is not used', () => {
   expect(parseState(text.replace('"version": 1', '"version": 2'))).toBeUndefined();
 });
 
-it('another name, domain or given id makes another site', () => {
+it('a different name, domain or given id makes a different site', () => {
   const ids = { ...ALPHA, clusterId: 'a', infraId: 'b' };
   expect(isSameSite(ids, { ...ids })).toBe(true);
   for (const key of ['clusterName', 'baseDomain', 'clusterId', 'infraId'] as const) {

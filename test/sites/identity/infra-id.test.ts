@@ -6,20 +6,20 @@ import { seedRandom } from '../../support/site-identity.ts';
 const nameOf = (clusterName: string): string =>
   makeInfraId(clusterName, seedRandom(clusterName)).slice(0, -6);
 
-it('what is not a letter, digit or dash becomes a dash, and runs of dashes become one', () => {
+it('an infra id has a dash for each run of other characters than letters, digits and dashes', () => {
   expect(nameOf('edge.site_7')).toBe('edge-site-7');
   expect(nameOf('a..--b')).toBe('a-b');
   expect(nameOf('a🚀ü')).toBe('a');
   expect(nameOf('Alpha-1')).toBe('Alpha-1');
 });
 
-it('a name is cut to 21 characters, and does not end with a dash then', () => {
+it('a name in an infra id is cut to 21 characters, and then does not end with a dash', () => {
   expect(nameOf('abcdefghijklmnopqrstuvwxyz')).toBe('abcdefghijklmnopqrstu');
   expect(nameOf('abcdefghijklmnopqrst--uvw')).toBe('abcdefghijklmnopqrst');
   expect(nameOf('-'.repeat(40))).toBe('');
 });
 
-it('five characters without vowels follow, and no id is longer than 27', () => {
+it('an infra id ends with five characters without vowels, and has at most 27 characters', () => {
   const random = seedRandom('ids');
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (name) => {

@@ -10,7 +10,7 @@ function start(jobs: number): KeySource {
 }
 afterEach(() => Promise.all(open.splice(0).map((source) => source.close())));
 
-it('nobody gets the key of another, however many ask at the same time', async () => {
+it('no two callers get the same key, however many ask at the same time', async () => {
   const source = start(2);
   const pairs = await Promise.all(Array.from({ length: 8 }, () => source.next()));
   expect(new Set(pairs.map(({ privateKey }) => privateKey)).size).toBe(8);
@@ -20,7 +20,7 @@ it('nobody gets the key of another, however many ask at the same time', async ()
   }
 });
 
-it('the thread of the program stays free while keys are made', async () => {
+it('the main thread stays free while keys are made', async () => {
   const source = start(1);
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
@@ -29,7 +29,7 @@ it('the thread of the program stays free while keys are made', async () => {
   expect(turns).toBeGreaterThan(10);
 });
 
-it('a password is hashed with the salt that is given, before the keys that wait', async () => {
+it('a password is hashed with the given salt, before waiting keys are made', async () => {
   const source = start(1);
   const keys = Promise.allSettled(Array.from({ length: 40 }, () => source.next()));
   const hash = await source.hashPassword('secret', Buffer.alloc(16));
@@ -38,7 +38,7 @@ it('a password is hashed with the salt that is given, before the keys that wait'
   expect((await keys).filter(({ status }) => status === 'rejected').length).toBeGreaterThan(30);
 });
 
-it('who gives up gets the reason, and the others their keys', async () => {
+it('a caller that gives up gets the reason, and the others get their keys', async () => {
   const source = start(1);
   const controller = new AbortController();
   const given = source.next(controller.signal);
@@ -49,7 +49,7 @@ it('who gives up gets the reason, and the others their keys', async () => {
   expect(await others).toHaveLength(2);
 });
 
-it('one signal for hundreds of keys is not a leak', async () => {
+it('one signal for hundreds of keys causes no warning about a leak', async () => {
   const warnings: Error[] = [];
   const keep = (warning: Error): void => void warnings.push(warning);
   process.on('warning', keep);
@@ -63,7 +63,7 @@ it('one signal for hundreds of keys is not a leak', async () => {
   expect(warnings).toEqual([]);
 });
 
-it('a source that is closed hands out nothing more', async () => {
+it('a closed source gives no more keys', async () => {
   const source = start(1);
   const asked = expect(source.next()).rejects.toThrow('closed');
   await source.close();

@@ -18,12 +18,12 @@ it('a password has 23 characters: four groups of five with dashes between', () =
   }
 });
 
-it('its alphabet lacks what is mistaken for something else: l, O, 0 and 1', () => {
+it('a password lacks the characters that are easily mistaken: l, O, 0 and 1', () => {
   const used = [...count(PASSWORDS.join('').replaceAll('-', '')).keys()].sort().join('');
   expect(used).toBe('23456789ABCDEFGHIJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz');
 });
 
-it('every character is equally likely in every place', () => {
+it('every character of a password is equally likely in every place', () => {
   for (let place = 0; place < 23; place += 1) {
     const counts = count(PASSWORDS.map((password) => password.charAt(place)).join(''));
     if ([5, 11, 17].includes(place)) continue;
@@ -33,7 +33,7 @@ it('every character is equally likely in every place', () => {
   }
 });
 
-it('of a byte beyond the last whole multiple of the alphabet, nothing is used', () => {
+it("a byte beyond the last whole multiple of the alphabet's size is not used", () => {
   const bytes = [Uint8Array.of(255, 232, 231), Uint8Array.of(0, 58)];
   expect(drawText('a'.repeat(57).concat('z'), 3, () => bytes.shift() ?? new Uint8Array())).toBe(
     'zaa',

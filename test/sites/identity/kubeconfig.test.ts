@@ -59,52 +59,58 @@ it('a kubeconfig has one cluster, one context and one user, and its keys are sor
   ]);
 });
 
-it('its authorities are those of localhost, service network, load balancer and ingress', () => {
+it('a kubeconfig trusts the authorities of localhost, service network, load balancer and ingress', () => {
   const { localhost, serviceNetwork, loadBalancer, ingress } = identity.signers;
   expect(decode(read().clusters[0]?.cluster['certificate-authority-data'])).toBe(
     [localhost, serviceNetwork, loadBalancer, ingress].map((one) => one.certificate).join(''),
   );
 });
 
-it('its user has the certificate and the key of the administrator', () => {
+it('the user of a kubeconfig has the certificate and key of the administrator', () => {
   const user = read().users[0]?.user;
   expect(decode(user?.['client-certificate-data'])).toBe(identity.adminClient.certificate);
   expect(decode(user?.['client-key-data'])).toBe(identity.adminClient.privateKey);
 });
 
-it('a dot at the end of the base domain does not reach the address', () => {
+it('a dot at the end of the base domain is not part of the API address', () => {
   const [cluster] = read({ ...ALPHA, baseDomain: 'edge.example.' }).clusters;
   expect(cluster?.cluster['server']).toBe('https://api.alpha.edge.example:6443');
 });
 
 it.each(['123', 'no', '1e3', '0x10', 'null', 'y', '12e03', '0o7'])(
-  'a cluster called %s stays a text',
+  'a cluster name %s stays a text',
   (clusterName) => {
     expect(read({ ...ALPHA, clusterName }).clusters[0]?.name).toBe(clusterName);
   },
 );
 
-it.skipIf(!requireTool('openssl'))('openssl finds every certificate of its bundle', async () => {
-  const bundle = decode(read().clusters[0]?.cluster['certificate-authority-data']);
-  const file = join(directory, 'bundle.crt');
-  await writeFile(file, bundle);
-  const pkcs7 = await openssl(['crl2pkcs7', '-nocrl', '-certfile', file]);
-  const text = await openssl(['pkcs7', '-print_certs', '-noout'], pkcs7);
-  expect(text.match(/^subject=/gm)).toHaveLength(4);
-});
+it.skipIf(!requireTool('openssl'))(
+  'openssl finds every certificate in the bundle of a kubeconfig',
+  async () => {
+    const bundle = decode(read().clusters[0]?.cluster['certificate-authority-data']);
+    const file = join(directory, 'bundle.crt');
+    await writeFile(file, bundle);
+    const pkcs7 = await openssl(['crl2pkcs7', '-nocrl', '-certfile', file]);
+    const text = await openssl(['pkcs7', '-print_certs', '-noout'], pkcs7);
+    expect(text.match(/^subject=/gm)).toHaveLength(4);
+  },
+);
 
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
 
-it.skipIf(!hasKubectl)('kubectl reads it, and finds its own way to the cluster', async () => {
-  const file = join(directory, 'kubeconfig');
-  await writeFile(file, renderKubeconfig({ ...ALPHA, clusterName: '123' }, identity));
-  const { stdout } = await runProcess('kubectl', [
-    ...['--kubeconfig', file, 'config', 'view', '--minify', '--flatten', '--raw', '-o', 'json'],
-  ]);
-  expect(JSON.parse(stdout)).toMatchObject({
-    'kind': 'Config',
-    'current-context': 'admin',
-    'clusters': [{ name: '123', cluster: { server: 'https://api.123.edge.example:6443' } }],
-    'users': [{ name: 'admin', user: { 'client-key-data': expect.any(String) as unknown } }],
-  });
-});
+it.skipIf(!hasKubectl)(
+  'kubectl reads a kubeconfig, and finds the address of the cluster in it',
+  async () => {
+    const file = join(directory, 'kubeconfig');
+    await writeFile(file, renderKubeconfig({ ...ALPHA, clusterName: '123' }, identity));
+    const { stdout } = await runProcess('kubectl', [
+      ...['--kubeconfig', file, 'config', 'view', '--minify', '--flatten', '--raw', '-o', 'json'],
+    ]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      'kind': 'Config',
+      'current-context': 'admin',
+      'clusters': [{ name: '123', cluster: { server: 'https://api.123.edge.example:6443' } }],
+      'users': [{ name: 'admin', user: { 'client-key-data': expect.any(String) as unknown } }],
+    });
+  },
+);

@@ -51,15 +51,15 @@ const keyOf = (name: string): string => listPairs(identity)[name]?.privateKey ??
 const inspect = (name: string, ...args: readonly string[]): Promise<string> =>
   openssl(['x509', '-noout', ...args], certificateOf(name));
 
-describe.skipIf(!requireTool('openssl'))('what openssl says of certificates', () => {
-  it.each(SIGNERS)('%s signs itself', async (name) => {
+describe.skipIf(!requireTool('openssl'))('openssl confirms of an identity that', () => {
+  it.each(SIGNERS)('the certificate %s is signed by itself', async (name) => {
     const file = join(directory, `${name}.crt`);
     await writeFile(file, certificateOf(name));
     const strict = ['verify', '-x509_strict', '-check_ss_sig', '-attime', String(MADE_AT)];
     expect(await openssl([...strict, '-CAfile', file, file])).toContain('OK');
   });
 
-  it('the administrator is known by the admin-kubeconfig-signer, for clients and servers', async () => {
+  it('the administrator is trusted by the admin-kubeconfig-signer, for clients and servers', async () => {
     const signer = join(directory, 'signer.crt');
     const client = join(directory, 'client.crt');
     await writeFile(signer, certificateOf('admin-kubeconfig-signer'));
@@ -70,7 +70,7 @@ describe.skipIf(!requireTool('openssl'))('what openssl says of certificates', ()
     }
   });
 
-  it.each(ALL)('%s belongs to its key, which is one of RSA with 2048 bits', async (name) => {
+  it.each(ALL)('%s belongs to its key, an RSA key of 2048 bits', async (name) => {
     const file = join(directory, `${name}.key`);
     await writeFile(file, keyOf(name));
     expect(keyOf(name)).toMatch(/^-----BEGIN RSA PRIVATE KEY-----\n[^]*-----END[^]*-----\n$/);
@@ -98,7 +98,7 @@ describe.skipIf(!requireTool('openssl'))('what openssl says of certificates', ()
     expect(dates).toBe(`notBefore=${isoOf(MADE_AT)}\nnotAfter=${isoOf(MADE_AT + 3650 * 86_400)}`);
   });
 
-  it.each(SIGNERS)('%s may sign certificates, and nothing else is said of it', async (name) => {
+  it.each(SIGNERS)('%s may sign certificates, and has no other extension', async (name) => {
     const text = await inspect(name, '-text');
     expect(extensionsOf(text)).toEqual([
       'X509v3 Key Usage: critical',
@@ -128,18 +128,15 @@ describe.skipIf(!requireTool('openssl'))('what openssl says of certificates', ()
     ]);
   });
 
-  it.each(ALL)(
-    'the key id of %s is SHA-1 of its public key in the form of PKCS#1',
-    async (name) => {
-      const [file, der] = [join(directory, 'one.key'), join(directory, 'one.der')];
-      await writeFile(file, keyOf(name));
-      await openssl(['rsa', '-in', file, '-RSAPublicKey_out', '-outform', 'DER', '-out', der]);
-      const { stdout } = await runProcess('sha1sum', [der]);
-      const lines = extensionsOf(await inspect(name, '-text'));
-      const keyId = lines[lines.indexOf('X509v3 Subject Key Identifier: ') + 1];
-      expect(keyId?.replaceAll(':', '').toLowerCase()).toBe(stdout.slice(0, 40));
-    },
-  );
+  it.each(ALL)('the key id of %s is the SHA-1 of its public key in PKCS#1 form', async (name) => {
+    const [file, der] = [join(directory, 'one.key'), join(directory, 'one.der')];
+    await writeFile(file, keyOf(name));
+    await openssl(['rsa', '-in', file, '-RSAPublicKey_out', '-outform', 'DER', '-out', der]);
+    const { stdout } = await runProcess('sha1sum', [der]);
+    const lines = extensionsOf(await inspect(name, '-text'));
+    const keyId = lines[lines.indexOf('X509v3 Subject Key Identifier: ') + 1];
+    expect(keyId?.replaceAll(':', '').toLowerCase()).toBe(stdout.slice(0, 40));
+  });
 
   it('serial numbers are positive, below 2^63 and all different', async () => {
     const serials = await Promise.all(
@@ -152,7 +149,7 @@ describe.skipIf(!requireTool('openssl'))('what openssl says of certificates', ()
     }
   });
 
-  it('dates from 2050 on have four digits, whatever the clock says', async () => {
+  it('dates from 2050 on have years of four digits', async () => {
     const late = await makeAlpha(keys, { epoch: Date.UTC(2049, 11, 31, 23, 59, 59) / 1000 });
     const text = await openssl(['asn1parse'], late.signers.loadBalancer.certificate);
     expect(text).toContain('UTCTIME           :491231235959Z');
@@ -179,7 +176,7 @@ describe('a serial number', () => {
     ['the smallest', '0000000000000000', 1n],
     ['the largest', '7ffffffffffffffd', 2n ** 63n - 2n],
     ['one that is beyond the range', '7ffffffffffffffe', 1n],
-  ])('is never 0 and never too large: %s', async (_, random, serial) => {
+  ])('is neither 0 nor too large: %s', async (_, random, serial) => {
     const pair = await keys.next();
     const terms = { subject: { commonName: 'x' }, notBefore: 0, notAfter: 1, ...pair };
     const pem = await issueSigner(
@@ -201,7 +198,7 @@ describe('an identity', () => {
     expect(identity.madeAt).toBe(MADE_AT);
   });
 
-  it('keeps the ids that the user gave, each for itself', async () => {
+  it('keeps each id that the user gave', async () => {
     const clusterId = '11111111-2222-4333-8444-555555555555';
     const given = await makeIdentity({ ...ALPHA, clusterId }, { keys, epoch: MADE_AT });
     expect(given.clusterId).toBe(clusterId);
@@ -211,7 +208,7 @@ describe('an identity', () => {
     expect(other.clusterId).not.toBe(identity.clusterId);
   });
 
-  it('is of nothing but keys, clock and random bytes: the same ones give the same bytes', async () => {
+  it('is made only from keys, clock and random bytes: the same inputs give the same bytes', async () => {
     const pair = await keys.next();
     const oneKey = { ...keys, next: () => Promise.resolve(pair) };
     const make = (seed: string) => makeAlpha(oneKey, { random: seedRandom(seed) });
@@ -219,15 +216,15 @@ describe('an identity', () => {
     expect(await make('a')).not.toEqual(await make('b'));
   });
 
-  it('costs six keys', async () => {
+  it('needs six keys', async () => {
     const before = keys.handedOut();
     await makeAlpha(keys);
     expect(keys.handedOut() - before).toBe(6);
   });
 });
 
-describe.skipIf(!requireTool('htpasswd'))('what htpasswd says of a password', () => {
-  it('its hash is that of the password, and of no other', async () => {
+describe.skipIf(!requireTool('htpasswd'))('htpasswd confirms of a password that', () => {
+  it('the hash matches it, and no other password', async () => {
     const file = join(directory, 'htpasswd');
     await writeFile(file, `kubeadmin:${identity.password.bcrypt}\n`);
     const verify = (password: string) =>

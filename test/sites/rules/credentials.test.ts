@@ -33,20 +33,20 @@ describe.skipIf(!requireTool(KEYGEN))('a key of ssh-keygen', () => {
       '',
       'SSH key type ssh-ed25519 unavailable when FIPS is enabled. Please use rsa or ecdsa.',
     ],
-  ])('of type %s %s is taken, with FIPS where it may be', (type, bits, fips) => {
+  ])('of type %s %s is accepted, and with FIPS if that allows it', (type, bits, fips) => {
     const key = create(type, bits);
     expect(explainSshKeys(key, false)).toBeUndefined();
     expect(explainSshKeys(`no-pty,command="echo \\"a b\\"" ${key}`, false)).toBeUndefined();
     expect(explainSshKeys(key, true)).toBe(fips);
   });
 
-  it('is none when its middle is cut out', () => {
+  it('is refused if its middle is cut out', () => {
     const key = create('ecdsa', '384');
     expect(explainSshKeys(key.replace(/AAAA.{8}/, 'AAAA'), false)).toBe('ssh: no key found');
   });
 });
 
-describe('no key of SSH', () => {
+describe('a text that is not an SSH key is refused', () => {
   it.each([
     [
       'is a private key',

@@ -325,7 +325,7 @@ describe('an image-based-config.yaml is refused for', () => {
   });
 });
 
-describe('a network configuration is warned of for', () => {
+describe('a network configuration gets a warning for', () => {
   const complete = (server: string): readonly string[] => [
     'routes: {config: [{destination: 0.0.0.0/0, next-hop-address: 192.0.2.1, next-hop-interface: eth0}]}',
     `dns-resolver: {config: {server: [${server}]}}`,

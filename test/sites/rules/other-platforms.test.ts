@@ -111,11 +111,11 @@ describe('a single node without a platform may have', () => {
   });
 });
 
-describe('networking keys that are deprecated', () => {
+describe('deprecated networking keys', () => {
   const networks = (members: string): readonly string[] | undefined =>
     checkInstall({ networking: `networking: {${members}}` }).site?.install.machineNetworks;
 
-  it('say nothing beside those that replace them', () => {
+  it('are ignored next to the keys that replace them', () => {
     expect(
       networks(
         `${MACHINE}, machineCIDR: 198.51.100.0/24, type: OpenShiftSDN, networkType: OVNKubernetes`,
@@ -123,7 +123,7 @@ describe('networking keys that are deprecated', () => {
     ).toEqual(['192.0.2.0/24']);
   });
 
-  it('are looked at as those that replace them', () => {
+  it('are checked like the keys that replace them', () => {
     expect(
       tell(
         checkInstall({

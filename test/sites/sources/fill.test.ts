@@ -69,7 +69,7 @@ describe('a table fills a template', () => {
     );
   });
 
-  it('and shows a file by its row', async () => {
+  it('whose files are shown by their row', async () => {
     const { files } = await (await open('a.csv', CSV)).open('beta');
     expect(files.map(({ shownAs }) => shownAs.replace(`${root}/`, ''))).toEqual([
       'a.csv:3/image-based-config.yaml',
@@ -77,7 +77,7 @@ describe('a table fills a template', () => {
     ]);
   });
 
-  it('with holes in names of files, too, but not with a folder in them', async () => {
+  it('with holes in file names too, but refuses a folder in a value', async () => {
     writeTree(join(root, 'template'), { 'extra-manifests/{{ domain }}.yaml': '{{domain}}' });
     const sites = await open('a.csv', 'name,domain\nalpha,a\nbeta,../b\n');
     expect(await readAllSites(sites)).toMatchObject({ alpha: { 'extra-manifests/a.yaml': 'a' } });
@@ -94,7 +94,7 @@ describe('a table fills a template', () => {
     expect(a?.['install-config.yaml']).toBe('bundle: |\n  one\n  two\n\n    three\nx: 1\n');
   });
 
-  it('of ten thousand rows in a moment', async () => {
+  it('for ten thousand rows in a moment', async () => {
     const rows = Array.from({ length: 10_000 }, (_, index) => `s${index},d${index}`);
     const sites = await open('a.csv', `name,domain\n${rows.join('\n')}\n`);
     expect(sites.names).toHaveLength(10_000);
@@ -102,7 +102,7 @@ describe('a table fills a template', () => {
   });
 });
 
-it('what is put in is not searched for holes, and braces can be written', () => {
+it('inserted text is not searched for holes, and braces can be written', () => {
   const template = parseTemplate("{{a}}{{ '{{' }} x }} {{ b }}");
   const cells = new Map([
     ['a', '{{ b }}'],
@@ -112,7 +112,7 @@ it('what is put in is not searched for holes, and braces can be written', () => 
   expect(fillTemplate(template, cells)).toBe('{{ b }}{{ x }} $&');
 });
 
-it('a text without holes stays as it is', () => {
+it('a text without holes stays unchanged', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'binary' }).filter((text) => !text.includes('{{')),
@@ -123,7 +123,7 @@ it('a text without holes stays as it is', () => {
   );
 });
 
-describe('a table that does not fit stops all', () => {
+describe('a table that does not fit stops all sites', () => {
   it('when a hole has no column', async () => {
     expect(await problemsOf('a.csv', 'name,domian\nalpha,x\n')).toEqual([
       'error template/install-config.yaml:2: hole "domain" has no column: did you mean "domian"?',
@@ -136,17 +136,17 @@ describe('a table that does not fit stops all', () => {
     expect(problems).toEqual(['error a.csv:1: column "note" has no hole in the template']);
   });
 
-  it('when it does not name sites', async () => {
+  it('when it does not name its sites', async () => {
     writeTree(join(root, 'template'), { 'install-config.yaml': '', 'image-based-config.yaml': '' });
     expect(await problemsOf('a.csv', 'Name\nalpha\n')).toContain(
-      'error a.csv:1: there is no column "name", which names the site: did you mean "Name"?',
+      'error a.csv:1: there is no column "name", which must name the site: did you mean "Name"?',
     );
   });
 
   it.each([
     ['a column twice', 'name,domain,name\na,b,c\n', 'column "name" appears twice'],
     ['a column without a name', 'name,,domain\na,b,c\n', 'column 2 has no name'],
-    ['a strange column', 'name,do main\na,b\n', 'column "do main" may have letters'],
+    ['a strange column', 'name,do main\na,b\n', 'column "do main" may have only letters'],
     ['no header', '\n\n', 'has no header row'],
   ])('when it has %s', async (_, text, problem) => {
     const sites = await open('a.csv', text);
@@ -191,11 +191,11 @@ describe('a bad row does not stop the others', () => {
     ['long', 'name,domain\nalpha,a\nb,c,secret\n', 'a.csv:3: has 3 cells, but the header names 2'],
     ['open', 'name,domain\nalpha,a\nb,"secret\n', 'a.csv:3: has a quote that is never closed'],
     ['torn', 'name,domain\nalpha,a\nb,"secret"x\n', 'a.csv:3: has text after a closing quote'],
-    ['twin', 'name,domain\nb,a\nalpha,a\nb,c\n', 'a.csv:4: site name "b" is also in line 2'],
+    ['twin', 'name,domain\nb,a\nalpha,a\nb,c\n', 'a.csv:4: site name "b" is already in line 2'],
     ['capital', 'name,domain\nalpha,a\nBeta,c\n', 'a.csv:3: site name "Beta" is not a DNS label'],
     ['without a name', 'name,domain\nalpha,a\n,c\n', 'a.csv:3: site name "" is empty'],
     ['with an escape', 'name,domain\nalpha,a\nb,\u001b[2J\n', '"domain" has control characters'],
-  ])('of a CSV: %s', async (_, text, problem) => {
+  ])('in a CSV: %s', async (_, text, problem) => {
     const sites = await open('a.csv', text);
     expect(sites.names).toEqual(['alpha']);
     expect(showProblems(sites, root).join('\n')).toContain(problem);
@@ -210,7 +210,7 @@ describe('a bad row does not stop the others', () => {
     ['a key twice', '- name: b\n  domain: secret\n  domain: x\n', 'key "domain" appears twice'],
     ['a missing value', '- name: b\n', 'has no "domain", which the template needs'],
     ['one key more', '- name: b\n  domain: x\n  note: secret\n', 'column "note" has no hole'],
-  ])('of YAML: %s', async (_, text, problem) => {
+  ])('in YAML: %s', async (_, text, problem) => {
     const sites = await open('a.yaml', `- name: alpha\n  domain: a\n${text}`);
     expect(sites.names).toEqual(['alpha']);
     expect(showProblems(sites, root).join('\n')).toContain(problem);
@@ -219,18 +219,18 @@ describe('a bad row does not stop the others', () => {
   });
 });
 
-it('a value that no file could hold is refused before it is put in', async () => {
+it('a value that is too large for a file is refused before it is put in', async () => {
   const sites = await open('a.csv', `name,domain\na,${'x'.repeat(2 << 20)}\nb,x\n`);
   expect(sites.names).toEqual(['b']);
   expect(showProblems(sites, root)).toEqual([
-    'error a.csv:2: value of "domain" is too long: a file may have 1.0 MiB',
+    'error a.csv:2: value of "domain" is too long: a file may have at most 1.0 MiB',
   ]);
 });
 
-describe('no value becomes a key of the file that it is put into', () => {
+describe('a value never becomes a key of the file that it is put into:', () => {
   const INJECTION = 'x\nreleaseRegistry: evil.example';
 
-  it('in double quotes it arrives as it is', async () => {
+  it('in double quotes it arrives unchanged', async () => {
     writeTree(join(root, 'template'), {
       'install-config.yaml': 'baseDomain: "{{ domain }}"\n',
       'image-based-config.yaml': "hostname: '{{ name }}'\n",
@@ -241,11 +241,11 @@ describe('no value becomes a key of the file that it is put into', () => {
     expect(b?.['install-config.yaml']).toBe('baseDomain: "C:\\\\new \\"x\\" #1"\n');
   });
 
-  it('elsewhere its row is refused, and the value is not told', async () => {
+  it('elsewhere its row is refused, and the value is not shown', async () => {
     const sites = await open('a.csv', `name,domain\na,"${INJECTION}"\nb,x\n`);
     expect(sites.names).toEqual(['b']);
     expect(showProblems(sites, root)).toEqual([
-      'error a.csv:2: value of "domain" is not a plain text: put the hole in line 2 of ' +
+      'error a.csv:2: value of "domain" cannot be a plain YAML text: put the hole in line 2 of ' +
         'install-config.yaml in double quotes',
     ]);
   });
@@ -261,7 +261,7 @@ describe('a table of 60 rows', () => {
   };
   const rows = Array.from({ length: 60 }, (_, index) => row(index));
 
-  it('accounts for 60: each is a site or a failure of its line, in the order of lines', async () => {
+  it('gives 60 results, each a site or a failure of its line, in the order of lines', async () => {
     writeTree(root, { 'a.csv': `${[HEADER, ...rows].join('\n')}\n` });
     const files = { 'install-config.yaml': 'a: "{{ a }}"\n', 'image-based-config.yaml': '\n' };
     writeTree(join(root, 'template'), files);

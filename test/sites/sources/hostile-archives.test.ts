@@ -62,7 +62,7 @@ const ESCAPES = [
 ] as const;
 
 describe('a member whose name leads elsewhere', () => {
-  it.each(ESCAPES)('is refused by name, and good sites stay: %j', async (name, problem) => {
+  it.each(ESCAPES)('is refused by name, and the valid sites stay: %j', async (name, problem) => {
     for (const sites of [await openZip([{ name }]), await openTar([{ name }])]) {
       expect(sites.names).toEqual(['good']);
       const problems = showProblems(sites, root).filter((line) => line.startsWith('error'));
@@ -75,7 +75,7 @@ describe('a member whose name leads elsewhere', () => {
     expect(readdirSync(root).sort()).toEqual(['s.tar', 's.zip']);
   });
 
-  it('is never opened, whatever it is', async () => {
+  it('is never opened, for any name', async () => {
     const name = fc.string({ unit: 'binary', minLength: 1, maxLength: 40 });
     const path = fc.oneof(name, fc.constantFrom('..', '.', 'good', 'a')).map((last) => `x/${last}`);
     await fc.assert(
@@ -91,7 +91,7 @@ describe('a member whose name leads elsewhere', () => {
 });
 
 describe('a member that is not a file', () => {
-  it('of a tar is refused, and so is its site', async () => {
+  it('is refused in a tar, and so is its site', async () => {
     const linkname = '/etc/passwd';
     const sites = await openTar([
       { name: 'a/install-config.yaml', type: 'symlink', linkname },
@@ -113,7 +113,7 @@ describe('a member that is not a file', () => {
     );
   });
 
-  it('of a zip is refused, and so is what is encrypted or packed otherwise', async () => {
+  it('is refused in a zip, and so are encrypted members and unknown compressions', async () => {
     const sites = await openZip([
       { name: 'a/install-config.yaml', text: '/etc/passwd', mode: 0o120777 },
       { name: 'b/install-config.yaml', mode: 0o010644 },
@@ -131,7 +131,7 @@ describe('a member that is not a file', () => {
     );
   });
 
-  it('of a folder is refused, and not followed', async () => {
+  it('is refused in a folder, and not followed', async () => {
     writeTree(join(root, 'sites'), { ...siteFiles('good'), ...siteFiles('a'), ...siteFiles('b') });
     rmSync(join(root, 'sites/a/install-config.yaml'));
     symlinkSync('/etc/passwd', join(root, 'sites/a/install-config.yaml'));
@@ -149,7 +149,7 @@ describe('a member that is not a file', () => {
   });
 });
 
-it('a folder that may not be read stops only its site', async () => {
+it('an unreadable folder stops only its site', async () => {
   writeTree(join(root, 'sites'), { ...siteFiles('good'), ...siteFiles('a') });
   chmodSync(join(root, 'sites/a'), 0);
   const sites = await asUser([root], () => open('sites'));
@@ -158,7 +158,7 @@ it('a folder that may not be read stops only its site', async () => {
   chmodSync(join(root, 'sites/a'), 0o700);
 });
 
-it('a member that appears twice is refused, and so is one that differs in case or form', async () => {
+it('a member that appears twice is refused, and so is one that differs only in case or Unicode form', async () => {
   const twins = [
     ...GOOD.map((member) => ({ ...member, name: member.name.replace('good', 'a') })),
     ...[{ name: 'a/install-config.yaml' }, { name: 'a/extra-manifests/x.yaml' }],
@@ -170,13 +170,13 @@ it('a member that appears twice is refused, and so is one that differs in case o
     const problems = showProblems(sites, root).map((line) => line.replace(/^.*?\/a\//, ''));
     expect(problems).toEqual([
       'install-config.yaml: appears twice',
-      'extra-manifests/X.yaml: appears twice: also as extra-manifests/x.yaml',
-      'extra-manifests/e\u0301.yaml: appears twice: also as extra-manifests/é.yaml',
+      'extra-manifests/X.yaml: appears twice, also as extra-manifests/x.yaml',
+      'extra-manifests/e\u0301.yaml: appears twice, also as extra-manifests/é.yaml',
     ]);
   }
 });
 
-describe('an archive that unfolds without end', () => {
+describe('an archive that unpacks to far more than its size', () => {
   it('is refused when its members share the same bytes', async () => {
     const members = Array.from({ length: 50 }, (_, index) => ({
       name: `s${index}/install-config.yaml`,
@@ -187,7 +187,7 @@ describe('an archive that unfolds without end', () => {
     await expect(openZip(members)).rejects.toMatchObject({ code: 'sites.too-large' });
   });
 
-  it('is refused when it is a .tar.gz of little but zeros', async () => {
+  it('is refused if it is a .tar.gz of mostly zeros', async () => {
     writeFileSync(join(root, 's.tar.gz'), gzipSync(Buffer.alloc(80 << 20)));
     await expect(open('s.tar.gz')).rejects.toMatchObject({
       code: expect.stringMatching(/^sites\.(too-large|unknown-kind)$/) as unknown,
@@ -233,7 +233,7 @@ const siteWith = (config: Partial<ZipMember>): ZipMember[] => [
 ];
 
 describe('an archive that is damaged', () => {
-  it('is refused as a whole when it was cut short', async () => {
+  it('is refused as a whole if it was cut short', async () => {
     const zip = packZip(GOOD);
     const tar = await packTar(GOOD);
     const cuts = {
@@ -247,7 +247,7 @@ describe('an archive that is damaged', () => {
     }
   });
 
-  it('is refused as a whole when its Zip64 end record lies', async () => {
+  it('is refused as a whole if its Zip64 end record lies', async () => {
     const lies = [
       [COUNT_OF_MEMBERS, 0xffff_ffffn, 'sites.too-large'],
       [DIRECTORY_AT, 1n << 40n, 'sites.damaged'],
@@ -263,7 +263,7 @@ describe('an archive that is damaged', () => {
     }
   });
 
-  it('never hangs or breaks otherwise, whichever byte is changed', async () => {
+  it('never hangs or crashes, whichever byte is changed', async () => {
     const forms = {
       's.zip': packZip(GOOD),
       's64.zip': packZip(GOOD, { zip64: true }),

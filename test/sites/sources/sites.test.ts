@@ -84,12 +84,12 @@ describe('sites are read from a folder or an archive of site folders', () => {
     },
   );
 
-  test('a folder of one site is that site, called like the folder', async () => {
+  test('a folder of one site is that site, named after the folder', async () => {
     writeTree(root, TWO);
     expect(await readAll(await list('beta'))).toEqual({ beta: TWO_READ.beta });
   });
 
-  test('an archive of one site is called like its folder, or like the archive', async () => {
+  test('an archive of one site is named after its folder, or after the archive', async () => {
     const alpha = membersOf(siteFiles('alpha'));
     writeFileSync(join(root, 'x.zip'), packZip(alpha));
     expect((await list('x.zip')).names).toEqual(['alpha']);
@@ -109,7 +109,7 @@ describe('sites are read from a folder or an archive of site folders', () => {
     ]);
   });
 
-  test('hidden files, read-me files and what macOS adds are passed over', async () => {
+  test('hidden files, read-me files and the files of macOS are ignored', async () => {
     const tree = {
       ...TWO,
       '.git/config': '',
@@ -123,7 +123,7 @@ describe('sites are read from a folder or an archive of site folders', () => {
     }
   });
 
-  test('what is not an input is warned of once, and the site is read all the same', async () => {
+  test('a file that is not an input gets one warning, and the site is read', async () => {
     const strange = {
       'notes.txt': '',
       'auth/kubeconfig': '',
@@ -156,12 +156,12 @@ describe('sites are read from a folder or an archive of site folders', () => {
     }
   });
 
-  test('a manifest with a long name is warned of', async () => {
+  test('a manifest with a long name gets a warning', async () => {
     writeTree(root, siteFiles('s/alpha', { [`extra-manifests/${'m'.repeat(26)}.yaml`]: '' }));
     expect(show(await list('s'))[0]).toContain('has a name of 31 characters');
   });
 
-  test('nothing is changed or left behind', async () => {
+  test('no file is changed or left behind', async () => {
     const forms = await writeForms(TWO);
     const before = readdirSync(root, { recursive: true });
     const temporary = mkdtempSync(join(tmpdir(), 'no-others-'));
@@ -174,8 +174,8 @@ describe('sites are read from a folder or an archive of site folders', () => {
   });
 });
 
-describe('one bad site does not stop the others', () => {
-  test('which lacks a file', async () => {
+describe('an invalid site does not stop the others', () => {
+  test('if it lacks a file', async () => {
     mkdirSync(join(root, 'folder/empty'), { recursive: true });
     const tree = { ...TWO, 'gamma/install-config.yaml': '', 'delta/x.yaml': '' };
     for (const form of await writeForms(tree)) {
@@ -190,7 +190,7 @@ describe('one bad site does not stop the others', () => {
   });
 
   test.each(['Alpha', 'a_b', '-a', 'a.b', 'ä', 'a'.repeat(64)])(
-    'whose name %j is not a valid DNS label',
+    'if its name %j is not a valid DNS label',
     async (name) => {
       for (const form of await writeForms({ ...TWO, ...siteFiles(name) })) {
         const sites = await list(form);
@@ -200,14 +200,14 @@ describe('one bad site does not stop the others', () => {
     },
   );
 
-  test('whose name is that of another but for case: both are refused', async () => {
+  test('if its name differs from another only in case: both are refused', async () => {
     writeTree(root, { ...siteFiles('s/alpha'), ...siteFiles('s/ALPHA'), ...siteFiles('s/b') });
     const sites = await list('s');
     expect(sites.names).toEqual(['b']);
     expect(show(sites).filter((line) => line.includes('differ only in case'))).toHaveLength(2);
   });
 
-  test('which has a file larger than 1 MiB, or more than 16 MiB of them', async () => {
+  test('if it has a file larger than 1 MiB, or files of more than 16 MiB', async () => {
     const many = Object.fromEntries(
       Array.from({ length: 17 }, (_, i) => [`extra-manifests/${i}.yaml`, 'x'.repeat(1_000_000)]),
     );
@@ -220,8 +220,8 @@ describe('one bad site does not stop the others', () => {
       const sites = await list(form);
       expect([form, await readAll(sites)]).toEqual([form, TWO_READ]);
       expect(show(sites)).toEqual([
-        `error ${form}/big/extra-manifests/a.yaml: has 1.0 MiB, and a file may have 1.0 MiB`,
-        `error ${form}/many: has 16.2 MiB of files, and a site may have 16.0 MiB`,
+        `error ${form}/big/extra-manifests/a.yaml: has 1.0 MiB, but a file may have at most 1.0 MiB`,
+        `error ${form}/many: has 16.2 MiB of files, but a site may have at most 16.0 MiB`,
       ]);
     }
   });
@@ -250,15 +250,15 @@ test('a site that is not in the list cannot be opened', async () => {
   });
 });
 
-describe('a path that is not a source of sites', () => {
-  test('a name that is not there', async () => {
+describe('a source of sites cannot be', () => {
+  test('a name that does not exist', async () => {
     await expect(list('absent')).rejects.toMatchObject({ code: 'sites.unreadable' });
   });
   test('a file of another kind', async () => {
     writeFileSync(join(root, 'a.rar'), 'Rar!');
     await expect(list('a.rar')).rejects.toMatchObject({ code: 'sites.unknown-kind' });
   });
-  test('a pipe, which may never end, whatever it is called', async () => {
+  test('a pipe, which may never end, with any name', async () => {
     await runProcess('mkfifo', [join(root, 'a.csv')]);
     await expect(list('a.csv')).rejects.toMatchObject({ code: 'sites.unknown-kind' });
   });

@@ -89,8 +89,8 @@ const value = fc.oneof(
 );
 const safe = value.filter((text) => findValueFault(text) === undefined);
 
-describe('a value that is put into a hole stays within it', () => {
-  it('in double quotes every one, as it is', () => {
+describe('a value that is put into a hole stays inside it', () => {
+  it('in double quotes, unchanged', () => {
     fc.assert(
       fc.property(safe, (text) => {
         const wanted = { tree: { a: { b: `<${normalizeValue(text)}>` }, c: 'd' } };
@@ -128,7 +128,7 @@ describe('a value that is put into a hole stays within it', () => {
     );
   });
 
-  it('in a comment, where it means nothing', () => {
+  it('in a comment, which has no meaning', () => {
     fc.assert(
       fc.property(safe, (text) => {
         expect(fill('a: b # {{ v }}\nc: d\n', text)).toEqual({ tree: { a: 'b', c: 'd' } });
@@ -155,7 +155,7 @@ describe('a value that is put into a hole stays within it', () => {
     'a:\n  b:\n    {{ v }}\nc: d\n',
     'a: {b: {{ v }}}\nc: d\n',
     'a: {b: [\n  {{ v }}\n ]}\nc: d\n',
-  ])('as a whole node, and nothing beside it changes: %j', (template) => {
+  ])('as a whole node, without a change to its neighbours: %j', (template) => {
     fc.assert(
       fc.property(safe, (text) => {
         const filled = fill(template, text);
@@ -166,7 +166,7 @@ describe('a value that is put into a hole stays within it', () => {
   });
 });
 
-describe('what is not text', () => {
+describe('a value that is not a text', () => {
   const lists: readonly (readonly [string, string, unknown])[] = [
     ['a: {{ v }}\n', '[x, y]', { a: ['x', 'y'] }],
     ['a: {{ v }} # why\n', '{b: c}', { a: { b: 'c' } }],
@@ -175,7 +175,7 @@ describe('what is not text', () => {
     ['# manifest\n{{ v }}\n', 'x: # a\n  y: z', { x: { y: 'z' } }],
     ['a: {{ v }}\n', '28', { a: '28' }],
   ];
-  it.each(lists)('can be put in as a whole: %j %j', (template, text, tree) => {
+  it.each(lists)('can be a whole node: %j %j', (template, text, tree) => {
     expect(fill(template, text)).toEqual({ tree });
   });
 
@@ -187,18 +187,18 @@ describe('what is not text', () => {
     ['{{ v }}: b\n', 'x: 1\ny'],
     ['a: {{ v }}\n', '['.repeat(100_000) + ']'.repeat(100_000)],
     ['a:\n  {{ v }}\n', '- '.repeat(100_000)],
-  ])('is refused where it is not confined: %j %.20j', (template, text) => {
-    expect(fill(template, text)).toEqual({ fault: 'is not a plain text' });
+  ])('is refused if it could leave its hole: %j %.20j', (template, text) => {
+    expect(fill(template, text)).toEqual({ fault: 'cannot be a plain YAML text' });
   });
 });
 
 describe('a template is refused', () => {
   it.each([
-    ['a: &{{ v }} b\n', 1, 'hole "v" is in no text'],
-    ['a: 1\nb: *{{ v }}\n', 2, 'hole "v" is in no text'],
+    ['a: &{{ v }} b\n', 1, 'hole "v" is not inside a text'],
+    ['a: 1\nb: *{{ v }}\n', 2, 'hole "v" is not inside a text'],
     ['a:\n  {{ v }}\n  b: c\n', 2, 'is not YAML with a word in place of each hole'],
     ['a: "{{ v }}\n', 1, 'is not YAML with a word in place of each hole'],
-  ])('when no value could be put in: %j', (text, line, problem) => {
+  ])('if no value could be put in: %j', (text, line, problem) => {
     const { faults } = placeHoles(parseTemplate(text));
     expect(faults).toEqual([
       { line: expect.any(Number) as number, problem: expect.stringContaining(problem) as string },

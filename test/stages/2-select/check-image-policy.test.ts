@@ -200,7 +200,7 @@ describe('the check of the image policy', () => {
     ['4.21.3', 'DevPreviewNoUpgrade', 0],
     ['4.22.1', 'Default,TechPreviewNoUpgrade', 1],
   ])(
-    'for release %s and a policy of feature set %s covers %i images',
+    'covers, for release %s and a policy of feature set %s, %i images',
     async (version, featureSet, count) => {
       const images = [`${at(TOOLS)}@${await addTool('unsigned')}`];
       const policy = makeImagePolicy(EC, [at(TOOLS)], { featureSet });

@@ -244,7 +244,7 @@ describe('additional images', () => {
       const { message } = error as Error;
       expect(message).toMatch(/^4 of 52 images cannot be fetched, 48 were not asked for:\n/);
       expect(message).toContain(
-        'team/tool0:1 and 3 more (needed by additional images): 127.0.0.1:1: 127.0.0.1:1 broke off',
+        'team/tool0:1 and 3 more (needed by additional images): 127.0.0.1:1: the connection to 127.0.0.1:1 failed',
       );
       expect(message).toContain(
         'team/tool4:1 and 47 more (needed by additional images): 127.0.0.1:1: not asked: 127.0.0.1:1 is unreachable; ' +

@@ -173,7 +173,9 @@ describe('a bad site', () => {
     await build();
     world.write({ 'sites/alpha/image-based-config.yaml': 'hostname: [1\n' });
     const { failed } = await build();
-    expect(failed[0]?.findings.map(({ problem }) => problem).at(-1)).toContain('of an earlier run');
+    expect(failed[0]?.findings.map(({ problem }) => problem).at(-1)).toContain(
+      'from an earlier run',
+    );
     expect((await stat(world.at('out/alpha.iso'))).size).toBeGreaterThan(0);
   });
 
@@ -223,7 +225,7 @@ describe('sites that collide', () => {
     expect(report.failed.map(({ name }) => name)).toEqual(['alpha', 'twin']);
     const [alpha] = report.failed;
     expect(alpha?.findings.map(({ problem }) => problem).join('\n')).toMatch(
-      /alpha\.edge\.example of alpha is that of twin [^]*192\.168\.0\.1 of alpha/,
+      /alpha\.edge\.example of alpha is also used by twin [^]*192\.168\.0\.1 of alpha/,
     );
   });
 });

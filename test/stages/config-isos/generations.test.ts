@@ -53,7 +53,7 @@ describe('generations of keys', () => {
     const second = await build();
     expect(idOf(second)).not.toBe(idOf(first));
     expect(warningsOf(second)).toEqual([
-      'has new keys (generation 2): cluster name, base domain or ids are not those of before; generation 1 stays',
+      'has new keys (generation 2): cluster name, base domain or ids have changed; generation 1 stays',
     ]);
     use('one');
     const third = await build();
@@ -110,7 +110,7 @@ describe('generations of keys', () => {
 
   it.each([
     [7, 'alpha has no generation 7'],
-    [2, 'generation 2 of alpha is of another cluster than the inputs'],
+    [2, 'generation 2 of alpha belongs to another cluster than the inputs'],
     [3, 'generation 3 of alpha is damaged'],
   ])('are refused by number if they cannot be used, and other sites go on: %i', async (...row) => {
     const [number, problem] = row;

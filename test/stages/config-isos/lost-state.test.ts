@@ -135,15 +135,15 @@ const DAMAGES: readonly (readonly [string, () => Promise<unknown>, string])[] = 
   [
     'the kubeconfig is missing',
     () => rm(world.at('out', FILES[1] ?? '')),
-    'kubeconfig is not there',
+    'kubeconfig does not exist',
   ],
-  ['the password is missing', () => rm(world.at('out', FILES[2] ?? '')), 'password is not there'],
-  ['the ISO is missing', () => rm(world.at('out/alpha.iso')), 'alpha.iso is not there'],
+  ['the password is missing', () => rm(world.at('out', FILES[2] ?? '')), 'password does not exist'],
+  ['the ISO is missing', () => rm(world.at('out/alpha.iso')), 'alpha.iso does not exist'],
   ['the ISO is cut short', () => truncate(world.at('out/alpha.iso'), 40_000), 'alpha'],
   [
     'the kubeconfig is of another site',
     () => copyFile(world.at('out/beta/auth/kubeconfig'), world.at('out', FILES[1] ?? '')),
-    'is of another cluster than',
+    'belongs to another cluster than',
   ],
   [
     'the password is another',
@@ -169,7 +169,7 @@ const DAMAGES: readonly (readonly [string, () => Promise<unknown>, string])[] = 
       const ids = /"clusterId": "[^"]*"/;
       await writeFile(world.at('out/sites.json'), list.replace(ids, '"clusterId": "another"'));
     },
-    'sites.json has other ids than the ISO',
+    'sites.json has different ids than the ISO',
   ],
 ];
 

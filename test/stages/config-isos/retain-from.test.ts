@@ -158,7 +158,9 @@ describe('--retain-from the folder that openshift-install left', () => {
     await leaveFolder();
     const other = { ...installed, manifest: { ...installed.manifest, cluster_id: 'another' } };
     await writeConfigIso(world.at('kept/imagebasedconfig.iso'), other);
-    expect(problemOf(await build())).toContain('are of two identities [retained.mismatch]');
+    expect(problemOf(await build())).toContain(
+      'belong to different identities [retained.mismatch]',
+    );
   });
 });
 
@@ -209,7 +211,7 @@ describe('--retain-from an ISO', () => {
     await writeConfigIso(world.at('old.iso'), { ...installed, manifest });
     await writeFile(world.at('kubeconfig'), installed.kubeconfig);
     const report = await build({ retainFrom: 'old.iso', kubeconfig: 'kubeconfig' });
-    expect(problemOf(report)).toContain('is of another cluster than');
+    expect(problemOf(report)).toContain('belongs to another cluster than');
   });
 
   it('finds an ISO by the name of its site in a folder of ISOs, as builds leave them', async () => {
@@ -256,9 +258,9 @@ describe('--retain-from a manifest, as the operator reinstalls', () => {
   });
 
   it.each([
-    ['name', { cluster_name: 'other' }, 'is of another cluster'],
+    ['name', { cluster_name: 'other' }, 'belongs to another cluster'],
     ['id', { cluster_id: '' }, 'has no cluster_id'],
-    ['domain', { base_domain: 'other.example' }, 'is of another cluster'],
+    ['domain', { base_domain: 'other.example' }, 'belongs to another cluster'],
   ])('is refused if it has another %s', async (_what, change, problem) => {
     leaveReinstall();
     const text = JSON.stringify({ ...installed.manifest, ...change });

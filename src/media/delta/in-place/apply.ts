@@ -9,7 +9,8 @@ import { DiskError } from '../../../base/errors.ts';
 import { maxOf, sumSizes } from '../../../base/lists.ts';
 import { openRandomAccess } from '../../../base/random-access.ts';
 import { formatSize } from '../../../base/text/words.ts';
-import { namesBeside, publishChecksum } from '../../../outputs/file.ts';
+import { publishChecksum } from '../../../outputs/file.ts';
+import { namesBeside } from '../../../outputs/place.ts';
 import { findGaps } from '../../verify-contents.ts';
 import {
   begin,

@@ -27,6 +27,25 @@ export type RetainedManifest = {
   readonly ingressCommonName: string;
 };
 
+/** A mirror that a node must know, in the form of install-config.yaml. */
+export type RetainedSource = {
+  readonly source: string;
+  readonly mirrors: readonly string[];
+  readonly sourcePolicy?: string;
+};
+
+type MirrorEntry = { readonly mirrorSourcePolicy?: string } & Omit<RetainedSource, 'sourcePolicy'>;
+
+/** Texts that an openshift-install state holds; absent if the run stopped before making them. */
+export type InstallState = {
+  /** manifest.json of the configuration ISO. */
+  readonly manifest?: string;
+  readonly kubeconfig?: string;
+  readonly password?: string;
+  /** PEM. No other file that openshift-install leaves has this key. */
+  readonly adminSignerKey?: string;
+};
+
 const STRINGS = (...keys: readonly string[]): Members =>
   Object.fromEntries(keys.map((key) => [key, 'string' as const]));
 
@@ -100,38 +119,10 @@ export function parseRetainedManifest(text: string, file: ShownFile): RetainedMa
   };
 }
 
-function findMember(value: unknown, path: readonly string[]): unknown {
-  return path.reduce<unknown>((inner, key) => (isObject(inner) ? inner[key] : undefined), value);
-}
-
-/** A mirror that a node must know, in the form of install-config.yaml. */
-export type RetainedSource = {
-  readonly source: string;
-  readonly mirrors: readonly string[];
-  readonly sourcePolicy?: string;
-};
-
 const SOURCES: Shape = [{ source: 'string', mirrors: 'strings', sourcePolicy: 'string' }];
 
-const MIRROR_SET: Shape = [
-  'with others',
-  {
-    kind: 'string',
-    spec: {
-      imageDigestMirrors: [{ source: 'string', mirrors: 'strings', mirrorSourcePolicy: 'string' }],
-    },
-  },
-];
-
-type MirrorSet = {
-  readonly kind?: string;
-  readonly spec?: { readonly imageDigestMirrors?: readonly (MirrorEntry | null)[] | null } | null;
-};
-
-type MirrorEntry = { readonly mirrorSourcePolicy?: string } & Omit<RetainedSource, 'sourcePolicy'>;
-
 /**
- * Reads image-digest-mirror-set.json: the list that openshift-install takes in its directory, or
+ * Reads image-digest-mirror-set.json: the list that openshift-install accepts in its directory, or
  * the ImageDigestMirrorSet that it writes to the ISO.
  *
  * @throws ConfigError `retained.manifest`, in the words of openshift-install
@@ -142,35 +133,8 @@ export function parseRetainedSources(text: string, file: ShownFile): readonly Re
   return sources.map((one) => toSource(one ?? {}));
 }
 
-function parseMirrorSet(text: string, file: ShownFile): readonly RetainedSource[] {
-  const { kind, spec } = decodeStrictly(text, MIRROR_SET, file) as MirrorSet;
-  if (kind !== 'ImageDigestMirrorSet') {
-    throw manifestError(file, 'field "kind" should be "ImageDigestMirrorSet"');
-  }
-  return (spec?.imageDigestMirrors ?? []).map((entry) => {
-    const { mirrorSourcePolicy, ...one } = entry ?? ({} as Partial<MirrorEntry>);
-    return toSource({ ...one, ...(mirrorSourcePolicy && { sourcePolicy: mirrorSourcePolicy }) });
-  });
-}
-
-const toSource = ({ source, mirrors, sourcePolicy }: Partial<RetainedSource>): RetainedSource => ({
-  source: source ?? '',
-  mirrors: mirrors ?? [],
-  ...(sourcePolicy && { sourcePolicy }),
-});
-
 /** File in which openshift-install records the files it made, in its directory. */
 export const INSTALL_STATE_FILE = '.openshift_install_state.json';
-
-/** Texts that an openshift-install state holds; absent if the run stopped before making them. */
-export type InstallState = {
-  /** manifest.json of the configuration ISO. */
-  readonly manifest?: string;
-  readonly kubeconfig?: string;
-  readonly password?: string;
-  /** PEM. No other file that openshift-install leaves has this key. */
-  readonly adminSignerKey?: string;
-};
 
 /**
  * Reads a state of `openshift-install image-based create config-image`: an object of assets by
@@ -190,6 +154,42 @@ export function parseInstallState(text: string, file: ShownFile): InstallState {
     ...withoutUndefined({ adminSignerKey }),
   };
 }
+
+function findMember(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((inner, key) => (isObject(inner) ? inner[key] : undefined), value);
+}
+
+const MIRROR_SET: Shape = [
+  'with others',
+  {
+    kind: 'string',
+    spec: {
+      imageDigestMirrors: [{ source: 'string', mirrors: 'strings', mirrorSourcePolicy: 'string' }],
+    },
+  },
+];
+
+type MirrorSet = {
+  readonly kind?: string;
+  readonly spec?: { readonly imageDigestMirrors?: readonly (MirrorEntry | null)[] | null } | null;
+};
+
+function parseMirrorSet(text: string, file: ShownFile): readonly RetainedSource[] {
+  const { kind, spec } = decodeStrictly(text, MIRROR_SET, file) as MirrorSet;
+  if (kind !== 'ImageDigestMirrorSet') {
+    throw manifestError(file, 'field "kind" should be "ImageDigestMirrorSet"');
+  }
+  return (spec?.imageDigestMirrors ?? []).map((entry) => {
+    const { mirrorSourcePolicy, ...one } = entry ?? ({} as Partial<MirrorEntry>);
+    return toSource({ ...one, ...(mirrorSourcePolicy && { sourcePolicy: mirrorSourcePolicy }) });
+  });
+}
+
+const toSource = ({ source, mirrors, sourcePolicy }: Partial<RetainedSource>): RetainedSource => ({
+  source: source ?? '',
+  mirrors: mirrors ?? [],
+  ...(sourcePolicy && { sourcePolicy }),
+});
 
 /** The parser's own message would quote the text, including keys. */
 function parseAssets(text: string, file: ShownFile): Readonly<Record<string, unknown>> {

@@ -19,6 +19,9 @@ import {
  * passwords.
  */
 
+type Signer = KeyPair & { readonly commonName: string };
+export type RetainedSigners = Partial<Record<SignerName, Signer>>;
+
 /** A manifest has the pull secret and the network of a site; all other files are smaller. */
 const MAX_SIZE = 16 << 20;
 
@@ -42,34 +45,16 @@ export async function readRetainedText(dir: string, file: string): Promise<strin
   }
 }
 
-/** Anything except a file counts as too large: reading a pipe may never end. */
-async function findSize(path: string): Promise<number | undefined> {
-  try {
-    const found = await stat(path);
-    return found.isFile() ? found.size : Infinity;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
-    throw error;
-  }
-}
-
-const unreadable = (dir: string, file: string, cause?: unknown): ConfigError =>
-  new ConfigError('retained.unreadable', `${dir}: failed to load ${file} file`, {
-    ...(cause === undefined
-      ? { expected: `a file of at most ${formatSize(MAX_SIZE)}` }
-      : { cause }),
-  });
+const GIVE_ALL = 'give all files that the earlier producer left, or none of them';
 
 /** The error for a missing part of a set that belongs together. */
 export const incomplete = (message: string, hint = GIVE_ALL): ConfigError =>
   new ConfigError('retained.incomplete', message, { hint });
 
-const GIVE_ALL = 'give all that the earlier producer left, or nothing of it';
-
 /** The error for two parts of different runs. */
 export const mismatch = (message: string): ConfigError =>
   new ConfigError('retained.mismatch', message, {
-    hint: 'give files of one cluster and of one run only',
+    hint: 'give only files of one cluster and one run',
   });
 
 /** The size of new keys. */
@@ -88,24 +73,16 @@ export function parseRetainedKey(text: string, shownAs: string): string {
   const kind = key.asymmetricKeyType;
   if (kind !== 'rsa' || bits < MIN_BITS) {
     const found = kind === 'rsa' ? `RSA key of ${bits} bits` : `${kind ?? 'unknown'} key`;
-    throw new ConfigError('retained.not-rsa', `${shownAs} is not an RSA key of ${MIN_BITS} bits`, {
-      expected: `RSA key of ${MIN_BITS} bits or more`,
-      found,
-    });
+    throw new ConfigError(
+      'retained.not-rsa',
+      `${shownAs} is not an RSA key of at least ${MIN_BITS} bits`,
+      {
+        expected: `RSA key of ${MIN_BITS} bits or more`,
+        found,
+      },
+    );
   }
   return String(key.export({ type: 'pkcs1', format: 'pem' }));
-}
-
-function decodeKey(text: string, shownAs: string): KeyObject {
-  refuseOther(text, 'PRIVATE KEY', shownAs);
-  try {
-    return createPrivateKey(text);
-  } catch (cause) {
-    throw new ConfigError('retained.not-pem', `${shownAs} is not a readable private key`, {
-      cause,
-      hint: 'give the key without a passphrase, as openshift-install wrote it',
-    });
-  }
 }
 
 /**
@@ -121,18 +98,6 @@ export function parseRetainedCertificate(text: string, shownAs: string): X509Cer
     const message = `${shownAs} is not a readable certificate`;
     throw new ConfigError('retained.not-pem', message, { cause });
   }
-}
-
-/**
- * Requires exactly one PEM block, of the right kind: the reader would take the first of several.
- */
-function refuseOther(text: string, kind: string, shownAs: string): void {
-  const labels = Array.from(text.matchAll(/^-----BEGIN ([A-Z0-9 ]+)-----/gm), ([, label]) => label);
-  if (labels.length === 1 && labels[0]?.endsWith(kind)) return;
-  throw new ConfigError('retained.not-pem', `${shownAs} is not one PEM block of a ${kind}`, {
-    expected: kind,
-    found: labels.join(', ') || 'no PEM block',
-  });
 }
 
 /**
@@ -155,7 +120,7 @@ export function readSignerName(
   name: SignerName,
   shownAs: string,
 ): string {
-  if (!certificate.ca) throw mismatch(`${shownAs} is not a CA, and should sign certificates`);
+  if (!certificate.ca) throw mismatch(`${shownAs} is not a CA, but must sign certificates`);
   const [, ingress] = /^CN=(ingress-operator@[0-9]+)$/.exec(certificate.subject) ?? [];
   const { organizationalUnit, commonName } = SIGNERS[name].subject(0);
   const isIngress = name === 'ingress';
@@ -169,16 +134,8 @@ export function readSignerName(
   });
 }
 
-const formatSubject = (lines: string): string => lines.split('\n').join(', ');
-
 /** An empty hash makes the node delete the password's secret. */
 const BCRYPT = /^(\$2[aby]\$\d\d\$[./A-Za-z0-9]{53})?$/;
-
-/**
- * Each further step takes twice the time; openshift-install writes 10, which takes a tenth of a
- * second.
- */
-const MAX_PROVED_COST = 12;
 
 /** The files of a password, for errors, which never quote their content. */
 type PasswordFiles = { readonly hash: string; readonly text: string };
@@ -203,23 +160,18 @@ export async function proveRetainedPassword(
   }
   if (text !== text.trim()) {
     const message = `${files.text} has white space around the password`;
-    throw new ConfigError('retained.password', message, { hint: 'remove it, newline included' });
+    throw new ConfigError('retained.password', message, {
+      hint: 'remove it, including the newline',
+    });
   }
   if (text === '' || (await isOfHash(text, bcrypt))) return;
   throw new ConfigError('retained.mismatch', `${files.text} is not the password of ${files.hash}`, {
-    hint: 'give both of one run, or the hash alone',
+    hint: 'give both from one run, or only the hash',
   });
 }
 
-const isOfHash = async (text: string, bcrypt: string): Promise<boolean> =>
-  bcrypt !== '' && (getRounds(bcrypt) > MAX_PROVED_COST || (await compare(text, bcrypt)));
-
 /** File of the password's hash, below the directory. */
 export const HASH_FILE = 'tls/kubeadmin-password.hash';
-const PASSWORD_FILE = 'tls/kubeadmin-password';
-
-type Signer = KeyPair & { readonly commonName: string };
-export type RetainedSigners = Partial<Record<SignerName, Signer>>;
 
 /** Reads the signers in `tls/`: each has both key and certificate, or neither. */
 export async function readSigners(dir: string): Promise<RetainedSigners> {
@@ -231,26 +183,7 @@ export async function readSigners(dir: string): Promise<RetainedSigners> {
   return signers;
 }
 
-async function readSigner(dir: string, name: SignerName): Promise<Signer | undefined> {
-  const path = `tls/${SIGNERS[name].file}`;
-  const [keyText, certificateText] = [
-    await readRetainedText(dir, `${path}.key`),
-    await readRetainedText(dir, `${path}.crt`),
-  ];
-  if (keyText === undefined && certificateText === undefined) return undefined;
-  if (keyText === undefined || certificateText === undefined) {
-    const [found, missing] = keyText === undefined ? ['crt', 'key'] : ['key', 'crt'];
-    throw incomplete(`${join(dir, path)}.${found} is there, but ${path}.${missing} is not`);
-  }
-  const privateKey = parseRetainedKey(keyText, join(dir, `${path}.key`));
-  const shownAs = join(dir, `${path}.crt`);
-  const certificate = parseRetainedCertificate(certificateText, shownAs);
-  if (!isSameKey(privateKey, certificate)) {
-    throw mismatch(`${shownAs} is not the certificate of ${path}.key`);
-  }
-  const commonName = readSignerName(certificate, name, shownAs);
-  return { privateKey, certificate: certificate.toString(), commonName };
-}
+const PASSWORD_FILE = 'tls/kubeadmin-password';
 
 /** Reads the hash in `tls/`, and the text if it is known. */
 export async function readTlsPassword(dir: string): Promise<SiteIdentity['password'] | undefined> {
@@ -258,7 +191,7 @@ export async function readTlsPassword(dir: string): Promise<SiteIdentity['passwo
   const text = await readRetainedText(dir, PASSWORD_FILE);
   if (bcrypt === undefined && text === undefined) return undefined;
   if (bcrypt === undefined) {
-    throw incomplete(`${join(dir, PASSWORD_FILE)} is there, but ${HASH_FILE} is not`);
+    throw incomplete(`${join(dir, PASSWORD_FILE)} exists, but ${HASH_FILE} does not`);
   }
   const files = { hash: join(dir, HASH_FILE), text: join(dir, PASSWORD_FILE) };
   await proveRetainedPassword({ bcrypt, text }, files);
@@ -276,4 +209,78 @@ export function refuseMissing(
     ['key', 'crt'].map((kind) => `tls/${SIGNERS[name].file}.${kind}`),
   );
   throw incomplete(`${dir} has no ${files.join(', ')}`);
+}
+
+/** Anything except a file counts as too large: reading a pipe may never end. */
+async function findSize(path: string): Promise<number | undefined> {
+  try {
+    const found = await stat(path);
+    return found.isFile() ? found.size : Infinity;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}
+
+const unreadable = (dir: string, file: string, cause?: unknown): ConfigError =>
+  new ConfigError('retained.unreadable', `${dir}: failed to load ${file} file`, {
+    ...(cause === undefined
+      ? { expected: `a file of at most ${formatSize(MAX_SIZE)}` }
+      : { cause }),
+  });
+
+function decodeKey(text: string, shownAs: string): KeyObject {
+  refuseOther(text, 'PRIVATE KEY', shownAs);
+  try {
+    return createPrivateKey(text);
+  } catch (cause) {
+    throw new ConfigError('retained.not-pem', `${shownAs} is not a readable private key`, {
+      cause,
+      hint: 'give the key without a passphrase, as openshift-install wrote it',
+    });
+  }
+}
+
+/**
+ * Requires exactly one PEM block, of the right kind: the reader would take the first of several.
+ */
+function refuseOther(text: string, kind: string, shownAs: string): void {
+  const labels = Array.from(text.matchAll(/^-----BEGIN ([A-Z0-9 ]+)-----/gm), ([, label]) => label);
+  if (labels.length === 1 && labels[0]?.endsWith(kind)) return;
+  throw new ConfigError('retained.not-pem', `${shownAs} must be one PEM block of a ${kind}`, {
+    expected: kind,
+    found: labels.join(', ') || 'no PEM block',
+  });
+}
+
+const formatSubject = (lines: string): string => lines.split('\n').join(', ');
+
+/**
+ * Each further step takes twice the time; openshift-install writes 10, which takes a tenth of a
+ * second.
+ */
+const MAX_PROVED_COST = 12;
+
+const isOfHash = async (text: string, bcrypt: string): Promise<boolean> =>
+  bcrypt !== '' && (getRounds(bcrypt) > MAX_PROVED_COST || (await compare(text, bcrypt)));
+
+async function readSigner(dir: string, name: SignerName): Promise<Signer | undefined> {
+  const path = `tls/${SIGNERS[name].file}`;
+  const [keyText, certificateText] = [
+    await readRetainedText(dir, `${path}.key`),
+    await readRetainedText(dir, `${path}.crt`),
+  ];
+  if (keyText === undefined && certificateText === undefined) return undefined;
+  if (keyText === undefined || certificateText === undefined) {
+    const [found, missing] = keyText === undefined ? ['crt', 'key'] : ['key', 'crt'];
+    throw incomplete(`${join(dir, path)}.${found} exists, but ${path}.${missing} does not`);
+  }
+  const privateKey = parseRetainedKey(keyText, join(dir, `${path}.key`));
+  const shownAs = join(dir, `${path}.crt`);
+  const certificate = parseRetainedCertificate(certificateText, shownAs);
+  if (!isSameKey(privateKey, certificate)) {
+    throw mismatch(`${shownAs} is not the certificate of ${path}.key`);
+  }
+  const commonName = readSignerName(certificate, name, shownAs);
+  return { privateKey, certificate: certificate.toString(), commonName };
 }

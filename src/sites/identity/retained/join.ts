@@ -36,83 +36,7 @@ export type RetainedKubeconfig = {
 
 type Value = Readonly<Record<string, unknown>>;
 
-/**
- * Reads the cluster and the user of the current context, with certificates and key inside the
- * file.
- *
- * @param shownAs the file, for errors, which never quote its content
- * @throws ConfigError `retained.kubeconfig`, `retained.not-pem`, `retained.not-rsa`,
- * `retained.mismatch`
- */
-export function parseRetainedKubeconfig(text: string, shownAs: string): RetainedKubeconfig {
-  const config = parseYaml(text, shownAs);
-  const context = config['current-context'];
-  const { cluster: clusterName, user: userName } = findNamed(config, 'contexts', context);
-  const cluster = findNamed(config, 'clusters', clusterName);
-  const user = findNamed(config, 'users', userName);
-  const read = (value: Value, key: string): string => {
-    const member = value[key];
-    if (typeof member === 'string') return member;
-    throw unusable(shownAs, `the current context has no ${key}`);
-  };
-  const decode = (value: Value, key: string): string =>
-    Buffer.from(read(value, key), 'base64').toString('latin1');
-  const privateKey = parseRetainedKey(decode(user, 'client-key-data'), `${shownAs}: client key`);
-  const certificate = parseRetainedCertificate(
-    decode(user, 'client-certificate-data'),
-    `${shownAs}: client certificate`,
-  );
-  if (!isSameKey(privateKey, certificate)) {
-    throw mismatch(`${shownAs} has a client certificate that is not of its client key`);
-  }
-  const bundle = decode(cluster, 'certificate-authority-data');
-  return {
-    shownAs,
-    server: read(cluster, 'server'),
-    authorities: splitBundle(bundle).map((pem) =>
-      parseRetainedCertificate(pem, `${shownAs}: certificate authority`),
-    ),
-    client: { privateKey, certificate: certificate.toString() },
-  };
-}
-
-/** The parser's own message would quote the text, including keys. */
-function parseYaml(text: string, shownAs: string): Value {
-  const excess = findYamlExcess(text);
-  if (excess) throw unusable(shownAs, excess.message);
-  let value: unknown;
-  try {
-    value = parse(text);
-  } catch {
-    throw unusable(shownAs, 'it is not YAML');
-  }
-  if (isObject(value)) return value;
-  throw unusable(shownAs, 'it is not a YAML mapping');
-}
-
-/** The member of `list` with that name: its key is the name of the list in the singular. */
-function findNamed(config: Value, list: string, name: unknown): Value {
-  const entries: unknown = config[list];
-  const found: unknown = Array.isArray(entries)
-    ? entries.find((entry: unknown) => isObject(entry) && entry['name'] === name)
-    : undefined;
-  const member = isObject(found) ? found[list.slice(0, -1)] : undefined;
-  return isObject(member) ? member : {};
-}
-
-const splitBundle = (text: string): readonly string[] =>
-  text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g) ?? [];
-
-const unusable = (shownAs: string, problem: string): ConfigError =>
-  new ConfigError(
-    'retained.kubeconfig',
-    `${shownAs} is not a kubeconfig that can be used: ${problem}`,
-    {
-      hint: "give the administrator's kubeconfig as it was made, with its certificates inside",
-    },
-  );
-
-/** The places of the parts of an identity that was made earlier. */
+/** The parts from which an identity that was made earlier is joined. */
 export type IdentityParts = {
   readonly manifest: RetainedManifest;
   readonly kubeconfig: RetainedKubeconfig;
@@ -123,11 +47,6 @@ export type IdentityParts = {
   /** Seconds since 1970; by default the time of the ingress signer. */
   readonly madeAt?: number | undefined;
 };
-
-/** The name of a file in errors. */
-export const nameOf = ({ directory, path }: ShownFile): string => join(directory, path);
-
-type ServingName = keyof RetainedManifest['keys'];
 
 /**
  * Joins the whole identity of a cluster from its manifest, which has the keys, and its kubeconfig,
@@ -167,7 +86,50 @@ export async function joinIdentity(parts: IdentityParts): Promise<SiteIdentity> 
   };
 }
 
-/** @throws ConfigError `retained.incomplete` */
+/**
+ * Reads the cluster and the user of the current context, with certificates and key inside the
+ * file.
+ *
+ * @param shownAs the file, for errors, which never quote its content
+ * @throws ConfigError `retained.kubeconfig`, `retained.not-pem`, `retained.not-rsa`,
+ * `retained.mismatch`
+ */
+export function parseRetainedKubeconfig(text: string, shownAs: string): RetainedKubeconfig {
+  const config = parseYaml(text, shownAs);
+  const context = config['current-context'];
+  const { cluster: clusterName, user: userName } = findNamed(config, 'contexts', context);
+  const cluster = findNamed(config, 'clusters', clusterName);
+  const user = findNamed(config, 'users', userName);
+  const read = (value: Value, key: string): string => {
+    const member = value[key];
+    if (typeof member === 'string') return member;
+    throw unusable(shownAs, `the current context has no ${key}`);
+  };
+  const decode = (value: Value, key: string): string =>
+    Buffer.from(read(value, key), 'base64').toString('latin1');
+  const privateKey = parseRetainedKey(decode(user, 'client-key-data'), `${shownAs}: client key`);
+  const certificate = parseRetainedCertificate(
+    decode(user, 'client-certificate-data'),
+    `${shownAs}: client certificate`,
+  );
+  if (!isSameKey(privateKey, certificate)) {
+    throw mismatch(`${shownAs} has a client certificate that does not belong to its client key`);
+  }
+  const bundle = decode(cluster, 'certificate-authority-data');
+  return {
+    shownAs,
+    server: read(cluster, 'server'),
+    authorities: splitBundle(bundle).map((pem) =>
+      parseRetainedCertificate(pem, `${shownAs}: certificate authority`),
+    ),
+    client: { privateKey, certificate: certificate.toString() },
+  };
+}
+
+/** The name of a file in errors. */
+export const nameOf = ({ directory, path }: ShownFile): string => join(directory, path);
+
+/** Refuses a manifest without ids or names. @throws ConfigError `retained.incomplete` */
 export function refuseNameless(manifest: RetainedManifest): void {
   const { clusterId, infraId, clusterName, baseDomain, shownAs } = manifest;
   const known = { cluster_id: clusterId, infra_id: infraId, cluster_name: clusterName };
@@ -176,13 +138,47 @@ export function refuseNameless(manifest: RetainedManifest): void {
   }
 }
 
+/** The parser's own message would quote the text, including keys. */
+function parseYaml(text: string, shownAs: string): Value {
+  const excess = findYamlExcess(text);
+  if (excess) throw unusable(shownAs, excess.message);
+  let value: unknown;
+  try {
+    value = parse(text);
+  } catch {
+    throw unusable(shownAs, 'it is not YAML');
+  }
+  if (isObject(value)) return value;
+  throw unusable(shownAs, 'it is not a YAML mapping');
+}
+
+/** The member of `list` with that name: its key is the name of the list in the singular. */
+function findNamed(config: Value, list: string, name: unknown): Value {
+  const entries: unknown = config[list];
+  const found: unknown = Array.isArray(entries)
+    ? entries.find((entry: unknown) => isObject(entry) && entry['name'] === name)
+    : undefined;
+  const member = isObject(found) ? found[list.slice(0, -1)] : undefined;
+  return isObject(member) ? member : {};
+}
+
+const splitBundle = (text: string): readonly string[] =>
+  text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g) ?? [];
+
+const unusable = (shownAs: string, problem: string): ConfigError =>
+  new ConfigError('retained.kubeconfig', `${shownAs} is not a usable kubeconfig: ${problem}`, {
+    hint: "give the administrator's kubeconfig unchanged, with its certificates inside",
+  });
+
 function refuseOtherServer(manifest: RetainedManifest, kubeconfig: RetainedKubeconfig): void {
   const expected = findServer(manifest);
   const { server: found, shownAs } = kubeconfig;
   if (found === expected) return;
-  const message = `${shownAs} is of another cluster than ${manifest.shownAs}`;
+  const message = `${shownAs} belongs to another cluster than ${manifest.shownAs}`;
   throw new ConfigError('retained.mismatch', message, { expected, found });
 }
+
+type ServingName = keyof RetainedManifest['keys'];
 
 function joinSigner(
   name: ServingName,
@@ -195,7 +191,7 @@ function joinSigner(
   const certificate = kubeconfig.authorities.find((one) => isSameKey(privateKey, one));
   if (!certificate) {
     throw mismatch(
-      `${kubeconfig.shownAs} has no certificate of the key of ${file} in ${manifest.shownAs}`,
+      `${kubeconfig.shownAs} has no certificate for the key of ${file} in ${manifest.shownAs}`,
     );
   }
   const commonName = readSignerName(certificate, name, kubeconfig.shownAs);

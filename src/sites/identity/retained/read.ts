@@ -44,11 +44,6 @@ import {
  * it.
  */
 
-const MANIFEST_FILE = 'cluster-configuration/manifest.json';
-const MIRRORS_FILE = 'cluster-configuration/manifests/image-digest-mirror-set.json';
-const KUBECONFIG_FILE = 'auth/kubeconfig';
-const PASSWORD_FILE = 'auth/kubeadmin-password';
-
 /** The parts of a configuration ISO from which an identity is read. */
 export type RetainedIso = {
   /** manifest.json */
@@ -81,6 +76,9 @@ type Found = {
   readonly madeAt: number | undefined;
   readonly sources: RetainedIdentity['imageDigestSources'];
 };
+
+type InDirectory = Pick<Found, 'signers' | 'tlsPassword' | 'adminKey' | 'sources'> &
+  Readonly<Record<'manifests' | 'kubeconfigs' | 'passwords', readonly (FoundText | undefined)[]>>;
 
 /**
  * Reads an identity that an earlier producer left. With a manifest (in the directory, on an ISO,
@@ -118,9 +116,11 @@ export async function readRetained(place: RetainedPlace): Promise<RetainedIdenti
 
 const withoutAdmin = ({ shownAs }: RetainedManifest): ConfigError =>
   incomplete(
-    `${shownAs} has no private key of ${SIGNERS.adminKubeconfig.file}, and no kubeconfig is with it`,
+    `${shownAs} has no private key of ${SIGNERS.adminKubeconfig.file}, and there is no kubeconfig`,
     `give auth/kubeconfig or --kubeconfig, or tls/${SIGNERS.adminKubeconfig.file}.key and .crt`,
   );
+
+const MANIFEST_FILE = 'cluster-configuration/manifest.json';
 
 const nothing = (shownAs: string): ConfigError =>
   new ConfigError(
@@ -128,6 +128,16 @@ const nothing = (shownAs: string): ConfigError =>
     `${shownAs} has neither tls/ nor ${MANIFEST_FILE} nor imagebasedconfig.iso nor ${INSTALL_STATE_FILE}`,
     { hint: 'give the directory in which openshift-install ran, or an ISO and --kubeconfig' },
   );
+
+const NOTHING: InDirectory = {
+  signers: {},
+  tlsPassword: undefined,
+  adminKey: undefined,
+  sources: undefined,
+  manifests: [],
+  kubeconfigs: [],
+  passwords: [],
+};
 
 async function findAll(place: RetainedPlace): Promise<Found> {
   const { directory, iso } = place;
@@ -146,18 +156,9 @@ async function findAll(place: RetainedPlace): Promise<Found> {
   };
 }
 
-type InDirectory = Pick<Found, 'signers' | 'tlsPassword' | 'adminKey' | 'sources'> &
-  Readonly<Record<'manifests' | 'kubeconfigs' | 'passwords', readonly (FoundText | undefined)[]>>;
-
-const NOTHING: InDirectory = {
-  signers: {},
-  tlsPassword: undefined,
-  adminKey: undefined,
-  sources: undefined,
-  manifests: [],
-  kubeconfigs: [],
-  passwords: [],
-};
+const MIRRORS_FILE = 'cluster-configuration/manifests/image-digest-mirror-set.json';
+const KUBECONFIG_FILE = 'auth/kubeconfig';
+const PASSWORD_FILE = 'auth/kubeadmin-password';
 
 async function readDirectory(directory: string): Promise<InDirectory> {
   const read = (path: string): Promise<FoundText | undefined> => readFound(directory, path);
@@ -194,7 +195,7 @@ async function readGiven(path: string | undefined): Promise<{
   const kubeconfig = await readFound(dirname(path), basename(path));
   if (!kubeconfig) {
     throw new ConfigError('retained.unreadable', `there is no kubeconfig ${path}`, {
-      hint: 'check what --kubeconfig names',
+      hint: 'check the path of --kubeconfig',
     });
   }
   return { kubeconfig, password: await readFound(dirname(path), basename(PASSWORD_FILE)) };
@@ -211,7 +212,8 @@ function pickManifest(found: readonly (FoundText | undefined)[]): RetainedManife
 
 function refuseOther(first: RetainedManifest, other: RetainedManifest): void {
   const [a, b] = [first, other].map((one) => formatCanonicalJson({ ...one, shownAs: '' }));
-  if (a !== b) throw mismatch(`${first.shownAs} and ${other.shownAs} are of two identities`);
+  if (a !== b)
+    throw mismatch(`${first.shownAs} and ${other.shownAs} belong to different identities`);
 }
 
 function pickKubeconfig(found: readonly (FoundText | undefined)[]): RetainedKubeconfig | undefined {
@@ -219,7 +221,7 @@ function pickKubeconfig(found: readonly (FoundText | undefined)[]): RetainedKube
     file ? [parseRetainedKubeconfig(file.text, nameOf(file))] : [],
   );
   if (!first || !other || first.client.certificate === other.client.certificate) return first;
-  throw mismatch(`${first.shownAs} and ${other.shownAs} are of two administrators`);
+  throw mismatch(`${first.shownAs} and ${other.shownAs} belong to different administrators`);
 }
 
 function pickAdminKey(directory: string, signers: RetainedSigners): FoundText | undefined {
@@ -251,7 +253,7 @@ function joinManifest(
   refuseOtherName(manifest, found);
   const { tlsPassword } = found;
   if (tlsPassword && tlsPassword.bcrypt !== passwordHash) {
-    throw mismatch(`${manifest.shownAs} has another hash than ${HASH_FILE}`);
+    throw mismatch(`${manifest.shownAs} has a different hash than ${HASH_FILE}`);
   }
   return {
     clusterName,
@@ -274,7 +276,7 @@ function readKeys({ keys, shownAs }: RetainedManifest, { signers }: Found): Reco
   for (const [name, key] of found) {
     const signer = signers[name];
     if (signer && !isSameKey(key, signer.privateKey)) {
-      throw mismatch(`${shownAs} has another key than tls/${SIGNERS[name].file}.key`);
+      throw mismatch(`${shownAs} has a different key than tls/${SIGNERS[name].file}.key`);
     }
   }
   return Object.fromEntries(found.filter(([name]) => !signers[name]));
@@ -286,7 +288,7 @@ function refuseOtherAdmin(manifest: RetainedManifest, { signers }: Found): void 
   const found = parseRetainedCertificate(manifest.adminCertificate, shownAs).toString();
   const { adminKubeconfig } = signers;
   if (!adminKubeconfig || found === adminKubeconfig.certificate) return;
-  throw mismatch(`${shownAs} is another than tls/${SIGNERS.adminKubeconfig.file}.crt`);
+  throw mismatch(`${shownAs} differs from tls/${SIGNERS.adminKubeconfig.file}.crt`);
 }
 
 function refuseOtherName(
@@ -295,7 +297,7 @@ function refuseOtherName(
 ): void {
   if (ingressCommonName === '') throw incomplete(`${shownAs} has no ingress_certificate_cn`);
   if (!signers.ingress || signers.ingress.commonName === ingressCommonName) return;
-  throw new ConfigError('retained.mismatch', `${shownAs} and tls/ name two ingress signers`, {
+  throw new ConfigError('retained.mismatch', `${shownAs} and tls/ name different ingress signers`, {
     expected: signers.ingress.commonName,
     found: ingressCommonName,
   });

@@ -9,7 +9,7 @@ const HASH = hashSync(TEXT, 4);
 const prove = (bcrypt: string, text?: string): Promise<void> =>
   proveRetainedPassword({ bcrypt, text }, FILES);
 
-it('a password that was left must be the one of the hash', async () => {
+it('a retained password must match its hash', async () => {
   await expect(prove(HASH, TEXT)).resolves.toBeUndefined();
   await expect(prove(HASH.replace('$2b$', '$2y$'), TEXT)).resolves.toBeUndefined();
   await expect(prove(HASH, `${TEXT}x`)).rejects.toMatchObject({
@@ -18,21 +18,21 @@ it('a password that was left must be the one of the hash', async () => {
   });
 });
 
-it('a hash alone is enough, and an empty password counts as absent', async () => {
+it('a retained hash is enough by itself, and an empty password counts as absent', async () => {
   await expect(prove(HASH)).resolves.toBeUndefined();
   await expect(prove(HASH, '')).resolves.toBeUndefined();
 });
 
-it('an empty hash, by which the node forgets its password, goes with no password', async () => {
+it('an empty hash, which makes the node delete its password, excludes a password', async () => {
   await expect(prove('')).resolves.toBeUndefined();
   await expect(prove('', TEXT)).rejects.toMatchObject({ code: 'retained.mismatch' });
 });
 
-it('a hash that would take hours to prove is taken as it is', async () => {
+it('a hash that would take hours to prove is accepted unproven', async () => {
   await expect(prove(HASH.replace('$04$', '$31$'), TEXT)).resolves.toBeUndefined();
 });
 
-it('what is wrong is told without the password and its hash', async () => {
+it('problems with a retained password show neither the password nor its hash', async () => {
   for (const [hash, text] of [
     [`${HASH}\n`, TEXT],
     [HASH, `${TEXT}\n`],

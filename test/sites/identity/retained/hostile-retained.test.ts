@@ -19,19 +19,19 @@ afterEach(() => {
   rmSync(dir, { recursive: true });
 });
 
-it('a pipe among what was left is not waited for', async () => {
+it('a pipe among the retained files is not waited for', async () => {
   await runProcess('mkfifo', [join(dir, 'tls/admin-kubeconfig-signer.key')]);
   await expect(readRetained(dir)).rejects.toMatchObject({ code: 'retained.unreadable' });
 });
 
-it('a file that is larger than any manifest is not read', async () => {
+it('a retained file that is larger than any manifest is not read', async () => {
   const file = join(dir, 'cluster-configuration/manifest.json');
   writeFileSync(file, '');
   truncateSync(file, 2 ** 40);
   await expect(readRetained(dir)).rejects.toMatchObject({ code: 'retained.unreadable' });
 });
 
-it('a manifest of many levels is refused before it is looked into', () => {
+it('a manifest of many levels is refused before its members are read', () => {
   const levels = 50_000;
   const text = `{"api_version":1,"cluster_name":${'['.repeat(levels)}${']'.repeat(levels)}}`;
   const file = { directory: dir, path: 'cluster-configuration/manifest.json' };
@@ -39,7 +39,7 @@ it('a manifest of many levels is refused before it is looked into', () => {
 });
 
 it.each(['server_ssh_keys', 'status_proxy', 'install_config', 'key_of_a_later_version'])(
-  'a member of a manifest that is not of the identity is not looked at: %s',
+  'a member of a manifest outside of the identity is ignored: %s',
   (key) => {
     const file = { directory: dir, path: 'cluster-configuration/manifest.json' };
     const text = `{"api_version":1,"cluster_name":"alpha","${key}":{"x":[1]}}`;

@@ -100,7 +100,7 @@ describe('signers that an earlier producer left', () => {
     expect(Date.parse(client.validTo)).toBe((MADE_AT + 86_400 * 3651) * 1000);
   });
 
-  it('may have their keys as PKCS#8, and go on as PKCS#1', async () => {
+  it('may have their keys as PKCS#8, and are used as PKCS#1', async () => {
     putSigners();
     const pair = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const subject = { organizationalUnit: 'openshift', commonName: 'kube-apiserver-lb-signer' };
@@ -118,7 +118,7 @@ describe('signers that an earlier producer left', () => {
     );
   });
 
-  it('are not used when they are over', async () => {
+  it('are not used after they have expired', async () => {
     putSigners();
     const retained = await readRetained(dir);
     const late = makeAlpha(keys, { epoch: MADE_AT + 731 * 86_400, retained });
@@ -131,7 +131,7 @@ describe('signers that an earlier producer left', () => {
   it.each(['key', 'crt'])('are refused when a .%s is missing', async (kind) => {
     putSigners();
     rmSync(join(dir, `tls/kube-apiserver-lb-signer.${kind}`));
-    await refused(`tls/kube-apiserver-lb-signer.${kind} is not`, 'incomplete');
+    await refused(`tls/kube-apiserver-lb-signer.${kind} does not`, 'incomplete');
   });
 
   it('are refused when one of the five is missing', async () => {
@@ -165,7 +165,7 @@ describe('signers that an earlier producer left', () => {
     ['two certificates', lbCrt, () => other().certificate.repeat(2), 'not-pem'],
     ['no text', lbCrt, () => '-----BEGIN CERTIFICATE-----\nMII=\n-----END', 'not-pem'],
     ['a certificate that is not a CA', lbCrt, () => earlier.adminClient.certificate, 'mismatch'],
-  ])('are refused by the name of the file: %s', async (...[, path, text, code]) => {
+  ])('are refused with the name of the file: %s', async (...[, path, text, code]) => {
     putSigners();
     put(path, text());
     await refused(path, code);
@@ -196,7 +196,7 @@ describe('a password that an earlier producer left', () => {
     expect((await makeAlpha(keys, { retained })).password).toEqual(earlier.password);
   });
 
-  it('may be unknown: its text is empty then', async () => {
+  it('may be unknown, and then has an empty text', async () => {
     put(HASH, earlier.password.bcrypt);
     expect((await readRetained(dir)).password).toEqual({
       text: '',
@@ -204,7 +204,7 @@ describe('a password that an earlier producer left', () => {
     });
   });
 
-  it('may be none at all', async () => {
+  it('may be absent', async () => {
     put(HASH, '');
     expect((await readRetained(dir)).password).toEqual({ text: '', bcrypt: '' });
   });
@@ -220,7 +220,7 @@ describe('a password that an earlier producer left', () => {
 
   it('is refused with white space around it, or without its hash', async () => {
     put('tls/kubeadmin-password', 'x\n');
-    await refused(`${HASH} is not`, 'incomplete');
+    await refused(`${HASH} does not`, 'incomplete');
     put(HASH, earlier.password.bcrypt);
     await refused('white space around the password', 'password');
   });
@@ -245,7 +245,7 @@ describe('a manifest.json that an earlier producer left', () => {
     expect(new X509Certificate(certificate).subject).toBe(`CN=${commonName}`);
   });
 
-  it('agrees with all that stands in tls/', async () => {
+  it('agrees with the files in tls/', async () => {
     putManifest();
     putSigners();
     put(HASH, earlier.password.bcrypt);
@@ -253,7 +253,7 @@ describe('a manifest.json that an earlier producer left', () => {
     expect(later.signers).toEqual(earlier.signers);
   });
 
-  it('is of no use for another cluster', async () => {
+  it('cannot be used for another cluster', async () => {
     putManifest((text) => text.replace('"cluster_name":"alpha"', '"cluster_name":"beta"'));
     const retained = await readRetained(dir);
     await expect(makeAlpha(keys, { retained })).rejects.toMatchObject({
@@ -295,7 +295,7 @@ describe('a manifest.json that an earlier producer left', () => {
     await refused(problem, 'manifest');
   });
 
-  it('a retained file that is not a regular file or not UTF-8 is refused', async () => {
+  it('is refused if it is not a regular file or not UTF-8', async () => {
     mkdirSync(join(dir, MANIFEST), { recursive: true });
     await refused(`failed to load ${MANIFEST} file`, 'unreadable');
     rmSync(join(dir, MANIFEST), { recursive: true });
@@ -303,9 +303,12 @@ describe('a manifest.json that an earlier producer left', () => {
     await refused(`failed to load ${MANIFEST} file`, 'unreadable');
   });
 
-  it('needs the signer of the administrator, whose key it has not', async () => {
+  it('needs the signer of the administrator, whose key it does not have', async () => {
     put(MANIFEST, renderManifest());
-    await refused('no private key of admin-kubeconfig-signer, and no kubeconfig', 'incomplete');
+    await refused(
+      'no private key of admin-kubeconfig-signer, and there is no kubeconfig',
+      'incomplete',
+    );
   });
 
   it.each([
@@ -321,20 +324,20 @@ describe('a manifest.json that an earlier producer left', () => {
     await refused(problem, 'incomplete');
   });
 
-  it('is refused when tls/ says something else', async () => {
+  it('is refused if tls/ disagrees', async () => {
     putManifest((text) => text.replace('ingress-operator@', 'ingress-operator@1'));
     putSigners();
-    await refused('name two ingress signers', 'mismatch');
+    await refused('name different ingress signers', 'mismatch');
     putManifest((text) => text.replace('$2a$10$', '$2a$11$'));
     put(HASH, earlier.password.bcrypt);
-    await refused('another hash', 'mismatch');
+    await refused('a different hash', 'mismatch');
   });
 
-  it('is refused when the administrator would be unknown to the node', async () => {
+  it('is refused if the node would not trust the administrator', async () => {
     const stranger = JSON.stringify(earlier.signers.localhost.certificate);
     const certificate = JSON.stringify(earlier.signers.adminKubeconfig.certificate);
     putManifest((text) => text.replace(certificate, stranger));
-    await refused('admin_ca_certificate is another', 'mismatch');
+    await refused('admin_ca_certificate differs from', 'mismatch');
   });
 });
 
@@ -346,7 +349,7 @@ describe('mirrors that an earlier producer left', () => {
     { source: 'quay.io/b', mirrors: [] },
   ];
 
-  it('are the list that openshift-install takes, or the object that it writes to the ISO', async () => {
+  it('are read from the list that openshift-install accepts, or the object that it writes to the ISO', async () => {
     put(MIRRORS, JSON.stringify(SOURCES));
     expect((await readRetained(dir)).imageDigestSources).toEqual(SOURCES);
     put(MIRRORS, renderDigestMirrorSet(SOURCES));
@@ -377,7 +380,7 @@ describe('mirrors that an earlier producer left', () => {
   });
 });
 
-it('a directory with nothing of the kind is refused', async () => {
+it('a directory without a retained identity is refused', async () => {
   await refused('has neither tls/ nor cluster-configuration/manifest.json', 'empty');
   dir = join(dir, 'absent');
   await refused('has neither', 'empty');
