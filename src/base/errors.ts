@@ -62,7 +62,7 @@ export class ToolError extends SealiftError {
   readonly exitCode = 6;
 }
 
-/** The disk is full, read-only, too small, or in use by another build. */
+/** The disk is full, read-only, too small, broken or in use by another build, or a limit of the machine is reached. */
 export class DiskError extends SealiftError {
   readonly exitCode = 7;
 }
@@ -87,10 +87,20 @@ export class InterruptedError extends SealiftError {
   readonly exitCode: number;
   readonly signal: 'SIGINT' | 'SIGTERM';
 
-  constructor(signal: 'SIGINT' | 'SIGTERM') {
-    super('interrupted', `interrupted by ${signal}`);
+  constructor(signal: 'SIGINT' | 'SIGTERM', hint?: string) {
+    super('interrupted', `interrupted by ${signal}`, hint === undefined ? {} : { hint });
     this.signal = signal;
     this.exitCode = signal === 'SIGINT' ? 130 : 143;
+  }
+}
+
+/** The reader of the result went away before the command had its verdict. */
+export class ReaderGoneError extends SealiftError {
+  /** 128 + SIGPIPE, with which other programs end. */
+  readonly exitCode = 141;
+
+  constructor() {
+    super('stdout.closed', 'the reader of the result closed the pipe before its end');
   }
 }
 

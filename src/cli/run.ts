@@ -32,6 +32,7 @@ import {
   type InstallationRequestOptions,
 } from './request-installation.ts';
 import { readLiveIsoRequest, type LiveIsoOptions, addSignatureOptions } from './request.ts';
+import { OUTPUT_STAGES } from './terminal/continuation.ts';
 import { type OutputFormat, createOutputOption } from './terminal/output.ts';
 import { createProgress, type LogFormat, createLogFormatOption } from './terminal/progress.ts';
 
@@ -87,7 +88,9 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
   });
   try {
     if (isBuild) await tools.claimElsewhere(request);
+    if (isBuild) host.continuation?.begin();
     const result = await work(request, tools);
+    host.continuation?.end();
     await pruneAfter(request, options, host);
     return result;
   } finally {
@@ -257,17 +260,22 @@ export type Watched = {
   readonly emit: EventListener;
 };
 
+type WatchedStage = {
+  readonly stage: string;
+  readonly logFormat: LogFormat;
+  readonly host: CliHost;
+  /** What an interruption leaves, if it is not the amount that progress counts. */
+  readonly describeLeft?: () => string | undefined;
+};
+
 /** Shows work that is not a stage of a build as a stage with this name. */
 export async function runWithProgress<Result>(
-  {
-    stage,
-    logFormat,
-    host,
-  }: { readonly stage: string; readonly logFormat: LogFormat; readonly host: CliHost },
+  { stage, logFormat, host, describeLeft }: WatchedStage,
   work: (watched: Watched) => Promise<Result>,
 ): Promise<Result> {
   const { listener, close } = createProgress(host, logFormat);
   const started = host.now();
+  if (describeLeft || OUTPUT_STAGES.has(stage)) host.continuation?.begin(describeLeft);
   listener({ type: 'stage-started', stage });
   try {
     const result = await work({
@@ -280,6 +288,7 @@ export async function runWithProgress<Result>(
         listener({ type: 'warning', message });
       },
     });
+    host.continuation?.end();
     listener({ type: 'stage-done', stage, milliseconds: host.now() - started });
     return result;
   } finally {

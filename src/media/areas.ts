@@ -1,5 +1,6 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import type { RandomAccess, ByteRange } from '../base/random-access.ts';
 import { decodeInitrd, encodeInitrd, parseIgnition } from '../ignition/index.ts';
 import {
@@ -9,14 +10,15 @@ import {
   findEmbedArea,
   type IsoImage,
   type KargAreas,
+  type KargEdits,
   type KargsFiller,
   locateKargAreas,
+  parseReplacement,
   type ReadableIso,
   readKargAreas,
   requireMenuWords,
 } from '../iso/index.ts';
 import type { Keyfile } from '../nmstate/values.ts';
-import type { CustomValues } from '../openshift/agent/values.ts';
 import {
   type IndexExtent,
   type MediaIndex,
@@ -102,10 +104,15 @@ const NETWORK = 'etc/coreos-firstboot-network';
 export async function readLiveAreas(iso: ReadableIso): Promise<LiveAreas> {
   const area = await findEmbedArea(iso);
   const embed = { ...area, bytes: await iso.readBytes(area.offset, area.size) };
+  return { embed, ...withoutUndefined({ kargs: await readOptionalKargs(iso) }) };
+}
+
+/** Reads the areas for kernel arguments; undefined on an image older than those. */
+export async function readOptionalKargs(iso: ReadableIso): Promise<KargAreas | undefined> {
   try {
-    return { embed, kargs: await readKargAreas(iso) };
+    return await readKargAreas(iso);
   } catch (error) {
-    if (error instanceof IntegrityError && error.code === 'kargs.no-areas') return { embed };
+    if (error instanceof IntegrityError && error.code === 'kargs.no-areas') return undefined;
     throw error;
   }
 }
@@ -171,16 +178,17 @@ export const planKargParts = ({ areas, size }: KargPlaces, text: string): readon
   areas.map((area) => ({ offset: area.offset, bytes: encodeKargs(text, size, area) }));
 
 /**
- * Plans the bytes of every area: the default arguments without the removed ones, then the appended ones.
+ * Plans the bytes of every area: the default arguments, edited.
  *
- * @throws UsageError `kargs.special`, `kargs.too-large`
+ * @throws UsageError `kargs.special`, `kargs.replace`, `kargs.too-large`
  */
 export function planEditedKargs(
   places: KargPlaces & { readonly default: string },
-  { append = [], remove = [] }: NonNullable<CustomValues['kargs']>,
+  edits: KargEdits,
 ): readonly OverlayPart[] {
-  requireMenu(places, append);
-  return planKargParts(places, editKargs(places.default, { append, remove }));
+  const { append = [], replace = [] } = edits;
+  requireMenu(places, [...append, ...replace.map((text) => parseReplacement(text).now)]);
+  return planKargParts(places, editKargs(places.default, edits));
 }
 
 /** Reads the archive that the embed area of our medium has without site values; undefined on other images. */

@@ -13,6 +13,7 @@ import {
 import { checkClosure } from '../registry/index.ts';
 import { decodeEmbedded, overlayRead, type OverlayPart, planPristine } from './areas.ts';
 import { planBuilt, readBuilt } from './built.ts';
+import { refuseDelta } from './delta/describe.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './describe.ts';
 import { hasPartsOf, judgeArea } from './judge-areas.ts';
 import {
@@ -57,6 +58,7 @@ export async function verifyIso(
 ): Promise<Verification> {
   const findings = createFindings();
   await useImage(medium, async (image) => {
+    await refuseDelta(image);
     const iso = await guard('structure', findings, () => openIso(image));
     const files = iso ?? (await guard('structure', findings, () => openDamaged(image)));
     findings.size = image.isDevice === true && iso ? sizeOfVolume(iso) : image.size;

@@ -46,14 +46,14 @@ export async function openOutputFile(
   try {
     if (!options.keep) await buffered.truncate(0);
     await buffered.truncate(options.size);
+    const direct = options.direct
+      ? await reopen(buffered, constants.O_RDWR | constants.O_DIRECT)
+      : undefined;
+    return createOutputFile({ path, buffered, direct, bytes: new Uint8Array(options.memory) });
   } catch (error) {
     await buffered.close();
     throw explainOutputError(error, path);
   }
-  const direct = options.direct
-    ? await reopen(buffered, constants.O_RDWR | constants.O_DIRECT)
-    : undefined;
-  return createOutputFile({ path, buffered, direct, bytes: new Uint8Array(options.memory) });
 }
 
 type Handles = {
@@ -152,7 +152,7 @@ export async function probeAlignment(
     return undefined;
   } catch (error) {
     if (isErrno(error, 'EINVAL', 'ENOTSUP', 'EOPNOTSUPP')) return undefined;
-    throw error;
+    throw explainOutputError(error, beside);
   } finally {
     await file?.close();
     await rm(path, { force: true });

@@ -177,9 +177,13 @@ async function run(
   const doubt = doubtEpoch(request.epoch, now());
   if (doubt !== undefined) progress.listener({ type: 'warning', message: doubt });
   const keys = createKeySource({ jobs: request.jobs });
+  host.continuation?.begin();
   try {
-    const tools = { keys, signal, now, emit: progress.listener, nmstate, wait };
-    return await buildConfigIsos(request, tools);
+    const emit = progress.listener;
+    const tools = { keys, signal, now, emit, nmstate, wait };
+    const report = await buildConfigIsos(request, tools);
+    host.continuation?.end();
+    return report;
   } finally {
     progress.close();
     await keys.close();

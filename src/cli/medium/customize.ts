@@ -1,14 +1,16 @@
 import { Option, type Command } from 'commander';
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { withLease } from '../../base/disk/lease.ts';
-import { UsageError } from '../../base/errors.ts';
+import { IntegrityError, UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import { formatSize } from '../../base/text/words.ts';
-import { type IsoImage, openIso } from '../../iso/index.ts';
+import type { IsoImage } from '../../iso/index.ts';
 import { overlayRead, type OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
+import { isKargsAlone } from '../../media/customize/kargs.ts';
 import { planDropped } from '../../media/built.ts';
 import {
   type CustomisationOptions,
@@ -18,6 +20,7 @@ import {
 } from '../../media/customize/plan.ts';
 import { type Customisation, hasSecrets, readCustomisation } from '../../media/customize/read.ts';
 import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
+import { openGivenIso } from '../../media/delta/describe.ts';
 import { isOurs } from '../../media/open.ts';
 import { addProfiles } from '../../nmstate/tool.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
@@ -26,6 +29,7 @@ import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
 import { createWaitOption } from '../options.ts';
 import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
+import { sayAgain } from '../terminal/continuation.ts';
 import {
   createOutputOption,
   writeFormatted,
@@ -168,12 +172,19 @@ const createPlan =
       writeMessage(host, `warning: ${text}\n`);
     };
     const parts = await planParts(iso, values, { reset, dropBuilt, add: force, warn });
-    const found = await readCustomisation({
-      ...iso,
-      readBytes: overlayRead(iso.readBytes, parts),
-    });
-    return { parts, isPrivate: hasSecrets(found) };
+    const changed = { ...iso, readBytes: overlayRead(iso.readBytes, parts) };
+    return { parts, isPrivate: await isPrivate(changed, values) };
   };
+
+/** True for an ISO with secrets; also if only arguments change, and the embedded config cannot be read. */
+async function isPrivate(iso: IsoImage, values: CustomValues): Promise<boolean> {
+  try {
+    return hasSecrets(await readCustomisation(iso));
+  } catch (error) {
+    if (error instanceof IntegrityError && isKargsAlone(values)) return true;
+    throw error;
+  }
+}
 
 async function changeInPlace(text: string, work: Work, host: CliHost): Promise<Done> {
   if (isElsewhere(text)) {
@@ -194,7 +205,11 @@ async function changeInPlace(text: string, work: Work, host: CliHost): Promise<D
     aside: asideOf(aside.replace(/\.apply$/, '')),
     lock,
   };
+  host.continuation?.begin(() =>
+    existsSync(place.aside) ? sayAgain(`${text} is customised in part`) : undefined,
+  );
   const written = await writeAreas(place, work.plan);
+  host.continuation?.end();
   return { output: text, action: actionOf(work, written.changed), ...written };
 }
 
@@ -217,7 +232,7 @@ async function writeCopy(
       useWatched(text, { ...host, ...watched }, async (source) => {
         const isLocal = !isElsewhere(text);
         const original = isLocal ? (await stat(source.path)).mode & 0o777 : 0o644;
-        const { parts, isPrivate } = await work.plan(await openIso(source));
+        const { parts, isPrivate } = await work.plan(await openGivenIso(source));
         const mode = isPrivate ? 0o600 : original | 0o600;
         const changed = await countChanged(source, parts);
         await copyWithParts(source, parts, { ...watched, output, isLocal, mode });

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { existsSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { dirname, resolve, join } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
@@ -9,10 +10,12 @@ import { makeDirectory } from '../../base/disk/files.ts';
 import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize, parseSize, SIZE_FORM } from '../../base/text/words.ts';
+import { requireApplicable } from '../../media/delta/describe.ts';
 import { isDelta } from '../../media/delta/file.ts';
 import { applyInPlace, type InPlaceReport } from '../../media/delta/in-place/apply.ts';
-import { isPart, joinParts, type JoinOptions } from '../../media/delta/join.ts';
+import { joinParts, type JoinOptions } from '../../media/delta/join.ts';
 import { applyDelta, makeDelta, type DeltaReport } from '../../media/delta/make.ts';
+import { isPart } from '../../media/delta/part.ts';
 import { splitDelta } from '../../media/delta/split.ts';
 import { isOurs, useImage } from '../../media/open.ts';
 import { standInFor } from '../../outputs/device.ts';
@@ -21,6 +24,7 @@ import type { PourOptions } from '../../pour/index.ts';
 import type { CliHost } from '../host.ts';
 import { createWaitOption, refuseOption } from '../options.ts';
 import { runWithProgress } from '../run.ts';
+import { sayAgain } from '../terminal/continuation.ts';
 import {
   writeFormatted,
   type OutputFormat,
@@ -104,10 +108,11 @@ export function registerApply(program: Command, host: CliHost): void {
         'not boot until the change is complete.\n' +
         '\nExample:\n  $ sealift apply monday.iso tuesday.delta --output tuesday.iso\n  $ sealift apply /dev/sdX tuesday.delta --in-place',
     )
-    .action((from: string, deltas: readonly string[], options: ApplyOptions) => {
+    .action(async (from: string, deltas: readonly string[], options: ApplyOptions) => {
       const paths = deltas.map((path) => resolve(host.cwd, path));
       const old = resolve(host.cwd, from);
       requireOnePlace(options);
+      await requireApplicable(old, paths);
       if (options.output === undefined) return runInPlace(old, paths, { ...options, host });
       return run('apply delta', { options, host, inputs: [old, ...paths] }, (settings) =>
         useDelta(paths, { ...settings, joined: `${settings.output}.joined` }, (delta) =>
@@ -207,7 +212,12 @@ async function runInPlace(
 ): Promise<void> {
   const { logFormat, workDir, wait } = options;
   const place = await placeInPlace(path, resolve(host.cwd, workDir));
-  const report = await runWithProgress({ stage: 'apply delta', logFormat, host }, (watched) =>
+  const describeLeft = (): string | undefined =>
+    existsSync(`${place.aside}.journal`)
+      ? sayAgain(`${formatPath(path, host)} is partly changed and may not boot until then`)
+      : undefined;
+  const stage = { stage: 'apply delta', logFormat, host, describeLeft };
+  const report = await runWithProgress(stage, (watched) =>
     useDelta(deltas, { ...watched, wait, joined: `${place.aside}.joined` }, (delta) =>
       applyInPlace({ from: path, delta }, { ...watched, wait, ...place }),
     ),

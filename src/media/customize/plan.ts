@@ -1,5 +1,6 @@
 import { IntegrityError, UsageError } from '../../base/errors.ts';
-import { parseIgnition } from '../../ignition/index.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { formatValidIgnition, mergeConfigs, parseIgnition } from '../../ignition/index.ts';
 import {
   findEmbedArea,
   type IsoImage,
@@ -8,7 +9,11 @@ import {
 } from '../../iso/index.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
 import type { Keyfile } from '../../nmstate/values.ts';
-import { type CustomValues, profilesOf } from '../../openshift/agent/values.ts';
+import {
+  type CustomValues,
+  type InstallerValues,
+  profilesOf,
+} from '../../openshift/agent/values.ts';
 import {
   planEmbedPart,
   readBareArchive,
@@ -18,7 +23,6 @@ import {
   planPristine,
   decodeEmbedded,
   encodeEmbedded,
-  planEditedKargs,
   readLiveAreas,
   type Embedded,
   type LiveAreas,
@@ -26,6 +30,8 @@ import {
 import { BUILT_MEMBER, planBuilt, planDropped, readBuilt, readPristineArchive } from '../built.ts';
 import { type MediaIndex, readIndex, INDEX_PATH } from '../media-index.ts';
 import { requireRelease } from './copy.ts';
+import { isKargsAlone, planKargs, planKargsAlone } from './kargs.ts';
+import { type InstallerContext, isForInstaller, renderInstallerConfig } from './installer.ts';
 
 /* Decides which bytes of an ISO change when values of a site are added or removed. */
 
@@ -116,6 +122,10 @@ export async function planCustomisation(
   values: CustomValues,
   options: CustomisationOptions = {},
 ): Promise<readonly OverlayPart[]> {
+  const dropped = options.dropBuilt === true ? await planDropped(iso) : [];
+  if (isKargsAlone(values) && options.force !== true) {
+    return sortParts([...(await planKargsAlone(iso, values, options.warn)), ...dropped]);
+  }
   const areas = await readLiveAreas(iso);
   const built = await readBuilt(iso);
   const stored = await readPristineArchive(iso);
@@ -128,8 +138,8 @@ export async function planCustomisation(
   const archive = await composeArchive({ iso, pristine, current, carried, warn }, values);
   return sortParts([
     planEmbedPart(areas.embed, archive),
-    ...planKargs(areas, values, { keep, warn }),
-    ...(options.dropBuilt === true ? await planDropped(iso) : []),
+    ...planKargs(areas.kargs, values, { keep, warn }),
+    ...dropped,
   ]);
 }
 
@@ -192,7 +202,7 @@ async function composeArchive(
   const { config } = before;
   const { releaseImage: given } = values;
   if (given !== undefined) await requireRelease(iso, { config, given }, warn);
-  const composed = await embed(iso, embedded, { values, template: config });
+  const composed = await embed(iso, embedded, { values, template: config, warn });
   if (typeof carried !== 'object') return encodeEmbedded(composed);
   const others = new Map([...(composed.others ?? []), [BUILT_MEMBER, carried.archive]]);
   return encodeEmbedded({ ...composed, others });
@@ -224,6 +234,7 @@ type Filling = {
   readonly values: CustomValues;
   /** Config of the medium without site values. */
   readonly template: string | undefined;
+  readonly warn: Warn;
 };
 
 /**
@@ -232,24 +243,60 @@ type Filling = {
  */
 async function embed(
   iso: IsoImage,
-  current: Embedded,
-  { values, template }: Filling,
+  { config: text, ...kept }: Embedded,
+  { values, template, warn }: Filling,
 ): Promise<Embedded> {
-  const { config: text, ...kept } = current;
-  const agents =
-    text !== undefined && isForAgents(parseIgnition(text, 'the embedded Ignition config'));
-  if (agents) return { ...kept, config: configure(text, values, template) };
-  const { hosts = [], ...others } = values;
-  const config = configure(text, others);
-  // An empty config would disable the automatic login at the console of the live system.
-  const isEmpty = text === undefined && config === configure(undefined, {});
-  const keyfiles = await listKeyfiles(iso, hosts.flatMap(profilesOf));
+  const agents = hasAgents(text);
+  const { hosts = [], installer, keyfiles = [] } = values;
+  const profiles = [...(agents ? [] : hosts.flatMap(profilesOf)), ...keyfiles];
+  const listed = await listKeyfiles(iso, profiles);
+  const hasNetwork = listed.length > 0;
+  const own = agents ? configure(text, values, template) : configureLive(text, values);
+  if (agents && installer && isForInstaller(installer)) throw noInstaller();
+  const config = installer ? await addInstaller(iso, own, { installer, hasNetwork, warn }) : own;
   return {
     ...kept,
-    keyfiles: hosts.length > 0 ? keyfiles : kept.keyfiles,
-    ...(!isEmpty && { config }),
+    keyfiles: hasNetwork ? listed : kept.keyfiles,
+    ...withoutUndefined({ config }),
   };
 }
+
+const hasAgents = (text: string | undefined): boolean =>
+  text !== undefined && isForAgents(parseIgnition(text, 'the embedded Ignition config'));
+
+/** Configures a live system; undefined without values, because any config disables the login at the console. */
+function configureLive(text: string | undefined, values: CustomValues): string | undefined {
+  const config = configure(text, { ...values, hosts: [] });
+  return text === undefined && config === configure(undefined, {}) ? undefined : config;
+}
+
+/** Merges the config that coreos-installer would write; alone it keeps the form of coreos-installer. */
+async function addInstaller(
+  iso: IsoImage,
+  own: string | undefined,
+  {
+    installer,
+    ...context
+  }: Omit<InstallerContext, 'features'> & {
+    readonly installer: InstallerValues;
+  },
+): Promise<string> {
+  const features = await readCoreosFeatures(iso);
+  const text = renderInstallerConfig(installer, { features, ...context });
+  if (own === undefined) return text;
+  const name = 'the configured Ignition config';
+  return formatValidIgnition(
+    mergeConfigs(parseIgnition(own, name), parseIgnition(text, name)),
+    name,
+  );
+}
+
+const noInstaller = (): UsageError =>
+  new UsageError(
+    'customize.own-installer',
+    'this ISO installs by itself, and has no use for coreos-installer’s parameters',
+    { hint: 'leave out --dest-*, --pre-install, --post-install and --installer-config' },
+  );
 
 async function listKeyfiles(
   iso: IsoImage,
@@ -273,27 +320,5 @@ async function listKeyfiles(
     {
       hint: 'give one of them, or rename its interfaces',
     },
-  );
-}
-
-function planKargs(
-  { kargs }: LiveAreas,
-  { kargs: { append = [], remove = [] } = {} }: CustomValues,
-  { keep, warn }: { readonly keep: boolean; readonly warn: Warn },
-): readonly OverlayPart[] {
-  if (kargs) {
-    const text = keep ? kargs.text : kargs.default;
-    const absent = remove.filter((karg) => !` ${text} `.includes(` ${karg.trim()} `));
-    for (const karg of absent) warn(`kernel argument ${karg} is not on the ISO: nothing to delete`);
-    // An argument given again moves to the end, where it takes precedence.
-    const earlier = text === kargs.default ? [] : append;
-    const edits = { append, remove: [...remove, ...earlier] };
-    return planEditedKargs({ ...kargs, default: text }, edits);
-  }
-  if (append.length === 0 && remove.length === 0) return [];
-  throw new UsageError(
-    'customize.no-kargs',
-    'this ISO does not support customizing kernel arguments: it has no areas for them',
-    { hint: 'use a newer live ISO' },
   );
 }

@@ -8,9 +8,10 @@ import { openInPlace, readOwnFile, readRegularFile } from '../../base/disk/open-
 import { DiskError, isErrno, SealiftError } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
 import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
-import { type IsoImage, openIso } from '../../iso/index.ts';
+import type { IsoImage } from '../../iso/index.ts';
 import { namesBeside } from '../../outputs/place.ts';
 import type { OverlayPart } from '../areas.ts';
+import { openGivenIso } from '../delta/describe.ts';
 
 /* Changes of an ISO in place, which the next run undoes if they are interrupted. */
 
@@ -156,7 +157,7 @@ async function useLocal<Result>(
 ): Promise<Result> {
   const image = await openRandomAccess(path);
   try {
-    return await work(await openIso(image));
+    return await work(await openGivenIso(image));
   } finally {
     await image.close();
   }

@@ -7,8 +7,9 @@ import { createFile } from '../../base/disk/open-file.ts';
 import { publishFile } from '../../base/disk/publish.ts';
 import { UsageError } from '../../base/errors.ts';
 import { useImage } from '../open.ts';
-import { combine, formatPartHead, MOST_PARTS, PARITY, sizeOfPart, type PartList } from './join.ts';
+import { combine } from './join.ts';
 import { readMode } from './open.ts';
+import { formatPartHead, MOST_PARTS, PARITY, sizeOfPart, type PartList } from './part.ts';
 
 export type SplitOptions = {
   /** Limit that each part stays below: FAT32 has files of up to 4 GiB less one byte. */

@@ -74,7 +74,7 @@ export function renderInstallationIgnition(input: InstallationInput): IgnitionCo
 /** Checked separately, so that an error is reported at its place in the user's document. */
 function parseOverride(text: string): IgnitionConfig {
   try {
-    const override = parseIgnition(text, OVERRIDE);
+    const override = parseIgnition(text, OVERRIDE, IGNITION_VERSION);
     formatValidIgnition(override, OVERRIDE);
     return override;
   } catch (cause) {

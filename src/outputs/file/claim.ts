@@ -36,7 +36,8 @@ export async function claimFile(
   const { inputs } = place;
   for (const { path, expected, isOurs } of listOutputs(place.output)) {
     const isReplaceable = (): Promise<boolean> => isOurs(path, recognize);
-    await claimOutput({ path, inputs, workDirs }, { force, expected, isReplaceable });
+    const describe = (): Promise<string | undefined> => describeForeignChecksum(path);
+    await claimOutput({ path, inputs, workDirs }, { force, expected, isReplaceable, describe });
   }
   if (!force) return;
   // A pour writes into a partial output; a foreign file may also have other names.
@@ -150,6 +151,13 @@ type WrittenReport = {
 async function isOurChecksum(path: string, name: string): Promise<boolean> {
   const text = await readSmall(path);
   return text !== undefined && /^[0-9a-f]{64}$/.test(text.replace(`  ${name}\n`, ''));
+}
+
+/** Says whose checksum a file is: an ISO that was copied with its checksum has that of its old name. */
+async function describeForeignChecksum(path: string): Promise<string | undefined> {
+  const text = await readSmall(path);
+  const [, name] = /^[0-9a-f]{64} [ *]([^\n]+)\n?$/.exec(text ?? '') ?? [];
+  return name === undefined ? undefined : `the checksum of "${name}"`;
 }
 
 /** See src/pour/start.ts; a journal of any version. */

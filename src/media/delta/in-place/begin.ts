@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { digestOf } from '../../../base/digest.ts';
+import { sweepAside } from '../../../base/disk/aside.ts';
 import { explainWriteError } from '../../../base/disk/disk-errors.ts';
 import { writeFileAtomic } from '../../../base/disk/files.ts';
 import type { LeaseOptions } from '../../../base/disk/lease.ts';
@@ -81,8 +82,8 @@ export async function begin(
   given: Given,
 ): Promise<Begun | { readonly there: NewIso }> {
   const { aside, deltaPath, signal } = given;
-  const head = await useImage(deltaPath, readDeltaHead);
-  const name = digestOf(formatDelta(head));
+  const { names: _names, ...head } = await useImage(deltaPath, readDeltaHead);
+  const name = digestOf(formatDelta(head)); // without names, as earlier versions compute it
   const known = await findBegun(path, { ...given, name, index: head.index });
   if (known) {
     const files = { delta: deltaPath, patched: `${aside}.patched`, signal };
@@ -214,6 +215,7 @@ async function expand(files: DeltaFiles, old: Medium, patched: string): Promise<
     made.push(await renderCarried(files, extent));
     end += size;
   }
+  await sweepAside(patched); // of a run that was killed
   await writeFileAtomic(patched, Buffer.concat(made));
   return { size, extents, carried: places };
 }
@@ -248,6 +250,7 @@ export async function startStepJournal(
   readonly note: (done: number) => Promise<void>;
   readonly close: () => Promise<void>;
 }> {
+  await sweepAside(path); // of a run that was killed
   await writeFileAtomic(path, `${JSON.stringify({ delta, now, old, run })}\n${done}\n`);
   const file: FileHandle = await openOwnFile(path, { create: false, append: true });
   return {
