@@ -3,7 +3,7 @@ import type { Customisation } from '../../media/customize/read.ts';
 
 /* The result of `sealift customize`, in words. */
 
-/** What a run of `sealift customize` did. */
+/** The result of a run. */
 export type Done = {
   readonly output: string;
   readonly action: 'customised' | 'reset' | 'unchanged';

@@ -108,8 +108,8 @@ describe.runIf(isAllowed)('a lease that a process of another container holds', (
 
 describe('a lease whose holder is a zombie', () => {
   it('is free at once', async () => {
-    const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'], {
-      stdio: ['ignore', 'pipe', 'ignore'],
+    const parent = spawn('sh', ['-c', '(read _) & echo $!; exec sleep 60'], {
+      stdio: ['pipe', 'pipe', 'ignore'],
     });
     started.push(parent);
     const [line] = (await once(createInterface(parent.stdout), 'line')) as [string];
