@@ -22,7 +22,7 @@ export type CliHost = {
   readonly now: () => number;
   /** Gives the command more time to end in order than others have, in milliseconds. */
   readonly allowGrace?: (milliseconds: number) => void;
-  /** What the interruption of this run says; absent outside a run. */
+  /** Collects the words for an interruption of this run; absent outside a run. */
   readonly continuation?: RunContinuation;
   /** Log of the run. Absent outside a run: everything is shown, and nothing recorded. */
   readonly log?: RunLog;

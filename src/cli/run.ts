@@ -264,7 +264,7 @@ type WatchedStage = {
   readonly stage: string;
   readonly logFormat: LogFormat;
   readonly host: CliHost;
-  /** What an interruption leaves, if it is not the amount that progress counts. */
+  /** Describes the rest of an interrupted run, if it is not the amount that progress counts. */
   readonly describeLeft?: () => string | undefined;
 };
 

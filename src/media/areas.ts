@@ -254,18 +254,6 @@ export const withPristineDigests = ({
     return pristine ? { offset, size, paths, digest: pristine } : extent;
   });
 
-/** True if an area differs from these bytes. */
-export async function isCustomised(
-  { readBytes }: Pick<IsoImage, 'readBytes'>,
-  parts: readonly OverlayPart[],
-): Promise<boolean> {
-  for (const { offset, bytes } of parts) {
-    const found = await readBytes(offset, bytes.length);
-    if (!Buffer.from(found).equals(bytes)) return true;
-  }
-  return false;
-}
-
 /** Describes the damage of an embed area, as a sentence without its subject; undefined if it is valid. */
 export async function explainArea(bytes: Uint8Array): Promise<string | undefined> {
   try {

@@ -186,7 +186,7 @@ const listGaps = (extents: readonly IndexExtent[], fileSize: number): readonly I
   [...findGaps(extents)].filter((gap) => endOf(gap) <= fileSize);
 
 /** An extent without bytes, up to which `findGaps` looks. */
-export const endAt = (offset: number): IndexExtent => ({ offset, size: 0, paths: [] });
+const endAt = (offset: number): IndexExtent => ({ offset, size: 0, paths: [] });
 
 /** Finds bytes before the last extent that the index does not name: zeros between files. */
 export function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExtent> {

@@ -123,9 +123,18 @@ export async function planCustomisation(
   options: CustomisationOptions = {},
 ): Promise<readonly OverlayPart[]> {
   const dropped = options.dropBuilt === true ? await planDropped(iso) : [];
-  if (isKargsAlone(values) && options.force !== true) {
-    return sortParts([...(await planKargsAlone(iso, values, options.warn)), ...dropped]);
-  }
+  const parts =
+    isKargsAlone(values) && options.force !== true
+      ? await planKargsAlone(iso, values, options.warn)
+      : await planValues(iso, values, options);
+  return sortParts([...parts, ...dropped]);
+}
+
+async function planValues(
+  iso: IsoImage,
+  values: CustomValues,
+  options: CustomisationOptions,
+): Promise<readonly OverlayPart[]> {
   const areas = await readLiveAreas(iso);
   const built = await readBuilt(iso);
   const stored = await readPristineArchive(iso);
@@ -136,11 +145,7 @@ export async function planCustomisation(
   const current = keep ? areas.embed.bytes : pristine;
   const carried = (await readBareArchive(iso)) ? undefined : built;
   const archive = await composeArchive({ iso, pristine, current, carried, warn }, values);
-  return sortParts([
-    planEmbedPart(areas.embed, archive),
-    ...planKargs(areas.kargs, values, { keep, warn }),
-    ...dropped,
-  ]);
+  return [planEmbedPart(areas.embed, archive), ...planKargs(areas.kargs, values, { keep, warn })];
 }
 
 const ignore = (): void => undefined;

@@ -1,14 +1,14 @@
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
-import { sumSizes, withoutUndefined } from '../../base/lists.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { openIso, type IsoImage } from '../../iso/index.ts';
 import { readIndex } from '../media-index.ts';
-import { isDelta, malformed, readDeltaHead } from './file.ts';
+import { isDelta, readDeltaHead } from './file.ts';
 import { formatIsoName, nameIso, type IsoName } from './name.ts';
 import { PARITY, readPartHead } from './part.ts';
 
-/* What a delta is, for people: from what to what. And files that were mixed up: an ISO or a delta. */
+/* Descriptions of deltas for people, from which ISO to which, and of files that were mixed up. */
 
 /** One of the two ISOs of a delta; only its digest is known of deltas of earlier versions. */
 export type DeltaEnd = Partial<IsoName> & {

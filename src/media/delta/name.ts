@@ -1,7 +1,7 @@
 import { INDEX_PATH, type MediaIndex } from '../media-index.ts';
 import type { IsoImage } from '../../iso/index.ts';
 
-/** What people know an ISO of ours by. */
+/** The name by which people know an ISO of ours. */
 export type IsoName = {
   readonly product: string;
   /** Version of its release. */

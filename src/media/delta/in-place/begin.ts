@@ -82,8 +82,8 @@ export async function begin(
   given: Given,
 ): Promise<Begun | { readonly there: NewIso }> {
   const { aside, deltaPath, signal } = given;
-  const { names: _names, ...head } = await useImage(deltaPath, readDeltaHead);
-  const name = digestOf(formatDelta(head)); // without names, as earlier versions compute it
+  const head = await useImage(deltaPath, readDeltaHead);
+  const name = digestOf(formatDelta(withoutNames(head))); // as earlier versions compute it
   const known = await findBegun(path, { ...given, name, index: head.index });
   if (known) {
     const files = { delta: deltaPath, patched: `${aside}.patched`, signal };
@@ -94,6 +94,13 @@ export async function begin(
   if (isMade(medium, head)) return { there: { ...asIso(medium), carried: [] } };
   const run = randomBytes(16).toString('hex');
   return plan({ delta: name, run, done: 0, ...(await prepare(path, medium, given)) });
+}
+
+/** Names are for people: with them or without, it is the same delta. */
+function withoutNames(head: DeltaHead): DeltaHead {
+  const copy: Omit<DeltaHead, 'names'> & { names?: unknown } = { ...head };
+  delete copy.names;
+  return copy as DeltaHead;
 }
 
 /** Finds the progress of an earlier run of this delta on this ISO. */
