@@ -108,11 +108,14 @@ describe.runIf(isAllowed)('a lease that a process of another container holds', (
 
 describe('a lease whose holder is a zombie', () => {
   it('is free at once', async () => {
-    const parent = spawn('sh', ['-c', '(read _) & echo $!; exec sleep 60'], {
-      stdio: ['pipe', 'pipe', 'ignore'],
+    const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
     });
     started.push(parent);
     const [line] = (await once(createInterface(parent.stdout), 'line')) as [string];
+    const nameOf = (): string => readFileSync(`/proc/${parent.pid}/comm`, 'utf8');
+    while (nameOf() !== 'sleep\n') await new Promise(setImmediate); // a shell would reap it
+    process.kill(Number(line));
     const statOf = (): string[] => readFileSync(`/proc/${line}/stat`, 'utf8').split(') ');
     while (statOf()[1]?.[0] !== 'Z') await new Promise(setImmediate);
     const begun = statOf()[1]?.split(' ')[19] ?? '';
