@@ -49,6 +49,8 @@ export type RecipeOptions = {
   readonly verify?: boolean;
   /** In bytes. */
   readonly cacheLimit?: number;
+  /** Only for commands that write; true if another run of the output is waited for. */
+  readonly wait?: boolean;
 };
 
 export type RecipeCall<Options extends RecipeOptions> = {
@@ -81,7 +83,7 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
     signal: host.signal,
     ...(request.saved && { pinned: pinsOf(request.saved, request.lock) }),
     ...(request.lock && { drawn: drawnFor(request.lock) }),
-    ...withoutUndefined({ reuses: request.reuses }),
+    ...withoutUndefined({ reuses: request.reuses, wait: options.wait }),
     emit: progress.listener,
   });
   try {

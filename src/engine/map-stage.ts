@@ -1,8 +1,9 @@
-import { readFileSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, readFileSync, rmSync } from 'node:fs';
 import type { Digest } from '../base/digest.ts';
 import { nameAside } from '../base/disk/aside.ts';
 import { unlessAbsent } from '../base/disk/files.ts';
-import { writeNewFileSync } from '../base/disk/open-file.ts';
+import { createFileSync, fillFileSync } from '../base/disk/open-file.ts';
+import { publishFileSync } from '../base/disk/publish.ts';
 import { formatReadableJson, type Json } from '../base/text/json.ts';
 import type { EventListener } from './engine.ts';
 import { fingerprintOf, type Plain, parseEntry } from './stage.ts';
@@ -114,12 +115,15 @@ function readRecord(path: string, fingerprint: Digest): { readonly result: Json 
 /** Not synced: everything the record names is checked before reuse. */
 async function writeRecord(path: string, text: string): Promise<void> {
   const aside = await nameAside(path);
+  const file = createFileSync(aside);
   try {
-    writeNewFileSync(aside, text);
-    renameSync(aside, path);
+    fillFileSync(file, text);
+    publishFileSync(file, aside, path);
   } catch (error) {
     rmSync(aside, { force: true });
     throw error;
+  } finally {
+    closeSync(file);
   }
 }
 

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
-import { rename, rm, type FileHandle } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { decodeInThread } from '../base/decode/threads.ts';
-import { nameAside } from '../base/disk/aside.ts';
 import { claimOutput } from '../base/disk/claim-output.ts';
 import { explainWriteError } from '../base/disk/disk-errors.ts';
 import { makeDirectory, writeWhole } from '../base/disk/files.ts';
-import { openOwnFile } from '../base/disk/open-file.ts';
+import { publishNew } from '../base/disk/publish.ts';
 import { IntegrityError, UsageError } from '../base/errors.ts';
 import { objectOrEmpty } from '../base/lists.ts';
 import { openRandomAccess } from '../base/random-access.ts';
@@ -104,18 +103,10 @@ async function writeNew(
 ): Promise<ExtractedFile> {
   await claimOutput({ path }, { force, isReplaceable: () => Promise.resolve(false) });
   await makeDirectory(directory);
-  const aside = await nameAside(path);
-  const file = await openOwnFile(aside, { mode: 0o644 });
   try {
-    const size = await fill(file, aside);
-    await file.sync();
-    await rename(aside, path);
-    return { path, size };
+    return { path, size: await publishNew(path, { mode: 0o644 }, fill) };
   } catch (error) {
-    await rm(aside, { force: true });
     throw explainWriteError(error, path);
-  } finally {
-    await file.close();
   }
 }
 

@@ -1,9 +1,11 @@
-import { rename, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { hexOf, type Digest, digestOf, isDigest } from '../base/digest.ts';
 import { sweepAside } from '../base/disk/aside.ts';
+import { explainWriteError } from '../base/disk/disk-errors.ts';
 import { isSameStamp, parseStamp, readStamp, type FileDigests } from '../base/disk/file-digests.ts';
 import { syncDirectory, writeFileAtomic, readFileIfPresent, hasFile } from '../base/disk/files.ts';
+import { prepareFile, type PreparedFile } from '../base/disk/publish.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { isObject, withoutUndefined } from '../base/lists.ts';
 import { formatReadableJson, type Json } from '../base/text/json.ts';
@@ -125,26 +127,32 @@ export async function publishIso(
   { report, isDevice = false, digest }: PublishedIso,
 ): Promise<void> {
   const { aside, ...names } = namesBeside(output);
+  const made: PreparedFile[] = [];
+  const prepare = async (path: string, text?: string): Promise<PreparedFile | undefined> => {
+    if (text === undefined) return undefined;
+    const file = await prepareBeside(path, text);
+    made.push(file);
+    return file;
+  };
   try {
     for (const path of Object.values(aside)) await sweepAside(path);
-    const hasChecksum = await writeChecksum(aside.checksum, output, isDevice ? undefined : digest);
-    if (report) await writeFileAtomic(aside.report, formatReadableJson(report), 0o644);
-    if (!hasChecksum) await rm(names.checksum, { force: true });
+    const sum = isDevice ? undefined : digest && formatChecksum(output, digest);
+    const checksum = await prepare(aside.checksum, sum);
+    const told = await prepare(aside.report, report && formatReadableJson(report));
+    if (!checksum) await rm(names.checksum, { force: true });
     await publishPour(output, isDevice);
-    if (report) await rename(aside.report, names.report);
-    if (hasChecksum) await rename(aside.checksum, names.checksum);
+    await told?.publish(names.report);
+    await checksum?.publish(names.checksum);
     await syncDirectory(dirname(output));
-  } catch (error) {
-    for (const path of Object.values(aside)) await rm(path, { force: true });
-    throw error;
+  } finally {
+    for (const file of made) await file.close();
   }
 }
 
-async function writeChecksum(path: string, output: string, digest?: Digest): Promise<boolean> {
-  if (digest === undefined) return false;
-  await writeFileAtomic(path, formatChecksum(output, digest), 0o644);
-  return true;
-}
+const prepareBeside = (path: string, text: string): Promise<PreparedFile> =>
+  prepareFile(path, text, 0o644).catch((error: unknown) => {
+    throw explainWriteError(error, path);
+  });
 
 /** Writes the checksum next to an ISO that already has its name. */
 export const publishChecksum = (path: string, digest: Digest): Promise<void> =>

@@ -16,7 +16,7 @@ import {
 } from './schedule.ts';
 import { SpanWriter } from './span-writer.ts';
 import type { LaneTools, Reused, PourSpan } from './spans.ts';
-import type { Journal } from './start.ts';
+import type { Journal } from './journal.ts';
 
 type StoredSpan = Extract<PourSpan, { kind: 'stored' }>;
 

@@ -16,6 +16,8 @@ export type OutputFile = {
   read: (slice: Slice, position: number) => Promise<void>;
   /** fdatasync(2). */
   sync: () => Promise<void>;
+  /** The same open file again, to read. */
+  duplicate: () => Promise<FileHandle>;
   close: () => Promise<void>;
 };
 
@@ -94,6 +96,7 @@ export function createOutputFile({ path, buffered, direct, bytes }: Handles): Ou
       }
     },
     sync: () => explaining(path, () => buffered.datasync()),
+    duplicate: () => explaining(path, () => reopen(buffered, constants.O_RDONLY)),
     async close() {
       await Promise.all([buffered.close(), direct?.close()]);
     },

@@ -1,4 +1,4 @@
-import { withLock } from '../base/disk/lease.ts';
+import { withLease } from '../base/disk/lease.ts';
 import { append } from '../base/lists.ts';
 import type { Json } from '../base/text/json.ts';
 import type { Layout } from '../iso/index.ts';
@@ -8,7 +8,7 @@ import { type PourIsoInput, type MadeIso, pourAndSeal, compareIso } from './5-po
 import { describeAsked, findUnchanged, rememberFinished } from './resolved/finished.ts';
 import type { Lock } from './resolved/record.ts';
 import type { TagDigests } from './resolved/tags.ts';
-import { claimLock, writeLock, type LockUse, type SavedPlan } from './resolved/use.ts';
+import { claimLock, holdLock, writeLock, type LockUse, type SavedPlan } from './resolved/use.ts';
 import type { BuildTools } from './tools.ts';
 
 /*
@@ -74,7 +74,7 @@ export async function buildIso<
   tools: BuildTools,
   { prepare, describe, pour, beside }: IsoRecipe<Request, Prepared, Report>,
 ): Promise<Report & MadeIso> {
-  return withLock(lockPathOf(request), async () => {
+  return withLease(lockPathOf(request), tools.lease, async () => {
     await claimLock(request);
     const asked = await describeAsked(request, tools);
     const unchanged = await findUnchanged<Report & MadeIso>({ asked, request }, tools);
@@ -92,22 +92,24 @@ export async function buildIso<
       stages: [...tools.engine.times()],
     });
     const written = (await beside?.write(request, prepared)) ?? [];
-    await writeLock(request, lock, tools);
+    await holdLock(request, { ...tools.lease, wait: true }, () => writeLock(request, lock, tools));
     await rememberFinished({ asked, request, tags, beside: written }, tools);
     return { ...report, ...made };
   });
 }
 
-/** Makes a lock from a configuration, without an ISO. */
+/** Makes a lock from a configuration, without an ISO. Two runs with one lock exclude each other. */
 export async function lockIso<Request extends IsoRequest>(
   request: Request,
   tools: BuildTools,
   prepare: PrepareIso<Request>,
 ): Promise<Lock> {
-  await claimLock(request);
-  const { lock } = await prepare(request, tools);
-  await writeLock(request, lock, tools);
-  return lock;
+  return holdLock(request, tools.lease, async () => {
+    await claimLock(request);
+    const { lock } = await prepare(request, tools);
+    await writeLock(request, lock, tools);
+    return lock;
+  });
 }
 
 export type Reproduction = {

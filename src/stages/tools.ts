@@ -4,6 +4,7 @@ import type { Digest } from '../base/digest.ts';
 import { sweepDirectory } from '../base/disk/aside.ts';
 import { createFileDigests, type FileDigests } from '../base/disk/file-digests.ts';
 import { readInputFile, writeFileAtomic } from '../base/disk/files.ts';
+import type { LeaseOptions } from '../base/disk/lease.ts';
 import { readOwnFile } from '../base/disk/open-file.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
 import { kindOfHost } from '../base/http/address.ts';
@@ -169,6 +170,8 @@ export type BuildTools = {
   /** Digest of the running program. */
   readonly program: Digest;
   readonly emit: EventListener;
+  /** Conditions under which the right to write an output is taken. */
+  readonly lease: LeaseOptions;
   readonly close: () => Promise<void>;
 };
 
@@ -211,6 +214,8 @@ export type ToolsOptions = RegistryAccessOptions & {
   /** Digest of the running program; default: the digest it was built with. */
   readonly program?: Digest;
   readonly signal: AbortSignal;
+  /** True if another run that writes the same output is waited for. */
+  readonly wait?: boolean;
 };
 
 /**
@@ -277,6 +282,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     program,
     workDir,
     emit,
+    lease: leaseOptionsOf(options),
     registriesConf: config.mirrorPath === undefined ? registriesConf.files : [],
     async close() {
       await reusable.close();
@@ -286,6 +292,19 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     },
   };
 }
+
+/** The conditions under which a build takes the right to write its output. */
+export const leaseOptionsOf = ({
+  signal,
+  emit,
+  wait = false,
+}: Pick<ToolsOptions, 'signal' | 'emit' | 'wait'>): LeaseOptions => ({
+  signal,
+  wait,
+  warn(message) {
+    emit({ type: 'warning', message });
+  },
+});
 
 /** Creates the tool that opens outputs, with the readers of media that they take. */
 const createOutputs =
@@ -301,12 +320,9 @@ const createOutputs =
     });
 
 const createClaim =
-  ({ openOutput }: StageTools, { signal, emit }: ToolsOptions): BuildTools['claimElsewhere'] =>
+  ({ openOutput }: StageTools, options: ToolsOptions): BuildTools['claimElsewhere'] =>
   async (place) => {
-    const warn = (message: string): void => {
-      emit({ type: 'warning', message });
-    };
-    if (!isHere(place)) await openOutput(place, { signal, warn }).claim();
+    if (!isHere(place)) await openOutput(place, leaseOptionsOf(options)).claim();
   };
 
 type LazyReusable = {

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { writeFileAtomic } from '../../src/base/disk/files.ts';
-import { startJournal } from '../../src/pour/start.ts';
-import { lockOutput } from '../../src/base/disk/lease.ts';
+import { startJournal } from '../../src/pour/journal.ts';
+import { lockOutput } from '../support/lease.ts';
 import {
   explainOutputError,
   explainReadError,

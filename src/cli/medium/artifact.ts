@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { resolve, dirname, join } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
-import { withLock } from '../../base/disk/lease.ts';
+import { withLease } from '../../base/disk/lease.ts';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { isOurs } from '../../media/open.ts';
@@ -21,6 +21,7 @@ import {
   addTo,
   parseWhole,
   addSeedOptions,
+  createWaitOption,
 } from '../options.ts';
 import { runWithProgress } from '../run.ts';
 import {
@@ -131,6 +132,7 @@ type PullOptions = AccessOptions & {
   /** Seeds; false: the replaced ISO is not used either. */
   readonly seed?: readonly string[] | boolean;
   readonly force: boolean;
+  readonly wait: boolean;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
@@ -142,7 +144,8 @@ export function registerPull(program: Command, host: CliHost): void {
     .description('write the ISO that "sealift push" pushed')
     .argument('<address>', 'oci://REGISTRY/REPOSITORY, with :TAG or @DIGEST')
     .requiredOption('--output <file>', 'the ISO to write')
-    .addOption(createForceOption());
+    .addOption(createForceOption())
+    .addOption(createWaitOption());
   addAccessOptions(addSeedOptions(pull))
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
@@ -164,23 +167,23 @@ async function pullTo(address: string, options: PullOptions, host: CliHost): Pro
     { output, force, inputs: paths, workDir: join(dirname(output), '.sealift') },
     isOurs,
   );
-  return withLock(`${output}.lock`, async () => {
-    const { seeds, close } = await openReusable({
-      seeds: paths,
-      replaced: output,
-      takesBlobs: seed !== false,
-      keepsPlaces: false,
-      trustsRecords: true,
-    });
-    const report = await runWithProgress({ stage: 'pull ISO', logFormat, host }, (watched) =>
-      useAccess(options, { ...host, ...watched }, (client) =>
+  const report = await runWithProgress({ stage: 'pull ISO', logFormat, host }, (watched) =>
+    withLease(`${output}.lock`, { ...watched, wait: options.wait }, async () => {
+      const { seeds, close } = await openReusable({
+        seeds: paths,
+        replaced: output,
+        takesBlobs: seed !== false,
+        keepsPlaces: false,
+        trustsRecords: true,
+      });
+      return useAccess(options, { ...host, ...watched }, (client) =>
         pullIso(reference, { ...watched, client, output, seeds }),
-      ),
-    ).finally(close);
-    await writeFormatted({ host, ...options }, { output, ...report }, () =>
-      formatPulled(output, report, host),
-    );
-  });
+      ).finally(close);
+    }),
+  );
+  await writeFormatted({ host, ...options }, { output, ...report }, () =>
+    formatPulled(output, report, host),
+  );
 }
 
 const formatPulled = (

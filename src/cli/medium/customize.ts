@@ -2,11 +2,10 @@ import { Option, type Command } from 'commander';
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
-import { withLock } from '../../base/disk/lease.ts';
+import { withLease } from '../../base/disk/lease.ts';
 import { IntegrityError, UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
-import { formatSize } from '../../base/text/words.ts';
 import type { IsoImage } from '../../iso/index.ts';
 import { overlayRead, type OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
@@ -18,7 +17,7 @@ import {
   planReset,
   type ResetTo,
 } from '../../media/customize/plan.ts';
-import { type Customisation, hasSecrets, readCustomisation } from '../../media/customize/read.ts';
+import { hasSecrets, readCustomisation } from '../../media/customize/read.ts';
 import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
 import { openGivenIso } from '../../media/delta/describe.ts';
 import { isOurs } from '../../media/open.ts';
@@ -27,6 +26,7 @@ import type { CustomValues } from '../../openshift/agent/values.ts';
 import { claimFile } from '../../outputs/file/claim.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
+import { createWaitOption } from '../options.ts';
 import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
 import { sayAgain } from '../terminal/continuation.ts';
 import {
@@ -36,6 +36,7 @@ import {
   type OutputFormat,
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import { formatCustomisation, formatDone, type Done } from './customize-result.ts';
 import { addValueOptions, listGiven, readValues, type ValueOptions } from './customize-values.ts';
 import { placeInPlace } from './delta.ts';
 
@@ -46,19 +47,10 @@ type Options = ValueOptions & {
   readonly reset?: ResetTo;
   readonly dropBuilt: boolean;
   readonly force: boolean;
+  readonly wait: boolean;
   readonly workDir: string;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
-};
-
-/** The result of a run. */
-export type Done = {
-  readonly output: string;
-  readonly action: 'customised' | 'reset' | 'unchanged';
-  /** Size of the areas that differ from before, in bytes. */
-  readonly changed: number;
-  /** True if an earlier run that was killed was undone first. */
-  readonly undone: boolean;
 };
 
 /** Registers `sealift customize ISO [--output FILE | --in-place | --show]`. */
@@ -85,6 +77,7 @@ export function registerCustomize(program: Command, host: CliHost): void {
     );
   addValueOptions(command)
     .addOption(new Option('--force', 'customise again, and overwrite an output').default(false))
+    .addOption(createWaitOption())
     .option(
       '--work-dir <dir>',
       'directory for the old bytes of a device while it is changed',
@@ -192,7 +185,16 @@ async function changeInPlace(text: string, work: Work, host: CliHost): Promise<D
   }
   const path = resolve(host.cwd, text);
   const { aside, lock } = await placeInPlace(path, resolve(host.cwd, work.workDir));
-  const place = { path, aside: asideOf(aside.replace(/\.apply$/, '')), lock };
+  const place = {
+    signal: host.signal,
+    wait: work.wait,
+    warn(message: string) {
+      writeMessage(host, `warning: ${message}\n`);
+    },
+    path,
+    aside: asideOf(aside.replace(/\.apply$/, '')),
+    lock,
+  };
   host.continuation?.begin(() =>
     existsSync(place.aside) ? sayAgain(`${text} is customised in part`) : undefined,
   );
@@ -215,8 +217,8 @@ async function writeCopy(
   const inputs = isElsewhere(text) ? [] : [resolve(host.cwd, text)];
   const { force, logFormat } = work;
   await claimFile({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
-  return withLock(`${output}.lock`, () =>
-    runWithProgress({ stage: 'write ISO', logFormat, host }, (watched) =>
+  return runWithProgress({ stage: 'write ISO', logFormat, host }, (watched) =>
+    withLease(`${output}.lock`, { ...watched, wait: work.wait }, () =>
       useWatched(text, { ...host, ...watched }, async (source) => {
         const isLocal = !isElsewhere(text);
         const original = isLocal ? (await stat(source.path)).mode & 0o777 : 0o644;
@@ -262,53 +264,3 @@ async function planParts(
 
 const actionOf = ({ reset }: Options, changed: number): Done['action'] =>
   changed === 0 ? 'unchanged' : reset ? 'reset' : 'customised';
-
-const formatDone = ({ output, action, changed, undone }: Done): string =>
-  [
-    ...(undone ? [`an earlier run had changed ${output} in part: that was undone first`] : []),
-    action === 'unchanged'
-      ? `${output} is unchanged: it already is as requested`
-      : `${output} is ${action === 'reset' ? 'restored' : 'customised'}: ${formatSize(changed)} of areas written`,
-    '',
-  ].join('\n');
-
-/** Formats everything that is set; of secrets, only that they are set. */
-function formatCustomisation(
-  iso: string,
-  { customised, ignition, kernelArguments }: Customisation,
-): string {
-  const rows = [...listIgnition(ignition), ...listArguments(kernelArguments)];
-  return [
-    `${iso} is ${customised ? 'customised' : 'not customised'}`,
-    ...rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(15)}${value}`])),
-    '',
-  ].join('\n');
-}
-
-type Row = readonly [name: string, value: string | undefined];
-
-const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
-  ['room', `${formatSize(ignition.used)} of ${formatSize(ignition.size)} used`],
-  ...ignition.sshKeys.map((key): Row => ['ssh key', key]),
-  ['pull secret', ignition.pullSecret ? 'set, not shown' : undefined],
-  ['rendezvous ip', ignition.rendezvousIp],
-  ...Object.entries(ignition.proxy ?? {}),
-  ['time servers', ignition.ntpSources.join(', ') || undefined],
-  ['trust bundle', ignition.trustBundle ? 'set' : undefined],
-  ...Object.entries(ignition.hostnames).map(([mac, name]): Row => ['host name', `${mac} ${name}`]),
-  ...ignition.networkFiles.map((name): Row => ['network', name]),
-  ...ignition.manifests.map((name): Row => ['manifest', name]),
-  ...ignition.others.map(({ kind, name }): Row => ['override', `${kind} ${name}`]),
-  ...ignition.files.flatMap((path): readonly Row[] =>
-    path.startsWith('/etc/assisted/manifests/') ? [['agents read', path]] : [],
-  ),
-];
-
-function listArguments(kargs: Customisation['kernelArguments']): readonly Row[] {
-  if (!kargs) return [];
-  const isDefault = kargs.now === kargs.default;
-  return [
-    ['kernel args', kargs.now],
-    ['  default', isDefault ? undefined : kargs.default],
-  ];
-}

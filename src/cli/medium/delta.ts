@@ -7,7 +7,7 @@ import { findDevice } from '../../base/disk/block-device.ts';
 import { claimOutput } from '../../base/disk/claim-output.ts';
 import { explainReadError } from '../../base/disk/disk-errors.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
-import { withLock } from '../../base/disk/lease.ts';
+import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize, parseSize, SIZE_FORM } from '../../base/text/words.ts';
 import { requireApplicable } from '../../media/delta/describe.ts';
@@ -22,7 +22,7 @@ import { standInFor } from '../../outputs/device.ts';
 import { claimFile } from '../../outputs/file/claim.ts';
 import type { PourOptions } from '../../pour/index.ts';
 import type { CliHost } from '../host.ts';
-import { refuseOption } from '../options.ts';
+import { createWaitOption, refuseOption } from '../options.ts';
 import { runWithProgress } from '../run.ts';
 import { sayAgain } from '../terminal/continuation.ts';
 import {
@@ -39,6 +39,7 @@ import { type LogFormat, createLogFormatOption } from '../terminal/progress.ts';
 type Options = {
   readonly output: string;
   readonly force: boolean;
+  readonly wait: boolean;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
@@ -124,6 +125,7 @@ export function registerApply(program: Command, host: CliHost): void {
 const addOptions = (command: Command): Command =>
   command
     .addOption(createForceOption())
+    .addOption(createWaitOption())
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
@@ -146,7 +148,7 @@ const createPartClaim =
     );
 
 type Work = (
-  settings: Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>,
+  settings: Pick<PourOptions, 'output' | 'signal' | 'onProgress'> & LeaseOptions,
 ) => Promise<DeltaReport & { readonly parts?: readonly string[] }>;
 
 type Call = {
@@ -159,14 +161,14 @@ async function run(stage: string, { options, host, inputs }: Call, work: Work): 
   const output = resolve(host.cwd, options.output ?? '');
   const { force, logFormat } = options;
   await claimFile({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
-  return withLock(`${output}.lock`, async () => {
-    const report = await runWithProgress({ stage, logFormat, host }, (watched) =>
+  const report = await runWithProgress({ stage, logFormat, host }, (watched) =>
+    withLease(`${output}.lock`, { ...watched, wait: options.wait }, () =>
       work({ ...watched, output }),
-    );
-    await writeFormatted({ host, ...options }, { output, ...report }, () =>
-      format(output, report, host),
-    );
-  });
+    ),
+  );
+  await writeFormatted({ host, ...options }, { output, ...report }, () =>
+    format(output, report, host),
+  );
 }
 
 const format = (
@@ -197,6 +199,7 @@ function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
 }
 
 type InPlaceOptions = InPlaceChoice & {
+  readonly wait: boolean;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
@@ -207,7 +210,7 @@ async function runInPlace(
   deltas: readonly string[],
   { host, ...options }: InPlaceOptions & { readonly host: CliHost },
 ): Promise<void> {
-  const { logFormat, workDir } = options;
+  const { logFormat, workDir, wait } = options;
   const place = await placeInPlace(path, resolve(host.cwd, workDir));
   const describeLeft = (): string | undefined =>
     existsSync(`${place.aside}.journal`)
@@ -215,8 +218,8 @@ async function runInPlace(
       : undefined;
   const stage = { stage: 'apply delta', logFormat, host, describeLeft };
   const report = await runWithProgress(stage, (watched) =>
-    useDelta(deltas, { ...watched, joined: `${place.aside}.joined` }, (delta) =>
-      applyInPlace({ from: path, delta }, { ...watched, ...place }),
+    useDelta(deltas, { ...watched, wait, joined: `${place.aside}.joined` }, (delta) =>
+      applyInPlace({ from: path, delta }, { ...watched, wait, ...place }),
     ),
   );
   await writeFormatted({ host, ...options }, { output: path, ...report }, () =>
@@ -227,12 +230,12 @@ async function runInPlace(
 /** Works with a delta, which is joined from its parts if there are several. */
 async function useDelta<T>(
   paths: readonly string[],
-  { joined, ...options }: JoinOptions & { readonly joined: string },
+  { joined, ...options }: JoinOptions & LeaseOptions & { readonly joined: string },
   work: (path: string) => Promise<T>,
 ): Promise<T> {
   const [first] = paths;
   if (first !== undefined && paths.length === 1 && !(await isPart(first))) return work(first);
-  return withLock(`${joined}.lock`, async () => {
+  return withLease(`${joined}.lock`, options, async () => {
     try {
       await joinParts(paths, joined, options);
       return await work(joined);

@@ -1,4 +1,4 @@
-import { rename, rm } from 'node:fs/promises';
+import { rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import { nameAside, sweepAside } from '../../base/disk/aside.ts';
@@ -6,6 +6,7 @@ import { cloneFile } from '../../base/disk/copy.ts';
 import { explainWriteError } from '../../base/disk/disk-errors.ts';
 import { makeDirectory, syncDirectory, writeWhole } from '../../base/disk/files.ts';
 import { openOwnFile } from '../../base/disk/open-file.ts';
+import { publishFile } from '../../base/disk/publish.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
@@ -70,10 +71,15 @@ export async function copyWithParts(
   const aside = await nameAside(output);
   try {
     const cloned = options.isLocal && (await cloneFile(image.path, aside));
-    await fill(aside, { image, parts, cloned, ...options });
-    await rm(namesBeside(output).checksum, { force: true });
-    await rm(namesBeside(output).report, { force: true });
-    await rename(aside, output);
+    const file = await openOwnFile(aside, { mode: options.mode });
+    try {
+      await fill(file, { image, parts, cloned, ...options });
+      await rm(namesBeside(output).checksum, { force: true });
+      await rm(namesBeside(output).report, { force: true });
+      await publishFile(file, aside, output);
+    } finally {
+      await file.close();
+    }
     await syncDirectory(dirname(output));
     return { cloned };
   } catch (error) {
@@ -88,25 +94,20 @@ type Filling = CopyOptions & {
   readonly cloned: boolean;
 };
 
-async function fill(path: string, filling: Filling): Promise<void> {
+async function fill(file: FileHandle, filling: Filling): Promise<void> {
   const { image, parts, cloned, mode, signal, onProgress } = filling;
-  const file = await openOwnFile(path, { mode });
-  try {
-    await file.chmod(mode);
-    await file.truncate(image.size);
-    if (cloned) for (const { offset, bytes } of parts) await writeWhole(file, bytes, offset);
-    const { read, size } = overlayAccess(image, parts);
-    for (let at = cloned ? size : 0; at < size; at += PIECE) {
-      signal.throwIfAborted();
-      const bytes = await read(at, Math.min(PIECE, size - at));
-      // Holes in a new file read as zeros.
-      if (bytes.some((byte) => byte !== 0)) await writeWhole(file, bytes, at);
-      onProgress(at + bytes.length, size);
-    }
-    await file.sync();
-  } finally {
-    await file.close();
+  await file.chmod(mode);
+  await file.truncate(image.size);
+  if (cloned) for (const { offset, bytes } of parts) await writeWhole(file, bytes, offset);
+  const { read, size } = overlayAccess(image, parts);
+  for (let at = cloned ? size : 0; at < size; at += PIECE) {
+    signal.throwIfAborted();
+    const bytes = await read(at, Math.min(PIECE, size - at));
+    // Holes in a new file read as zeros.
+    if (bytes.some((byte) => byte !== 0)) await writeWhole(file, bytes, at);
+    onProgress(at + bytes.length, size);
   }
+  await file.sync();
 }
 
 type Areas = LiveGraft['areas'];

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { sweepAside } from '../../base/disk/aside.ts';
 import { explaining, explainWriteError } from '../../base/disk/disk-errors.ts';
 import { syncDirectory, writeFileAtomic, writeWhole } from '../../base/disk/files.ts';
-import { withLock } from '../../base/disk/lease.ts';
+import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { openInPlace, readOwnFile, readRegularFile } from '../../base/disk/open-file.ts';
 import { DiskError, isErrno, SealiftError } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
@@ -52,7 +52,7 @@ function parseSavedAreas(text: string): readonly Saved[] | undefined {
 const isOldOrNew = (found: Uint8Array, { old, now }: Omit<Saved, 'offset'>): boolean =>
   found.length === old.length && found.every((byte, at) => byte === old[at] || byte === now[at]);
 
-export type WritePlace = {
+export type WritePlace = LeaseOptions & {
   /** Path of the ISO: a file or a block device. */
   readonly path: string;
   /** Path of the old bytes while they are overwritten. */
@@ -86,7 +86,7 @@ export const writeAreas = (
   place: WritePlace,
   plan: (iso: IsoImage) => Promise<PlannedParts>,
 ): Promise<WrittenAreas> =>
-  withLock(place.lock, async () => {
+  withLease(place.lock, place, async () => {
     await sweepAside(place.aside);
     const undone = await undo(place);
     const { parts, isPrivate } = await useLocal(place.path, plan);

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { rename, rm, type FileHandle } from 'node:fs/promises';
-import { nameAside } from '../../base/disk/aside.ts';
+import type { FileHandle } from 'node:fs/promises';
 import { explaining, isBroken } from '../../base/disk/disk-errors.ts';
 import { writeWhole } from '../../base/disk/files.ts';
-import { createFile } from '../../base/disk/open-file.ts';
+import { publishNew } from '../../base/disk/publish.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { type RandomAccess, openRandomAccess } from '../../base/random-access.ts';
 import { readMode } from './open.ts';
@@ -33,7 +32,6 @@ export async function joinParts(
   { signal, warn }: JoinOptions,
 ): Promise<void> {
   const files: RandomAccess[] = [];
-  const aside = await nameAside(target);
   try {
     const absent: string[] = [];
     for (const path of paths) {
@@ -51,19 +49,15 @@ export async function joinParts(
     if (lost.length === 1)
       warn?.(`${names} of the delta is lost (${why}) and is rebuilt from the others`);
     const mode = await readMode(...files.map(({ path }) => path));
-    const file = await explaining(target, () => createFile(aside, mode));
-    try {
-      for (const number of numbers) {
-        if (number !== PARITY) await writePart({ file, target, number, list }, parts, signal);
-      }
-      await explaining(target, () => file.sync());
-    } finally {
-      await file.close();
-    }
-    await rename(aside, target);
+    await explaining(target, () =>
+      publishNew(target, { mode }, async (file) => {
+        for (const number of numbers) {
+          if (number !== PARITY) await writePart({ file, target, number, list }, parts, signal);
+        }
+      }),
+    );
   } finally {
     for (const file of files) await file.close();
-    await rm(aside, { force: true });
   }
 }
 

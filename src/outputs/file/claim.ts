@@ -2,6 +2,7 @@ import { lstat, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { checkOutputPlace, claimOutput, findRealPath } from '../../base/disk/claim-output.ts';
 import { sizeOf } from '../../base/disk/files.ts';
+import { isLeaseText } from '../../base/disk/holder.ts';
 import { isOwnUser, readRegularFile } from '../../base/disk/open-file.ts';
 import { isErrno } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
@@ -23,7 +24,7 @@ type Claimed = Pick<IsoPlace, 'output' | 'workDir' | 'inputs' | 'force'>;
  * | `X.sha256`               | it is one line of sha256sum(1) for `X`                                |
  * | `X.partial`              | it is this user's, and `X.partial.journal` is one                     |
  * | `X.partial.journal`      | it is this user's, and its first line names a layout                  |
- * | `X.lock`                 | it has a process id, a start time and a random number                 |
+ * | `X.lock`                 | it is the text of a lease: see src/base/disk/holder.ts                |
  *
  * @throws the errors of `claimOutput`
  */
@@ -163,11 +164,8 @@ async function describeForeignChecksum(path: string): Promise<string | undefined
 const isOurJournal = async (path: string): Promise<boolean> =>
   (await isOwnFile(path)) && matches(path, /^\{"format":\d+,"layout":"sha256:[0-9a-f]{64}"/);
 
-/**
- * See src/base/disk/lease.ts; on file systems without links, a killed process may leave the first
- * part of it.
- */
-const isOurLock = (path: string): Promise<boolean> => matches(path, /^\d+( \d*( [0-9a-f]*\n?)?)?$/);
+const isOurLock = async (path: string): Promise<boolean> =>
+  isLeaseText((await readSmall(path)) ?? '');
 
 const matches = async (path: string, pattern: RegExp): Promise<boolean> =>
   pattern.test((await readSmall(path)) ?? '');

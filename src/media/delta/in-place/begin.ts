@@ -4,6 +4,7 @@ import { digestOf } from '../../../base/digest.ts';
 import { sweepAside } from '../../../base/disk/aside.ts';
 import { explainWriteError } from '../../../base/disk/disk-errors.ts';
 import { writeFileAtomic } from '../../../base/disk/files.ts';
+import type { LeaseOptions } from '../../../base/disk/lease.ts';
 import { openOwnFile, readOwnFile } from '../../../base/disk/open-file.ts';
 import { IntegrityError } from '../../../base/errors.ts';
 import { sumSizes } from '../../../base/lists.ts';
@@ -50,12 +51,11 @@ export type StepJournal = {
   readonly done: number;
 };
 
-export type InPlaceOptions = {
+export type InPlaceOptions = LeaseOptions & {
   /** Path of the journal, the saved bytes and the patched extents, without extensions. */
   readonly aside: string;
   /** Path of the lock. */
   readonly lock: string;
-  readonly signal: AbortSignal;
   readonly onProgress: (bytes: number, total?: number) => void;
 };
 
