@@ -204,9 +204,7 @@ describe('an interrupted apply', () => {
   async function readHint(...args: readonly string[]): Promise<string | undefined> {
     const host = world.host(AbortSignal.abort(new InterruptedError('SIGINT')));
     expect(await runProgram(['apply', ...args, '--log-format', 'json'], host)).toBe(130);
-    const lines = String((host.stderr).read())
-      .trim()
-      .split('\n');
+    const lines = String(host.stderr.read()).trim().split('\n');
     return (JSON.parse(lines.at(-1) ?? '') as { readonly hint?: string }).hint;
   }
 

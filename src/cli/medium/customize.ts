@@ -11,12 +11,8 @@ import { overlayRead, type OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
 import { isKargsAlone } from '../../media/customize/kargs.ts';
 import { planDropped } from '../../media/built.ts';
-import {
-  type CustomisationOptions,
-  planCustomisation,
-  planReset,
-  type ResetTo,
-} from '../../media/customize/plan.ts';
+import { type CustomisationOptions, planCustomisation } from '../../media/customize/plan.ts';
+import { planReset, type ResetTo } from '../../media/customize/reset.ts';
 import { hasSecrets, readCustomisation } from '../../media/customize/read.ts';
 import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
 import { openGivenIso } from '../../media/delta/describe.ts';

@@ -41,7 +41,6 @@ const PULL_SECRET = '/var/tmp/pull-secret.json';
 export const hasInstallation = ({ storage }: IgnitionConfig): boolean =>
   storage?.files?.some(({ path }) => path === IBI_CONFIGURATION) === true;
 
-
 const REGISTRIES_CONF = '/etc/containers/registries.conf';
 const LOCAL_REGISTRIES_CONF = `${REGISTRIES_CONF}.d/50-local-registry.conf`;
 
