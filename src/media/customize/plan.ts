@@ -1,4 +1,4 @@
-import { IntegrityError, UsageError } from '../../base/errors.ts';
+import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { formatValidIgnition, mergeConfigs, parseIgnition } from '../../ignition/index.ts';
 import { type IsoImage, readCoreosFeatures } from '../../iso/index.ts';
