@@ -1,10 +1,13 @@
-import { digestOf, hexOf } from '../base/digest.ts';
+import { type Digest, digestOf, hexOf } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import type { ReadableIso } from '../iso/index.ts';
+import { parseIgnition } from '../ignition/index.ts';
+import type { KargAreas, ReadableIso } from '../iso/index.ts';
 import { locateKargAreas } from '../iso/index.ts';
+import { hasInstallation } from '../openshift/installation/ignition.ts';
 import {
   readBareArchive,
   decodeEmbedded,
+  encodeEmbedded,
   type OverlayPart,
   planEmbedPart,
   planKargParts,
@@ -81,7 +84,9 @@ async function readProvenBuilt(iso: Readable): Promise<BuiltAreas | 'dropped' | 
   const proof = await readProof({ read: iso.readBytes, size });
   const wanted = proof?.areas.ignition;
   if (wanted === undefined) return 'unknown';
-  const { embed, kargs: { default: text } = { default: '' } } = await readLiveAreas(iso);
+  const { embed, kargs } = await readLiveAreas(iso);
+  const text = kargs ? findBuiltArguments(kargs, proof?.areas['kernel-arguments']) : '';
+  if (text === undefined) return 'dropped';
   const isBuilt = (archive: Uint8Array): boolean =>
     archive.length <= embed.size && digestOf(planEmbedPart(embed, archive).bytes) === wanted;
   const now = trimZeros(embed.bytes);
@@ -89,6 +94,13 @@ async function readProvenBuilt(iso: Readable): Promise<BuiltAreas | 'dropped' | 
   const kept = await readCarried(embed.bytes);
   return kept && isBuilt(kept) ? { archive: kept, kargs: text } : 'dropped';
 }
+
+/** The arguments that the proof was made of: those of now, or the defaults of the base. */
+const findBuiltArguments = (kargs: KargAreas, wanted: Digest | undefined): string | undefined =>
+  [kargs.text, kargs.default].find((text) => {
+    const parts = sortParts(planKargParts(kargs, text));
+    return digestOf(Buffer.concat(parts.map(({ bytes }) => bytes))) === wanted;
+  });
 
 /** The built archive inside the archive that replaced it; undefined if another program wrote that. */
 async function readCarried(bytes: Uint8Array): Promise<Uint8Array | undefined> {
@@ -115,11 +127,36 @@ export async function readPristineArchive(iso: Readable): Promise<Uint8Array | u
   return typeof built === 'object' ? built.archive : undefined;
 }
 
-/** Plans zeros for the copy of the built areas; empty for a medium without a copy. */
+/** True if an area holds the config of an installation ISO. */
+export async function holdsInstallation(bytes: Uint8Array): Promise<boolean> {
+  try {
+    const { config } = await decodeEmbedded(bytes);
+    const name = 'the embedded Ignition config';
+    return config !== undefined && hasInstallation(parseIgnition(config, name));
+  } catch (error) {
+    if (error instanceof IntegrityError) return false;
+    throw error;
+  }
+}
+
+/**
+ * Plans the removal of the copy of the built areas: zeros for its file, or the archive without it. Empty for
+ * a medium without a copy.
+ *
+ * @throws IntegrityError `customize.built` if the file is something else
+ */
 export async function planDropped(iso: ReadableIso): Promise<readonly OverlayPart[]> {
   const node = await iso.find(BUILT_PATH);
-  const [extent] = node?.kind === 'file' ? node.extents : [];
-  return extent ? [{ offset: extent.offset, bytes: new Uint8Array(extent.size) }] : [];
+  if (node?.kind === 'file') {
+    decodeBuilt(await iso.readFile(node, LARGEST));
+    const [{ offset } = { offset: 0 }] = node.extents;
+    return [{ offset, bytes: new Uint8Array(node.size) }];
+  }
+  const { embed } = await readLiveAreas(iso);
+  const embedded = await decodeEmbedded(embed.bytes);
+  if (!embedded.others?.has(BUILT_MEMBER)) return [];
+  const others = new Map([...embedded.others].filter(([name]) => name !== BUILT_MEMBER));
+  return [planEmbedPart(embed, encodeEmbedded({ ...embedded, others }))];
 }
 
 /** The parts that give the areas their built contents. */

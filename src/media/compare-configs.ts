@@ -6,6 +6,7 @@ import { decodeEmbedded, type Embedded, readOptionalKargs } from './areas.ts';
 import type { Compared } from './compare-parts.ts';
 import { type MediaIndex, readIndex } from './media-index.ts';
 import { attempt, type Attempt, useMedium, type Medium, readBootstrapIgnition } from './open.ts';
+import { readProof } from './proof.ts';
 
 /* Contents of a medium that a comparison reads: its index, kernel arguments and Ignition configs. */
 
@@ -36,6 +37,8 @@ export type ComparedMedium = {
   readonly kernelArguments: Attempt<string | undefined>;
   /** No value if nothing is embedded. */
   readonly embedded: Attempt<ComparedConfig | undefined>;
+  /** Digest that the proof of a medium without an index names; undefined for other ISOs. */
+  readonly proof: Digest | undefined;
   /** Bytes of the areas that a customisation may change, in the form that they have on the medium. */
   readonly areas: Digest;
   readonly bootstrap: Attempt<ComparedConfig | undefined>;
@@ -62,6 +65,8 @@ export const readCompared = (medium: Medium): Promise<ComparedMedium> =>
       bootstrap: await attempt(async () =>
         parseConfig(await readBootstrapIgnition(iso), 'bootstrap config'),
       ),
+      proof: (await attempt(() => readProof({ read: iso.readBytes, size: iso.fileSize }))).value
+        ?.digest,
       areas: digestOf(Buffer.concat([...(bytes ? [bytes] : []), ...(await readAll(iso, located))])),
     };
   });

@@ -93,6 +93,7 @@ function compareRead(old: ComparedMedium, now: ComparedMedium): MediaComparison 
     ...parts,
     same:
       isSameIndex &&
+      (index !== undefined || old.proof === now.proof) &&
       old.size === now.size &&
       old.kernelArguments.value === now.kernelArguments.value &&
       parts.ignition.every(({ state }) => state === 'unchanged') &&

@@ -1,7 +1,7 @@
 import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange } from '../base/random-access.ts';
 import { type IgnitionConfig, parseIgnition } from '../ignition/index.ts';
-import { decodeEmbedded, type OverlayPart } from './areas.ts';
+import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from './areas.ts';
 import { decodeBuilt } from './built.ts';
 
 /*
@@ -51,7 +51,14 @@ export async function judgeArea(
   if (isSame(now, bare)) return { ...place, state: 'bare', isProven: true };
   if (kind === 'built') return { ...place, ...judgeCopy(now.bytes) };
   return kind === 'ignition'
-    ? { ...place, ...(await judgeConfig(now.bytes, own)) }
+    ? {
+        ...place,
+        ...(await judgeConfig(
+          now.bytes,
+          own,
+          describeRemedy({ kind, ...(built && { built }), ...(bare && { bare }) }),
+        )),
+      }
     : { ...place, state: 'customized', isProven: false };
 }
 
@@ -69,31 +76,53 @@ function judgeCopy(bytes: Uint8Array): Judgement {
   }
 }
 
-const HEAL = 'the medium does not install; "sealift customize --reset" restores it';
+/** The remedy of a medium whose own config is gone, by what the medium still carries. */
+function describeRemedy({ built, bare }: KnownArea): string {
+  if (built) return 'the medium does not install; "sealift customize --reset" restores it';
+  return bare
+    ? 'the medium does not install; "sealift customize --reset=bare" restores it without values'
+    : 'the medium does not install, and has to be built again';
+}
 
 type Judgement = Pick<JudgedArea, 'state' | 'isProven' | 'problem'>;
 
 async function judgeConfig(
   bytes: Uint8Array,
   own: (config: IgnitionConfig) => boolean,
+  remedy: string,
 ): Promise<Judgement> {
   try {
-    const { config, keyfiles, others } = await decodeEmbedded(bytes);
+    const embedded = await decodeEmbedded(bytes);
+    const { config, keyfiles, others } = embedded;
     if (config !== undefined && own(parseIgnition(config, 'the embedded Ignition config')))
-      return { state: 'customized', isProven: true };
+      return { state: 'customized', isProven: isProvenArchive(bytes, embedded) };
     const isEmpty = config === undefined && keyfiles.length === 0 && !others?.size;
     return isEmpty
-      ? { state: 'removed', isProven: true, problem: `has no Ignition config: ${HEAL}` }
+      ? { state: 'removed', isProven: true, problem: `has no Ignition config: ${remedy}` }
       : {
           state: 'replaced',
           isProven: true,
-          problem: `has an Ignition config without the units and files of this medium: ${HEAL}`,
+          problem: `does not have the units and files of this medium: ${remedy}`,
         };
   } catch (error) {
     if (!(error instanceof IntegrityError)) throw error;
     const problem = `has no Ignition config that can be read: ${error.message}`;
     return { state: 'damaged', isProven: false, problem };
   }
+}
+
+/**
+ * True if a checksum covers every byte of an archive: it is xz with CRC32, as CoreOS's own tool writes it, or
+ * exactly what we write of its contents. The header of gzip has no checksum.
+ */
+function isProvenArchive(bytes: Uint8Array, embedded: Embedded): boolean {
+  const isXz = Buffer.from(bytes.subarray(0, 6)).toString('hex') === 'fd377a585a00';
+  if (isXz) return ((bytes[7] ?? 0) & 15) === 1;
+  const written = new Uint8Array(bytes.length);
+  const archive = encodeEmbedded(embedded);
+  if (archive.length > bytes.length) return false;
+  written.set(archive);
+  return Buffer.from(bytes).equals(written);
 }
 
 /**

@@ -2,7 +2,7 @@ import { basename, dirname } from 'node:path';
 import { digestFromHex, isDigest, type Digest } from '../base/digest.ts';
 import { sizeOf } from '../base/disk/files.ts';
 import { readRegularFile } from '../base/disk/open-file.ts';
-import { ConfigError } from '../base/errors.ts';
+import { ConfigError, SealiftError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
 
 /*
@@ -17,7 +17,7 @@ export type PublishedDigest = {
 };
 
 /** Far larger than any checksum, report or list of sites. */
-const MOST_BYTES = 256 << 20;
+const MOST_BYTES = 64 << 20;
 
 /**
  * Finds the digest of an ISO beside it; undefined if no file names it. A checksum of another file name is
@@ -28,7 +28,7 @@ export async function findPublishedDigest(iso: string): Promise<PublishedDigest 
   const readers: readonly (readonly [string, (text: string) => Digest | undefined])[] = [
     [`${iso}.sha256`, (text) => parseChecksums(text).get(name)],
     [`${iso}.report.json`, readReport],
-    [`${dirname(iso)}/sites.json`, (text) => readList(text).get(name)],
+    [`${dirname(iso)}/sites.json`, (text) => readList(text)?.get(name)],
   ];
   for (const [from, parse] of readers) {
     const digest = await readPublished(from, parse);
@@ -49,7 +49,7 @@ export async function readGivenDigest(
 ): Promise<Digest> {
   const text = given.replace(/^sha256:/, '').toLowerCase();
   if (/^[0-9a-f]{64}$/.test(text)) return digestFromHex(text);
-  const content = (await readRegularFile(path))?.toString('utf8');
+  const content = await readBounded(path);
   const sums = parseChecksums(content ?? '');
   const [only] = sums.size === 1 ? sums.values() : [];
   const digest = sums.get(basename(iso)) ?? only;
@@ -60,24 +60,41 @@ export async function readGivenDigest(
   });
 }
 
+/**
+ * Reads a text of limited size; undefined if there is no file.
+ *
+ * @throws ConfigError `verify.no-digest`
+ */
+export async function readBounded(path: string): Promise<string | undefined> {
+  const size = await sizeOf(path);
+  if (size <= MOST_BYTES) return (await readRegularFile(path))?.toString('utf8');
+  throw new ConfigError('verify.no-digest', `${path} is too large for a list of digests`, {
+    expected: `at most ${MOST_BYTES} bytes`,
+    found: String(size),
+  });
+}
+
+/** A file beside an ISO that is not a list of digests says nothing about the ISO. */
+function ignoreRefused(error: unknown): undefined {
+  if (error instanceof SealiftError) return undefined;
+  throw error;
+}
+
 async function readPublished(
   path: string,
   parse: (text: string) => Digest | undefined,
 ): Promise<Digest | undefined> {
-  if ((await sizeOf(path)) > MOST_BYTES) return undefined;
-  const content = await readRegularFile(path);
-  return content === undefined ? undefined : parse(content.toString('utf8'));
+  const text = await readBounded(path).catch(ignoreRefused);
+  return text === undefined ? undefined : parse(text);
 }
 
 /** Digests by file name. */
 function parseChecksums(text: string): ReadonlyMap<string, Digest> {
-  const lines = text.split('\n').map((line) => /^\\?([0-9a-fA-F]{64}) [ *](.+)$/.exec(line));
-  return new Map(
-    lines.flatMap((found) => {
-      const [, hex = '', name = ''] = found ?? [];
-      return found ? [[basename(name), digestFromHex(hex.toLowerCase())] as const] : [];
-    }),
-  );
+  const sums = new Map<string, Digest>();
+  for (const [, hex = '', name = ''] of text.matchAll(/^\\?([0-9a-fA-F]{64}) [ *](.+?)\r?$/gm)) {
+    sums.set(basename(name), digestFromHex(hex.toLowerCase()));
+  }
+  return sums;
 }
 
 function readReport(text: string): Digest | undefined {
@@ -85,19 +102,17 @@ function readReport(text: string): Digest | undefined {
   return typeof digest === 'string' && isDigest(digest) ? digest : undefined;
 }
 
-/** Digests of the configuration ISOs of a run, by file name. */
-export function readList(text: string): ReadonlyMap<string, Digest> {
+/** Digests of the configuration ISOs of a run, by file name; undefined if an entry is not as we write it. */
+export function readList(text: string): ReadonlyMap<string, Digest> | undefined {
   const { sites } = parseObjectOrNothing(text);
-  const listed = Array.isArray(sites) ? (sites as readonly unknown[]) : [];
-  return new Map(
-    listed.flatMap((site) => {
-      const { iso, sha256 } = isObject(site) ? site : {};
-      const isWhole = typeof iso === 'string' && typeof sha256 === 'string';
-      return isWhole && /^[0-9a-f]{64}$/.test(sha256)
-        ? [[iso, digestFromHex(sha256)] as const]
-        : [];
-    }),
-  );
+  const listed = new Map<string, Digest>();
+  for (const site of Array.isArray(sites) ? (sites as readonly unknown[]) : []) {
+    const { iso, sha256 } = isObject(site) ? site : {};
+    if (typeof iso !== 'string' || typeof sha256 !== 'string' || listed.has(iso)) return undefined;
+    if (!/^[0-9a-f]{64}$/.test(sha256)) return undefined;
+    listed.set(iso, digestFromHex(sha256));
+  }
+  return listed.size > 0 ? listed : undefined;
 }
 
 function parseObjectOrNothing(text: string): Readonly<Record<string, unknown>> {

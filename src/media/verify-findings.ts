@@ -135,7 +135,7 @@ function describeMissing({ hasProof, areas, coverage, size, sample }: Findings):
     ...unproven.map(
       ({ kind, offset, size }) =>
         `${kind === 'ignition' ? 'the Ignition area' : 'the kernel arguments'} at byte ${offset} (${formatSize(size)}), ` +
-        'which another program wrote after the build',
+        'which were changed after the build',
     ),
     ...(others > 0
       ? [

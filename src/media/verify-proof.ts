@@ -4,6 +4,7 @@ import type { RandomAccess } from '../base/random-access.ts';
 import { type IsoImage, readKargAreas, findEmbedArea } from '../iso/index.ts';
 import { hasInstallation } from '../openshift/installation/ignition.ts';
 import type { OverlayPart } from './areas.ts';
+import { planBuilt, readBuilt } from './built.ts';
 import { judgeArea, type JudgedArea } from './judge-areas.ts';
 import {
   digestAreas,
@@ -25,7 +26,7 @@ export async function verifyByProof(
   const proof = await readProof(image);
   if (!proof) return;
   findings.hasProof = true;
-  findings.size = Math.max(proof.size, image.isDevice ? 0 : image.size);
+  findings.size = Math.max(proof.size, findings.size);
   const whole = { offset: 0, size: proof.size };
   if (proof.size > image.size) {
     const problem = `ends at byte ${image.size} and should have ${proof.size}`;
@@ -41,15 +42,20 @@ export async function verifyByProof(
     const problem = 'has other bytes than its proof says';
     findings.report({ kind: 'content', problem, ...whole, expected: proof.digest, found });
   }
-  takeAreas(await judgeProven(image, proof, areas), findings);
+  takeAreas(
+    await judgeProven(image, { proof, areas, carried: await readCarriedParts(iso) }),
+    findings,
+  );
 }
 
 /** Compares a medium with the digest that its maker published, even if it has an index or a proof. */
 export async function verifyByDigest(
-  { read, size }: RandomAccess,
+  { read, ...image }: RandomAccess,
   expected: Digest,
   { findings, options }: { readonly findings: Findings; readonly options: VerifyOptions },
 ): Promise<void> {
+  // A device is larger than the ISO on it.
+  const size = image.isDevice === true ? findings.size : image.size;
   const hash = createHash('sha256');
   for (let at = 0; at < size; at += PIECE) {
     options.signal.throwIfAborted();
@@ -80,17 +86,29 @@ async function placeAreasOf(iso: IsoImage, { areas }: Proof): Promise<readonly P
 
 const KARGS = 'kernel-arguments' as const;
 
+/** The areas as the build left them, if the medium still carries them. */
+async function readCarriedParts(iso: IsoImage | undefined): Promise<readonly OverlayPart[]> {
+  const built = iso && (await readBuilt(iso));
+  return iso && typeof built === 'object' ? planBuilt(iso, built) : [];
+}
+
+type Proven = {
+  readonly proof: Proof;
+  readonly areas: readonly PlacedArea[];
+  readonly carried: readonly OverlayPart[];
+};
+
 async function judgeProven(
   { read }: RandomAccess,
-  { areas: built }: Proof,
-  areas: readonly PlacedArea[],
+  { proof: { areas: built }, areas, carried }: Proven,
 ): Promise<readonly JudgedArea[]> {
   const now = await digestAreas({ read }, areas);
   const isBuilt = (kind: ProvenArea): boolean => now[kind] === built[kind];
   return Promise.all(
     areas.map(async ({ kind, offset, size }) => {
       const part: OverlayPart = { offset, bytes: await read(offset, size) };
-      const known = { kind, ...(isBuilt(kind) && { built: part }) };
+      const left = isBuilt(kind) ? part : carried.find((each) => each.offset === offset);
+      const known = { kind, ...(left && { built: left }) };
       return judgeArea(part, known, hasInstallation);
     }),
   );

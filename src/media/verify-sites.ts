@@ -1,9 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Digest } from '../base/digest.ts';
-import { readRegularFile } from '../base/disk/open-file.ts';
 import { ConfigError } from '../base/errors.ts';
-import { readList } from './published-digest.ts';
+import { readBounded, readList } from './published-digest.ts';
 import type { VerifyOptions } from './verify-contents.ts';
 import { verifyIso } from './verify.ts';
 
@@ -25,7 +24,7 @@ export async function verifySites(
   folder: string,
   options: VerifyOptions,
 ): Promise<FolderVerification> {
-  const text = (await readRegularFile(join(folder, 'sites.json')))?.toString('utf8');
+  const text = await readBounded(join(folder, 'sites.json'));
   const listed = text === undefined ? undefined : readList(text);
   if (!listed) throw noList(folder);
   const found = (await readdir(folder)).filter((name) => name.endsWith('.iso'));
@@ -55,7 +54,7 @@ async function explainIso(
 }
 
 const noList = (folder: string): ConfigError =>
-  new ConfigError('verify.no-list', `${folder} has no sites.json`, {
+  new ConfigError('verify.no-list', `${folder} has no sites.json with a digest of each ISO`, {
     expected: 'the folder that "sealift config-iso build --out" wrote',
     hint: 'name an ISO, or the folder of a run of config-iso build',
   });

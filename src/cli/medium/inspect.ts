@@ -107,7 +107,14 @@ function describeEmbedded({ embedArea, ignition }: NonNullable<Inspection['coreo
   return ignition ? 'a config is embedded' : 'no config is embedded';
 }
 
-function formatMedia({ media, mediaProblem }: Inspection): readonly string[] {
+function formatMedia({ media, mediaProblem, proof }: Inspection): readonly string[] {
+  if (proof) {
+    return [
+      `made by        sealift ${proof.program}: ${proof.product}`,
+      `of             ${proof.of}`,
+      `proof          ${proof.digest}`,
+    ];
+  }
   if (!media) {
     return mediaProblem === undefined
       ? ['made by        not sealift']

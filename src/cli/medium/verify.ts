@@ -8,6 +8,7 @@ import {
   formatProblem,
   type ImageProblem,
   UnprovenError,
+  UsageError,
 } from '../../base/errors.ts';
 import { groupBy } from '../../base/lists.ts';
 import type { Digest } from '../../base/digest.ts';
@@ -68,11 +69,23 @@ export function registerVerify(program: Command, host: CliHost): void {
         '\nExample:\n  $ sealift verify appliance.iso\n  $ sealift verify /dev/sdX --quick',
     )
     .action(async (iso: string, options: VerifyCliOptions) => {
-      if (await isFolder(resolve(host.cwd, iso))) return verifyFolder(iso, options, host);
+      if (await isFolder(resolve(host.cwd, iso))) {
+        refuseForFolder(options);
+        return verifyFolder(iso, options, host);
+      }
       const { name, value } = await verify(iso, options, host);
       await writeFormatted({ host, ...options }, value, (value) => formatVerification(name, value));
       requireProven(name, value);
     });
+}
+
+/** @throws UsageError `usage.folder` */
+function refuseForFolder({ quick, sha256, sampleSeed }: VerifyCliOptions): void {
+  if (quick === undefined && sha256 === undefined && sampleSeed === undefined) return;
+  throw new UsageError('usage.folder', 'a folder is verified by its sites.json, and every byte', {
+    expected: 'an ISO, or no --quick, --sample-seed and --sha256',
+    hint: 'leave the option out, or name one ISO of the folder',
+  });
 }
 
 const isFolder = (path: string): Promise<boolean> =>

@@ -20,12 +20,18 @@ import {
   type Embedded,
   type LiveAreas,
 } from '../areas.ts';
-import { BUILT_MEMBER, planDropped, readBuilt, readPristineArchive } from '../built.ts';
+import {
+  BUILT_MEMBER,
+  holdsInstallation,
+  planDropped,
+  readBuilt,
+  readPristineArchive,
+} from '../built.ts';
 import { INDEX_PATH } from '../media-index.ts';
 import { requireRelease } from './copy.ts';
 import { isKargsAlone, planKargs, planKargsAlone } from './kargs.ts';
 import { type InstallerContext, isForInstaller, renderInstallerConfig } from './installer.ts';
-import { noPristine } from './reset.ts';
+import { noBuilt, noPristine } from './reset.ts';
 
 /* Decides which bytes of an ISO change when values of a site are added or removed. */
 
@@ -72,11 +78,13 @@ async function planValues(
   const built = await readBuilt(iso);
   const stored = await readPristineArchive(iso);
   if (!stored && (await iso.find(INDEX_PATH)) !== undefined) throw noPristine(iso.path);
+  if (built === 'dropped' && !stored) await requireInstallation(areas, iso.path);
   const { warn = ignore } = options;
   const keep = await decideKept(areas, { stored, built }, options);
   const pristine = stored ?? areas.embed.bytes;
   const current = keep ? areas.embed.bytes : pristine;
-  const carried = (await readBareArchive(iso)) ? undefined : built;
+  const isCarried = options.dropBuilt !== true && !(await readBareArchive(iso));
+  const carried = isCarried ? built : undefined;
   const archive = await composeArchive({ iso, pristine, current, carried, warn }, values);
   return [planEmbedPart(areas.embed, archive), ...planKargs(areas.kargs, values, { keep, warn })];
 }
@@ -95,6 +103,12 @@ async function decideKept(
   if (!force && !add && !isBuilt) await requirePristine(areas, original.stored);
   // Values of the build stay beside those of the site.
   return add || original.stored === undefined || (isBuilt && !force);
+}
+
+/** Refuses an installation ISO whose installation another program has removed: values alone would hide that. */
+async function requireInstallation({ embed }: LiveAreas, path: string): Promise<void> {
+  if (await holdsInstallation(embed.bytes)) return;
+  throw noBuilt(path, 'build it again from its configuration');
 }
 
 type Original = {

@@ -78,7 +78,8 @@ export async function readCustomisation(iso: ReadableIso): Promise<Customisation
     own.flatMap(([path]) => (path.startsWith(folder) ? [path.slice(folder.length)] : []));
   const isOther = kargs !== undefined && kargs.text !== asBuilt.kargs;
   return {
-    customised: isEmbedded || isOther,
+    // Another program replaced what the build left, and no copy of it is there to compare with.
+    customised: isEmbedded || isOther || (built === 'dropped' && !stored),
     ignition: {
       size: embed.size,
       used: embed.bytes.findLastIndex((byte) => byte !== 0) + 1,

@@ -2,12 +2,13 @@ import { IntegrityError, UsageError } from '../../base/errors.ts';
 import { findEmbedArea, type IsoImage, locateKargAreas } from '../../iso/index.ts';
 import {
   type OverlayPart,
+  readLiveAreas,
   planEmbedPart,
   planKargParts,
   planPristine,
   sortParts,
 } from '../areas.ts';
-import { planBuilt, readBuilt } from '../built.ts';
+import { holdsInstallation, planBuilt, readBuilt } from '../built.ts';
 import { type MediaIndex, readIndex } from '../media-index.ts';
 
 /* Decides which bytes of an ISO change when values are taken off. */
@@ -33,8 +34,17 @@ export async function planReset(
   // An installation ISO without an index has nothing to install once its config is gone.
   if (built === 'dropped') throw noBuilt(iso.path, 'build it again from its configuration');
   if (typeof built === 'object') return planBuilt(iso, built);
+  await refuseInstallation(iso);
   const area = await findEmbedArea(iso);
   return sortParts([planEmbedPart(area, new Uint8Array()), ...(await planDefaults(iso))]);
+}
+
+/** Refuses to empty the area of an installation ISO that carries no proof: it would install nothing. */
+async function refuseInstallation(iso: IsoImage): Promise<void> {
+  const { embed } = await readLiveAreas(iso);
+  if (await holdsInstallation(embed.bytes)) {
+    throw noBuilt(iso.path, 'build it again from its configuration');
+  }
 }
 
 /** @param to the areas as built, or `bare` for no values of any site */
@@ -48,7 +58,7 @@ function planIndexed(
   return typeof to === 'object' ? planBuilt(iso, to) : planPristine(iso, mutable);
 }
 
-const noBuilt = (path: string, hint: string): UsageError =>
+export const noBuilt = (path: string, hint: string): UsageError =>
   new UsageError(
     'customize.no-built',
     `${path} no longer carries the values that its build gave it`,

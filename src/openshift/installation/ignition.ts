@@ -38,8 +38,9 @@ const IBI_CONFIGURATION = '/var/tmp/ibi-configuration.json';
 const PULL_SECRET = '/var/tmp/pull-secret.json';
 
 /** True if a config installs a seed image: it has the configuration that `lca-cli ibi` reads. */
-export const hasInstallation = ({ storage }: IgnitionConfig): boolean =>
-  storage?.files?.some(({ path }) => path === IBI_CONFIGURATION) === true;
+export const hasInstallation = ({ storage, systemd }: IgnitionConfig): boolean =>
+  storage?.files?.some(({ path }) => path === IBI_CONFIGURATION) === true &&
+  systemd?.units?.some(({ name }) => name === `${INSTALL}.service`) === true;
 
 const REGISTRIES_CONF = '/etc/containers/registries.conf';
 const LOCAL_REGISTRIES_CONF = `${REGISTRIES_CONF}.d/50-local-registry.conf`;
