@@ -1,10 +1,5 @@
 import { ConfigError, IntegrityError } from '../base/errors.ts';
-import {
-  withoutUndefined,
-  isObject as isObjectOfFields,
-  isObject as isObjectOfRetainedJson,
-  isObject as isObjectOfWrittenJson,
-} from '../base/lists.ts';
+import { withoutUndefined, isObject as isRecord } from '../base/lists.ts';
 import type { Json } from '../base/text/json.ts';
 import { parseDocument, findYamlExcess, findJsonExcess } from './parse-text.ts';
 
@@ -79,8 +74,7 @@ export function readTexts(fields: Fields, key: string): readonly string[] {
 export function readObjects(fields: Fields, key: string): readonly Fields[] {
   return readList(fields, key).flatMap((value, index) => {
     const item = `${key}[${index}]`;
-    if (isObjectOfFields(value))
-      return { ...fields, object: value, path: `${fields.path}${item}.` };
+    if (isRecord(value)) return { ...fields, object: value, path: `${fields.path}${item}.` };
     reportType(fields, item, { value, expected: 'an object' });
     return [];
   });
@@ -187,7 +181,7 @@ function refuseStrange(value: unknown, shape: Shape, place: Place): void {
 }
 
 const keepKnown = (value: unknown, members: Members): unknown =>
-  isObjectOfRetainedJson(value)
+  isRecord(value)
     ? Object.fromEntries(Object.entries(value).filter(([key]) => Object.hasOwn(members, key)))
     : value;
 
@@ -201,7 +195,7 @@ function refuseStrangeItems(value: unknown, shape: Shape, place: Place): void {
 export type Members = { readonly [key: string]: Shape };
 
 function refuseStrangeMembers(value: unknown, shape: Members, { file, path }: Place): void {
-  if (!isObjectOfRetainedJson(value)) throw wrongType({ file, path }, 'an object');
+  if (!isRecord(value)) throw wrongType({ file, path }, 'an object');
   for (const [key, member] of Object.entries(value)) {
     const inner = { file, path: path === '' ? key : `${path}.${key}` };
     const known = Object.hasOwn(shape, key) ? shape[key] : undefined;
@@ -303,7 +297,7 @@ export function checkText(bytes: Uint8Array, values: number, refuse: Refuse): st
 export function parseJsonObject(text: string): Document | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return isObjectOfWrittenJson(value) ? (value as Document) : undefined;
+    return isRecord(value) ? (value as Document) : undefined;
   } catch {
     return undefined;
   }
@@ -321,7 +315,7 @@ export function parseObject(text: string, refuse: Refuse): Document {
 
 /** True if a value is an object whose members of these names are texts. */
 export const isTexts = (value: unknown, keys: readonly string[]): boolean =>
-  isObjectOfWrittenJson(value) && keys.every((key) => typeof value[key] === 'string');
+  isRecord(value) && keys.every((key) => typeof value[key] === 'string');
 
 export const isTextList = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');

@@ -209,7 +209,7 @@ export function createClaims({
   return async (name: string): Promise<Claim | undefined> => {
     const path = join(folder, name);
     const text = `${await identity} ${randomBytes(8).toString('hex')}\n`;
-    if (await createUnlessPresentOfClaims(path, text)) return hold(path, text, lease);
+    if (await createClaimFile(path, text)) return hold(path, text, lease);
     const found = await readClaim(path);
     if (!found) return undefined; // just released: the caller checks whether the work is done
     const known = seen.get(name);
@@ -301,7 +301,7 @@ async function removeStale(path: string, text: string): Promise<void> {
   }
 }
 
-async function createUnlessPresentOfClaims(path: string, text: string): Promise<boolean> {
+async function createClaimFile(path: string, text: string): Promise<boolean> {
   try {
     await writeNewFile(path, text, 0o644);
     return true;

@@ -28,7 +28,7 @@ export function checkImageSet(view: View): readonly DocumentProblem[] {
 /** Rules for catalogs beyond the schema: no duplicates, valid versions, one kind of filter. */
 export function checkOperators(view: View): readonly DocumentProblem[] {
   return [
-    ...checkTargetsOfCheckOperators(view),
+    ...checkOperatorTargets(view),
     ...view
       .items('operators')
       .flatMap((operator) => [
@@ -127,7 +127,7 @@ export const IMAGESET_SCHEMA: SchemaNode = object(
 );
 
 /** A catalog may be listed twice only if its copies have two names. */
-function checkTargetsOfCheckOperators(view: View): readonly DocumentProblem[] {
+function checkOperatorTargets(view: View): readonly DocumentProblem[] {
   const first = new Map<string, string>();
   return view.items('operators').flatMap((path) => {
     const names = ['catalog', 'targetCatalog', 'targetTag'];

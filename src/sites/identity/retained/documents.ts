@@ -86,10 +86,10 @@ const API_VERSION = 1;
 export function parseRetainedManifest(text: string, file: ShownFile): RetainedManifest {
   const manifest = decodeStrictly(text, MANIFEST, file);
   const read = (...path: readonly string[]): string => {
-    const member = findMember(manifest, path);
+    const member = findAtPath(manifest, path);
     return typeof member === 'string' ? member : '';
   };
-  const version = findMember(manifest, ['api_version']) ?? 0;
+  const version = findAtPath(manifest, ['api_version']) ?? 0;
   if (version !== API_VERSION) {
     throw manifestError(
       file,
@@ -146,7 +146,7 @@ export function parseInstallState(text: string, file: ShownFile): InstallState {
   const assets = parseAssets(text, file);
   const manifest = readBytes(assets, '*configimage.ClusterConfiguration', 'File', 'Data');
   const kubeconfig = readBytes(assets, '*kubeconfig.ImageBasedAdminClient', 'File', 'Data');
-  const password = findAssetMember(assets, ['*password.KubeadminPassword', 'Password']);
+  const password = findAtPath(assets, ['*password.KubeadminPassword', 'Password']);
   const adminSignerKey = readBytes(assets, '*tls.AdminKubeConfigSignerCertKey', 'KeyRaw');
   return {
     ...withoutUndefined({ manifest, kubeconfig }),
@@ -155,7 +155,7 @@ export function parseInstallState(text: string, file: ShownFile): InstallState {
   };
 }
 
-function findMember(value: unknown, path: readonly string[]): unknown {
+function findAtPath(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((inner, key) => (isObject(inner) ? inner[key] : undefined), value);
 }
 
@@ -204,9 +204,6 @@ function parseAssets(text: string, file: ShownFile): Readonly<Record<string, unk
 }
 
 function readBytes(assets: unknown, ...path: readonly string[]): string | undefined {
-  const member = findAssetMember(assets, path);
+  const member = findAtPath(assets, path);
   return typeof member === 'string' ? Buffer.from(member, 'base64').toString('utf8') : undefined;
 }
-
-const findAssetMember = (value: unknown, path: readonly string[]): unknown =>
-  path.reduce<unknown>((inner, key) => (isObject(inner) ? inner[key] : undefined), value);
