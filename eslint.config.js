@@ -115,14 +115,9 @@ export default defineConfig(
   },
   {
     // A wait that forgets its signal hangs the program: all of them are made of those in wait.ts. The
-    // timers of a pour wake its loop and are no waits; who takes a lock waits 2 s at most.
+    // timers of a pour wake its loop and are no waits.
     files: ['src/**/*.ts'],
-    ignores: [
-      'src/base/wait.ts',
-      'src/base/disk/lease.ts',
-      'src/pour/frontier.ts',
-      'src/pour/loop.ts',
-    ],
+    ignores: ['src/base/wait.ts', 'src/pour/frontier.ts', 'src/pour/loop.ts'],
     rules: {
       'no-restricted-imports': [
         'error',

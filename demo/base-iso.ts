@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises';
+import { basename } from 'node:path';
 import {
   encodeDirectoryRecord,
   FILE_FLAG,
@@ -94,8 +95,15 @@ function planFiles(rootfsSize: number): TreeFile[] {
   return Object.entries(files).map(([path, content]) => ({
     path,
     content: { kind: 'bytes', bytes: Buffer.from(content) },
+    ...identifierOf(path),
   }));
 }
+
+/** CoreOS writes names of interchange level 1, and coreos-installer looks for them: `KARGS.JSO`. */
+const identifierOf = (path: string): Pick<TreeFile, 'identifier'> =>
+  path.endsWith('.json')
+    ? { identifier: `${basename(path, '.json').slice(0, 8).toUpperCase()}.JSO;1` }
+    : {};
 
 /** A menu with a karg area: the arguments, filled up with comment signs. */
 function menu(head: string): { readonly text: string; readonly offset: number } {

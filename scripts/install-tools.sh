@@ -10,6 +10,7 @@ docker-registry docker-registry
 nginx nginx
 tinyproxy tinyproxy
 gpgv gpgv
+strace strace
 xorriso xorriso
 genisoimage isoinfo
 xdelta3 xdelta3

@@ -16,6 +16,7 @@ import { createRetries } from '../src/base/retry.ts';
 import { writeResult } from '../src/cli/terminal/output.ts';
 import { downloadFile } from '../src/base/download/fetch.ts';
 import { fetchText } from '../src/base/download/fetch.ts';
+import { takeLease } from '../src/base/disk/lease.ts';
 import { resolveInGraph } from '../src/openshift/release/update-graph.ts';
 import { createKeySource } from '../src/sites/identity/keys.ts';
 import { findNmstate } from '../src/nmstate/tool.ts';
@@ -180,6 +181,13 @@ const CASES: Readonly<Record<string, Case>> = {
       work: downloadFile({ url, signal, path, limit: 100, http: openHttp() }),
       waiting: reached,
     };
+  },
+  'a lease of a process that cannot be seen': async (signal) => {
+    const path = join(directory, 'out.iso.lock');
+    await mkdir(directory, { recursive: true });
+    await writeFile(path, '1 1 feedfeedfeedfeed 0\n');
+    const trigger = createTrigger();
+    return { work: takeLease(path, { signal, warn: trigger.reach }), waiting: trigger.reached };
   },
   'an update graph that does not answer': async (signal) => {
     const { host, reached } = await serveSilence();

@@ -62,7 +62,7 @@ export class ToolError extends SealiftError {
   readonly exitCode = 6;
 }
 
-/** The disk is full, read-only, too small, or in use by another build. */
+/** The disk is full, read-only, too small, broken or in use by another build, or a limit of the machine is reached. */
 export class DiskError extends SealiftError {
   readonly exitCode = 7;
 }
@@ -77,15 +77,30 @@ export class LossError extends SealiftError {
   readonly exitCode = 9;
 }
 
+/** A medium shows no fault, and not every byte of it could be compared: it has no proof. */
+export class UnprovenError extends SealiftError {
+  readonly exitCode = 10;
+}
+
 /** SIGINT (130) or SIGTERM (143) asked us to stop. */
 export class InterruptedError extends SealiftError {
   readonly exitCode: number;
   readonly signal: 'SIGINT' | 'SIGTERM';
 
-  constructor(signal: 'SIGINT' | 'SIGTERM') {
-    super('interrupted', `interrupted by ${signal}`);
+  constructor(signal: 'SIGINT' | 'SIGTERM', hint?: string) {
+    super('interrupted', `interrupted by ${signal}`, hint === undefined ? {} : { hint });
     this.signal = signal;
     this.exitCode = signal === 'SIGINT' ? 130 : 143;
+  }
+}
+
+/** The reader of the result went away before the command had its verdict. */
+export class ReaderGoneError extends SealiftError {
+  /** 128 + SIGPIPE, with which other programs end. */
+  readonly exitCode = 141;
+
+  constructor() {
+    super('stdout.closed', 'the reader of the result closed the pipe before its end');
   }
 }
 
@@ -124,7 +139,7 @@ export type PulledPlace = {
 /** A place in an ISO. */
 export type ImagePlace = {
   /** The part that was checked; `lost`: the file ends before it. */
-  readonly kind: 'structure' | 'index' | 'content' | 'lost' | 'registry' | 'bundle';
+  readonly kind: 'structure' | 'index' | 'proof' | 'content' | 'lost' | 'registry' | 'bundle';
   /** The file or directory of the ISO. */
   readonly path?: string;
   /** Offset in the ISO, in bytes. */

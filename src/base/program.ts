@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +11,12 @@ import { formatCanonicalJson, type Json } from './text/json.ts';
  * `dist/cli/main.js`, which contains this file.
  */
 export const PACKAGE_ROOT = new URL('../../', import.meta.url);
+
+/** Reads the version of the program from its `package.json`. */
+export function readVersion(): string {
+  const file = readFileSync(new URL('package.json', PACKAGE_ROOT), 'utf8');
+  return (JSON.parse(file) as { version: string }).version;
+}
 
 const ROOT = fileURLToPath(PACKAGE_ROOT);
 /** `dist` of a built program, `src` of a program that runs from its sources. */

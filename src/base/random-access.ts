@@ -9,6 +9,8 @@ export type RandomAccess = {
   readonly path: string;
   /** Bytes. */
   readonly size: number;
+  /** True for a block device, which may be larger than what is written on it. */
+  readonly isDevice?: boolean;
   /**
    * Reads exactly `size` bytes from `offset`, into `buffer` if one is given that has room for
    * them.
@@ -54,6 +56,7 @@ export async function openRandomAccess(path: string): Promise<RandomAccess> {
   return {
     path,
     size: fileSize,
+    isDevice: stats.isBlockDevice(),
     async read(offset, size, buffer = Buffer.allocUnsafe(size)) {
       requireInside({ offset, size }, fileSize);
       const bytes = buffer.subarray(0, size);

@@ -1,6 +1,5 @@
 import { Argument, type Command, type Option } from 'commander';
-import { readFileSync } from 'node:fs';
-import { PACKAGE_ROOT } from '../base/program.ts';
+import { readVersion } from '../base/program.ts';
 import { parseKeys } from '../openpgp/index.ts';
 import { RED_HAT_KEYS } from '../openshift/release/signature-store.ts';
 import type { CliHost } from './host.ts';
@@ -142,11 +141,6 @@ function fishOption(option: Option): string {
 }
 
 const quote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
-
-export function readVersion(): string {
-  const file = readFileSync(new URL('package.json', PACKAGE_ROOT), 'utf8');
-  return (JSON.parse(file) as { version: string }).version;
-}
 
 /** Registers `sealift version`. */
 export function registerVersion(program: Command, host: CliHost): void {

@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { InterruptedError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
+import type { RunContinuation } from './terminal/continuation.ts';
 
 /** The environment of a command: everything that a test replaces. */
 export type CliHost = {
@@ -21,6 +22,8 @@ export type CliHost = {
   readonly now: () => number;
   /** Gives the command more time to end in order than others have, in milliseconds. */
   readonly allowGrace?: (milliseconds: number) => void;
+  /** Collects the words for an interruption of this run; absent outside a run. */
+  readonly continuation?: RunContinuation;
   /** Log of the run. Absent outside a run: everything is shown, and nothing recorded. */
   readonly log?: RunLog;
 };

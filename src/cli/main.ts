@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-import { DiskError, InterruptedError } from '../base/errors.ts';
+import { DiskError, InterruptedError, isErrno } from '../base/errors.ts';
 import { startTimer } from '../base/wait.ts';
 import { listenForSignals } from './host.ts';
 import './keep-memory-small.ts';
-import { runProgram, wantsJson } from './program.ts';
+import { explainFailure, runProgram, wantsJson } from './program.ts';
 import { printError } from './terminal/errors.ts';
 
 const args = process.argv.slice(2);
@@ -13,9 +13,14 @@ process.umask(process.umask(0o077) & 0o077);
 
 const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(exitCode));
 
-// A reader that closes the pipe early (`sealift ls X | head`) is not an error.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(0);
+// Memory that is denied to code of Node itself ends here; the rest is a bug, and looks like one.
+process.on('uncaughtException', (error) => {
+  process.exit(printError(process, explainFailure(error), wantsJson(args)));
+});
+
+process.stdout.on('error', (error: Error) => {
+  // The command knows it from its write, and decides what follows (terminal/output.ts).
+  if (isErrno(error, 'EPIPE')) return;
   const lost = new DiskError('stdout.lost', `the result could not be printed: ${error.message}`);
   process.exit(printError(process, lost, wantsJson(args)));
 });

@@ -58,6 +58,10 @@ export const createConfigArgument = (
     'appliance-config.yaml',
   );
 
+/** Creates `--wait` for every command that writes an output. */
+export const createWaitOption = (): Option =>
+  new Option('--wait', 'wait for another run that writes the same output').default(false);
+
 /** Creates `--retry-for`, in milliseconds, for every command that fetches. */
 export const createRetryOption = (): Option =>
   new Option(
@@ -243,15 +247,18 @@ export const addLockOptions = (command: Command): Command =>
 
 /** Adds the options for locks to commands that write a lock and no ISO. */
 export const addLockFileOptions = (command: Command): Command =>
-  command.addOption(createLockFileOption()).addOption(createLockKeyOption());
+  command
+    .addOption(createLockFileOption())
+    .addOption(createLockKeyOption())
+    .addOption(createWaitOption());
 
 /**
  * Refuses lock options before the name of another product: they would not apply to it, and the lock
  * would be ignored without a message.
  */
 export function refuseLockInFront(command: Command, product: Command): void {
-  const { lock, locked, lockFile } = command.opts<LockOptions>();
-  const given = { '--lock': lock, '--locked': locked, '--lock-file': lockFile };
+  const { lock, locked, lockFile, wait } = command.opts<LockOptions & { readonly wait: boolean }>();
+  const given = { '--lock': lock, '--locked': locked, '--lock-file': lockFile, '--wait': wait };
   const [name] =
     Object.entries(given).find(([, value]) => value !== undefined && value !== false) ?? [];
   if (name === undefined) return;

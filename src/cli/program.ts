@@ -1,11 +1,13 @@
 import { Command, CommanderError, Option } from 'commander';
+import { explainSystemError } from '../base/disk/disk-errors.ts';
 import { explainLoss } from '../base/disk/work-directory.ts';
 import { InterruptedError } from '../base/errors.ts';
+import { readVersion } from '../base/program.ts';
 import { startTimer, untilAborted, type Timer } from '../base/wait.ts';
 import { registerBuild } from './build.ts';
 import { registerCache } from './cache.ts';
 import { registerCatalog } from './catalog.ts';
-import { registerCompletion, readVersion, registerVersion } from './completion.ts';
+import { registerCompletion, registerVersion } from './completion.ts';
 import { registerConfigIso } from './config-iso/build.ts';
 import { registerConfig, registerValidate } from './config.ts';
 import type { CliHost, LogOptions } from './host.ts';
@@ -23,6 +25,7 @@ import { registerPlan } from './plan.ts';
 import { registerRegistry } from './serve/registry.ts';
 import { registerServe } from './serve/serve.ts';
 import { registerToken } from './serve/token.ts';
+import { createContinuation } from './terminal/continuation.ts';
 import { printError, toUsageError } from './terminal/errors.ts';
 import { createRunLog } from './terminal/log.ts';
 import { showMessage, writeMessage, writeResult } from './terminal/output.ts';
@@ -99,7 +102,8 @@ export function createProgram(host: CliHost, isJson = false): Command {
       'after',
       '\nExample:\n  $ sealift init && sealift validate && sealift build\n\nExit codes: 0 done, ' +
         '1 bug, 2 usage, 3 configuration, 4 registry or network, 5 integrity,\n6 external tool, ' +
-        '7 disk, 8 differences found, 9 imported with losses, 130 and 143 interrupted.',
+        '7 disk, 8 differences found, 9 imported with losses, 10 not provable, 11 not signed,\n' +
+        '12 not trusted, 130 and 143 interrupted, 141 the reader of the result went away.',
     );
   for (const register of REGISTER) register(program, host);
   addLogOptions(program, host);
@@ -148,7 +152,8 @@ async function runCommand(args: readonly string[], given: CliHost): Promise<numb
   const allowGrace = (wanted: number): void => {
     milliseconds = wanted;
   };
-  const host = { ...given, allowGrace };
+  const continuation = createContinuation();
+  const host = { ...given, allowGrace, continuation };
   try {
     const program = createProgram(host, wantsJson(args));
     const running = program.parseAsync([...args], { from: 'user' });
@@ -156,7 +161,7 @@ async function runCommand(args: readonly string[], given: CliHost): Promise<numb
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
-      return printError(host, interruptionOf(host) ?? explainLoss(error), wantsJson(args));
+      return printError(host, interruptionOf(host) ?? explainFailure(error), wantsJson(args));
     }
     if (error.exitCode === 0) return 0;
     // Help, which commander has already printed, is more useful than a sentence.
@@ -164,6 +169,9 @@ async function runCommand(args: readonly string[], given: CliHost): Promise<numb
     return isPrinted ? EXIT_USAGE : printError(host, toUsageError(error), wantsJson(args));
   }
 }
+
+/** An error of the system that reached the command line, as a foreseen failure; others as they are. */
+export const explainFailure = (error: unknown): unknown => explainSystemError(explainLoss(error));
 
 /** Milliseconds in which work may end in order after an interruption. */
 const GRACE = 1400;
@@ -195,8 +203,10 @@ async function endInTime(
 }
 
 /** The interruption, if there was one: an error while stopping is caused by the stop. */
-function interruptionOf({ signal }: CliHost): InterruptedError | undefined {
-  return signal.reason instanceof InterruptedError ? signal.reason : undefined;
+function interruptionOf({ signal, continuation }: CliHost): InterruptedError | undefined {
+  const { reason } = signal as { readonly reason: unknown };
+  if (!(reason instanceof InterruptedError)) return undefined;
+  return new InterruptedError(reason.signal, continuation?.describe());
 }
 
 /** True if the words of the command line ask for JSON; parse errors are answered in JSON, too. */

@@ -2,8 +2,7 @@ import { formatNames } from '../base/errors.ts';
 import { groupBy } from '../base/lists.ts';
 import { formatSize } from '../base/text/words.ts';
 import type { DescribedSignature } from '../openshift/release/release.ts';
-import type { DescribedOutput } from '../outputs/file.ts';
-import { isObjectOutput } from '../outputs/output.ts';
+import { isHere, type DescribedOutput } from '../outputs/place.ts';
 import type { ImagePolicyCheck } from '../stages/2-select/check-image-policy.ts';
 import type { PourReport } from '../stages/5-pour/pour.ts';
 import type { CliHost } from './host.ts';
@@ -82,7 +81,7 @@ export const formatChecksum = ({ digest, noChecksum = 'not known' }: Checksum): 
 
 /** Formats the output as a person in the working directory names it. */
 export const formatOutput = (output: string, { cwd }: Pick<CliHost, 'cwd'>): string =>
-  isObjectOutput(output) ? output : formatPath(output, { cwd });
+  isHere({ output }) ? formatPath(output, { cwd }) : output;
 
 /** Formats the findings of `--verify`, if it was given. */
 export const formatVerified = ({ verified }: Verified): readonly string[] =>

@@ -1,12 +1,10 @@
 import type { Command } from 'commander';
 import { resolve, dirname, join } from 'node:path';
 import { digestFromHex } from '../base/digest.ts';
-import { findDevice } from '../base/disk/block-device.ts';
 import { readInputFile } from '../base/disk/files.ts';
 import { UsageError, ConfigError } from '../base/errors.ts';
 import { isLoopbackHost, readUserInfo } from '../base/http/address.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { formatS3Address, parseS3Address } from '../base/s3/object.ts';
 import { redactUrl } from '../base/text/redact.ts';
 import type { BuildSettings, ApplianceConfig } from '../config/appliance-config.ts';
 import {
@@ -25,11 +23,10 @@ import type { GivenBaseIso } from '../openshift/release/base-iso.ts';
 import { IMAGE_POLICY_VARIABLE } from '../openshift/release/image-policy.ts';
 import { parseGraphUrl } from '../openshift/release/update-graph.ts';
 import { isVersion } from '../openshift/release/version.ts';
-import { standInFor } from '../outputs/device.ts';
-import type { IsoPlace, IsoReuse } from '../outputs/file.ts';
-import { parseTaggedAddress, isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
+import { parseOutput } from '../outputs/output.ts';
+import { outputKindOf, type IsoPlace, type IsoReuse } from '../outputs/place.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
-import { formatReference, listAuthFiles } from '../registry/index.ts';
+import { listAuthFiles } from '../registry/index.ts';
 import type { SignatureGate } from '../stages/1-resolve/verify-release.ts';
 import {
   type LiveIsoRequest,
@@ -172,8 +169,7 @@ function readReuse(
  *
  * @param inputs of the command line, besides the configuration and the files that it names;
  * undefined entries are ignored
- * @throws UsageError `usage.no-stream`, `usage.empty-path`, `output.not-a-file`,
- * `object-store.address`
+ * @throws the errors of `parseOutput`
  */
 export function readIsoPlace(
   {
@@ -187,20 +183,15 @@ export function readIsoPlace(
   from: { readonly config: ConfigInput; readonly inputs: readonly (string | undefined)[] },
   { cwd, env }: CliHost,
 ): IsoPlace {
-  const named = resolveOutput(cwd, given);
-  const device = findDevice(named);
-  const beside = device || isObjectOutput(named) ? cwd : dirname(named);
-  const place = resolve(cwd, workDir ?? join(beside, '.sealift'));
-  const output = device ? standInFor(device, place) : named;
+  const place = parseOutput(given, { cwd, workDir });
+  const { output } = place;
   const { config, inputs } = from;
   const reuses = readReuse(reuse, output, cwd);
   return {
-    output,
-    ...withoutUndefined({ device }),
+    ...place,
     force,
     checksum,
     reuses,
-    workDir: place,
     inputs: [
       ...config.files.map(({ path }) => path),
       ...reuses.seeds.filter((path) => path !== output && !isElsewhere(path)),
@@ -214,25 +205,6 @@ export function readIsoPlace(
 
 /** Identifies the configuration under which the digests of its tags are stored. */
 const identifyConfig = ({ files }: ConfigInput): string => files.map(({ path }) => path).join('\n');
-
-function resolveOutput(cwd: string, output: string): string {
-  if (isArtifactOutput(output)) return `oci://${formatReference(parseTaggedAddress(output))}`;
-  if (isObjectOutput(output)) return formatS3Address(parseS3Address(output));
-  if (output === '-') {
-    throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
-      hint: 'name a file with --output; it is written out of order and resumable',
-    });
-  }
-  if (output === '') {
-    throw new UsageError('usage.empty-path', '--output is empty', { hint: 'name a file' });
-  }
-  if (!/(?:^|\/)\.{0,2}$/.test(output)) return resolve(cwd, output);
-  throw new UsageError('output.not-a-file', `--output "${output}" names a directory`, {
-    expected: 'the name of a file',
-    found: output,
-    hint: `name a file in it, such as ${join(output, 'medium.iso')}`,
-  });
-}
 
 /**
  * Reads SOURCE_DATE_EPOCH, seconds since 1970; undefined if it is not set.
@@ -428,7 +400,7 @@ export function readUpgradeRequest(
     machineConfig,
     prepareHosts,
     ...place,
-    folder: place.device || isObjectOutput(place.output) ? host.cwd : dirname(place.output),
+    folder: outputKindOf(place) === 'file' ? dirname(place.output) : host.cwd,
     signatures,
     ...withoutEmpty({ from, graphUrl, saved, epoch: readEpoch(host.env) }),
     ...locking,

@@ -10,11 +10,10 @@ import type { ConfigNames } from '../config/load.ts';
 import type { EventListener } from '../engine/index.ts';
 import type { IsoImage } from '../iso/index.ts';
 import { isOurs, useMedium, useSource } from '../media/open.ts';
-import { checkIsoPlace, claimIso, type IsoPlace } from '../outputs/file.ts';
-import { isObjectOutput } from '../outputs/output.ts';
+import { checkHere, claimHere } from '../outputs/output.ts';
+import type { IsoPlace } from '../outputs/place.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation.ts';
-import { claimOutputObject } from '../stages/5-pour/pour.ts';
 import type { LiveIsoRequest, InstallationIsoRequest } from '../stages/request.ts';
 import { type SavedPlan, drawnFor, pinsOf, type LockUse } from '../stages/resolved/use.ts';
 import { openBuildTools, type BuildTools, type ToolsOptions } from '../stages/tools.ts';
@@ -33,6 +32,7 @@ import {
   type InstallationRequestOptions,
 } from './request-installation.ts';
 import { readLiveIsoRequest, type LiveIsoOptions, addSignatureOptions } from './request.ts';
+import { OUTPUT_STAGES } from './terminal/continuation.ts';
 import { type OutputFormat, createOutputOption } from './terminal/output.ts';
 import { createProgress, type LogFormat, createLogFormatOption } from './terminal/progress.ts';
 
@@ -49,6 +49,8 @@ export type RecipeOptions = {
   readonly verify?: boolean;
   /** In bytes. */
   readonly cacheLimit?: number;
+  /** Only for commands that write; true if another run of the output is waited for. */
+  readonly wait?: boolean;
 };
 
 export type RecipeCall<Options extends RecipeOptions> = {
@@ -72,8 +74,7 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
   work: (request: Request, tools: BuildTools) => Promise<Result>,
 ): Promise<Result> {
   refuseLimit(request, options);
-  const isObject = isObjectOutput(request.output);
-  if (!isObject) await (isBuild ? claimIso(request, isOurs) : checkIsoPlace(request));
+  await (isBuild ? claimHere(request, isOurs) : checkHere(request));
   const progress = createProgress(host, options.logFormat);
   const tools = await openBuildTools({
     ...placesOf(host),
@@ -82,12 +83,14 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
     signal: host.signal,
     ...(request.saved && { pinned: pinsOf(request.saved, request.lock) }),
     ...(request.lock && { drawn: drawnFor(request.lock) }),
-    ...withoutUndefined({ reuses: request.reuses }),
+    ...withoutUndefined({ reuses: request.reuses, wait: options.wait }),
     emit: progress.listener,
   });
   try {
-    if (isBuild) await claimOutputObject(request, tools);
+    if (isBuild) await tools.claimElsewhere(request);
+    if (isBuild) host.continuation?.begin();
     const result = await work(request, tools);
+    host.continuation?.end();
     await pruneAfter(request, options, host);
     return result;
   } finally {
@@ -257,17 +260,22 @@ export type Watched = {
   readonly emit: EventListener;
 };
 
+type WatchedStage = {
+  readonly stage: string;
+  readonly logFormat: LogFormat;
+  readonly host: CliHost;
+  /** Describes the rest of an interrupted run, if it is not the amount that progress counts. */
+  readonly describeLeft?: () => string | undefined;
+};
+
 /** Shows work that is not a stage of a build as a stage with this name. */
 export async function runWithProgress<Result>(
-  {
-    stage,
-    logFormat,
-    host,
-  }: { readonly stage: string; readonly logFormat: LogFormat; readonly host: CliHost },
+  { stage, logFormat, host, describeLeft }: WatchedStage,
   work: (watched: Watched) => Promise<Result>,
 ): Promise<Result> {
   const { listener, close } = createProgress(host, logFormat);
   const started = host.now();
+  if (describeLeft || OUTPUT_STAGES.has(stage)) host.continuation?.begin(describeLeft);
   listener({ type: 'stage-started', stage });
   try {
     const result = await work({
@@ -280,6 +288,7 @@ export async function runWithProgress<Result>(
         listener({ type: 'warning', message });
       },
     });
+    host.continuation?.end();
     listener({ type: 'stage-done', stage, milliseconds: host.now() - started });
     return result;
   } finally {

@@ -30,6 +30,8 @@ export type BuildEvent =
       readonly bytes: number;
       readonly total?: number;
       readonly note?: string;
+      /** Items that are done, of a stage that counts no bytes. */
+      readonly items?: { readonly done: number; readonly total: number; readonly name: string };
     }
   | { readonly type: 'stage-done'; readonly stage: string; readonly milliseconds: number }
   | { readonly type: 'stage-failed'; readonly stage: string; readonly message: string }

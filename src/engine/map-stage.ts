@@ -1,8 +1,9 @@
-import { readFileSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, readFileSync, rmSync } from 'node:fs';
 import type { Digest } from '../base/digest.ts';
 import { nameAside } from '../base/disk/aside.ts';
 import { unlessAbsent } from '../base/disk/files.ts';
-import { writeNewFileSync } from '../base/disk/open-file.ts';
+import { createFileSync, fillFileSync } from '../base/disk/open-file.ts';
+import { publishFileSync } from '../base/disk/publish.ts';
 import { formatReadableJson, type Json } from '../base/text/json.ts';
 import type { EventListener } from './engine.ts';
 import { fingerprintOf, type Plain, parseEntry } from './stage.ts';
@@ -58,7 +59,7 @@ export async function mapStage<I extends Plain<I>, O, T, Item>(
   const { atOnce, signal, emit, now } = options;
   const started = now();
   emit({ type: 'stage-started', stage: stage.name });
-  const advance = createCounter(stage, items.length, options);
+  const counter = createCounter(stage, items.length, options);
   const outputs: O[] = [];
   const left = items.entries();
   let failure: { readonly reason: unknown } | undefined;
@@ -67,13 +68,14 @@ export async function mapStage<I extends Plain<I>, O, T, Item>(
       if (failure || signal.aborted) return;
       try {
         outputs[index] = await runItem(stage, item, options);
-        advance();
+        counter.advance();
       } catch (reason) {
         failure ??= { reason };
       }
     }
   };
   await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, runLane));
+  if (signal.aborted) counter.report();
   signal.throwIfAborted();
   if (failure) throw failure.reason;
   emit({ type: 'stage-done', stage: stage.name, milliseconds: Math.round(now() - started) });
@@ -113,37 +115,45 @@ function readRecord(path: string, fingerprint: Digest): { readonly result: Json 
 /** Not synced: everything the record names is checked before reuse. */
 async function writeRecord(path: string, text: string): Promise<void> {
   const aside = await nameAside(path);
+  const file = createFileSync(aside);
   try {
-    writeNewFileSync(aside, text);
-    renameSync(aside, path);
+    fillFileSync(file, text);
+    publishFileSync(file, aside, path);
   } catch (error) {
     rmSync(aside, { force: true });
     throw error;
+  } finally {
+    closeSync(file);
   }
 }
 
 /** Shortest time between two progress events. */
 const INTERVAL_MS = 100;
 
-/** Counts finished items and emits progress events. */
+/** Counts finished items and emits progress events; `report` emits the number of now. */
 function createCounter(
   { name: stage, items }: { readonly name: string; readonly items: string },
   total: number,
   { emit, now }: Pick<MapOptions<unknown>, 'emit' | 'now'>,
-): () => void {
+): { readonly advance: () => void; readonly report: () => void } {
   const started = now();
   let done = 0;
   let first: number | undefined;
   let emitted = started;
-  return () => {
-    done++;
-    const time = now();
-    first ??= time;
-    if (time - emitted < INTERVAL_MS && done < total) return;
+  const report = (time = now()): void => {
     emitted = time;
-    const left = estimateLeft({ started, first, time, done, total });
+    const left = estimateLeft({ started, first: first ?? time, time, done, total });
     const note = `${done} of ${total} ${items}${formatLeft(left)}`;
-    emit({ type: 'stage-progress', stage, bytes: 0, note });
+    emit({ type: 'stage-progress', stage, bytes: 0, note, items: { done, total, name: items } });
+  };
+  return {
+    report,
+    advance() {
+      done++;
+      const time = now();
+      first ??= time;
+      if (time - emitted >= INTERVAL_MS || done === total) report(time);
+    },
   };
 }
 

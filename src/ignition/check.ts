@@ -7,6 +7,7 @@ import {
   type Resource,
   type Unit,
   formatIgnition,
+  IGNITION_VERSION,
 } from './config.ts';
 import { DOCUMENT, type Field } from './schema.ts';
 
@@ -24,7 +25,7 @@ export const checkIgnition = (config: IgnitionConfig, file: string): readonly Fi
   [
     ...checkNodes(config),
     ...(config.storage?.files ?? []).flatMap((file, index) =>
-      checkFile(file, `$.storage.files.${index}`),
+      checkFile(file, `$.storage.files.${index}`, schemesOf(config)),
     ),
     ...checkUnits(config.systemd?.units ?? []),
     ...checkNames(config.passwd?.users ?? [], '$.passwd.users'),
@@ -37,7 +38,11 @@ export const checkIgnition = (config: IgnitionConfig, file: string): readonly Fi
 export function findIgnitionWarnings(config: IgnitionConfig, file: string): readonly FileProblem[] {
   const { files = [], directories = [] } = config.storage ?? {};
   return [
-    ...checkMembers(config, { kind: 'object', members: DOCUMENT }, '$'),
+    ...createMemberCheck(config.ignition.version)(
+      config,
+      { kind: 'object', members: DOCUMENT },
+      '$',
+    ),
     ...files.flatMap(({ mode }, index) => warnOfMode(mode, `$.storage.files.${index}`)),
     ...directories.flatMap(({ mode }, index) => warnOfMode(mode, `$.storage.directories.${index}`)),
     ...(config.systemd?.units ?? []).flatMap((unit, index) =>
@@ -57,20 +62,29 @@ export function formatValidIgnition(config: IgnitionConfig, name: string): strin
   throw new IntegrityError('ignition.invalid', problems.map(formatSentence).join('; '));
 }
 
-function checkMembers(value: unknown, field: Field, path: string): Finding[] {
-  if (field.kind === 'list') {
-    return (value as readonly unknown[]).flatMap((entry, index) =>
-      checkMembers(entry, { kind: 'object', members: field.members }, `${path}.${index}`),
-    );
-  }
-  if (field.kind !== 'object') return [];
-  return Object.entries(value as Record<string, unknown>).flatMap(([key, member]) => {
-    const known = Object.hasOwn(field.members, key) ? field.members[key] : undefined;
-    if (known !== undefined) {
-      return member === undefined ? [] : checkMembers(member, known, `${path}.${key}`);
+type MemberCheck = (value: unknown, field: Field, path: string) => Finding[];
+
+/** Checks that Ignition of this version, but at least the one of our own configs, knows all members. */
+function createMemberCheck(version: string): MemberCheck {
+  const newest = version < IGNITION_VERSION ? IGNITION_VERSION : version;
+  const check: MemberCheck = (value, field, path) => {
+    if (field.kind === 'list') {
+      return (value as readonly unknown[]).flatMap((entry, index) =>
+        check(entry, { kind: 'object', members: field.members }, `${path}.${index}`),
+      );
     }
-    return [{ path: `${path}.${key}`, problem: `"${key}" is not a member of Ignition 3.2.0` }];
-  });
+    if (field.kind !== 'object') return [];
+    return Object.entries(value as Record<string, unknown>).flatMap(([key, member]) => {
+      const known = Object.hasOwn(field.members, key) ? field.members[key] : undefined;
+      if (known !== undefined && (known.since ?? '') <= newest) {
+        return member === undefined ? [] : check(member, known, `${path}.${key}`);
+      }
+      return [
+        { path: `${path}.${key}`, problem: `"${key}" is not a member of Ignition ${newest}` },
+      ];
+    });
+  };
+  return check;
 }
 
 function checkNodes(config: IgnitionConfig): Finding[] {
@@ -122,13 +136,18 @@ function warnOfMode(mode: number | undefined, path: string): Finding[] {
   return [{ path: `${path}.mode`, problem }];
 }
 
-function checkFile(file: File, path: string): Finding[] {
+const SCHEMES = ['data', 'http', 'https', 'tftp', 's3', 'gs'];
+
+const schemesOf = ({ ignition }: IgnitionConfig): readonly string[] =>
+  ignition.version < '3.4.0' ? SCHEMES : [...SCHEMES, 'arn'];
+
+function checkFile(file: File, path: string, schemes: readonly string[]): Finding[] {
   const resources = [
     ...(file.contents === undefined ? [] : [{ at: `${path}.contents`, resource: file.contents }]),
     ...(file.append ?? []).map((resource, index) => ({ at: `${path}.append.${index}`, resource })),
   ];
   const problems = resources.flatMap(({ at, resource }) =>
-    checkResource(resource).map((problem) => ({ path: at, problem })),
+    checkResource(resource, schemes).map((problem) => ({ path: at, problem })),
   );
   if (file.overwrite === true && file.contents?.source === undefined) {
     problems.push({ path: `${path}.overwrite`, problem: 'is true, but there is no source' });
@@ -136,10 +155,10 @@ function checkFile(file: File, path: string): Finding[] {
   return problems;
 }
 
-function checkResource(resource: Resource): string[] {
+function checkResource(resource: Resource, schemes: readonly string[]): string[] {
   const { source, compression, verification } = resource;
   const problems: string[] = [];
-  if (source !== undefined) append(problems, checkSource(source));
+  if (source !== undefined) append(problems, checkSource(source, schemes));
   if (compression !== undefined && !['', 'gzip'].includes(compression)) {
     problems.push(`compression "${compression}" is not gzip`);
   }
@@ -150,12 +169,13 @@ function checkResource(resource: Resource): string[] {
   return problems;
 }
 
-function checkSource(source: string): string[] {
+function checkSource(source: string, schemes: readonly string[]): string[] {
   if (source === '') return [];
   const scheme = source.slice(0, Math.max(source.indexOf(':'), 0));
   if (scheme === 'data') return checkDataUrl(source);
-  if (['http', 'https', 'tftp', 's3', 'gs'].includes(scheme)) return [];
-  return [`source scheme "${scheme}" is not data, http, https, tftp, s3 or gs`];
+  if (schemes.includes(scheme)) return [];
+  const known = `${schemes.slice(0, -1).join(', ')} or ${schemes.at(-1) ?? ''}`;
+  return [`source scheme "${scheme}" is not ${known}`];
 }
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;

@@ -2,9 +2,9 @@ import { gunzipSync } from 'node:zlib';
 import { IntegrityError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../base/text/json.ts';
-import { DOCUMENT, type Field, type Members, NODE_LISTS } from './schema.ts';
+import { DOCUMENT, type Field, type Members } from './schema.ts';
 
-/** An Ignition configuration of specification 3.2.0. Modes are numbers, as in the JSON: 0o644 is 420. */
+/** An Ignition configuration of specification 3. Modes are numbers, as in the JSON: 0o644 is 420. */
 export type IgnitionConfig = {
   readonly ignition: {
     readonly version: string;
@@ -27,6 +27,11 @@ export type IgnitionConfig = {
     readonly luks?: readonly JsonObject[];
   };
   readonly systemd?: { readonly units?: readonly Unit[] };
+  /** Since 3.3.0. */
+  readonly kernelArguments?: {
+    readonly shouldExist?: readonly string[];
+    readonly shouldNotExist?: readonly string[];
+  };
 };
 
 type JsonObject = Readonly<Record<string, Json | undefined>>;
@@ -54,7 +59,7 @@ export type File = Node & {
 
 type Directory = Node & { readonly mode?: number };
 
-type Link = Node & { readonly target: string; readonly hard?: boolean };
+type Link = Node & { readonly target?: string; readonly hard?: boolean };
 
 export type User = {
   readonly name: string;
@@ -77,30 +82,45 @@ const SHOWN = 20;
 /** Levels of nesting; the specification has eight. */
 const MAX_DEPTH = 250;
 
+type IgnitionVersion = typeof IGNITION_VERSION | '3.6.0';
+
 /** The version of everything we render. */
 export const IGNITION_VERSION = '3.2.0';
 
 /** Older ones are subsets of the newest, so one reader takes them all. */
-const READABLE_VERSIONS: readonly string[] = ['3.0.0', '3.1.0', IGNITION_VERSION];
+const READABLE_VERSIONS: readonly string[] = [
+  '3.0.0',
+  '3.1.0',
+  IGNITION_VERSION,
+  '3.3.0',
+  '3.4.0',
+  '3.5.0',
+  '3.6.0',
+];
 
 /**
  * Reads a configuration; `name` is its name in errors. Members with the value null are dropped: Ignition takes
- * them as absent. Members that 3.2.0 does not know are kept (`checkIgnition` names them). The text never
- * appears in an error, because it carries secrets.
+ * them as absent. Members that its version does not know are kept (`findIgnitionWarnings` names them). The
+ * text never appears in an error, because it carries secrets.
  *
+ * @param newest the newest version that is accepted; what others put on a medium may have any of 3.0 to 3.6
  * @throws IntegrityError `ignition.malformed`, `ignition.version`
  */
-export function parseIgnition(text: string, name: string): IgnitionConfig {
+export function parseIgnition(
+  text: string,
+  name: string,
+  newest: IgnitionVersion = '3.6.0',
+): IgnitionConfig {
   const document = dropNulls(parseJson(text, name), name);
   const version = versionOf(document);
   if (version === undefined) {
     throw new IntegrityError('ignition.malformed', `${name} has no ignition.version`);
   }
-  if (!READABLE_VERSIONS.includes(version)) {
+  if (!READABLE_VERSIONS.includes(version) || version > newest) {
     throw new IntegrityError('ignition.version', `${name} has Ignition version "${version}"`, {
-      expected: READABLE_VERSIONS.join(', '),
+      expected: READABLE_VERSIONS.filter((readable) => readable <= newest).join(', '),
       found: version,
-      hint: 'use a configuration of Ignition specification 3.0 to 3.2',
+      hint: `use a configuration of Ignition specification 3.0 to ${newest.slice(0, 3)}`,
     });
   }
   const wrong = findWrongTypes(document, { kind: 'object', members: DOCUMENT }, '$');
@@ -222,92 +242,4 @@ export function decodeFileContent({ contents }: Pick<File, 'contents'>): Buffer 
   } catch {
     return undefined;
   }
-}
-
-type Entry = Readonly<Record<string, unknown>>;
-
-/**
- * Merges a parent and a child configuration as Ignition does (`ignition.config.merge`, and system
- * configs below the user's): the child's values win member by member, lists are joined by their
- * entries' keys, and the child decides whether a path is a file, directory or link.
- *
- * The result declares the newer version of the two, since the older is a subset of it. It may be
- * invalid even if both inputs are valid: check it again.
- */
-export function mergeConfigs(parent: IgnitionConfig, child: IgnitionConfig): IgnitionConfig {
-  const merged = mergeMembers(parent, child, DOCUMENT) as IgnitionConfig;
-  const versions = [parent.ignition.version, child.ignition.version].sort();
-  return { ...merged, ignition: { ...merged.ignition, version: versions[1] ?? '' } };
-}
-
-function mergeMembers(parent: Entry, child: Entry, members: Members): Entry {
-  const keys = new Set([...Object.keys(parent), ...Object.keys(child)]);
-  return Object.fromEntries(
-    [...keys].map((key) => {
-      const field = Object.hasOwn(members, key) ? members[key] : undefined;
-      const merged = mergeMember(parent[key], child[key], field);
-      return [key, NODE_LISTS.includes(key) ? withoutPaths(merged, pathsOf(child, key)) : merged];
-    }),
-  );
-}
-
-function mergeMember(parent: unknown, child: unknown, field: Field | undefined): unknown {
-  if (child === undefined) return parent;
-  if (parent === undefined || field === undefined) return child;
-  switch (field.kind) {
-    case 'object':
-      return mergeMembers(parent as Entry, child as Entry, field.members);
-    case 'strings':
-      return mergeStrings(parent as readonly string[], child as readonly string[], field);
-    case 'list':
-      return mergeLists(parent as readonly Entry[], child as readonly Entry[], field);
-    case 'string':
-    case 'integer':
-    case 'boolean':
-      return child;
-  }
-}
-
-function mergeStrings(
-  parent: readonly string[],
-  child: readonly string[],
-  field: { readonly concatenated: boolean },
-): readonly string[] {
-  if (field.concatenated) return [...parent, ...child];
-  return [...parent, ...child.filter((entry) => !parent.includes(entry))];
-}
-
-function mergeLists(
-  parent: readonly Entry[],
-  child: readonly Entry[],
-  field: { readonly members: Members; readonly key: readonly string[] },
-): readonly Entry[] {
-  if (field.key.length === 0) return [...parent, ...child];
-  const children = new Map(child.map((entry) => [keyOf(entry, field.key), entry]));
-  const parents = new Set(parent.map((entry) => keyOf(entry, field.key)));
-  const joined = parent.map((entry) => {
-    const other = children.get(keyOf(entry, field.key));
-    return other === undefined ? entry : mergeMembers(entry, other, field.members);
-  });
-  return [...joined, ...child.filter((entry) => !parents.has(keyOf(entry, field.key)))];
-}
-
-/** Key of a list entry. A partition's key is its number or, if that is 0 or absent, its label. */
-function keyOf(entry: Entry, key: readonly string[]): string {
-  const name = key.find((member) => entry[member] !== undefined && entry[member] !== 0);
-  return name === undefined ? '' : `${name}=${String(entry[name])}`;
-}
-
-/** The paths that the child gives to the other kinds of nodes. */
-function pathsOf(storage: Entry, kind: string): Set<unknown> {
-  const others = NODE_LISTS.filter((other) => other !== kind);
-  return new Set(
-    others.flatMap((other) =>
-      ((storage[other] ?? []) as readonly Entry[]).map((node) => node['path']),
-    ),
-  );
-}
-
-function withoutPaths(nodes: unknown, paths: Set<unknown>): unknown {
-  return (nodes as readonly Entry[]).filter((node) => !paths.has(node['path']));
 }

@@ -5,11 +5,11 @@ export {
   IGNITION_VERSION,
   decodeFileContent,
   formatIgnition,
-  mergeConfigs,
   parseIgnition,
   textFile,
 } from './config.ts';
 export type { File, IgnitionConfig, Unit, User } from './config.ts';
+export { mergeConfigs } from './merge.ts';
 
 // Checks.
 export { findIgnitionWarnings, formatValidIgnition } from './check.ts';

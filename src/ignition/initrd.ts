@@ -140,6 +140,8 @@ function inflate(
 /** RFC 1952 2.3: ten bytes, then the fields that the flags announce. */
 function measureGzipHeader(bytes: Uint8Array): number {
   const flags = bytes[3] ?? 0;
+  if (bytes[2] !== 8 || (flags & 0xe0) !== 0)
+    throw malformed('gzip', 'has an unknown method or flag');
   let offset = 10;
   if ((flags & 4) !== 0) offset += 2 + (bytes[offset] ?? 0) + 256 * (bytes[offset + 1] ?? 0);
   for (const flag of [8, 16]) {

@@ -1,15 +1,17 @@
 /**
- * The members of an Ignition 3.2.0 document as data, so that reading, checking and merging walk one
- * table. Source: Ignition configuration specification v3.2.0.
+ * The members of an Ignition document as data, so that reading, checking and merging walk one table.
+ * Source: Ignition configuration specifications v3.2.0 to v3.6.0; `since` is the first that has a member
+ * which 3.2.0 lacks.
  *
  * `key` names the member that identifies a list's entry when two configs are merged; the first of
  * several that is set counts. An empty `key` means that the lists are concatenated.
  */
-export type Field =
+export type Field = { readonly since?: string } & (
   | { readonly kind: 'string' | 'integer' | 'boolean' }
   | { readonly kind: 'strings'; readonly concatenated: boolean }
   | { readonly kind: 'object'; readonly members: Members }
-  | { readonly kind: 'list'; readonly members: Members; readonly key: readonly string[] };
+  | { readonly kind: 'list'; readonly members: Members; readonly key: readonly string[] }
+);
 
 export type Members = Readonly<Record<string, Field>>;
 
@@ -25,6 +27,8 @@ const list = (members: Members, ...key: readonly string[]): Field => ({
   members,
   key,
 });
+
+const since = (version: string, field: Field): Field => ({ ...field, since: version });
 
 const resource: Members = {
   source: string,
@@ -67,9 +71,12 @@ const luks: Members = {
   uuid: string,
   wipeVolume: boolean,
   options,
+  discard: since('3.4.0', boolean),
+  openOptions: since('3.4.0', options),
+  cex: since('3.5.0', object({ enabled: boolean })),
   clevis: object({
     tpm2: boolean,
-    tang: list({ url: string, thumbprint: string }, 'url'),
+    tang: list({ url: string, thumbprint: string, advertisement: since('3.4.0', string) }, 'url'),
     threshold: integer,
     custom: object({ pin: string, config: string, needsNetwork: boolean }),
   }),
@@ -136,7 +143,14 @@ export const DOCUMENT: Members = {
   passwd: object({ users: list(user, 'name'), groups: list(group, 'name') }),
   storage: object(storage),
   systemd: object({ units: list(unit, 'name') }),
+  kernelArguments: since('3.3.0', object({ shouldExist: strings, shouldNotExist: strings })),
 };
 
-/** Files, directories and links share one namespace of paths. */
-export const NODE_LISTS: readonly string[] = ['files', 'directories', 'links'];
+/**
+ * Lists beside each other that share one namespace: files, directories and links have paths, and a kernel
+ * argument either should exist or should not.
+ */
+export const SHARED_NAMES: readonly (readonly string[])[] = [
+  ['files', 'directories', 'links'],
+  ['shouldExist', 'shouldNotExist'],
+];

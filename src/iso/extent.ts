@@ -86,6 +86,11 @@ export type TreeFile = {
   readonly content: FileContent;
   /** Permission bits; default 0o644. */
   readonly mode?: number;
+  /**
+   * ISO 9660 identifier of a file that the base lacks, `KARGS.JSO;1`, for programs that do not read Rock
+   * Ridge; default made of the name.
+   */
+  readonly identifier?: string;
 };
 
 /** An extent of rendered bytes that no file consists of. */

@@ -38,10 +38,11 @@ export {
   editKargs,
   encodeKargs,
   locateKargAreas,
+  parseReplacement,
   readKargAreas,
   requireMenuWords,
 } from './coreos/kargs.ts';
-export type { KargAreas, KargsFiller } from './coreos/kargs.ts';
+export type { KargAreas, KargEdits, KargsFiller } from './coreos/kargs.ts';
 export {
   malformed,
   parseMinimalRecipe,
@@ -49,4 +50,4 @@ export {
   readCoreosLive,
   requireArchitecture,
 } from './coreos/live.ts';
-export type { MinimalRecipe } from './coreos/live.ts';
+export type { CoreosFeatures, MinimalRecipe } from './coreos/live.ts';

@@ -1,5 +1,6 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import type { RandomAccess, ByteRange } from '../base/random-access.ts';
 import { decodeInitrd, encodeInitrd, parseIgnition } from '../ignition/index.ts';
 import {
@@ -9,14 +10,15 @@ import {
   findEmbedArea,
   type IsoImage,
   type KargAreas,
+  type KargEdits,
   type KargsFiller,
   locateKargAreas,
+  parseReplacement,
   type ReadableIso,
   readKargAreas,
   requireMenuWords,
 } from '../iso/index.ts';
 import type { Keyfile } from '../nmstate/values.ts';
-import type { CustomValues } from '../openshift/agent/values.ts';
 import {
   type IndexExtent,
   type MediaIndex,
@@ -102,10 +104,15 @@ const NETWORK = 'etc/coreos-firstboot-network';
 export async function readLiveAreas(iso: ReadableIso): Promise<LiveAreas> {
   const area = await findEmbedArea(iso);
   const embed = { ...area, bytes: await iso.readBytes(area.offset, area.size) };
+  return { embed, ...withoutUndefined({ kargs: await readOptionalKargs(iso) }) };
+}
+
+/** Reads the areas for kernel arguments; undefined on an image older than those. */
+export async function readOptionalKargs(iso: ReadableIso): Promise<KargAreas | undefined> {
   try {
-    return { embed, kargs: await readKargAreas(iso) };
+    return await readKargAreas(iso);
   } catch (error) {
-    if (error instanceof IntegrityError && error.code === 'kargs.no-areas') return { embed };
+    if (error instanceof IntegrityError && error.code === 'kargs.no-areas') return undefined;
     throw error;
   }
 }
@@ -171,26 +178,35 @@ export const planKargParts = ({ areas, size }: KargPlaces, text: string): readon
   areas.map((area) => ({ offset: area.offset, bytes: encodeKargs(text, size, area) }));
 
 /**
- * Plans the bytes of every area: the default arguments without the removed ones, then the appended ones.
+ * Plans the bytes of every area: the default arguments, edited.
  *
- * @throws UsageError `kargs.special`, `kargs.too-large`
+ * @throws UsageError `kargs.special`, `kargs.replace`, `kargs.too-large`
  */
 export function planEditedKargs(
   places: KargPlaces & { readonly default: string },
-  { append = [], remove = [] }: NonNullable<CustomValues['kargs']>,
+  edits: KargEdits,
 ): readonly OverlayPart[] {
-  // Boot images of s390x have no menu.
-  const isMenu = ({ path = 'grub.cfg' }): boolean => /\.cfg$/i.test(path);
-  if (places.areas.some(isMenu)) requireMenuWords(append);
-  return planKargParts(places, editKargs(places.default, { append, remove }));
+  const { append = [], replace = [] } = edits;
+  requireMenu(places, [...append, ...replace.map((text) => parseReplacement(text).now)]);
+  return planKargParts(places, editKargs(places.default, edits));
 }
 
 /** Reads the archive that the embed area of our medium has without site values; undefined on other images. */
-export async function readPristineArchive(
+export async function readBareArchive(
   iso: Pick<IsoImage, 'find' | 'readFile'>,
 ): Promise<Uint8Array | undefined> {
   const node = await iso.find(PRISTINE_IGNITION_PATH);
   return node?.kind === 'file' ? iso.readFile(node, LIMIT) : undefined;
+}
+
+/**
+ * Refuses arguments that a boot menu would change. Boot images of s390x have no menu.
+ *
+ * @throws UsageError `kargs.special`
+ */
+export function requireMenu({ areas }: KargPlaces, append: readonly string[]): void {
+  const isMenu = ({ path = 'grub.cfg' }): boolean => /\.cfg$/i.test(path);
+  if (areas.some(isMenu)) requireMenuWords(append);
 }
 
 /** Far larger than any Ignition config that a machine boots with. */
@@ -205,13 +221,16 @@ export async function planPristine(
   iso: Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>,
   areas: readonly MutableArea[],
 ): Promise<readonly OverlayPart[]> {
-  const archive = await readPristineArchive(iso);
+  const archive = await readBareArchive(iso);
   const kargs = await locateKargAreas(iso);
   const parts = sortParts([
     ...areas
       .filter(({ kind }) => kind === 'ignition')
       .map((area) => planEmbedPart(area, archive ?? new Uint8Array())),
     ...planKargParts(kargs, kargs.default),
+    ...areas
+      .filter(({ kind }) => kind === 'built')
+      .map(({ offset, size }) => ({ offset, bytes: new Uint8Array(size) })),
   ]);
   for (const { offset, size, digest } of areas) {
     const part = parts.find((each) => each.offset === offset && each.bytes.length === size);
@@ -234,18 +253,6 @@ export const withPristineDigests = ({
     const { offset, size, paths, pristine } = extent;
     return pristine ? { offset, size, paths, digest: pristine } : extent;
   });
-
-/** True if an area differs from these bytes. */
-export async function isCustomised(
-  { readBytes }: Pick<IsoImage, 'readBytes'>,
-  parts: readonly OverlayPart[],
-): Promise<boolean> {
-  for (const { offset, bytes } of parts) {
-    const found = await readBytes(offset, bytes.length);
-    if (!Buffer.from(found).equals(bytes)) return true;
-  }
-  return false;
-}
 
 /** Describes the damage of an embed area, as a sentence without its subject; undefined if it is valid. */
 export async function explainArea(bytes: Uint8Array): Promise<string | undefined> {

@@ -1,17 +1,12 @@
-import { SealiftError } from '../base/errors.ts';
+import { digestOf, type Digest } from '../base/digest.ts';
 import { formatCanonicalJson, type Json } from '../base/text/json.ts';
 import { type IgnitionConfig, parseIgnition, type Unit } from '../ignition/index.ts';
-import { formatCauses, type IsoImage, readCoreosLive } from '../iso/index.ts';
+import { findEmbedArea, type IsoImage, locateKargAreas } from '../iso/index.ts';
+import { decodeEmbedded, type Embedded, readOptionalKargs } from './areas.ts';
 import type { Compared } from './compare-parts.ts';
 import { type MediaIndex, readIndex } from './media-index.ts';
-import {
-  attempt,
-  type Attempt,
-  useMedium,
-  type Medium,
-  readBootstrapIgnition,
-  readEmbeddedIgnition,
-} from './open.ts';
+import { attempt, type Attempt, useMedium, type Medium, readBootstrapIgnition } from './open.ts';
+import { readProof } from './proof.ts';
 
 /* Contents of a medium that a comparison reads: its index, kernel arguments and Ignition configs. */
 
@@ -20,12 +15,14 @@ import {
  * secrets, keys and password hashes, and the digest of a short secret reveals the secret.
  */
 export type IgnitionPart = {
-  readonly kind: 'file' | 'directory' | 'link' | 'unit' | 'drop-in' | 'user' | 'group' | 'section';
+  readonly kind:
+    | ('file' | 'directory' | 'link' | 'unit' | 'drop-in' | 'user' | 'group' | 'section')
+    | ('network profile' | 'initrd file');
   /** The path of a file, `unit/drop-in`, or the path of a section: `storage.disks`. */
   readonly name: string;
 };
 
-/** A config, with its text as found on the medium. */
+/** A config with the files beside it, and the text of all of them as found on the medium. */
 export type ComparedConfig = {
   readonly parts: ReadonlyMap<string, Compared<IgnitionPart>>;
   readonly text: string;
@@ -36,10 +33,14 @@ export type ComparedMedium = {
   readonly size: number;
   /** No value if sealift did not make the medium. */
   readonly index: Attempt<MediaIndex | undefined>;
-  /** No value if the medium is not a live ISO of CoreOS; the problem says what is missing. */
-  readonly kernelArguments: Attempt<string>;
-  /** No value if there is no config. */
+  /** No value without areas for them; of an ISO without an embed area the problem says what is missing. */
+  readonly kernelArguments: Attempt<string | undefined>;
+  /** No value if nothing is embedded. */
   readonly embedded: Attempt<ComparedConfig | undefined>;
+  /** Digest that the proof of a medium without an index names; undefined for other ISOs. */
+  readonly proof: Digest | undefined;
+  /** Bytes of the areas that a customisation may change, in the form that they have on the medium. */
+  readonly areas: Digest;
   readonly bootstrap: Attempt<ComparedConfig | undefined>;
 };
 
@@ -50,29 +51,49 @@ export type ComparedMedium = {
  */
 export const readCompared = (medium: Medium): Promise<ComparedMedium> =>
   useMedium(medium, async (iso) => {
-    const kernelArguments = await readKernelArguments(iso);
-    const isLive = kernelArguments.problem === undefined;
-    const read = async (
-      name: string,
-      readText: (iso: IsoImage) => Promise<string | undefined>,
-    ): Promise<Attempt<ComparedConfig | undefined>> =>
-      isLive ? attempt(async () => parseConfig(await readText(iso), name)) : {};
+    const embed = await attempt(() => readEmbedArea(iso));
+    const located = await attempt(() => locateKargAreas(iso));
+    const bytes = embed.value;
     return {
       size: iso.fileSize,
       index: await attempt(() => readIndex(iso)),
-      kernelArguments,
-      embedded: await read('config of the embed area', readEmbeddedIgnition),
-      bootstrap: await read('bootstrap config', readBootstrapIgnition),
+      kernelArguments:
+        embed.problem === undefined
+          ? await attempt(async () => (await readOptionalKargs(iso))?.text)
+          : { problem: embed.problem },
+      embedded: bytes ? await attempt(async () => parseArea(await decodeEmbedded(bytes))) : {},
+      bootstrap: await attempt(async () =>
+        parseConfig(await readBootstrapIgnition(iso), 'bootstrap config'),
+      ),
+      proof: (await attempt(() => readProof({ read: iso.readBytes, size: iso.fileSize }))).value
+        ?.digest,
+      areas: digestOf(Buffer.concat([...(bytes ? [bytes] : []), ...(await readAll(iso, located))])),
     };
   });
 
-async function readKernelArguments(iso: IsoImage): Promise<Attempt<string>> {
-  try {
-    return { value: (await readCoreosLive(iso)).kargs.text };
-  } catch (error) {
-    if (!(error instanceof SealiftError) || error.code !== 'base-iso.not-coreos') throw error;
-    return { problem: error.cause instanceof Error ? formatCauses(error.cause) : error.message };
-  }
+async function readEmbedArea(iso: IsoImage): Promise<Uint8Array> {
+  const { offset, size } = await findEmbedArea(iso);
+  return iso.readBytes(offset, size);
+}
+
+const readAll = (
+  iso: IsoImage,
+  { value }: Attempt<Awaited<ReturnType<typeof locateKargAreas>>>,
+): Promise<readonly Uint8Array[]> =>
+  Promise.all((value?.areas ?? []).map(({ offset }) => iso.readBytes(offset, value?.size ?? 0)));
+
+/** Lists everything that is embedded: the config, network profiles, and files of other tools. */
+function parseArea({ config, keyfiles, others = new Map() }: Embedded): ComparedConfig | undefined {
+  const files: readonly Part[] = [
+    ...keyfiles.map(({ name, content }) => named('network profile', name, content)),
+    ...[...others].map(([name, data]) => named('initrd file', name, digestOf(data))),
+  ];
+  if (config === undefined && files.length === 0) return undefined;
+  const read = parseConfig(config, 'config of the embed area');
+  return {
+    text: formatCanonicalJson([config ?? null, ...files]),
+    parts: new Map([...(read?.parts ?? []), ...listParts(files)]),
+  };
 }
 
 function parseConfig(text: string | undefined, name: string): ComparedConfig | undefined {
@@ -84,13 +105,17 @@ function parseConfig(text: string | undefined, name: string): ComparedConfig | u
 export function listIgnitionParts(
   config: IgnitionConfig,
 ): ReadonlyMap<string, Compared<IgnitionPart>> {
-  const { ignition, passwd = {}, storage = {}, systemd = {} } = config;
-  const parts: readonly Part[] = [
+  const { ignition, passwd = {}, storage = {}, systemd = {}, ...others } = config;
+  return listParts([
     ...listSections('ignition', ignition),
     ...listAccounts(passwd),
     ...listStorage(storage),
     ...(systemd.units ?? []).flatMap(listUnit),
-  ];
+    ...Object.entries(others).map(([key, value]) => named('section', key, value)),
+  ]);
+}
+
+function listParts(parts: readonly Part[]): ReadonlyMap<string, Compared<IgnitionPart>> {
   const compared = new Map<string, Compared<IgnitionPart>>();
   for (const { kind, name, value } of parts) {
     const key = `${kind}\n${name}`;

@@ -89,19 +89,24 @@ function compareRead(old: ComparedMedium, now: ComparedMedium): MediaComparison 
       ...compareConfigs('bootstrap', old.bootstrap, now.bootstrap),
     ],
   };
-  const { kernelArguments, ignition } = parts;
   return {
     ...parts,
     same:
       isSameIndex &&
+      (index !== undefined || old.proof === now.proof) &&
       old.size === now.size &&
-      kernelArguments?.old === kernelArguments?.new &&
-      ignition.every(({ state }) => state === 'unchanged'),
+      old.kernelArguments.value === now.kernelArguments.value &&
+      parts.ignition.every(({ state }) => state === 'unchanged') &&
+      ((isRead(old) && isRead(now)) || old.areas === now.areas),
     old: identify(old),
     new: identify(now),
     notCompared: [...listUnknown('old', old), ...listUnknown('new', now)],
   };
 }
+
+/** True if the contents of the areas can be read. */
+const isRead = ({ kernelArguments, embedded }: ComparedMedium): boolean =>
+  kernelArguments.problem === undefined && embedded.problem === undefined;
 
 /** Returns the digest of an index; for media of the first versions, whose index does not name it, computes it. */
 const digestIndex = (index: MediaIndex | undefined): string | undefined =>

@@ -34,7 +34,7 @@ import {
 
 /** Contents that an index describes. */
 type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalogs' | 'mutable'> & {
-  readonly plan: MirrorPlan;
+  readonly plan: Pick<MirrorPlan, 'images' | 'registryImage'>;
   /** Releases on the medium; those with an unverified signature are marked. */
   readonly releases?: readonly Release[];
   /** Extents of the layout, including the padding, which the index omits. */
@@ -83,7 +83,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
   const { mutable } = medium;
   const unsigned = (medium.releases ?? []).filter(isUnsigned).map(({ version }) => version);
   const text = formatMediaIndex({
-    format: 2,
+    format: mutable?.some(({ kind }) => kind === 'built') ? 3 : 2,
     product,
     ...(base && { base: { digest: base.digest, size: base.size } }),
     release,

@@ -1,16 +1,15 @@
 import { createHash } from 'node:crypto';
-import { rename, rm, type FileHandle } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { decodeInThread } from '../base/decode/threads.ts';
-import { nameAside } from '../base/disk/aside.ts';
 import { claimOutput } from '../base/disk/claim-output.ts';
 import { explainWriteError } from '../base/disk/disk-errors.ts';
 import { makeDirectory, writeWhole } from '../base/disk/files.ts';
-import { openOwnFile } from '../base/disk/open-file.ts';
+import { publishNew } from '../base/disk/publish.ts';
 import { IntegrityError, UsageError } from '../base/errors.ts';
+import { objectOrEmpty } from '../base/lists.ts';
 import { openRandomAccess } from '../base/random-access.ts';
-import { formatReadableJson } from '../base/text/json.ts';
 import {
   editKargs,
   type IsoImage,
@@ -21,7 +20,7 @@ import {
   parseMinimalRecipe,
   readKargAreas,
 } from '../iso/index.ts';
-import { parseJsonObjectOfCoreosJson } from '../shape/go-json.ts';
+import { type JsonObject, parseJsonObjectOfCoreosJson } from '../shape/go-json.ts';
 import { planEditedKargs, readLiveAreas } from './areas.ts';
 import { INDEX_PATH } from './media-index.ts';
 
@@ -104,18 +103,10 @@ async function writeNew(
 ): Promise<ExtractedFile> {
   await claimOutput({ path }, { force, isReplaceable: () => Promise.resolve(false) });
   await makeDirectory(directory);
-  const aside = await nameAside(path);
-  const file = await openOwnFile(aside, { mode: 0o644 });
   try {
-    const size = await fill(file, aside);
-    await file.sync();
-    await rename(aside, path);
-    return { path, size };
+    return { path, size: await publishNew(path, { mode: 0o644 }, fill) };
   } catch (error) {
-    await rm(aside, { force: true });
     throw explainWriteError(error, path);
-  } finally {
-    await file.close();
   }
 }
 
@@ -250,10 +241,19 @@ async function writeDefault(iso: IsoImage, file: FileHandle, text: string): Prom
   const node = await iso.find('/coreos/kargs.json');
   if (node?.kind !== 'file') return;
   const json = parseJsonObjectOfCoreosJson(await iso.readFile(node), 'coreos/kargs.json');
-  const listed = Buffer.from(formatReadableJson({ ...json, default: text }).padEnd(node.size));
+  const listed = Buffer.from(formatKargsInfo({ ...json, default: text }).padEnd(node.size));
   if (listed.length > node.size) throw malformed('makes an ISO whose arguments do not fit');
   await writeWhole(file, listed, node.extents[0]?.offset ?? 0);
 }
+
+/** Formats `coreos/kargs.json` as coreos-installer does: its order of members, and no line break at the end. */
+const formatKargsInfo = ({ default: text, files, size, ...others }: JsonObject): string => {
+  const places = (Array.isArray(files) ? files : []).map((file) => {
+    const { path, offset, pad, end, ...rest } = objectOrEmpty(file);
+    return { path, offset, pad, end, ...rest };
+  });
+  return JSON.stringify({ default: text, files: places, size, ...others }, null, 2);
+};
 
 /** Base name without extension: `rhcos-live` for `/isos/rhcos-live.iso`. */
 export const stemOf = (path: string): string => basename(path).replace(/\.[^.]*$/, '');

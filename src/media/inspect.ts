@@ -11,6 +11,7 @@ import {
 import { readImageContents } from './contents.ts';
 import { readBundleFile } from './describe.ts';
 import { type IndexExtent, type MediaIndex, readIndex } from './media-index.ts';
+import { type Proof, readProof } from './proof.ts';
 import {
   attempt,
   useMedium,
@@ -82,6 +83,8 @@ export type Inspection = {
     readonly indexDigest?: string;
   };
   readonly mediaProblem?: string;
+  /** Proof of a medium of ours that has no index. */
+  readonly proof?: Pick<Proof, 'product' | 'program' | 'of' | 'digest'>;
 };
 
 /** @throws ConfigError `iso.unreadable`; IntegrityError if not even the directories can be read */
@@ -168,10 +171,17 @@ async function measureUsed(
   return (bytes?.findLastIndex((byte) => byte !== 0) ?? -1) + 1;
 }
 
-async function inspectMedia(iso: IsoImage): Promise<Pick<Inspection, 'media' | 'mediaProblem'>> {
+async function inspectMedia(
+  iso: IsoImage,
+): Promise<Pick<Inspection, 'media' | 'mediaProblem' | 'proof'>> {
   const { value: index, problem } = await attempt(() => readIndex(iso));
   if (problem !== undefined) return { mediaProblem: problem };
-  return index ? { media: await describeMedia(iso, index) } : {};
+  if (index) return { media: await describeMedia(iso, index) };
+  const read = await attempt(() => readProof({ read: iso.readBytes, size: iso.fileSize }));
+  if (read.problem !== undefined) return { mediaProblem: read.problem };
+  if (!read.value) return {};
+  const { product, program, of, digest } = read.value;
+  return { proof: { product, program, of, digest } };
 }
 
 async function describeMedia(

@@ -1,7 +1,8 @@
 import { isDigest, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { groupBy, isObject, withoutUndefined } from '../base/lists.ts';
-import { digestCanonicalJson, formatReadableJson } from '../base/text/json.ts';
+import type { ByteRange } from '../base/random-access.ts';
+import { digestCanonicalJson, formatReadableJson, type Json } from '../base/text/json.ts';
 import type { Areas, IsoImage, Layout, Places } from '../iso/index.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
 import { nameCatalog } from '../openshift/mirror/operator-set.ts';
@@ -89,6 +90,9 @@ export const BOOTSTRAP_IMAGE_PATH = '/images/bootstrap-appliance.img';
 /** Path of the archive that the embed area has without site values. */
 export const PRISTINE_IGNITION_PATH = '/sealift/ignition.img';
 
+/** Contents of the mutable areas as the build left them, on media that were built with values. */
+export const BUILT_PATH = '/sealift/built.img';
+
 /** Path of the list of images by digest on a live ISO, for tools that copy them; also in the release bundle. */
 export const BUNDLE_PATH = '/bundle.json';
 
@@ -105,7 +109,8 @@ export type IndexExtent = {
 
 /** Bytes of the medium that may be changed; the index does not change with them. */
 export type MutableArea = {
-  readonly kind: 'ignition' | 'kernel-arguments';
+  /** `built`: a copy of the other areas as the build left them, in a file; zeros once it is dropped. */
+  readonly kind: 'ignition' | 'kernel-arguments' | 'built';
   readonly offset: number;
   readonly size: number;
   /** Digest before any site values. */
@@ -123,8 +128,8 @@ export type IndexImage = {
 
 /** Content of `/sealift/index.json`, which describes the medium. Offsets and sizes are bytes. */
 export type MediaIndex = {
-  /** Format 2 has areas and catalogs. */
-  readonly format: 1 | 2;
+  /** Format 2 has areas and catalogs; format 3 has a copy of the areas as built. */
+  readonly format: 1 | 2 | 3;
   /** Digest of the canonical JSON of all other members; media of the first versions have no digest. */
   readonly digest?: Digest;
   readonly product: string;
@@ -187,9 +192,9 @@ export function decodeMediaIndex(source: Uint8Array | string): {
   readonly damage?: IntegrityError;
 } {
   const document = parse(source);
-  if (document['format'] !== 1 && document['format'] !== 2) {
+  if (![1, 2, 3].includes(document['format'] as number)) {
     throw new IntegrityError('index.format', `${INDEX_PATH} has an unknown format`, {
-      expected: '1 or 2',
+      expected: '1 to 3',
       found: JSON.stringify(document['format'] ?? null),
       hint: 'use a newer version of sealift',
     });
@@ -354,16 +359,36 @@ export async function readIndex(iso: Files): Promise<MediaIndex | undefined> {
   return text === undefined ? undefined : parseMediaIndex(text);
 }
 
+/** An index that may be damaged: then it comes with the error that reports it. */
+export type DamagedIndex = {
+  readonly index: MediaIndex;
+  readonly damage?: IntegrityError;
+  /** Place of the file on the medium. */
+  readonly extents: readonly ByteRange[];
+};
+
 /**
- * Reads an index that may be damaged: if its digest is wrong, it comes with the error that reports it.
+ * Reads an index that may be damaged: its digest is wrong, or its bytes are not those that we write of its
+ * values.
  *
  * @throws IntegrityError `index.malformed`, `index.format`, `iso.file-too-large`
  */
-export async function readDamagedIndex(
-  iso: Files,
-): Promise<{ readonly index: MediaIndex; readonly damage?: IntegrityError } | undefined> {
-  const text = await readText(iso);
-  return text === undefined ? undefined : decodeMediaIndex(text);
+export async function readDamagedIndex(iso: Files): Promise<DamagedIndex | undefined> {
+  const node = await iso.find(INDEX_PATH);
+  const text = node?.kind === 'file' ? await readText(iso) : undefined;
+  if (node?.kind !== 'file' || text === undefined) return undefined;
+  const { index, damage = findOddText(text) } = decodeMediaIndex(text);
+  return { index, extents: node.extents, ...(damage && { damage }) };
+}
+
+/** The digest covers the values alone; spaces fill the index up to its reserved size (decision 10). */
+function findOddText(text: string): IntegrityError | undefined {
+  const written = formatReadableJson(JSON.parse(text) as Json);
+  if (text === written || text === `${written.padEnd(text.length - 1)}\n`) return undefined;
+  return new IntegrityError(
+    'index.text',
+    `${INDEX_PATH} has other white space than sealift writes`,
+  );
 }
 
 async function readText(iso: Files): Promise<string | undefined> {

@@ -18,6 +18,7 @@ import { BOOTSTRAP_IGNITION_PATH } from '../openshift/node/bootstrap.ts';
 import { standInFor } from '../outputs/device.ts';
 import { isElsewhere, openSource, type SourceHost } from '../outputs/read/open.ts';
 import { refuseHalfCustomised } from './customize/write.ts';
+import { openGivenIso } from './delta/describe.ts';
 import { isDelta } from './delta/file.ts';
 import { BOOTSTRAP_IMAGE_PATH, INDEX_PATH, readIndex, type MediaIndex } from './media-index.ts';
 
@@ -29,13 +30,13 @@ export type Medium = string | RandomAccess;
 /**
  * Calls a function with an ISO that the user named, and always closes the ISO.
  *
- * @throws ConfigError `iso.unreadable`; the errors of `openIso`
+ * @throws ConfigError `iso.unreadable`; the errors of `openGivenIso`
  */
 export async function useMedium<Result>(
   medium: Medium,
   work: (iso: IsoImage) => Promise<Result>,
 ): Promise<Result> {
-  return useImage(medium, async (image) => work(await openIso(image)));
+  return useImage(medium, async (image) => work(await openGivenIso(image)));
 }
 
 /** Calls a function with access to an image, which need not be an ISO, and always closes the image. */

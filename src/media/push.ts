@@ -3,7 +3,6 @@ import { basename } from 'node:path';
 import type { Digest } from '../base/digest.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
 import type { IsoImage, Layout } from '../iso/index.ts';
-import type { PushOptions } from '../outputs/artifact.ts';
 import type { IsoArtifact } from '../outputs/artifact/manifest.ts';
 import {
   measureParts,
@@ -12,12 +11,7 @@ import {
   type Part,
   type PlannedPart,
 } from '../outputs/artifact/parts.ts';
-import {
-  formatReference,
-  parseReference,
-  type Reference,
-  type WritingClient,
-} from '../registry/index.ts';
+import { formatReference, parseReference, type Reference } from '../registry/index.ts';
 import { readImageContents } from './contents.ts';
 import { INDEX_PATH, parseMediaIndex, readIndex, type MediaIndex } from './media-index.ts';
 import { useMedium } from './open.ts';
@@ -116,34 +110,4 @@ function repositoryOf(source: string): Reference | undefined {
     if (error instanceof ConfigError) return undefined;
     throw error;
   }
-}
-
-/**
- * Lists repositories that a layer may be mounted from, in the registry of an artifact: first the given
- * ones, then the original repositories of the images, or their mirrors there.
- */
-export function createMountsOf(
-  { sourcesOf }: Pick<ReadIso, 'sourcesOf'>,
-  {
-    client,
-    registry,
-    mountFrom,
-  }: {
-    readonly client: Pick<WritingClient, 'placesOf'>;
-    readonly registry: string;
-    readonly mountFrom: readonly string[];
-  },
-): PushOptions['mountsOf'] {
-  const known = new Map<Reference, readonly string[]>();
-  const findHere = (source: Reference): readonly string[] => {
-    const found =
-      known.get(source) ??
-      client
-        .placesOf(source)
-        .filter((place) => place.registry === registry)
-        .map(({ repository }) => repository);
-    known.set(source, found);
-    return found;
-  };
-  return (layer) => [...new Set([...mountFrom, ...sourcesOf(layer).flatMap(findHere)])];
 }

@@ -2,7 +2,9 @@ import { digestOf, type Digest } from '../base/digest.ts';
 import type { ImageProblem } from '../base/errors.ts';
 import { withoutUndefined, sumSizes } from '../base/lists.ts';
 import { withPristineDigests } from './areas.ts';
+import type { Coverage } from './coverage.ts';
 import { readImageContents } from './contents.ts';
+import type { JudgedArea } from './judge-areas.ts';
 import { findOverlaps, type IndexExtent, type MediaIndex } from './media-index.ts';
 import type { IsoFiles } from './open.ts';
 import {
@@ -15,7 +17,30 @@ import {
 
 /* Checks of a medium against its index: directories, extents, gaps, and files that a truncation lost. */
 
+/**
+ * - `whole`: every byte was compared, and is right.
+ * - `damaged`: something is wrong.
+ * - `not provable`: nothing is wrong in what was compared, and not every byte could be compared.
+ */
+export type MediumState = 'whole' | 'damaged' | 'not provable';
+
+/**
+ * The reason why a medium without a finding is not whole: it has no proof, a sample was asked for, or
+ * an area of it was written by a program that leaves no digest.
+ */
+export type Unproven = 'no proof' | 'sample' | 'area';
+
 export type Verification = {
+  readonly state: MediumState;
+  /** Absent unless the state is `not provable`. */
+  readonly because?: Unproven;
+  /** Bytes that were compared with a digest, with zeros or by checksums, of all bytes of the medium. */
+  readonly compared: { readonly bytes: number; readonly of: number };
+  /** Parts that were not compared, in words; absent if every byte was compared. */
+  readonly notCompared?: readonly string[];
+  /** Advice that would prove the medium; absent unless `because` is `no proof`. */
+  readonly wouldProve?: string;
+  /** True if nothing is wrong in what was compared. */
   readonly ok: boolean;
   readonly problems: readonly ImageProblem[];
   /** Names of all images that need damaged or lost bytes, sorted. */
@@ -24,8 +49,10 @@ export type Verification = {
   readonly oddities: readonly string[];
   /** Numbers of extents checked, of their bytes, and of images in the index. */
   readonly checked: { readonly extents: number; readonly bytes: number; readonly images: number };
-  /** True if the medium has site values; absent if it has no mutable areas. */
+  /** True if the medium has other values than the build left; absent if it has no mutable areas. */
   readonly customised?: boolean;
+  /** Areas that may be changed after the build; absent if there are no such areas. */
+  readonly areas?: readonly JudgedArea[];
   /** Confidence of a sampled check; absent if every byte was checked. */
   readonly sample?: Sample;
 };
@@ -90,7 +117,7 @@ type CheckedExtents = {
 export async function checkContents(
   iso: IsoFiles,
   index: MediaIndex,
-  { signal, onProgress, report, quick }: VerifyOptions & { readonly report: Report },
+  { signal, onProgress, report, quick, size, coverage }: CheckOptions,
 ): Promise<CheckedExtents> {
   const present: IndexExtent[] = [];
   const lost: IndexExtent[] = [];
@@ -102,7 +129,7 @@ export async function checkContents(
     else lost.push(extent);
   }
   const digested = present.filter(({ digest }) => digest !== undefined);
-  const gaps = new Set(findGaps(present));
+  const gaps = new Set(listGaps([...present, ...lost, endAt(size)], iso.fileSize));
   const { checked, sample } = choose(digested, [...gaps], { quick, identity: index.digest ?? '' });
   const total = sumSizes(checked);
   const image = { read: iso.readBytes, size: iso.fileSize };
@@ -112,6 +139,7 @@ export async function checkContents(
       onProgress(done, total);
     },
   });
+  coverage.add(checked);
   const harmed = new Set([...lost, ...damaged.map(({ extent }) => extent)]);
   const usersOf = await createUserLookup(iso, index, harmed);
   for (const extent of lost) {
@@ -124,6 +152,14 @@ export async function checkContents(
   const counted = sample ? checked : digested;
   return { extents: counted.length, bytes: sumSizes(counted), ...withoutUndefined({ sample }) };
 }
+
+type CheckOptions = VerifyOptions & {
+  readonly report: Report;
+  /** Bytes of the medium; a device has more. */
+  readonly size: number;
+  /** Takes the bytes that were compared. */
+  readonly coverage: Coverage;
+};
 
 type Chosen = { readonly checked: readonly IndexExtent[]; readonly sample?: Sample };
 
@@ -144,6 +180,13 @@ function choose(
 
 /** Longer gaps are split: the digest of zeros is computed once for each size. */
 const LONGEST_GAP = 4 * 1024 * 1024;
+
+/** Gaps that the file has completely. */
+const listGaps = (extents: readonly IndexExtent[], fileSize: number): readonly IndexExtent[] =>
+  [...findGaps(extents)].filter((gap) => endOf(gap) <= fileSize);
+
+/** An extent without bytes, up to which `findGaps` looks. */
+const endAt = (offset: number): IndexExtent => ({ offset, size: 0, paths: [] });
 
 /** Finds bytes before the last extent that the index does not name: zeros between files. */
 export function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExtent> {

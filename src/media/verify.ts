@@ -1,167 +1,209 @@
-import { isError, type ImageProblem } from '../base/errors.ts';
-import { withoutUndefined } from '../base/lists.ts';
-import { checkStructure, type IsoImage, openIso, readKargAreas } from '../iso/index.ts';
+import type { Digest } from '../base/digest.ts';
+import { isError } from '../base/errors.ts';
+import { maxOf, withoutUndefined } from '../base/lists.ts';
+import type { RandomAccess } from '../base/random-access.ts';
+import {
+  checkStructure,
+  type IsoImage,
+  openIso,
+  readCoreosLive,
+  roundUp,
+  SECTOR_SIZE,
+} from '../iso/index.ts';
 import { checkClosure } from '../registry/index.ts';
-import { overlayRead, type OverlayPart, explainArea, isCustomised, planPristine } from './areas.ts';
+import { decodeEmbedded, overlayRead, type OverlayPart, planPristine } from './areas.ts';
+import { planBuilt, readBuilt } from './built.ts';
+import { refuseDelta } from './delta/describe.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './describe.ts';
+import { hasPartsOf, judgeArea } from './judge-areas.ts';
 import {
   type MediaIndex,
   readDamagedIndex,
   BUNDLE_PATH,
+  type DamagedIndex,
+  type MutableArea,
   INDEX_PATH,
   REGISTRY_ROOT,
 } from './media-index.ts';
-import { openDamaged, type IsoFiles, describeDamage, useImage, type Medium } from './open.ts';
+import { openDamaged, type IsoFiles, useImage, type Medium } from './open.ts';
 import { findRegistryRoot, isoRegistryTree } from './tree.ts';
 import {
-  type Report,
   type Verification,
   type VerifyOptions,
   checkContents,
   compareTree,
   findLostFiles,
 } from './verify-contents.ts';
-import type { Sample } from './verify-extents.ts';
-
-type Findings = {
-  readonly problems: ImageProblem[];
-  readonly oddities: string[];
-  readonly report: Report;
-  checked: Verification['checked'];
-  sample?: Sample;
-  index?: MediaIndex;
-  customised?: boolean;
-};
+import {
+  conclude,
+  createFindings,
+  type Findings,
+  guard,
+  MAX_PROBLEMS,
+  takeAreas,
+} from './verify-findings.ts';
+import { verifyByDigest, verifyByProof } from './verify-proof.ts';
 
 /**
- * Verifies a medium: the structure of the ISO, every extent of its index by digest, and that every image
- * of its registry is complete and in the list of images. An image without an index is checked as far as
- * possible; on a truncated or damaged one, the intact and the lost parts are reported.
+ * Verifies a medium: the structure of the ISO, every byte by its index, by its proof or by a given digest,
+ * the rules that decide whether it boots and installs, and that every image of its registry is complete and
+ * in the list of images. A medium without a proof is checked as far as possible; on a truncated or damaged
+ * one, the intact and the lost parts are reported.
  *
  * @throws ConfigError `iso.unreadable`; the signal's reason
  */
-export async function verifyIso(medium: Medium, options: VerifyOptions): Promise<Verification> {
+export async function verifyIso(
+  medium: Medium,
+  { published, isGiven = false, ...options }: VerifyOptions & Published,
+): Promise<Verification> {
   const findings = createFindings();
   await useImage(medium, async (image) => {
+    await refuseDelta(image);
     const iso = await guard('structure', findings, () => openIso(image));
     const files = iso ?? (await guard('structure', findings, () => openDamaged(image)));
-    if (iso) await guard('structure', findings, () => verifyStructure(iso, findings));
-    iso?.structure.budget.reset(); // all directories are read again
-    if (files) await verifyFiles(files, findings, options);
-    iso?.structure.budget.reset();
-    if (iso) await guard('bundle', findings, () => verifyBundle(iso, findings));
-    delete findings.index; // frees memory for the registry of a large medium
-    iso?.structure.budget.reset();
-    if (iso) await guard('registry', findings, () => verifyRegistry(iso, findings));
+    findings.size = image.isDevice === true && iso ? sizeOfVolume(iso) : image.size;
+    if (iso) await verifyStructure(iso, findings);
+    await verifyBytes({ image, iso, files }, { findings, options });
+    const sha256 = isGiven || !findings.hasProof ? await published?.() : undefined;
+    if (sha256) await verifyByDigest(image, sha256, { findings, options });
+    if (iso) await verifyOpened(iso, findings);
   });
   return conclude(findings);
 }
 
-/** Maximum number of problems of a kind. A medium truncated at its start has lost every file. */
-const MAX_PROBLEMS = 10_000;
-const MORE = `there are more than ${MAX_PROBLEMS} problems of this kind; the others are omitted`;
-
-const CODES: Readonly<Record<ImageProblem['kind'], string>> = {
-  structure: 'verify.structure',
-  index: 'verify.index',
-  content: 'verify.content',
-  lost: 'verify.lost',
-  registry: 'verify.registry',
-  bundle: 'verify.bundle',
+type OpenedMedium = {
+  readonly image: RandomAccess;
+  readonly iso: IsoImage | undefined;
+  readonly files: IsoFiles | undefined;
 };
 
-function createFindings(): Findings {
-  const problems: ImageProblem[] = [];
-  const left = new Map<ImageProblem['kind'], number>();
-  return {
-    problems,
-    oddities: [],
-    report: (finding) => {
-      const { kind } = finding;
-      const room = left.get(kind) ?? MAX_PROBLEMS;
-      left.set(kind, room - 1);
-      if (room < 0) return;
-      const shown = room > 0 ? finding : { kind, problem: MORE };
-      problems.push({ severity: 'error', code: CODES[kind], ...shown });
-    },
-    checked: { extents: 0, bytes: 0, images: 0 },
-  };
+/** Compares the bytes with the index, else with the proof; without both, lists the files that are lost. */
+async function verifyBytes({ image, iso, files }: OpenedMedium, work: Work): Promise<void> {
+  const { findings } = work;
+  const read = files && (await guard('index', findings, () => readDamagedIndex(files)));
+  if (files && read) return verifyByIndex(files, read, work);
+  await guard('proof', findings, () => verifyByProof(image, iso, work));
+  if (files) await guard('structure', findings, () => findLostFiles(files, findings.report));
 }
 
-/** Runs a check and reports damage as a finding, so that the other checks still run. */
-async function guard<Result>(
-  kind: ImageProblem['kind'],
-  { problems, report }: Findings,
-  work: () => Promise<Result>,
-): Promise<Result | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    const problem = describeDamage(error);
-    if (problem === undefined) throw error;
-    // The damage that made the image unreadable at first may be found again.
-    if (!problems.some((known) => known.problem.endsWith(problem))) report({ kind, problem });
-    return undefined;
-  }
+type Published = {
+  /** Finds the SHA-256 of the whole medium as its maker published it. */
+  readonly published?: () => Promise<Digest | undefined>;
+  /** True if the digest is compared in any case; else only on a medium without a proof. */
+  readonly isGiven?: boolean;
+};
+
+async function verifyOpened(iso: IsoImage, findings: Findings): Promise<void> {
+  const { budget } = iso.structure;
+  budget.reset();
+  await guard('structure', findings, () => verifyBoot(iso));
+  await guard('bundle', findings, () => verifyBundle(iso, findings));
+  delete findings.index; // frees memory for the registry of a large medium
+  budget.reset();
+  await guard('registry', findings, () => verifyRegistry(iso, findings));
 }
 
-async function verifyStructure(iso: IsoImage, { report, oddities }: Findings): Promise<void> {
-  for await (const found of checkStructure(iso)) {
-    const { path, problem } = found;
-    if (isError(found)) report(found);
-    else if (oddities.length < MAX_PROBLEMS) {
-      oddities.push(path === undefined ? problem : `${path}: ${problem}`);
-    }
-  }
-}
+/** Bytes of the volume on a device. */
+const sizeOfVolume = ({ volume }: IsoImage): number => volume.volumeSpaceSize * SECTOR_SIZE;
 
-async function verifyFiles(
-  iso: IsoFiles,
-  findings: Findings,
-  options: VerifyOptions,
-): Promise<void> {
+async function verifyStructure(iso: IsoImage, findings: Findings): Promise<void> {
   const { report, oddities } = findings;
-  const read = await guard('index', findings, () => readDamagedIndex(iso));
-  if (!read) {
-    await guard('structure', findings, () => findLostFiles(iso, report));
-    return;
-  }
-  const { index, damage } = read;
+  await guard('structure', findings, async () => {
+    for await (const found of checkStructure(iso)) {
+      const { path, problem } = found;
+      if (isError(found)) report(found);
+      else if (oddities.length < MAX_PROBLEMS) {
+        oddities.push(path === undefined ? problem : `${path}: ${problem}`);
+      }
+    }
+  });
+  iso.structure.budget.reset(); // all directories are read again
+}
+
+type Work = { readonly findings: Findings; readonly options: VerifyOptions };
+
+async function verifyByIndex(
+  iso: IsoFiles,
+  { index, damage, extents }: DamagedIndex,
+  { findings, options }: Work,
+): Promise<void> {
+  const { report, oddities, coverage } = findings;
   if (damage) {
     const { message, expected, found } = damage;
-    const values = { ...withoutUndefined({ expected }), ...(found && { found }) };
-    report({ kind: 'index', problem: message, ...values });
+    report({ kind: 'index', problem: message, ...withoutUndefined({ expected, found }) });
   }
   findings.index = index;
+  findings.hasProof = true;
+  findings.size = sizeOfMedium(iso, index, findings.size);
   if (index.digest === undefined) oddities.push(`${INDEX_PATH} does not name its own digest`);
+  else coverage.add(extents);
   await guard('index', findings, () => compareTree(iso, index.extents, report));
   const pristine = await guard('content', findings, () => verifyAreas(iso, index, findings));
   // Mutable areas are compared in their original state: no other bytes may differ.
   const files = { ...iso, readBytes: overlayRead(iso.readBytes, pristine ?? []) };
-  const { sample, ...checked } = await checkContents(files, index, { ...options, report });
+  const { size } = findings;
+  const { sample, ...checked } = await checkContents(files, index, {
+    ...options,
+    report,
+    size,
+    coverage,
+  });
   findings.checked = { ...checked, images: index.images.length };
   if (sample) findings.sample = sample;
 }
 
-/**
- * Checks that the live system can still read the mutable areas.
- *
- * @returns the bytes that the areas have without site values
- */
+/** The backup of a GPT may be after the volume; a device may have other bytes behind the medium. */
+const sizeOfMedium = ({ fileSize }: IsoFiles, { extents }: MediaIndex, size: number): number => {
+  if (size === fileSize) return size;
+  const end = maxOf(
+    extents.map((extent) => extent.offset + extent.size),
+    size,
+  );
+  return Math.min(fileSize, roundUp(end, SECTOR_SIZE));
+};
+
+/** Judges the areas that may have been changed. @returns their bytes without values of any site */
 async function verifyAreas(
   iso: IsoFiles,
   { mutable = [] }: MediaIndex,
   findings: Findings,
 ): Promise<readonly OverlayPart[]> {
   if (mutable.length === 0) return [];
-  const pristine = await planPristine(iso, mutable);
-  findings.customised = await isCustomised(iso, pristine);
-  if (findings.customised) await guard('content', findings, () => readKargAreas(iso));
+  const parts = await planPristine(iso, mutable);
+  const archive = mutable.find(({ kind }) => kind === 'ignition');
+  const bareArea = parts.find(({ offset }) => offset === archive?.offset);
+  const own = hasPartsOf(bareArea && (await decodeEmbedded(bareArea.bytes)).config);
+  const built = await guard('content', findings, () => readBuiltParts(iso, mutable));
   for (const { kind, offset, size } of mutable) {
-    const problem = kind === 'ignition' && (await explainArea(await iso.readBytes(offset, size)));
-    if (problem) findings.report({ kind: 'content', problem, offset, size });
+    const at = (part: OverlayPart): boolean => part.offset === offset;
+    const bare = parts.find(at);
+    const left = built === 'bare' ? bare : built?.find(at);
+    const now = { offset, bytes: await iso.readBytes(offset, size) };
+    const known = { kind, ...(left && { built: left }), ...(bare && { bare }) };
+    takeAreas([await judgeArea(now, known, own)], findings);
   }
-  return pristine;
+  return parts;
+}
+
+/** The areas as the build left them; undefined if the medium no longer has them. */
+async function readBuiltParts(
+  iso: IsoFiles,
+  mutable: readonly MutableArea[],
+): Promise<readonly OverlayPart[] | 'bare' | undefined> {
+  if (!mutable.some(({ kind }) => kind === 'built')) return 'bare';
+  const built = await readBuilt(iso);
+  return typeof built === 'object' ? planBuilt(iso, built) : undefined;
+}
+
+const [ROOTFS, KARGS] = ['/images/pxeboot/rootfs.img', '/coreos/kargs.json'];
+
+/**
+ * Checks the rules that decide whether a live ISO of CoreOS boots: its areas, and the volume that it waits
+ * for. A minimal ISO has no root file system and waits for no volume; images before 2022 have no areas.
+ */
+async function verifyBoot(iso: IsoImage): Promise<void> {
+  for (const path of [ROOTFS, KARGS]) if ((await iso.find(path)) === undefined) return;
+  await readCoreosLive(iso);
 }
 
 async function verifyRegistry(iso: IsoImage, { report }: Findings): Promise<void> {
@@ -187,17 +229,4 @@ async function verifyBundle(iso: IsoImage, { report, index }: Findings): Promise
     ...(await compareBundleImage(isoRegistryTree(iso, REGISTRY_ROOT), bundle)),
   ];
   for (const problem of problems) report({ kind: 'bundle', problem, path: BUNDLE_PATH });
-}
-
-function conclude({ problems, oddities, checked, sample, customised }: Findings): Verification {
-  const harmed = problems.filter(({ kind }) => kind === 'content' || kind === 'lost');
-  const images = new Set(harmed.flatMap(({ images = [] }) => images));
-  return {
-    ok: problems.length === 0,
-    problems,
-    oddities,
-    checked,
-    damagedImages: [...images].sort(),
-    ...withoutUndefined({ customised, sample }),
-  };
 }

@@ -21,7 +21,58 @@ import {
   type IsoArtifact,
   parseArtifact,
 } from './artifact/manifest.ts';
+import { openLayout } from './artifact/layout.ts';
+import { createMountsOf } from './artifact/mounts.ts';
 import type { Part } from './artifact/parts.ts';
+import { parseTaggedAddress, type MediaReader, type Output } from './place.ts';
+
+export type ArtifactOutputTools = Pick<MediaReader, 'describe'> & {
+  readonly registry: Pick<WritingClient, 'writerOf' | 'placesOf'>;
+  readonly signal: AbortSignal;
+};
+
+/**
+ * Creates the output for an artifact in a registry. The registry is asked for every layer, so no
+ * other state is kept: the artifact is claimed by its tag, and is finished with its manifest.
+ */
+export function createArtifactOutput(output: string, tools: ArtifactOutputTools): Output {
+  const { registry: client, describe, signal } = tools;
+  const reference = parseTaggedAddress(output);
+  const { registry, repository, tag } = reference;
+  return {
+    claim: () => Promise.resolve(),
+    look: () => Promise.resolve(undefined),
+    async put({ layout, mode, lanes, openExtent, sourcesOf, onProgress }) {
+      const { artifact, open, counters } = await openLayout({
+        layout,
+        about: {
+          title: `${repository.split('/').at(-1) ?? ''}-${tag}.iso`,
+          ...describe(layout),
+          isPrivate: (mode & 0o004) === 0,
+        },
+        openExtent,
+        lanes,
+        signal,
+      });
+      const { digest, sent, mounted, present } = await pushArtifact(artifact, {
+        client,
+        reference,
+        mountsOf: createMountsOf({ sourcesOf }, { client, registry, mountFrom: [] }),
+        open,
+        mostLayers: MOST_LAYERS,
+        signal,
+        onProgress,
+      });
+      return {
+        noChecksum: 'no process had all of its bytes; a pull computes it',
+        manifest: digest,
+        isPresent: sent === 0,
+        bytes: { ...counters, reused: mounted + present, written: sent, readBack: 0 },
+      };
+    },
+    seal: () => Promise.resolve(),
+  };
+}
 
 export type PushOptions = {
   readonly client: Pick<WritingClient, 'writerOf'>;

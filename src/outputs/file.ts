@@ -1,281 +1,108 @@
-import { lstat, rm, stat, rename } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { hexOf, type Digest, digestOf, isDigest } from '../base/digest.ts';
 import { sweepAside } from '../base/disk/aside.ts';
-import type { BlockDevice } from '../base/disk/block-device.ts';
-import { checkOutputPlace, claimOutput, findRealPath } from '../base/disk/claim-output.ts';
-import { isSameStamp, parseStamp, readStamp } from '../base/disk/file-digests.ts';
-import {
-  sizeOf,
-  syncDirectory,
-  writeFileAtomic,
-  readFileIfPresent,
-  hasFile,
-} from '../base/disk/files.ts';
-import { isOwnUser, readRegularFile } from '../base/disk/open-file.ts';
-import { isErrno } from '../base/errors.ts';
+import { explainWriteError } from '../base/disk/disk-errors.ts';
+import { isSameStamp, parseStamp, readStamp, type FileDigests } from '../base/disk/file-digests.ts';
+import { syncDirectory, writeFileAtomic, readFileIfPresent, hasFile } from '../base/disk/files.ts';
+import { prepareFile, type PreparedFile } from '../base/disk/publish.ts';
+import { IntegrityError } from '../base/errors.ts';
 import { isObject, withoutUndefined } from '../base/lists.ts';
-import { openRandomAccess, type RandomAccess } from '../base/random-access.ts';
 import { formatReadableJson, type Json } from '../base/text/json.ts';
-import { publishPour } from '../pour/index.ts';
+import { pourIso, publishPour } from '../pour/index.ts';
 import { claimDevice } from './device.ts';
+import { claimFile, readReport } from './file/claim.ts';
+import {
+  namesBeside,
+  type IsoPlace,
+  type MediaReader,
+  type Output,
+  type PutReport,
+  type PutWork,
+} from './place.ts';
 
 /*
- * An ISO as a file: its place is claimed before the build, the file gets its name with checksum and
- * report, and a later build recognizes it as finished.
+ * An ISO as a file or on a device: it is poured into a partial file or onto the device, the file
+ * gets its name with checksum and report, and a later build recognizes it as finished.
  */
 
-/** Files of this machine that a build may reuse. Absolute paths. */
-export type IsoReuse = {
-  /** Seeds that the user named: an ISO of ours, the root of a registry, an OCI layout. */
-  readonly seeds: readonly string[];
-  /** The ISO that is replaced: no error if it does not exist or is not a readable ISO of ours. */
-  readonly replaced: string;
-  /** A folder of blobs that builds share; absent: none. */
-  readonly cache?: string;
-  readonly takesBlobs: boolean;
-  readonly keepsPlaces: boolean;
-  /** True if the record that an earlier build made of a file is trusted while its inode is unchanged. */
-  readonly trustsRecords: boolean;
+export type FileOutputTools = Pick<MediaReader, 'recognize'> & {
+  readonly digests: FileDigests;
+  readonly records: IsoRecords;
+  readonly signal: AbortSignal;
+  readonly warn: (message: string) => void;
 };
 
-type SealNames = { readonly checksum: string; readonly report: string };
-
-/** The files that describe an ISO, and their names until the ISO has its name. */
-export const namesBeside = (output: string): SealNames & { readonly aside: SealNames } => ({
-  checksum: `${output}.sha256`,
-  report: `${output}.report.json`,
-  aside: { checksum: `${output}.partial.sha256`, report: `${output}.partial.report.json` },
-});
-
-/** The place of an ISO that will be written, and whether an existing file may be replaced. */
-export type IsoPlace = {
-  /** Absolute path of the ISO. */
-  readonly output: string;
-  readonly workDir: string;
-  /** Every file and directory that the build reads; absolute paths. */
-  readonly inputs: readonly string[];
-  /** True if a foreign file is replaced. */
-  readonly force: boolean;
-  /** True if the digest of the whole ISO is computed even if an earlier ISO is cloned. */
-  readonly checksum?: boolean;
-  /** Absent: nothing is reused. */
-  readonly reuses?: IsoReuse;
-  /**
-   * The block device that takes the bytes; `output` then names the records about it in the work
-   * directory.
-   */
-  readonly device?: BlockDevice;
-};
-
-/** True for the contents of a medium of ours, or of a delta. */
-export type Recognize = (access: RandomAccess) => Promise<boolean>;
-
-/** The place, taken from a larger request. */
-export const placeOf = ({ output, workDir, inputs, force, device }: IsoPlace): IsoPlace => ({
-  output,
-  workDir,
-  inputs,
-  force,
-  ...withoutUndefined({ device }),
-});
-
-/** The place of a written ISO, for its report. */
-export type DescribedOutput = {
-  /** Path of the ISO, or the block device that it was written to. */
-  readonly output: string;
-  readonly device?: {
-    readonly serial: string;
-    /** Bytes. */
-    readonly size: number;
-    /** Path of the report, which is next to the ISO. */
-    readonly report: string;
-  };
-};
-
-export const describeOutput = ({ output, device }: IsoPlace): DescribedOutput => {
-  if (!device) return { output };
-  const { path, serial, size } = device;
-  return { output: path, device: { serial, size, report: namesBeside(output).report } };
-};
-
-/**
- * Decides, before anything is fetched, whether an ISO and the files next to it may be written. Each may be
- * missing, an empty regular file of this user, or made by a build; anything else needs `force`.
- *
- * | file                     | made by a build when                                                  |
- * | ------------------------ | --------------------------------------------------------------------- |
- * | `X`                      | `X.report.json` is for a file of its size, or it is recognized        |
- * | `X.report.json`          | it names a product                                                    |
- * | `X.sha256`               | it is one line of sha256sum(1) for `X`                                |
- * | `X.partial`              | it is this user's, and `X.partial.journal` is one                     |
- * | `X.partial.journal`      | it is this user's, and its first line names a layout                  |
- * | `X.lock`                 | it has a process id, a start time and a random number                 |
- *
- * @throws the errors of `claimOutput` and `claimDevice`
- */
-export async function claimIso({ force, ...place }: IsoPlace, recognize: Recognize): Promise<void> {
-  if (place.device) return claimDevice(place.device, { ...place, force });
-  const workDirs = await listWorkDirs(place);
-  const { inputs } = place;
-  for (const { path, expected, isOurs } of listOutputs(place.output)) {
-    const isReplaceable = (): Promise<boolean> => isOurs(path, recognize);
-    await claimOutput({ path, inputs, workDirs }, { force, expected, isReplaceable });
-  }
-  if (!force) return;
-  // A pour writes into a partial output; a foreign file may also have other names.
-  for (const { path, isOurs, isWrittenInto } of listOutputs(place.output)) {
-    if (isWrittenInto && !(await isOurs(path, recognize))) await rm(path, { force: true });
-  }
-}
-
-/**
- * Refuses a place that no build could write to, as `claimIso` does with `force`. For commands that
- * only report what a build would do.
- *
- * @throws the errors of `checkOutputPlace`
- */
-export async function checkIsoPlace(place: Omit<IsoPlace, 'force'>): Promise<void> {
-  if (place.device) return claimDevice(place.device, { ...place, force: true });
-  const workDirs = await listWorkDirs(place);
-  const { inputs, output } = place;
-  for (const { path } of listOutputs(output)) await checkOutputPlace({ path, inputs, workDirs });
-}
-
-/** The work directory of this build, and directories that are one by their name. */
-async function listWorkDirs({ workDir, output }: Omit<IsoPlace, 'force'>): Promise<string[]> {
-  const above = listAncestors(join(await findRealPath(dirname(output)), basename(output)));
-  return [workDir, ...above.filter((path) => basename(path) === '.sealift')];
-}
-
-function listAncestors(path: string): readonly string[] {
-  const parent = dirname(path);
-  return parent === path ? [] : [parent, ...listAncestors(parent)];
-}
-
-type Output = {
-  readonly path: string;
-  /** Files that a build may replace, in words. */
-  readonly expected: string;
-  readonly isOurs: (path: string, recognize: Recognize) => Promise<boolean>;
-  /** True if a build writes into the existing file. */
-  readonly isWrittenInto?: boolean;
-};
-
-function listOutputs(output: string): readonly Output[] {
-  const { report, checksum, aside } = namesBeside(output);
-  const partial = `${output}.partial`;
-  const journal = `${partial}.journal`;
-  const ofBuild = 'of an earlier build';
-  return [
-    { path: output, expected: `an ISO ${ofBuild}`, isOurs: isOurIso },
-    ...[report, aside.report].map((path) => ({
-      path,
-      expected: `the report ${ofBuild}`,
-      isOurs: isOurReport,
-    })),
-    ...[checksum, aside.checksum].map((path) => ({
-      path,
-      expected: `the checksum ${ofBuild}`,
-      isOurs: (path: string) => isOurChecksum(path, basename(output)),
-    })),
-    { path: journal, expected: `the journal ${ofBuild} of this user`, isOurs: isOurJournal },
-    {
-      path: partial,
-      expected: `the partial output ${ofBuild} of this user`,
-      isWrittenInto: true,
-      isOurs: async () => (await isOwnFile(partial)) && isOurJournal(journal),
+/** Creates the output for a file or a device; the names of a device's files begin with `output`. */
+export function createFileOutput(place: IsoPlace, tools: FileOutputTools): Output {
+  const { output, device } = place;
+  const { recognize, records, digests } = tools;
+  return {
+    claim: () => (device ? claimDevice(device, place) : claimFile(place, recognize)),
+    async look({ layout, checksum }) {
+      const known = await recallFinished(output, records);
+      if (known?.layout !== layout || (checksum && known.digest === undefined)) return undefined;
+      return { isSealed: true, ...withoutUndefined({ digest: known.digest }) };
     },
-    { path: `${output}.lock`, expected: `the lock ${ofBuild}`, isOurs: isOurLock },
-  ];
+    put: (work) => pourInto(place, work, tools),
+    async seal({ layout, digest, report }) {
+      const published = { report, ...withoutUndefined({ digest }) };
+      // The pour may have taken hours. A device is written by now, and a desktop may have mounted it.
+      if (device) return publishIso(output, { ...published, isDevice: true });
+      await claimFile(place, recognize);
+      await publishIso(output, published);
+      await records.remember(output, layout);
+      if (digest !== undefined) await digests.remember(output, digest);
+    },
+  };
 }
+
+async function pourInto(
+  { output, device }: IsoPlace,
+  { layout, mode, lanes, checksum, openExtent, onProgress, ...work }: PutWork,
+  { signal, warn }: FileOutputTools,
+): Promise<PutReport> {
+  const { size } = layout;
+  const earlier = device ? undefined : work.earlier;
+  const { digest, readBack, fetched, copied, reused, written } = await pourIso({
+    layout,
+    output,
+    mode,
+    lanes,
+    checksum,
+    openExtent,
+    signal,
+    warn,
+    ...withoutUndefined({ device, earlier }),
+    onProgress: (bytes) => {
+      onProgress(bytes, device ? 2 * size : size);
+    },
+  });
+  if (earlier) await requireSame(earlier);
+  return {
+    ...(digest === undefined ? { noChecksum: CLONED } : { digest }),
+    bytes: { fetched, copied, reused, written, readBack },
+  };
+}
+
+const CLONED = 'most of it was cloned and not read; --checksum reads it';
 
 /**
- * True for an ISO that has its report next to it, or was about to get one when the build was
- * killed, and for a file that is recognized.
+ * Checks that an ISO whose bytes were taken by their record is still the same file.
+ *
+ * @throws IntegrityError `seed.changed`
  */
-async function isOurIso(path: string, recognize: Recognize): Promise<boolean> {
-  const size = await sizeOf(path);
-  const { report, aside } = namesBeside(path);
-  for (const name of [report, aside.report]) {
-    if ((await readReport(name))?.isoSize === size) return true;
-  }
-  const access = await openRandomAccess(path);
-  try {
-    return await recognize(access);
-  } finally {
-    await access.close();
-  }
-}
-
-const isOurReport = async (path: string): Promise<boolean> =>
-  (await readReport(path)) !== undefined;
-
-const PRODUCTS: readonly unknown[] = ['live-iso', 'installation-iso', 'upgrade-iso'];
-
-/** The report next to an ISO; undefined for any other file. */
-export async function readReport(path: string): Promise<WrittenReport | undefined> {
-  const text = await readSmall(path);
-  if (text === undefined) return undefined;
-  try {
-    const report: unknown = JSON.parse(text);
-    return isObject(report) && PRODUCTS.includes(report['product']) ? report : undefined;
-  } catch {
-    return undefined; // not a report
-  }
-}
-
-/** A report that any program may have written. */
-type WrittenReport = {
-  readonly isoSize?: unknown;
-  readonly layout?: unknown;
-  readonly digest?: unknown;
-};
-
-async function isOurChecksum(path: string, name: string): Promise<boolean> {
-  const text = await readSmall(path);
-  return text !== undefined && /^[0-9a-f]{64}$/.test(text.replace(`  ${name}\n`, ''));
-}
-
-/** See src/pour/start.ts; a journal of any version. */
-const isOurJournal = async (path: string): Promise<boolean> =>
-  (await isOwnFile(path)) && matches(path, /^\{"format":\d+,"layout":"sha256:[0-9a-f]{64}"/);
-
-/**
- * See src/base/disk/lease.ts; on file systems without links, a killed process may leave the first
- * part of it.
- */
-const isOurLock = (path: string): Promise<boolean> => matches(path, /^\d+( \d*( [0-9a-f]*\n?)?)?$/);
-
-const matches = async (path: string, pattern: RegExp): Promise<boolean> =>
-  pattern.test((await readSmall(path)) ?? '');
-
-/** Bytes; a report with the costs of some thousand images has about one tenth. */
-const MAX_SMALL = 64 << 20;
-
-/**
- * The text of a regular file, unless it is unreadable or larger than any file that a build writes.
- */
-async function readSmall(path: string): Promise<string | undefined> {
-  try {
-    const found = await stat(path);
-    if (!found.isFile() || found.size > MAX_SMALL) return undefined;
-    return (await readRegularFile(path))?.toString('utf8');
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'EACCES', 'EPERM')) return undefined;
-    throw error;
-  }
-}
-
-/** True if there is a regular file with only one name that belongs to us. */
-async function isOwnFile(path: string): Promise<boolean> {
-  try {
-    const stats = await lstat(path);
-    return stats.isFile() && stats.nlink === 1 && (await isOwnUser(stats.uid, path));
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
-    throw error;
-  }
+async function requireSame({
+  path,
+  stamp,
+  isRecorded,
+}: NonNullable<PutWork['earlier']>): Promise<void> {
+  if (!isRecorded) return;
+  const now = await readStamp(path);
+  if (now && isSameStamp(now, stamp)) return;
+  throw new IntegrityError('seed.changed', `"${path}" changed while its bytes were reused`, {
+    hint: 'run the same command again with --rehash',
+  });
 }
 
 export type PublishedIso = {
@@ -300,26 +127,32 @@ export async function publishIso(
   { report, isDevice = false, digest }: PublishedIso,
 ): Promise<void> {
   const { aside, ...names } = namesBeside(output);
+  const made: PreparedFile[] = [];
+  const prepare = async (path: string, text?: string): Promise<PreparedFile | undefined> => {
+    if (text === undefined) return undefined;
+    const file = await prepareBeside(path, text);
+    made.push(file);
+    return file;
+  };
   try {
     for (const path of Object.values(aside)) await sweepAside(path);
-    const hasChecksum = await writeChecksum(aside.checksum, output, isDevice ? undefined : digest);
-    if (report) await writeFileAtomic(aside.report, formatReadableJson(report), 0o644);
-    if (!hasChecksum) await rm(names.checksum, { force: true });
+    const sum = isDevice ? undefined : digest && formatChecksum(output, digest);
+    const checksum = await prepare(aside.checksum, sum);
+    const told = await prepare(aside.report, report && formatReadableJson(report));
+    if (!checksum) await rm(names.checksum, { force: true });
     await publishPour(output, isDevice);
-    if (report) await rename(aside.report, names.report);
-    if (hasChecksum) await rename(aside.checksum, names.checksum);
+    await told?.publish(names.report);
+    await checksum?.publish(names.checksum);
     await syncDirectory(dirname(output));
-  } catch (error) {
-    for (const path of Object.values(aside)) await rm(path, { force: true });
-    throw error;
+  } finally {
+    for (const file of made) await file.close();
   }
 }
 
-async function writeChecksum(path: string, output: string, digest?: Digest): Promise<boolean> {
-  if (digest === undefined) return false;
-  await writeFileAtomic(path, formatChecksum(output, digest), 0o644);
-  return true;
-}
+const prepareBeside = (path: string, text: string): Promise<PreparedFile> =>
+  prepareFile(path, text, 0o644).catch((error: unknown) => {
+    throw explainWriteError(error, path);
+  });
 
 /** Writes the checksum next to an ISO that already has its name. */
 export const publishChecksum = (path: string, digest: Digest): Promise<void> =>

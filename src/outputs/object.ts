@@ -1,167 +1,75 @@
-import { type Digest, digestOf, isDigest, hexOf } from '../base/digest.ts';
+import { hexOf, isDigest, type Digest } from '../base/digest.ts';
 import { UsageError } from '../base/errors.ts';
-import type { RandomAccess, RangeSource } from '../base/random-access.ts';
-import { createCachedAccess, createRangeReader } from '../base/ranges.ts';
-import { type S3Address, openS3Source, formatS3Address } from '../base/s3/object.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { formatS3Address, parseS3Address, type S3Address } from '../base/s3/object.ts';
 import type { S3 } from '../base/s3/s3.ts';
-import { digestCanonicalJson, formatReadableJson, type Json } from '../base/text/json.ts';
-import type { Layout } from '../iso/index.ts';
-import type { ExtentOpener } from '../pour/index.ts';
+import { formatReadableJson } from '../base/text/json.ts';
+import { digestLayout } from '../pour/index.ts';
 import { parseJsonObject } from '../shape/go-json.ts';
-import type { EarlierExtent, EarlierIso } from './object/parts.ts';
+import { sendIso } from './object/send.ts';
 import {
-  type StoredObject,
-  bareEtag,
-  openStoredObject,
-  type FoundObject,
-} from './object/stored.ts';
+  isAsSent,
+  nameExtents,
+  OBJECT_KEYS,
+  objectsBeside,
+  openEarlierObject,
+  type EarlierObject,
+  type OpenStored,
+} from './object/sent.ts';
+import { openStoredObject, type FoundObject, type StoredObject } from './object/stored.ts';
+import { readUploadRecord, removeUploadRecord } from './object/upload.ts';
+import {
+  recordPathOf,
+  type FinishedOutput,
+  type IsoPlace,
+  type MediaReader,
+  type Output,
+  type PutReport,
+  type PutWork,
+  type SealedIso,
+  type WantedIso,
+} from './place.ts';
 
 /*
  * An ISO as an object: its place is claimed before the build, the object gets its checksum and
  * report, and a later build recognizes it and copies bytes from it.
  */
 
-/** The existing object, as a build of ours left it. */
-export type EarlierObject = EarlierIso & { readonly etag: string; readonly access: RandomAccess };
-
-export type SendOptions = {
-  readonly layout: Layout;
-  /** Name of the layout, also stored in the metadata of the object. */
-  readonly digest: Digest;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly open: (signal: AbortSignal) => StoredObject;
-  /** Address of the service. */
-  readonly endpoint: string;
-  /** File in the work directory. */
-  readonly record: string;
-  /** ETag of the existing object. */
-  readonly replaces?: string;
-  readonly earlier?: EarlierObject;
-  readonly openExtent: ExtentOpener;
-  readonly lanes: number;
-  /** Number of parts that every service takes; absent: 1000, the default of Swift. */
-  readonly fewParts?: number;
+export type ObjectOutputTools = Pick<MediaReader, 'readExtents'> & {
+  readonly s3: S3;
+  readonly workDir: string;
   readonly signal: AbortSignal;
-  /** The last step before the object is replaced. */
-  readonly beforeComplete: () => Promise<void>;
-  readonly onProgress: (bytes: number) => void;
   readonly warn: (message: string) => void;
 };
 
-export type SentCounters = {
-  /** Bytes from registries, and from this machine. */
-  fetched: number;
-  copied: number;
-  /** Bytes of parts that an earlier run sent. */
-  reused: number;
-  /** Bytes of parts that were sent. */
-  written: number;
-  /** Bytes that the service copied out of the earlier object. */
-  copiedByServer: number;
+type Target = ObjectOutputTools & {
+  readonly address: S3Address;
+  /** Path of the record of the upload. */
+  readonly record: string;
+  readonly open: OpenStored;
 };
 
-export type SentIso = SentCounters & {
-  /** Digest of the whole ISO; if it is absent, `noChecksum` gives the reason. */
-  readonly digest?: Digest;
-  readonly noChecksum?: string;
-};
-
-/**
- * Metadata keys under which an object describes itself; its report states the ETag with which it
- * was finished.
- */
-export const OBJECT_KEYS = {
-  layout: 'sealift-layout',
-  extents: 'sealift-extents',
-  etag: 'sealift-etag',
-} as const;
-
-/**
- * Names all extents with bytes: the rest of an ISO is zeros. Unlike the digest of a layout, it can
- * be computed from the contents of the medium.
- */
-export const nameExtents = ({ size, extents }: Pick<Layout, 'size' | 'extents'>): Digest =>
-  nameListed({
-    size,
-    extents: extents.filter(({ source }) => source.kind !== 'zero'),
-  });
-
-const nameListed = ({
-  size,
-  extents,
-}: {
-  readonly size: number;
-  readonly extents: readonly EarlierExtent[];
-}): Digest =>
-  digestCanonicalJson([
-    size,
-    ...extents
-      .toSorted((a, b) => a.offset - b.offset)
-      .map((extent) => [extent.offset, extent.size, extent.digest ?? null]),
-  ]);
-
-/**
- * The existing object, if it has the ETag with which a build of ours finished it, after every byte
- * had been verified, and its index agrees with its metadata. Undefined for any other object.
- *
- * @param options `readExtents` reads the index of a medium, and returns undefined if the bytes are
- * not a medium or are damaged
- */
-export async function openEarlierObject(
-  s3: S3,
-  found: FoundObject & { readonly address: S3Address },
-  {
-    readExtents,
-    signal,
-  }: {
-    readonly readExtents: (access: RandomAccess) => Promise<readonly EarlierExtent[] | undefined>;
-    readonly signal: AbortSignal;
-  },
-): Promise<EarlierObject | undefined> {
-  const { address } = found;
-  const named = found.metadata[OBJECT_KEYS.extents];
-  if (named === undefined) return undefined;
-  const source = await openS3Source(s3, address, signal);
-  if (bareEtag(source.version ?? '') !== found.etag) return undefined; // another object by now
-  const access = await openAccess(s3, source, signal);
-  const known = await readExtents(access);
-  if (!known) return undefined;
-  const { size } = access;
-  const extents = await Promise.all(
-    known.map(async (extent) => ({
-      ...extent,
-      digest: extent.digest ?? digestOf(await access.read(extent.offset, extent.size)),
-    })),
-  );
-  if (nameListed({ size, extents }) !== named) return undefined;
-  return { size, extents, etag: found.etag, access };
+/** Creates the output for an object in an object store. */
+export function createObjectOutput({ output, force }: IsoPlace, tools: ObjectOutputTools): Output {
+  const { s3, workDir, signal } = tools;
+  const target: Target = {
+    ...tools,
+    address: parseS3Address(output),
+    record: recordPathOf({ output, workDir }),
+    open: (address) => openStoredObject(s3, address, signal),
+  };
+  let etag: string | undefined; // of the object that an earlier build finished
+  return {
+    claim: () => claimObject(target, force),
+    async look(wanted) {
+      const found = await findFinished(target, wanted);
+      etag = found?.etag;
+      return found;
+    },
+    put: (work) => send(target, work),
+    seal: (made) => sealObject(target, { ...made, ...withoutUndefined({ etag }) }),
+  };
 }
-
-async function openAccess(s3: S3, source: RangeSource, signal: AbortSignal): Promise<RandomAccess> {
-  const host = await s3.hostOf(signal);
-  const openBudget = (signal: AbortSignal) => s3.retries.open(host, signal);
-  const readRange = createRangeReader(source, { signal, host, openBudget });
-  return createCachedAccess(source, readRange, () => Promise.resolve());
-}
-
-/** Opens an object that a build of ours sent; undefined for any other object. */
-export async function openSentObject(
-  s3: S3,
-  address: S3Address,
-  signal: AbortSignal,
-): Promise<RandomAccess | undefined> {
-  const found = await openStoredObject(s3, address, signal).look();
-  if (found?.metadata[OBJECT_KEYS.extents] === undefined) return undefined;
-  return openAccess(s3, await openS3Source(s3, address, signal), signal);
-}
-
-/** Opens an object of the same service. */
-export type OpenStored = (address: S3Address) => StoredObject;
-
-const besides = ({ bucket, key }: S3Address) => ({
-  report: { bucket, key: `${key}.report.json` },
-  checksum: { bucket, key: `${key}.sha256` },
-});
 
 const isOurs = ({ metadata }: FoundObject): boolean => metadata[OBJECT_KEYS.layout] !== undefined;
 
@@ -171,12 +79,9 @@ const isOurs = ({ metadata }: FoundObject): boolean => metadata[OBJECT_KEYS.layo
  *
  * @throws UsageError `output.exists`; the errors of `StoredObject.look`
  */
-export async function claimObject(
-  address: S3Address,
-  { open, force }: { readonly open: OpenStored; readonly force: boolean },
-): Promise<void> {
+async function claimObject({ address, open }: Target, force: boolean): Promise<void> {
   await open(address).listUploads(); // only this request reports that the bucket does not exist
-  for (const one of [address, ...Object.values(besides(address))]) {
+  for (const one of [address, ...Object.values(objectsBeside(address))]) {
     const found = await open(one).look();
     if (!found || isOurs(found) || force) continue;
     throw new UsageError('output.exists', `${formatS3Address(one)} exists and would be replaced`, {
@@ -187,55 +92,27 @@ export async function claimObject(
   }
 }
 
-export type FinishedObject = {
-  /** Digest of the whole ISO, if it is known. */
-  readonly digest?: Digest;
-  /** ETag of the object, as the service gave it. */
-  readonly etag: string;
-  /** True if the report is next to it: a build that is killed at its end leaves no report. */
-  readonly isSealed: boolean;
-};
-
-/**
- * True if an object is as a build of ours left it: it has the ETag that the service gave it then.
- * Its metadata proves nothing about its bytes, because a program that writes it again may keep the
- * metadata.
- *
- * @param noted the record in the work directory of an upload that was not sealed
- */
-export async function isAsSent(
-  { address, etag }: { readonly address: S3Address; readonly etag: string },
-  noted: string | undefined,
-  open: OpenStored,
-): Promise<boolean> {
-  if (etag === '') return false;
-  if (etag === noted) return true;
-  return (await open(besides(address).report).look())?.metadata[OBJECT_KEYS.etag] === etag;
-}
-
 /** Finds the object, if it already has this layout and is as a build of ours left it. */
-export async function findFinished(
-  address: S3Address,
-  wanted: {
-    readonly layout: Digest;
-    readonly size: number;
-    /** The record of the upload; see `isAsSent`. */
-    readonly noted: string | undefined;
-    readonly open: OpenStored;
-  },
-): Promise<FinishedObject | undefined> {
-  const { layout, size, noted, open } = wanted;
+async function findFinished(
+  { address, record, open }: Target,
+  { layout, size }: WantedIso,
+): Promise<(FinishedOutput & { readonly etag: string }) | undefined> {
+  const known = await readUploadRecord(record);
   const found = await open(address).look();
   if (found?.metadata[OBJECT_KEYS.layout] !== layout || found.size !== size) return undefined;
-  if (!(await isAsSent({ address, etag: found.etag }, noted, open))) return undefined;
-  return { etag: found.etag, ...(await readReport(open(besides(address).report), found)) };
+  if (!(await isAsSent({ address, etag: found.etag }, known?.etag, open))) return undefined;
+  const sealed = await readReport(open(objectsBeside(address).report), found);
+  const noted = known?.layout === layout ? known.digest : undefined;
+  const digest = sealed.isSealed ? sealed.digest : noted;
+  const whole = digest === undefined ? { noChecksum: 'an earlier run sent it' } : { digest };
+  return { etag: found.etag, isSealed: sealed.isSealed, ...whole };
 }
 
 /** A damaged report counts as missing: it is written again. */
 async function readReport(
   report: StoredObject,
   { metadata, etag }: FoundObject,
-): Promise<Omit<FinishedObject, 'etag'>> {
+): Promise<{ readonly isSealed: boolean; readonly digest?: Digest }> {
   const { metadata: told = {} } = (await report.look()) ?? {};
   const isOfIt =
     told[OBJECT_KEYS.layout] === metadata[OBJECT_KEYS.layout] && told[OBJECT_KEYS.etag] === etag;
@@ -246,28 +123,64 @@ async function readReport(
   return { isSealed: true, ...(isTold && { digest }) };
 }
 
-/**
- * A checksum of other bytes must not be next to an object: it is removed before the object is
- * complete.
- */
-export const removeChecksum = (address: S3Address, open: OpenStored): Promise<void> =>
-  open(besides(address).checksum).remove();
+async function send(target: Target, work: PutWork): Promise<PutReport> {
+  const { s3, address, record, open, signal, warn } = target;
+  const { layout, lanes, openExtent, onProgress } = work;
+  const found = await open(address).look();
+  const earlier = found && (await openEarlier(found, target));
+  const digest = digestLayout(layout);
+  const {
+    digest: sha256,
+    noChecksum,
+    ...bytes
+  } = await sendIso({
+    layout,
+    digest,
+    metadata: { [OBJECT_KEYS.layout]: digest, [OBJECT_KEYS.extents]: nameExtents(layout) },
+    endpoint: s3.endpoint ?? '',
+    record,
+    open: (signal) => openStoredObject(s3, address, signal),
+    ...withoutUndefined({ replaces: found?.etag, earlier }),
+    openExtent,
+    lanes,
+    signal,
+    onProgress: (bytes) => {
+      onProgress(bytes, layout.size);
+    },
+    warn,
+    // A checksum of other bytes must not be next to an object.
+    beforeComplete: () => open(objectsBeside(address).checksum).remove(),
+  });
+  return { ...withoutUndefined({ digest: sha256, noChecksum }), bytes: { ...bytes, readBack: 0 } };
+}
 
-/** Writes the files that describe a finished ISO. */
-export async function sealObject(
-  address: S3Address,
-  made: {
-    readonly layout: Digest;
-    /** ETag of the object, as the service gave it. */
-    readonly etag?: string;
-    readonly digest?: Digest;
-    readonly report: Readonly<Record<string, Json | undefined>>;
-    readonly open: OpenStored;
-  },
+/** Opens the object that is replaced, if its bytes may be copied. */
+async function openEarlier(
+  found: FoundObject,
+  { s3, address, record, open, readExtents, signal, warn }: Target,
+): Promise<EarlierObject | undefined> {
+  const noted = (await readUploadRecord(record))?.etag;
+  if (await isAsSent({ address, etag: found.etag }, noted, open)) {
+    return openEarlierObject(s3, { ...found, address }, { readExtents, signal });
+  }
+  if (isOurs(found)) {
+    const name = formatS3Address(address);
+    warn(`nothing shows that ${name} is as a build left it: every byte is sent again`);
+  }
+  return undefined;
+}
+
+/**
+ * Writes checksum and report next to a finished object, marked with its ETag, by which a later
+ * build recognizes it.
+ */
+async function sealObject(
+  { address, record, open }: Target,
+  { layout, digest, report, ...known }: SealedIso & { readonly etag?: string },
 ): Promise<void> {
-  const { layout, etag, digest, report, open } = made;
-  const names = besides(address);
+  const names = objectsBeside(address);
   const metadata = { [OBJECT_KEYS.layout]: layout };
+  const etag = known.etag ?? (await readUploadRecord(record))?.etag;
   if (digest !== undefined) {
     const name = address.key.split('/').at(-1) ?? '';
     const about = { type: 'text/plain', metadata };
@@ -276,4 +189,5 @@ export async function sealObject(
   const marked = { ...metadata, ...(etag !== undefined && { [OBJECT_KEYS.etag]: etag }) };
   const about = { type: 'application/json', metadata: marked };
   await open(names.report).write(formatReadableJson(report), about);
+  await removeUploadRecord(record);
 }

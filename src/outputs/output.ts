@@ -1,65 +1,100 @@
-import { join } from 'node:path';
-import { digestOf, hexOf } from '../base/digest.ts';
-import { ConfigError, UsageError } from '../base/errors.ts';
-import { parseReference, type Reference } from '../registry/index.ts';
+import { dirname, join, resolve } from 'node:path';
+import { findDevice } from '../base/disk/block-device.ts';
+import { UsageError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { formatS3Address, parseS3Address } from '../base/s3/object.ts';
+import { formatReference } from '../registry/index.ts';
+import { createArtifactOutput, type ArtifactOutputTools } from './artifact.ts';
+import { claimDevice, standInFor } from './device.ts';
+import { createFileOutput, type FileOutputTools } from './file.ts';
+import { checkFile, claimFile } from './file/claim.ts';
+import { createObjectOutput, type ObjectOutputTools } from './object.ts';
+import {
+  isHere,
+  outputKindOf,
+  parseTaggedAddress,
+  type IsoPlace,
+  type MediaReader,
+  type Output,
+} from './place.ts';
 
 /*
- * The places that an ISO is written to: a file, a block device, an object in an object store, an
- * artifact in a registry. A layout comes in with what opens its extents; a named ISO with its
- * checksum and report leaves, and all four are read again by ranges. This room must not know what
- * is on a medium: what recognizes one and reads its index is an argument.
+ * The door to all outputs. A name of the command line becomes the place of an ISO, and a place
+ * becomes an `Output`: a file, a block device, an object in an object store, an artifact in a
+ * registry.
  */
 
-type Place = {
-  /** Absolute path, or the address of an object. */
-  readonly output: string;
-  readonly workDir: string;
-};
+/**
+ * Parses the name of an output. The records about a device are in the work directory, under a path
+ * that `output` names.
+ *
+ * @param workDir as the user names it; default: `.sealift` next to a file, else in `cwd`
+ * @throws UsageError `usage.no-stream`, `usage.empty-path`, `usage.artifact`, `output.not-a-file`,
+ * `object-store.address`
+ */
+export function parseOutput(
+  text: string,
+  { cwd, workDir: given }: { readonly cwd: string; readonly workDir: string | undefined },
+): Pick<IsoPlace, 'output' | 'workDir' | 'device'> {
+  const named = parseName(text, cwd);
+  const device = findDevice(named);
+  const beside = !device && isHere({ output: named }) ? dirname(named) : cwd;
+  const workDir = resolve(cwd, given ?? join(beside, '.sealift'));
+  const output = device ? standInFor(device, workDir) : named;
+  return { output, workDir, ...withoutUndefined({ device }) };
+}
 
-/** True if an output is an artifact in a registry. */
-export const isArtifactOutput = (output: string): boolean => output.startsWith('oci://');
-
-/** True if an output is elsewhere: an object in an object store, or an artifact. */
-export const isObjectOutput = (output: string): boolean =>
-  output.startsWith('s3://') || isArtifactOutput(output);
-
-/** The record of its upload. */
-export const recordPathOf = ({ output, workDir }: Place): string =>
-  join(workDir, 'uploads', hexOf(digestOf(output)).slice(0, 16));
-
-/** Lock by which builds of one output exclude each other. */
-export const lockPathOf = (place: Place): string =>
-  `${isObjectOutput(place.output) ? recordPathOf(place) : place.output}.lock`;
-
-/** The files on the disk of this machine: for an object, only its records. */
-export const diskOf = (place: Place): { readonly output: string; readonly isThere: boolean } => {
-  const isThere = isObjectOutput(place.output);
-  return { output: isThere ? recordPathOf(place) : place.output, isThere };
-};
-
-const SCHEME = 'oci://';
-
-/** @throws UsageError `usage.artifact` */
-export function parseArtifactAddress(text: string): Reference {
-  if (!text.startsWith(SCHEME)) throw malformed(text, `it does not begin with ${SCHEME}`);
-  try {
-    return parseReference(text.slice(SCHEME.length));
-  } catch (cause) {
-    if (cause instanceof ConfigError) throw malformed(text, cause.message);
-    throw cause;
+function parseName(text: string, cwd: string): string {
+  const kind = outputKindOf({ output: text });
+  if (kind === 'artifact') return `oci://${formatReference(parseTaggedAddress(text))}`;
+  if (kind === 'object') return formatS3Address(parseS3Address(text));
+  if (text === '-') {
+    throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
+      hint: 'name a file with --output; it is written out of order and resumable',
+    });
   }
-}
-
-/** A push address must have a name that stays: a tag. */
-export function parseTaggedAddress(text: string): Reference & { readonly tag: string } {
-  const reference = parseArtifactAddress(text);
-  const { tag, digest } = reference;
-  if (tag !== undefined && digest === undefined) return { ...reference, tag };
-  throw malformed(text, 'a push needs a tag, and takes no digest');
-}
-
-const malformed = (text: string, reason: string): UsageError =>
-  new UsageError('usage.artifact', `"${text}" is not the address of an artifact: ${reason}`, {
-    expected: 'oci://REGISTRY/REPOSITORY:TAG',
+  if (text === '') {
+    throw new UsageError('usage.empty-path', '--output is empty', { hint: 'name a file' });
+  }
+  if (!/(?:^|\/)\.{0,2}$/.test(text)) return resolve(cwd, text);
+  throw new UsageError('output.not-a-file', `--output "${text}" names a directory`, {
+    expected: 'the name of a file',
     found: text,
+    hint: `name a file in it, such as ${join(text, 'medium.iso')}`,
   });
+}
+
+export type OutputTools = FileOutputTools & ObjectOutputTools & ArtifactOutputTools;
+
+/** Opens the output for a place; costs nothing, and reads and writes nothing. */
+export function openOutput(place: IsoPlace, tools: OutputTools): Output {
+  const kind = outputKindOf(place);
+  if (kind === 'object') return createObjectOutput(place, tools);
+  if (kind === 'artifact') return createArtifactOutput(place.output, tools);
+  return createFileOutput(place, tools);
+}
+
+/**
+ * Refuses a place on this machine that must not be written. Claims it before the work directory
+ * and the network are open, which `Output.claim` of other places needs.
+ *
+ * @throws the errors of `claimFile` and `claimDevice`
+ */
+export async function claimHere(
+  place: IsoPlace,
+  recognize: MediaReader['recognize'],
+): Promise<void> {
+  if (place.device) await claimDevice(place.device, place);
+  else if (isHere(place)) await claimFile(place, recognize);
+}
+
+/**
+ * Refuses a place on this machine that no build could write to, even with `force`. For commands
+ * that only report what a build would do.
+ *
+ * @throws the errors of `checkFile` and `claimDevice`
+ */
+export async function checkHere(place: IsoPlace): Promise<void> {
+  if (place.device) await claimDevice(place.device, { ...place, force: true });
+  else if (isHere(place)) await checkFile(place);
+}

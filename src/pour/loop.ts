@@ -1,5 +1,6 @@
 import type { Digest } from '../base/digest.ts';
-import { bringVerified, type Attempt, type Wrong, type Source } from '../base/download/sources.ts';
+import { bringVerified } from '../base/download/bring-verified.ts';
+import { type Attempt, type Wrong, type Source } from '../base/download/sources.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { untilAborted } from '../base/wait.ts';
@@ -15,7 +16,7 @@ import {
 } from './schedule.ts';
 import { SpanWriter } from './span-writer.ts';
 import type { LaneTools, Reused, PourSpan } from './spans.ts';
-import type { Journal } from './start.ts';
+import type { Journal } from './journal.ts';
 
 type StoredSpan = Extract<PourSpan, { kind: 'stored' }>;
 
@@ -165,8 +166,10 @@ async function pourStored(
   { span, index, reused }: Omit<Bringing, 'attempt'>,
   tools: LaneTools,
 ): Promise<void> {
-  await bringVerified((attempt) =>
-    bring({ span, index, reused: attempt.usePrefix ? reused : undefined, attempt }, tools),
+  await bringVerified(
+    (attempt) =>
+      bring({ span, index, reused: attempt.usePrefix ? reused : undefined, attempt }, tools),
+    tools.signal,
   );
   tools.frontier.verify(index);
 }

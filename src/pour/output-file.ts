@@ -16,6 +16,8 @@ export type OutputFile = {
   read: (slice: Slice, position: number) => Promise<void>;
   /** fdatasync(2). */
   sync: () => Promise<void>;
+  /** The same open file again, to read. */
+  duplicate: () => Promise<FileHandle>;
   close: () => Promise<void>;
 };
 
@@ -44,14 +46,14 @@ export async function openOutputFile(
   try {
     if (!options.keep) await buffered.truncate(0);
     await buffered.truncate(options.size);
+    const direct = options.direct
+      ? await reopen(buffered, constants.O_RDWR | constants.O_DIRECT)
+      : undefined;
+    return createOutputFile({ path, buffered, direct, bytes: new Uint8Array(options.memory) });
   } catch (error) {
     await buffered.close();
     throw explainOutputError(error, path);
   }
-  const direct = options.direct
-    ? await reopen(buffered, constants.O_RDWR | constants.O_DIRECT)
-    : undefined;
-  return createOutputFile({ path, buffered, direct, bytes: new Uint8Array(options.memory) });
 }
 
 type Handles = {
@@ -94,6 +96,7 @@ export function createOutputFile({ path, buffered, direct, bytes }: Handles): Ou
       }
     },
     sync: () => explaining(path, () => buffered.datasync()),
+    duplicate: () => explaining(path, () => reopen(buffered, constants.O_RDONLY)),
     async close() {
       await Promise.all([buffered.close(), direct?.close()]);
     },
@@ -149,7 +152,7 @@ export async function probeAlignment(
     return undefined;
   } catch (error) {
     if (isErrno(error, 'EINVAL', 'ENOTSUP', 'EOPNOTSUPP')) return undefined;
-    throw error;
+    throw explainOutputError(error, beside);
   } finally {
     await file?.close();
     await rm(path, { force: true });

@@ -1,8 +1,10 @@
-import { rename, rm } from 'node:fs/promises';
+import { lstat, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../base/digest.ts';
 import { explaining } from '../base/disk/disk-errors.ts';
 import { readAllocated, readFreeBytes, syncDirectory } from '../base/disk/files.ts';
+import { describeHolder, parseHolder } from '../base/disk/holder.ts';
+import { publishFile, requireNamed } from '../base/disk/publish.ts';
 import { DiskError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { formatSize } from '../base/text/words.ts';
@@ -10,8 +12,15 @@ import type { Layout } from '../iso/index.ts';
 import { openDeviceOutput, type PouredDevice } from './device.ts';
 import { Frontier, type PourFrontier } from './frontier.ts';
 import { createHasher } from './hasher.ts';
+import { readJournal, readWriter, type Journal } from './journal.ts';
 import { runPour, type PourTools } from './loop.ts';
-import { BUFFER_SIZE, cutBuffers, probeAlignment, openOutputFile } from './output-file.ts';
+import {
+  BUFFER_SIZE,
+  cutBuffers,
+  probeAlignment,
+  openOutputFile,
+  type OutputFile,
+} from './output-file.ts';
 import type { Pace } from './pace.ts';
 import {
   type ExtentOpener,
@@ -20,7 +29,7 @@ import {
   type PourSpan,
   digestLayout,
 } from './spans.ts';
-import { createPassing, startPour, type EarlierIso, type Start, readJournal } from './start.ts';
+import { createPassing, startPour, type EarlierIso, type Start } from './start.ts';
 
 export type PourOptions = {
   readonly layout: Layout;
@@ -46,6 +55,8 @@ export type PourOptions = {
   /** Permission bits of the output; default 0o644. */
   readonly mode?: number;
   readonly warn?: (message: string) => void;
+  /** See `StartOptions`. */
+  readonly silence?: number;
 };
 
 export type PourResult = PourCounters & {
@@ -83,14 +94,58 @@ export async function pourIso(options: PourOptions): Promise<PourResult> {
   }
 }
 
-/** Gives a poured ISO its name, unless it is on a device, and removes the journal. */
+/** A pour of this process that has no name yet. */
+type Finished = {
+  /** The partial output, open so that it cannot be mistaken; undefined for a device. */
+  readonly file: FileHandle | undefined;
+  readonly writer: string;
+};
+
+/** By the path of the output: a pour and its publication are steps of their own, with hours between them. */
+const finished = new Map<string, Finished>();
+
+/**
+ * Gives a poured ISO its name, unless it is on a device, and removes the journal. Only what this process
+ * poured is published, and only if no other run has begun the same output since.
+ *
+ * @throws DiskError `output.lost`, `output.unwritable`, ...
+ */
 export async function publishPour(output: string, isDevice = false): Promise<void> {
   const partial = `${output}.partial`;
-  await explaining(output, async () => {
-    if (!isDevice) await rename(partial, output);
-    await syncDirectory(dirname(output));
-  });
+  const made = finished.get(output);
+  finished.delete(output);
+  try {
+    await explaining(output, async () => {
+      await lstat(dirname(output)); // a folder that is gone was not taken by another run
+      await requireWriter(partial, made?.writer);
+      if (!isDevice && made?.file) {
+        await publishFile(made.file, partial, output);
+        await requireNamed(made.file, output);
+      }
+      await syncDirectory(dirname(output));
+    });
+  } finally {
+    await made?.file?.close();
+  }
   await rm(`${partial}.journal`, { force: true });
+}
+
+/** Requires that the journal is of the run that poured. */
+async function requireWriter(partial: string, writer = 'none'): Promise<void> {
+  const found = (await readWriter(`${partial}.journal`))?.writer;
+  if (found === writer) return;
+  const holder = found === undefined ? undefined : parseHolder(`${found}\n`);
+  const who = holder ? describeHolder(holder) : 'another run';
+  throw new DiskError('output.lost', `${who} has begun "${partial}" meanwhile`, {
+    expected: `the journal of ${writer}`,
+    found: found === undefined ? 'no journal' : `the journal of ${found}`,
+    hint: 'run the same command again when no other process writes to this place',
+  });
+}
+
+async function keepFinished(output: string, made: Finished): Promise<void> {
+  await finished.get(output)?.file?.close();
+  finished.set(output, made);
 }
 
 /** Reports a full disk with the number of all missing bytes, not with the write that failed. */
@@ -123,11 +178,30 @@ async function openOutput(partial: string, pour: Pour, memory: SharedArrayBuffer
   return { output: await openOutputFile(partial, options), alignment, finish: undefined };
 }
 
+/** Milliseconds after which a write first looks whether another run has begun the output. */
+const LOOK_MS = 1000;
+
+/** Stops the writes of a process that was paused for so long that another one took its place. */
+function fence(output: OutputFile, { requireOwn }: Journal): OutputFile {
+  let lookedAt = performance.now();
+  return {
+    ...output,
+    async write(...args) {
+      if (performance.now() - lookedAt > LOOK_MS) {
+        await requireOwn();
+        lookedAt = performance.now();
+      }
+      await output.write(...args);
+    },
+  };
+}
+
 /** Opens everything that a pour needs, pours, and closes everything, even after an error. */
 async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   const { journal, spans } = pour;
   const memory = new SharedArrayBuffer((POOL_BUFFERS + 1) * BUFFER_SIZE);
-  const { output, alignment, finish } = await openOutput(partial, pour, memory);
+  const { output: opened, alignment, finish } = await openOutput(partial, pour, memory);
+  const output = fence(opened, journal);
   const hasher = createHasher(memory);
   const stop = new AbortController();
   const signal = AbortSignal.any([pour.signal, stop.signal]);
@@ -157,6 +231,8 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
     await runPour(pour, tools, stop);
     const digest = await frontier.finished;
     if (digest !== undefined) await finish?.({ digest, hasher, signal, onBytes: tools.onBytes });
+    const file = pour.device ? undefined : await output.duplicate();
+    await keepFinished(pour.output, { file, writer: journal.writer });
     return { ...counters, ...withoutUndefined({ digest }), readBack: frontier.readBack };
   } finally {
     await hasher.close();

@@ -1,5 +1,5 @@
 import type { Reused, Waiting, PourSpan } from './spans.ts';
-import type { Journal } from './start.ts';
+import type { Journal } from './journal.ts';
 
 /** A span to pour, and the part of it that an earlier run left. */
 export type Task = {

@@ -1,146 +1,17 @@
-import { rename, rm, type FileHandle } from 'node:fs/promises';
-import { digestFromHex, hexOf, type Digest } from '../base/digest.ts';
-import { nameAside, sweepAside } from '../base/disk/aside.ts';
+import { rm } from 'node:fs/promises';
+import type { Digest } from '../base/digest.ts';
 import { cloneFile } from '../base/disk/copy.ts';
 import { explaining } from '../base/disk/disk-errors.ts';
 import { hasFile } from '../base/disk/files.ts';
-import { createFile, readOwnFile } from '../base/disk/open-file.ts';
-import { formatCanonicalJson } from '../base/text/json.ts';
+import { describeHolder, isSelf, judge, parseHolder } from '../base/disk/holder.ts';
+import { awaitSilence } from '../base/disk/lease.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import type { Layout } from '../iso/index.ts';
 import type { Span, FrontierOptions, PourFrontier } from './frontier.ts';
 import type { Slice } from './hasher.ts';
+import { readJournal, readWriter, startJournal, type Journal, type Progress } from './journal.ts';
 import { BUFFER_SIZE } from './output-file.ts';
 import { digestLayout, type PourSpan } from './spans.ts';
-
-/** State of one extent: complete and synced, or a written prefix (perhaps not synced). */
-export type Progress =
-  | { readonly kind: 'done' }
-  | { readonly kind: 'prefix'; readonly size: number; readonly digest: Digest };
-
-/**
- * Progress of a pour, one fact per line, in a file next to the partial output.
- *
- *     {"format":1,"layout":"sha256:..."}     first line
- *     d <extent>                             its bytes are verified and were synced before this line
- *     p <extent> <bytes> <hex>               this many bytes were written; SHA-256 of that prefix
- *
- * A prefix is a hint: the next run hashes it again and compares, so a line written before its bytes reached
- * the disk costs a download and never a wrong byte. A torn last line is ignored.
- */
-export type Journal = {
-  /** Progress of earlier runs, by index of the extent. */
-  readonly achieved: ReadonlyMap<number, Progress>;
-  notePrefix: (extent: number, size: number, digest: Digest) => void;
-  /** Call only after the data was synced. */
-  noteDone: (extents: readonly number[]) => Promise<void>;
-  close: () => Promise<void>;
-};
-
-/**
- * Reads the journal of a layout.
- *
- * @returns undefined if the file belongs to another layout or was not written by sealift
- */
-export async function readJournal(
-  path: string,
-  layout: Digest,
-): Promise<ReadonlyMap<number, Progress> | undefined> {
-  const text = (await explaining(path, () => readOwnFile(path)))?.toString('latin1');
-  const lines = text?.slice(0, text.lastIndexOf('\n')).split('\n');
-  if (lines?.[0] !== headerOf(layout)) return undefined;
-  const achieved = new Map<number, Progress>();
-  for (const line of lines.slice(1)) {
-    const match = /^(?:d (\d+)|p (\d+) (\d+) ([0-9a-f]{64}))$/.exec(line);
-    if (!match) return undefined;
-    const [, done, extent, size, hex] = match;
-    if (done !== undefined) achieved.set(Number(done), { kind: 'done' });
-    else {
-      const prefix = {
-        kind: 'prefix',
-        size: Number(size),
-        digest: digestFromHex(hex ?? ''),
-      } as const;
-      achieved.set(Number(extent), prefix);
-    }
-  }
-  return achieved;
-}
-
-/**
- * Rewrites the journal (aside, then renamed) with what is known, and keeps it open to append.
- *
- * @throws DiskError `output.full`, `output.unwritable`, `output.broken`, as do its members
- */
-export async function startJournal(
-  path: string,
-  layout: Digest,
-  achieved: ReadonlyMap<number, Progress>,
-): Promise<Journal> {
-  const known = [...achieved].map(([extent, progress]) => lineOf(extent, progress));
-  const text = `${headerOf(layout)}\n${known.join('')}`;
-  const file = await explaining(path, () => replaceFile(path, text));
-  return createJournal(path, file, achieved);
-}
-
-async function replaceFile(path: string, text: string): Promise<FileHandle> {
-  await sweepAside(path);
-  const aside = await nameAside(path);
-  const file = await createFile(aside);
-  try {
-    await file.writeFile(text);
-    await file.datasync();
-    await rename(aside, path);
-    return file;
-  } catch (error) {
-    await file.close();
-    await rm(aside, { force: true });
-    throw error;
-  }
-}
-
-function createJournal(
-  path: string,
-  file: FileHandle,
-  achieved: ReadonlyMap<number, Progress>,
-): Journal {
-  // Lines must not interleave: each write waits for the one before, and takes all that came meanwhile.
-  let lines = '';
-  let last: Promise<unknown> = Promise.resolve();
-  const write = async (): Promise<void> => {
-    const text = lines;
-    lines = '';
-    if (text !== '') await explaining(path, () => file.appendFile(text));
-  };
-  const append = (text: string): Promise<unknown> => {
-    lines += text;
-    last = last.then(write);
-    return last;
-  };
-  return {
-    achieved,
-    notePrefix(extent, size, digest) {
-      append(lineOf(extent, { kind: 'prefix', size, digest })).catch(() => {
-        // A lost hint costs a download after a kill; noteDone reports a journal that cannot be written.
-      });
-    },
-    async noteDone(extents) {
-      if (extents.length === 0) return;
-      await append(extents.map((extent) => lineOf(extent, { kind: 'done' })).join(''));
-      await explaining(path, () => file.datasync());
-    },
-    async close() {
-      await last.catch(() => undefined);
-      await file.close();
-    },
-  };
-}
-
-const headerOf = (layout: Digest): string => formatCanonicalJson({ format: 1, layout });
-
-const lineOf = (extent: number, progress: Progress): string =>
-  progress.kind === 'done'
-    ? `d ${extent}\n`
-    : `p ${extent} ${progress.size} ${hexOf(progress.digest)}\n`;
 
 /** An ISO on this machine with its known extents. */
 export type EarlierIso = {
@@ -158,6 +29,12 @@ export type StartOptions = {
   /** True to compute the digest of the whole even if that needs extra reads. */
   readonly checksum?: boolean;
   readonly warn?: (message: string) => void;
+  readonly signal: AbortSignal;
+  /**
+   * Milliseconds without a sign of life after which another writer of the partial output counts as
+   * ended.
+   */
+  readonly silence?: number;
 };
 
 export type Start = { readonly journal: Journal; readonly recorded: ReadonlySet<number> };
@@ -170,6 +47,7 @@ export async function startPour(
 ): Promise<Start> {
   const path = `${partial}.journal`;
   const layout = digestLayout(options.layout);
+  await leaveToWriter(partial, options);
   const achieved = await readAchieved(partial, layout, options);
   const journal = await startJournal(path, layout, achieved);
   const cloned = achieved.size > 0 ? undefined : await cloneEarlier(partial, options, spans);
@@ -180,6 +58,36 @@ export async function startPour(
     journal: await startJournal(path, layout, cloned),
     recorded: new Set(isTrusted ? cloned.keys() : []),
   };
+}
+
+/**
+ * Leaves the partial output to another process that may still write to it, although its lock is
+ * gone: a new one is begun, because two writers of one file would mix their bytes.
+ */
+async function leaveToWriter(
+  partial: string,
+  { device, warn, signal, silence: limit }: StartOptions,
+): Promise<void> {
+  const path = `${partial}.journal`;
+  const found = await readWriter(path).catch(async (error: unknown) => {
+    if (await hasFile(partial)) throw error;
+    return undefined; // a link with the name of the journal is replaced
+  });
+  const writer = found && parseHolder(`${found.writer}\n`);
+  if (!writer || found.hasEnded || (await isSelf(writer))) return;
+  const judgement = await judge(writer);
+  if (judgement === 'dead') return;
+  const who = describeHolder(writer);
+  if (judgement === 'elsewhere') {
+    warn?.(`${who} began "${partial}": this run waits to see whether it still writes to it`);
+    const options = { signal, ...withoutUndefined({ limit }) };
+    if (await explaining(path, () => awaitSilence(path, writer, options))) return;
+  }
+  warn?.(`${who} still writes to "${partial}": this run begins another file`);
+  await explaining(partial, async () => {
+    if (device === undefined) await rm(partial, { force: true });
+    await rm(path, { force: true });
+  });
 }
 
 async function readAchieved(

@@ -116,9 +116,12 @@ export async function openService(
   };
 }
 
-async function openState({ data, database }: ServiceSettings, key: ServiceKey): Promise<State> {
+async function openState(
+  { data, database, warn, ending: signal }: ServiceSettings,
+  key: ServiceKey,
+): Promise<State> {
   const state = await (database === undefined
-    ? openFileState(join(data, 'records'))
+    ? openFileState(join(data, 'records'), { signal, warn })
     : openPostgresState(database));
   try {
     await checkServiceKey(key, state);

@@ -1,15 +1,14 @@
-import { withLock } from '../base/disk/lease.ts';
+import { withLease } from '../base/disk/lease.ts';
 import { append } from '../base/lists.ts';
 import type { Json } from '../base/text/json.ts';
 import type { Layout } from '../iso/index.ts';
 import type { IsoPart, LayoutDifference } from '../media/compare-layout.ts';
-import type { IsoPlace } from '../outputs/file.ts';
-import { lockPathOf } from '../outputs/output.ts';
+import { lockPathOf, placeOf, type IsoPlace } from '../outputs/place.ts';
 import { type PourIsoInput, type MadeIso, pourAndSeal, compareIso } from './5-pour/pour.ts';
 import { describeAsked, findUnchanged, rememberFinished } from './resolved/finished.ts';
 import type { Lock } from './resolved/record.ts';
 import type { TagDigests } from './resolved/tags.ts';
-import { claimLock, writeLock, type LockUse, type SavedPlan } from './resolved/use.ts';
+import { claimLock, holdLock, writeLock, type LockUse, type SavedPlan } from './resolved/use.ts';
 import type { BuildTools } from './tools.ts';
 
 /*
@@ -52,7 +51,7 @@ export type IsoRecipe<Request, Prepared, Report> = {
   readonly pour: (
     request: Request,
     prepared: Prepared,
-  ) => Promise<Omit<PourIsoInput, 'output' | 'layout'>>;
+  ) => Promise<Pick<PourIsoInput, 'base' | 'blobs' | 'mode' | 'lanes'>>;
   /** Files that are written next to the ISO. */
   readonly beside?: {
     /** Refuses, before anything is poured, to replace files that must not be replaced. */
@@ -75,7 +74,7 @@ export async function buildIso<
   tools: BuildTools,
   { prepare, describe, pour, beside }: IsoRecipe<Request, Prepared, Report>,
 ): Promise<Report & MadeIso> {
-  return withLock(lockPathOf(request), async () => {
+  return withLease(lockPathOf(request), tools.lease, async () => {
     await claimLock(request);
     const asked = await describeAsked(request, tools);
     const unchanged = await findUnchanged<Report & MadeIso>({ asked, request }, tools);
@@ -83,28 +82,34 @@ export async function buildIso<
     const prepared = await prepare(request, tools);
     await beside?.claim(request, prepared);
     const { layout, tags, lock } = prepared;
-    const made = await pourAndSeal(request, tools, {
-      layout,
-      report: describe(request, prepared),
+    const report = describe(request, prepared);
+    const made = await tools.engine.run(pourAndSeal, {
       ...(await pour(request, prepared)),
+      place: placeOf(request),
+      checksum: request.checksum ?? false,
+      layout,
+      report,
+      stages: [...tools.engine.times()],
     });
     const written = (await beside?.write(request, prepared)) ?? [];
-    await writeLock(request, lock, tools);
+    await holdLock(request, { ...tools.lease, wait: true }, () => writeLock(request, lock, tools));
     await rememberFinished({ asked, request, tags, beside: written }, tools);
-    return made;
+    return { ...report, ...made };
   });
 }
 
-/** Makes a lock from a configuration, without an ISO. */
+/** Makes a lock from a configuration, without an ISO. Two runs with one lock exclude each other. */
 export async function lockIso<Request extends IsoRequest>(
   request: Request,
   tools: BuildTools,
   prepare: PrepareIso<Request>,
 ): Promise<Lock> {
-  await claimLock(request);
-  const { lock } = await prepare(request, tools);
-  await writeLock(request, lock, tools);
-  return lock;
+  return holdLock(request, tools.lease, async () => {
+    await claimLock(request);
+    const { lock } = await prepare(request, tools);
+    await writeLock(request, lock, tools);
+    return lock;
+  });
 }
 
 export type Reproduction = {

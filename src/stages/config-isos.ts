@@ -5,7 +5,7 @@ import { sweepDirectory } from '../base/disk/aside.ts';
 import { checkOutputPlace, claimOutput } from '../base/disk/claim-output.ts';
 import { explainOutputError } from '../base/disk/disk-errors.ts';
 import { syncDirectory, unlessAbsent } from '../base/disk/files.ts';
-import { withLock } from '../base/disk/lease.ts';
+import { withLease } from '../base/disk/lease.ts';
 import { readRegularFile } from '../base/disk/open-file.ts';
 import { ConfigError, DiskError, UsageError, isErrno, type FileProblem } from '../base/errors.ts';
 import {
@@ -35,6 +35,7 @@ import {
   type SitesRequest,
   type SiteTools,
 } from './request.ts';
+import { leaseOptionsOf } from './tools.ts';
 
 /*
  * The configuration ISOs of sites as a product: it claims the output directory, has the ISOs of
@@ -82,10 +83,11 @@ export async function buildConfigIsos(
   try {
     await claimFolder(request);
     const state = await makeStateDirectory(out);
-    return await withLock(join(state, 'build.lock'), async () => {
+    const lease = leaseOptionsOf(tools);
+    return await withLease(join(state, 'build.lock'), lease, async () => {
       await sweepDirectory(out, { alone: true });
       await sweepDirectory(state, { alone: true });
-      await adoptOldState(out);
+      await adoptOldState(out, lease);
       return buildLocked(request, tools);
     });
   } catch (error) {

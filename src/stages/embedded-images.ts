@@ -3,7 +3,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import { CONFIGURE_BY_OPTION, type RegistryImageChoice } from '../openshift/mirror/server.ts';
 import { archNames, type RpmArchitecture } from '../openshift/release/bundle.ts';
 import type { Release } from '../openshift/release/release.ts';
-import { diskOf } from '../outputs/output.ts';
+import { roomOf } from '../outputs/place.ts';
 import { parseReference } from '../registry/index.ts';
 import type { InstallationConfig } from '../sites/installation-rules.ts';
 import { inspectRegistryImage } from './1-resolve/inspect-registry-image.ts';
@@ -63,8 +63,7 @@ export async function planEmbedded(
   });
   await engine.run(checkSpace, {
     plan,
-    ...diskOf(request),
-    ...withoutUndefined({ device: request.device, isThere: request.isThere }),
+    ...roomOf(request),
   });
   return { plan: await plan, server };
 }

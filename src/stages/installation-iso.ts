@@ -15,7 +15,7 @@ import { mergeMirrorPlan } from '../openshift/mirror/plan.ts';
 import type { BaseIso, GivenBaseIso, StreamIso } from '../openshift/release/base-iso.ts';
 import { describeSignatures, type Release } from '../openshift/release/release.ts';
 import { noteOfStream } from '../openshift/release/upgrade-path.ts';
-import { diskOf } from '../outputs/output.ts';
+import { roomOf } from '../outputs/place.ts';
 import {
   scanBase,
   fetchBaseIso,
@@ -74,7 +74,7 @@ export async function prepareInstallationIso(
   request: InstallationIsoRequest,
   tools: BuildTools,
 ): Promise<PreparedInstallationIso> {
-  const { config, epoch, device, saved, isThere } = request;
+  const { config, epoch, saved } = request;
   const { engine } = tools;
   checkInstallation(request); // before anything is fetched
   const seed = describeSeed(config);
@@ -91,17 +91,15 @@ export async function prepareInstallationIso(
     architecture: seed.architecture,
     ignition: new Secret(renderIgnition(request, embedded)),
     ...withoutUndefined({ epoch, places }),
-    ...(embedded && {
-      embedded: { plan: embedded.plan, release: seed, releases: await releases },
-    }),
+    release: seed,
+    ...(embedded && { embedded: { plan: embedded.plan, releases: await releases } }),
   });
   const layout = made.then(({ layout }) => layout);
   const plan = embedded?.plan ?? NO_IMAGES;
   const space = await engine.run(checkSize, {
     layout,
     plan,
-    ...diskOf(request),
-    ...withoutUndefined({ device, isThere }),
+    ...roomOf(request),
   });
   const { registriesConf } = tools;
   const contents = digestContents({ plan, catalogs: [], base: await base });

@@ -11,7 +11,7 @@ import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/regist
 import type { Release } from '../openshift/release/release.ts';
 import { isMinorVersion } from '../openshift/release/version.ts';
 import type { SurveyedWorkspace } from '../openshift/workspace/set.ts';
-import { diskOf } from '../outputs/output.ts';
+import { roomOf } from '../outputs/place.ts';
 import { formatReference, parseReference } from '../registry/index.ts';
 import { parse } from '../shape/parse-text.ts';
 import { fetchBaseIso, scanBase, takeBaseIso } from './1-resolve/fetch-base-iso.ts';
@@ -63,7 +63,7 @@ export async function prepareLiveIso(
     [nameField('release', 'channel')]: request.config.ocpRelease.channel,
   });
   const { engine } = tools;
-  const { config, device, epoch, isThere } = request;
+  const { config, epoch } = request;
   const { ignitionArea, maxSize } = config.build;
   const values = sealValues(request); // before a stage starts, since it may refuse
   const places = await findPlaces(request, tools);
@@ -85,9 +85,9 @@ export async function prepareLiveIso(
   const space = engine.run(checkSize, {
     layout,
     plan,
-    ...diskOf(request),
+    ...roomOf(request),
     isLocal: config.mirrorPath !== undefined,
-    ...withoutUndefined({ maxSize, isThere, device }),
+    ...withoutUndefined({ maxSize }),
   });
   const { registriesConf } = tools;
   const made = { plan: await plan, catalogs: await catalogs, base: await base, registriesConf };
@@ -114,7 +114,7 @@ export async function prepareLiveIso(
  * Selects the release and every image by digest; `reserved` resolves when there is room for them.
  */
 export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIsoImages {
-  const { config, graphUrl, device, saved, signatures, disableImagePolicy, isThere } = request;
+  const { config, graphUrl, saved, signatures, disableImagePolicy } = request;
   const { maxSize } = config.build;
   const workspace = findWorkspace(config, tools.engine);
   const release = workspace
@@ -146,8 +146,8 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
   const { plan } = selected;
   const reserved = tools.engine.run(checkSpace, {
     plan,
-    ...diskOf(request),
-    ...withoutUndefined({ maxSize, device, isThere }),
+    ...roomOf(request),
+    ...withoutUndefined({ maxSize }),
   });
   return { release, registryImage, ...selected, reserved, ...(workspace && { workspace }) };
 }

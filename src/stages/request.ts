@@ -226,6 +226,8 @@ export type ConfigIsosTools = SiteTools & {
   readonly keys: Keys;
   /** Digest of the running program; default: the digest it was built with. */
   readonly program?: Digest;
+  /** True if another build of the output directory is waited for. */
+  readonly wait?: boolean;
 };
 
 /** Settings that make hosts unreachable for any upgrade ISO, with the reasons. */

@@ -4,6 +4,7 @@ import type { Digest } from '../base/digest.ts';
 import { sweepDirectory } from '../base/disk/aside.ts';
 import { createFileDigests, type FileDigests } from '../base/disk/file-digests.ts';
 import { readInputFile, writeFileAtomic } from '../base/disk/files.ts';
+import type { LeaseOptions } from '../base/disk/lease.ts';
 import { readOwnFile } from '../base/disk/open-file.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
 import { kindOfHost } from '../base/http/address.ts';
@@ -28,15 +29,25 @@ import {
   createStageStore,
   type Engine,
   type EventListener,
+  type StageContext,
 } from '../engine/index.ts';
 import type { Places } from '../iso/index.ts';
 import { placesOf } from '../media/media-index.ts';
-import { readWholeIndex } from '../media/open.ts';
+import { isOurs, readWholeIndex } from '../media/open.ts';
+import { describeLayout } from '../media/push.ts';
 import { openReusable, type Reusable, type ReusableIso } from '../media/seeds.ts';
 import { openWorkspace } from '../openshift/workspace/set.ts';
-import { createIsoRecords, type IsoRecords, type IsoReuse } from '../outputs/file.ts';
-import { openSentObject } from '../outputs/object.ts';
-import { isArtifactOutput, isObjectOutput } from '../outputs/output.ts';
+import { createIsoRecords, type IsoRecords } from '../outputs/file.ts';
+import { openSentObject } from '../outputs/object/sent.ts';
+import { openOutput, type OutputTools } from '../outputs/output.ts';
+import {
+  isHere,
+  outputKindOf,
+  type IsoPlace,
+  type IsoReuse,
+  type MediaReader,
+  type Output,
+} from '../outputs/place.ts';
 import type { ExtentOpener } from '../pour/index.ts';
 import {
   createRegistryClient,
@@ -152,11 +163,15 @@ export type BuildTools = {
    * @throws what `openReusable` throws
    */
   readonly takeOver: () => Promise<Places | undefined>;
+  /** Refuses to replace a foreign object; `claimHere` refuses places on this machine. */
+  readonly claimElsewhere: (place: IsoPlace) => Promise<void>;
   /** Key for fingerprints of secrets. */
   readonly sealKey: Uint8Array;
   /** Digest of the running program. */
   readonly program: Digest;
   readonly emit: EventListener;
+  /** Conditions under which the right to write an output is taken. */
+  readonly lease: LeaseOptions;
   readonly close: () => Promise<void>;
 };
 
@@ -177,9 +192,8 @@ export type StageTools = {
   readonly digests: FileDigests;
   /** Opens the extents of a layout, out of its base and its blobs. */
   readonly openExtents: (of: Pick<ExtentSources, 'base' | 'blobs'>) => ExtentOpener;
-  readonly s3: S3;
-  /** Writes to registries. */
-  readonly registry: Pick<WritingClient, 'writerOf' | 'placesOf'>;
+  /** Opens the place that an ISO is written to. */
+  readonly openOutput: (place: IsoPlace, context: Pick<StageContext, 'signal' | 'warn'>) => Output;
   readonly records: IsoRecords;
   /** ISOs among the seeds. */
   readonly isos: readonly ReusableIso[];
@@ -200,6 +214,8 @@ export type ToolsOptions = RegistryAccessOptions & {
   /** Digest of the running program; default: the digest it was built with. */
   readonly program?: Digest;
   readonly signal: AbortSignal;
+  /** True if another run that writes the same output is waited for. */
+  readonly wait?: boolean;
 };
 
 /**
@@ -244,8 +260,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     },
     workDir,
     tls,
-    s3,
-    registry,
+    openOutput: createOutputs({ s3, registry, digests, records, workDir }),
     digests,
     openExtents: (of) => createExtentOpener({ ...of, cache, client, digests }),
     records,
@@ -262,10 +277,12 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     tags,
     drawn,
     takeOver: reusable.open,
+    claimElsewhere: createClaim(tools, options),
     sealKey,
     program,
     workDir,
     emit,
+    lease: leaseOptionsOf(options),
     registriesConf: config.mirrorPath === undefined ? registriesConf.files : [],
     async close() {
       await reusable.close();
@@ -275,6 +292,38 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     },
   };
 }
+
+/** The conditions under which a build takes the right to write its output. */
+export const leaseOptionsOf = ({
+  signal,
+  emit,
+  wait = false,
+}: Pick<ToolsOptions, 'signal' | 'emit' | 'wait'>): LeaseOptions => ({
+  signal,
+  wait,
+  warn(message) {
+    emit({ type: 'warning', message });
+  },
+});
+
+/** Creates the tool that opens outputs, with the readers of media that they take. */
+const createOutputs =
+  (tools: Omit<OutputTools, keyof MediaReader | 'signal' | 'warn'>): StageTools['openOutput'] =>
+  (place, { signal, warn }) =>
+    openOutput(place, {
+      ...tools,
+      signal,
+      warn,
+      recognize: isOurs,
+      readExtents: async (access) => (await readWholeIndex(access))?.extents,
+      describe: describeLayout,
+    });
+
+const createClaim =
+  ({ openOutput }: StageTools, options: ToolsOptions): BuildTools['claimElsewhere'] =>
+  async (place) => {
+    if (!isHere(place)) await openOutput(place, leaseOptionsOf(options)).claim();
+  };
 
 type LazyReusable = {
   readonly open: BuildTools['takeOver'];
@@ -288,7 +337,7 @@ type LazyReusable = {
 
 function createReusable(
   options: ToolsOptions,
-  { s3, records }: Pick<StageTools, 's3' | 'records'>,
+  { s3, records }: { readonly s3: S3; readonly records: IsoRecords },
 ): LazyReusable {
   const { reuses } = options;
   const shared = openShared(options);
@@ -305,9 +354,7 @@ function createReusable(
       const found = await openReusable(reuses, { records, host });
       opened = found;
       const { replaced, keepsPlaces } = reuses;
-      if (!keepsPlaces || !isObjectOutput(replaced) || isArtifactOutput(replaced)) {
-        return found.places;
-      }
+      if (!keepsPlaces || outputKindOf({ output: replaced }) !== 'object') return found.places;
       const access = await openSentObject(s3, parseS3Address(replaced), signal);
       const index = access && (await readWholeIndex(access));
       return index && placesOf(index);

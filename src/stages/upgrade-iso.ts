@@ -2,7 +2,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import { describeCatalogs } from '../media/media-index.ts';
 import type { Release } from '../openshift/release/release.ts';
 import { digestOfPath, noteOfPath, type UpgradePath } from '../openshift/release/upgrade-path.ts';
-import { diskOf } from '../outputs/output.ts';
+import { roomOf } from '../outputs/place.ts';
 import { formatReference } from '../registry/index.ts';
 import { planUpgradePath } from './1-resolve/plan-upgrade-path.ts';
 import { checkSize } from './4-lay-out/check-size.ts';
@@ -61,7 +61,7 @@ export async function prepareUpgradeIso(
   tools: BuildTools,
 ): Promise<PreparedUpgradeIso> {
   const { engine, registriesConf } = tools;
-  const { config, epoch, saved, isThere, device } = request;
+  const { config, epoch, saved } = request;
   const { channel } = config.ocpRelease;
   requireLockedInputs(request, tools, {
     [nameField('release', 'channel')]: channel,
@@ -85,8 +85,8 @@ export async function prepareUpgradeIso(
   const space = engine.run(checkSize, {
     layout,
     plan,
-    ...diskOf(request),
-    ...withoutUndefined({ maxSize, isThere, device }),
+    ...roomOf(request),
+    ...withoutUndefined({ maxSize }),
   });
   const made = { plan: await plan, catalogs: await catalogs, registriesConf };
   const contents = digestContents(made);

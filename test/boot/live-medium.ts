@@ -1,10 +1,8 @@
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { SIGNATURE_SETTINGS } from '../../demo/release-signer.ts';
-import { withLock } from '../../src/base/disk/lease.ts';
-import { SealiftError } from '../../src/base/errors.ts';
+import { withLease } from '../../src/base/disk/lease.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { buildBaseIso } from './base-iso.ts';
 import { BOOT_CACHE } from './boot-host.ts';
@@ -33,20 +31,14 @@ export async function shareLiveMedium(signal: AbortSignal): Promise<LiveMedium> 
   const work = join(process.env[RUN_FOLDER] ?? '', 'live-medium');
   const made = join(work, 'medium.json');
   await mkdir(work, { recursive: true });
-  for (;;) {
-    try {
-      return await withLock(join(work, 'lock'), async () => {
-        const text = await readFile(made, 'utf8').catch(() => undefined);
-        if (text !== undefined) return JSON.parse(text) as LiveMedium;
-        const medium = await makeLiveMedium(work);
-        await writeFile(made, JSON.stringify(medium));
-        return medium;
-      });
-    } catch (error) {
-      if (!(error instanceof SealiftError) || error.code !== 'output.locked') throw error;
-      await sleep(1000, undefined, { signal });
-    }
-  }
+  const lease = { signal, wait: true, warn: () => undefined };
+  return withLease(join(work, 'lock'), lease, async () => {
+    const text = await readFile(made, 'utf8').catch(() => undefined);
+    if (text !== undefined) return JSON.parse(text) as LiveMedium;
+    const medium = await makeLiveMedium(work);
+    await writeFile(made, JSON.stringify(medium));
+    return medium;
+  });
 }
 
 /**

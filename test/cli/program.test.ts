@@ -174,6 +174,13 @@ describe('the command line', () => {
     const signal = AbortSignal.abort(new InterruptedError('SIGTERM'));
     expect(await runProgram(['validate', 'absent.yaml'], createHost(signal))).toBe(143);
   });
+
+  test('gives no hint if an interrupted command cannot be continued', async () => {
+    const signal = AbortSignal.abort(new InterruptedError('SIGTERM'));
+    const host = createHost(signal);
+    await runProgram(['inspect', 'absent.iso', '-q'], host);
+    expect(collect(host.stderr)).toBe('error: interrupted by SIGTERM [interrupted]\n');
+  });
 });
 
 describe('sealift completion', () => {

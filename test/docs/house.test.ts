@@ -23,7 +23,7 @@ type Exceptions = {
 };
 
 /** Tests of the whole program, and what tests share, have no counterpart in src. */
-const OWN = /^(?:$|(?:boot|built|docs|e2e|faults|fuzz|hostile|load|support)(?:\/|$))/;
+const OWN = /^(?:$|(?:boot|built|crash|docs|e2e|faults|fuzz|hostile|judges|load|support)(?:\/|$))/;
 
 const { floors, formats, doors } = readJson('floors.json') as Floors;
 const exceptions = readJson('test/docs/house.json') as Exceptions;

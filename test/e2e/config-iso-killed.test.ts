@@ -97,6 +97,9 @@ describe('a build of many sites', () => {
     child.process.kill('SIGINT');
     const { code, stderr } = await child.ended;
     expect([code, stderr]).toEqual([130, expect.stringContaining('interrupted by SIGINT')]);
+    expect(stderr).toMatch(
+      /hint: (?:\d+ of \d+ sites are made; )?run the same command to continue\n$/,
+    );
     expect(await hasFile(world.at('out/sites.json'))).toBe(false);
     const { code: again } = await build().ended;
     const after = await world.readListing('out');

@@ -62,7 +62,7 @@ async function readDisk(iso: string): Promise<Table> {
   return (JSON.parse(stdout) as { readonly partitiontable: Table }).partitiontable;
 }
 
-const hasReaders = ['xorriso', 'sfdisk', 'mdir'].map(requireTool).every(Boolean);
+const hasReaders = ['xorriso', 'sfdisk', 'mdir', 'isoinfo'].map(requireTool).every(Boolean);
 
 describe.skipIf(!hasReaders)('the base ISO of the demo', () => {
   it('has the boot structures of a CoreOS live ISO for foreign readers', async () => {
@@ -75,6 +75,18 @@ describe.skipIf(!hasReaders)('the base ISO of the demo', () => {
     const { stdout } = await runProcess('mdir', ['-i', `${iso}@@${Number(sector) * 2048}`, '::']);
     expect(stdout).toContain('Volume in drive : is ESP');
     expect(stdout).toContain('README   TXT');
+  });
+
+  it('names the files of CoreOS as coreos-installer looks for them, without Rock Ridge', async () => {
+    const iso = join(work, 'named.iso');
+    await makeBaseIso(iso, 4096);
+    const { stdout } = await runProcess('isoinfo', ['-f', '-i', iso]);
+    const names = stdout.split('\n').filter((name) => name.startsWith('/COREOS/'));
+    expect(names.sort()).toEqual([
+      '/COREOS/FEATURES.JSO;1',
+      '/COREOS/IGNINFO.JSO;1',
+      '/COREOS/KARGS.JSO;1',
+    ]);
   });
 });
 

@@ -12,6 +12,8 @@ import {
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
+import { InterruptedError } from '../../src/base/errors.ts';
+import { runProgram } from '../../src/cli/program.ts';
 import { startSealift } from '../support/child.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { buildTwoNights, expectDone } from '../support/two-nights.ts';
@@ -194,5 +196,33 @@ describe('a delta applied in place', () => {
     } finally {
       execFileSync('losetup', ['--detach', device]);
     }
+  });
+});
+
+describe('an interrupted apply', () => {
+  /** The hint of a run that is interrupted before it does anything. */
+  async function readHint(...args: readonly string[]): Promise<string | undefined> {
+    const host = world.host(AbortSignal.abort(new InterruptedError('SIGINT')));
+    expect(await runProgram(['apply', ...args, '--log-format', 'json'], host)).toBe(130);
+    const lines = String(host.stderr.read()).trim().split('\n');
+    return (JSON.parse(lines.at(-1) ?? '') as { readonly hint?: string }).hint;
+  }
+
+  test('has no hint while an ISO in place is untouched', async () => {
+    expect(await readHint(...IN_PLACE)).toBeUndefined();
+  });
+
+  test('says that an ISO in place is partly changed', async () => {
+    await writeFile(at('x.iso.apply.journal'), '');
+    expect(await readHint(...IN_PLACE)).toBe(
+      'x.iso is partly changed and may not boot until then; run the same command to continue',
+    );
+    await rm(at('x.iso.apply.journal'));
+  });
+
+  test('says that the same command continues to write another ISO', async () => {
+    expect(await readHint('x.iso', 'night.delta', '--output', 'y.iso')).toMatch(
+      /run the same command to continue$/,
+    );
   });
 });

@@ -104,6 +104,9 @@ describe('an interrupted build', () => {
     child.process.kill(signal);
     const { code, stderr } = await child.ended;
     expect(code, stderr).toBe(exitCode);
+    expect(stderr).toMatch(
+      /\n {2}hint: \d+\.\d MiB of \d+\.\d MiB are written; run the same command to continue\n$/,
+    );
     const partial = await stat(join(directory, `${signal}.iso.partial`));
     expect(partial.blocks).toBeGreaterThan(0);
     const { stdout } = await build(`${signal}.iso`).ended;

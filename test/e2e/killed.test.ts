@@ -65,7 +65,7 @@ describe.skipIf(!hasTools)('a build that is killed or refused its place', () => 
   });
 
   it.each([
-    ['after the pour and before the seal', 'pour.iso', '"stage-done","stage":"pour ISO"'],
+    ['after the pour and before the seal', 'pour.iso', '/pour.iso.partial.sha256'],
     ['in the seal, before the output has its name', 'unnamed.iso', '/unnamed.iso'],
   ])('fetches no blob again when it was killed %s', async (_when, output, word) => {
     const { code, stderr } = await build(output, {

@@ -14,7 +14,7 @@ import { runProcess } from '../../src/base/process.ts';
 import { createS3, type S3 } from '../../src/base/s3/s3.ts';
 import { digestLayout } from '../../src/pour/spans.ts';
 import { sendIso } from '../../src/outputs/object/send.ts';
-import type { SendOptions } from '../../src/outputs/object.ts';
+import type { SendOptions } from '../../src/outputs/object/sent.ts';
 import { openStoredObject } from '../../src/outputs/object/stored.ts';
 import { makeLayout, MIB, openFrom, REGISTRY } from '../support/pour-layout.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';

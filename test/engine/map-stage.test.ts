@@ -80,7 +80,13 @@ describe('a stage that is mapped over a list', () => {
     await run([1, 2, 3]);
     expect(events).toEqual([
       { type: 'stage-started', stage: 'make things' },
-      { type: 'stage-progress', stage: 'make things', bytes: 0, note: '3 of 3 things' },
+      {
+        type: 'stage-progress',
+        stage: 'make things',
+        bytes: 0,
+        note: '3 of 3 things',
+        items: { done: 3, total: 3, name: 'things' },
+      },
       { type: 'stage-done', stage: 'make things', milliseconds: 0 },
     ]);
   });

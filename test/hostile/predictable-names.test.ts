@@ -14,9 +14,9 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createFile, openOwnFile, writeNewFileSync } from '../../src/base/disk/open-file.ts';
+import { createFile, createFileSync, openOwnFile } from '../../src/base/disk/open-file.ts';
 import { writeFileAtomic } from '../../src/base/disk/files.ts';
-import { lockOutput } from '../../src/base/disk/lease.ts';
+import { LEASE, lockOutput } from '../support/lease.ts';
 import type { PourResult } from '../../src/pour/pour.ts';
 import { createSiteWriter } from '../../src/sites/state/writer.ts';
 import { adoptOldState, makeStateDirectory } from '../../src/sites/state/directory.ts';
@@ -140,7 +140,7 @@ describe.runIf(isRoot)('an earlier state of configuration ISOs that another user
     writeFileSync(at('.sealift/site.json'), '{}');
     for (const name of ['.sealift/site.json', '.sealift']) {
       chownSync(at(name), 65_534, 65_534);
-      await expect(adoptOldState(directory)).rejects.toMatchObject({ code: 'file.foreign' });
+      await expect(adoptOldState(directory, LEASE)).rejects.toMatchObject({ code: 'file.foreign' });
       chownSync(at(name), 0, 0);
     }
     expect(readdirSync(at('_state'))).toEqual(['README']);
@@ -183,7 +183,7 @@ describe('the door to files', () => {
     symlinkSync('nothing', at('link'));
     await expect(createFile(at('link'))).rejects.toMatchObject({ code: 'EEXIST' });
     expect(() => {
-      writeNewFileSync(at('link'), 'text');
+      createFileSync(at('link'));
     }).toThrow('EEXIST');
     await expect(openOwnFile(at('link'))).rejects.toMatchObject({ code: 'file.not-regular' });
     expect(readdirSync(directory).sort()).toEqual(['link', 'victim']);

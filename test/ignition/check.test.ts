@@ -100,6 +100,33 @@ describe('checkIgnition', () => {
       '$.storage.files.0.modes: "modes" is not a member of Ignition 3.2.0',
     ]);
   });
+
+  it('names members and sources that are newer than the version of the config', () => {
+    const document = (version: string): string[] => {
+      const config = parseIgnition(
+        JSON.stringify({
+          ignition: { version },
+          kernelArguments: { shouldExist: ['a=b'] },
+          storage: {
+            files: [{ path: '/a', contents: { source: 'arn:aws:s3:::b/k' } }],
+            luks: [{ name: 'root', discard: true, cex: { enabled: true } }],
+          },
+        }),
+        'a.ign',
+      );
+      return [...checkIgnition(config, 'a.ign'), ...findIgnitionWarnings(config, 'a.ign')].map(
+        ({ path }) => path ?? '',
+      );
+    };
+    expect(document('3.2.0')).toEqual([
+      '$.storage.files.0.contents',
+      '$.kernelArguments',
+      '$.storage.luks.0.discard',
+      '$.storage.luks.0.cex',
+    ]);
+    expect(document('3.4.0')).toEqual(['$.storage.luks.0.cex']);
+    expect(document('3.6.0')).toEqual([]);
+  });
 });
 
 describe.skipIf(!requireTool('ignition-validate'))('checkIgnition and ignition-validate', () => {

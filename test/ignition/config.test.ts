@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   formatIgnition,
+  IGNITION_VERSION,
   parseIgnition,
   textFile,
   type IgnitionConfig,
@@ -10,11 +11,26 @@ const parse = (document: unknown): IgnitionConfig =>
   parseIgnition(JSON.stringify(document), 'unconfigured-agent.ign');
 
 describe('parseIgnition', () => {
-  it.each(['3.0.0', '3.1.0', '3.2.0'])('reads version %s', (version) => {
-    expect(parse({ ignition: { version } })).toEqual({ ignition: { version } });
+  it.each(['3.0.0', '3.1.0', '3.2.0', '3.3.0', '3.4.0', '3.5.0', '3.6.0'])(
+    'reads version %s, and keeps members that nobody here knows',
+    (version) => {
+      const document = { ignition: { version }, storage: { later: [{ a: 1 }] } };
+      expect(JSON.parse(formatIgnition(parse(document)))).toEqual(document);
+    },
+  );
+
+  it('refuses a version newer than the one that its caller takes', () => {
+    const text = '{"ignition":{"version":"3.3.0"}}';
+    expect(() => parseIgnition(text, 'the override', IGNITION_VERSION)).toThrow(
+      expect.objectContaining({
+        code: 'ignition.version',
+        expected: '3.0.0, 3.1.0, 3.2.0',
+        hint: 'use a configuration of Ignition specification 3.0 to 3.2',
+      }),
+    );
   });
 
-  it.each(['2.2.0', '3.3.0', '3.2', ''])('refuses version "%s" and names it', (version) => {
+  it.each(['2.2.0', '3.7.0', '3.2', ''])('refuses version "%s" and names it', (version) => {
     expect(() => parse({ ignition: { version } })).toThrow(
       expect.objectContaining({
         code: 'ignition.version',

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { textFile, type IgnitionConfig } from '../../src/ignition/config.ts';
-import { mergeConfigs } from '../../src/ignition/config.ts';
+import { mergeConfigs } from '../../src/ignition/merge.ts';
 
 const config = (rest: Omit<IgnitionConfig, 'ignition'>): IgnitionConfig => ({
   ignition: { version: '3.2.0' },
@@ -74,6 +74,15 @@ describe('mergeConfigs', () => {
       { number: 1, label: 'c' },
       { number: 0, label: 'b', sizeMiB: 5 },
     ]);
+  });
+
+  it('lets the child decide whether a kernel argument should exist', () => {
+    const parent = { kernelArguments: { shouldExist: ['a', 'b'], shouldNotExist: ['c'] } };
+    const child = { kernelArguments: { shouldExist: ['c'], shouldNotExist: ['b', 'd'] } };
+    expect(mergeConfigs(config(parent), config(child)).kernelArguments).toEqual({
+      shouldExist: ['a', 'c'],
+      shouldNotExist: ['b', 'd'],
+    });
   });
 
   it('declares the newer of the two versions', () => {

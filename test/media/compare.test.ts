@@ -321,6 +321,37 @@ describe.skipIf(!hasTools)('a comparison of live ISOs', () => {
     });
   });
 
+  it.each([
+    ['a newer config', 'config.ign', '{"ignition":{"version":"3.5.0"}}', 'section'],
+    ['a network profile', 'etc/coreos-firstboot-network/a', '[connection]\n', 'network profile'],
+    ['a file of another tool', 'etc/other', 'x', 'initrd file'],
+  ])(
+    'tells ISOs of another maker without kernel arguments apart by %s',
+    async (...[what, name, text, kind]) => {
+      const make = async (folder: string, area: Uint8Array): Promise<string> =>
+        makeCoreosIso(await mkdtemp(join(directory, folder)), {
+          without: ['coreos/kargs.json', 'coreos/features.json'],
+          files: { 'images/ignition.img': area },
+        });
+      const area = Buffer.alloc(AREA);
+      const bare = await make('bare-', area);
+      area.set(encodeInitrd([{ name, mode: 0o100600, data: Buffer.from(text) }]));
+      const filled = await make('filled-', area);
+      const { same, ignition } = await compareMedia(bare, filled);
+      expect([same, ignition[0]?.state], what).toEqual([false, 'added']);
+      expect(ignition[0]?.parts.added).toContainEqual(expect.objectContaining({ kind }));
+      expect((await diff(bare, filled, '--exit-code')).exitCode).toBe(8);
+      expect((await diff(filled, filled, '--exit-code')).exitCode).toBe(0);
+    },
+  );
+
+  it('never calls two ISOs the same whose areas differ and cannot be read', async () => {
+    const one = await makeLive('one', { ignition: { version: '9.9.9' } }, 'a');
+    const two = await makeLive('two', { ignition: { version: '9.9.8' } }, 'a');
+    expect((await compareMedia(one, two)).same).toBe(false);
+    expect((await compareMedia(one, one)).same).toBe(true);
+  });
+
   it('takes at most two seconds of CPU time and reads at most 20 MB for two media of 40 GB', async () => {
     const blobs = Array.from({ length: 2000 }, (_, at) => blob(`blob ${at}`, 20_000_000 + at));
     const images = Array.from({ length: 600 }, (_, at) => fakeImage(`image-${at}`));

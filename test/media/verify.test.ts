@@ -253,7 +253,7 @@ describe.skipIf(!requireTool('genisoimage'))('verification of an image of anothe
 describe('verification of a path that is not an image', () => {
   it.each([
     ['a file that does not exist', () => join(directory, 'none.iso'), 'it does not exist'],
-    ['a directory', () => directory, 'it is a directory'],
+    ['a directory without a list of sites', () => directory, 'has no sites.json'],
     ['a device', () => '/dev/null', 'it is neither a regular file nor a block device'],
   ])('refuses %s', async (_what, path, reason) => {
     const { exitCode, stderr } = await runCommand(registerVerify, ['verify', path()], {

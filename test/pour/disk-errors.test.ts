@@ -5,9 +5,15 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { writeFileAtomic } from '../../src/base/disk/files.ts';
-import { startJournal } from '../../src/pour/start.ts';
-import { lockOutput } from '../../src/base/disk/lease.ts';
-import { explainOutputError } from '../../src/base/disk/disk-errors.ts';
+import { startJournal } from '../../src/pour/journal.ts';
+import { lockOutput } from '../support/lease.ts';
+import {
+  explainOutputError,
+  explainReadError,
+  explainSystemError,
+} from '../../src/base/disk/disk-errors.ts';
+import { DiskError } from '../../src/base/errors.ts';
+import { startSealift } from '../support/child.ts';
 import { mayMount } from '../support/may-mount.ts';
 
 describe.skipIf(!mayMount())('a disk that cannot be written', () => {
@@ -78,8 +84,52 @@ describe('an error of a disk', () => {
     });
   });
 
+  it.each([
+    ['EIO', 'disk.broken'],
+    ['ENOSPC', 'disk.full'],
+    ['EROFS', 'disk.not-writable'],
+    ['EFBIG', 'disk.file-too-large'],
+    ['EMFILE', 'system.open-files'],
+    ['ENOMEM', 'system.memory'],
+  ])('%s of a call that nobody explained is %s, not a bug', (code, ours) => {
+    const said = Object.assign(new Error(code), { code, syscall: 'unlink', path: '/x' });
+    const error = new Error('removing', { cause: said });
+    expect(explainSystemError(error)).toMatchObject({
+      code: ours,
+      exitCode: 7,
+      message: expect.stringContaining('"/x"') as string,
+      hint: expect.stringMatching(/\w/) as string,
+    });
+  });
+
+  it('does not hide a failure that was explained, a refused connection or a bug', () => {
+    const said = Object.assign(new Error('EIO'), { code: 'EIO', syscall: 'read' });
+    const known = new DiskError('output.broken', 'x', { cause: said });
+    const refused = Object.assign(new Error('no'), { code: 'EACCES', syscall: 'connect' });
+    for (const error of [known, refused, new TypeError('a bug'), new RangeError('a bug')])
+      expect(explainSystemError(error)).toBe(error);
+  });
+
+  it.each(['EMFILE', 'ENFILE'])('%s of an output is a limit of the process', (code) => {
+    const cause = Object.assign(new Error(code), { code });
+    expect(explainOutputError(cause, '/x')).toMatchObject({ code: 'system.open-files' });
+    expect(explainReadError(cause, '/x')).toMatchObject({ code: 'system.open-files' });
+  });
+
   it('is passed on unchanged if it is not foreseen', () => {
     const cause = Object.assign(new Error('EBADF'), { code: 'EBADF' });
     expect(explainOutputError(cause, '/x')).toBe(cause);
+  });
+});
+
+describe('a process whose addresses are limited', () => {
+  it('ends with a code and a hint where WebAssembly gets no memory, not with a stack', async () => {
+    const limit = ['sh', '-c', 'ulimit -v 3000000; exec "$0" "$@"'];
+    const directory = mkdtempSync(join(tmpdir(), 'sealift-limit-'));
+    const child = startSealift(['init', 'site'], { cwd: directory, under: limit });
+    const { code, stderr } = await child.ended;
+    rmSync(directory, { recursive: true });
+    expect([code, stderr]).toEqual([7, expect.stringContaining('[system.memory]\n')]);
+    expect(stderr).not.toMatch(/^\s+at /m);
   });
 });

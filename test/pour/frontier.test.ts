@@ -20,7 +20,13 @@ async function withFrontier(
   const hasher = createHasher(memory);
   const stop = new AbortController();
   const nothing = (): Promise<never> => Promise.reject(new Error('the file is not used'));
-  const output = { write: nothing, read: nothing, sync: nothing, close: nothing };
+  const output = {
+    write: nothing,
+    read: nothing,
+    sync: nothing,
+    duplicate: nothing,
+    close: nothing,
+  };
   const buffers = cutBuffers(memory, 0);
   const stream = hasher.openAlone();
   try {

@@ -24,6 +24,8 @@ function begin(kept: readonly boolean[]): PourState {
   const done = (): Promise<void> => Promise.resolve();
   const journal = {
     achieved,
+    writer: '',
+    requireOwn: done,
     notePrefix: () => undefined,
     noteDone: done,
     close: done,

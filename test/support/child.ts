@@ -34,11 +34,13 @@ export function startSealift(
     readonly outputs?: readonly [stdout: Stdio, stderr: Stdio];
     /** In octal digits; default: that of the test. */
     readonly umask?: string;
+    /** A program and its arguments that runs ours, such as strace(1). */
+    readonly under?: readonly string[];
   },
 ): Child {
   const [out, progress] = options.outputs ?? ['pipe', 'pipe'];
-  const { umask } = options;
-  const program = [process.execPath, MAIN, ...args];
+  const { umask, under = [] } = options;
+  const program = [...under, process.execPath, MAIN, ...args];
   const words =
     umask === undefined ? program : ['sh', '-c', `umask ${umask}; exec "$0" "$@"`, ...program];
   const [file = '', ...rest] = words;

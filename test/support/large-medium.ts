@@ -31,6 +31,7 @@ export function writeLargeMedium(path: string, count: number): number {
   ).map(({ path, content }): TreeFile => ({ path: `/registry${path}`, content }));
   // Filled in when it is known what it says: to lay out twice, as a build does, takes twice the time.
   const index = Buffer.alloc(count * INDEX_ROOM, ' ');
+  index[index.length - 1] = 0x0a;
   files.push({ path: INDEX_PATH, content: { kind: 'bytes', bytes: index } });
   const layout = layOutIso({
     base: createEmptyImage({ volumeId: 'large', directories: [], epoch: EPOCH }),

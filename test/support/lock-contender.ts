@@ -1,5 +1,5 @@
 import { mkdir, rmdir } from 'node:fs/promises';
-import { lockOutput } from '../../src/base/disk/lease.ts';
+import { lockOutput } from './lease.ts';
 
 /**
  * `lock-contender LOCK ROUNDS`: takes a lock as often as it can, and proves each time that nobody else

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { lstat, readdir, readFile, rm } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isErrno } from '../errors.ts';
+import { judge, readSelf, type Holder } from './holder.ts';
 
 /**
  * A name next to a path for a file that is not whole yet; no other process uses it. The name
@@ -9,27 +10,20 @@ import { isErrno } from '../errors.ts';
  * written.
  */
 export async function nameAside(path: string): Promise<string> {
-  own ??= readStartTime(process.pid);
-  return `${path}.${process.pid}-${(await own) ?? '0'}-${randomBytes(6).toString('hex')}.tmp`;
+  const { pid, start, space } = await readSelf();
+  return `${path}.${pid}-${start}-${space}-${randomBytes(6).toString('hex')}.tmp`;
 }
 
-let own: Promise<string | undefined> | undefined;
-
-const ASIDE = /^(.+)\.(\d+)-(\d+)-[0-9a-f]{12}\.tmp$/;
+/** The names of commit 277b08f have no space: their process was looked for in every container. */
+const ASIDE = /^(.+)\.(\d+)-(\d+)-(?:([0-9a-f]{16})-)?[0-9a-f]{12}\.tmp$/;
 
 /**
  * Removes files that killed processes left next to one path. Only the process that alone may write
  * the path may call it.
  */
 export async function sweepAside(path: string): Promise<void> {
-  await sweep(dirname(path), { name: basename(path), restMs: 0 });
+  await sweep(dirname(path), { name: basename(path), isAlone: true });
 }
-
-/**
- * Milliseconds for which recently written files stay: a process of another container or machine
- * seems dead from here.
- */
-const REST_MS = 60_000;
 
 /**
  * Removes files that killed processes left in a directory that others may be writing to, too; with
@@ -39,26 +33,61 @@ export async function sweepDirectory(
   directory: string,
   { alone = false }: { readonly alone?: boolean } = {},
 ): Promise<void> {
-  await sweep(directory, { restMs: alone ? 0 : REST_MS });
+  await sweep(directory, { isAlone: alone });
 }
 
-type Sweep = { readonly name?: string; readonly restMs: number };
+/** Milliseconds for which a file that names no space stays after it was written. */
+const REST_MS = 60_000;
 
-async function sweep(directory: string, { name, restMs }: Sweep): Promise<void> {
+/**
+ * Milliseconds for which a file of a process elsewhere stays after it was written: nothing renews
+ * it while its owner waits for a network.
+ */
+const REST_ELSEWHERE_MS = 3_600_000;
+
+type Sweep = { readonly name?: string; readonly isAlone: boolean };
+
+async function sweep(directory: string, { name, isAlone }: Sweep): Promise<void> {
   for (const entry of await listNames(directory)) {
-    const [, of, pid, started] = ASIDE.exec(entry) ?? [];
-    if (of === undefined || (name !== undefined && name !== of)) continue;
-    if ((await readStartTime(Number(pid))) === started) continue;
+    const owned = parseAside(entry);
+    if (!owned || (name !== undefined && name !== owned.of)) continue;
     const path = join(directory, entry);
-    if (await hasRested(path, restMs)) await rm(path, { recursive: true, force: true });
+    if (await isLeft(path, owned.owner, isAlone)) await rm(path, { recursive: true, force: true });
   }
 }
 
+function parseAside(entry: string): { readonly of: string; readonly owner: Holder } | undefined {
+  const [, of, pid, start = '', space] = ASIDE.exec(entry) ?? [];
+  if (of === undefined) return undefined;
+  return { of, owner: { pid: Number(pid), start, ...(space !== undefined && { space }) } };
+}
+
+async function isLeft(path: string, owner: Holder, isAlone: boolean): Promise<boolean> {
+  const judgement = await judge(owner);
+  if (judgement === 'alive') return false;
+  if (judgement === 'dead' && (isAlone || owner.space !== undefined)) return true;
+  return hasRested(path, judgement === 'dead' || isAlone ? REST_MS : REST_ELSEWHERE_MS);
+}
+
+/**
+ * True if the owner of an incomplete file has ended, or is elsewhere and has not written to it for
+ * an hour.
+ */
+export async function isAbandoned(path: string, owner: Holder): Promise<boolean> {
+  const judgement = await judge(owner);
+  return judgement === 'elsewhere' ? hasRested(path, REST_ELSEWHERE_MS) : judgement === 'dead';
+}
+
+/** Compares two times of one file system: no clock of another machine is read. */
 async function hasRested(path: string, restMs: number): Promise<boolean> {
+  const clock = await nameAside(join(dirname(path), 'clock'));
   try {
-    return restMs === 0 || (await lstat(path)).mtimeMs + restMs < Date.now();
+    await mkdir(clock);
+    const now = (await lstat(clock)).mtimeMs;
+    await rmdir(clock);
+    return (await lstat(path)).mtimeMs + restMs < now;
   } catch (error) {
-    if (isErrno(error, 'ENOENT')) return false;
+    if (isErrno(error, 'ENOENT', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'EPERM')) return false;
     throw error;
   }
 }
@@ -68,22 +97,6 @@ async function listNames(directory: string): Promise<readonly string[]> {
     return await readdir(directory);
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) return [];
-    throw error;
-  }
-}
-
-/**
- * The time at which a process began, which together with its id identifies it for good: ids are
- * used again. Clock ticks after boot, proc(5), /proc/pid/stat field 22; undefined if the process
- * does not exist.
- */
-export async function readStartTime(pid: number): Promise<string | undefined> {
-  try {
-    const text = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // Field 2 may hold spaces and brackets.
-    return text.slice(text.lastIndexOf(')') + 2).split(' ')[19];
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ESRCH')) return undefined;
     throw error;
   }
 }

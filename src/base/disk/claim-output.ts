@@ -2,7 +2,8 @@ import type { Stats } from 'node:fs';
 import { lstat, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { isErrno, DiskError, UsageError } from '../errors.ts';
-import { nameAside } from './aside.ts';
+import { nameAside, sweepAside } from './aside.ts';
+import { isObstacle } from './disk-errors.ts';
 import { createFile, isOwnUser } from './open-file.ts';
 
 /* Owns the decision whether a path may become an output; nothing stays changed on the disk. */
@@ -27,6 +28,8 @@ export type OutputRule = {
   readonly isReplaceable: () => Promise<boolean>;
   /** Description of the files that `isReplaceable` accepts; absent if it accepts nothing. */
   readonly expected?: string;
+  /** Describes a file that is not accepted, if its content says what it is. */
+  readonly describe?: () => Promise<string | undefined>;
 };
 
 /**
@@ -43,7 +46,9 @@ export async function claimOutput(place: OutputPlace, rule: OutputRule): Promise
   if (await rule.isReplaceable()) return;
   throw new UsageError('output.exists', `"${place.path}" exists and would be overwritten`, {
     expected: listMay(rule.expected),
-    found: isOwn ? `a file of ${found.size} bytes` : `an empty file of user ${found.uid}`,
+    found: isOwn
+      ? ((await rule.describe?.()) ?? `a file of ${found.size} bytes`)
+      : `an empty file of user ${found.uid}`,
     hint: 'name another file, or overwrite this one with --force',
   });
 }
@@ -219,27 +224,23 @@ async function checkWritable({ existing }: Folder): Promise<void> {
   }
 }
 
-/** Makes a file and removes it: permission bits alone do not show every obstacle. */
+/**
+ * Makes a file and removes it: permission bits alone do not show every obstacle. Probes that killed
+ * processes left are removed once for each directory.
+ */
 export async function probeDirectory(path: string): Promise<void> {
-  const probe = await nameAside(join(path, 'probe'));
+  const name = join(path, 'probe');
+  if (!swept.has(path)) await sweepAside(name);
+  swept.add(path);
+  const probe = await nameAside(name);
   await (await createFile(probe)).close();
   await rm(probe, { force: true });
 }
 
-const OBSTACLES = [
-  'EACCES',
-  'EPERM',
-  'EROFS',
-  'ELOOP',
-  'ENAMETOOLONG',
-  'ENOENT',
-  'ENOSPC',
-  'EDQUOT',
-  'EIO',
-];
+const swept = new Set<string>();
 
 const unwritable = (path: string, cause: unknown): unknown =>
-  isErrno(cause, ...OBSTACLES)
+  isObstacle(cause)
     ? new DiskError('output.unwritable', `nothing can be written to "${path}"`, {
         cause,
         hint: 'name a writable place',

@@ -1,7 +1,22 @@
 import type { Stats } from 'node:fs';
-import { ConfigError, DiskError, isErrno, type ErrorDetails } from '../errors.ts';
+import { ConfigError, DiskError, isErrno, SealiftError, type ErrorDetails } from '../errors.ts';
 
-type Kind = 'full' | 'unwritable' | 'broken' | 'tooLarge';
+/*
+ * Owns what an error of the system for a file means: its code, sentence and hint. Other code asks
+ * here and keeps no list of its own.
+ */
+
+/** The system's codes for files, by what is wrong; any other code is a bug unless its place knows better. */
+const CODES = {
+  full: ['ENOSPC', 'EDQUOT'],
+  unwritable: ['EACCES', 'EROFS', 'EPERM', 'EISDIR', 'ENOTDIR'],
+  broken: ['EIO', 'ESTALE'],
+  tooLarge: ['EFBIG'],
+  openFiles: ['EMFILE', 'ENFILE'],
+  memory: ['ENOMEM'],
+} as const;
+
+type Kind = keyof typeof CODES;
 
 /**
  * The code and hint for a kind of failure; if there is no entry, the cause is passed on as it is.
@@ -30,15 +45,9 @@ export const isUnreadable = (error: unknown): boolean => reasonOf(error) !== und
  * DiskError; anything else is returned as it is.
  */
 export function explainReadError(cause: unknown, path: string): unknown {
-  if (isErrno(cause, 'EIO')) {
-    return new DiskError('disk.broken', `the device answers with an error for "${path}"`, {
-      cause,
-      hint: 'look for the device in the kernel log, or name another copy',
-    });
-  }
   const reason = reasonOf(cause);
   return reason === undefined
-    ? cause
+    ? explain(cause, { kind: kindOf(cause), what: `"${path}"`, answers: OF_INPUTS })
     : unreadable(path, reason, { cause: inOurWords(cause as NodeJS.ErrnoException, reason) });
 }
 
@@ -52,7 +61,8 @@ const reasonOf = (error: unknown): string | undefined =>
 /**
  * True if the device answers with an error, in the system's form or as `explainReadError` has it.
  */
-export const isBroken = (error: unknown): boolean => isErrno(error, 'EIO', 'disk.broken');
+export const isBroken = (error: unknown): boolean =>
+  isErrno(error, 'disk.broken') || kindOf(error) === 'broken';
 
 /**
  * The refusal of a folder, and of a pipe or a terminal: reading one may take forever, and neither
@@ -76,10 +86,28 @@ const REASONS_ERRORS: Readonly<Record<Kind, string>> = {
   unwritable: 'nothing can be written to',
   broken: 'the device answers with an error for',
   tooLarge: 'the file system cannot store a file as large as',
+  openFiles: 'too many files are open to open',
+  memory: 'the system has no memory left for',
+};
+
+/** Answers for limits of the process, which are the same for every file. */
+const OF_LIMITS: Answers = {
+  openFiles: {
+    code: 'system.open-files',
+    hint: 'raise the limit of open files (ulimit -n), and run the same command again',
+  },
+  memory: { code: 'system.memory', hint: 'free some memory and run the same command again' },
+};
+
+/** Answers for a file that is read; one that cannot be read at all has a reason of its own. */
+const OF_INPUTS: Answers = {
+  ...OF_LIMITS,
+  broken: { code: 'disk.broken', hint: `${LOOK} name another copy` },
 };
 
 /** Answers for an output, which a repeated command continues. */
 const OF_OUTPUTS: Answers = {
+  ...OF_LIMITS,
   full: { code: 'output.full', hint: `${AGAIN}: it continues where it stopped` },
   unwritable: { code: 'output.unwritable', hint: 'name a writable place with --output' },
   broken: { code: 'output.broken', hint: `${LOOK} name another place with --output` },
@@ -88,9 +116,11 @@ const OF_OUTPUTS: Answers = {
 
 /** Answers for any other file. */
 const OF_FILES: Answers = {
+  ...OF_LIMITS,
   full: { code: 'disk.full', hint: AGAIN },
   unwritable: { code: 'disk.not-writable', hint: 'choose a writable place' },
   broken: { code: 'disk.broken', hint: `${LOOK} choose another place` },
+  tooLarge: { code: 'disk.file-too-large', hint: 'choose a file system without a 4 GiB limit' },
 };
 
 /** Answers for files in the work directory. */
@@ -138,13 +168,68 @@ export async function explaining<T>(path: string, work: () => Promise<T>): Promi
   }
 }
 
-function kindOf(cause: unknown): Kind | undefined {
-  if (isErrno(cause, 'ENOSPC', 'EDQUOT')) return 'full';
-  if (isErrno(cause, 'EIO')) return 'broken';
-  if (isErrno(cause, 'EFBIG')) return 'tooLarge';
-  const denied = isErrno(cause, 'EACCES', 'EROFS', 'EPERM', 'EISDIR', 'ENOTDIR');
-  return denied ? 'unwritable' : undefined;
+/**
+ * True if the system's error is an obstacle on the way to a file that will be written: the place is
+ * full, broken, not writable, or its path leads nowhere.
+ */
+export const isObstacle = (error: unknown): boolean =>
+  ['full', 'unwritable', 'broken'].includes(kindOf(error) ?? '') ||
+  isErrno(error, 'ENOENT', 'EEXIST', 'ELOOP', 'ENAMETOOLONG');
+
+/**
+ * Turns an error of the system that no other code explained into a DiskError; anything else, and a
+ * chain with a foreseen failure in it, is returned as it is. The net of the command line: removing,
+ * renaming or closing a file can fail at any place, and none of them is a bug.
+ */
+export function explainSystemError(error: unknown): unknown {
+  const chain = listLinks(error);
+  if (chain.some((link) => link instanceof SealiftError)) return error;
+  if (hasNoMemory(chain)) return noAddressSpace(error);
+  const said = chain.find((link) => link instanceof Error && 'syscall' in link);
+  const { syscall = '', path } = (said ?? {}) as NodeJS.ErrnoException;
+  const kind = kindOf(said);
+  // Firewalls refuse connections with EACCES and EPERM.
+  if (kind === 'unwritable' && /^(?:connect|bind|listen|spawn)/.test(syscall)) return error;
+  const what = path === undefined ? 'a file' : `"${path}"`;
+  return explain(error, { kind, what, answers: OF_FILES });
 }
+
+function listLinks(error: unknown): readonly unknown[] {
+  const chain: unknown[] = [];
+  for (let link = error; link instanceof Error && chain.length < 16; link = link.cause)
+    chain.push(link);
+  return chain;
+}
+
+/**
+ * V8 has no code for memory that it does not get: a RangeError counts as one if a small module of
+ * WebAssembly, for which V8 reserves gigabytes of addresses, does not get its memory either.
+ */
+function hasNoMemory(chain: readonly unknown[]): boolean {
+  if (chain.some((link) => isErrno(link, 'ERR_MEMORY_ALLOCATION_FAILED'))) return true;
+  return chain.some((link) => link instanceof RangeError) && !hasAddresses();
+}
+
+type MemoryType = new (size: { readonly initial: number }) => { readonly buffer: ArrayBuffer };
+
+function hasAddresses(): boolean {
+  const { WebAssembly } = globalThis as unknown as { readonly WebAssembly: { Memory: MemoryType } };
+  try {
+    return new WebAssembly.Memory({ initial: 1 }).buffer.byteLength > 0;
+  } catch {
+    return false; // another RangeError
+  }
+}
+
+const noAddressSpace = (cause: unknown): DiskError =>
+  new DiskError('system.memory', 'the system gives this process no more memory', {
+    cause,
+    expected: 'no limit of addresses (ulimit -v unlimited), and enough memory',
+    hint: 'limit its memory by a control group instead: systemd-run --scope -p MemoryMax=1G',
+  });
+
+const kindOf = (cause: unknown): Kind | undefined =>
+  (Object.keys(CODES) as Kind[]).find((kind) => isErrno(cause, ...CODES[kind]));
 
 function explain(
   cause: unknown,

@@ -7,13 +7,13 @@ import {
   realpathSync,
   type ReadStream,
 } from 'node:fs';
-import { mkdir, readFile, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises';
+import { mkdir, readFile, stat, statfs, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../digest.ts';
 import { isErrno, ConfigError } from '../errors.ts';
-import { nameAside } from './aside.ts';
 import { isUnreadable, explainWriteError } from './disk-errors.ts';
-import { openDirectory, openToReadSync, writeNewFile } from './open-file.ts';
+import { openDirectory, openToReadSync } from './open-file.ts';
+import { publishNew } from './publish.ts';
 
 /*
  * Owns whole files: atomic writes, directories, bounded reads of files that a user named, digests,
@@ -40,14 +40,7 @@ export async function writeFileAtomic(
 
 async function replaceFile(path: string, data: string | Uint8Array, mode: number): Promise<void> {
   await makeDirectory(dirname(path));
-  const aside = await nameAside(path);
-  try {
-    await writeNewFile(aside, data, mode);
-    await rename(aside, path);
-  } catch (error) {
-    await rm(aside, { force: true });
-    throw error;
-  }
+  await publishNew(path, { mode }, (file) => file.writeFile(data));
   await syncDirectory(dirname(path));
 }
 

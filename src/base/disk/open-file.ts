@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, writeFileSync, type Stats } from 'node:fs';
+import { constants, openSync, writeFileSync, type Stats } from 'node:fs';
 import { copyFile, open, rm, stat, type FileHandle } from 'node:fs/promises';
 import { isErrno, DiskError } from '../errors.ts';
 import { nameAside } from './aside.ts';
@@ -63,16 +63,6 @@ export const createFileSync = (path: string, mode = 0o600): number =>
 export const fillFileSync = (file: number, data: string | Uint8Array): void => {
   writeFileSync(file, data);
 };
-
-/** Makes a file with this content and closes it. */
-export function writeNewFileSync(path: string, data: string | Uint8Array, mode = 0o600): void {
-  const file = createFileSync(path, mode);
-  try {
-    writeFileSync(file, data);
-  } finally {
-    closeSync(file);
-  }
-}
 
 /** Makes a file with this content and closes it; the content is on the disk when it resolves. */
 export async function writeNewFile(

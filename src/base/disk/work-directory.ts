@@ -4,6 +4,7 @@ import { lstat, mkdir, readdir, realpath, rename, stat, type FileHandle } from '
 import { basename, dirname, join } from 'node:path';
 import { isErrno, DiskError } from '../errors.ts';
 import { probeDirectory } from './claim-output.ts';
+import { isObstacle } from './disk-errors.ts';
 import { makeDirectory } from './files.ts';
 import { isOwnUser, openDirectory, openOwnDirectory, pathOfOpen } from './open-file.ts';
 
@@ -89,15 +90,16 @@ export function nameHeld(text: string): string {
 }
 
 /**
- * Explains an error of the system for a file in a work directory that no other code explained: the
- * file was removed, or its disk is gone. Anything else is returned as it is.
+ * Explains a file in a work directory that is not there and that no other code missed: it was
+ * removed. Anything else is returned as it is.
  *
  * @returns DiskError `work-dir.lost`
  */
 export function explainLoss(error: unknown): unknown {
   const said = isErrno(error, 'iso.unreadable') ? (error as Error).cause : error;
-  if (!(said instanceof Error) || !('syscall' in said && 'path' in said)) return error;
-  const held = [...names.keys()].find((path) => String(said.path).startsWith(`${path}/`));
+  if (!isErrno(said, 'ENOENT', 'ENOTDIR')) return error;
+  const { path: lost = '' } = said as NodeJS.ErrnoException;
+  const held = [...names.keys()].find((path) => lost.startsWith(`${path}/`));
   if (held === undefined) return error;
   return new DiskError(
     'work-dir.lost',
@@ -287,23 +289,9 @@ const linked = (path: string): DiskError =>
     hint: 'make the work directory itself the link',
   });
 
-const OBSTACLES = [
-  'EROFS',
-  'EACCES',
-  'EPERM',
-  'EEXIST',
-  'ENOTDIR',
-  'ENOENT',
-  'ENOSPC',
-  'EDQUOT',
-  'ELOOP',
-  'ENAMETOOLONG',
-  'EIO',
-];
-
 function explainObstacle(path: string, cause: unknown): unknown {
   const isFile = cause instanceof DiskError && cause.code === 'file.not-directory';
-  if (!isFile && !isErrno(cause, ...OBSTACLES)) return cause;
+  if (!isFile && !isObstacle(cause)) return cause;
   return new DiskError('work-dir.unwritable', `cannot write to the work directory "${path}"`, {
     cause,
     hint: 'name a directory on a writable disk with --work-dir',

@@ -9,8 +9,8 @@ import {
   type SealiftError,
 } from '../errors.ts';
 import { withoutUndefined } from '../lists.ts';
+import { bringVerified } from './bring-verified.ts';
 import {
-  bringVerified,
   type Attempt,
   readSources,
   type ReadOptions,
@@ -169,7 +169,7 @@ export async function fillFile<S extends Source>(
     const from = [...used].map(({ name }) => name);
     const hasPrefix = front !== undefined || isContinued({ prefix, start });
     return { used, hasPrefix, error: wanted.explainWrong({ found, size, from }) };
-  });
+  }, signal);
 }
 
 const isContinued = ({ prefix, start }: { readonly prefix: number; readonly start: number }) =>

@@ -53,7 +53,7 @@ export type Attempt = {
   readonly usePrefix: boolean;
   /**
    * Sources of an object that may be asked, in order: a source that gave wrong bytes comes
-   * last, and is not asked after a second time.
+   * last, and is not asked again when its budget is spent.
    */
   readonly rank: <S extends Source>(sources: readonly S[]) => S[];
   /** True if it gave wrong bytes, or some of them: its bytes are not mixed with those of others. */
@@ -70,39 +70,6 @@ export type Wrong = {
   /** True if bytes of an earlier run are among them. */
   readonly hasPrefix: boolean;
 };
-
-/** Attempts for a source: bytes that were damaged on their way are right the second time. */
-const ROUNDS = 2;
-
-/**
- * Brings one object in, verified. All sources that gave some of the wrong bytes are suspects: they
- * are asked again after all others, each alone from byte 0. If an attempt was built on bytes that
- * an earlier run left, those are dropped, and the sources are not blamed.
- *
- * @param bring returns undefined if the bytes are right; throws if no source is left
- * @throws errors of `bring`
- */
-export async function bringVerified(
-  bring: (attempt: Attempt) => Promise<Wrong | undefined>,
-): Promise<void> {
-  const times = new Map<Source, number>();
-  const answers = new Map<string, SourceAnswer>();
-  const rank: Attempt['rank'] = (sources) =>
-    Array.from({ length: ROUNDS }, (_, round) =>
-      sources.filter((source) => (times.get(source) ?? 0) === round),
-    ).flat();
-  const isSuspect = (source: Source): boolean => times.has(source);
-  for (let usePrefix = true; ; usePrefix = false) {
-    const wrong = await bring({ usePrefix, rank, isSuspect, answers: [...answers.values()] });
-    if (!wrong) return;
-    if (wrong.hasPrefix) continue;
-    if (wrong.used.size === 0) throw wrong.error; // an object of no bytes has one digest
-    for (const source of wrong.used) {
-      times.set(source, (times.get(source) ?? 0) + 1);
-      answers.set(source.name, { source: source.name, error: wrong.error });
-    }
-  }
-}
 
 /** A run of an object's bytes, not yet verified. */
 export type Chunk<S extends Source> = {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readFile, rename, rm, stat, lstat, readdir } from 'node:fs/promises';
+import { readFile, rm, stat, lstat, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { digestOf, hexOf, type Digest } from '../digest.ts';
 import { copyListedToNew } from '../disk/copy.ts';
@@ -11,20 +11,14 @@ import {
   syncDirectory,
   writeFileAtomic,
 } from '../disk/files.ts';
-import {
-  claimPartial,
-  releasePartial,
-  type Partial,
-  createClaims,
-  touch,
-  type Claim,
-  type ClaimsOptions,
-} from '../disk/lease.ts';
 import { openToRead, openDirectory, openOwnFile } from '../disk/open-file.ts';
+import { publishFile } from '../disk/publish.ts';
+import { createWatch, touch, tryLease, type Lease } from '../disk/succession.ts';
 import { createResumableFile, fillFile, type FillOptions } from '../download/fill-file.ts';
 import { IntegrityError, isErrno, DiskError, SealiftError } from '../errors.ts';
 import { untilAborted, sleep } from '../wait.ts';
 import { type BlobSource, type Content, describeBlob, createLocalSource } from './blob-source.ts';
+import { claimPartial, releasePartial, type Partial } from './partial.ts';
 
 /*
  * Owns blobs on disk by their digest: the cache of one work directory, and the folder that many
@@ -137,7 +131,7 @@ async function download(
   try {
     await fillFile(createResumableFile(partial.file), { ...options, prefix: partial.size });
     await partial.file.sync();
-    await rename(partial.path, path);
+    await publishFile(partial.file, partial.path, path);
     done = true;
     await syncDirectory(dirname(path));
   } finally {
@@ -221,7 +215,7 @@ export const sharedFolders = (directory: string) => ({
   claims: join(directory, 'claims'),
 });
 
-export type SharedCacheOptions = Pick<ClaimsOptions, 'lease' | 'now'> & {
+export type SharedCacheOptions = {
   readonly directory: string;
   readonly signal: AbortSignal;
   /**
@@ -245,7 +239,7 @@ export type SharedCache = {
   readonly over: (sources: readonly BlobSource[]) => BlobSource;
 };
 
-/** Milliseconds between two looks at another build's claim. */
+/** Milliseconds between two looks at another build's lease. */
 const PAUSE_MS = 200;
 
 /** Number of looks after which the user is told what the build waits for. */
@@ -255,7 +249,7 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
   const { directory, signal } = options;
   const folders = sharedFolders(directory);
   const pathOf = ({ digest }: Content): string => join(folders.blobs, hexOf(digest));
-  const take = createClaims({ folder: folders.claims, ...options });
+  const watch = createWatch();
   let isReady: Promise<unknown> | undefined;
   let hasFailed = false;
 
@@ -267,13 +261,14 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
     isReady ??= Promise.all(Object.values(folders).map(makeFolder));
     await isReady;
     for (let looks = 1; !(await isFile(pathOf(blob), blob.size)); looks++) {
-      const claim = await take(hexOf(blob.digest));
-      if (!claim && looks === PATIENCE) {
+      const lease = await tryLease(join(folders.claims, hexOf(blob.digest)), watch);
+      const isOurs = 'release' in lease;
+      if (!isOurs && looks === PATIENCE) {
         options.warn(
           `another build is fetching ${blob.digest} into the cache "${directory}": this build waits for it, and takes over if the other one stops`,
         );
       }
-      if (claim) await fetchUnder(claim, blob, { sources, folders, signal, onFetched });
+      if (isOurs) await fetchUnder(lease, blob, { sources, folders, signal, onFetched });
       else await sleep(PAUSE_MS, signal);
     }
   };
@@ -316,7 +311,7 @@ type Fetching = {
  * Fetches a blob, building on the parts that earlier builds left: they are copied, because an
  * owner that is not dead yet may still write to its file.
  */
-async function fetchUnder(claim: Claim, blob: Content, fetching: Fetching): Promise<void> {
+async function fetchUnder(lease: Lease, blob: Content, fetching: Fetching): Promise<void> {
   const { folders, sources, signal, onFetched } = fetching;
   const hex = hexOf(blob.digest);
   const target = join(folders.blobs, hex);
@@ -340,13 +335,13 @@ async function fetchUnder(claim: Claim, blob: Content, fetching: Fetching): Prom
       const given = { sources, wanted, prefix, signal, cutsOff: true, onProgress };
       await fillFile(createResumableFile(file), given);
       await file.sync();
+      await publishFile(file, own, target);
     } finally {
       await file.close();
     }
-    await rename(own, target);
     await syncDirectory(folders.blobs);
   } finally {
-    await claim.release();
+    await lease.release();
   }
 }
 

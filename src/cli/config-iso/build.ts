@@ -8,7 +8,7 @@ import { createKeySource } from '../../sites/identity/keys.ts';
 import { buildConfigIsos, type ConfigIsosReport } from '../../stages/config-isos.ts';
 import { ONLY_SITE, type ConfigIsosRequest } from '../../stages/request.ts';
 import type { CliHost } from '../host.ts';
-import { addTo, parseWhole, refuseOption } from '../options.ts';
+import { addTo, createWaitOption, parseWhole, refuseOption } from '../options.ts';
 import { createForceOption, writeFormatted, formatShellPath } from '../terminal/output.ts';
 import { createProgress } from '../terminal/progress.ts';
 import {
@@ -35,6 +35,7 @@ type BuildOptions = SitesOptions & {
   readonly jobs?: number;
   readonly rotate: boolean;
   readonly force: boolean;
+  readonly wait: boolean;
   readonly newIdentity?: readonly string[];
   readonly useGeneration?: readonly (readonly [name: string, number: number])[];
   readonly retainFrom?: string;
@@ -83,6 +84,7 @@ function registerConfigIsoBuild(parent: Command, host: CliHost): void {
     )
     .option('--kubeconfig <file>', 'kubeconfig that belongs to what --retain-from names')
     .addOption(createForceOption())
+    .addOption(createWaitOption())
     .addHelpText(
       'after',
       '\nWrites NAME.iso, NAME/auth/kubeconfig and NAME/auth/kubeadmin-password for each site, and\n' +
@@ -166,7 +168,7 @@ const parseJobs = parseWhole('usage.jobs', [1, 256]);
 
 async function run(
   request: ConfigIsosRequest,
-  { logFormat }: BuildOptions,
+  { logFormat, wait }: BuildOptions,
   host: CliHost,
 ): Promise<ConfigIsosReport> {
   const { signal, now } = host;
@@ -175,8 +177,13 @@ async function run(
   const doubt = doubtEpoch(request.epoch, now());
   if (doubt !== undefined) progress.listener({ type: 'warning', message: doubt });
   const keys = createKeySource({ jobs: request.jobs });
+  host.continuation?.begin();
   try {
-    return await buildConfigIsos(request, { keys, signal, now, emit: progress.listener, nmstate });
+    const emit = progress.listener;
+    const tools = { keys, signal, now, emit, nmstate, wait };
+    const report = await buildConfigIsos(request, tools);
+    host.continuation?.end();
+    return report;
   } finally {
     progress.close();
     await keys.close();

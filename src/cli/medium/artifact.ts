@@ -1,16 +1,17 @@
 import type { Command } from 'commander';
 import { resolve, dirname, join } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
-import { withLock } from '../../base/disk/lease.ts';
+import { withLease } from '../../base/disk/lease.ts';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { isOurs } from '../../media/open.ts';
 import { pullIso, type PullReport } from '../../media/pull.ts';
-import { createMountsOf, readIsoToPush } from '../../media/push.ts';
+import { readIsoToPush } from '../../media/push.ts';
 import { openReusable } from '../../media/seeds.ts';
 import { MOST_LAYERS, pushArtifact, type PushReport } from '../../outputs/artifact.ts';
-import { claimIso } from '../../outputs/file.ts';
-import { parseTaggedAddress, parseArtifactAddress } from '../../outputs/output.ts';
+import { createMountsOf } from '../../outputs/artifact/mounts.ts';
+import { claimFile } from '../../outputs/file/claim.ts';
+import { parseTaggedAddress, parseArtifactAddress } from '../../outputs/place.ts';
 import { formatReference, parseReference } from '../../registry/index.ts';
 import type { CliHost } from '../host.ts';
 import {
@@ -20,6 +21,7 @@ import {
   addTo,
   parseWhole,
   addSeedOptions,
+  createWaitOption,
 } from '../options.ts';
 import { runWithProgress } from '../run.ts';
 import {
@@ -130,6 +132,7 @@ type PullOptions = AccessOptions & {
   /** Seeds; false: the replaced ISO is not used either. */
   readonly seed?: readonly string[] | boolean;
   readonly force: boolean;
+  readonly wait: boolean;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
@@ -141,7 +144,8 @@ export function registerPull(program: Command, host: CliHost): void {
     .description('write the ISO that "sealift push" pushed')
     .argument('<address>', 'oci://REGISTRY/REPOSITORY, with :TAG or @DIGEST')
     .requiredOption('--output <file>', 'the ISO to write')
-    .addOption(createForceOption());
+    .addOption(createForceOption())
+    .addOption(createWaitOption());
   addAccessOptions(addSeedOptions(pull))
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
@@ -159,27 +163,27 @@ async function pullTo(address: string, options: PullOptions, host: CliHost): Pro
   const output = resolve(host.cwd, options.output);
   const { force, logFormat, seed } = options;
   const paths = Array.isArray(seed) ? seed.map((path: string) => resolve(host.cwd, path)) : [];
-  await claimIso(
+  await claimFile(
     { output, force, inputs: paths, workDir: join(dirname(output), '.sealift') },
     isOurs,
   );
-  return withLock(`${output}.lock`, async () => {
-    const { seeds, close } = await openReusable({
-      seeds: paths,
-      replaced: output,
-      takesBlobs: seed !== false,
-      keepsPlaces: false,
-      trustsRecords: true,
-    });
-    const report = await runWithProgress({ stage: 'pull ISO', logFormat, host }, (watched) =>
-      useAccess(options, { ...host, ...watched }, (client) =>
+  const report = await runWithProgress({ stage: 'pull ISO', logFormat, host }, (watched) =>
+    withLease(`${output}.lock`, { ...watched, wait: options.wait }, async () => {
+      const { seeds, close } = await openReusable({
+        seeds: paths,
+        replaced: output,
+        takesBlobs: seed !== false,
+        keepsPlaces: false,
+        trustsRecords: true,
+      });
+      return useAccess(options, { ...host, ...watched }, (client) =>
         pullIso(reference, { ...watched, client, output, seeds }),
-      ),
-    ).finally(close);
-    await writeFormatted({ host, ...options }, { output, ...report }, () =>
-      formatPulled(output, report, host),
-    );
-  });
+      ).finally(close);
+    }),
+  );
+  await writeFormatted({ host, ...options }, { output, ...report }, () =>
+    formatPulled(output, report, host),
+  );
 }
 
 const formatPulled = (

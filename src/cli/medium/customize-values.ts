@@ -1,8 +1,5 @@
 import { Option, type Command } from 'commander';
-import { resolve } from 'node:path';
-import { isUnreadable } from '../../base/disk/disk-errors.ts';
-import { readInputFile } from '../../base/disk/files.ts';
-import { UsageError, ConfigError } from '../../base/errors.ts';
+import { UsageError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import {
@@ -25,16 +22,21 @@ import { readTrustBundle } from '../../sites/rules/credentials.ts';
 import type { CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 import { writeMessage } from '../terminal/output.ts';
+import {
+  addInstallerOptions,
+  INSTALLER_FLAGS,
+  type InstallerOptions,
+  readFile,
+  readInstallerValues,
+} from './customize-installer.ts';
 
 /* This file owns the values that `customize` writes: their options, and how they are read and refused. */
 
-export type ValueOptions = {
+export type ValueOptions = InstallerOptions & {
   readonly sshKey?: readonly string[];
   readonly pullSecret?: string;
   readonly infraenv?: readonly string[];
   readonly nmstate?: readonly string[];
-  readonly kargsAppend?: readonly string[];
-  readonly kargsDelete?: readonly string[];
   readonly rendezvousIp?: string;
   readonly proxy?: string;
   readonly noProxy?: string;
@@ -46,6 +48,9 @@ export type ValueOptions = {
 
 /** Adds an option for each value. */
 export const addValueOptions = (command: Command): Command =>
+  addInstallerOptions(addSiteOptions(command));
+
+const addSiteOptions = (command: Command): Command =>
   command
     .option(
       '--ssh-key <key>',
@@ -59,8 +64,6 @@ export const addValueOptions = (command: Command): Command =>
       addTo,
     )
     .option('--nmstate <file>', 'NMStateConfigs, or one nmstate document; may be repeated', addTo)
-    .option('--kargs-append <karg>', 'kernel argument to add at the end; may be repeated', addTo)
-    .option('--kargs-delete <karg>', 'kernel argument to remove; may be repeated', addTo)
     .option('--rendezvous-ip <address>', 'IP address of the host that installs the cluster')
     .option('--proxy <url>', 'proxy for http and https')
     .addOption(createNoProxyOption())
@@ -88,8 +91,6 @@ const FLAGS: Readonly<Record<keyof ValueOptions, string>> = {
   pullSecret: '--pull-secret',
   infraenv: '--infraenv',
   nmstate: '--nmstate',
-  kargsAppend: '--kargs-append',
-  kargsDelete: '--kargs-delete',
   rendezvousIp: '--rendezvous-ip',
   proxy: '--proxy',
   noProxy: '--no-proxy',
@@ -97,6 +98,7 @@ const FLAGS: Readonly<Record<keyof ValueOptions, string>> = {
   ignitionOverride: '--ignition-override',
   trustBundle: '--trust-bundle',
   hostname: '--hostname',
+  ...INSTALLER_FLAGS,
 };
 
 const NAMES = Object.keys(FLAGS) as readonly (keyof ValueOptions)[];
@@ -115,7 +117,7 @@ export const listGiven = (options: ValueOptions): readonly string[] =>
 export function readValues(options: ValueOptions, host: CliHost): CustomValues {
   refuseEmpty(options);
   const { values, warnings } = readResourceValues(
-    (options.infraenv ?? []).flatMap((path) => parseResources(readFile(path, host), path)),
+    (options.infraenv ?? []).flatMap((path) => parseResources(readText(path, host), path)),
     { hasPullSecret: options.pullSecret !== undefined },
   );
   for (const warning of warnings) writeMessage(host, `warning: ${warning}\n`);
@@ -123,7 +125,7 @@ export function readValues(options: ValueOptions, host: CliHost): CustomValues {
     ...values,
     ...readAccess(options, host),
     ...readNetwork(options, values, host),
-    ...readKargs(options, values),
+    ...readInstallerValues(options, values, host),
   };
   checkValues(given);
   return given;
@@ -147,13 +149,13 @@ const readAccess = (
   withoutUndefined({
     sshKeys: sshKey?.flatMap((text) => readKeys(text, host)),
     pullSecret: pullSecret && readPullSecret(pullSecret, host),
-    ignitionOverride: ignitionOverride && readFile(ignitionOverride, host),
-    trustBundle: trustBundle && readFile(trustBundle, host),
+    ignitionOverride: ignitionOverride && readText(ignitionOverride, host),
+    trustBundle: trustBundle && readText(trustBundle, host),
   });
 
 function readNetwork(options: ValueOptions, values: CustomValues, host: CliHost): CustomValues {
   const { nmstate = [], rendezvousIp, ntp, hostname } = options;
-  const hosts = nmstate.flatMap((path) => readNetworks(readFile(path, host), path));
+  const hosts = nmstate.flatMap((path) => readNetworks(readText(path, host), path));
   return {
     ...withoutUndefined({
       rendezvousIp,
@@ -165,26 +167,7 @@ function readNetwork(options: ValueOptions, values: CustomValues, host: CliHost)
   };
 }
 
-function readKargs(
-  { kargsAppend = [], kargsDelete = [] }: ValueOptions,
-  { kargs = {} }: CustomValues,
-): CustomValues {
-  const append = [...(kargs.append ?? []), ...kargsAppend];
-  const remove = [...(kargs.remove ?? []), ...kargsDelete];
-  return append.length + remove.length > 0 ? { kargs: { append, remove } } : {};
-}
-
-function readFile(path: string, { cwd }: CliHost): string {
-  try {
-    return readInputFile(resolve(cwd, path), { domain: 'input', limit: 16 << 20 }).toString('utf8');
-  } catch (cause) {
-    if (!isUnreadable(cause)) throw cause;
-    throw new ConfigError('input.missing', `"${path}" cannot be read`, {
-      cause,
-      hint: 'check the name of the file',
-    });
-  }
-}
+const readText = (path: string, host: CliHost): string => readFile(path, host).toString('utf8');
 
 /**
  * Reads networks: NMStateConfigs, which have the MAC address of each interface, or one document of

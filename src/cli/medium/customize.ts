@@ -1,24 +1,30 @@
 import { Option, type Command } from 'commander';
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
-import { withLock } from '../../base/disk/lease.ts';
-import { UsageError } from '../../base/errors.ts';
+import { withLease } from '../../base/disk/lease.ts';
+import { IntegrityError, UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
-import { formatSize } from '../../base/text/words.ts';
-import { type IsoImage, openIso } from '../../iso/index.ts';
+import type { IsoImage } from '../../iso/index.ts';
 import { overlayRead, type OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
-import { planCustomisation, planReset } from '../../media/customize/plan.ts';
-import { type Customisation, hasSecrets, readCustomisation } from '../../media/customize/read.ts';
+import { isKargsAlone } from '../../media/customize/kargs.ts';
+import { planDropped } from '../../media/built.ts';
+import { type CustomisationOptions, planCustomisation } from '../../media/customize/plan.ts';
+import { planReset, type ResetTo } from '../../media/customize/reset.ts';
+import { hasSecrets, readCustomisation } from '../../media/customize/read.ts';
 import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
+import { openGivenIso } from '../../media/delta/describe.ts';
 import { isOurs } from '../../media/open.ts';
 import { addProfiles } from '../../nmstate/tool.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
-import { claimIso } from '../../outputs/file.ts';
+import { claimFile } from '../../outputs/file/claim.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
+import { createWaitOption } from '../options.ts';
 import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
+import { sayAgain } from '../terminal/continuation.ts';
 import {
   createOutputOption,
   writeFormatted,
@@ -26,6 +32,7 @@ import {
   type OutputFormat,
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import { formatCustomisation, formatDone, type Done } from './customize-result.ts';
 import { addValueOptions, listGiven, readValues, type ValueOptions } from './customize-values.ts';
 import { placeInPlace } from './delta.ts';
 
@@ -33,21 +40,13 @@ type Options = ValueOptions & {
   readonly output?: string;
   readonly inPlace: boolean;
   readonly show: boolean;
-  readonly reset: boolean;
+  readonly reset?: ResetTo;
+  readonly dropBuilt: boolean;
   readonly force: boolean;
+  readonly wait: boolean;
   readonly workDir: string;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
-};
-
-/** The result of a run. */
-export type Done = {
-  readonly output: string;
-  readonly action: 'customised' | 'reset' | 'unchanged';
-  /** Size of the areas that differ from before, in bytes. */
-  readonly changed: number;
-  /** True if an earlier run that was killed was undone first. */
-  readonly undone: boolean;
 };
 
 /** Registers `sealift customize ISO [--output FILE | --in-place | --show]`. */
@@ -59,9 +58,22 @@ export function registerCustomize(program: Command, host: CliHost): void {
     .option('--output <file>', 'the customised ISO to write')
     .option('--in-place', 'change the ISO in place: a file or a block device', false)
     .option('--show', 'print what is set, without secrets', false)
-    .option('--reset', 'restore the ISO as it was before it was customised', false);
+    .addOption(
+      new Option(
+        '--reset [state]',
+        'restore the ISO as it was built; --reset=bare takes all values off, also those of the build',
+      )
+        .choices(['built', 'bare'])
+        .preset('built'),
+    )
+    .option(
+      '--drop-built',
+      'overwrite the copy of the values that the build gave, which can hold secrets',
+      false,
+    );
   addValueOptions(command)
     .addOption(new Option('--force', 'customise again, and overwrite an output').default(false))
+    .addOption(createWaitOption())
     .option(
       '--work-dir <dir>',
       'directory for the old bytes of a device while it is changed',
@@ -84,7 +96,7 @@ export function registerCustomize(program: Command, host: CliHost): void {
       requireWork(options);
       if (options.show) return show(iso, options, host);
       const read = readValues(options, host);
-      if (!options.reset && Object.keys(read).length === 0) throw noValue();
+      if (!isWork(options) && Object.keys(read).length === 0) throw noValue();
       const hosts = read.hosts && (await addProfiles(read.hosts, host));
       const values = { ...read, ...withoutUndefined({ hosts }) };
       const plan = createPlan(values, options, host);
@@ -109,7 +121,7 @@ function requireOneMode({ output, inPlace, show }: Options): void {
 function requireWork(options: Options): void {
   const { show, reset } = options;
   const given = listGiven(options).join(', ');
-  if (!show && !reset && given === '') throw noValue();
+  if (!show && !isWork(options) && given === '') throw noValue();
   if ((!show && !reset) || given === '') return;
   const mode = show ? '--show' : '--reset';
   throw new UsageError('usage.customize', `${mode} takes no values, but is given ${given}`, {
@@ -121,6 +133,9 @@ const noValue = (): UsageError =>
   new UsageError('usage.customize', 'no value for the ISO is given', {
     hint: 'give one, such as --ssh-key file:id.pub',
   });
+
+/** True if something is done without values. */
+const isWork = ({ reset, dropBuilt }: Options): boolean => reset !== undefined || dropBuilt;
 
 async function show(text: string, options: Options, host: CliHost): Promise<void> {
   const found = await useIso(text, host, (iso) => readCustomisation(iso));
@@ -137,20 +152,25 @@ type Work = Options & {
 type Plan = (iso: IsoImage) => Promise<PlannedParts>;
 
 const createPlan =
-  (values: CustomValues, { reset, force }: Options, host: CliHost): Plan =>
+  (values: CustomValues, { reset, force, dropBuilt }: Options, host: CliHost): Plan =>
   async (iso) => {
     const warn = (text: string): void => {
       writeMessage(host, `warning: ${text}\n`);
     };
-    const parts = reset
-      ? await planReset(iso)
-      : await planCustomisation(iso, values, { add: force, warn });
-    const found = await readCustomisation({
-      ...iso,
-      readBytes: overlayRead(iso.readBytes, parts),
-    });
-    return { parts, isPrivate: hasSecrets(found) };
+    const parts = await planParts(iso, values, { reset, dropBuilt, add: force, warn });
+    const changed = { ...iso, readBytes: overlayRead(iso.readBytes, parts) };
+    return { parts, isPrivate: await isPrivate(changed, values) };
   };
+
+/** True for an ISO with secrets; also if only arguments change, and the embedded config cannot be read. */
+async function isPrivate(iso: IsoImage, values: CustomValues): Promise<boolean> {
+  try {
+    return hasSecrets(await readCustomisation(iso));
+  } catch (error) {
+    if (error instanceof IntegrityError && isKargsAlone(values)) return true;
+    throw error;
+  }
+}
 
 async function changeInPlace(text: string, work: Work, host: CliHost): Promise<Done> {
   if (isElsewhere(text)) {
@@ -161,8 +181,21 @@ async function changeInPlace(text: string, work: Work, host: CliHost): Promise<D
   }
   const path = resolve(host.cwd, text);
   const { aside, lock } = await placeInPlace(path, resolve(host.cwd, work.workDir));
-  const place = { path, aside: asideOf(aside.replace(/\.apply$/, '')), lock };
+  const place = {
+    signal: host.signal,
+    wait: work.wait,
+    warn(message: string) {
+      writeMessage(host, `warning: ${message}\n`);
+    },
+    path,
+    aside: asideOf(aside.replace(/\.apply$/, '')),
+    lock,
+  };
+  host.continuation?.begin(() =>
+    existsSync(place.aside) ? sayAgain(`${text} is customised in part`) : undefined,
+  );
   const written = await writeAreas(place, work.plan);
+  host.continuation?.end();
   return { output: text, action: actionOf(work, written.changed), ...written };
 }
 
@@ -179,13 +212,13 @@ async function writeCopy(
   const output = resolve(host.cwd, work.output);
   const inputs = isElsewhere(text) ? [] : [resolve(host.cwd, text)];
   const { force, logFormat } = work;
-  await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
-  return withLock(`${output}.lock`, () =>
-    runWithProgress({ stage: 'write ISO', logFormat, host }, (watched) =>
+  await claimFile({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
+  return runWithProgress({ stage: 'write ISO', logFormat, host }, (watched) =>
+    withLease(`${output}.lock`, { ...watched, wait: work.wait }, () =>
       useWatched(text, { ...host, ...watched }, async (source) => {
         const isLocal = !isElsewhere(text);
         const original = isLocal ? (await stat(source.path)).mode & 0o777 : 0o644;
-        const { parts, isPrivate } = await work.plan(await openIso(source));
+        const { parts, isPrivate } = await work.plan(await openGivenIso(source));
         const mode = isPrivate ? 0o600 : original | 0o600;
         const changed = await countChanged(source, parts);
         await copyWithParts(source, parts, { ...watched, output, isLocal, mode });
@@ -213,55 +246,17 @@ async function countChanged(
   return changed;
 }
 
+type PartOptions = CustomisationOptions & { readonly reset: ResetTo | undefined };
+
+async function planParts(
+  iso: IsoImage,
+  values: CustomValues,
+  { reset, ...options }: PartOptions,
+): Promise<readonly OverlayPart[]> {
+  if (reset) return planReset(iso, reset);
+  const isDropOnly = options.dropBuilt === true && Object.keys(values).length === 0;
+  return isDropOnly ? planDropped(iso) : planCustomisation(iso, values, options);
+}
+
 const actionOf = ({ reset }: Options, changed: number): Done['action'] =>
   changed === 0 ? 'unchanged' : reset ? 'reset' : 'customised';
-
-const formatDone = ({ output, action, changed, undone }: Done): string =>
-  [
-    ...(undone ? [`an earlier run had changed ${output} in part: that was undone first`] : []),
-    action === 'unchanged'
-      ? `${output} is unchanged: it already is as requested`
-      : `${output} is ${action === 'reset' ? 'restored' : 'customised'}: ${formatSize(changed)} of areas written`,
-    '',
-  ].join('\n');
-
-/** Formats everything that is set; of secrets, only that they are set. */
-function formatCustomisation(
-  iso: string,
-  { customised, ignition, kernelArguments }: Customisation,
-): string {
-  const rows = [...listIgnition(ignition), ...listArguments(kernelArguments)];
-  return [
-    `${iso} is ${customised ? 'customised' : 'not customised'}`,
-    ...rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(15)}${value}`])),
-    '',
-  ].join('\n');
-}
-
-type Row = readonly [name: string, value: string | undefined];
-
-const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
-  ['room', `${formatSize(ignition.used)} of ${formatSize(ignition.size)} used`],
-  ...ignition.sshKeys.map((key): Row => ['ssh key', key]),
-  ['pull secret', ignition.pullSecret ? 'set, not shown' : undefined],
-  ['rendezvous ip', ignition.rendezvousIp],
-  ...Object.entries(ignition.proxy ?? {}),
-  ['time servers', ignition.ntpSources.join(', ') || undefined],
-  ['trust bundle', ignition.trustBundle ? 'set' : undefined],
-  ...Object.entries(ignition.hostnames).map(([mac, name]): Row => ['host name', `${mac} ${name}`]),
-  ...ignition.networkFiles.map((name): Row => ['network', name]),
-  ...ignition.manifests.map((name): Row => ['manifest', name]),
-  ...ignition.others.map(({ kind, name }): Row => ['override', `${kind} ${name}`]),
-  ...ignition.files.flatMap((path): readonly Row[] =>
-    path.startsWith('/etc/assisted/manifests/') ? [['agents read', path]] : [],
-  ),
-];
-
-function listArguments(kargs: Customisation['kernelArguments']): readonly Row[] {
-  if (!kargs) return [];
-  const isDefault = kargs.now === kargs.default;
-  return [
-    ['kernel args', kargs.now],
-    ['  default', isDefault ? undefined : kargs.default],
-  ];
-}

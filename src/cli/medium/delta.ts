@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { existsSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { dirname, resolve, join } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
@@ -6,21 +7,24 @@ import { findDevice } from '../../base/disk/block-device.ts';
 import { claimOutput } from '../../base/disk/claim-output.ts';
 import { explainReadError } from '../../base/disk/disk-errors.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
-import { withLock } from '../../base/disk/lease.ts';
+import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize, parseSize, SIZE_FORM } from '../../base/text/words.ts';
+import { requireApplicable } from '../../media/delta/describe.ts';
 import { isDelta } from '../../media/delta/file.ts';
 import { applyInPlace, type InPlaceReport } from '../../media/delta/in-place/apply.ts';
-import { isPart, joinParts, type JoinOptions } from '../../media/delta/join.ts';
+import { joinParts, type JoinOptions } from '../../media/delta/join.ts';
 import { applyDelta, makeDelta, type DeltaReport } from '../../media/delta/make.ts';
+import { isPart } from '../../media/delta/part.ts';
 import { splitDelta } from '../../media/delta/split.ts';
 import { isOurs, useImage } from '../../media/open.ts';
 import { standInFor } from '../../outputs/device.ts';
-import { claimIso } from '../../outputs/file.ts';
+import { claimFile } from '../../outputs/file/claim.ts';
 import type { PourOptions } from '../../pour/index.ts';
 import type { CliHost } from '../host.ts';
-import { refuseOption } from '../options.ts';
+import { createWaitOption, refuseOption } from '../options.ts';
 import { runWithProgress } from '../run.ts';
+import { sayAgain } from '../terminal/continuation.ts';
 import {
   writeFormatted,
   type OutputFormat,
@@ -35,6 +39,7 @@ import { type LogFormat, createLogFormatOption } from '../terminal/progress.ts';
 type Options = {
   readonly output: string;
   readonly force: boolean;
+  readonly wait: boolean;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
@@ -103,10 +108,11 @@ export function registerApply(program: Command, host: CliHost): void {
         'not boot until the change is complete.\n' +
         '\nExample:\n  $ sealift apply monday.iso tuesday.delta --output tuesday.iso\n  $ sealift apply /dev/sdX tuesday.delta --in-place',
     )
-    .action((from: string, deltas: readonly string[], options: ApplyOptions) => {
+    .action(async (from: string, deltas: readonly string[], options: ApplyOptions) => {
       const paths = deltas.map((path) => resolve(host.cwd, path));
       const old = resolve(host.cwd, from);
       requireOnePlace(options);
+      await requireApplicable(old, paths);
       if (options.output === undefined) return runInPlace(old, paths, { ...options, host });
       return run('apply delta', { options, host, inputs: [old, ...paths] }, (settings) =>
         useDelta(paths, { ...settings, joined: `${settings.output}.joined` }, (delta) =>
@@ -119,6 +125,7 @@ export function registerApply(program: Command, host: CliHost): void {
 const addOptions = (command: Command): Command =>
   command
     .addOption(createForceOption())
+    .addOption(createWaitOption())
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
@@ -141,7 +148,7 @@ const createPartClaim =
     );
 
 type Work = (
-  settings: Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>,
+  settings: Pick<PourOptions, 'output' | 'signal' | 'onProgress'> & LeaseOptions,
 ) => Promise<DeltaReport & { readonly parts?: readonly string[] }>;
 
 type Call = {
@@ -153,15 +160,15 @@ type Call = {
 async function run(stage: string, { options, host, inputs }: Call, work: Work): Promise<void> {
   const output = resolve(host.cwd, options.output ?? '');
   const { force, logFormat } = options;
-  await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
-  return withLock(`${output}.lock`, async () => {
-    const report = await runWithProgress({ stage, logFormat, host }, (watched) =>
+  await claimFile({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
+  const report = await runWithProgress({ stage, logFormat, host }, (watched) =>
+    withLease(`${output}.lock`, { ...watched, wait: options.wait }, () =>
       work({ ...watched, output }),
-    );
-    await writeFormatted({ host, ...options }, { output, ...report }, () =>
-      format(output, report, host),
-    );
-  });
+    ),
+  );
+  await writeFormatted({ host, ...options }, { output, ...report }, () =>
+    format(output, report, host),
+  );
 }
 
 const format = (
@@ -192,6 +199,7 @@ function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
 }
 
 type InPlaceOptions = InPlaceChoice & {
+  readonly wait: boolean;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
@@ -202,11 +210,16 @@ async function runInPlace(
   deltas: readonly string[],
   { host, ...options }: InPlaceOptions & { readonly host: CliHost },
 ): Promise<void> {
-  const { logFormat, workDir } = options;
+  const { logFormat, workDir, wait } = options;
   const place = await placeInPlace(path, resolve(host.cwd, workDir));
-  const report = await runWithProgress({ stage: 'apply delta', logFormat, host }, (watched) =>
-    useDelta(deltas, { ...watched, joined: `${place.aside}.joined` }, (delta) =>
-      applyInPlace({ from: path, delta }, { ...watched, ...place }),
+  const describeLeft = (): string | undefined =>
+    existsSync(`${place.aside}.journal`)
+      ? sayAgain(`${formatPath(path, host)} is partly changed and may not boot until then`)
+      : undefined;
+  const stage = { stage: 'apply delta', logFormat, host, describeLeft };
+  const report = await runWithProgress(stage, (watched) =>
+    useDelta(deltas, { ...watched, wait, joined: `${place.aside}.joined` }, (delta) =>
+      applyInPlace({ from: path, delta }, { ...watched, wait, ...place }),
     ),
   );
   await writeFormatted({ host, ...options }, { output: path, ...report }, () =>
@@ -217,12 +230,12 @@ async function runInPlace(
 /** Works with a delta, which is joined from its parts if there are several. */
 async function useDelta<T>(
   paths: readonly string[],
-  { joined, ...options }: JoinOptions & { readonly joined: string },
+  { joined, ...options }: JoinOptions & LeaseOptions & { readonly joined: string },
   work: (path: string) => Promise<T>,
 ): Promise<T> {
   const [first] = paths;
   if (first !== undefined && paths.length === 1 && !(await isPart(first))) return work(first);
-  return withLock(`${joined}.lock`, async () => {
+  return withLease(`${joined}.lock`, options, async () => {
     try {
       await joinParts(paths, joined, options);
       return await work(joined);

@@ -2,7 +2,8 @@ import type { Command } from 'commander';
 import { resolve } from 'node:path';
 import { withoutUndefined } from '../../base/lists.ts';
 import { formatSize } from '../../base/text/words.ts';
-import { type IsoImage, openIso } from '../../iso/index.ts';
+import type { IsoImage } from '../../iso/index.ts';
+import { openGivenIso } from '../../media/delta/describe.ts';
 import { extractInstaller, type ExtractedInstaller } from '../../media/extract-installer.ts';
 import {
   extractMinimal,
@@ -94,7 +95,7 @@ const registerPart = (
         { stage: `extract ${name}`, logFormat, host },
         (watched) =>
           useWatched(text, { ...host, ...watched }, async (source) =>
-            work(await openIso(source), {
+            work(await openGivenIso(source), {
               ...watched,
               ...options,
               directory,

@@ -1,8 +1,14 @@
 import type { Command } from 'commander';
-import { UsageError, isErrno, IntegrityError } from '../../base/errors.ts';
+import { UsageError, IntegrityError } from '../../base/errors.ts';
 import { formatSize, toPrintable } from '../../base/text/words.ts';
-import { waitFor } from '../../base/wait.ts';
 import type { IsoImage, IsoNode } from '../../iso/index.ts';
+import {
+  describeDelta,
+  type DeltaDescription,
+  type DeltaEnd,
+  formatDeltaName,
+  formatEnd,
+} from '../../media/delta/describe.ts';
 import { inspectIso, type Inspection } from '../../media/inspect.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../../media/open.ts';
 import type { CliHost } from '../host.ts';
@@ -22,18 +28,41 @@ import {
 export function registerInspect(program: Command, host: CliHost): void {
   program
     .command('inspect')
-    .description('describe an ISO: volume, boot, kernel arguments, release')
-    .argument('<iso>', `${ISO_ARGUMENT}, of any maker`)
+    .description('describe an ISO (volume, boot, kernel arguments, release) or a delta')
+    .argument('<iso>', `${ISO_ARGUMENT}, of any maker; or a delta`)
     .addOption(createOutputOption())
     .addHelpText(
       'after',
       '\nExample:\n  $ sealift inspect appliance.iso -o json | jq .coreos.kargs',
     )
     .action(async (iso: string, options: { outputFormat: OutputFormat }) => {
-      const value = await useNamed(iso, host, inspectIso);
-      await writeFormatted({ host, ...options }, value, formatInspection);
+      const value = await useNamed(
+        iso,
+        host,
+        async (source) => (await describeDelta(source)) ?? (await inspectIso(source)),
+      );
+      await writeFormatted({ host, ...options }, value, (value) =>
+        'kind' in value ? formatDelta(value) : formatInspection(value),
+      );
     });
 }
+
+const formatDelta = (delta: DeltaDescription): string =>
+  delta.kind === 'delta'
+    ? [
+        `kind           delta, ${formatSize(delta.size)}`,
+        `from           ${toPrintable(formatEnd(delta.from))}`,
+        ...formatEndDigest(delta.from),
+        `to             ${toPrintable(formatEnd(delta.to))}, ${formatSize(delta.to.size)}`,
+        ...formatEndDigest(delta.to),
+        `patches        ${delta.patches}`,
+        '',
+      ].join('\n')
+    : `kind           ${formatDeltaName(delta)}, ${formatSize(delta.size)}\n`;
+
+/** Formats the digest of an ISO whose name is known; it is printed instead of the name otherwise. */
+const formatEndDigest = ({ product, digest }: DeltaEnd): readonly string[] =>
+  product === undefined ? [] : [`  index        ${digest}`];
 
 function formatInspection(inspection: Inspection): string {
   const { volume, extensions, size } = inspection;
@@ -78,7 +107,14 @@ function describeEmbedded({ embedArea, ignition }: NonNullable<Inspection['coreo
   return ignition ? 'a config is embedded' : 'no config is embedded';
 }
 
-function formatMedia({ media, mediaProblem }: Inspection): readonly string[] {
+function formatMedia({ media, mediaProblem, proof }: Inspection): readonly string[] {
+  if (proof) {
+    return [
+      `made by        sealift ${proof.program}: ${proof.product}`,
+      `of             ${proof.of}`,
+      `proof          ${proof.digest}`,
+    ];
+  }
   if (!media) {
     return mediaProblem === undefined
       ? ['made by        not sealift']
@@ -199,47 +235,9 @@ export function registerCat(program: Command, host: CliHost): void {
         if (node.kind !== 'file') {
           throw new UsageError('iso.not-a-file', `${inside} is a ${node.kind}, not a file`);
         }
-        await writeStream(iso.stream(node), host);
+        for await (const piece of iso.stream(node)) await writePiece(host, piece as Uint8Array);
       });
     });
-}
-
-/**
- * Writes a stream. A reader that has seen enough (`head`) closes the pipe: this is not a failure.
- */
-async function writeStream(pieces: AsyncIterable<unknown>, host: CliHost): Promise<void> {
-  const state = { isClosed: false };
-  const onError = (error: unknown): void => {
-    if (!isErrno(error, 'EPIPE')) throw error;
-    state.isClosed = true;
-  };
-  host.stdout.on('error', onError);
-  try {
-    for await (const piece of pieces) {
-      host.signal.throwIfAborted();
-      if (state.isClosed) return;
-      if (writePiece(host, piece as Uint8Array)) continue;
-      await drained(host);
-    }
-  } finally {
-    host.stdout.off('error', onError);
-  }
-}
-
-/** Waits until the reader has taken what was written, or has gone. */
-async function drained({ stdout, signal }: CliHost): Promise<void> {
-  const events = ['drain', 'close', 'error'];
-  let settle = (): void => undefined;
-  try {
-    await waitFor<undefined>(signal, (resolve) => {
-      settle = () => {
-        resolve(undefined);
-      };
-      for (const event of events) stdout.on(event, settle);
-    });
-  } finally {
-    for (const event of events) stdout.off(event, settle);
-  }
 }
 
 /** Registers `sealift ignition show ISO`. */

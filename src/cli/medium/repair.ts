@@ -20,6 +20,7 @@ import { openBuildTools, type BuildTools } from '../../stages/tools.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 import { runWithProgress, type Watched } from '../run.ts';
+import { AGAIN } from '../terminal/continuation.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { placeInPlace } from './delta.ts';
@@ -62,7 +63,8 @@ export function registerRepair(program: Command, host: CliHost): void {
       const { logFormat } = options;
       const path = resolve(host.cwd, iso);
       const { lock } = await placeInPlace(path, resolve(host.cwd, options.workDir));
-      const report = await runWithProgress({ stage: 'repair', logFormat, host }, (watched) =>
+      const stage = { stage: 'repair', logFormat, host, describeLeft: () => AGAIN };
+      const report = await runWithProgress(stage, (watched) =>
         withSources(options, { ...host, ...watched }, (sources) =>
           repairIso(path, sources, { ...watched, lock }),
         ),

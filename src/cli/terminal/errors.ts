@@ -1,5 +1,11 @@
 import type { CommanderError } from 'commander';
-import { SealiftError, UsageError, ConfigProblems, formatProblem } from '../../base/errors.ts';
+import {
+  SealiftError,
+  UsageError,
+  ConfigProblems,
+  formatProblem,
+  ReaderGoneError,
+} from '../../base/errors.ts';
 import { redact } from '../../base/text/redact.ts';
 import { indentLines, showEvent, showMessage, type Messages } from './output.ts';
 
@@ -9,7 +15,8 @@ export function printError(host: Messages, error: unknown, isJson: boolean): num
   const event = toEvent(error);
   host.log?.record(event);
   if (isJson) showEvent(host, event);
-  else showMessage(host, text);
+  // As quiet as a program that SIGPIPE ends: `ls X | head` shows what it was asked for.
+  else if (!(error instanceof ReaderGoneError)) showMessage(host, text);
   return exitCode;
 }
 

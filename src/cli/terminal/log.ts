@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs';
 import { type FileHandle, stat } from 'node:fs/promises';
 import { dirname, resolve, relative } from 'node:path';
+import { sweepAside } from '../../base/disk/aside.ts';
 import { claimOutput } from '../../base/disk/claim-output.ts';
 import { makeDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { openListed, openOwnFile, openStream, readRegularFile } from '../../base/disk/open-file.ts';
@@ -113,8 +114,10 @@ export async function writeTexts(
     if (await claimText(host, file, rule)) missing.push(file);
   }
   for (const { path, text } of texts) if (isStream(path)) await writeStream(host, path, text);
-  for (const { path, text, mode } of missing) {
-    await writeFileAtomic(resolve(host.cwd, path), text, mode);
+  for (const { path: given, text, mode } of missing) {
+    const path = resolve(host.cwd, given);
+    await sweepAside(path); // of a run that was killed
+    await writeFileAtomic(path, text, mode);
   }
   return files.map(({ path }) => relative(host.cwd, resolve(host.cwd, path)));
 }

@@ -1,6 +1,7 @@
 import { Option } from 'commander';
 import { relative } from 'node:path';
 import { nameHeld } from '../../base/disk/work-directory.ts';
+import { ReaderGoneError, isErrno } from '../../base/errors.ts';
 import { formatReadableJson, type Json } from '../../base/text/json.ts';
 import { redact, redactValues } from '../../base/text/redact.ts';
 import { toPrintable, toPrintableLines } from '../../base/text/words.ts';
@@ -84,20 +85,36 @@ export const formatEvent = (event: object): string =>
 
 /** Writes a result that people read, with control characters escaped. */
 export const writeResult = (host: CliHost, text: string): Promise<void> =>
-  writeContent(host, toPrintableLines(redactValues(text)));
+  writeContent(host, toResult(text));
 
-/** Writes the content of a file byte for byte. Waits until a slow reader has taken it. */
-export function writeContent({ stdout, signal }: CliHost, text: string): Promise<void> {
-  return waitFor(signal, (resolve, reject) => {
-    stdout.write(text, (error) => {
-      if (error) reject(error);
-      else resolve(undefined);
-    });
-  });
+const toResult = (text: string): string => toPrintableLines(redactValues(text));
+
+/**
+ * Writes the content of a file byte for byte. Waits until a slow reader has taken it. For a reader
+ * that has gone, the text is dropped: the command goes on to its verdict, which decides the exit
+ * code.
+ */
+export async function writeContent(host: CliHost, text: string): Promise<void> {
+  await send(host, text);
 }
 
-/** Writes a piece of a file's content; false if the reader is slow, until `drain`. */
-export const writePiece = ({ stdout }: CliHost, piece: Uint8Array): boolean => stdout.write(piece);
+/**
+ * Writes a piece of a content that is read while it is written.
+ *
+ * @throws ReaderGoneError if the rest need not be read
+ */
+export async function writePiece(host: CliHost, piece: Uint8Array | string): Promise<void> {
+  if (!(await send(host, piece))) throw new ReaderGoneError();
+}
+
+/** Writes to stdout; false if its reader has gone, which no other place checks. */
+const send = ({ stdout, signal }: CliHost, piece: Uint8Array | string): Promise<boolean> =>
+  waitFor(signal, (resolve, reject) => {
+    stdout.write(piece, (error) => {
+      if (error && !isErrno(error, 'EPIPE')) reject(error);
+      else resolve(!error);
+    });
+  });
 
 /** Prints a value as JSON with sorted keys, or as the text made from it. */
 export const writeFormatted = <T extends Json>(
@@ -113,6 +130,8 @@ const PIECE = 1 << 16;
 /**
  * Prints the items of a list as they come, in the form of `writeFormatted`: a list may have half a
  * million. If reading it fails, the items read before are printed.
+ *
+ * @throws ReaderGoneError if the reader has gone before the last items were read
  */
 export async function writeList<T extends Json>(
   { host, outputFormat }: { readonly host: CliHost; readonly outputFormat: OutputFormat },
@@ -127,7 +146,7 @@ export async function writeList<T extends Json>(
     else text += formatText(item);
     count++;
     if (text.length < PIECE) continue;
-    await writeResult(host, text);
+    await writePiece(host, toResult(text));
     text = '';
   }
   if (isJson) text += count === 0 ? '[]\n' : '\n]\n';

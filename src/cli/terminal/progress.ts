@@ -34,15 +34,15 @@ const JSON_INTERVAL_MS = 1000;
 
 /** Shows events on stderr in a format, and records them in the log of the run. */
 export function createProgress(host: CliHost, format: LogFormat): ProgressView {
-  const { log } = host;
+  const { log, continuation } = host;
   const view = chooseView(host, format);
-  if (log === undefined) return view;
   const record = passDue(host, (event) => {
-    log.record(event);
+    log?.record(event);
   });
   return {
     ...view,
     listener: (event) => {
+      continuation?.listener(event);
       record(event);
       view.listener(event);
     },

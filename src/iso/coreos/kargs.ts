@@ -223,19 +223,50 @@ const createMissingError = (): IntegrityError =>
     'image has no kernel argument areas: it is old, damaged, or not a CoreOS image',
   );
 
+/** Changes of kernel arguments, in this order. */
+export type KargEdits = {
+  /** Runs of whole words; every one is removed. */
+  readonly remove?: readonly string[];
+  /** Added at the end. */
+  readonly append?: readonly string[];
+  /** `KEY=OLD=NEW`: every `KEY=OLD` becomes `KEY=NEW`. */
+  readonly replace?: readonly string[];
+};
+
 /**
- * Removes and appends kernel arguments as CoreOS's own tool does: first the removals, each a run of whole
- * words, everywhere; then the additions, at the end.
+ * Edits kernel arguments as CoreOS's own tool does.
+ *
+ * @throws UsageError `kargs.replace`
  */
 export function editKargs(
   text: string,
-  { append, remove }: { readonly append: readonly string[]; readonly remove: readonly string[] },
+  { append = [], remove = [], replace = [] }: KargEdits,
 ): string {
   const removed = remove.reduce(
     (line, karg) => line.replaceAll(` ${karg.trim()} `, ' '),
     ` ${text.trim()} `,
   );
-  return [removed.trim(), ...append.map((karg) => karg.trim())].join(' ').trim();
+  const appended = [removed.trim(), ...append.map((karg) => karg.trim())].join(' ').trim();
+  return replace
+    .map(parseReplacement)
+    .reduce((line, { old, now }) => line.replaceAll(` ${old} `, () => ` ${now} `), ` ${appended} `)
+    .trim();
+}
+
+/**
+ * Splits `KEY=OLD=NEW` into `KEY=OLD` and `KEY=NEW`. A value with an equals sign has no such form.
+ *
+ * @throws UsageError `kargs.replace`
+ */
+export function parseReplacement(text: string): { readonly old: string; readonly now: string } {
+  const [, key, old, now] = /^([^=]+)=([^=]+)=([^=]+)$/.exec(text) ?? [];
+  if (key !== undefined && old !== undefined && now !== undefined)
+    return { old: `${key}=${old}`, now: `${key}=${now}` };
+  throw new UsageError('kargs.replace', `"${text}" does not say which argument is replaced`, {
+    expected: 'KEY=OLD=NEW',
+    found: text,
+    hint: 'write console=ttyS0=ttyS1 to make console=ttyS1 out of console=ttyS0, or delete one argument and append another',
+  });
 }
 
 /** Whole strings; in those with double quotes, GRUB replaces variables and escapes. */

@@ -6,7 +6,7 @@ import { findEmbedArea, type EmbedArea } from './embed-area.ts';
 import { readKargAreas, type KargAreas } from './kargs.ts';
 
 /** Features that tools may use to customize an image; empty without `coreos/features.json`. */
-type CoreosFeatures = {
+export type CoreosFeatures = {
   readonly installerConfig: boolean;
   readonly installerConfigDirectives: readonly string[];
   readonly liveInitrdNetwork: boolean;

@@ -187,9 +187,10 @@ function identifiersOf(draft: Draft): ReadonlyMap<string, string> {
     if (base) known.set(name, base.identifier);
     else newNames.push({ name, kind: 'directory' });
   }
-  for (const [name, { base }] of draft.files) {
-    if (base) known.set(name, base.identifier);
-    else newNames.push({ name, kind: 'file' });
+  for (const [name, file] of draft.files) {
+    const given = file.base?.identifier ?? (file.kind === 'new' ? file.file.identifier : undefined);
+    if (given === undefined) newNames.push({ name, kind: 'file' });
+    else known.set(name, given);
   }
   return new Map([...known, ...assignIdentifiers(known.values(), newNames)]);
 }

@@ -1,4 +1,4 @@
-import { rename, rm } from 'node:fs/promises';
+import { rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import { nameAside, sweepAside } from '../../base/disk/aside.ts';
@@ -6,11 +6,18 @@ import { cloneFile } from '../../base/disk/copy.ts';
 import { explainWriteError } from '../../base/disk/disk-errors.ts';
 import { makeDirectory, syncDirectory, writeWhole } from '../../base/disk/files.ts';
 import { openOwnFile } from '../../base/disk/open-file.ts';
+import { publishFile } from '../../base/disk/publish.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import { parseIgnition } from '../../ignition/index.ts';
-import type { Extent, IsoImage, Layout, LiveGraft } from '../../iso/index.ts';
+import {
+  editKargs,
+  type Extent,
+  type IsoImage,
+  type Layout,
+  type LiveGraft,
+} from '../../iso/index.ts';
 import { configure } from '../../openshift/agent/configure.ts';
 import {
   describeLiveSystem,
@@ -19,18 +26,19 @@ import {
 } from '../../openshift/agent/live-system.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import { compareReleases, type KnownRelease } from '../../openshift/release/version.ts';
-import { namesBeside } from '../../outputs/file.ts';
+import { namesBeside } from '../../outputs/place.ts';
 import {
   overlayAccess,
   type OverlayPart,
   encodeEmbedded,
-  planEditedKargs,
+  requireMenu,
   planEmbedPart,
   planKargParts,
   applyParts,
   sortParts,
 } from '../areas.ts';
-import { type MutableArea, readIndex } from '../media-index.ts';
+import { type BuiltAreas, encodeBuilt } from '../built.ts';
+import { BUILT_PATH, type MutableArea, readIndex } from '../media-index.ts';
 
 /* New ISOs with site values: a copy of an ISO, or a layout that is configured before it is poured. */
 
@@ -63,10 +71,15 @@ export async function copyWithParts(
   const aside = await nameAside(output);
   try {
     const cloned = options.isLocal && (await cloneFile(image.path, aside));
-    await fill(aside, { image, parts, cloned, ...options });
-    await rm(namesBeside(output).checksum, { force: true });
-    await rm(namesBeside(output).report, { force: true });
-    await rename(aside, output);
+    const file = await openOwnFile(aside, { mode: options.mode });
+    try {
+      await fill(file, { image, parts, cloned, ...options });
+      await rm(namesBeside(output).checksum, { force: true });
+      await rm(namesBeside(output).report, { force: true });
+      await publishFile(file, aside, output);
+    } finally {
+      await file.close();
+    }
     await syncDirectory(dirname(output));
     return { cloned };
   } catch (error) {
@@ -81,25 +94,20 @@ type Filling = CopyOptions & {
   readonly cloned: boolean;
 };
 
-async function fill(path: string, filling: Filling): Promise<void> {
+async function fill(file: FileHandle, filling: Filling): Promise<void> {
   const { image, parts, cloned, mode, signal, onProgress } = filling;
-  const file = await openOwnFile(path, { mode });
-  try {
-    await file.chmod(mode);
-    await file.truncate(image.size);
-    if (cloned) for (const { offset, bytes } of parts) await writeWhole(file, bytes, offset);
-    const { read, size } = overlayAccess(image, parts);
-    for (let at = cloned ? size : 0; at < size; at += PIECE) {
-      signal.throwIfAborted();
-      const bytes = await read(at, Math.min(PIECE, size - at));
-      // Holes in a new file read as zeros.
-      if (bytes.some((byte) => byte !== 0)) await writeWhole(file, bytes, at);
-      onProgress(at + bytes.length, size);
-    }
-    await file.sync();
-  } finally {
-    await file.close();
+  await file.chmod(mode);
+  await file.truncate(image.size);
+  if (cloned) for (const { offset, bytes } of parts) await writeWhole(file, bytes, offset);
+  const { read, size } = overlayAccess(image, parts);
+  for (let at = cloned ? size : 0; at < size; at += PIECE) {
+    signal.throwIfAborted();
+    const bytes = await read(at, Math.min(PIECE, size - at));
+    // Holes in a new file read as zeros.
+    if (bytes.some((byte) => byte !== 0)) await writeWhole(file, bytes, at);
+    onProgress(at + bytes.length, size);
   }
+  await file.sync();
 }
 
 type Areas = LiveGraft['areas'];
@@ -108,12 +116,14 @@ type Areas = LiveGraft['areas'];
 export function describeAreas(
   areas: Areas,
   extents: readonly Extent[],
-  archive: Uint8Array,
+  { archive, builtSize = 0 }: { readonly archive: Uint8Array; readonly builtSize?: number },
 ): readonly MutableArea[] {
   const { embed, kargs } = locate(areas, extents);
   const ignition = planEmbedPart(embed, archive);
+  const copy = extents.find(({ paths }) => paths.includes(BUILT_PATH));
   return [
     describe('ignition', ignition),
+    ...(copy ? [describe('built', { offset: copy.offset, bytes: new Uint8Array(builtSize) })] : []),
     ...planKargParts(kargs, kargs.default).map((part) => describe('kernel-arguments', part)),
   ];
 }
@@ -125,27 +135,34 @@ const describe = (kind: MutableArea['kind'], { offset, bytes }: OverlayPart): Mu
   digest: digestOf(bytes),
 });
 
-/**
- * Configures the layout of a medium, and returns it with the bytes of its embed area. The ISO equals one
- * that is built without site values and customised afterwards.
- *
- * @param pristine JSON text of the Ignition config
- * @throws the errors of `configure`, `planEmbedPart` and `planEditedKargs`
- */
-export function configureLayout(
-  layout: Layout,
-  areas: Areas,
+/** The areas of a medium with values of a site. @param pristine JSON text of the Ignition config */
+export function renderBuilt(
+  { kargs }: Areas,
   { pristine, values }: { readonly pristine: string; readonly values: CustomValues },
-): { readonly layout: Layout; readonly used: number } {
-  const { embed, kargs } = locate(areas, layout.extents);
+): BuiltAreas {
   const config = configure(pristine, values);
-  const archive = encodeEmbedded({ config, keyfiles: [] });
+  const { append = [], remove = [] } = values.kargs ?? {};
+  requireMenu(kargs, append);
+  return {
+    archive: encodeEmbedded({ config, keyfiles: [] }),
+    kargs: editKargs(kargs.default, { append, remove }),
+  };
+}
+
+/**
+ * Puts values of a site into the areas of a layout, and a copy of the areas into its file for `--reset`.
+ *
+ * @throws the errors of `planEmbedPart` and `planKargParts`
+ */
+export function configureLayout(layout: Layout, areas: Areas, built: BuiltAreas): Layout {
+  const { embed, kargs } = locate(areas, layout.extents);
+  const copy = layout.extents.find(({ paths }) => paths.includes(BUILT_PATH));
   const parts = sortParts([
-    planEmbedPart(embed, archive),
-    ...planEditedKargs(kargs, values.kargs ?? {}),
+    planEmbedPart(embed, built.archive),
+    ...planKargParts(kargs, built.kargs),
+    ...(copy ? [{ offset: copy.offset, bytes: encodeBuilt(built) }] : []),
   ]);
-  const extents = layout.extents.map((extent) => overlay(extent, parts));
-  return { layout: { ...layout, extents }, used: archive.length };
+  return { ...layout, extents: layout.extents.map((extent) => overlay(extent, parts)) };
 }
 
 function overlay(extent: Extent, parts: readonly OverlayPart[]): Extent {

@@ -1,71 +1,47 @@
-import { IntegrityError, UsageError } from '../../base/errors.ts';
-import { parseIgnition } from '../../ignition/index.ts';
-import {
-  findEmbedArea,
-  type IsoImage,
-  locateKargAreas,
-  readCoreosFeatures,
-} from '../../iso/index.ts';
+import { UsageError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { formatValidIgnition, mergeConfigs, parseIgnition } from '../../ignition/index.ts';
+import { type IsoImage, readCoreosFeatures } from '../../iso/index.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
 import type { Keyfile } from '../../nmstate/values.ts';
-import { type CustomValues, profilesOf } from '../../openshift/agent/values.ts';
+import {
+  type CustomValues,
+  type InstallerValues,
+  profilesOf,
+} from '../../openshift/agent/values.ts';
 import {
   planEmbedPart,
-  planKargParts,
+  readBareArchive,
   sortParts,
   type OverlayPart,
-  planPristine,
   decodeEmbedded,
   encodeEmbedded,
-  planEditedKargs,
   readLiveAreas,
   type Embedded,
   type LiveAreas,
-  readPristineArchive,
 } from '../areas.ts';
-import { readIndex, INDEX_PATH } from '../media-index.ts';
+import {
+  BUILT_MEMBER,
+  holdsInstallation,
+  planDropped,
+  readBuilt,
+  readPristineArchive,
+} from '../built.ts';
+import { INDEX_PATH } from '../media-index.ts';
 import { requireRelease } from './copy.ts';
+import { isKargsAlone, planKargs, planKargsAlone } from './kargs.ts';
+import { type InstallerContext, isForInstaller, renderInstallerConfig } from './installer.ts';
+import { noBuilt, noPristine } from './reset.ts';
 
 /* Decides which bytes of an ISO change when values of a site are added or removed. */
-
-/**
- * Plans the bytes that restore an ISO to its state before customisation. On ISOs of other makers these are
- * an empty embed area and the default arguments, as in CoreOS's own tool.
- *
- * @throws UsageError `customize.no-pristine` for our media that do not carry their original contents;
- * IntegrityError `customize.pristine`, `iso.no-embed-area` and similar
- */
-export async function planReset(iso: IsoImage): Promise<readonly OverlayPart[]> {
-  const index = await readIndex(iso);
-  if (index?.mutable) return planPristine(iso, index.mutable);
-  if (index) throw noPristine(iso.path);
-  const area = await findEmbedArea(iso);
-  return sortParts([planEmbedPart(area, new Uint8Array()), ...(await planDefaults(iso))]);
-}
-
-/** Plans the default arguments; empty for images older than the areas for arguments. */
-async function planDefaults(iso: IsoImage): Promise<readonly OverlayPart[]> {
-  try {
-    const kargs = await locateKargAreas(iso);
-    return planKargParts(kargs, kargs.default);
-  } catch (error) {
-    if (error instanceof IntegrityError && error.code === 'kargs.no-areas') return [];
-    throw error;
-  }
-}
-
-const noPristine = (path: string): UsageError =>
-  new UsageError(
-    'customize.no-pristine',
-    `${path} was made by an earlier version and does not carry its original config`,
-    { hint: 'build it again, with or without the values' },
-  );
 
 export type CustomisationOptions = {
   /** Customise an ISO again: our medium loses its earlier values, any other keeps them. */
   readonly force?: boolean;
   /** Customise an ISO again and keep its earlier values; a value given again replaces the earlier one. */
   readonly add?: boolean;
+  /** Overwrites the copy of what the build left, which can hold secrets, with zeros. */
+  readonly dropBuilt?: boolean;
   /** Called for values that have no effect or cannot be checked. */
   readonly warn?: Warn;
 };
@@ -85,18 +61,32 @@ export async function planCustomisation(
   values: CustomValues,
   options: CustomisationOptions = {},
 ): Promise<readonly OverlayPart[]> {
+  const dropped = options.dropBuilt === true ? await planDropped(iso) : [];
+  const parts =
+    isKargsAlone(values) && options.force !== true
+      ? await planKargsAlone(iso, values, options.warn)
+      : await planValues(iso, values, options);
+  return sortParts([...parts, ...dropped]);
+}
+
+async function planValues(
+  iso: IsoImage,
+  values: CustomValues,
+  options: CustomisationOptions,
+): Promise<readonly OverlayPart[]> {
   const areas = await readLiveAreas(iso);
+  const built = await readBuilt(iso);
   const stored = await readPristineArchive(iso);
   if (!stored && (await iso.find(INDEX_PATH)) !== undefined) throw noPristine(iso.path);
+  if (built === 'dropped' && !stored) await requireInstallation(areas, iso.path);
   const { warn = ignore } = options;
-  const keep = await decideKept(areas, stored, options);
+  const keep = await decideKept(areas, { stored, built }, options);
   const pristine = stored ?? areas.embed.bytes;
   const current = keep ? areas.embed.bytes : pristine;
-  const archive = await composeArchive({ iso, pristine, current, warn }, values);
-  return sortParts([
-    planEmbedPart(areas.embed, archive),
-    ...planKargs(areas, values, { keep, warn }),
-  ]);
+  const isCarried = options.dropBuilt !== true && !(await readBareArchive(iso));
+  const carried = isCarried ? built : undefined;
+  const archive = await composeArchive({ iso, pristine, current, carried, warn }, values);
+  return [planEmbedPart(areas.embed, archive), ...planKargs(areas.kargs, values, { keep, warn })];
 }
 
 const ignore = (): void => undefined;
@@ -106,12 +96,32 @@ const ignore = (): void => undefined;
  */
 async function decideKept(
   areas: LiveAreas,
-  stored: Uint8Array | undefined,
+  original: Original,
   { force = false, add = false }: CustomisationOptions,
 ): Promise<boolean> {
-  if (!force && !add) await requirePristine(areas, stored);
-  return add || stored === undefined;
+  const isBuilt = hasBuilt(areas, original.built);
+  if (!force && !add && !isBuilt) await requirePristine(areas, original.stored);
+  // Values of the build stay beside those of the site.
+  return add || original.stored === undefined || (isBuilt && !force);
 }
+
+/** Refuses an installation ISO whose installation another program has removed: values alone would hide that. */
+async function requireInstallation({ embed }: LiveAreas, path: string): Promise<void> {
+  if (await holdsInstallation(embed.bytes)) return;
+  throw noBuilt(path, 'build it again from its configuration');
+}
+
+type Original = {
+  /** Archive without values of any site. */
+  readonly stored: Uint8Array | undefined;
+  readonly built: Awaited<ReturnType<typeof readBuilt>>;
+};
+
+/** True if the areas are as the build left them. */
+const hasBuilt = ({ embed, kargs }: LiveAreas, built: Original['built']): boolean =>
+  typeof built === 'object' &&
+  Buffer.from(embed.bytes).equals(planEmbedPart(embed, built.archive).bytes) &&
+  (kargs === undefined || kargs.text === built.kargs);
 
 /**
  * Renders the archive of the embed area for an initrd that boots from the network, where its size is not
@@ -130,11 +140,13 @@ type Composing = {
   readonly pristine: Uint8Array;
   /** Archive that the values are added to. */
   readonly current: Uint8Array;
+  /** Built areas of a medium that has no other place for them than the archive. */
+  readonly carried?: Original['built'] | undefined;
   readonly warn: Warn;
 };
 
 async function composeArchive(
-  { iso, pristine, current, warn }: Composing,
+  { iso, pristine, current, carried, warn }: Composing,
   values: CustomValues,
 ): Promise<Uint8Array> {
   const before = await decodeEmbedded(pristine);
@@ -142,7 +154,10 @@ async function composeArchive(
   const { config } = before;
   const { releaseImage: given } = values;
   if (given !== undefined) await requireRelease(iso, { config, given }, warn);
-  return encodeEmbedded(await embed(iso, embedded, { values, template: config }));
+  const composed = await embed(iso, embedded, { values, template: config, warn });
+  if (typeof carried !== 'object') return encodeEmbedded(composed);
+  const others = new Map([...(composed.others ?? []), [BUILT_MEMBER, carried.archive]]);
+  return encodeEmbedded({ ...composed, others });
 }
 
 async function requirePristine(
@@ -171,6 +186,7 @@ type Filling = {
   readonly values: CustomValues;
   /** Config of the medium without site values. */
   readonly template: string | undefined;
+  readonly warn: Warn;
 };
 
 /**
@@ -179,24 +195,60 @@ type Filling = {
  */
 async function embed(
   iso: IsoImage,
-  current: Embedded,
-  { values, template }: Filling,
+  { config: text, ...kept }: Embedded,
+  { values, template, warn }: Filling,
 ): Promise<Embedded> {
-  const { config: text, ...kept } = current;
-  const agents =
-    text !== undefined && isForAgents(parseIgnition(text, 'the embedded Ignition config'));
-  if (agents) return { ...kept, config: configure(text, values, template) };
-  const { hosts = [], ...others } = values;
-  const config = configure(text, others);
-  // An empty config would disable the automatic login at the console of the live system.
-  const isEmpty = text === undefined && config === configure(undefined, {});
-  const keyfiles = await listKeyfiles(iso, hosts.flatMap(profilesOf));
+  const agents = hasAgents(text);
+  const { hosts = [], installer, keyfiles = [] } = values;
+  const profiles = [...(agents ? [] : hosts.flatMap(profilesOf)), ...keyfiles];
+  const listed = await listKeyfiles(iso, profiles);
+  const hasNetwork = listed.length > 0;
+  const own = agents ? configure(text, values, template) : configureLive(text, values);
+  if (agents && installer && isForInstaller(installer)) throw noInstaller();
+  const config = installer ? await addInstaller(iso, own, { installer, hasNetwork, warn }) : own;
   return {
     ...kept,
-    keyfiles: hosts.length > 0 ? keyfiles : kept.keyfiles,
-    ...(!isEmpty && { config }),
+    keyfiles: hasNetwork ? listed : kept.keyfiles,
+    ...withoutUndefined({ config }),
   };
 }
+
+const hasAgents = (text: string | undefined): boolean =>
+  text !== undefined && isForAgents(parseIgnition(text, 'the embedded Ignition config'));
+
+/** Configures a live system; undefined without values, because any config disables the login at the console. */
+function configureLive(text: string | undefined, values: CustomValues): string | undefined {
+  const config = configure(text, { ...values, hosts: [] });
+  return text === undefined && config === configure(undefined, {}) ? undefined : config;
+}
+
+/** Merges the config that coreos-installer would write; alone it keeps the form of coreos-installer. */
+async function addInstaller(
+  iso: IsoImage,
+  own: string | undefined,
+  {
+    installer,
+    ...context
+  }: Omit<InstallerContext, 'features'> & {
+    readonly installer: InstallerValues;
+  },
+): Promise<string> {
+  const features = await readCoreosFeatures(iso);
+  const text = renderInstallerConfig(installer, { features, ...context });
+  if (own === undefined) return text;
+  const name = 'the configured Ignition config';
+  return formatValidIgnition(
+    mergeConfigs(parseIgnition(own, name), parseIgnition(text, name)),
+    name,
+  );
+}
+
+const noInstaller = (): UsageError =>
+  new UsageError(
+    'customize.own-installer',
+    'this ISO installs by itself, and has no use for coreos-installer’s parameters',
+    { hint: 'leave out --dest-*, --pre-install, --post-install and --installer-config' },
+  );
 
 async function listKeyfiles(
   iso: IsoImage,
@@ -220,27 +272,5 @@ async function listKeyfiles(
     {
       hint: 'give one of them, or rename its interfaces',
     },
-  );
-}
-
-function planKargs(
-  { kargs }: LiveAreas,
-  { kargs: { append = [], remove = [] } = {} }: CustomValues,
-  { keep, warn }: { readonly keep: boolean; readonly warn: Warn },
-): readonly OverlayPart[] {
-  if (kargs) {
-    const text = keep ? kargs.text : kargs.default;
-    const absent = remove.filter((karg) => !` ${text} `.includes(` ${karg.trim()} `));
-    for (const karg of absent) warn(`kernel argument ${karg} is not on the ISO: nothing to delete`);
-    // An argument given again moves to the end, where it takes precedence.
-    const earlier = text === kargs.default ? [] : append;
-    const edits = { append, remove: [...remove, ...earlier] };
-    return planEditedKargs({ ...kargs, default: text }, edits);
-  }
-  if (append.length === 0 && remove.length === 0) return [];
-  throw new UsageError(
-    'customize.no-kargs',
-    'this ISO does not support customizing kernel arguments: it has no areas for them',
-    { hint: 'use a newer live ISO' },
   );
 }

@@ -15,7 +15,8 @@ import {
 } from '../../openshift/agent/configure.ts';
 import { HOST_NETWORKS } from '../../openshift/agent/values.ts';
 import { parse } from '../../shape/parse-text.ts';
-import { decodeEmbedded, planEmbedPart, readLiveAreas, readPristineArchive } from '../areas.ts';
+import { decodeEmbedded, planEmbedPart, readLiveAreas } from '../areas.ts';
+import { readBuilt, readPristineArchive } from '../built.ts';
 import { listIgnitionParts, type IgnitionPart } from '../compare-configs.ts';
 
 /** Site values found in an ISO. Secrets are reported as present, but not shown. */
@@ -62,7 +63,12 @@ export type Customisation = {
 export async function readCustomisation(iso: ReadableIso): Promise<Customisation> {
   const { embed, kargs } = await readLiveAreas(iso);
   const stored = await readPristineArchive(iso);
-  const pristine = planEmbedPart(embed, stored ?? new Uint8Array()).bytes;
+  const built = await readBuilt(iso);
+  const asBuilt =
+    typeof built === 'object'
+      ? built
+      : { archive: stored ?? new Uint8Array(), kargs: kargs?.default };
+  const pristine = planEmbedPart(embed, asBuilt.archive).bytes;
   const isEmbedded = !Buffer.from(embed.bytes).equals(pristine);
   const { config, keyfiles } = await decodeEmbedded(embed.bytes);
   const before = stored && (await decodeEmbedded(stored)).config;
@@ -70,9 +76,10 @@ export async function readCustomisation(iso: ReadableIso): Promise<Customisation
   const own = [...files].filter(([path, text]) => filesOf(before).get(path) !== text);
   const namesBelow = (folder: string): readonly string[] =>
     own.flatMap(([path]) => (path.startsWith(folder) ? [path.slice(folder.length)] : []));
-  const isOther = kargs !== undefined && kargs.text !== kargs.default;
+  const isOther = kargs !== undefined && kargs.text !== asBuilt.kargs;
   return {
-    customised: isEmbedded || isOther,
+    // Another program replaced what the build left, and no copy of it is there to compare with.
+    customised: isEmbedded || isOther || (built === 'dropped' && !stored),
     ignition: {
       size: embed.size,
       used: embed.bytes.findLastIndex((byte) => byte !== 0) + 1,

@@ -3,14 +3,15 @@ import { dirname } from 'node:path';
 import { sweepAside } from '../../base/disk/aside.ts';
 import { explaining, explainWriteError } from '../../base/disk/disk-errors.ts';
 import { syncDirectory, writeFileAtomic, writeWhole } from '../../base/disk/files.ts';
-import { withLock } from '../../base/disk/lease.ts';
+import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { openInPlace, readOwnFile, readRegularFile } from '../../base/disk/open-file.ts';
 import { DiskError, isErrno, SealiftError } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
 import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
-import { type IsoImage, openIso } from '../../iso/index.ts';
-import { namesBeside } from '../../outputs/file.ts';
+import type { IsoImage } from '../../iso/index.ts';
+import { namesBeside } from '../../outputs/place.ts';
 import type { OverlayPart } from '../areas.ts';
+import { openGivenIso } from '../delta/describe.ts';
 
 /* Changes of an ISO in place, which the next run undoes if they are interrupted. */
 
@@ -51,7 +52,7 @@ function parseSavedAreas(text: string): readonly Saved[] | undefined {
 const isOldOrNew = (found: Uint8Array, { old, now }: Omit<Saved, 'offset'>): boolean =>
   found.length === old.length && found.every((byte, at) => byte === old[at] || byte === now[at]);
 
-export type WritePlace = {
+export type WritePlace = LeaseOptions & {
   /** Path of the ISO: a file or a block device. */
   readonly path: string;
   /** Path of the old bytes while they are overwritten. */
@@ -85,7 +86,7 @@ export const writeAreas = (
   place: WritePlace,
   plan: (iso: IsoImage) => Promise<PlannedParts>,
 ): Promise<WrittenAreas> =>
-  withLock(place.lock, async () => {
+  withLease(place.lock, place, async () => {
     await sweepAside(place.aside);
     const undone = await undo(place);
     const { parts, isPrivate } = await useLocal(place.path, plan);
@@ -156,7 +157,7 @@ async function useLocal<Result>(
 ): Promise<Result> {
   const image = await openRandomAccess(path);
   try {
-    return await work(await openIso(image));
+    return await work(await openGivenIso(image));
   } finally {
     await image.close();
   }

@@ -3,7 +3,9 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError, isErrno } from '../../base/errors.ts';
 import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
-import { checkText, parseObject } from '../../shape/go-json.ts';
+import { isObject } from '../../base/lists.ts';
+import { checkText, isTexts, parseObject } from '../../shape/go-json.ts';
+import type { IsoName } from './name.ts';
 
 /* The head of a delta, and the patches in its body. */
 
@@ -30,11 +32,15 @@ export type DeltaHead = {
   readonly patches: ReadonlyMap<number, Patch>;
   /** Size of the bytes after the head. */
   readonly bodySize: number;
+  /** Both ISOs as people know them; absent in deltas of earlier versions. */
+  readonly names?: DeltaNames;
 };
+
+export type DeltaNames = { readonly from: IsoName; readonly to: IsoName };
 
 /*
  * sealift delta 3 <bytes of the JSON>\n      padded with spaces to 64 bytes; version 2 has no "mutable"
- * {"bodySize":...,"from":"sha256:...","index":[offset,size,digest],"mutable":[[offset,digest],...],"patches":[[number,oldOffset,oldSize,size],...],"size":...}
+ * {"bodySize":...,"from":"sha256:...","index":[offset,size,digest],"mutable":[[offset,digest],...],"names":{"from":{...},"to":{...}},"patches":[[number,oldOffset,oldSize,size],...],"size":...}
  * the carried bytes in a row: the index, then each other extent that the old ISO lacks, by offset
  */
 const HEAD_SIZE = 64;
@@ -53,6 +59,7 @@ export function formatDelta({
   from,
   index,
   mutable,
+  names,
   patches,
   size,
 }: DeltaHead): Uint8Array {
@@ -61,6 +68,7 @@ export function formatDelta({
     from,
     index: [index.offset, index.size, index.digest],
     ...(mutable && { mutable: mutable.map(({ offset, digest }) => [offset, digest]) }),
+    ...(names && { names }),
     patches: [...patches].map(([number, { old, size }]) => [number, old.offset, old.size, size]),
     size,
   });
@@ -82,7 +90,7 @@ export async function readDeltaHead(
   const refuse = (problem = 'is not in the form that sealift writes'): IntegrityError =>
     malformed(file.path, problem);
   const text = checkText(await file.read(HEAD_SIZE, jsonSize), MOST_VALUES, refuse);
-  const { bodySize, from, index, mutable, patches, size } = parseObject(text, refuse);
+  const { bodySize, from, index, mutable, names, patches, size } = parseObject(text, refuse);
   if (typeof from !== 'string' || !isCount(size) || !isCount(bodySize)) throw refuse();
   if (size > LARGEST_ISO) throw refuse(`makes an ISO of ${size} bytes`);
   const place = parseExtent(index);
@@ -92,7 +100,8 @@ export async function readDeltaHead(
     throw refuse(`has ${file.size} bytes, but should have ${start + bodySize}`);
   }
   const areas = parseAreas(mutable) ?? fail(refuse());
-  return { from, size, index: place, ...areas, patches: new Map(all), bodySize, start };
+  const named = parseNames(names) ?? fail(refuse());
+  return { from, size, index: place, ...areas, ...named, patches: new Map(all), bodySize, start };
 }
 
 /** True if a file begins like a delta of any version. */
@@ -126,6 +135,19 @@ function parseAreas(rows: unknown): Pick<DeltaHead, 'mutable'> | undefined {
     return isRight ? [{ offset, digest }] : [];
   });
   return mutable.length === rows.length ? { mutable } : undefined;
+}
+
+function parseNames(names: unknown): Pick<DeltaHead, 'names'> | undefined {
+  if (names === undefined) return {};
+  const [from, to] = isObject(names) ? [parseName(names['from']), parseName(names['to'])] : [];
+  return from && to && { names: { from, to } };
+}
+
+function parseName(name: unknown): IsoName | undefined {
+  if (!isTexts(name, ['product', 'version', 'architecture'])) return undefined;
+  const { product, version, architecture, day } = name as IsoName;
+  if (day === undefined) return { product, version, architecture };
+  return typeof day === 'string' ? { product, version, architecture, day } : undefined;
 }
 
 function parsePatch(row: unknown): readonly [number, Patch] | undefined {

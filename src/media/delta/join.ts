@@ -1,50 +1,14 @@
 import { createHash } from 'node:crypto';
-import { rename, rm, type FileHandle } from 'node:fs/promises';
-import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
-import { nameAside } from '../../base/disk/aside.ts';
+import type { FileHandle } from 'node:fs/promises';
 import { explaining, isBroken } from '../../base/disk/disk-errors.ts';
 import { writeWhole } from '../../base/disk/files.ts';
-import { createFile } from '../../base/disk/open-file.ts';
+import { publishNew } from '../../base/disk/publish.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { type RandomAccess, openRandomAccess } from '../../base/random-access.ts';
-import { isTextList, parseJsonObject } from '../../shape/go-json.ts';
 import { readMode } from './open.ts';
+import { PARITY, readPartHead, sizeOfPart, type PartHead, type PartList } from './part.ts';
 
-/* Parts of a delta: their format, and how they are joined. */
-
-/** List of parts, equal in all parts of a delta. Sizes are bytes. */
-export type PartList = {
-  /** Size of the whole delta. */
-  readonly size: number;
-  /** Size of the parity and of every part but the last, which may be shorter. */
-  readonly partSize: number;
-  /** Digests of the parts in order, without their heads. */
-  readonly parts: readonly Digest[];
-  /** Digest of the exclusive or of all parts; the last part is padded with zeros. */
-  readonly parity: Digest;
-};
-
-export type PartHead = {
-  readonly number: number;
-  readonly list: PartList;
-  /** Identifier of the delta, equal in all its parts. */
-  readonly id: string;
-  /** Offset of the part's bytes in its file. */
-  readonly start: number;
-};
-
-/** Number of the parity part; the other parts count from 1. */
-export const PARITY = 0;
-
-/*
- * sealift delta part <number> <bytes of the JSON> sha256:<of the JSON>\n      padded with spaces to 128 bytes
- * {"parity":"sha256:...","partSize":...,"parts":["sha256:...",...],"size":...}      the same in all parts
- * the bytes of the part
- */
-const LINE_SIZE = 128;
-const LINE = /^sealift delta part (\d{1,4}) (\d{1,6}) (sha256:[0-9a-f]{64})\n *$/;
-
-export const MOST_PARTS = 1000;
+/* Joining the parts of a delta. */
 
 export type JoinOptions = {
   readonly signal: AbortSignal;
@@ -68,7 +32,6 @@ export async function joinParts(
   { signal, warn }: JoinOptions,
 ): Promise<void> {
   const files: RandomAccess[] = [];
-  const aside = await nameAside(target);
   try {
     const absent: string[] = [];
     for (const path of paths) {
@@ -86,19 +49,15 @@ export async function joinParts(
     if (lost.length === 1)
       warn?.(`${names} of the delta is lost (${why}) and is rebuilt from the others`);
     const mode = await readMode(...files.map(({ path }) => path));
-    const file = await explaining(target, () => createFile(aside, mode));
-    try {
-      for (const number of numbers) {
-        if (number !== PARITY) await writePart({ file, target, number, list }, parts, signal);
-      }
-      await explaining(target, () => file.sync());
-    } finally {
-      await file.close();
-    }
-    await rename(aside, target);
+    await explaining(target, () =>
+      publishNew(target, { mode }, async (file) => {
+        for (const number of numbers) {
+          if (number !== PARITY) await writePart({ file, target, number, list }, parts, signal);
+        }
+      }),
+    );
   } finally {
     for (const file of files) await file.close();
-    await rm(aside, { force: true });
   }
 }
 
@@ -206,52 +165,3 @@ const tooManyLost = (names: string, why: string): IntegrityError =>
     expected: 'all parts and the parity, or all except one of them',
     hint: 'copy them again from where the delta was made',
   });
-
-/** True if a file is a part of a delta; a part with a damaged head is not recognised. */
-export async function isPart(path: string): Promise<boolean> {
-  const file = await openRandomAccess(path);
-  return await readPartHead(file)
-    .then((head) => head !== undefined)
-    .finally(() => file.close());
-}
-
-export function formatPartHead(number: number, list: PartList): Uint8Array {
-  const { parity, partSize, parts, size } = list;
-  const text = Buffer.from(JSON.stringify({ parity, partSize, parts, size }));
-  const line = `sealift delta part ${number} ${text.length} ${digestOf(text)}\n`;
-  return Buffer.concat([Buffer.from(line.padEnd(LINE_SIZE)), text]);
-}
-
-/** @returns the head, or undefined if the file is not a part or its head is damaged */
-async function readPartHead(file: RandomAccess): Promise<PartHead | undefined> {
-  if (file.size < LINE_SIZE) return undefined;
-  const line = (await file.read(0, LINE_SIZE)).toString('latin1');
-  const [, number, size, id] = LINE.exec(line) ?? [];
-  if (id === undefined || LINE_SIZE + Number(size) > file.size) return undefined;
-  const text = await file.read(LINE_SIZE, Number(size));
-  if (digestOf(text) !== id) return undefined;
-  const list = parseList(text.toString('utf8'));
-  const isNumber = list && Number(number) <= list.parts.length;
-  return isNumber
-    ? { number: Number(number), list, id, start: LINE_SIZE + Number(size) }
-    : undefined;
-}
-
-/** Parses a list whose digest has been verified, so that its content is as written. */
-function parseList(text: string): PartList | undefined {
-  const { size, partSize, parts, parity } = parseJsonObject(text) ?? {};
-  if (!isTextList(parts) || !parts.every(isDigest) || !isTextDigest(parity)) return undefined;
-  if (!isSize(size) || !isSize(partSize) || parts.length > MOST_PARTS) return undefined;
-  const isEnough = parts.length === Math.ceil(size / partSize);
-  return isEnough ? { size, partSize, parts, parity } : undefined;
-}
-
-const isTextDigest = (value: unknown): value is Digest =>
-  typeof value === 'string' && isDigest(value);
-
-const isSize = (value: unknown): value is number =>
-  Number.isSafeInteger(value) && Number(value) > 0;
-
-/** Size of a part in bytes, without its head. */
-export const sizeOfPart = ({ size, partSize }: PartList, number: number): number =>
-  number === PARITY ? partSize : Math.min(partSize, size - (number - 1) * partSize);

@@ -68,6 +68,7 @@ export async function makeDelta(
     size,
     index,
     ...withoutUndefined({ mutable }),
+    names: { from: old.name, to: now.name },
     patches,
     bodySize,
   });

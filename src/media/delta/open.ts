@@ -13,6 +13,7 @@ import {
   parseMediaIndex,
 } from '../media-index.ts';
 import { useMedium } from '../open.ts';
+import { formatIsoName, nameIso, type IsoName } from './name.ts';
 import {
   type DeltaExtent,
   malformed,
@@ -30,6 +31,9 @@ import {
 export type Medium = {
   /** Digest of every byte, from `identifyIso`. */
   readonly identity: string;
+  /** The same digest before any site values. */
+  readonly built: string;
+  readonly name: IsoName;
   /** Bytes. */
   readonly size: number;
   /** Extents by offset, including the index; the rest is zeros. */
@@ -70,7 +74,8 @@ export function readMedium(path: string): Promise<Medium> {
     const own = extents.find(({ paths }) => paths.includes(INDEX_PATH));
     if (!own) throw noIndex(path);
     const size = await sizeOfIso(path, iso, extents);
-    return { identity, size, extents, index: own };
+    const name = await nameIso(index, iso);
+    return { identity, built: index.digest ?? identity, name, size, extents, index: own };
   });
 }
 
@@ -118,9 +123,7 @@ export async function openDelta(
 ): Promise<Delta & { readonly head: DeltaHead }> {
   const head = await readDeltaHead(file);
   const { from, size, index, mutable = [], patches } = head;
-  if (old.identity !== from) {
-    throw otherIso(iso.path, { found: old.identity, expected: from });
-  }
+  if (old.identity !== from) throw refuseIso(iso.path, old, head);
   const known = new Map(old.extents.map((extent) => [extent.digest, extent]));
   const areas = [...old.extents.filter(({ isMutable }) => isMutable), ...mutable];
   const changing = new Map(areas.map(({ offset, digest }) => [offset, digest]));
@@ -147,15 +150,36 @@ export async function openDelta(
   return { size, extents, carried, head };
 }
 
-const otherIso = (
-  path: string,
-  { found, expected }: { readonly found: string; readonly expected: string },
-): IntegrityError =>
-  new IntegrityError('delta.other-iso', `the delta was not made for ${path}`, {
-    expected,
-    found,
-    hint: 'apply it to the ISO that it was made from; if that ISO was customised since, reset it first',
-  });
+/** Explains why a delta is not for an ISO, by what people know both by. */
+function refuseIso(path: string, old: Medium, { from, index, names }: DeltaHead): IntegrityError {
+  const name = formatIsoName(old.name);
+  const wanted = names && formatIsoName(names.from);
+  const refuse = (message: string, hint: string): IntegrityError =>
+    new IntegrityError('delta.other-iso', message, {
+      expected: wanted === undefined ? from : `${wanted}, ${from}`,
+      found: `${name}, ${old.identity}`,
+      hint,
+    });
+  if (old.index.digest === index.digest) {
+    return refuse(
+      `${path} is already the ISO that the delta makes: ${name}`,
+      'apply the delta to the ISO that it was made from',
+    );
+  }
+  if (old.built === from) {
+    return refuse(
+      `${path} is the ISO that the delta was made from, but was customised since: ${name}`,
+      'reset it with "sealift customize --reset", and apply the delta then',
+    );
+  }
+  const others = wanted === name ? ` with other contents` : '';
+  return refuse(
+    wanted === undefined
+      ? `the delta was not made for ${path}, which is ${name}`
+      : `the delta is for ${wanted}, but ${path} is ${name}${others}`,
+    'apply it to the ISO that it was made from; if that ISO was customised since, reset it first',
+  );
+}
 
 function fail(path: string): never {
   throw malformed(path, 'does not carry what its head names');

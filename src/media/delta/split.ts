@@ -1,13 +1,15 @@
 import { createHash, type Hash } from 'node:crypto';
-import { rename, rm, type FileHandle } from 'node:fs/promises';
+import { rm, type FileHandle } from 'node:fs/promises';
 import { nameAside } from '../../base/disk/aside.ts';
 import { explaining } from '../../base/disk/disk-errors.ts';
 import { writeWhole } from '../../base/disk/files.ts';
 import { createFile } from '../../base/disk/open-file.ts';
+import { publishFile } from '../../base/disk/publish.ts';
 import { UsageError } from '../../base/errors.ts';
 import { useImage } from '../open.ts';
-import { combine, formatPartHead, MOST_PARTS, PARITY, sizeOfPart, type PartList } from './join.ts';
+import { combine } from './join.ts';
 import { readMode } from './open.ts';
+import { formatPartHead, MOST_PARTS, PARITY, sizeOfPart, type PartList } from './part.ts';
 
 export type SplitOptions = {
   /** Limit that each part stays below: FAT32 has files of up to 4 GiB less one byte. */
@@ -49,7 +51,7 @@ export async function splitDelta(path: string, options: SplitOptions): Promise<r
         parts.push({ number, path, aside, file, hash: createHash('sha256') });
       }
       await fill(parts, list, { read: whole.read, signal: options.signal });
-      for (const { aside, path } of parts) await rename(aside, path);
+      for (const { file, aside, path } of parts) await publishFile(file, aside, path);
       return [...names, `${path}.parity`];
     } finally {
       for (const { file, aside } of parts) {

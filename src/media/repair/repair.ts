@@ -1,5 +1,5 @@
 import { explaining, explainWriteError } from '../../base/disk/disk-errors.ts';
-import { withLock } from '../../base/disk/lease.ts';
+import { withLease } from '../../base/disk/lease.ts';
 import { openInPlace } from '../../base/disk/open-file.ts';
 import { SealiftError, type ImageProblem } from '../../base/errors.ts';
 import { withoutUndefined, sumSizes } from '../../base/lists.ts';
@@ -88,7 +88,7 @@ export async function repairIso(
   sources: RepairSources,
   options: RepairOptions,
 ): Promise<RepairReport> {
-  return withLock(options.lock, () => repairLocked(path, sources, options));
+  return withLease(options.lock, options, () => repairLocked(path, sources, options));
 }
 
 async function repairLocked(

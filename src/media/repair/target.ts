@@ -3,7 +3,8 @@ import { DifferenceError, SealiftError } from '../../base/errors.ts';
 import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
 import { createLocalSource, type BlobSource } from '../../base/store/blob-source.ts';
 import { type Extent, fillGaps } from '../../iso/index.ts';
-import { namesBeside, readReport } from '../../outputs/file.ts';
+import { readReport } from '../../outputs/file/claim.ts';
+import { namesBeside } from '../../outputs/place.ts';
 import { digestLayout } from '../../pour/index.ts';
 import { applyParts, planPristine } from '../areas.ts';
 import {

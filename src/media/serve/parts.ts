@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto';
-import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestFromHex, hexOf, type Digest } from '../../base/digest.ts';
-import { nameAside } from '../../base/disk/aside.ts';
 import {
   makeDirectory,
   readFileIfPresent,
@@ -11,7 +9,8 @@ import {
   writeFileAtomic,
   writeWhole,
 } from '../../base/disk/files.ts';
-import { createFile, openListed } from '../../base/disk/open-file.ts';
+import { openListed } from '../../base/disk/open-file.ts';
+import { publishNew } from '../../base/disk/publish.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { requireInside } from '../../base/random-access.ts';
 import type { Part } from '../../outputs/artifact/parts.ts';
@@ -101,29 +100,17 @@ async function writePart(
   part: Required<Part>,
   directory: string,
 ): Promise<void> {
-  const path = partPath(directory, part.digest);
-  const aside = await nameAside(path);
   const hash = createHash('sha256');
-  try {
-    const file = await createFile(aside, 0o644);
-    try {
-      let done = 0;
-      for await (const piece of iso.open(part)) {
-        hash.update(piece);
-        await writeWhole(file, piece, done);
-        done += piece.length;
-      }
-      await file.sync();
-    } finally {
-      await file.close();
+  await publishNew(partPath(directory, part.digest), { mode: 0o644 }, async (file) => {
+    let done = 0;
+    for await (const piece of iso.open(part)) {
+      hash.update(piece);
+      await writeWhole(file, piece, done);
+      done += piece.length;
     }
     const found = digestFromHex(hash.digest('hex'));
     if (found !== part.digest) throw changed(part, found);
-    await rename(aside, path);
-  } catch (error) {
-    await rm(aside, { force: true });
-    throw error;
-  }
+  });
 }
 
 const changed = ({ offset, digest }: Required<Part>, found: Digest): IntegrityError =>

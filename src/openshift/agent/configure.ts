@@ -4,6 +4,7 @@ import {
   decodeFileContent,
   type File,
   formatValidIgnition,
+  IGNITION_VERSION,
   type IgnitionConfig,
   mergeConfigs,
   parseIgnition,
@@ -68,7 +69,10 @@ export function configure(
   const merged =
     ignitionOverride === undefined
       ? own
-      : mergeConfigs(own, parseIgnition(ignitionOverride, 'the Ignition override'));
+      : mergeConfigs(
+          own,
+          parseIgnition(ignitionOverride, 'the Ignition override', IGNITION_VERSION),
+        );
   return formatValidIgnition(merged, 'the configured Ignition config');
 }
 

@@ -29,7 +29,12 @@ export type CustomValues = {
     readonly append?: readonly string[];
     /** Arguments as they are written, removed before others are appended. */
     readonly remove?: readonly string[];
+    /** `KEY=OLD=NEW`, after others are appended. */
+    readonly replace?: readonly string[];
   };
+  /** Network profiles that the initramfs copies into the live system. */
+  readonly keyfiles?: readonly Keyfile[];
+  readonly installer?: InstallerValues;
   /** Manifests for the cluster, by file name. */
   readonly manifests?: readonly { readonly name: string; readonly text: string }[];
   /** The release that the values are for: a medium with another release is refused. */
@@ -39,6 +44,30 @@ export type CustomValues = {
     readonly metadata?: Readonly<Record<string, unknown>>;
     readonly spec?: Readonly<Record<string, unknown>>;
   };
+};
+
+/** A file by its name, without a folder. */
+export type NamedFile = { readonly name: string; readonly bytes: Uint8Array };
+
+/** Values for the live system and for coreos-installer, which it runs if one of them is for an installation. */
+export type InstallerValues = {
+  /** Ignition configs for the live system. */
+  readonly liveIgnition?: readonly NamedFile[];
+  /** PEM certificates of authorities that Ignition trusts. */
+  readonly ignitionCa?: readonly NamedFile[];
+  /** Ignition configs for the installed system. */
+  readonly destIgnition?: readonly NamedFile[];
+  /** Path of the device to install to. */
+  readonly destDevice?: string;
+  /** Consoles in the form of `console=`: `ttyS0,115200n8`. */
+  readonly destConsole?: readonly string[];
+  readonly destKargsAppend?: readonly string[];
+  readonly destKargsDelete?: readonly string[];
+  /** Scripts. */
+  readonly preInstall?: readonly NamedFile[];
+  readonly postInstall?: readonly NamedFile[];
+  /** Files of parameters, YAML. */
+  readonly installerConfig?: readonly NamedFile[];
 };
 
 export type ProxyValues = {

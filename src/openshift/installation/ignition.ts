@@ -37,6 +37,11 @@ const OVERRIDE = 'ignitionConfigOverride';
 const IBI_CONFIGURATION = '/var/tmp/ibi-configuration.json';
 const PULL_SECRET = '/var/tmp/pull-secret.json';
 
+/** True if a config installs a seed image: it has the configuration that `lca-cli ibi` reads. */
+export const hasInstallation = ({ storage, systemd }: IgnitionConfig): boolean =>
+  storage?.files?.some(({ path }) => path === IBI_CONFIGURATION) === true &&
+  systemd?.units?.some(({ name }) => name === `${INSTALL}.service`) === true;
+
 const REGISTRIES_CONF = '/etc/containers/registries.conf';
 const LOCAL_REGISTRIES_CONF = `${REGISTRIES_CONF}.d/50-local-registry.conf`;
 
@@ -69,7 +74,7 @@ export function renderInstallationIgnition(input: InstallationInput): IgnitionCo
 /** Checked separately, so that an error is reported at its place in the user's document. */
 function parseOverride(text: string): IgnitionConfig {
   try {
-    const override = parseIgnition(text, OVERRIDE);
+    const override = parseIgnition(text, OVERRIDE, IGNITION_VERSION);
     formatValidIgnition(override, OVERRIDE);
     return override;
   } catch (cause) {

@@ -1,12 +1,8 @@
 import { createHash } from 'node:crypto';
 import pLimit from 'p-limit';
 import { digestFromHex, digestOf, type Digest } from '../../base/digest.ts';
-import {
-  bringVerified,
-  type Attempt,
-  type Source,
-  type SourceAnswer,
-} from '../../base/download/sources.ts';
+import { bringVerified } from '../../base/download/bring-verified.ts';
+import { type Attempt, type Source, type SourceAnswer } from '../../base/download/sources.ts';
 import type { IntegrityError } from '../../base/errors.ts';
 import { TransientError } from '../../base/http/network-failure.ts';
 import type { Extent, Layout } from '../../iso/index.ts';
@@ -103,7 +99,7 @@ async function readSmall(extent: Extent, reading: Reading): Promise<Uint8Array> 
     const found = digestOf(bytes);
     if (found === extent.digest) return undefined;
     return { used, hasPrefix: false, error: explainWrong(extent, found, used) };
-  });
+  }, reading.signal);
   return bytes;
 }
 

@@ -1,12 +1,8 @@
 import { createHash } from 'node:crypto';
 import { digestFromHex } from '../../base/digest.ts';
 import { openListed, openToRead } from '../../base/disk/open-file.ts';
-import {
-  bringVerified,
-  type Attempt,
-  type Wrong,
-  type Source,
-} from '../../base/download/sources.ts';
+import { bringVerified } from '../../base/download/bring-verified.ts';
+import { type Attempt, type Wrong, type Source } from '../../base/download/sources.ts';
 import { untilAborted } from '../../base/wait.ts';
 import type { Extent } from '../../iso/index.ts';
 import {
@@ -48,7 +44,7 @@ export async function sendGroup({ parts, pieces }: SentGroup, tools: GroupTools)
     else if (piece.source.kind === 'zero') await addZeros(piece.size, writer);
     else {
       writer.begin();
-      await bringVerified((attempt) => bring(piece, attempt, { ...tools, writer }));
+      await bringVerified((attempt) => bring(piece, attempt, { ...tools, writer }), tools.signal);
     }
   }
 }

@@ -3,7 +3,7 @@ import { digestFromHex, type Digest } from '../../base/digest.ts';
 import { RegistryError, SealiftError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { waitFor, follow } from '../../base/wait.ts';
-import type { EarlierObject, SendOptions, SentCounters, SentIso } from '../object.ts';
+import type { EarlierObject, SendOptions, SentCounters, SentIso } from './sent.ts';
 import { sendGroup, type GroupTools } from './group.ts';
 import {
   partsOf,

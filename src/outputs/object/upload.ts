@@ -8,7 +8,7 @@ import { openOwnFile, readOwnFile } from '../../base/disk/open-file.ts';
 import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
 import { isObject, withoutUndefined } from '../../base/lists.ts';
 import { formatCanonicalJson, type Json, digestCanonicalJson } from '../../base/text/json.ts';
-import { OBJECT_KEYS, type SendOptions } from '../object.ts';
+import { OBJECT_KEYS, type SendOptions } from './sent.ts';
 import { partsOf, type PartGroup, type PartPlan } from './parts.ts';
 import type { FoundObject, ListedPart, StoredObject } from './stored.ts';
 

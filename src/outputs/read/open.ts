@@ -20,7 +20,7 @@ import {
 } from '../../registry/index.ts';
 import { fetchArtifact } from '../artifact.ts';
 import type { IsoArtifact } from '../artifact/manifest.ts';
-import { parseArtifactAddress } from '../output.ts';
+import { parseArtifactAddress } from '../place.ts';
 import { type OpenedRanges, type SourceTools, type RangeOpener, openWebRanges } from './web.ts';
 
 /** Everything outside the program that opening a source needs. */

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import { rename, rm, type FileHandle } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
-import { nameAside } from '../../base/disk/aside.ts';
 import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
-import { createFile } from '../../base/disk/open-file.ts';
+import { publishNew } from '../../base/disk/publish.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { addEntry, createChangeset, hides, type Changeset, createFileFinder } from './changeset.ts';
 import { type Entry, normaliseName, openLayer, type Layer } from './stream.ts';
@@ -51,19 +50,11 @@ export async function extractFile(
   refuseManyLayers(layers);
   const wanted = normaliseName(path);
   await makeDirectory(dirname(output));
-  const aside = await nameAside(output);
-  const file = await createFile(aside);
-  try {
-    const extracted = await copyFile(layers, wanted, { ...options, file }).finally(() =>
-      file.close(),
-    );
-    await rename(aside, output);
-    await syncDirectory(dirname(output));
-    return extracted;
-  } catch (error) {
-    await rm(aside, { force: true });
-    throw error;
-  }
+  const extracted = await publishNew(output, {}, (file) =>
+    copyFile(layers, wanted, { ...options, file }),
+  );
+  await syncDirectory(dirname(output));
+  return extracted;
 }
 
 /**

@@ -7,7 +7,8 @@ import type { Served } from '../../base/http/serve-bytes.ts';
 import { sleep, untilAborted } from '../../base/wait.ts';
 import { parseIgnition } from '../../ignition/index.ts';
 import type { IsoImage } from '../../iso/index.ts';
-import { decodeEmbedded, readLiveAreas, readPristineArchive } from '../../media/areas.ts';
+import { decodeEmbedded, readLiveAreas } from '../../media/areas.ts';
+import { readPristineArchive } from '../../media/built.ts';
 import { planCustomisation, renderArchive } from '../../media/customize/plan.ts';
 import {
   type PackedOverlay,
@@ -74,7 +75,7 @@ export function createImages(
     if (stored) return stored;
     const parts = await generating('failed to generate image', () =>
       useRelease(release, async (iso) =>
-        planCustomisation(iso, await readAll(iso, infraEnv), { force: true }),
+        planCustomisation(iso, await readAll(iso, infraEnv), { force: true, dropBuilt: true }),
       ),
     );
     return storeOverlay(place, parts);

@@ -4,7 +4,7 @@ import { SealiftError, ConfigError } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
 import { sleep } from '../../base/wait.ts';
 import { checkSshKey } from '../../config/secrets.ts';
-import { parseIgnition } from '../../ignition/index.ts';
+import { IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
 import { profilesOf } from '../../openshift/agent/values.ts';
 import { readYamlTokens, YamlExcess, parseDocument } from '../../shape/parse-text.ts';
 import { ApiFailure } from '../openapi.ts';
@@ -254,7 +254,7 @@ function isCertificate(text: string): boolean {
 function checkOverride(override: string | null | undefined): void {
   if (!isGiven(override)) return;
   try {
-    parseIgnition(override, 'the override');
+    parseIgnition(override, 'the override', IGNITION_VERSION);
   } catch (error) {
     if (!(error instanceof SealiftError)) throw error;
     const problem =

@@ -2,7 +2,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { sweepDirectory } from '../../base/disk/aside.ts';
 import { makeDirectory, syncDirectory, writeFileAtomic } from '../../base/disk/files.ts';
-import { lockOutput } from '../../base/disk/lease.ts';
+import { takeLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { readOwnFile } from '../../base/disk/open-file.ts';
 import { DiskError, IntegrityError } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
@@ -17,9 +17,9 @@ type Documents = Map<string, StoredRecord>;
  * @throws DiskError `service.data-in-use`, `file.not-regular`, `file.foreign`; IntegrityError
  * `service.record-damaged`
  */
-export async function openFileState(directory: string): Promise<State> {
+export async function openFileState(directory: string, lease: LeaseOptions): Promise<State> {
   await makeDirectory(directory, 0o700);
-  const unlock = await takeLock(directory);
+  const unlock = await takeLock(directory, lease);
   try {
     const collections = await readCollections(directory);
     return createState(directory, collections, unlock);
@@ -29,9 +29,10 @@ export async function openFileState(directory: string): Promise<State> {
   }
 }
 
-async function takeLock(directory: string): Promise<() => Promise<void>> {
+async function takeLock(directory: string, options: LeaseOptions): Promise<() => Promise<void>> {
   try {
-    return await lockOutput(join(directory, 'service.lock'));
+    const { release } = await takeLease(join(directory, 'service.lock'), options);
+    return release;
   } catch (cause) {
     if (!(cause instanceof DiskError) || cause.code !== 'output.locked') throw cause;
     throw new DiskError('service.data-in-use', `another process uses "${directory}"`, {

@@ -3,7 +3,9 @@ import { dirname } from 'node:path';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { digestFileSync, unlessAbsent } from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
+import { readVersion } from '../../base/program.ts';
 import { encodeSmallIso } from '../../iso/index.ts';
+import { proveImage, toProofWord } from '../../media/proof.ts';
 import { readValidity } from '../identity/certificates.ts';
 import { formatState, renderKubeconfig, type RetainedIdentity } from '../identity/identity.ts';
 import type { Site } from '../site.ts';
@@ -65,6 +67,7 @@ export function composeSite(site: Site, options: ComposeSite): ComposedSite {
     epoch: identity.madeAt,
     ...tree,
   });
+  proveImage(iso, { product: 'config-iso', program: readVersion(), of: toProofWord(site.name) });
   const { text: password } = identity.password;
   const outputs = {
     state: digestOf(formatState(provided.state)),

@@ -8,7 +8,7 @@ import {
   unlessAbsent,
   writeFileAtomic,
 } from '../../base/disk/files.ts';
-import { withLock } from '../../base/disk/lease.ts';
+import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { openOwnDirectory, readOwnFile } from '../../base/disk/open-file.ts';
 import { isErrno } from '../../base/errors.ts';
 import { maxOf } from '../../base/lists.ts';
@@ -69,7 +69,7 @@ const OLD_FILE = /^([a-z0-9-]+?)(\.before|\.made)?\.json$/;
  *
  * @throws DiskError `output.locked`, `file.foreign`, `file.not-regular`, `file.not-directory`
  */
-export async function adoptOldState(out: string): Promise<void> {
+export async function adoptOldState(out: string, lease: LeaseOptions): Promise<void> {
   const old = oldDirectoryOf(out);
   const names = listOldSites(old);
   if (names.length === 0 && !isLockAlone(old)) return;
@@ -78,7 +78,7 @@ export async function adoptOldState(out: string): Promise<void> {
   const files = await readdir(old);
   for (const file of files.filter((name) => OLD_FILE.test(name)))
     await readOwnFile(join(old, file));
-  await withLock(join(old, 'build.lock'), async () => {
+  await withLease(join(old, 'build.lock'), lease, async () => {
     const numbersOf = indexGenerations(out);
     for (const name of names) {
       const places = placesOf(out, name);

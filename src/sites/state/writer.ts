@@ -1,10 +1,11 @@
-import { closeSync, existsSync, fdatasync, linkSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fdatasync, linkSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { nameAside, sweepDirectory } from '../../base/disk/aside.ts';
 import { explainOutputError } from '../../base/disk/disk-errors.ts';
 import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import { createFileSync, fillFileSync, openOwnDirectory } from '../../base/disk/open-file.ts';
+import { publishFileSync } from '../../base/disk/publish.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 
 /* Owns the order in which the files of sites reach the disk. */
@@ -97,7 +98,7 @@ async function writeGroup(jobs: readonly Job[]): Promise<void> {
     const site = await openAll(job);
     if (site) opened.push(site);
   }
-  await Promise.all(opened.map(syncAndClose));
+  await Promise.all(opened.map(syncAll));
   for (const site of opened) {
     attempt(site, () => {
       for (const aside of site.state) showState(aside);
@@ -138,11 +139,10 @@ async function openAside(given: NewFile | NewStateFile, asides: Aside[]): Promis
 
 const syncData = promisify(fdatasync);
 
-/** No file is closed while another is synced. */
-async function syncAndClose(site: Opened): Promise<void> {
+/** The files stay open until they have their names. */
+async function syncAll(site: Opened): Promise<void> {
   const asides = [...site.state, ...site.files];
   const results = await Promise.allSettled(asides.map(({ file }) => syncData(file)));
-  closeAll(asides);
   const failed = results.find((result) => result.status === 'rejected');
   if (failed) site.failure = { reason: failed.reason };
 }
@@ -151,9 +151,9 @@ async function syncAndClose(site: Opened): Promise<void> {
  * A link appears whole and replaces nothing; on a disk without links, no other process writes
  * either.
  */
-function showState({ aside, path, isNew }: Aside): void {
+function showState({ aside, path, file, isNew }: Aside): void {
   if (!isNew) {
-    renameSync(aside, path);
+    publishFileSync(file, aside, path);
     return;
   }
   try {
@@ -162,7 +162,7 @@ function showState({ aside, path, isNew }: Aside): void {
   } catch (error) {
     if (!isErrno(error, 'EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS', 'EMLINK')) throw error;
     if (existsSync(path)) throw error;
-    renameSync(aside, path);
+    publishFileSync(file, aside, path);
   }
 }
 
@@ -181,8 +181,9 @@ async function syncStates(opened: readonly Opened[]): Promise<void> {
 function finish(site: Opened): void {
   const { job, files } = site;
   attempt(site, () => {
-    for (const { aside, path } of files) renameSync(aside, path);
+    for (const { file, aside, path } of files) publishFileSync(file, aside, path);
   });
+  closeAll([...site.state, ...files]);
   if (!site.failure) {
     job.resolve();
     return;

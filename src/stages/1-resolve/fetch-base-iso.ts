@@ -3,12 +3,11 @@ import { hexOf } from '../../base/digest.ts';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { isCached, type FileInput, type FileDigests } from '../../base/disk/file-digests.ts';
 import { readInputFile } from '../../base/disk/files.ts';
-import { lockOutput } from '../../base/disk/lease.ts';
-import { DiskError, ConfigError, IntegrityError } from '../../base/errors.ts';
+import { withLease } from '../../base/disk/lease.ts';
+import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
-import { sleep } from '../../base/wait.ts';
-import type { Stage, StageContext } from '../../engine/index.ts';
+import type { Stage } from '../../engine/index.ts';
 import {
   type BaseScan,
   encodeBaseScan,
@@ -84,35 +83,16 @@ export const takeBaseIso: Stage<{ readonly given: GivenBaseIso }, BaseIso, TakeB
     const directory = join(workDir, 'cache', 'base');
     const tools = { ...parts, ...context };
     if ('file' in given || given.sha256 === undefined) return takeGivenIso(given, directory, tools);
-    const unlock = await waitForLock(join(directory, `${hexOf(given.sha256)}.lock`), context);
-    try {
-      return await takeGivenIso(given, directory, tools);
-    } finally {
-      await unlock();
-    }
+    const lock = join(directory, `${hexOf(given.sha256)}.lock`);
+    // Two builds of one work directory would write the same partial download.
+    const warn = (): void => {
+      context.onProgress(0, undefined, 'another build is fetching it');
+    };
+    return withLease(lock, { signal: context.signal, wait: true, warn }, () =>
+      takeGivenIso(given, directory, tools),
+    );
   },
 };
-
-const PAUSE_MS = 500;
-
-/**
- * Waits for the lock of another build: two builds of one work directory would write the same
- * partial download.
- */
-async function waitForLock(
-  path: string,
-  { signal, onProgress }: StageContext,
-): Promise<() => Promise<void>> {
-  for (;;) {
-    try {
-      return await lockOutput(path);
-    } catch (error) {
-      if (!(error instanceof DiskError) || error.code !== 'output.locked') throw error;
-      onProgress(0, undefined, 'another build is fetching it');
-      await sleep(PAUSE_MS, signal);
-    }
-  }
-}
 
 /**
  * Location of the metadata of a CoreOS stream. The metadata vouches for the ISO, so its address is

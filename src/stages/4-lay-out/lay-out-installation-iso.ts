@@ -2,6 +2,7 @@ import { digestOf } from '../../base/digest.ts';
 import { type FileInput, type FileDigests, readUnchanged } from '../../base/disk/file-digests.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
+import { readVersion } from '../../base/program.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 import type { Sealed, Stage } from '../../engine/index.ts';
 import { decodeInitrd, encodeInitrd } from '../../ignition/index.ts';
@@ -16,13 +17,17 @@ import {
   type IsoImage,
   type Layout,
   layOutIso,
+  type LiveGraft,
   openIso,
   type Places,
   planEmbed,
   requireArchitecture,
 } from '../../iso/index.ts';
+import { applyParts, overlayRead, readLiveAreas } from '../../media/areas.ts';
+import { describeAreas } from '../../media/customize/copy.ts';
 import { describeMedium } from '../../media/describe.ts';
-import { type MediaIndex, INDEX_PATH } from '../../media/media-index.ts';
+import { type MediaIndex, INDEX_PATH, PRISTINE_IGNITION_PATH } from '../../media/media-index.ts';
+import { planProof, toProofWord } from '../../media/proof.ts';
 import { planMediaRegistry, type MediaRegistry } from '../../media/tree.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { Release } from '../../openshift/release/release.ts';
@@ -38,13 +43,13 @@ export type InstallationIsoParts = {
   readonly places?: Places;
   /** Seconds since 1970, for what is new on a grown medium; default: the base's creation. */
   readonly epoch?: number;
+  /** Describes what the medium installs, for its index or its proof. */
+  readonly release: MediaIndex['release'];
   readonly embedded?: EmbeddedParts;
 };
 
 /** Images that the medium serves by itself. */
 export type EmbeddedParts = Pick<MediaRegistry, 'plan'> & {
-  /** Describes what the medium installs, for its index. */
-  readonly release: MediaIndex['release'];
   /** The payload that images and live ISO come from, if one is named. */
   readonly releases?: readonly Release[];
 };
@@ -76,12 +81,17 @@ export const layOutInstallationIso: Stage<
   { readonly cache: BlobCache; readonly digests: FileDigests }
 > = {
   name: 'lay out ISO',
-  run: (parts, { cache, digests }) =>
-    readUnchanged(parts.base, digests, () => layOut(parts, cache)),
+  run: (parts, { cache, digests }, { signal }) =>
+    readUnchanged(parts.base, digests, () => layOut(parts, { cache, signal })),
 };
 
-async function layOut(parts: InstallationIsoParts, cache: BlobCache): Promise<InstallationLayout> {
-  const { base, scan, ignition, embedded } = parts;
+type LayoutTools = { readonly cache: BlobCache; readonly signal: AbortSignal };
+
+async function layOut(
+  parts: InstallationIsoParts,
+  tools: LayoutTools,
+): Promise<InstallationLayout> {
+  const { base, ignition, embedded } = parts;
   const archive = encodeInitrd([
     { name: 'config.ign', mode: 0o100644, data: Buffer.from(ignition.reveal()) },
   ]);
@@ -89,13 +99,12 @@ async function layOut(parts: InstallationIsoParts, cache: BlobCache): Promise<In
   try {
     await requireArchitecture(iso, parts.architecture, OTHER_BASE);
     const area = await findEmbedArea(iso);
-    const plan = await planEmbed(iso, area, { archive });
+    const plan = { ...(await planEmbed(iso, area, { archive })), archive };
     const replaced = await listEmbedded(iso, area);
-    const [patch] = plan.patches;
-    const layout =
-      patch && !embedded
-        ? await layOutPatched(iso, scan, patch)
-        : await layOutGrown(iso, plan, { ...parts, cache });
+    const isGrown = embedded !== undefined || plan.patches.length === 0;
+    const layout = isGrown
+      ? await layOutGrown(iso, plan, { ...parts, ...tools })
+      : await layOutProven(iso, plan, { ...parts, ...tools });
     const { grownTo } = plan;
     const use = { used: archive.length, size: area.size, replaced };
     return { layout, embedArea: { ...use, ...withoutUndefined({ grownTo }) } };
@@ -124,46 +133,100 @@ async function listEmbedded(iso: IsoImage, area: EmbedArea): Promise<readonly st
   }
 }
 
+/** Recipe of the minimal ISO: it describes the base byte by byte, and a grown ISO has other bytes. */
+const MINIMAL_RECIPE = '/coreos/miniso.dat';
+
+type Embedding = EmbedPlan & { readonly archive: Uint8Array };
+
+/** Lays out the ISO with its images, or with a larger area, behind the base, and an index of all. */
 async function layOutGrown(
   iso: IsoImage,
-  plan: EmbedPlan,
-  { scan, epoch, embedded, places, cache }: InstallationIsoParts & { readonly cache: BlobCache },
+  { archive, ...plan }: Embedding,
+  { scan, epoch, embedded, release, places, cache }: InstallationIsoParts & LayoutTools,
 ): Promise<Layout> {
+  const { plan: mirror = NO_IMAGES, releases } = embedded ?? {};
+  const kargs = await locateArguments(iso);
+  const pristine = { kind: 'bytes', bytes: archive } as const;
   return layOutIso({
     base: await decodeBaseScan(iso.path, scan),
-    files: [...plan.files, ...(embedded ? await planMediaRegistry({ ...embedded, cache }) : [])],
+    files: [
+      ...plan.files,
+      { path: PRISTINE_IGNITION_PATH, content: pristine },
+      ...(embedded ? await planMediaRegistry({ ...embedded, cache }) : []),
+    ],
     remove: [MINIMAL_RECIPE],
     patches: plan.patches,
     epoch: epoch ?? Math.floor((iso.volume.createdAt?.getTime() ?? 0) / 1000),
     ...withoutUndefined({ places }),
-    ...(embedded && {
-      index: {
-        path: INDEX_PATH,
-        render: (extents, areas) =>
-          describeMedium({ product: 'installation-iso', base: scan, ...embedded, extents, areas }),
-      },
-    }),
+    index: {
+      path: INDEX_PATH,
+      render: (extents, areas) =>
+        describeMedium({
+          product: 'installation-iso',
+          base: scan,
+          release,
+          plan: mirror,
+          ...withoutUndefined({ releases }),
+          mutable: describeAreas({ embed: plan.place, kargs }, extents, { archive }),
+          extents,
+          areas,
+        }),
+    },
   });
 }
 
-/**
- * The recipe of the minimal ISO. It describes the base image byte by byte, which is not true of a
- * grown one.
- */
-const MINIMAL_RECIPE = '/coreos/miniso.dat';
+const NO_IMAGES = { images: [] };
+
+/** The places of the kernel arguments in the base; an image without areas for them has no place. */
+async function locateArguments(iso: IsoImage): Promise<LiveGraft['areas']['kargs']> {
+  const { kargs } = await readLiveAreas(iso);
+  if (!kargs) return { default: '', size: 0, areas: [] };
+  const areas = kargs.areas.map(({ offset, pad, end }) => ({ offset, pad, end }));
+  return { default: kargs.text, size: kargs.size, areas };
+}
 
 /**
- * Lays out a patched base: every extent is from the base, except the extents that the patch
- * touches.
+ * Lays out a patched base with the proof in its volume descriptor: every extent is from the base, except
+ * the extents that a patch touches.
  */
-async function layOutPatched(iso: IsoImage, scan: BaseScan, patch: BasePatch): Promise<Layout> {
+async function layOutProven(
+  iso: IsoImage,
+  { patches: [patch] }: Embedding,
+  { scan, release, signal }: InstallationIsoParts & LayoutTools,
+): Promise<Layout> {
+  const planned = patch ? [patch] : [];
+  const kargs = await locateArguments(iso);
+  const areas = [
+    ...planned.map(({ offset, bytes }) => ({
+      kind: 'ignition' as const,
+      offset,
+      size: bytes.length,
+    })),
+    ...kargs.areas.map(({ offset }) => ({
+      kind: 'kernel-arguments' as const,
+      offset,
+      size: kargs.size,
+    })),
+  ];
+  const proof = await planProof(
+    { read: overlayRead(iso.readBytes, planned), signal },
+    {
+      product: 'installation-iso',
+      program: readVersion(),
+      of: toProofWord(release.version),
+      size: scan.size,
+      areas: areas.sort((a, b) => a.offset - b.offset),
+    },
+  );
   const extents: Extent[] = [];
   for (const piece of scan.pieces) {
     const { offset, size } = piece;
-    const isTouched = patch.offset < offset + size && patch.offset + patch.bytes.length > offset;
+    const own = [...planned, proof].filter(
+      (part) => part.offset < offset + size && part.offset + part.bytes.length > offset,
+    );
     extents.push(
-      isTouched
-        ? await patchPiece(iso, piece, patch)
+      own.length > 0
+        ? await patchPiece(iso, piece, own)
         : { ...piece, source: { kind: 'base' } as const },
     );
   }
@@ -173,7 +236,7 @@ async function layOutPatched(iso: IsoImage, scan: BaseScan, patch: BasePatch): P
 async function patchPiece(
   iso: IsoImage,
   piece: BaseScan['pieces'][number],
-  patch: BasePatch,
+  patches: readonly BasePatch[],
 ): Promise<Extent> {
   const bytes = await iso.readBytes(piece.offset, piece.size);
   const found = digestOf(bytes);
@@ -188,12 +251,8 @@ async function patchPiece(
       },
     );
   }
-  const from = Math.max(piece.offset, patch.offset);
   const patched = Buffer.from(bytes);
-  patched.set(
-    patch.bytes.subarray(from - patch.offset, piece.offset + piece.size - patch.offset),
-    from - piece.offset,
-  );
+  applyParts(patched, piece.offset, patches);
   return {
     offset: piece.offset,
     size: piece.size,

@@ -17,11 +17,13 @@ import {
   type TreeFile,
 } from '../../iso/index.ts';
 import { encodeEmbedded } from '../../media/areas.ts';
-import { configureLayout, describeAreas } from '../../media/customize/copy.ts';
+import { type BuiltAreas, encodeBuilt } from '../../media/built.ts';
+import { configureLayout, describeAreas, renderBuilt } from '../../media/customize/copy.ts';
 import { describeMedium, formatBundleFile } from '../../media/describe.ts';
 import {
   type IndexCatalog,
   BOOTSTRAP_IMAGE_PATH,
+  BUILT_PATH,
   BUNDLE_PATH,
   INDEX_PATH,
   PRISTINE_IGNITION_PATH,
@@ -92,12 +94,15 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout
     });
     const { size } = graft.areas.embed;
     requireArea(size, parts.ignitionArea);
+    const values = readValues(parts);
+    const built = values && renderBuilt(graft.areas, { pristine: parts.unconfigured, values });
     const layout = layOutIso({
       base,
       files: [
         ...graft.files,
         describeImages(parts),
         { path: PRISTINE_IGNITION_PATH, content: { kind: 'bytes', bytes: pristine }, mode: 0o600 },
+        ...(built ? [reserveBuilt(built)] : []),
         ...(await planLiveRegistry({ plan, release, cache })),
       ],
       remove: [MINIMAL_RECIPE],
@@ -116,19 +121,27 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout
             releases: [release],
             catalogs: parts.catalogs,
             release: describeRelease(release),
-            mutable: describeAreas(graft.areas, extents, pristine),
+            mutable: describeAreas(graft.areas, extents, {
+              archive: pristine,
+              builtSize: built ? encodeBuilt(built).length : 0,
+            }),
           }),
       },
     });
-    const values = readValues(parts);
-    const made = values
-      ? configureLayout(layout, graft.areas, { pristine: parts.unconfigured, values })
-      : { layout, used: pristine.length };
-    return { ...made.layout, ignitionArea: { size, used: made.used } };
+    const { archive } = built ?? { archive: pristine };
+    const configured = built ? configureLayout(layout, graft.areas, built) : layout;
+    return { ...configured, ignitionArea: { size, used: archive.length } };
   } finally {
     await iso.close();
   }
 }
+
+/** Room for the copy of the areas as built: zeros on a medium without values, as the index has it. */
+const reserveBuilt = (built: BuiltAreas): TreeFile => ({
+  path: BUILT_PATH,
+  content: { kind: 'bytes', bytes: new Uint8Array(encodeBuilt(built).length) },
+  mode: 0o600,
+});
 
 const OTHER_BASE = 'give a live ISO for the architecture of the release, or leave it out';
 

@@ -1,10 +1,10 @@
 import { SealiftError, formatSentence } from '../../base/errors.ts';
-import { findIgnitionWarnings, parseIgnition } from '../../ignition/index.ts';
+import { findIgnitionWarnings, IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
 import type { Layout } from '../../iso/index.ts';
 import type { BaseIso } from '../../openshift/release/base-iso.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { DescribedSignature } from '../../openshift/release/release.ts';
-import { describeOutput, type DescribedOutput } from '../../outputs/file.ts';
+import { describeOutput, type DescribedOutput } from '../../outputs/place.ts';
 import { formatReference, parseReference } from '../../registry/index.ts';
 import type { Space } from '../4-lay-out/check-size.ts';
 import type { EmbedAreaUse } from '../4-lay-out/lay-out-installation-iso.ts';
@@ -183,7 +183,7 @@ const OVERRIDE = 'ignitionConfigOverride';
 function noteOverride({ config }: InstallationIsoRequest): readonly string[] {
   const override = config.ignitionConfigOverride?.reveal();
   if (override === undefined) return [];
-  const parsed = parseIgnition(override, OVERRIDE);
+  const parsed = parseIgnition(override, OVERRIDE, IGNITION_VERSION);
   return findIgnitionWarnings(parsed, OVERRIDE).map(formatSentence);
 }
 

@@ -19,7 +19,7 @@ import {
   describeSignatures,
   type DescribedSignature,
 } from '../../openshift/release/release.ts';
-import { describeOutput, type DescribedOutput } from '../../outputs/file.ts';
+import { describeOutput, type DescribedOutput } from '../../outputs/place.ts';
 import { formatReference } from '../../registry/index.ts';
 import type { ImagePolicyCheck } from '../2-select/check-image-policy.ts';
 import type { MadeIso } from '../5-pour/pour.ts';

@@ -14,7 +14,7 @@ import {
 import { describeSignatures, digestOfRelease } from '../../openshift/release/release.ts';
 import { signaturesOf } from '../../openshift/release/signature.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
-import { type IsoPlace, describeOutput, type DescribedOutput } from '../../outputs/file.ts';
+import { type IsoPlace, describeOutput, type DescribedOutput } from '../../outputs/place.ts';
 import { formatUpgradeLabel } from '../4-lay-out/lay-out-upgrade-iso.ts';
 import type { MadeIso } from '../5-pour/pour.ts';
 import type { SideFile, SideFiles, PreparedUpgradeIso, UpgradeIsoRequest } from '../request.ts';

@@ -29,7 +29,8 @@ import {
   type NotedName,
   resolveUpgradePath,
 } from '../../openshift/release/upgrade-path.ts';
-import { recallFinished, namesBeside, type IsoRecords, type IsoPlace } from '../../outputs/file.ts';
+import { recallFinished, type IsoRecords } from '../../outputs/file.ts';
+import { namesBeside, type IsoPlace } from '../../outputs/place.ts';
 import { parseReference, type RegistryClient } from '../../registry/index.ts';
 import { describeUntouched, type MadeIso } from '../5-pour/pour.ts';
 import type { BuildTools } from '../tools.ts';
@@ -316,7 +317,8 @@ export async function findUnchanged<Report extends MadeIso>(
   return {
     ...report,
     ...('bytesToFetch' in known ? space : {}),
-    ...describeUntouched(Number(isoSize), { client }),
+    ...describeUntouched(Number(isoSize)),
+    hosts: client.statistics(),
     stages: [...engine.times()],
     isUpToDate: true,
   };

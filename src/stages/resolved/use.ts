@@ -4,6 +4,7 @@ import { claimOutput } from '../../base/disk/claim-output.ts';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import type { FileInput } from '../../base/disk/file-digests.ts';
 import { readInputFile, writeFileAtomic, readFileIfPresent } from '../../base/disk/files.ts';
+import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { ConfigError, SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { formatCanonicalJson, type Json, formatReadableJson } from '../../base/text/json.ts';
@@ -15,7 +16,7 @@ import type { SelectedCatalog } from '../../openshift/catalog/selected.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
 import { describeRelease, type Release, digestOfRelease } from '../../openshift/release/release.ts';
 import { type UpgradePath, noteOfRelease } from '../../openshift/release/upgrade-path.ts';
-import type { IsoPlace } from '../../outputs/file.ts';
+import type { IsoPlace } from '../../outputs/place.ts';
 import { formatReference } from '../../registry/index.ts';
 import type { BuildTools } from '../tools.ts';
 import {
@@ -386,6 +387,14 @@ export async function claimLock({ lock, inputs, workDir }: LockedRequest): Promi
     );
   }
 }
+
+/** Does work with the right to write the lock, if it is written at all. */
+export const holdLock = <Result>(
+  { lock }: Pick<LockedRequest, 'lock'>,
+  lease: LeaseOptions,
+  work: () => Promise<Result>,
+): Promise<Result> =>
+  lock && !lock.isLocked ? withLease(`${lock.path}.lock`, lease, work) : work();
 
 function canRead(read: () => unknown): boolean {
   try {

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { lockOutput } from '../../../src/base/disk/lease.ts';
+import { lockOutput } from '../../support/lease.ts';
 
 let directory: string;
 beforeEach(() => {

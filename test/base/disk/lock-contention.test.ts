@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { digestOf, hexOf } from '../../../src/base/digest.ts';
-import { lockOutput } from '../../../src/base/disk/lease.ts';
+import { lockOutput } from '../../support/lease.ts';
 
 const refusal = vi.hoisted(() => ({ code: '' }));
 vi.mock('node:fs/promises', async (original) => {

@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf, hexOf } from '../../../src/base/digest.ts';
 import { sumSizes } from '../../../src/base/lists.ts';
-import { createClaims } from '../../../src/base/disk/lease.ts';
+import { readSelf } from '../../../src/base/disk/holder.ts';
+import { createWatch, tryLease } from '../../../src/base/disk/succession.ts';
 import { patternOf } from '../../support/scripted-registry.ts';
 
 const KIB = 1024;
@@ -103,34 +104,34 @@ async function hasSize(folder: string, size: number): Promise<boolean> {
   return Promise.resolve(listed !== '');
 }
 
-describe('a claim of another machine', () => {
+describe('the lease of another machine', () => {
   it('ends when its file has stayed the same for the lease, as this machine counts it', async () => {
     const folder = join(directory, 'others');
     await mkdir(folder);
     await writeFile(join(folder, 'blob'), '1 1 feedfeedfeedfeed 0\n');
     let time = 0;
-    const take = createClaims({ folder, lease: 100, now: () => time });
+    const watch = createWatch({ limit: 100, now: () => time });
     const tryAt = async (at: number): Promise<boolean> => {
       time = at;
-      return (await take('blob')) !== undefined;
+      return 'release' in (await tryLease(join(folder, 'blob'), watch));
     };
     expect(await tryAt(0)).toBe(false);
     expect(await tryAt(99)).toBe(false);
     await utimes(join(folder, 'blob'), 5, 5); // it lives; its clock has no say
     expect(await tryAt(150)).toBe(false);
     expect(await tryAt(249)).toBe(false);
-    expect(await tryAt(250)).toBe(false); // over, and removed
     expect(await tryAt(250)).toBe(true);
   });
 
   it('is not taken from a living process of this machine, and at once from one that has ended', async () => {
     const folder = join(directory, 'ours');
     await mkdir(folder);
-    const take = createClaims({ folder });
-    const claim = await take('blob');
-    expect(claim).toBeDefined();
-    expect(await createClaims({ folder, lease: 1e9 })('blob')).toBeUndefined();
-    await claim?.release();
+    const path = join(folder, 'blob');
+    const lease = await tryLease(path, createWatch());
+    expect(await tryLease(path, createWatch({ limit: 0 }))).toMatchObject({ kind: 'alive' });
+    if ('release' in lease) await lease.release();
     expect(await readdir(folder)).toEqual([]);
+    await writeFile(path, `999999999 1 ${(await readSelf()).space} 0\n`);
+    expect(await tryLease(path, createWatch())).toHaveProperty('release');
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { encodeKargs, parseKargs } from '../../../src/iso/coreos/kargs.ts';
+import { editKargs, encodeKargs, parseKargs } from '../../../src/iso/coreos/kargs.ts';
 
 const HASH = { pad: '#', end: '\n' };
 const NUL = { pad: '\0', end: '\0' };
@@ -36,4 +36,20 @@ describe('a kernel argument area', () => {
   it('is refused when it is not UTF-8', () => {
     expect(() => parseKargs(Uint8Array.of(0xff, 0xfe), HASH)).toThrow(/not UTF-8/);
   });
+});
+
+describe('edited kernel arguments', () => {
+  it('are deleted, then appended, then replaced, each as a whole word', () => {
+    const edits = { remove: ['b'], append: ['d=1', '$&=1'], replace: ['d=1=2', 'a=1=$&'] };
+    expect(editKargs('a=1 b bb a=1', edits)).toBe('a=$& bb a=$& d=2 $&=1');
+  });
+
+  it.each(['a', 'a=b', 'a=b=c=d', '=b=c', 'a==c', 'a=b='])(
+    'cannot be replaced as %j says',
+    (text) => {
+      expect(() => editKargs('a=b', { replace: [text] })).toThrow(
+        expect.objectContaining({ code: 'kargs.replace', expected: 'KEY=OLD=NEW', found: text }),
+      );
+    },
+  );
 });

@@ -18,7 +18,7 @@ import {
   parseIgnition,
   type IgnitionConfig,
 } from '../../../src/ignition/config.ts';
-import { mergeConfigs } from '../../../src/ignition/config.ts';
+import { mergeConfigs } from '../../../src/ignition/merge.ts';
 import {
   planClusterManifests,
   renderBootstrapIgnition,

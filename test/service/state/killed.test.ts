@@ -10,6 +10,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { openFileState } from '../../../src/service/state/files.ts';
+import { LEASE } from '../../support/lease.ts';
 import { requireTool } from '../../support/tools.ts';
 import { judgeUnits } from '../../support/judge-units.ts';
 
@@ -21,7 +22,7 @@ const ID = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 /** Says what is done when it is done. */
 const WRITER = `
   import { openFileState } from '${STATE}';
-  const state = await openFileState(process.argv[2]);
+  const state = await openFileState(process.argv[2], { signal: new AbortController().signal, warn: () => undefined });
   const body = { name: 'edge', openshift_version: '4.20.3', created_at: 'now' };
   const record = (revision) => ({ id: '${ID}', tenant: 't', revision, body });
   const acts = [
@@ -64,7 +65,7 @@ describe('records in files', () => {
         },
       );
       const done = stdout.split('done').length - 1;
-      const state = await openFileState(data);
+      const state = await openFileState(data, LEASE);
       const found = (await state.read('clusters', ID))?.revision ?? 0;
       await state.close();
       const after = [0, 1, 2, 0];

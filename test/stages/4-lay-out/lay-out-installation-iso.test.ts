@@ -26,6 +26,9 @@ const hasTools = ['genisoimage', 'isohybrid', 'mformat', 'isoinfo', 'bsdtar'].ma
   requireTool(tool),
 );
 
+/** ECMA-119 8.4.32: bytes of the image that the proof takes. */
+const APPLICATION_USE = [16 * 2048 + 883, 16 * 2048 + 1395] as const;
+
 const EMBEDDED = encodeInitrd([{ name: 'config.ign', mode: 0o100600, data: randomBytes(3000) }]);
 
 const partsOf = (path: string, scan: BaseScan, ignition: string): InstallationIsoParts => ({
@@ -33,6 +36,7 @@ const partsOf = (path: string, scan: BaseScan, ignition: string): InstallationIs
   scan,
   ignition: new Secret(ignition),
   architecture: 'x86_64',
+  release: { version: '4.21.0', reference: 'quay.io/seed:4.21.0', architecture: 'x86_64' },
 });
 
 /** Without images, no manifest is read. */
@@ -84,14 +88,17 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
     ['the whole file of an old image', { without: ['coreos/igninfo.json'] }],
     ['the whole file of an image for arm64', { arch: 'aarch64' }],
     ['a part of the file', part({ offset: 5000, length: 4096 })],
-  ])('changes only the embed area if the area is %s', async (_what, options) => {
+  ])('changes only the embed area and the proof if the area is %s', async (_what, options) => {
     const { base, layout } = await layOut(options, '{"ignition":{"version":"3.2.0"}}');
     const output = join(directory, 'output.iso');
     await writeLayout(output, layout, { basePath: base });
     const area = await locateArea(base);
     expect(await readEmbedded(output, area.offset)).toBe('{"ignition":{"version":"3.2.0"}}');
     const [made, before] = [await readFile(output), await readFile(base)];
-    for (const bytes of [made, before]) bytes.fill(0, area.offset, area.offset + area.size);
+    for (const bytes of [made, before]) {
+      bytes.fill(0, area.offset, area.offset + area.size);
+      bytes.fill(0, ...APPLICATION_USE);
+    }
     expect(made.equals(before)).toBe(true);
   });
 

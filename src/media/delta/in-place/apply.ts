@@ -3,13 +3,14 @@ import { dirname } from 'node:path';
 import type { Digest } from '../../../base/digest.ts';
 import { explaining, explainWriteError } from '../../../base/disk/disk-errors.ts';
 import { digestFile, readFreeBytes } from '../../../base/disk/files.ts';
-import { withLock } from '../../../base/disk/lease.ts';
+import { withLease } from '../../../base/disk/lease.ts';
 import { openInPlace, openOwnFile, openToRead } from '../../../base/disk/open-file.ts';
 import { DiskError } from '../../../base/errors.ts';
 import { maxOf, sumSizes } from '../../../base/lists.ts';
 import { openRandomAccess } from '../../../base/random-access.ts';
 import { formatSize } from '../../../base/text/words.ts';
-import { namesBeside, publishChecksum } from '../../../outputs/file.ts';
+import { publishChecksum } from '../../../outputs/file.ts';
+import { namesBeside } from '../../../outputs/place.ts';
 import { findGaps } from '../../verify-contents.ts';
 import {
   begin,
@@ -45,7 +46,7 @@ export type InPlaceReport = {
 export const applyInPlace = (
   paths: InPlacePaths,
   options: InPlaceOptions,
-): Promise<InPlaceReport> => withLock(options.lock, () => applyLocked(paths, options));
+): Promise<InPlaceReport> => withLease(options.lock, options, () => applyLocked(paths, options));
 
 type InPlacePaths = { readonly from: string; readonly delta: string };
 

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { digestOf } from '../../../base/digest.ts';
+import { sweepAside } from '../../../base/disk/aside.ts';
 import { explainWriteError } from '../../../base/disk/disk-errors.ts';
 import { writeFileAtomic } from '../../../base/disk/files.ts';
+import type { LeaseOptions } from '../../../base/disk/lease.ts';
 import { openOwnFile, readOwnFile } from '../../../base/disk/open-file.ts';
 import { IntegrityError } from '../../../base/errors.ts';
 import { sumSizes } from '../../../base/lists.ts';
@@ -49,12 +51,11 @@ export type StepJournal = {
   readonly done: number;
 };
 
-export type InPlaceOptions = {
+export type InPlaceOptions = LeaseOptions & {
   /** Path of the journal, the saved bytes and the patched extents, without extensions. */
   readonly aside: string;
   /** Path of the lock. */
   readonly lock: string;
-  readonly signal: AbortSignal;
   readonly onProgress: (bytes: number, total?: number) => void;
 };
 
@@ -82,7 +83,7 @@ export async function begin(
 ): Promise<Begun | { readonly there: NewIso }> {
   const { aside, deltaPath, signal } = given;
   const head = await useImage(deltaPath, readDeltaHead);
-  const name = digestOf(formatDelta(head));
+  const name = digestOf(formatDelta(withoutNames(head))); // as earlier versions compute it
   const known = await findBegun(path, { ...given, name, index: head.index });
   if (known) {
     const files = { delta: deltaPath, patched: `${aside}.patched`, signal };
@@ -93,6 +94,13 @@ export async function begin(
   if (isMade(medium, head)) return { there: { ...asIso(medium), carried: [] } };
   const run = randomBytes(16).toString('hex');
   return plan({ delta: name, run, done: 0, ...(await prepare(path, medium, given)) });
+}
+
+/** Names are for people: with them or without, it is the same delta. */
+function withoutNames(head: DeltaHead): DeltaHead {
+  const copy: Omit<DeltaHead, 'names'> & { names?: unknown } = { ...head };
+  delete copy.names;
+  return copy as DeltaHead;
 }
 
 /** Finds the progress of an earlier run of this delta on this ISO. */
@@ -214,6 +222,7 @@ async function expand(files: DeltaFiles, old: Medium, patched: string): Promise<
     made.push(await renderCarried(files, extent));
     end += size;
   }
+  await sweepAside(patched); // of a run that was killed
   await writeFileAtomic(patched, Buffer.concat(made));
   return { size, extents, carried: places };
 }
@@ -248,6 +257,7 @@ export async function startStepJournal(
   readonly note: (done: number) => Promise<void>;
   readonly close: () => Promise<void>;
 }> {
+  await sweepAside(path); // of a run that was killed
   await writeFileAtomic(path, `${JSON.stringify({ delta, now, old, run })}\n${done}\n`);
   const file: FileHandle = await openOwnFile(path, { create: false, append: true });
   return {

@@ -1,0 +1,64 @@
+import { formatSize } from '../../base/text/words.ts';
+import type { Customisation } from '../../media/customize/read.ts';
+
+/* The result of `sealift customize`, in words. */
+
+/** The result of a run. */
+export type Done = {
+  readonly output: string;
+  readonly action: 'customised' | 'reset' | 'unchanged';
+  /** Size of the areas that differ from before, in bytes. */
+  readonly changed: number;
+  /** True if an earlier run that was killed was undone first. */
+  readonly undone: boolean;
+};
+
+export const formatDone = ({ output, action, changed, undone }: Done): string =>
+  [
+    ...(undone ? [`an earlier run had changed ${output} in part: that was undone first`] : []),
+    action === 'unchanged'
+      ? `${output} is unchanged: it already is as requested`
+      : `${output} is ${action === 'reset' ? 'restored' : 'customised'}: ${formatSize(changed)} of areas written`,
+    '',
+  ].join('\n');
+
+/** Formats everything that is set; of secrets, only that they are set. */
+export function formatCustomisation(
+  iso: string,
+  { customised, ignition, kernelArguments }: Customisation,
+): string {
+  const rows = [...listIgnition(ignition), ...listArguments(kernelArguments)];
+  return [
+    `${iso} is ${customised ? 'customised' : 'not customised'}`,
+    ...rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(15)}${value}`])),
+    '',
+  ].join('\n');
+}
+
+type Row = readonly [name: string, value: string | undefined];
+
+const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
+  ['room', `${formatSize(ignition.used)} of ${formatSize(ignition.size)} used`],
+  ...ignition.sshKeys.map((key): Row => ['ssh key', key]),
+  ['pull secret', ignition.pullSecret ? 'set, not shown' : undefined],
+  ['rendezvous ip', ignition.rendezvousIp],
+  ...Object.entries(ignition.proxy ?? {}),
+  ['time servers', ignition.ntpSources.join(', ') || undefined],
+  ['trust bundle', ignition.trustBundle ? 'set' : undefined],
+  ...Object.entries(ignition.hostnames).map(([mac, name]): Row => ['host name', `${mac} ${name}`]),
+  ...ignition.networkFiles.map((name): Row => ['network', name]),
+  ...ignition.manifests.map((name): Row => ['manifest', name]),
+  ...ignition.others.map(({ kind, name }): Row => ['override', `${kind} ${name}`]),
+  ...ignition.files.flatMap((path): readonly Row[] =>
+    path.startsWith('/etc/assisted/manifests/') ? [['agents read', path]] : [],
+  ),
+];
+
+function listArguments(kargs: Customisation['kernelArguments']): readonly Row[] {
+  if (!kargs) return [];
+  const isDefault = kargs.now === kargs.default;
+  return [
+    ['kernel args', kargs.now],
+    ['  default', isDefault ? undefined : kargs.default],
+  ];
+}

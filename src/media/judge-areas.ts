@@ -1,0 +1,145 @@
+import { IntegrityError } from '../base/errors.ts';
+import type { ByteRange } from '../base/random-access.ts';
+import { type IgnitionConfig, parseIgnition } from '../ignition/index.ts';
+import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from './areas.ts';
+import { decodeBuilt } from './built.ts';
+
+/*
+ * Owns the judgement of the areas of a medium that may be changed after the build: whose bytes they
+ * are, and whether every byte of them is proven. verify, inspect, customize and repair take it from here.
+ */
+
+/**
+ * | state | the area |
+ * |---|---|
+ * | as built | has the bytes that the build left |
+ * | bare | has no value of any site, not even those of the build |
+ * | customized | holds values beside the medium's own parts |
+ * | replaced | holds a config without the medium's own units and files: the medium does not install |
+ * | removed | is empty, and the build left a config: the medium does not install |
+ * | damaged | cannot be read |
+ */
+export type AreaState = 'as built' | 'bare' | 'customized' | 'replaced' | 'removed' | 'damaged';
+
+export type AreaKind = 'ignition' | 'kernel-arguments' | 'built';
+
+export type JudgedArea = ByteRange & {
+  readonly kind: AreaKind;
+  readonly state: AreaState;
+  /** True if every byte is proven: by a digest, or by the checksums of an archive and zeros behind it. */
+  readonly isProven: boolean;
+  /** The fault, as a sentence about the area; absent if the medium still works. */
+  readonly problem?: string;
+};
+
+/** The bytes that an area may have: as the build left it, and without values of any site. */
+export type KnownArea = {
+  readonly kind: AreaKind;
+  /** Undefined if the medium no longer has them. */
+  readonly built?: OverlayPart;
+  readonly bare?: OverlayPart;
+};
+
+/** Judges an area by its bytes. @param own tells whether a config has the medium's own parts */
+export async function judgeArea(
+  now: OverlayPart,
+  { kind, built, bare }: KnownArea,
+  own: (config: IgnitionConfig) => boolean,
+): Promise<JudgedArea> {
+  const place = { kind, offset: now.offset, size: now.bytes.length };
+  if (isSame(now, built)) return { ...place, state: 'as built', isProven: true };
+  if (isSame(now, bare)) return { ...place, state: 'bare', isProven: true };
+  if (kind === 'built') return { ...place, ...judgeCopy(now.bytes) };
+  return kind === 'ignition'
+    ? {
+        ...place,
+        ...(await judgeConfig(
+          now.bytes,
+          own,
+          describeRemedy({ kind, ...(built && { built }), ...(bare && { bare }) }),
+        )),
+      }
+    : { ...place, state: 'customized', isProven: false };
+}
+
+const isSame = (now: OverlayPart, other: OverlayPart | undefined): boolean =>
+  other !== undefined && Buffer.from(now.bytes).equals(other.bytes);
+
+/** The copy of the areas as built has a checksum of its own, and is zeros once it is dropped. */
+function judgeCopy(bytes: Uint8Array): Judgement {
+  try {
+    decodeBuilt(bytes);
+    return { state: 'as built', isProven: true };
+  } catch (error) {
+    if (!(error instanceof IntegrityError)) throw error;
+    return { state: 'damaged', isProven: false, problem: error.message };
+  }
+}
+
+/** The remedy of a medium whose own config is gone, by what the medium still carries. */
+function describeRemedy({ built, bare }: KnownArea): string {
+  if (built) return 'the medium does not install; "sealift customize --reset" restores it';
+  return bare
+    ? 'the medium does not install; "sealift customize --reset=bare" restores it without values'
+    : 'the medium does not install, and has to be built again';
+}
+
+type Judgement = Pick<JudgedArea, 'state' | 'isProven' | 'problem'>;
+
+async function judgeConfig(
+  bytes: Uint8Array,
+  own: (config: IgnitionConfig) => boolean,
+  remedy: string,
+): Promise<Judgement> {
+  try {
+    const embedded = await decodeEmbedded(bytes);
+    const { config, keyfiles, others } = embedded;
+    if (config !== undefined && own(parseIgnition(config, 'the embedded Ignition config')))
+      return { state: 'customized', isProven: isProvenArchive(bytes, embedded) };
+    const isEmpty = config === undefined && keyfiles.length === 0 && !others?.size;
+    return isEmpty
+      ? { state: 'removed', isProven: true, problem: `has no Ignition config: ${remedy}` }
+      : {
+          state: 'replaced',
+          isProven: true,
+          problem: `does not have the units and files of this medium: ${remedy}`,
+        };
+  } catch (error) {
+    if (!(error instanceof IntegrityError)) throw error;
+    const problem = `has no Ignition config that can be read: ${error.message}`;
+    return { state: 'damaged', isProven: false, problem };
+  }
+}
+
+/**
+ * True if a checksum covers every byte of an archive: it is xz with CRC32, as CoreOS's own tool writes it, or
+ * exactly what we write of its contents. The header of gzip has no checksum.
+ */
+function isProvenArchive(bytes: Uint8Array, embedded: Embedded): boolean {
+  const isXz = Buffer.from(bytes.subarray(0, 6)).toString('hex') === 'fd377a585a00';
+  if (isXz) return ((bytes[7] ?? 0) & 15) === 1;
+  const written = new Uint8Array(bytes.length);
+  const archive = encodeEmbedded(embedded);
+  if (archive.length > bytes.length) return false;
+  written.set(archive);
+  return Buffer.from(bytes).equals(written);
+}
+
+/**
+ * A test whether a config has the units and the files of another, by their names: values of a site change
+ * the content of some.
+ */
+export function hasPartsOf(bare: string | undefined): (config: IgnitionConfig) => boolean {
+  if (bare === undefined) return () => true;
+  const wanted = namesOf(parseIgnition(bare, 'the Ignition config of the medium'));
+  return (config) => {
+    const found = namesOf(config);
+    return [...wanted].every((name) => found.has(name));
+  };
+}
+
+const namesOf = ({ systemd, storage }: IgnitionConfig): ReadonlySet<string> =>
+  new Set([
+    ...(systemd?.units ?? []).map(({ name }) => `unit ${name}`),
+    ...(storage?.files ?? []).map(({ path }) => `file ${path}`),
+  ]);

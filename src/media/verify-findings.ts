@@ -1,0 +1,146 @@
+import type { ImageProblem } from '../base/errors.ts';
+import { sumSizes, withoutUndefined } from '../base/lists.ts';
+import { formatSize } from '../base/text/words.ts';
+import { type Coverage, createCoverage } from './coverage.ts';
+import type { JudgedArea } from './judge-areas.ts';
+import type { MediaIndex } from './media-index.ts';
+import { describeDamage } from './open.ts';
+import type { Report, Unproven, Verification } from './verify-contents.ts';
+import type { Sample } from './verify-extents.ts';
+
+/** The findings of a verification that is not finished. */
+export type Findings = {
+  readonly problems: ImageProblem[];
+  readonly oddities: string[];
+  readonly report: Report;
+  readonly coverage: Coverage;
+  readonly areas: JudgedArea[];
+  checked: Verification['checked'];
+  /** Bytes of the medium. */
+  size: number;
+  /** True if an index, a proof or a given digest says what the bytes should be. */
+  hasProof: boolean;
+  sample?: Sample;
+  index?: MediaIndex;
+};
+
+/** Maximum number of problems of a kind. A medium truncated at its start has lost every file. */
+export const MAX_PROBLEMS = 10_000;
+const MORE = `there are more than ${MAX_PROBLEMS} problems of this kind; the others are omitted`;
+
+const CODES: Readonly<Record<ImageProblem['kind'], string>> = {
+  structure: 'verify.structure',
+  index: 'verify.index',
+  proof: 'verify.proof',
+  content: 'verify.content',
+  lost: 'verify.lost',
+  registry: 'verify.registry',
+  bundle: 'verify.bundle',
+};
+
+export function createFindings(): Findings {
+  const problems: ImageProblem[] = [];
+  const left = new Map<ImageProblem['kind'], number>();
+  return {
+    problems,
+    oddities: [],
+    report: (finding) => {
+      const { kind } = finding;
+      const room = left.get(kind) ?? MAX_PROBLEMS;
+      left.set(kind, room - 1);
+      if (room < 0) return;
+      const shown = room > 0 ? finding : { kind, problem: MORE };
+      problems.push({ severity: 'error', code: CODES[kind], ...shown });
+    },
+    coverage: createCoverage(),
+    areas: [],
+    checked: { extents: 0, bytes: 0, images: 0 },
+    size: 0,
+    hasProof: false,
+  };
+}
+
+/** Runs a check and reports damage as a finding, so that the other checks still run. */
+export async function guard<Result>(
+  kind: ImageProblem['kind'],
+  { problems, report }: Findings,
+  work: () => Promise<Result>,
+): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    const problem = describeDamage(error);
+    if (problem === undefined) throw error;
+    // The damage that made the image unreadable at first may be found again.
+    if (!problems.some((known) => known.problem.endsWith(problem))) report({ kind, problem });
+    return undefined;
+  }
+}
+
+/** Reports areas that keep the medium from installing; bytes that no checksum covers are not compared. */
+export function takeAreas(
+  judged: readonly JudgedArea[],
+  { areas, coverage, report }: Findings,
+): void {
+  for (const area of judged) {
+    const { offset, size, problem, isProven } = area;
+    areas.push(area);
+    if (!isProven) coverage.except([area]);
+    if (problem !== undefined) report({ kind: 'content', problem, offset, size });
+  }
+}
+
+/** The verdict: a medium is whole only if every byte was compared and no finding is left. */
+export function conclude(findings: Findings): Verification {
+  const { problems, oddities, checked, sample, areas, size } = findings;
+  const harmed = problems.filter(({ kind }) => kind === 'content' || kind === 'lost');
+  const images = new Set(harmed.flatMap(({ images = [] }) => images));
+  const missing = findings.coverage.missing(size);
+  const ok = problems.length === 0;
+  const state = !ok ? 'damaged' : missing.length === 0 ? 'whole' : 'not provable';
+  const because = state === 'not provable' ? explain(findings) : undefined;
+  const wouldProve = because === 'no proof' ? WOULD_PROVE : undefined;
+  const notCompared = missing.length === 0 ? undefined : describeMissing(findings);
+  return {
+    state,
+    ...withoutUndefined({ because }),
+    compared: { bytes: size - sumSizes(missing), of: size },
+    ...withoutUndefined({ notCompared, wouldProve }),
+    ok,
+    problems,
+    oddities,
+    checked,
+    damagedImages: [...images].sort(),
+    ...(areas.length > 0 && { customised: areas.some(({ state }) => state !== 'as built'), areas }),
+    ...withoutUndefined({ sample }),
+  };
+}
+
+const WOULD_PROVE =
+  'compare it with the checksum of its maker: --sha256 FILE or --sha256 DIGEST, or a .sha256 file beside it';
+
+/** A medium without any proof is told from one whose proof does not reach some bytes. */
+function explain({ hasProof, sample, areas }: Findings): Unproven {
+  if (!hasProof) return 'no proof';
+  if (sample) return 'sample';
+  return areas.some(({ isProven }) => !isProven) ? 'area' : 'no proof';
+}
+
+function describeMissing({ hasProof, areas, coverage, size, sample }: Findings): readonly string[] {
+  const missing = sumSizes(coverage.missing(size));
+  if (!hasProof) return [`all ${formatSize(size)}: the medium has no index and no proof`];
+  const unproven = areas.filter(({ isProven }) => !isProven);
+  const others = missing - sumSizes(unproven);
+  return [
+    ...unproven.map(
+      ({ kind, offset, size }) =>
+        `${kind === 'ignition' ? 'the Ignition area' : 'the kernel arguments'} at byte ${offset} (${formatSize(size)}), ` +
+        'which were changed after the build',
+    ),
+    ...(others > 0
+      ? [
+          `${formatSize(others)} ${sample ? 'outside of the sample' : 'that the index does not prove'}`,
+        ]
+      : []),
+  ];
+}

@@ -1,0 +1,190 @@
+import { readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { digestFile } from '../../src/base/disk/files.ts';
+import type { Child } from '../support/child.ts';
+import { askService } from './ask-service.ts';
+import { EPOCH } from '../support/config-iso-world.ts';
+import { TEST_SSH_KEY } from '../support/installation-iso.ts';
+
+/** A command that writes, and what must be true of it however it ends. */
+export type Row = {
+  readonly name: string;
+  readonly args: (folder: string) => readonly string[];
+  /** Names in the world's folder that it is given; `a:b` is a copy of `a` as `b`. */
+  readonly inputs: readonly string[];
+  /** Names of files that are the old or the new ones at any moment. */
+  readonly outputs: readonly string[];
+  /** True if a file is changed in place: it is new after the same command has ended again. */
+  readonly isInPlace?: boolean;
+  /** Its exit code; default: 0. */
+  readonly code?: number;
+  /** The code with which it refuses to do again what is done. */
+  readonly finished?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Uses a command that runs until it is stopped. */
+  readonly drive?: (child: Child) => Promise<readonly string[]>;
+  /** Sentences about results that are not as they must be, after a run that ended. */
+  readonly judge?: (folder: string) => Promise<readonly string[]>;
+};
+
+/** Addresses of what the rows talk to. */
+export type Hosts = { readonly registry: string };
+
+const CONFIG = ['appliance-config.yaml', 'release-signatures', 'release-keys.gpg', 'test.iso'];
+const BUILD = ['--output', 'out.iso', '--base-iso', 'test.iso', '--fresh-layout'];
+const ISO = ['out.iso', 'out.iso.sha256'];
+
+type Short = readonly [
+  name: string,
+  args: readonly string[],
+  inputs: readonly string[],
+  outputs: readonly string[],
+  more?: Partial<Row>,
+];
+
+const KEY = ['--ssh-key', TEST_SSH_KEY];
+
+/** Commands that need nothing but files. */
+const SHORT: readonly Short[] = [
+  ['build live-iso', ['build', ...BUILD], CONFIG, ISO],
+  [
+    'build live-iso over an older one',
+    ['build', ...BUILD, '--cache', 'cache'],
+    [...CONFIG, 'monday.iso:out.iso', 'tuesday.yaml:appliance-config.yaml'],
+    ['out.iso'],
+  ],
+  [
+    'build upgrade-iso',
+    ['build', 'upgrade-iso', '--output', 'out.iso'],
+    [...CONFIG, 'upgrade.yaml:appliance-config.yaml'],
+    ISO,
+  ],
+  [
+    'build installation-iso',
+    ['build', 'installation-iso', '--output', 'out.iso', '--base-iso', 'test.iso'],
+    ['image-based-installation-config.yaml', 'test.iso'],
+    ISO,
+  ],
+  [
+    'config-iso build',
+    ['config-iso', 'build', 'sites', '--out', 'out'],
+    ['sites'],
+    [],
+    { env: { SOURCE_DATE_EPOCH: EPOCH }, judge: judgeSites },
+  ],
+  [
+    'config-iso build of sites that have keys',
+    ['config-iso', 'build', 'sites', '--out', 'out'],
+    ['sites', 'keys:out'],
+    ['out/alpha.iso', 'out/beta.iso'],
+    { env: { SOURCE_DATE_EPOCH: EPOCH }, judge: judgeSites },
+  ],
+  ['lock', ['lock', '--base-iso', 'test.iso'], CONFIG, ['sealift.lock.json']],
+  [
+    'delta',
+    ['delta', 'monday.iso', 'tuesday.iso', '--output', 'night.delta'],
+    ['monday.iso', 'tuesday.iso'],
+    ['night.delta'],
+  ],
+  [
+    'apply',
+    ['apply', 'monday.iso', 'night.delta', '--output', 'new.iso'],
+    ['monday.iso', 'night.delta'],
+    ['new.iso'],
+  ],
+  [
+    'apply --in-place',
+    ['apply', 'x.iso', 'night.delta', '--in-place'],
+    ['monday.iso:x.iso', 'night.delta'],
+    ['x.iso'],
+    { isInPlace: true },
+  ],
+  [
+    'customize',
+    ['customize', 'test.iso', ...KEY, '--output', 'site.iso'],
+    ['test.iso'],
+    ['site.iso'],
+    { finished: 'output.exists' },
+  ],
+  [
+    'customize --in-place',
+    ['customize', 'x.iso', ...KEY, '--in-place'],
+    ['test.iso:x.iso'],
+    ['x.iso'],
+    { isInPlace: true, finished: 'customize.already' },
+  ],
+  [
+    'repair',
+    ['repair', 'x.iso', '--from', 'monday.iso', '--from', 'tuesday.iso'],
+    ['damaged.iso:x.iso', 'monday.iso', 'tuesday.iso'],
+    ['x.iso'],
+    { isInPlace: true },
+  ],
+  [
+    'extract pxe',
+    ['extract', 'pxe', 'test.iso', '--out', 'pxe'],
+    ['test.iso'],
+    ['pxe/test-kernel.img'],
+  ],
+  [
+    'extract rootfs',
+    ['extract', 'rootfs', 'test.iso', '--out', 'pxe'],
+    ['test.iso'],
+    ['pxe/test-rootfs.img'],
+  ],
+  [
+    'import imageset',
+    ['import', 'imageset', 'imageset.yaml', '--output', 'a.yaml'],
+    ['imageset.yaml'],
+    ['a.yaml'],
+  ],
+  ['init', ['init', 'site'], [], ['site/appliance-config.yaml']],
+  ['init --template sites', ['init', '--template', 'sites', 'field'], [], ['field/sites.csv']],
+  ['cache prune', ['cache', 'prune', 'cache', '--max-size', '1MiB'], ['cache'], []],
+];
+
+/** Every command that writes. */
+export const listRows = ({ registry }: Hosts): readonly Row[] => [
+  ...SHORT.map(([name, args, inputs, outputs, more = {}]): Row => ({
+    name,
+    args: () => args,
+    inputs,
+    outputs,
+    ...more,
+  })),
+  {
+    name: 'push',
+    args: (folder) => ['push', 'monday.iso', `oci://${registry}/push/${nameOf(folder)}:1`],
+    inputs: ['monday.iso'],
+    outputs: ['monday.iso'],
+  },
+  {
+    name: 'pull',
+    args: () => ['pull', `oci://${registry}/m/iso:1`, '--output', 'pulled.iso'],
+    inputs: [],
+    outputs: ['pulled.iso'],
+  },
+  {
+    name: 'serve',
+    args: () => ['serve', '--data', 'data', '--key', 'file:serve.key', '--listen', '127.0.0.1:0'],
+    inputs: ['serve.key'],
+    outputs: [],
+    code: 143,
+    drive: askService,
+  },
+];
+
+const nameOf = (folder: string): string => basename(folder).toLowerCase();
+
+type Listing = { readonly sites: readonly { readonly iso: string; readonly sha256: string }[] };
+
+/** The list of the sites says the digests of their ISOs. */
+async function judgeSites(folder: string): Promise<readonly string[]> {
+  const out = join(folder, 'out');
+  const { sites } = JSON.parse(readFileSync(join(out, 'sites.json'), 'utf8')) as Listing;
+  const wrong = sites.length === 2 ? [] : [`sites.json lists ${sites.length} sites`];
+  for (const { iso, sha256 } of sites) {
+    if ((await digestFile(join(out, iso))) !== `sha256:${sha256}`) wrong.push(`${iso} is another`);
+  }
+  return wrong;
+}

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TEST_SSH_KEY, writeInstallationConfig } from '../support/installation-iso.ts';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { requireTool } from '../support/tools.ts';
+
+const hasTools = ['genisoimage', 'isohybrid', 'mformat'].map(requireTool).every(Boolean);
+const OTHER_KEY = TEST_SSH_KEY.replace(/ [^ ]*$/, ' other@host');
+
+describe.skipIf(!hasTools)('a medium that was built with values', () => {
+  let world: LiveWorld;
+  const at = (name: string): string => join(world.directory, name);
+  const sumOf = (name: string): string =>
+    createHash('sha256')
+      .update(readFileSync(at(name)))
+      .digest('hex');
+  async function run(...args: string[]): Promise<string> {
+    const { exitCode, stdout, stderr } = await world.run(...args);
+    expect(exitCode, stdout + stderr).toBe(0);
+    return stdout + stderr;
+  }
+  const inPlace = (...args: string[]): Promise<string> =>
+    run('customize', args[0] ?? '', ...args.slice(1), '--in-place');
+
+  beforeAll(async () => {
+    world = await createLiveWorld();
+    await world.writeConfig(`sshKey: ${TEST_SSH_KEY}`);
+    const kargs = ['--set', 'build.kernelArguments=["quiet"]'];
+    await run('build', '--base-iso', 'test.iso', '--output', 'live.iso', ...kargs);
+    await writeInstallationConfig(world.directory, { sshKey: TEST_SSH_KEY });
+    const config = 'image-based-installation-config.yaml';
+    await run('build', 'installation-iso', config, '--base-iso', 'test.iso', '--output', 'ibi.iso');
+  });
+  afterAll(() => world.close());
+
+  it('is not customised, and is whole', async () => {
+    expect(await run('customize', 'live.iso', '--show')).toContain('live.iso is not customised');
+    expect(await run('verify', 'live.iso')).toMatch(/^live\.iso is whole/m);
+  });
+
+  it('keeps the values of the build beside those of a site, and --reset gives back every byte', async () => {
+    const before = sumOf('live.iso');
+    await inPlace('live.iso', '--ntp', 'ntp.example', '--kargs-append', 'console=ttyS0');
+    const shown = await run('customize', 'live.iso', '--show');
+    expect(shown).toContain(TEST_SSH_KEY);
+    expect(shown).toMatch(/kernel args.* quiet console=ttyS0/);
+    expect(shown).toContain('live.iso is customised');
+    await inPlace('live.iso', '--reset');
+    expect(sumOf('live.iso')).toBe(before);
+  });
+
+  it('loses all values, those of the build too, with --reset=bare', async () => {
+    await run('customize', 'live.iso', '--reset=bare', '--output', 'bare.iso');
+    const shown = await run('customize', 'bare.iso', '--show');
+    expect(shown).not.toContain('ssh key');
+    expect(readFileSync(at('bare.iso')).includes('sealift built 1')).toBe(false);
+    expect(await run('verify', 'bare.iso')).toMatch(/^bare\.iso is whole/m);
+  });
+
+  it('says that it cannot be reset once the copy of its build is dropped', async () => {
+    await run('customize', 'live.iso', '--ntp', 'n.example', '--drop-built', '--output', 'd.iso');
+    expect(readFileSync(at('d.iso')).includes('sealift built 1')).toBe(false);
+    const { exitCode, stderr } = await world.run('customize', 'd.iso', '--reset', '--in-place');
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[customize.no-built]')]);
+    await inPlace('d.iso', '--reset=bare');
+    await run('verify', 'd.iso');
+  });
+
+  it('that installs a seed image is customised without --force, and --reset gives back every byte', async () => {
+    const before = sumOf('ibi.iso');
+    expect(await run('customize', 'ibi.iso', '--show')).toContain('ibi.iso is not customised');
+    await inPlace('ibi.iso', '--ssh-key', OTHER_KEY);
+    expect(sumOf('ibi.iso')).not.toBe(before);
+    expect(await run('verify', 'ibi.iso')).toContain('ibi.iso is customised');
+    await inPlace('ibi.iso', '--reset');
+    expect(sumOf('ibi.iso')).toBe(before);
+  });
+
+  it('that installs a seed image cannot lose its installation', async () => {
+    const before = sumOf('ibi.iso');
+    await inPlace('ibi.iso', '--reset=bare');
+    expect(sumOf('ibi.iso')).toBe(before);
+    for (const given of [
+      ['--pull-secret', 'file:p.json'],
+      ['--rendezvous-ip', '192.0.2.1'],
+    ]) {
+      const { exitCode } = await world.run('customize', 'ibi.iso', ...given, '--in-place');
+      expect(exitCode).not.toBe(0);
+    }
+    expect(sumOf('ibi.iso')).toBe(before);
+  });
+});

@@ -1,0 +1,9 @@
+import type { Differences } from '../find-judge.ts';
+
+/** Where sealift differs from coreos-installer on purpose. */
+export const DIFFERENCES: Differences = {
+  'an argument appended in two runs':
+    'an argument that is there already moves to the end, so that a job that runs twice gives the same ISO',
+  'live.iso: pxe':
+    'the live ISO of an appliance serves its registry from the mounted ISO, and cannot boot from the network',
+};
