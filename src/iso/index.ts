@@ -38,11 +38,12 @@ export {
   editKargs,
   encodeKargs,
   locateKargAreas,
+  parseKargs,
   parseReplacement,
   readKargAreas,
   requireMenuWords,
 } from './coreos/kargs.ts';
-export type { KargAreas, KargEdits, KargsFiller } from './coreos/kargs.ts';
+export type { KargAreas, KargEdits, KargsFiller, LocatedAreas } from './coreos/kargs.ts';
 export {
   malformed,
   parseMinimalRecipe,

@@ -12,6 +12,7 @@ import {
   type KargAreas,
   type KargEdits,
   type KargsFiller,
+  type LocatedAreas,
   locateKargAreas,
   parseReplacement,
   type ReadableIso,
@@ -108,9 +109,16 @@ export async function readLiveAreas(iso: ReadableIso): Promise<LiveAreas> {
 }
 
 /** Reads the areas for kernel arguments; undefined on an image older than those. */
-export async function readOptionalKargs(iso: ReadableIso): Promise<KargAreas | undefined> {
+export const readOptionalKargs = (iso: ReadableIso): Promise<KargAreas | undefined> =>
+  unlessMissing(() => readKargAreas(iso));
+
+/** Locates the areas for kernel arguments, which may differ; undefined on an image older than those. */
+export const locateOptionalKargs = (iso: ReadableIso): Promise<LocatedAreas | undefined> =>
+  unlessMissing(() => locateKargAreas(iso));
+
+async function unlessMissing<Result>(read: () => Promise<Result>): Promise<Result | undefined> {
   try {
-    return await readKargAreas(iso);
+    return await read();
   } catch (error) {
     if (error instanceof IntegrityError && error.code === 'kargs.no-areas') return undefined;
     throw error;

@@ -1,8 +1,11 @@
+import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange } from '../base/random-access.ts';
 import { type IgnitionConfig, parseIgnition } from '../ignition/index.ts';
+import { hasInstallation } from '../openshift/installation/ignition.ts';
 import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from './areas.ts';
 import { decodeBuilt } from './built.ts';
+import { type AreaBytes, type AreaKind, type MediumAreas, planContents } from './medium.ts';
 
 /*
  * Owns the judgement of the areas of a medium that may be changed after the build: whose bytes they
@@ -21,8 +24,6 @@ import { decodeBuilt } from './built.ts';
  */
 export type AreaState = 'as built' | 'bare' | 'customized' | 'replaced' | 'removed' | 'damaged';
 
-export type AreaKind = 'ignition' | 'kernel-arguments' | 'built';
-
 export type JudgedArea = ByteRange & {
   readonly kind: AreaKind;
   readonly state: AreaState;
@@ -32,38 +33,55 @@ export type JudgedArea = ByteRange & {
   readonly problem?: string;
 };
 
-/** The bytes that an area may have: as the build left it, and without values of any site. */
-export type KnownArea = {
-  readonly kind: AreaKind;
-  /** Undefined if the medium no longer has them. */
-  readonly built?: OverlayPart;
-  readonly bare?: OverlayPart;
-};
-
-/** Judges an area by its bytes. @param own tells whether a config has the medium's own parts */
-export async function judgeArea(
-  now: OverlayPart,
-  { kind, built, bare }: KnownArea,
-  own: (config: IgnitionConfig) => boolean,
-): Promise<JudgedArea> {
-  const place = { kind, offset: now.offset, size: now.bytes.length };
-  if (isSame(now, built)) return { ...place, state: 'as built', isProven: true };
-  if (isSame(now, bare)) return { ...place, state: 'bare', isProven: true };
-  if (kind === 'built') return { ...place, ...judgeCopy(now.bytes) };
-  return kind === 'ignition'
-    ? {
-        ...place,
-        ...(await judgeConfig(
-          now.bytes,
-          own,
-          describeRemedy({ kind, ...(built && { built }), ...(bare && { bare }) }),
-        )),
-      }
-    : { ...place, state: 'customized', isProven: false };
+/**
+ * Judges each area of a medium by its bytes.
+ *
+ * @throws IntegrityError if the contents without values do not hold a config
+ */
+export async function judgeAreas(areas: MediumAreas): Promise<readonly JudgedArea[]> {
+  const { built, bare } = areas;
+  const [builtParts, bareParts] = [
+    built ? planContents(areas, built, 'built') : [],
+    bare ? planContents(areas, bare, 'bare') : [],
+  ];
+  const own = await findOwnParts(areas);
+  const remedy = describeRemedy(areas);
+  const isBuilt = createDigestTest(areas);
+  return Promise.all(
+    areas.now.map(async (now): Promise<JudgedArea> => {
+      const { kind, offset, bytes } = now;
+      const place = { kind, offset, size: bytes.length };
+      if (isBuilt(now) || hasSame(builtParts, now))
+        return { ...place, state: 'as built', isProven: true };
+      if (hasSame(bareParts, now)) return { ...place, state: 'bare', isProven: true };
+      if (kind === 'built') return { ...place, ...judgeCopy(bytes) };
+      return kind === 'ignition'
+        ? { ...place, ...(await judgeConfig(bytes, own, remedy)) }
+        : { ...place, state: 'customized', isProven: false };
+    }),
+  );
 }
 
-const isSame = (now: OverlayPart, other: OverlayPart | undefined): boolean =>
-  other !== undefined && Buffer.from(now.bytes).equals(other.bytes);
+const hasSame = (parts: readonly OverlayPart[], { offset, bytes }: OverlayPart): boolean =>
+  parts.some((part) => part.offset === offset && Buffer.from(part.bytes).equals(bytes));
+
+/** Creates a test whether an area has the digest that the proof of the medium names for its kind. */
+function createDigestTest({ now, digests }: MediumAreas): (area: AreaBytes) => boolean {
+  const of = (wanted: AreaKind): Digest =>
+    digestOf(Buffer.concat(now.filter(({ kind }) => kind === wanted).map(({ bytes }) => bytes)));
+  return ({ kind }) =>
+    kind !== 'built' && digests?.[kind] !== undefined && of(kind) === digests[kind];
+}
+
+/** Creates a test whether a config has the medium's own parts; undefined for a medium that has none. */
+async function findOwnParts({
+  bare,
+  digests,
+}: MediumAreas): Promise<((config: IgnitionConfig) => boolean) | undefined> {
+  const config = bare && (await decodeEmbedded(bare.archive)).config;
+  if (config !== undefined) return hasPartsOf(config);
+  return digests && hasInstallation;
+}
 
 /** The copy of the areas as built has a checksum of its own, and is zeros once it is dropped. */
 function judgeCopy(bytes: Uint8Array): Judgement {
@@ -77,7 +95,7 @@ function judgeCopy(bytes: Uint8Array): Judgement {
 }
 
 /** The remedy of a medium whose own config is gone, by what the medium still carries. */
-function describeRemedy({ built, bare }: KnownArea): string {
+function describeRemedy({ built, bare }: MediumAreas): string {
   if (built) return 'the medium does not install; "sealift customize --reset" restores it';
   return bare
     ? 'the medium does not install; "sealift customize --reset=bare" restores it without values'
@@ -88,14 +106,17 @@ type Judgement = Pick<JudgedArea, 'state' | 'isProven' | 'problem'>;
 
 async function judgeConfig(
   bytes: Uint8Array,
-  own: (config: IgnitionConfig) => boolean,
+  own: ((config: IgnitionConfig) => boolean) | undefined,
   remedy: string,
 ): Promise<Judgement> {
   try {
     const embedded = await decodeEmbedded(bytes);
     const { config, keyfiles, others } = embedded;
-    if (config !== undefined && own(parseIgnition(config, 'the embedded Ignition config')))
+    const read =
+      config === undefined ? undefined : parseIgnition(config, 'the embedded Ignition config');
+    if (!own || (read && own(read))) {
       return { state: 'customized', isProven: isProvenArchive(bytes, embedded) };
+    }
     const isEmpty = config === undefined && keyfiles.length === 0 && !others?.size;
     return isEmpty
       ? { state: 'removed', isProven: true, problem: `has no Ignition config: ${remedy}` }
@@ -129,8 +150,7 @@ function isProvenArchive(bytes: Uint8Array, embedded: Embedded): boolean {
  * A test whether a config has the units and the files of another, by their names: values of a site change
  * the content of some.
  */
-export function hasPartsOf(bare: string | undefined): (config: IgnitionConfig) => boolean {
-  if (bare === undefined) return () => true;
+function hasPartsOf(bare: string): (config: IgnitionConfig) => boolean {
   const wanted = namesOf(parseIgnition(bare, 'the Ignition config of the medium'));
   return (config) => {
     const found = namesOf(config);

@@ -87,14 +87,14 @@ export async function readProof({
 export const digestByProof = (
   reading: Reading,
   proof: Proof,
-  areas: readonly PlacedArea[],
+  areas: readonly ByteRange[],
 ): Promise<Digest> => {
   const bytes = formatProof({ ...proof, digest: NO_DIGEST });
   return digestProven(reading, { size: proof.size, areas, field: { ...FIELD, bytes } });
 };
 
 /** Digests of areas by kind: several of one kind are joined by offset. */
-export async function digestAreas(
+async function digestAreas(
   { read }: Pick<Reading, 'read'>,
   areas: readonly PlacedArea[],
 ): Promise<Partial<Record<ProvenArea, Digest>>> {

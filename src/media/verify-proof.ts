@@ -1,19 +1,10 @@
 import { createHash } from 'node:crypto';
 import { digestFromHex, type Digest } from '../base/digest.ts';
-import type { RandomAccess } from '../base/random-access.ts';
-import { type IsoImage, readKargAreas, findEmbedArea } from '../iso/index.ts';
-import { hasInstallation } from '../openshift/installation/ignition.ts';
-import type { OverlayPart } from './areas.ts';
-import { planBuilt, readBuilt } from './built.ts';
-import { judgeArea, type JudgedArea } from './judge-areas.ts';
-import {
-  digestAreas,
-  digestByProof,
-  type PlacedArea,
-  type Proof,
-  type ProvenArea,
-  readProof,
-} from './proof.ts';
+import type { ByteRange, RandomAccess } from '../base/random-access.ts';
+import type { IsoImage } from '../iso/index.ts';
+import { judgeAreas } from './judge-areas.ts';
+import { type MediumAreas, readAreas } from './medium.ts';
+import { digestByProof, type Proof, readProof } from './proof.ts';
 import type { VerifyOptions } from './verify-contents.ts';
 import { type Findings, takeAreas } from './verify-findings.ts';
 
@@ -33,20 +24,22 @@ export async function verifyByProof(
     findings.report({ kind: 'lost', problem, ...whole });
     return;
   }
-  const areas = iso ? await placeAreasOf(iso, proof) : [];
+  const areas = iso && hasAreas(proof) ? await readAreas(iso, { proof }) : undefined;
   const reading = { read: image.read, ...options, onProgress: options.onProgress };
-  const found = await digestByProof(reading, proof, areas);
+  const found = await digestByProof(reading, proof, areas ? listPlaces(areas) : []);
   findings.checked = { extents: 1, bytes: proof.size, images: 0 };
   findings.coverage.add([whole]);
   if (found !== proof.digest) {
     const problem = 'has other bytes than its proof says';
     findings.report({ kind: 'content', problem, ...whole, expected: proof.digest, found });
   }
-  takeAreas(
-    await judgeProven(image, { proof, areas, carried: await readCarriedParts(iso) }),
-    findings,
-  );
+  if (areas) takeAreas(await judgeAreas(areas), findings);
 }
+
+const hasAreas = ({ areas }: Proof): boolean => Object.keys(areas).length > 0;
+
+const listPlaces = ({ now }: MediumAreas): readonly ByteRange[] =>
+  now.map(({ offset, bytes }) => ({ offset, size: bytes.length }));
 
 /** Compares a medium with the digest that its maker published, even if it has an index or a proof. */
 export async function verifyByDigest(
@@ -73,43 +66,3 @@ export async function verifyByDigest(
 }
 
 const PIECE = 4 * 2 ** 20;
-
-/** Places of the areas that the proof names, from the files of the medium, which the proof covers. */
-async function placeAreasOf(iso: IsoImage, { areas }: Proof): Promise<readonly PlacedArea[]> {
-  const embed = areas.ignition && (await findEmbedArea(iso));
-  const { areas: menus = [], size = 0 } = areas[KARGS] ? await readKargAreas(iso) : {};
-  return [
-    ...(embed ? [{ kind: 'ignition' as const, offset: embed.offset, size: embed.size }] : []),
-    ...menus.map(({ offset }) => ({ kind: KARGS, offset, size })),
-  ].sort((a, b) => a.offset - b.offset);
-}
-
-const KARGS = 'kernel-arguments' as const;
-
-/** The areas as the build left them, if the medium still carries them. */
-async function readCarriedParts(iso: IsoImage | undefined): Promise<readonly OverlayPart[]> {
-  const built = iso && (await readBuilt(iso));
-  return iso && typeof built === 'object' ? planBuilt(iso, built) : [];
-}
-
-type Proven = {
-  readonly proof: Proof;
-  readonly areas: readonly PlacedArea[];
-  readonly carried: readonly OverlayPart[];
-};
-
-async function judgeProven(
-  { read }: RandomAccess,
-  { proof: { areas: built }, areas, carried }: Proven,
-): Promise<readonly JudgedArea[]> {
-  const now = await digestAreas({ read }, areas);
-  const isBuilt = (kind: ProvenArea): boolean => now[kind] === built[kind];
-  return Promise.all(
-    areas.map(async ({ kind, offset, size }) => {
-      const part: OverlayPart = { offset, bytes: await read(offset, size) };
-      const left = isBuilt(kind) ? part : carried.find((each) => each.offset === offset);
-      const known = { kind, ...(left && { built: left }) };
-      return judgeArea(part, known, hasInstallation);
-    }),
-  );
-}

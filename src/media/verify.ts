@@ -11,20 +11,19 @@ import {
   SECTOR_SIZE,
 } from '../iso/index.ts';
 import { checkClosure } from '../registry/index.ts';
-import { decodeEmbedded, overlayRead, type OverlayPart, planPristine } from './areas.ts';
-import { planBuilt, readBuilt } from './built.ts';
+import { overlayRead, type OverlayPart } from './areas.ts';
 import { refuseDelta } from './delta/describe.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './describe.ts';
-import { hasPartsOf, judgeArea } from './judge-areas.ts';
+import { judgeAreas } from './judge-areas.ts';
 import {
   type MediaIndex,
   readDamagedIndex,
   BUNDLE_PATH,
   type DamagedIndex,
-  type MutableArea,
   INDEX_PATH,
   REGISTRY_ROOT,
 } from './media-index.ts';
+import { planContents, readAreas } from './medium.ts';
 import { openDamaged, type IsoFiles, useImage, type Medium } from './open.ts';
 import { findRegistryRoot, isoRegistryTree } from './tree.ts';
 import {
@@ -165,34 +164,13 @@ const sizeOfMedium = ({ fileSize }: IsoFiles, { extents }: MediaIndex, size: num
 /** Judges the areas that may have been changed. @returns their bytes without values of any site */
 async function verifyAreas(
   iso: IsoFiles,
-  { mutable = [] }: MediaIndex,
+  index: MediaIndex,
   findings: Findings,
 ): Promise<readonly OverlayPart[]> {
-  if (mutable.length === 0) return [];
-  const parts = await planPristine(iso, mutable);
-  const archive = mutable.find(({ kind }) => kind === 'ignition');
-  const bareArea = parts.find(({ offset }) => offset === archive?.offset);
-  const own = hasPartsOf(bareArea && (await decodeEmbedded(bareArea.bytes)).config);
-  const built = await guard('content', findings, () => readBuiltParts(iso, mutable));
-  for (const { kind, offset, size } of mutable) {
-    const at = (part: OverlayPart): boolean => part.offset === offset;
-    const bare = parts.find(at);
-    const left = built === 'bare' ? bare : built?.find(at);
-    const now = { offset, bytes: await iso.readBytes(offset, size) };
-    const known = { kind, ...(left && { built: left }), ...(bare && { bare }) };
-    takeAreas([await judgeArea(now, known, own)], findings);
-  }
-  return parts;
-}
-
-/** The areas as the build left them; undefined if the medium no longer has them. */
-async function readBuiltParts(
-  iso: IsoFiles,
-  mutable: readonly MutableArea[],
-): Promise<readonly OverlayPart[] | 'bare' | undefined> {
-  if (!mutable.some(({ kind }) => kind === 'built')) return 'bare';
-  const built = await readBuilt(iso);
-  return typeof built === 'object' ? planBuilt(iso, built) : undefined;
+  if (!index.mutable?.length) return [];
+  const areas = await readAreas(iso, { index });
+  takeAreas(await judgeAreas(areas), findings);
+  return areas.bare ? planContents(areas, areas.bare, 'bare') : [];
 }
 
 const [ROOTFS, KARGS] = ['/images/pxeboot/rootfs.img', '/coreos/kargs.json'];

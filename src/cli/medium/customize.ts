@@ -10,12 +10,12 @@ import type { IsoImage } from '../../iso/index.ts';
 import { overlayRead, type OverlayPart } from '../../media/areas.ts';
 import { copyWithParts } from '../../media/customize/copy.ts';
 import { isKargsAlone } from '../../media/customize/kargs.ts';
-import { planDropped } from '../../media/built.ts';
 import { type CustomisationOptions, planCustomisation } from '../../media/customize/plan.ts';
-import { planReset, type ResetTo } from '../../media/customize/reset.ts';
+import { planDropped, planReset, type ResetTo } from '../../media/customize/reset.ts';
 import { hasSecrets, readCustomisation } from '../../media/customize/read.ts';
 import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
 import { openGivenIso } from '../../media/delta/describe.ts';
+import { readMedium } from '../../media/medium.ts';
 import { isOurs } from '../../media/open.ts';
 import { addProfiles } from '../../nmstate/tool.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
@@ -255,7 +255,7 @@ async function planParts(
 ): Promise<readonly OverlayPart[]> {
   if (reset) return planReset(iso, reset);
   const isDropOnly = options.dropBuilt === true && Object.keys(values).length === 0;
-  return isDropOnly ? planDropped(iso) : planCustomisation(iso, values, options);
+  return isDropOnly ? planDropped(await readMedium(iso)) : planCustomisation(iso, values, options);
 }
 
 const actionOf = ({ reset }: Options, changed: number): Done['action'] =>

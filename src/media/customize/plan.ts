@@ -1,7 +1,7 @@
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { formatValidIgnition, mergeConfigs, parseIgnition } from '../../ignition/index.ts';
-import { type IsoImage, readCoreosFeatures } from '../../iso/index.ts';
+import { type IsoImage, type KargAreas, readCoreosFeatures } from '../../iso/index.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
 import type { Keyfile } from '../../nmstate/values.ts';
 import {
@@ -11,27 +11,26 @@ import {
 } from '../../openshift/agent/values.ts';
 import {
   planEmbedPart,
-  readBareArchive,
+  readOptionalKargs,
   sortParts,
   type OverlayPart,
   decodeEmbedded,
   encodeEmbedded,
-  readLiveAreas,
   type Embedded,
-  type LiveAreas,
 } from '../areas.ts';
+import { type AreaContents, BUILT_MEMBER, holdsInstallation } from '../built.ts';
 import {
-  BUILT_MEMBER,
-  holdsInstallation,
-  planDropped,
-  readBuilt,
-  readPristineArchive,
-} from '../built.ts';
-import { INDEX_PATH } from '../media-index.ts';
+  hasContents,
+  isOfOthers,
+  type Medium,
+  type MediumAreas,
+  ownArchiveOf,
+  readMedium,
+} from '../medium.ts';
 import { requireRelease } from './copy.ts';
 import { isKargsAlone, planKargs, planKargsAlone } from './kargs.ts';
 import { type InstallerContext, isForInstaller, renderInstallerConfig } from './installer.ts';
-import { noBuilt, noPristine } from './reset.ts';
+import { noBuilt, noPristine, planDropped } from './reset.ts';
 
 /* Decides which bytes of an ISO change when values of a site are added or removed. */
 
@@ -61,32 +60,36 @@ export async function planCustomisation(
   values: CustomValues,
   options: CustomisationOptions = {},
 ): Promise<readonly OverlayPart[]> {
-  const dropped = options.dropBuilt === true ? await planDropped(iso) : [];
-  const parts =
-    isKargsAlone(values) && options.force !== true
-      ? await planKargsAlone(iso, values, options.warn)
-      : await planValues(iso, values, options);
-  return sortParts([...parts, ...dropped]);
+  const isAlone = isKargsAlone(values) && options.force !== true;
+  if (isAlone && options.dropBuilt !== true) return planKargsAlone(iso, values, options.warn);
+  const medium = await readMedium(iso);
+  const parts = isAlone
+    ? await planKargsAlone(iso, values, options.warn)
+    : await planValues(iso, medium, { values, ...options });
+  const dropped = options.dropBuilt === true ? await planDropped(medium) : [];
+  // An archive with the values has lost the copy that the earlier one carried.
+  const others = dropped.filter(({ offset }) => !parts.some((part) => part.offset === offset));
+  return sortParts([...parts, ...others]);
 }
+
+type Planning = CustomisationOptions & { readonly values: CustomValues };
 
 async function planValues(
   iso: IsoImage,
-  values: CustomValues,
-  options: CustomisationOptions,
+  medium: Medium,
+  { values, warn = ignore, ...options }: Planning,
 ): Promise<readonly OverlayPart[]> {
-  const areas = await readLiveAreas(iso);
-  const built = await readBuilt(iso);
-  const stored = await readPristineArchive(iso);
-  if (!stored && (await iso.find(INDEX_PATH)) !== undefined) throw noPristine(iso.path);
-  if (built === 'dropped' && !stored) await requireInstallation(areas, iso.path);
-  const { warn = ignore } = options;
-  const keep = await decideKept(areas, { stored, built }, options);
-  const pristine = stored ?? areas.embed.bytes;
+  const { areas } = medium;
+  const kargs = await readOptionalKargs(iso);
+  if (medium.provenBy === 'index' && !areas.bare) throw noPristine(iso.path);
+  if (medium.provenBy === 'proof' && !areas.built) await requireInstallation(areas, iso.path);
+  const keep = await decideKept(medium, kargs, options);
+  const pristine = ownArchiveOf(medium);
   const current = keep ? areas.embed.bytes : pristine;
-  const isCarried = options.dropBuilt !== true && !(await readBareArchive(iso));
-  const carried = isCarried ? built : undefined;
+  const isCarried = medium.provenBy === 'proof' && options.dropBuilt !== true;
+  const carried = isCarried ? areas.built : undefined;
   const archive = await composeArchive({ iso, pristine, current, carried, warn }, values);
-  return [planEmbedPart(areas.embed, archive), ...planKargs(areas.kargs, values, { keep, warn })];
+  return [planEmbedPart(areas.embed, archive), ...planKargs(kargs, values, { keep, warn })];
 }
 
 const ignore = (): void => undefined;
@@ -95,33 +98,21 @@ const ignore = (): void => undefined;
  * Decides if the existing values of an ISO stay: the original contents of other makers' media are unknown.
  */
 async function decideKept(
-  areas: LiveAreas,
-  original: Original,
+  medium: Medium,
+  kargs: KargAreas | undefined,
   { force = false, add = false }: CustomisationOptions,
 ): Promise<boolean> {
-  const isBuilt = hasBuilt(areas, original.built);
-  if (!force && !add && !isBuilt) await requirePristine(areas, original.stored);
+  const { areas } = medium;
+  const isBuilt = areas.built !== undefined && hasContents(areas, areas.built);
+  if (!force && !add && !isBuilt) await requireBare(areas, kargs);
   // Values of the build stay beside those of the site.
-  return add || original.stored === undefined || (isBuilt && !force);
+  return add || isOfOthers(medium) || (isBuilt && !force);
 }
 
 /** Refuses an installation ISO whose installation another program has removed: values alone would hide that. */
-async function requireInstallation({ embed }: LiveAreas, path: string): Promise<void> {
-  if (await holdsInstallation(embed.bytes)) return;
-  throw noBuilt(path, 'build it again from its configuration');
+async function requireInstallation({ embed }: MediumAreas, path: string): Promise<void> {
+  if (!(await holdsInstallation(embed.bytes))) throw noBuilt(path);
 }
-
-type Original = {
-  /** Archive without values of any site. */
-  readonly stored: Uint8Array | undefined;
-  readonly built: Awaited<ReturnType<typeof readBuilt>>;
-};
-
-/** True if the areas are as the build left them. */
-const hasBuilt = ({ embed, kargs }: LiveAreas, built: Original['built']): boolean =>
-  typeof built === 'object' &&
-  Buffer.from(embed.bytes).equals(planEmbedPart(embed, built.archive).bytes) &&
-  (kargs === undefined || kargs.text === built.kargs);
 
 /**
  * Renders the archive of the embed area for an initrd that boots from the network, where its size is not
@@ -130,7 +121,7 @@ const hasBuilt = ({ embed, kargs }: LiveAreas, built: Original['built']): boolea
  * @throws the errors of `planCustomisation`, except those about size and kernel arguments
  */
 export async function renderArchive(iso: IsoImage, values: CustomValues): Promise<Uint8Array> {
-  const pristine = (await readPristineArchive(iso)) ?? (await readLiveAreas(iso)).embed.bytes;
+  const pristine = ownArchiveOf(await readMedium(iso));
   return composeArchive({ iso, pristine, current: pristine, warn: ignore }, values);
 }
 
@@ -140,8 +131,8 @@ type Composing = {
   readonly pristine: Uint8Array;
   /** Archive that the values are added to. */
   readonly current: Uint8Array;
-  /** Built areas of a medium that has no other place for them than the archive. */
-  readonly carried?: Original['built'] | undefined;
+  /** Built contents of a medium that has no other place for them than the archive. */
+  readonly carried?: AreaContents | undefined;
   readonly warn: Warn;
 };
 
@@ -155,18 +146,18 @@ async function composeArchive(
   const { releaseImage: given } = values;
   if (given !== undefined) await requireRelease(iso, { config, given }, warn);
   const composed = await embed(iso, embedded, { values, template: config, warn });
-  if (typeof carried !== 'object') return encodeEmbedded(composed);
-  const others = new Map([...(composed.others ?? []), [BUILT_MEMBER, carried.archive]]);
+  const others = new Map(composed.others);
+  others.delete(BUILT_MEMBER);
+  if (carried) others.set(BUILT_MEMBER, carried.archive);
   return encodeEmbedded({ ...composed, others });
 }
 
-async function requirePristine(
-  { embed, kargs }: LiveAreas,
-  stored: Uint8Array | undefined,
-): Promise<void> {
-  const isAsBuilt =
-    stored !== undefined && Buffer.from(embed.bytes).equals(planEmbedPart(embed, stored).bytes);
-  const { config, keyfiles } = isAsBuilt ? NOTHING : await decodeEmbedded(embed.bytes);
+/** Refuses an ISO that has values of a site already. */
+async function requireBare(areas: MediumAreas, kargs: KargAreas | undefined): Promise<void> {
+  const { embed, bare } = areas;
+  const isBare =
+    bare !== undefined && Buffer.from(embed.bytes).equals(planEmbedPart(embed, bare.archive).bytes);
+  const { config, keyfiles } = isBare ? NOTHING : await decodeEmbedded(embed.bytes);
   const found = [
     ...(config === undefined ? [] : ['an embedded Ignition config']),
     ...(keyfiles.length === 0 ? [] : ['embedded network settings']),

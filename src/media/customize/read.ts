@@ -15,9 +15,9 @@ import {
 } from '../../openshift/agent/configure.ts';
 import { HOST_NETWORKS } from '../../openshift/agent/values.ts';
 import { parse } from '../../shape/parse-text.ts';
-import { decodeEmbedded, planEmbedPart, readLiveAreas } from '../areas.ts';
-import { readBuilt, readPristineArchive } from '../built.ts';
+import { decodeEmbedded, readOptionalKargs } from '../areas.ts';
 import { listIgnitionParts, type IgnitionPart } from '../compare-configs.ts';
+import { hasContents, isOfOthers, readMedium } from '../medium.ts';
 
 /** Site values found in an ISO. Secrets are reported as present, but not shown. */
 export type Customisation = {
@@ -61,27 +61,21 @@ export type Customisation = {
  * @throws IntegrityError if the areas cannot be read, or do not hold an Ignition config
  */
 export async function readCustomisation(iso: ReadableIso): Promise<Customisation> {
-  const { embed, kargs } = await readLiveAreas(iso);
-  const stored = await readPristineArchive(iso);
-  const built = await readBuilt(iso);
-  const asBuilt =
-    typeof built === 'object'
-      ? built
-      : { archive: stored ?? new Uint8Array(), kargs: kargs?.default };
-  const pristine = planEmbedPart(embed, asBuilt.archive).bytes;
-  const isEmbedded = !Buffer.from(embed.bytes).equals(pristine);
+  const medium = await readMedium(iso);
+  const { embed, bare, built = bare } = medium.areas;
+  const kargs = await readOptionalKargs(iso);
   const { config, keyfiles } = await decodeEmbedded(embed.bytes);
+  const stored = isOfOthers(medium) ? undefined : bare?.archive;
   const before = stored && (await decodeEmbedded(stored)).config;
   const files = filesOf(config);
   const own = [...files].filter(([path, text]) => filesOf(before).get(path) !== text);
   const namesBelow = (folder: string): readonly string[] =>
     own.flatMap(([path]) => (path.startsWith(folder) ? [path.slice(folder.length)] : []));
-  const isOther = kargs !== undefined && kargs.text !== asBuilt.kargs;
   return {
-    // Another program replaced what the build left, and no copy of it is there to compare with.
-    customised: isEmbedded || isOther || (built === 'dropped' && !stored),
+    // Another program replaced what the build left, if the medium carries nothing to compare with.
+    customised: !built || !hasContents(medium.areas, built),
     ignition: {
-      size: embed.size,
+      size: embed.bytes.length,
       used: embed.bytes.findLastIndex((byte) => byte !== 0) + 1,
       ...describe(parseOptional(config), new Map(own)),
       networkFiles: [

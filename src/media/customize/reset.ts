@@ -1,15 +1,9 @@
-import { IntegrityError, UsageError } from '../../base/errors.ts';
-import { findEmbedArea, type IsoImage, locateKargAreas } from '../../iso/index.ts';
-import {
-  type OverlayPart,
-  readLiveAreas,
-  planEmbedPart,
-  planKargParts,
-  planPristine,
-  sortParts,
-} from '../areas.ts';
-import { holdsInstallation, planBuilt, readBuilt } from '../built.ts';
-import { type MediaIndex, readIndex } from '../media-index.ts';
+import { UsageError } from '../../base/errors.ts';
+import type { IsoImage } from '../../iso/index.ts';
+import { decodeEmbedded, encodeEmbedded, type OverlayPart, planEmbedPart } from '../areas.ts';
+import { BUILT_MEMBER, decodeBuilt, holdsInstallation } from '../built.ts';
+import { readIndex } from '../media-index.ts';
+import { isOfOthers, type Medium, planContents, readMedium } from '../medium.ts';
 
 /* Decides which bytes of an ISO change when values are taken off. */
 
@@ -21,60 +15,36 @@ export type ResetTo = 'built' | 'bare';
  * arguments, as in CoreOS's own tool. A bare medium keeps no copy of its build's values.
  *
  * @throws UsageError `customize.no-pristine` for media of the first versions, `customize.no-built` if the
- * medium no longer carries what its build left; IntegrityError `customize.pristine`, `customize.built`,
- * `iso.no-embed-area` and similar
+ * medium no longer carries what its build left; IntegrityError `customize.built` and those of `readMedium`
  */
 export async function planReset(
   iso: IsoImage,
   to: ResetTo = 'built',
 ): Promise<readonly OverlayPart[]> {
-  const index = await readIndex(iso);
-  const built = await readBuilt(iso);
-  if (index) return planIndexed(iso, index, to === 'bare' ? 'bare' : built);
-  // An installation ISO without an index has nothing to install once its config is gone.
-  if (built === 'dropped') throw noBuilt(iso.path, 'build it again from its configuration');
-  if (typeof built === 'object') return planBuilt(iso, built);
-  await refuseInstallation(iso);
-  const area = await findEmbedArea(iso);
-  return sortParts([planEmbedPart(area, new Uint8Array()), ...(await planDefaults(iso))]);
-}
-
-/** Refuses to empty the area of an installation ISO that carries no proof: it would install nothing. */
-async function refuseInstallation(iso: IsoImage): Promise<void> {
-  const { embed } = await readLiveAreas(iso);
-  if (await holdsInstallation(embed.bytes)) {
-    throw noBuilt(iso.path, 'build it again from its configuration');
+  const medium = await readMedium(iso, await readIndex(iso));
+  const { areas, provenBy } = medium;
+  const isIndexed = provenBy === 'index';
+  if (isIndexed && !areas.bare) throw noPristine(iso.path);
+  if (to === 'built' && areas.damage) throw areas.damage;
+  const contents = isOfOthers(medium) || to === 'bare' ? areas.bare : areas.built;
+  if (!contents) throw noBuilt(iso.path, isIndexed ? BARE : REBUILD);
+  // An installation ISO that carries no proof would have nothing to install.
+  if (isOfOthers(medium) && (await holdsInstallation(areas.embed.bytes))) {
+    throw noBuilt(iso.path, REBUILD);
   }
+  return planContents(areas, contents, contents === areas.built ? 'built' : 'bare');
 }
 
-/** @param to the areas as built, or `bare` for no values of any site */
-function planIndexed(
-  iso: IsoImage,
-  { mutable }: MediaIndex,
-  to: Awaited<ReturnType<typeof readBuilt>>,
-): Promise<readonly OverlayPart[]> {
-  if (!mutable) throw noPristine(iso.path);
-  if (to === 'dropped') throw noBuilt(iso.path, 'take all values off with --reset=bare');
-  return typeof to === 'object' ? planBuilt(iso, to) : planPristine(iso, mutable);
-}
+const BARE = 'take all values off with --reset=bare';
+const REBUILD = 'build it again from its configuration';
 
-export const noBuilt = (path: string, hint: string): UsageError =>
+/** Refuses a medium without the contents that the build gave it. */
+export const noBuilt = (path: string, hint = REBUILD): UsageError =>
   new UsageError(
     'customize.no-built',
     `${path} no longer carries the values that its build gave it`,
     { hint },
   );
-
-/** Plans the default arguments; empty for images older than the areas for arguments. */
-async function planDefaults(iso: IsoImage): Promise<readonly OverlayPart[]> {
-  try {
-    const kargs = await locateKargAreas(iso);
-    return planKargParts(kargs, kargs.default);
-  } catch (error) {
-    if (error instanceof IntegrityError && error.code === 'kargs.no-areas') return [];
-    throw error;
-  }
-}
 
 export const noPristine = (path: string): UsageError =>
   new UsageError(
@@ -82,3 +52,22 @@ export const noPristine = (path: string): UsageError =>
     `${path} was made by an earlier version and does not carry its original config`,
     { hint: 'build it again, with or without the values' },
   );
+
+/**
+ * Plans the removal of the copy of the built areas: zeros for its file, or the archive without it. Empty for
+ * a medium without a copy.
+ *
+ * @throws IntegrityError `customize.built` if the file is something else
+ */
+export async function planDropped({ areas }: Medium): Promise<readonly OverlayPart[]> {
+  const copy = areas.now.find(({ kind }) => kind === 'built');
+  if (copy) {
+    decodeBuilt(copy.bytes);
+    return [{ offset: copy.offset, bytes: new Uint8Array(copy.bytes.length) }];
+  }
+  const { embed } = areas;
+  const embedded = await decodeEmbedded(embed.bytes);
+  if (!embedded.others?.has(BUILT_MEMBER)) return [];
+  const others = new Map([...embedded.others].filter(([name]) => name !== BUILT_MEMBER));
+  return [planEmbedPart(embed, encodeEmbedded({ ...embedded, others }))];
+}

@@ -7,9 +7,9 @@ import type { Served } from '../../base/http/serve-bytes.ts';
 import { sleep, untilAborted } from '../../base/wait.ts';
 import { parseIgnition } from '../../ignition/index.ts';
 import type { IsoImage } from '../../iso/index.ts';
-import { decodeEmbedded, readLiveAreas } from '../../media/areas.ts';
-import { readPristineArchive } from '../../media/built.ts';
+import { decodeEmbedded } from '../../media/areas.ts';
 import { planCustomisation, renderArchive } from '../../media/customize/plan.ts';
+import { ownArchiveOf, readMedium } from '../../media/medium.ts';
 import {
   type PackedOverlay,
   openStoredOverlay,
@@ -211,8 +211,7 @@ async function listNames(directory: string): Promise<readonly string[]> {
 
 /** Reads the config of the ISO without site values. */
 async function readPristine(iso: IsoImage): Promise<string | undefined> {
-  const archive = await readPristineArchive(iso);
-  return (await decodeEmbedded(archive ?? (await readLiveAreas(iso)).embed.bytes)).config;
+  return (await decodeEmbedded(ownArchiveOf(await readMedium(iso)))).config;
 }
 
 async function readAll(iso: IsoImage, infraEnv: InfraEnv): Promise<CustomValues> {

@@ -1,0 +1,266 @@
+import { digestOf } from '../base/digest.ts';
+import { IntegrityError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import type { ByteRange } from '../base/random-access.ts';
+import { decodeInitrd } from '../ignition/index.ts';
+import { findEmbedArea, type IsoImage, type LocatedAreas, parseKargs } from '../iso/index.ts';
+import {
+  type OverlayPart,
+  planEmbedPart,
+  planKargParts,
+  locateOptionalKargs,
+  readBareArchive,
+  sortParts,
+} from './areas.ts';
+import { type AreaContents, BUILT_MEMBER, decodeBuilt } from './built.ts';
+import { BUILT_PATH, INDEX_PATH, type MediaIndex, type MutableArea } from './media-index.ts';
+import { type Proof, readProof } from './proof.ts';
+
+/*
+ * Owns what is known of a medium before its payload is read: its index or proof, and its areas as they are, as
+ * the build left them, and without values of any site. verify, inspect, diff, customize and repair take it from
+ * here; none of them has another idea of what a medium was.
+ */
+
+/** An ISO of any maker, as far as it is known before its payload is read. */
+export type Medium = {
+  /** The part of the medium that names its bytes; absent on ISOs of other makers. */
+  readonly provenBy?: 'index' | 'proof';
+  readonly areas: MediumAreas;
+};
+
+export type AreaKind = MutableArea['kind'];
+
+/** An area with the bytes that it has now. */
+export type AreaBytes = OverlayPart & { readonly kind: AreaKind };
+
+export type MediumAreas = {
+  readonly embed: ByteRange & { readonly bytes: Uint8Array };
+  /** Places of the kernel arguments; absent on images older than the areas for them. */
+  readonly kargs?: LocatedAreas;
+  /** All areas, by offset. */
+  readonly now: readonly AreaBytes[];
+  /**
+   * Contents that the build left. Absent if the medium no longer carries them, and on ISOs of other makers,
+   * of which nothing says what their build left.
+   */
+  readonly built?: AreaContents;
+  /**
+   * Contents without values of any site. The form of an installation ISO without such values is the one that
+   * its build left. Absent if the medium no longer carries them.
+   */
+  readonly bare?: AreaContents;
+  /** Damage of the copy of the built contents. */
+  readonly damage?: IntegrityError;
+  /** Digests of the areas as built, by kind, on a medium with a proof. */
+  readonly digests?: Proof['areas'];
+};
+
+type Files = Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>;
+/** What names the bytes of a medium; an index that was not read names them too. */
+type Known = { readonly index?: MediaIndex | undefined; readonly proof?: Proof | undefined };
+
+/**
+ * Reads a medium. The index of a large one is large: it is not read here, but compared if it is given.
+ *
+ * @throws IntegrityError `iso.no-embed-area` on an ISO that has no areas, `proof.damaged`, and those of `readAreas`
+ */
+export async function readMedium(
+  iso: Files & { readonly fileSize?: number },
+  index?: MediaIndex,
+): Promise<Medium> {
+  const isIndexed = index !== undefined || (await iso.find(INDEX_PATH)) !== undefined;
+  if (isIndexed) return { provenBy: 'index', areas: await readAreas(iso, { index }) };
+  const proof = await readProof({ read: iso.readBytes, size: iso.fileSize ?? Infinity });
+  const areas = await readAreas(iso, { proof });
+  return proof ? { provenBy: 'proof', areas } : { areas };
+}
+
+/**
+ * Reads the areas of a medium, with what its index or its proof says of them. Both may be damaged otherwise.
+ *
+ * @throws IntegrityError `iso.no-embed-area`, `kargs.no-areas` and similar; `customize.pristine` if the medium
+ * does not have the contents without values that its index names
+ */
+export async function readAreas(iso: Files, { index, proof }: Known): Promise<MediumAreas> {
+  const place = findNamed(index, 'ignition') ?? (await findEmbedArea(iso));
+  const embed = {
+    offset: place.offset,
+    size: place.size,
+    bytes: await iso.readBytes(place.offset, place.size),
+  };
+  const kargs = await locateOptionalKargs(iso);
+  const copy = findNamed(index, 'built') ?? (await findCopy(iso));
+  const now = [
+    { kind: 'ignition' as const, offset: embed.offset, bytes: embed.bytes },
+    ...(kargs ? await readEach(iso, 'kernel-arguments', placesOf(kargs)) : []),
+    ...(copy ? await readEach(iso, 'built', [copy]) : []),
+  ].sort((a, b) => a.offset - b.offset);
+  const areas = { embed, now, ...withoutUndefined({ kargs }) };
+  if (proof) return { ...areas, ...(await recallProven(areas, proof)), digests: proof.areas };
+  const archive = await readBareArchive(iso);
+  if (archive) return { ...areas, ...recallIndexed(areas, archive, index) };
+  const isOurs = (await iso.find(INDEX_PATH)) !== undefined; // of the first versions
+  return isOurs
+    ? areas
+    : { ...areas, bare: { archive: new Uint8Array(), kargs: kargs?.default ?? '' } };
+}
+
+const findNamed = (index: MediaIndex | undefined, wanted: AreaKind): ByteRange | undefined =>
+  index?.mutable?.find(({ kind }) => kind === wanted);
+
+async function findCopy(iso: Files): Promise<ByteRange | undefined> {
+  const node = await iso.find(BUILT_PATH);
+  return node?.kind === 'file' && node.size <= LARGEST_COPY ? node.extents[0] : undefined;
+}
+
+/** As large as an index may name an area. */
+const LARGEST_COPY = 64 * 2 ** 20;
+
+const placesOf = ({ areas, size }: LocatedAreas): readonly ByteRange[] =>
+  areas.map(({ offset }) => ({ offset, size }));
+
+const readEach = (
+  iso: Files,
+  kind: AreaKind,
+  places: readonly ByteRange[],
+): Promise<readonly AreaBytes[]> =>
+  Promise.all(
+    places.map(async ({ offset, size }) => ({
+      kind,
+      offset,
+      bytes: await iso.readBytes(offset, size),
+    })),
+  );
+
+type Places = Pick<MediumAreas, 'embed' | 'kargs' | 'now'>;
+type Recalled = Pick<MediumAreas, 'built' | 'bare' | 'damage'>;
+
+/** Recalls the contents from files of the medium. */
+function recallIndexed(
+  areas: Places,
+  archive: Uint8Array,
+  index: MediaIndex | undefined,
+): Recalled {
+  const bare = { archive, kargs: areas.kargs?.default ?? '' };
+  if (index) requireNamed(planContents(areas, bare, 'bare'), index.mutable ?? []);
+  const copy = areas.now.find(({ kind }) => kind === 'built');
+  if (!copy) return { bare, built: bare };
+  try {
+    return { bare, ...withoutUndefined({ built: decodeBuilt(copy.bytes) }) };
+  } catch (error) {
+    if (error instanceof IntegrityError) return { bare, damage: error };
+    throw error;
+  }
+}
+
+/** @throws IntegrityError `customize.pristine` */
+function requireNamed(parts: readonly OverlayPart[], named: readonly MutableArea[]): void {
+  for (const { offset, size, digest } of named) {
+    const part = parts.find((each) => each.offset === offset && each.bytes.length === size);
+    const found = part && digestOf(part.bytes);
+    if (found === digest) continue;
+    throw new IntegrityError(
+      'customize.pristine',
+      `the original contents on the medium do not restore the area at byte ${offset}`,
+      { expected: digest, found: found ?? 'nothing', hint: 'repair the ISO with "sealift repair"' },
+    );
+  }
+}
+
+/**
+ * Recalls the contents that a proof names: those of now, or the archive that the one of now carries, and the
+ * default arguments of the base.
+ */
+async function recallProven(areas: Places, { areas: digests }: Proof): Promise<Recalled> {
+  const { embed, kargs } = areas;
+  const texts = kargs ? [readText(areas) ?? kargs.default, kargs.default] : [''];
+  const text = texts.find((text) => !kargs || isNamed(planKargs(kargs, text), digests));
+  if (text === undefined) return {};
+  const isBuilt = (archive: Uint8Array): boolean =>
+    archive.length <= embed.bytes.length && isNamed([planEmbed(areas, archive)], digests);
+  for (const archive of [trimZeros(embed.bytes), await readCarried(embed.bytes)]) {
+    if (!archive || !isBuilt(archive)) continue;
+    const built = { archive, kargs: text };
+    return { built, bare: built };
+  }
+  return {};
+}
+
+/** The arguments of now; undefined if they cannot be read. The areas may still differ. */
+function readText({ kargs, now }: Places): string | undefined {
+  const [first] = kargs?.areas ?? [];
+  const bytes = now.find(({ offset }) => offset === first?.offset)?.bytes;
+  try {
+    return first && bytes && parseKargs(bytes, first);
+  } catch (error) {
+    if (error instanceof IntegrityError) return undefined;
+    throw error;
+  }
+}
+
+/** True if the parts, which are of one kind, have the digest that the proof names for it. */
+function isNamed(parts: readonly AreaBytes[], digests: Proof['areas']): boolean {
+  const [first] = parts;
+  if (!first || first.kind === 'built') return false;
+  return digestOf(Buffer.concat(parts.map(({ bytes }) => bytes))) === digests[first.kind];
+}
+
+/** The trailer of an archive may end in zeros, at most eight with its padding. */
+const trimZeros = (bytes: Uint8Array): Uint8Array =>
+  bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 9);
+
+/** The built archive inside the archive that replaced it; undefined if another program wrote that. */
+async function readCarried(bytes: Uint8Array): Promise<Uint8Array | undefined> {
+  try {
+    return (await decodeInitrd(bytes)).get(BUILT_MEMBER);
+  } catch (error) {
+    if (error instanceof IntegrityError) return undefined;
+    throw error;
+  }
+}
+
+const planEmbed = ({ embed }: Pick<Places, 'embed'>, archive: Uint8Array): AreaBytes => ({
+  kind: 'ignition',
+  ...planEmbedPart({ offset: embed.offset, size: embed.bytes.length }, archive),
+});
+
+const planKargs = (kargs: LocatedAreas, text: string): readonly AreaBytes[] =>
+  sortParts(planKargParts(kargs, text)).map((part) => ({ kind: 'kernel-arguments', ...part }));
+
+/**
+ * Plans the bytes that give the areas these contents; without values of any site, the copy of the built
+ * contents becomes zeros.
+ */
+export function planContents(
+  areas: Places,
+  { archive, kargs: text }: AreaContents,
+  form: 'built' | 'bare',
+): readonly AreaBytes[] {
+  const copies = areas.now.filter(({ kind }) => kind === 'built' && form === 'bare');
+  return [
+    planEmbed(areas, archive),
+    ...(areas.kargs ? planKargs(areas.kargs, text) : []),
+    ...copies.map(({ kind, offset, bytes }) => ({
+      kind,
+      offset,
+      bytes: new Uint8Array(bytes.length),
+    })),
+  ].sort((a, b) => a.offset - b.offset);
+}
+
+/** True for an ISO that sealift did not make, or of which nothing says so. */
+export const isOfOthers = ({ provenBy }: Medium): boolean => provenBy === undefined;
+
+/**
+ * The archive that values of a site are added to: without such values, or the one of now on ISOs of other
+ * makers.
+ */
+export const ownArchiveOf = (medium: Medium): Uint8Array =>
+  (isOfOthers(medium) ? undefined : medium.areas.bare?.archive) ?? medium.areas.embed.bytes;
+
+/** True if every area, without the copy, has these contents. */
+export const hasContents = (areas: Places, contents: AreaContents): boolean =>
+  planContents(areas, contents, 'built').every(({ offset, bytes }) =>
+    areas.now.some((now) => now.offset === offset && Buffer.from(now.bytes).equals(bytes)),
+  );
