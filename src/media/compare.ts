@@ -95,14 +95,18 @@ function compareRead(old: ComparedMedium, now: ComparedMedium): MediaComparison 
       isSameIndex &&
       (index !== undefined || old.proof === now.proof) &&
       old.size === now.size &&
-      old.kernelArguments.value === now.kernelArguments.value &&
       parts.ignition.every(({ state }) => state === 'unchanged') &&
-      ((isRead(old) && isRead(now)) || old.areas === now.areas),
+      haveSameAreas(old, now),
     old: identify(old),
     new: identify(now),
     notCompared: [...listUnknown('old', old), ...listUnknown('new', now)],
   };
 }
+
+/** True if the arguments are the same, and the areas that cannot be read have the same bytes. */
+const haveSameAreas = (old: ComparedMedium, now: ComparedMedium): boolean =>
+  old.kernelArguments.value === now.kernelArguments.value &&
+  ((isRead(old) && isRead(now)) || old.areas === now.areas);
 
 /** True if the contents of the areas can be read. */
 const isRead = ({ kernelArguments, embedded }: ComparedMedium): boolean =>

@@ -1,5 +1,6 @@
 import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
+import { readVersion } from '../base/program.ts';
 import { formatReadableJson } from '../base/text/json.ts';
 import type { Areas, IsoImage } from '../iso/index.ts';
 import type { MirrorPlan, PlannedImage } from '../openshift/mirror/plan.ts';
@@ -85,6 +86,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
   const text = formatMediaIndex({
     format: mutable?.some(({ kind }) => kind === 'built') ? 3 : 2,
     product,
+    program: readVersion(),
     ...(base && { base: { digest: base.digest, size: base.size } }),
     release,
     ...(unsigned.length > 0 && { unsigned }),

@@ -10,7 +10,9 @@ import {
 } from '../iso/index.ts';
 import { readImageContents } from './contents.ts';
 import { readBundleFile } from './describe.ts';
+import { judgeAreas, type JudgedArea } from './judge-areas.ts';
 import { type IndexExtent, type MediaIndex, readIndex } from './media-index.ts';
+import { type Product, readOptionalAreas, recognizeProduct } from './medium.ts';
 import { type Proof, readProof } from './proof.ts';
 import {
   attempt,
@@ -64,6 +66,8 @@ export type Inspection = {
   /** Absent if sealift did not make the ISO, or if `mediaProblem` says why its index cannot be read. */
   readonly media?: {
     readonly product: string;
+    /** Version of sealift; absent on media of earlier versions. */
+    readonly program?: string;
     readonly release: MediaIndex['release'];
     readonly base?: MediaIndex['base'];
     /** Versions of the releases whose signatures were not verified. */
@@ -75,6 +79,8 @@ export type Inspection = {
     /** Size of all sets, each blob counted once. */
     readonly payloadSize: number;
     readonly extents: number;
+    /** Contents of the catalogs; absent on media without catalogs. */
+    readonly catalogs?: MediaIndex['catalogs'];
     /** List of images by digest; media of the first versions and other products have no list. */
     readonly bundle?: { readonly name: string; readonly images: number };
     /** Reason why the list cannot be read. */
@@ -85,6 +91,11 @@ export type Inspection = {
   readonly mediaProblem?: string;
   /** Proof of a medium of ours that has no index. */
   readonly proof?: Pick<Proof, 'product' | 'program' | 'of' | 'digest'>;
+  readonly product: Product;
+  /** States of the areas that may be changed after the build; absent on an ISO without such areas. */
+  readonly areas?: readonly Pick<JudgedArea, 'kind' | 'offset' | 'size' | 'state' | 'problem'>[];
+  /** Reason why the areas cannot be judged. */
+  readonly areasProblem?: string;
 };
 
 /** @throws ConfigError `iso.unreadable`; IntegrityError if not even the directories can be read */
@@ -173,16 +184,35 @@ async function measureUsed(
 
 async function inspectMedia(
   iso: IsoImage,
-): Promise<Pick<Inspection, 'media' | 'mediaProblem' | 'proof'>> {
+): Promise<
+  Pick<Inspection, 'media' | 'mediaProblem' | 'proof' | 'product' | 'areas' | 'areasProblem'>
+> {
   const { value: index, problem } = await attempt(() => readIndex(iso));
-  if (problem !== undefined) return { mediaProblem: problem };
-  if (index) return { media: await describeMedia(iso, index) };
-  const read = await attempt(() => readProof({ read: iso.readBytes, size: iso.fileSize }));
-  if (read.problem !== undefined) return { mediaProblem: read.problem };
-  if (!read.value) return {};
-  const { product, program, of, digest } = read.value;
-  return { proof: { product, program, of, digest } };
+  const { value: proof, ...unread } = index
+    ? {}
+    : await attempt(() => readProof({ read: iso.readBytes, size: iso.fileSize }));
+  const areas = await attempt(() => readOptionalAreas(iso, { index, proof }));
+  const judged = await attempt(async () => areas.value && (await judgeAreas(areas.value)));
+  return {
+    product: await recognizeProduct(iso, { index, proof }, areas.value),
+    ...withoutUndefined({
+      media: index && (await describeMedia(iso, index)),
+      proof: proof && describeProof(proof),
+      mediaProblem: problem ?? unread.problem,
+      areas: judged.value?.map(describeArea),
+      areasProblem: areas.problem ?? judged.problem,
+    }),
+  };
 }
+
+const describeProof = ({ product, program, of, digest }: Proof): Inspection['proof'] => {
+  return { product, program, of, digest };
+};
+
+const describeArea = (area: JudgedArea): NonNullable<Inspection['areas']>[number] => {
+  const { kind, offset, size, state, problem } = area;
+  return { kind, offset, size, state, ...withoutUndefined({ problem }) };
+};
 
 async function describeMedia(
   iso: IsoImage,
@@ -195,12 +225,12 @@ async function describeMedia(
     own.count++;
     for (const extent of extents) own.extents.add(extent);
   }
-  const { product, release, base, extents, unsigned } = index;
+  const { product, program, release, base, extents, unsigned, catalogs } = index;
   const all = [...sets];
   return {
     product,
     release,
-    ...withoutUndefined({ base, unsigned }),
+    ...withoutUndefined({ program, base, unsigned, catalogs }),
     images: Object.fromEntries(all.map(([set, { count }]) => [set, count])),
     sizes: Object.fromEntries(all.map(([set, own]) => [set, sumSizes(own.extents)])),
     payloadSize: sumSizes(new Set(all.flatMap(([, own]) => [...own.extents]))),

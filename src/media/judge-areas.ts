@@ -73,7 +73,7 @@ function createDigestTest({ now, digests }: MediumAreas): (area: AreaBytes) => b
     kind !== 'built' && digests?.[kind] !== undefined && of(kind) === digests[kind];
 }
 
-/** Creates a test whether a config has the medium's own parts; undefined for a medium that has none. */
+/** Creates a test whether a config has the medium's own parts; undefined for a medium without such parts. */
 async function findOwnParts({
   bare,
   digests,
@@ -111,14 +111,10 @@ async function judgeConfig(
 ): Promise<Judgement> {
   try {
     const embedded = await decodeEmbedded(bytes);
-    const { config, keyfiles, others } = embedded;
-    const read =
-      config === undefined ? undefined : parseIgnition(config, 'the embedded Ignition config');
-    if (!own || (read && own(read))) {
+    if (!own || hasOwnParts(embedded, own)) {
       return { state: 'customized', isProven: isProvenArchive(bytes, embedded) };
     }
-    const isEmpty = config === undefined && keyfiles.length === 0 && !others?.size;
-    return isEmpty
+    return isEmpty(embedded)
       ? { state: 'removed', isProven: true, problem: `has no Ignition config: ${remedy}` }
       : {
           state: 'replaced',
@@ -131,6 +127,12 @@ async function judgeConfig(
     return { state: 'damaged', isProven: false, problem };
   }
 }
+
+const hasOwnParts = ({ config }: Embedded, own: (config: IgnitionConfig) => boolean): boolean =>
+  config !== undefined && own(parseIgnition(config, 'the embedded Ignition config'));
+
+const isEmpty = ({ config, keyfiles, others }: Embedded): boolean =>
+  config === undefined && keyfiles.length === 0 && !others?.size;
 
 /**
  * True if a checksum covers every byte of an archive: it is xz with CRC32, as CoreOS's own tool writes it, or

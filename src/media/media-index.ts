@@ -75,6 +75,9 @@ const isNamed = (value: Members, optional: string): boolean =>
 const isOptionalText = (value: unknown): boolean =>
   value === undefined || typeof value === 'string';
 
+/** Path of the root file system on a live ISO of CoreOS; a minimal ISO fetches it from the network. */
+export const ROOTFS_PATH = '/images/pxeboot/rootfs.img';
+
 /** Path of the index on the medium. */
 export const INDEX_PATH = '/sealift/index.json';
 
@@ -133,6 +136,8 @@ export type MediaIndex = {
   /** Digest of the canonical JSON of all other members; media of the first versions have no digest. */
   readonly digest?: Digest;
   readonly product: string;
+  /** Version of sealift that made the medium; absent on media of earlier versions. */
+  readonly program?: string;
   /** ISO that the medium was built from; absent on media that do not boot. */
   readonly base?: { readonly digest: string; readonly size: number };
   readonly release: {
@@ -298,6 +303,7 @@ const malformed = (
 
 const isWellFormed = (document: Document): boolean =>
   typeof document['product'] === 'string' &&
+  isOptionalText(document['program']) &&
   isOfReleases(document) &&
   isBase(document['base']) &&
   areAreas(document['areas']) &&

@@ -13,7 +13,13 @@ import {
   sortParts,
 } from './areas.ts';
 import { type AreaContents, BUILT_MEMBER, decodeBuilt } from './built.ts';
-import { BUILT_PATH, INDEX_PATH, type MediaIndex, type MutableArea } from './media-index.ts';
+import {
+  BUILT_PATH,
+  INDEX_PATH,
+  type MediaIndex,
+  type MutableArea,
+  ROOTFS_PATH,
+} from './media-index.ts';
 import { type Proof, readProof } from './proof.ts';
 
 /*
@@ -57,7 +63,7 @@ export type MediumAreas = {
 };
 
 type Files = Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>;
-/** What names the bytes of a medium; an index that was not read names them too. */
+/** The part that names the bytes of a medium; an index that was not read names them too. */
 type Known = { readonly index?: MediaIndex | undefined; readonly proof?: Proof | undefined };
 
 /**
@@ -77,7 +83,7 @@ export async function readMedium(
 }
 
 /**
- * Reads the areas of a medium, with what its index or its proof says of them. Both may be damaged otherwise.
+ * Reads the areas of a medium, and compares them with its index or proof. The medium may be damaged elsewhere.
  *
  * @throws IntegrityError `iso.no-embed-area`, `kargs.no-areas` and similar; `customize.pristine` if the medium
  * does not have the contents without values that its index names
@@ -104,6 +110,19 @@ export async function readAreas(iso: Files, { index, proof }: Known): Promise<Me
   return isOurs
     ? areas
     : { ...areas, bare: { archive: new Uint8Array(), kargs: kargs?.default ?? '' } };
+}
+
+/** Reads the areas of an ISO; undefined on one without areas, such as a configuration ISO. */
+export async function readOptionalAreas(
+  iso: Files,
+  known: Known,
+): Promise<MediumAreas | undefined> {
+  try {
+    return await readAreas(iso, known);
+  } catch (error) {
+    if (error instanceof IntegrityError && error.code === 'iso.no-embed-area') return undefined;
+    throw error;
+  }
 }
 
 const findNamed = (index: MediaIndex | undefined, wanted: AreaKind): ByteRange | undefined =>
@@ -258,6 +277,27 @@ export const isOfOthers = ({ provenBy }: Medium): boolean => provenBy === undefi
  */
 export const ownArchiveOf = (medium: Medium): Uint8Array =>
   (isOfOthers(medium) ? undefined : medium.areas.bare?.archive) ?? medium.areas.embed.bytes;
+
+/**
+ * A product of sealift as its index or proof names it, `minimal-iso`, `coreos-live`, or `other` for any ISO
+ * without the areas of CoreOS.
+ */
+export type Product = string;
+
+/**
+ * Recognizes the product by index or proof, else by files. A minimal ISO is a live ISO of CoreOS without its
+ * root file system.
+ */
+export async function recognizeProduct(
+  iso: Pick<IsoImage, 'find'>,
+  { index, proof }: Known,
+  areas: MediumAreas | undefined,
+): Promise<Product> {
+  const named = index?.product ?? proof?.product;
+  if (named !== undefined) return named;
+  if (!areas) return 'other';
+  return (await iso.find(ROOTFS_PATH)) ? 'coreos-live' : 'minimal-iso';
+}
 
 /** True if every area, without the copy, has these contents. */
 export const hasContents = (areas: Places, contents: AreaContents): boolean =>

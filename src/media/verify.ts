@@ -22,6 +22,7 @@ import {
   type DamagedIndex,
   INDEX_PATH,
   REGISTRY_ROOT,
+  ROOTFS_PATH,
 } from './media-index.ts';
 import { planContents, readAreas } from './medium.ts';
 import { openDamaged, type IsoFiles, useImage, type Medium } from './open.ts';
@@ -173,14 +174,14 @@ async function verifyAreas(
   return areas.bare ? planContents(areas, areas.bare, 'bare') : [];
 }
 
-const [ROOTFS, KARGS] = ['/images/pxeboot/rootfs.img', '/coreos/kargs.json'];
+const KARGS = '/coreos/kargs.json';
 
 /**
  * Checks the rules that decide whether a live ISO of CoreOS boots: its areas, and the volume that it waits
  * for. A minimal ISO has no root file system and waits for no volume; images before 2022 have no areas.
  */
 async function verifyBoot(iso: IsoImage): Promise<void> {
-  for (const path of [ROOTFS, KARGS]) if ((await iso.find(path)) === undefined) return;
+  for (const path of [ROOTFS_PATH, KARGS]) if ((await iso.find(path)) === undefined) return;
   await readCoreosLive(iso);
 }
 

@@ -1,15 +1,9 @@
 import type { Command } from 'commander';
 import { UsageError, IntegrityError } from '../../base/errors.ts';
-import { formatSize, toPrintable } from '../../base/text/words.ts';
+import { toPrintable } from '../../base/text/words.ts';
 import type { IsoImage, IsoNode } from '../../iso/index.ts';
-import {
-  describeDelta,
-  type DeltaDescription,
-  type DeltaEnd,
-  formatDeltaName,
-  formatEnd,
-} from '../../media/delta/describe.ts';
-import { inspectIso, type Inspection } from '../../media/inspect.ts';
+import { describeDelta } from '../../media/delta/describe.ts';
+import { inspectIso } from '../../media/inspect.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../../media/open.ts';
 import type { CliHost } from '../host.ts';
 import { ISO_ARGUMENT, useNamed, useIso } from '../run.ts';
@@ -21,6 +15,7 @@ import {
   writePiece,
   writeContent,
 } from '../terminal/output.ts';
+import { formatDelta, formatInspection } from './inspect-result.ts';
 
 /* This file owns the commands that read an ISO: `inspect`, `ls`, `cat` and `ignition show`. */
 
@@ -45,97 +40,6 @@ export function registerInspect(program: Command, host: CliHost): void {
         'kind' in value ? formatDelta(value) : formatInspection(value),
       );
     });
-}
-
-const formatDelta = (delta: DeltaDescription): string =>
-  delta.kind === 'delta'
-    ? [
-        `kind           delta, ${formatSize(delta.size)}`,
-        `from           ${toPrintable(formatEnd(delta.from))}`,
-        ...formatEndDigest(delta.from),
-        `to             ${toPrintable(formatEnd(delta.to))}, ${formatSize(delta.to.size)}`,
-        ...formatEndDigest(delta.to),
-        `patches        ${delta.patches}`,
-        '',
-      ].join('\n')
-    : `kind           ${formatDeltaName(delta)}, ${formatSize(delta.size)}\n`;
-
-/** Formats the digest of an ISO whose name is known; it is printed instead of the name otherwise. */
-const formatEndDigest = ({ product, digest }: DeltaEnd): readonly string[] =>
-  product === undefined ? [] : [`  index        ${digest}`];
-
-function formatInspection(inspection: Inspection): string {
-  const { volume, extensions, size } = inspection;
-  const names = [extensions.rockRidge && 'Rock Ridge', extensions.joliet && 'Joliet'];
-  return [
-    `volume         ${volume.id}, ${formatSize(volume.size)} of ${formatSize(size)}`,
-    `extensions     ${names.filter(Boolean).join(', ') || 'none'}`,
-    ...inspection.bootEntries.map(
-      ({ platform, loadSectors, offset }) =>
-        `boot           ${platform}: ${loadSectors} sectors from byte ${offset}`,
-    ),
-    ...inspection.partitions.map(
-      (partition) =>
-        `partition      ${partition.table} ${partition.type}: ${formatSize(partition.size)} from byte ${partition.offset}`,
-    ),
-    ...formatProblem('partitions', inspection.partitionsProblem),
-    ...formatCoreos(inspection),
-    ...formatMedia(inspection),
-    '',
-  ].join('\n');
-}
-
-const formatProblem = (what: string, problem: string | undefined): readonly string[] =>
-  problem === undefined ? [] : [`${what.padEnd(15)}damaged: ${problem}`];
-
-function formatCoreos({ coreos, notCoreos }: Inspection): string[] {
-  if (!coreos) return [`coreos         not a CoreOS live ISO: ${notCoreos ?? 'no sign of one'}`];
-  const { embedArea, bootstrapProblem } = coreos;
-  const bootstrap = coreos.bootstrapIgnition ? 'a config in a separate initrd' : 'none';
-  return [
-    `embed area     ${formatSize(embedArea.used)} of ${formatSize(embedArea.size)} used in ` +
-      `${embedArea.file}${embedArea.grown ? ', grown' : ''}: ${describeEmbedded(coreos)}`,
-    ...(bootstrapProblem === undefined ? [`bootstrap      ${bootstrap}`] : []),
-    ...formatProblem('bootstrap', bootstrapProblem),
-    `kernel args    ${coreos.kargs}`,
-    ...(coreos.kargs === coreos.defaultKargs ? [] : [`  default      ${coreos.defaultKargs}`]),
-  ];
-}
-
-function describeEmbedded({ embedArea, ignition }: NonNullable<Inspection['coreos']>): string {
-  if (embedArea.problem !== undefined) return `damaged: ${embedArea.problem}`;
-  return ignition ? 'a config is embedded' : 'no config is embedded';
-}
-
-function formatMedia({ media, mediaProblem, proof }: Inspection): readonly string[] {
-  if (proof) {
-    return [
-      `made by        sealift ${proof.program}: ${proof.product}`,
-      `of             ${proof.of}`,
-      `proof          ${proof.digest}`,
-    ];
-  }
-  if (!media) {
-    return mediaProblem === undefined
-      ? ['made by        not sealift']
-      : formatProblem('index', mediaProblem);
-  }
-  const { release, sizes } = media;
-  return [
-    `made by        sealift: ${media.product}`,
-    `release        ${release.version} ${release.architecture}`,
-    `               ${release.reference}`,
-    ...(media.unsigned ?? []).map((version) => `signature      ${version} is unsigned`),
-    ...Object.entries(media.images).map(
-      ([set, count]) => `images         ${set}: ${count}, ${formatSize(sizes[set] ?? 0)}`,
-    ),
-    `payload        ${formatSize(media.payloadSize)}, shared blobs counted once`,
-    ...(media.bundle
-      ? [`bundle         ${media.bundle.name}, ${media.bundle.images} images by digest`]
-      : formatProblem('bundle', media.bundleProblem)),
-    `extents        ${media.extents}`,
-    `index          ${media.indexDigest ?? 'without a digest'}`,
-  ];
 }
 
 type Entry = {

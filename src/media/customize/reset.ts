@@ -3,7 +3,7 @@ import type { IsoImage } from '../../iso/index.ts';
 import { decodeEmbedded, encodeEmbedded, type OverlayPart, planEmbedPart } from '../areas.ts';
 import { BUILT_MEMBER, decodeBuilt, holdsInstallation } from '../built.ts';
 import { readIndex } from '../media-index.ts';
-import { isOfOthers, type Medium, planContents, readMedium } from '../medium.ts';
+import { isOfOthers, type Medium, type MediumAreas, planContents, readMedium } from '../medium.ts';
 
 /* Decides which bytes of an ISO change when values are taken off. */
 
@@ -22,17 +22,18 @@ export async function planReset(
   to: ResetTo = 'built',
 ): Promise<readonly OverlayPart[]> {
   const medium = await readMedium(iso, await readIndex(iso));
-  const { areas, provenBy } = medium;
-  const isIndexed = provenBy === 'index';
-  if (isIndexed && !areas.bare) throw noPristine(iso.path);
-  if (to === 'built' && areas.damage) throw areas.damage;
-  const contents = isOfOthers(medium) || to === 'bare' ? areas.bare : areas.built;
-  if (!contents) throw noBuilt(iso.path, isIndexed ? BARE : REBUILD);
-  // An installation ISO that carries no proof would have nothing to install.
-  if (isOfOthers(medium) && (await holdsInstallation(areas.embed.bytes))) {
-    throw noBuilt(iso.path, REBUILD);
-  }
-  return planContents(areas, contents, contents === areas.built ? 'built' : 'bare');
+  const { areas } = medium;
+  if (isOfOthers(medium)) return planEmptied(areas, iso.path);
+  if (medium.provenBy === 'index' && !areas.bare) throw noPristine(iso.path);
+  const contents = to === 'bare' ? areas.bare : areas.built;
+  if (contents) return planContents(areas, contents, to);
+  throw areas.damage ?? noBuilt(iso.path, areas.bare ? BARE : REBUILD);
+}
+
+/** Plans an ISO of another maker; an installation ISO that carries no proof would have nothing to install. */
+async function planEmptied(areas: MediumAreas, path: string): Promise<readonly OverlayPart[]> {
+  if (!areas.bare || (await holdsInstallation(areas.embed.bytes))) throw noBuilt(path);
+  return planContents(areas, areas.bare, 'bare');
 }
 
 const BARE = 'take all values off with --reset=bare';
