@@ -119,11 +119,16 @@ const formatOperator = ({ name, bundles }: Catalogs[number]['packages'][number])
 
 /** Formats the states of the areas, each kind once: `Ignition as built, kernel arguments customized`. */
 function formatAreas({ areas = [], areasProblem }: Inspection): readonly string[] {
-  const states = areas.flatMap(({ kind, state }) =>
-    kind === 'built' ? [] : [`${kind === 'ignition' ? 'Ignition' : 'kernel arguments'} ${state}`],
-  );
+  const statesOf = (wanted: string): string =>
+    [...new Set(areas.filter(({ kind }) => kind === wanted).map(({ state }) => state))].join(
+      ' or ',
+    );
+  const states = Object.entries({
+    'Ignition': statesOf('ignition'),
+    'kernel arguments': statesOf('kernel-arguments'),
+  }).flatMap(([name, state]) => (state === '' ? [] : [`${name} ${state}`]));
   return [
-    ...(states.length > 0 ? [`areas          ${[...new Set(states)].join(', ')}`] : []),
+    ...(states.length > 0 ? [`areas          ${states.join(', ')}`] : []),
     ...areas.flatMap(({ problem }) => (problem === undefined ? [] : [`               ${problem}`])),
     ...formatProblem('areas', areasProblem),
   ];
