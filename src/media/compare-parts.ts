@@ -1,9 +1,8 @@
 import { groupBy, withoutUndefined } from '../base/lists.ts';
 import { formatCanonicalJson } from '../base/text/json.ts';
+import { type IndexCatalog, type IndexPackage } from './index-catalogs.ts';
 import {
   type IndexImage,
-  type IndexCatalog,
-  type IndexPackage,
   INDEX_PATH,
   REGISTRY_ROOT,
   UPGRADE_REGISTRY_ROOT,

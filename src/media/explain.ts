@@ -3,7 +3,8 @@ import { sumSizes, withoutUndefined } from '../base/lists.ts';
 import type { IsoImage } from '../iso/index.ts';
 import { type Need, RELEASE_IMAGE } from '../openshift/mirror/sets.ts';
 import { readImageContents } from './contents.ts';
-import { type IndexCatalog, readIndex, type IndexImage, type MediaIndex } from './media-index.ts';
+import { type IndexCatalog } from './index-catalogs.ts';
+import { readIndex, type IndexImage, type MediaIndex } from './media-index.ts';
 
 /** Reasons why images are on a medium, for `sealift why`. Sizes are bytes. */
 export type Explanation = {

@@ -1,79 +1,13 @@
 import { isDigest, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { groupBy, isObject, withoutUndefined } from '../base/lists.ts';
 import type { ByteRange } from '../base/random-access.ts';
 import { digestCanonicalJson, formatReadableJson, type Json } from '../base/text/json.ts';
 import type { Areas, IsoImage, Layout, Places } from '../iso/index.ts';
-import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
-import { nameCatalog } from '../openshift/mirror/operator-set.ts';
-import { isTexts, checkText, parseObject, isTextList, type Document } from '../shape/go-json.ts';
+import { checkText, parseObject, isTextList, type Document } from '../shape/go-json.ts';
+import type { IndexCatalog } from './index-catalogs.ts';
+import { isCount, isWellFormed } from './index-rules.ts';
 
-/* The index of a medium, `/sealift/index.json`: its paths, members, format and checks. */
-
-/** Contents of a catalog, limited to the bundles on the medium. */
-export type IndexCatalog = {
-  /** Name of the catalog's image in the index. */
-  readonly name: string;
-  /** Digest of the image on the medium: the original catalog, or a rebuilt one. */
-  readonly digest: string;
-  readonly packages: readonly IndexPackage[];
-};
-
-export type IndexPackage = {
-  readonly name: string;
-  readonly defaultChannel?: string;
-  /** `head` is the name of a bundle. */
-  readonly channels: readonly { readonly name: string; readonly head?: string }[];
-  readonly bundles: readonly { readonly name: string; readonly version?: string }[];
-};
-
-/** Describes the catalogs for the index, in their order; everything below is sorted by name. */
-export const describeCatalogs = (catalogs: readonly SelectedCatalog[]): readonly IndexCatalog[] =>
-  catalogs.map((catalog) => {
-    const bundles = groupBy(catalog.bundles, (bundle) => bundle.package);
-    return {
-      name: nameCatalog(catalog),
-      digest: catalog.digest,
-      packages: sortByName(catalog.packages).map(({ name, defaultChannel, channels }) => ({
-        name,
-        ...withoutUndefined({ defaultChannel }),
-        channels: sortByName(channels),
-        bundles: sortByName(bundles.get(name) ?? []).map(({ name, version }) => ({
-          name,
-          ...withoutUndefined({ version }),
-        })),
-      })),
-    };
-  });
-
-const sortByName = <Item extends { readonly name: string }>(
-  items: readonly Item[],
-): readonly Item[] => items.toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
-
-/** True if a member of an index is a valid list of catalogs. */
-const areCatalogs = (value: unknown): boolean =>
-  value === undefined ||
-  isListOf(
-    value,
-    (catalog) => isTexts(catalog, ['name', 'digest']) && isListOf(catalog['packages'], isPackage),
-  );
-
-const isPackage = (value: Members): boolean =>
-  isTexts(value, ['name']) &&
-  isOptionalText(value['defaultChannel']) &&
-  isListOf(value['channels'], (channel) => isNamed(channel, 'head')) &&
-  isListOf(value['bundles'], (bundle) => isNamed(bundle, 'version'));
-
-type Members = Readonly<Record<string, unknown>>;
-
-const isListOf = (value: unknown, isItem: (item: Members) => boolean): boolean =>
-  Array.isArray(value) && value.every((item) => isObject(item) && isItem(item));
-
-const isNamed = (value: Members, optional: string): boolean =>
-  isTexts(value, ['name']) && isOptionalText(value[optional]);
-
-const isOptionalText = (value: unknown): boolean =>
-  value === undefined || typeof value === 'string';
+/* The index of a medium, `/sealift/index.json`: its paths, members and format. */
 
 /** Path of the root file system on a live ISO of CoreOS; a minimal ISO fetches it from the network. */
 export const ROOTFS_PATH = '/images/pxeboot/rootfs.img';
@@ -290,64 +224,10 @@ function markMutable(extent: IndexExtent, areas: readonly MutableArea[]): IndexE
 const isIndexItself = (paths: readonly unknown[]): boolean =>
   paths.length === 1 && paths[0] === INDEX_PATH;
 
-/** Limit on offsets and sizes: far larger than any medium, and the sum of two is still exact. */
-const LARGEST_COUNT = 2 ** 52;
-
-const isCount = (value: unknown): value is number =>
-  Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) < LARGEST_COUNT;
-
 const malformed = (
   problem = 'is not in the form that sealift writes',
   cause?: unknown,
 ): IntegrityError => new IntegrityError('index.malformed', `${INDEX_PATH} ${problem}`, { cause });
-
-const isWellFormed = (document: Document): boolean =>
-  typeof document['product'] === 'string' &&
-  isOptionalText(document['program']) &&
-  isOfReleases(document) &&
-  isBase(document['base']) &&
-  areAreas(document['areas']) &&
-  areMutable(document['mutable']) &&
-  areCatalogs(document['catalogs']) &&
-  Array.isArray(document['extents']) &&
-  Array.isArray(document['images']) &&
-  (document['images'] as unknown[]).every(isImage);
-
-const isOfReleases = ({ release, unsigned }: Document): boolean =>
-  isTexts(release, ['version', 'reference', 'architecture']) &&
-  (unsigned === undefined || isTextList(unsigned));
-
-const AREAS = ['structures', 'files', 'index', 'smallBlobs', 'blobs'] as const;
-
-const areAreas = (areas: unknown): boolean =>
-  areas === undefined || (isObject(areas) && AREAS.every((name) => isCount(areas[name])));
-
-/** Maximum number of mutable areas; a medium has one for Ignition and one for each boot menu. */
-const MOST_MUTABLE = 100;
-
-const areMutable = (areas: unknown): boolean =>
-  areas === undefined ||
-  (Array.isArray(areas) && areas.length <= MOST_MUTABLE && areas.every(isMutableArea));
-
-const isMutableArea = (area: unknown): boolean =>
-  isObject(area) &&
-  typeof area['kind'] === 'string' &&
-  typeof area['digest'] === 'string' &&
-  isDigest(area['digest']) &&
-  isCount(area['offset']) &&
-  isCount(area['size']) &&
-  area['size'] <= LARGEST_MUTABLE;
-
-/** Far larger than any Ignition config that a machine boots with. */
-const LARGEST_MUTABLE = 64 * 1024 * 1024;
-
-const isBase = (base: unknown): boolean => base === undefined || isTexts(base, ['digest']);
-
-function isImage(value: unknown): boolean {
-  if (!isTexts(value, ['name', 'set', 'source', 'repository'])) return false;
-  const { tags, manifests } = value as { tags?: unknown; manifests?: unknown };
-  return isTextList(tags) && isTextList(manifests);
-}
 
 /** Enough for 3,000 images with 60,000 blobs and 72,000 links, which take 48,000,000 bytes. */
 export const LARGEST_INDEX = 48 * 1024 * 1024;

@@ -7,13 +7,8 @@ import { readImageContents } from './contents.ts';
 import type { JudgedArea } from './judge-areas.ts';
 import { findOverlaps, type IndexExtent, type MediaIndex } from './media-index.ts';
 import type { IsoFiles } from './open.ts';
-import {
-  sampleExtents,
-  type Sample,
-  type SampleOptions,
-  verifyExtents,
-  type DamagedExtent,
-} from './verify-extents.ts';
+import { sampleExtents, type Sample, type SampleOptions } from './sample-extents.ts';
+import { verifyExtents, type DamagedExtent } from './verify-extents.ts';
 
 /* Checks of a medium against its index: directories, extents, gaps, and files that a truncation lost. */
 

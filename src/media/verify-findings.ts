@@ -6,7 +6,7 @@ import type { JudgedArea } from './judge-areas.ts';
 import type { MediaIndex } from './media-index.ts';
 import { describeDamage } from './open.ts';
 import type { Report, Unproven, Verification } from './verify-contents.ts';
-import type { Sample } from './verify-extents.ts';
+import type { Sample } from './sample-extents.ts';
 
 /** The findings of a verification that is not finished. */
 export type Findings = {

@@ -1,9 +1,9 @@
+import { describeCatalogs } from '../media/index-catalogs.ts';
 import { fileOf } from '../base/disk/file-digests.ts';
 import { ConfigError } from '../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import { describeCatalogs } from '../media/media-index.ts';
 import type { HostNetwork } from '../nmstate/values.ts';
 import type { CustomValues } from '../openshift/agent/values.ts';
 import { CONFIGURE } from '../openshift/mirror/server.ts';

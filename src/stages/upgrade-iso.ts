@@ -1,5 +1,5 @@
+import { describeCatalogs } from '../media/index-catalogs.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { describeCatalogs } from '../media/media-index.ts';
 import type { Release } from '../openshift/release/release.ts';
 import { digestOfPath, noteOfPath, type UpgradePath } from '../openshift/release/upgrade-path.ts';
 import { roomOf } from '../outputs/place.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { IndexExtent } from '../../src/media/media-index.ts';
-import { sampleExtents, type Sample } from '../../src/media/verify-extents.ts';
+import { sampleExtents, type Sample } from '../../src/media/sample-extents.ts';
 import type { Verification } from '../../src/media/verify-contents.ts';
 import { verifyIso } from '../../src/media/verify.ts';
 import { makeMedium, type TestMedium } from '../support/medium.ts';

@@ -15,7 +15,7 @@ import type { Digest } from '../../base/digest.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { findPublishedDigest, readGivenDigest } from '../../media/published-digest.ts';
 import type { Verification } from '../../media/verify-contents.ts';
-import type { Sample } from '../../media/verify-extents.ts';
+import type { Sample } from '../../media/sample-extents.ts';
 import { verifyIso } from '../../media/verify.ts';
 import { type FolderVerification, verifySites } from '../../media/verify-sites.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';

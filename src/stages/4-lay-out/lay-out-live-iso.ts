@@ -20,8 +20,8 @@ import { encodeEmbedded } from '../../media/areas.ts';
 import { type AreaContents, encodeBuilt } from '../../media/built.ts';
 import { configureLayout, describeAreas, renderBuilt } from '../../media/customize/copy.ts';
 import { describeMedium, formatBundleFile } from '../../media/describe.ts';
+import { type IndexCatalog } from '../../media/index-catalogs.ts';
 import {
-  type IndexCatalog,
   BOOTSTRAP_IMAGE_PATH,
   BUILT_PATH,
   BUNDLE_PATH,

@@ -1,0 +1,71 @@
+import { groupBy, isObject, withoutUndefined } from '../base/lists.ts';
+import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
+import { nameCatalog } from '../openshift/mirror/operator-set.ts';
+import { isTexts } from '../shape/go-json.ts';
+
+/* The catalogs of a medium, as its index lists them. */
+
+/** Contents of a catalog, limited to the bundles on the medium. */
+export type IndexCatalog = {
+  /** Name of the catalog's image in the index. */
+  readonly name: string;
+  /** Digest of the image on the medium: the original catalog, or a rebuilt one. */
+  readonly digest: string;
+  readonly packages: readonly IndexPackage[];
+};
+
+export type IndexPackage = {
+  readonly name: string;
+  readonly defaultChannel?: string;
+  /** `head` is the name of a bundle. */
+  readonly channels: readonly { readonly name: string; readonly head?: string }[];
+  readonly bundles: readonly { readonly name: string; readonly version?: string }[];
+};
+
+/** Describes the catalogs for the index, in their order; everything below is sorted by name. */
+export const describeCatalogs = (catalogs: readonly SelectedCatalog[]): readonly IndexCatalog[] =>
+  catalogs.map((catalog) => {
+    const bundles = groupBy(catalog.bundles, (bundle) => bundle.package);
+    return {
+      name: nameCatalog(catalog),
+      digest: catalog.digest,
+      packages: sortByName(catalog.packages).map(({ name, defaultChannel, channels }) => ({
+        name,
+        ...withoutUndefined({ defaultChannel }),
+        channels: sortByName(channels),
+        bundles: sortByName(bundles.get(name) ?? []).map(({ name, version }) => ({
+          name,
+          ...withoutUndefined({ version }),
+        })),
+      })),
+    };
+  });
+
+const sortByName = <Item extends { readonly name: string }>(
+  items: readonly Item[],
+): readonly Item[] => items.toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
+
+/** True if a member of an index is a valid list of catalogs. */
+export const areCatalogs = (value: unknown): boolean =>
+  value === undefined ||
+  isListOf(
+    value,
+    (catalog) => isTexts(catalog, ['name', 'digest']) && isListOf(catalog['packages'], isPackage),
+  );
+
+const isPackage = (value: Members): boolean =>
+  isTexts(value, ['name']) &&
+  isOptionalText(value['defaultChannel']) &&
+  isListOf(value['channels'], (channel) => isNamed(channel, 'head')) &&
+  isListOf(value['bundles'], (bundle) => isNamed(bundle, 'version'));
+
+type Members = Readonly<Record<string, unknown>>;
+
+const isListOf = (value: unknown, isItem: (item: Members) => boolean): boolean =>
+  Array.isArray(value) && value.every((item) => isObject(item) && isItem(item));
+
+const isNamed = (value: Members, optional: string): boolean =>
+  isTexts(value, ['name']) && isOptionalText(value[optional]);
+
+export const isOptionalText = (value: unknown): boolean =>
+  value === undefined || typeof value === 'string';
