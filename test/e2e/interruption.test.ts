@@ -120,7 +120,7 @@ describe('an interrupted build', () => {
     first.process.kill('SIGSTOP');
     const second = await build('contended.iso').ended;
     expect(second.code).toBe(7);
-    expect(second.stderr).toContain(`process ${first.process.pid ?? 0} is already building`);
+    expect(second.stderr).toContain(`process ${first.process.pid ?? 0} on host `);
     first.process.kill('SIGCONT');
     expect((await first.ended).code).toBe(0);
     expect(await digestFile(join(directory, 'contended.iso'))).toBe(whole);
