@@ -17,7 +17,7 @@ import {
 } from '../sites/state/directory.ts';
 import { placesFor, stateDirectoryOf } from '../sites/state/generations.ts';
 import { openSites, surveySites, type Survey, isGood } from './1-resolve/check-sites.ts';
-import { makeSites, type SiteOutcome } from './5-pour/make-config-isos.ts';
+import { concludeRotation, makeSites, type SiteOutcome } from './5-pour/make-config-isos.ts';
 import {
   listOutcomes,
   readListed,
@@ -159,6 +159,7 @@ async function buildLocked(
     await syncNames(survey, outcomes, request);
     const listing = await listOutcomes(survey, outcomes, { ...named, listed });
     if (isListed) await writeListing(out, listing);
+    await concludeRotation({ names }, outcomes, request);
     const count = (wanted: string): number =>
       [...outcomes.values()].filter(({ kind }) => kind === wanted).length;
     return { out, ...listing, made: count('made'), reused: count('reused') };

@@ -39,7 +39,13 @@ const GENTLY = { bigint: true, throwIfNoEntry: false } as const;
  * @throws DiskError `output.lost`; the system's errors
  */
 export async function requireNamed(file: FileHandle, path: string): Promise<void> {
-  refuseOther(await file.stat({ bigint: true }), await lstatUnlessAbsent(path), path);
+  const own = await file.stat({ bigint: true });
+  const found = await lstat(path, { bigint: true }).catch((error: unknown) => {
+    throw isErrno(error, 'ENOENT')
+      ? createLoss(own, path, { found: 'no file', cause: error })
+      : error;
+  });
+  refuseOther(own, found, path);
 }
 
 /**
@@ -127,9 +133,17 @@ const isSame = (own: BigIntStats, found: BigIntStats | undefined): boolean =>
 
 function refuseOther(own: BigIntStats, found: BigIntStats | undefined, path: string): void {
   if (isSame(own, found)) return;
-  throw new DiskError('output.lost', `"${path}" is not the file that this run wrote`, {
-    expected: `inode ${own.ino}`,
-    found: found ? `inode ${found.ino}` : 'no file',
-    hint: 'run the same command again when no other process writes to this place',
-  });
+  throw createLoss(own, path, { found: found ? `inode ${found.ino}` : 'no file' });
 }
+
+const createLoss = (
+  { ino }: BigIntStats,
+  path: string,
+  { found, cause }: { readonly found: string; readonly cause?: unknown },
+): DiskError =>
+  new DiskError('output.lost', `"${path}" is not the file that this run wrote`, {
+    expected: `inode ${ino}`,
+    found,
+    hint: 'run the same command again when no other process writes to this place',
+    cause,
+  });

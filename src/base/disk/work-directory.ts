@@ -96,7 +96,7 @@ export function nameHeld(text: string): string {
  * @returns DiskError `work-dir.lost`
  */
 export function explainLoss(error: unknown): unknown {
-  const said = isErrno(error, 'iso.unreadable') ? (error as Error).cause : error;
+  const said = isErrno(error, 'iso.unreadable', 'output.lost') ? (error as Error).cause : error;
   if (!isErrno(said, 'ENOENT', 'ENOTDIR')) return error;
   const { path: lost = '' } = said as NodeJS.ErrnoException;
   const held = [...names.keys()].find((path) => lost.startsWith(`${path}/`));

@@ -1,5 +1,6 @@
 import { basename, join } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
+import { syncDirectory } from '../../base/disk/files.ts';
 import type { FileProblem } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { readProgramDigest } from '../../base/program.ts';
@@ -22,6 +23,7 @@ import {
   endRotation,
   type Rotation,
   placesFor,
+  stateDirectoryOf,
 } from '../../sites/state/generations.ts';
 import {
   provideIdentity,
@@ -95,7 +97,7 @@ export async function makeSites(
 ): Promise<ReadonlyMap<string, SiteOutcome>> {
   const findRetained = await openRetainedOf(names, request, tools);
   const rotation = await decideRotation(request, tools);
-  const outcomes = await mapStage(
+  return mapStage(
     makeIsos,
     good.map(({ name, inputs: digest }) => ({
       name,
@@ -115,10 +117,23 @@ export async function makeSites(
       program: tools.program ?? (await readProgramDigest()),
     },
   );
+}
+
+/**
+ * Ends the rotation of a run if every site of it has its new keys. Nothing may be left to do then: after a
+ * kill the same command begins another rotation.
+ */
+export async function concludeRotation(
+  { names }: Pick<SitesToMake, 'names'>,
+  outcomes: ReadonlyMap<string, SiteOutcome>,
+  request: ConfigIsosRequest,
+): Promise<void> {
+  const { rotate, newIdentities, out } = request;
   const isDone = (name: string): boolean => (outcomes.get(name)?.kind ?? 'failed') !== 'failed';
   const rotated = names.filter((name) => takesPart(request, name));
-  if (rotated.every(isDone)) await endRotation(request.out);
-  return outcomes;
+  if ((!rotate && newIdentities === undefined) || !rotated.every(isDone)) return;
+  await endRotation(out);
+  await syncDirectory(stateDirectoryOf(out));
 }
 
 async function openRetainedOf(
