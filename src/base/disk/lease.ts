@@ -78,11 +78,11 @@ export async function takeLease(path: string, options: LeaseOptions): Promise<Le
 export async function withLease<Result>(
   path: string,
   options: LeaseOptions,
-  work: () => Promise<Result>,
+  work: (lease: Lease) => Promise<Result>,
 ): Promise<Result> {
   const lease = await takeLease(path, options);
   try {
-    return await work();
+    return await work(lease);
   } finally {
     await lease.release();
   }
