@@ -88,18 +88,20 @@ export async function repairIso(
   sources: RepairSources,
   options: RepairOptions,
 ): Promise<RepairReport> {
-  return withLease(options.lock, options, () => repairLocked(path, sources, options));
+  return withLease(options.lock, options, ({ requireHeld }) =>
+    repairLocked({ path, requireHeld }, sources, options),
+  );
 }
 
 async function repairLocked(
-  path: string,
+  { path, requireHeld }: Omit<OpenTarget, 'file'>,
   sources: RepairSources,
   options: RepairOptions,
 ): Promise<RepairReport> {
   const file = await openInPlace(path).catch((error: unknown) => {
     throw explainWriteError(error, path);
   });
-  const target = { path, file };
+  const target = { path, file, requireHeld };
   try {
     const known = await readTarget(path, sources.isos);
     const { index, indexSource } = known;
