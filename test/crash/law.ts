@@ -89,7 +89,7 @@ export async function spoil(course: Course, step: Step, fault: Fault): Promise<V
     problems.push(...judgeAgain(again, row));
     problems.push(...compare(await digestOutputs(row, path), [after]));
     // A refusal changes nothing, so the stale lock of the killed run stays.
-    if (again.code === (row.code ?? 0)) problems.push(...(await findFaults(row, path)));
+    if (hasEnded(again, row)) problems.push(...(await findFaults(row, path)));
     const shown =
       problems.length > 0 ? [`first run:\n${ended.stderr}`, `again:\n${again.stderr}`] : [];
     return { hit, end: nameEnd(ended), problems: [...problems, ...shown] };
@@ -133,9 +133,12 @@ function judgeEnd(ended: Ended, row: Row): readonly string[] {
   return [...answers, `it ends with ${code}, which is not a foreseen failure`];
 }
 
+const hasEnded = ({ code }: Ended, row: Row): boolean => code === (row.code ?? 0) || code === 0;
+
 /** A run that was killed after its work was done may refuse to do it again. */
-function judgeAgain(ended: Ended, { code = 0, finished }: Row): readonly string[] {
-  if (ended.code === code) return ended.answers;
+function judgeAgain(ended: Ended, row: Row): readonly string[] {
+  const { finished } = row;
+  if (hasEnded(ended, row)) return ended.answers;
   const isRefusal = finished !== undefined && errorCode(ended.stderr) === finished;
   return isRefusal ? [] : [`the same command then ends with ${ended.code}`];
 }

@@ -63,7 +63,10 @@ async function judgeCourse(course: Course): Promise<void> {
 function order(rows: readonly Row[]): readonly Row[] {
   const left = rows.filter(({ name }) => name.includes(values.row));
   if (values.minutes === undefined) return left;
-  return left.map(() => left.splice(random.below(left.length), 1)).flat();
+  return left
+    .map((row) => ({ row, key: random.below(2 ** 31) }))
+    .sort((a, b) => a.key - b.key)
+    .map(({ row }) => row);
 }
 
 async function main(): Promise<void> {

@@ -17,7 +17,7 @@ export type Row = {
   readonly outputs: readonly string[];
   /** True if a file is changed in place: it is new after the same command has ended again. */
   readonly isInPlace?: boolean;
-  /** Its exit code; default: 0. */
+  /** Its exit code; default: 0. Again it may be 0. */
   readonly code?: number;
   /** The code with which it refuses to do again what is done. */
   readonly finished?: string;
@@ -179,7 +179,7 @@ const SHORT: readonly Short[] = [
   ],
   ['init', ['init', 'site'], [], ['site/appliance-config.yaml']],
   ['init --template sites', ['init', '--template', 'sites', 'field'], [], ['field/sites.csv']],
-  ['cache verify', ['cache', 'verify', 'rotten'], ['rotten'], [], { judge: judgeCache }],
+  ['cache verify', ['cache', 'verify', 'rotten'], ['rotten'], [], { code: 8, judge: judgeCache }],
   ['cache prune', ['cache', 'prune', 'cache', '--max-size', '1MiB'], ['cache'], []],
 ];
 
