@@ -72,17 +72,16 @@ export async function publishOnce<Result>(
   { force, mode }: { readonly force: boolean; readonly mode: number },
   fill: (file: FileHandle, aside: string) => Promise<Result>,
 ): Promise<Result> {
-  const { path } = place;
   await checkOutputPlace(place);
-  await makeDirectory(dirname(path));
-  const result = await publishNew(path, { mode }, async (file, aside) => {
+  await makeDirectory(dirname(place.path));
+  const result = await publishNew(place.path, { mode }, async (file, aside) => {
     const made = await fill(file, aside);
     const isReplaceable = async (): Promise<boolean> =>
-      (await digestFile(path)) === (await digestOpenFile(file));
+      (await digestFile(place.path)) === (await digestOpenFile(file));
     await claimOutput(place, { force, expected: 'a file of the same content', isReplaceable });
     return made;
   });
-  await syncDirectory(dirname(path));
+  await syncDirectory(dirname(place.path));
   return result;
 }
 
