@@ -49,7 +49,7 @@ describe.skipIf(!hasTools)('a command that reads an ISO', () => {
     expect(exitCode).toBe(0);
     expect(stdout).toContain('volume         FOREIGN');
     expect(stdout).toContain('not a CoreOS live ISO');
-    expect((await world.run('verify', foreign)).exitCode).toBe(0);
+    expect((await world.run('verify', foreign)).exitCode).toBe(10);
     expect((await world.run('ls', foreign, '-R')).stdout).toBe('/a/\n/a/b.txt\n');
     expect((await world.run('cat', foreign, '/a/b.txt')).stdout).toBe('hello\n');
     expect((await world.run('cat', foreign, '/a')).exitCode).toBe(2);

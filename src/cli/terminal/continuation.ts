@@ -29,7 +29,6 @@ export type RunContinuation = {
  */
 export const OUTPUT_STAGES: ReadonlyMap<string, string> = new Map([
   ['pour ISO', 'written'],
-  ['send ISO', 'in the object store'],
   ['push ISO', 'in the registry'],
   ['pull ISO', 'written'],
   ['make delta', 'written'],
