@@ -3,10 +3,9 @@ import type { FileHandle } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { decodeInThread } from '../base/decode/threads.ts';
-import { claimOutput } from '../base/disk/claim-output.ts';
+import { publishOnce } from '../base/disk/claim-output.ts';
 import { explainWriteError } from '../base/disk/disk-errors.ts';
-import { makeDirectory, writeWhole } from '../base/disk/files.ts';
-import { publishNew } from '../base/disk/publish.ts';
+import { writeWhole } from '../base/disk/files.ts';
 import { IntegrityError, UsageError } from '../base/errors.ts';
 import { objectOrEmpty } from '../base/lists.ts';
 import { openRandomAccess } from '../base/random-access.ts';
@@ -98,13 +97,11 @@ async function copyNode(
 /** Writes a file aside and renames it when it is complete. */
 async function writeNew(
   path: string,
-  { directory, force }: ExtractOptions,
+  { force }: ExtractOptions,
   fill: (file: FileHandle, aside: string) => Promise<number>,
 ): Promise<ExtractedFile> {
-  await claimOutput({ path }, { force, isReplaceable: () => Promise.resolve(false) });
-  await makeDirectory(directory);
   try {
-    return { path, size: await publishNew(path, { mode: 0o644 }, fill) };
+    return { path, size: await publishOnce({ path }, { force, mode: 0o644 }, fill) };
   } catch (error) {
     throw explainWriteError(error, path);
   }

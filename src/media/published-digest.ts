@@ -10,31 +10,43 @@ import { isObject } from '../base/lists.ts';
  * a run of configuration ISOs. They serve media that carry no proof.
  */
 
-export type PublishedDigest = {
-  readonly digest: Digest;
-  /** The file that names it. */
-  readonly from: string;
-};
-
 /** Far larger than any checksum, report or list of sites. */
 const MOST_BYTES = 64 << 20;
 
 /**
  * Finds the digest of an ISO beside it; undefined if no file names it. A checksum of another file name is
- * not taken: the ISO was copied or renamed without it.
+ * reported and not taken: the ISO got another name since, or another ISO got this one.
  */
-export async function findPublishedDigest(iso: string): Promise<PublishedDigest | undefined> {
+export async function findPublishedDigest(
+  iso: string,
+  warn: (message: string) => void,
+): Promise<Digest | undefined> {
   const name = basename(iso);
   const readers: readonly (readonly [string, (text: string) => Digest | undefined])[] = [
-    [`${iso}.sha256`, (text) => parseChecksums(text).get(name)],
+    [`${iso}.sha256`, (text) => ownChecksum(name, text, warn)],
     [`${iso}.report.json`, readReport],
     [`${dirname(iso)}/sites.json`, (text) => readList(text)?.get(name)],
   ];
   for (const [from, parse] of readers) {
     const digest = await readPublished(from, parse);
-    if (digest) return { digest, from };
+    if (digest) return digest;
   }
   return undefined;
+}
+
+function ownChecksum(
+  name: string,
+  text: string,
+  warn: (message: string) => void,
+): Digest | undefined {
+  const sums = parseChecksums(text);
+  const [other] = sums.keys();
+  if (other !== undefined && !sums.has(name)) {
+    warn(
+      `${name}.sha256 has the checksum of "${other}", not of "${name}": if this ISO had that name, give it with --sha256`,
+    );
+  }
+  return sums.get(name);
 }
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { type Digest, digestOf, hexOf } from '../base/digest.ts';
 import { IntegrityError, ConfigError } from '../base/errors.ts';
-import type { BlobCache } from '../base/store/store.ts';
+import type { BlobCache } from '../base/store/blob-cache.ts';
 import type { IsoFile, IsoImage } from '../iso/index.ts';
 import { readPlanned } from '../openshift/images.ts';
 import type { MirrorPlan, PlannedImage } from '../openshift/mirror/plan.ts';

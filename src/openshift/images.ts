@@ -10,7 +10,7 @@ import { restate } from '../base/download/fill-file.ts';
 import { ConfigError, IntegrityError, SealiftError } from '../base/errors.ts';
 import { DOCUMENT_TIME } from '../base/http/body.ts';
 import { withoutUndefined, maxOf } from '../base/lists.ts';
-import type { BlobCache } from '../base/store/store.ts';
+import type { BlobCache } from '../base/store/blob-cache.ts';
 import { formatCanonicalJson } from '../base/text/json.ts';
 import {
   type Descriptor,

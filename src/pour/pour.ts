@@ -174,6 +174,7 @@ async function openOutput(partial: string, pour: Pour, memory: SharedArrayBuffer
   const alignment = await probeAlignment(partial, memory);
   const keep = journal.achieved.size > 0;
   const direct = alignment !== undefined;
+  await journal.requireOwn(); // else it makes a file that no journal explains
   const options = { size: layout.size, memory, mode, keep, direct };
   return { output: await openOutputFile(partial, options), alignment, finish: undefined };
 }

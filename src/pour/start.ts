@@ -98,8 +98,11 @@ async function readAchieved(
   const path = `${partial}.journal`;
   if (!(await hasFile(device ? path : partial))) return new Map();
   const achieved = await readJournal(path, layout);
-  if (!achieved) warn?.('partial output is from different inputs; starting over');
-  return achieved ?? new Map<number, Progress>();
+  if (achieved) return achieved;
+  warn?.('partial output is from different inputs; starting over');
+  // A writer that only stood still has it open: what it still writes must not meet these bytes.
+  if (!device) await explaining(partial, () => rm(partial, { force: true }));
+  return new Map();
 }
 
 /**

@@ -6,6 +6,7 @@ import { checkOutputPlace, claimOutput } from '../base/disk/claim-output.ts';
 import { explainOutputError } from '../base/disk/disk-errors.ts';
 import { syncDirectory, unlessAbsent } from '../base/disk/files.ts';
 import { withLease } from '../base/disk/lease.ts';
+import type { Lease } from '../base/disk/succession.ts';
 import { readRegularFile } from '../base/disk/open-file.ts';
 import { ConfigError, DiskError, UsageError, isErrno, type FileProblem } from '../base/errors.ts';
 import {
@@ -84,11 +85,11 @@ export async function buildConfigIsos(
     await claimFolder(request);
     const state = await makeStateDirectory(out);
     const lease = leaseOptionsOf(tools);
-    return await withLease(join(state, 'build.lock'), lease, async () => {
+    return await withLease(join(state, 'build.lock'), lease, async (held) => {
       await sweepDirectory(out, { alone: true });
       await sweepDirectory(state, { alone: true });
       await adoptOldState(out, lease);
-      return buildLocked(request, tools);
+      return buildLocked(request, tools, held);
     });
   } catch (error) {
     throw explainObstacle(error, out);
@@ -140,6 +141,7 @@ function explainObstacle(cause: unknown, out: string): unknown {
 async function buildLocked(
   request: ConfigIsosRequest,
   tools: ConfigIsosTools,
+  lease: Lease,
 ): Promise<ConfigIsosReport> {
   const { out, dropIn } = request;
   const list = await openSites(request, tools.signal);
@@ -151,11 +153,17 @@ async function buildLocked(
     const listed = dropIn ? new Map<never, never>() : await readListed(out);
     // A table that cannot be read as sites says nothing about the ISOs that exist.
     const isListed = !dropIn && (survey.sites.length > 0 || listed.size === 0);
+    await lease.requireHeld();
     if (isListed) await removeListing(out);
     const { sites, reader } = survey;
     const names = sites.map(({ name }) => name);
     const good = sites.filter(isGood);
-    const outcomes = await makeSites({ names, good, reader }, { ...named, listed }, tools);
+    const outcomes = await makeSites(
+      { names, good, reader },
+      { ...named, listed },
+      { ...tools, lease },
+    );
+    await lease.requireHeld();
     await syncNames(survey, outcomes, request);
     const listing = await listOutcomes(survey, outcomes, { ...named, listed });
     if (isListed) await writeListing(out, listing);

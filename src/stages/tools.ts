@@ -17,12 +17,8 @@ import { createRetries } from '../base/retry.ts';
 import { parseS3Address } from '../base/s3/object.ts';
 import { createS3, type S3 } from '../base/s3/s3.ts';
 import type { BlobSource } from '../base/store/blob-source.ts';
-import {
-  createSharedCache,
-  type SharedCache,
-  createBlobCache,
-  type BlobCache,
-} from '../base/store/store.ts';
+import { createBlobCache, type BlobCache } from '../base/store/blob-cache.ts';
+import { createSharedCache, type SharedCache } from '../base/store/shared-cache.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import {
   createEngine,

@@ -1,10 +1,10 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { digestFile } from '../../src/base/disk/files.ts';
 import { startSealift } from '../support/child.ts';
+import { copyTemplate, copyToDisk } from './copies.ts';
 import type { Row } from './rows.ts';
-import { readSpoiled, readSteps, spoiling, STEADY, tracing } from './steps.ts';
+import { END, isCut, readSpoiled, readSteps, spoiling, STEADY, tracing } from './steps.ts';
 import type { Fault, Step } from './steps.ts';
 
 /*
@@ -43,17 +43,18 @@ type Ended = {
 
 /** Runs the command of a row once under strace(1), with no fault. */
 export async function follow(row: Row, template: string): Promise<Course> {
-  const folder = copyOf(template);
-  const trace = `${folder}.trace`;
-  const before = await digestOutputs(row, folder);
-  const ended = await run(row, folder, tracing(trace));
-  if (ended.code !== (row.code ?? 0)) throw new Error(`${row.name} fails:\n${ended.stderr}`);
-  const problems = await findFaults(row, folder);
-  if (problems.length > 0) throw new Error(`${row.name}: ${problems.join('\n')}`);
-  const steps = await readSteps(trace, folder);
-  const after = await digestOutputs(row, folder);
-  remove(folder);
-  return { row, template, before, after, steps };
+  const { path, trace, close } = copyTemplate(template);
+  try {
+    const before = await digestOutputs(row, path);
+    const ended = await run(row, path, tracing(trace));
+    if (ended.code !== (row.code ?? 0)) throw new Error(`${row.name} fails:\n${ended.stderr}`);
+    const problems = await findFaults(row, path);
+    if (problems.length > 0) throw new Error(`${row.name}: ${problems.join('\n')}`);
+    const steps = await readSteps(trace, path);
+    return { row, template, before, after: await digestOutputs(row, path), steps };
+  } finally {
+    close();
+  }
 }
 
 /** The outcome of one step that was spoiled. */
@@ -69,42 +70,32 @@ export type Verdict = {
 /** Spoils one step of a row, judges what is there, runs the command again and judges that. */
 export async function spoil(course: Course, step: Step, fault: Fault): Promise<Verdict> {
   const { row, template, before, after } = course;
-  const folder = copyOf(template);
-  const trace = `${folder}.trace`;
+  const disk = isCut(fault) ? copyToDisk(template) : undefined;
+  const { path, trace, close } = disk ?? copyTemplate(template);
   try {
-    const ended = await run(row, folder, spoiling(trace, step, fault));
-    const { hits, others } = await readSpoiled(trace, folder);
+    const ended = await run(row, path, spoiling(trace, step, fault));
+    const { hits, others } = await readSpoiled(trace, path);
     const [hit] = hits;
     if (hit === undefined || others.length > 0)
       return { hit: undefined, end: 'missed', problems: [] };
-    const found = await digestOutputs(row, folder);
-    const isNew = ended.code === (row.code ?? 0);
+    disk?.cut(fault === 'torn');
+    const found = await digestOutputs(row, path);
+    const isNew = ended.code === (row.code ?? 0) || step.call === END;
     const problems = [
       ...judgeEnd(ended, row),
       ...compare(found, isNew ? [after] : row.isInPlace ? [] : [before, after]),
     ];
-    const again = await run(row, folder);
+    const again = await run(row, path);
     problems.push(...judgeAgain(again, row));
-    problems.push(...compare(await digestOutputs(row, folder), [after]));
+    problems.push(...compare(await digestOutputs(row, path), [after]));
     // A refusal changes nothing, so the stale lock of the killed run stays.
-    if (again.code === (row.code ?? 0)) problems.push(...(await findFaults(row, folder)));
+    if (hasEnded(again, row)) problems.push(...(await findFaults(row, path)));
     const shown =
       problems.length > 0 ? [`first run:\n${ended.stderr}`, `again:\n${again.stderr}`] : [];
     return { hit, end: nameEnd(ended), problems: [...problems, ...shown] };
   } finally {
-    remove(folder);
+    close();
   }
-}
-
-function copyOf(template: string): string {
-  const folder = mkdtempSync(`${template}-`);
-  execFileSync('cp', ['-a', '--reflink=auto', `${template}/.`, folder]);
-  return folder;
-}
-
-function remove(folder: string): void {
-  rmSync(folder, { recursive: true, force: true });
-  rmSync(`${folder}.trace`, { force: true });
 }
 
 async function run(row: Row, cwd: string, under: readonly string[] = []): Promise<Ended> {
@@ -142,9 +133,12 @@ function judgeEnd(ended: Ended, row: Row): readonly string[] {
   return [...answers, `it ends with ${code}, which is not a foreseen failure`];
 }
 
+const hasEnded = ({ code }: Ended, row: Row): boolean => code === (row.code ?? 0) || code === 0;
+
 /** A run that was killed after its work was done may refuse to do it again. */
-function judgeAgain(ended: Ended, { code = 0, finished }: Row): readonly string[] {
-  if (ended.code === code) return ended.answers;
+function judgeAgain(ended: Ended, row: Row): readonly string[] {
+  const { finished } = row;
+  if (hasEnded(ended, row)) return ended.answers;
   const isRefusal = finished !== undefined && errorCode(ended.stderr) === finished;
   return isRefusal ? [] : [`the same command then ends with ${ended.code}`];
 }

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { createPublicKey } from 'node:crypto';
+import { readFileSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { digestFile } from '../../src/base/disk/files.ts';
 import type { Child } from '../support/child.ts';
@@ -16,7 +17,7 @@ export type Row = {
   readonly outputs: readonly string[];
   /** True if a file is changed in place: it is new after the same command has ended again. */
   readonly isInPlace?: boolean;
-  /** Its exit code; default: 0. */
+  /** Its exit code; default: 0. Again it may be 0. */
   readonly code?: number;
   /** The code with which it refuses to do again what is done. */
   readonly finished?: string;
@@ -43,6 +44,7 @@ type Short = readonly [
 ];
 
 const KEY = ['--ssh-key', TEST_SSH_KEY];
+const PARTS = ['parts.delta.1', 'parts.delta.parity'];
 
 /** Commands that need nothing but files. */
 const SHORT: readonly Short[] = [
@@ -93,6 +95,21 @@ const SHORT: readonly Short[] = [
     ['new.iso'],
   ],
   [
+    'delta in parts',
+    [
+      ...['delta', 'monday.iso', 'tuesday.iso', '--output', 'parts.delta'],
+      ...['--max-part-size', '1MiB'],
+    ],
+    ['monday.iso', 'tuesday.iso'],
+    PARTS,
+  ],
+  [
+    'apply of parts',
+    ['apply', 'monday.iso', 'parts.delta.parity', '--output', 'new.iso'],
+    ['monday.iso', 'parts.delta.parity'],
+    ['new.iso'],
+  ],
+  [
     'apply --in-place',
     ['apply', 'x.iso', 'night.delta', '--in-place'],
     ['monday.iso:x.iso', 'night.delta'],
@@ -133,6 +150,28 @@ const SHORT: readonly Short[] = [
     ['pxe/test-rootfs.img'],
   ],
   [
+    'extract minimal-iso',
+    ['extract', 'minimal-iso', 'full.iso', '--out', 'pxe'],
+    ['full.iso'],
+    ['pxe/full-minimal.iso'],
+  ],
+  [
+    'extract installer',
+    ['extract', 'installer', 'monday.iso', '--out', 'bin'],
+    ['monday.iso'],
+    ['bin/openshift-install'],
+  ],
+  ['resources', ['resources', '--output', 'r.yaml', '--base-iso', 'test.iso'], CONFIG, ['r.yaml']],
+  ['plan', ['plan', '--base-iso', 'test.iso'], CONFIG, []],
+  ['inspect with a log file', ['inspect', 'test.iso', '--log-file', 'a.log'], ['test.iso'], []],
+  [
+    'token keys',
+    ['token', 'keys', '--out', '.'],
+    [],
+    [],
+    { finished: 'output.exists', judge: judgeKeys },
+  ],
+  [
     'import imageset',
     ['import', 'imageset', 'imageset.yaml', '--output', 'a.yaml'],
     ['imageset.yaml'],
@@ -140,6 +179,7 @@ const SHORT: readonly Short[] = [
   ],
   ['init', ['init', 'site'], [], ['site/appliance-config.yaml']],
   ['init --template sites', ['init', '--template', 'sites', 'field'], [], ['field/sites.csv']],
+  ['cache verify', ['cache', 'verify', 'rotten'], ['rotten'], [], { code: 8, judge: judgeCache }],
   ['cache prune', ['cache', 'prune', 'cache', '--max-size', '1MiB'], ['cache'], []],
 ];
 
@@ -175,6 +215,26 @@ export const listRows = ({ registry }: Hosts): readonly Row[] => [
 ];
 
 const nameOf = (folder: string): string => basename(folder).toLowerCase();
+
+/** The public key belongs to the private one. */
+function judgeKeys(folder: string): Promise<readonly string[]> {
+  const [key, pub] = ['issuer.key', 'issuer.pub'].map((name) =>
+    readFileSync(join(folder, name), 'utf8'),
+  );
+  const made = createPublicKey(key ?? '').export({ type: 'spki', format: 'pem' });
+  return Promise.resolve(made === pub ? [] : ['the keys are not a pair']);
+}
+
+/** Every blob has the digest that is its name. */
+async function judgeCache(folder: string): Promise<readonly string[]> {
+  const blobs = join(folder, 'rotten/sha256');
+  const wrong: string[] = [];
+  for (const name of readdirSync(blobs)) {
+    if ((await digestFile(join(blobs, name))) !== `sha256:${name}`)
+      wrong.push(`${name} is damaged`);
+  }
+  return wrong;
+}
 
 type Listing = { readonly sites: readonly { readonly iso: string; readonly sha256: string }[] };
 

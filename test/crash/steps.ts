@@ -5,18 +5,25 @@ import { readFile } from 'node:fs/promises';
  * spoiled in another run.
  */
 
-/** Calls that change files, and opening one, which has limits of its own. */
+/** The last call of a program: all that it said is done. */
+export const END = 'exit_group';
+
+/** Calls that change files, opening one, which has limits of its own, and the end. */
 const CALLS = [
   ...['rename', 'renameat', 'renameat2', 'link', 'linkat', 'unlink', 'unlinkat', 'rmdir'],
   ...['fsync', 'fdatasync', 'truncate', 'ftruncate', 'fallocate', 'mkdir', 'mkdirat'],
   ...['write', 'writev', 'pwrite64', 'pwritev', 'pwritev2', 'copy_file_range', 'sendfile'],
   ...['openat', 'chmod', 'fchmod', 'symlink', 'symlinkat'],
+  END,
 ] as const;
 
 type CallName = (typeof CALLS)[number];
 
-export const FAULTS = ['kill', 'EIO', 'ENOSPC', 'EMFILE'] as const;
+/** `cut`: the power is cut; `torn`: the same, when the names had been written, but not the contents. */
+export const FAULTS = ['kill', 'cut', 'torn', 'EIO', 'ENOSPC', 'EMFILE'] as const;
 export type Fault = (typeof FAULTS)[number];
+
+export const isCut = (fault: Fault): fault is 'cut' | 'torn' => fault === 'cut' || fault === 'torn';
 
 /** One call of a run, named so that another run finds it again. */
 export type Step = {
@@ -29,7 +36,8 @@ export type Step = {
 
 /** Which calls a fault may meet: the kernel has no room only for new bytes, names and inodes. */
 export const mayMeet = ({ call }: Pick<Step, 'call'>, fault: Fault): boolean => {
-  if (fault === 'kill') return call !== 'openat';
+  if (call === END) return fault === 'cut';
+  if (fault === 'kill' || isCut(fault)) return call !== 'openat';
   if (fault === 'EMFILE') return call === 'openat';
   if (fault === 'EIO') return true;
   return !/^(?:unlink|unlinkat|rmdir|chmod|fchmod)$/.test(call);
@@ -52,7 +60,7 @@ export const tracing = (file: string): readonly string[] => [
  */
 export const spoiling = (file: string, { call, nth }: Step, fault: Fault): readonly string[] => [
   ...['strace', '-f', '-y', '-qq', '-s', '40', '-o', file, '-e', `trace=${call}`],
-  ...(fault === 'kill'
+  ...(fault === 'kill' || isCut(fault)
     ? ['-e', `inject=${call}:signal=KILL:when=${nth}`]
     : ['--seccomp-bpf', '-e', 'signal=none', '-e', `inject=${call}:error=${fault}:when=${nth}`]),
 ];
@@ -70,7 +78,7 @@ export async function readSteps(file: string, folder: string): Promise<readonly 
     if (call === '') continue; // the second half of a call, or the end of a thread
     const nth = (counts.get(`${thread} ${call}`) ?? 0) + 1;
     counts.set(`${thread} ${call}`, nth);
-    if (isBelow(args, folder)) steps.push({ call: call as CallName, nth, text: `${call}(${args}` });
+    if (isBelow(line, folder)) steps.push({ call: call as CallName, nth, text: `${call}(${args}` });
     else if (!isIdle(args)) elsewhere.add(`${call} ${nth}`);
   }
   return steps.filter(({ call, nth }) => !elsewhere.has(`${call} ${nth}`));
@@ -80,8 +88,10 @@ export async function readSteps(file: string, folder: string): Promise<readonly 
 const isIdle = (args: string): boolean => args.includes('"/dev/null"');
 
 /** The work directory is named by its open directory. */
-const isBelow = (args: string, folder: string): boolean =>
-  args.includes(`${folder}/`) || /"\/proc\/(?:\d+|self)\/fd\/\d+/.test(args);
+const isBelow = (line: string, folder: string): boolean =>
+  line.includes(`${folder}/`) ||
+  line.includes(`${END}(`) ||
+  /"\/proc\/(?:\d+|self)\/fd\/\d+/.test(line);
 
 /**
  * The spoiled calls of a run: on files below the folder, and others, such as the pipes between the

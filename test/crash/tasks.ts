@@ -1,6 +1,7 @@
 import type { Random } from '../faults/random.ts';
 import { spoil, type Course, type Verdict } from './law.ts';
-import { FAULTS, mayMeet, type Fault, type Step } from './steps.ts';
+import { mayCutPower } from './copies.ts';
+import { FAULTS, isCut, mayMeet, type Fault, type Step } from './steps.ts';
 
 /** One step of one command, and what happens to it. */
 export type Task = { readonly course: Course; readonly step: Step; readonly fault: Fault };
@@ -8,9 +9,12 @@ export type Task = { readonly course: Course; readonly step: Step; readonly faul
 /** Another run does not come by every step at the same count: it is tried so many times. */
 const TRIES = 4;
 
+/** The faults that this process may bring about. */
+const POSSIBLE = mayCutPower() ? FAULTS : FAULTS.filter((fault) => !isCut(fault));
+
 export const listTasks = (course: Course): readonly Task[] =>
   course.steps.flatMap((step) =>
-    FAULTS.filter((fault) => mayMeet(step, fault)).map((fault) => ({ course, step, fault })),
+    POSSIBLE.filter((fault) => mayMeet(step, fault)).map((fault) => ({ course, step, fault })),
   );
 
 /** Chooses tasks of a command: first the call, so that a thousand writes do not hide one rename. */

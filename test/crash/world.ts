@@ -12,6 +12,8 @@ import { open, copyFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { siteTree } from '../support/config-iso-world.ts';
 import { startSealift } from '../support/child.ts';
+import { makeCoreosIso } from '../support/iso.ts';
+import { writeMinimalRecipe } from '../support/minimal-recipe.ts';
 import { writeInstallationConfig } from '../support/installation-iso.ts';
 import { createLiveWorld } from '../support/live-iso.ts';
 import { startPlainRegistry } from '../support/plain-registry.ts';
@@ -55,6 +57,12 @@ export async function createCrashWorld(): Promise<CrashWorld> {
   for (const name of readdirSync(at('cache/sha256')))
     utimesSync(at(`cache/sha256/${name}`), past, past);
   await done('delta', 'monday.iso', 'tuesday.iso', '--output', 'night.delta');
+  const parts = ['--output', 'parts.delta', '--max-part-size', '1MiB'];
+  await done('delta', 'monday.iso', 'tuesday.iso', ...parts);
+  cpSync(at('cache'), at('rotten'), { recursive: true });
+  const [rotten = ''] = readdirSync(at('rotten/sha256'));
+  writeFileSync(at(`rotten/sha256/${rotten}`), 'other bytes');
+  await makeFull(directory);
   await done('push', 'monday.iso', `oci://${registry.host}/m/iso:1`);
   await writeInstallationConfig(directory);
   writeTree(at('sites'), {
@@ -76,7 +84,7 @@ export async function createCrashWorld(): Promise<CrashWorld> {
       for (const input of row.inputs) {
         const [from = '', to = from] = input.split(':');
         mkdirSync(dirname(join(folder, to)), { recursive: true });
-        execFileSync('cp', ['-a', at(from), join(folder, to)]);
+        execFileSync('cp', ['-a', '--reflink=auto', at(from), join(folder, to)]);
       }
       return folder;
     },
@@ -85,6 +93,16 @@ export async function createCrashWorld(): Promise<CrashWorld> {
       await world.close();
     },
   };
+}
+
+/** `full.iso`: a live ISO of CoreOS that has the recipe of its minimal ISO. */
+async function makeFull(directory: string): Promise<void> {
+  const [whole, rest] = ['whole', 'rest'].map((name) => join(directory, name));
+  for (const folder of [whole, rest]) mkdirSync(folder ?? '');
+  const full = await makeCoreosIso(whole ?? '', { files: { 'coreos/miniso.dat': 131_072 } });
+  const without = ['images/pxeboot/rootfs.img', 'coreos/miniso.dat'];
+  await writeMinimalRecipe(full, await makeCoreosIso(rest ?? '', { without }));
+  await copyFile(full, join(directory, 'full.iso'));
 }
 
 /** Other bytes at some places of an ISO, and its last ones lost. */

@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
 import { nameHeld, openWorkDirectory } from '../../src/base/disk/work-directory.ts';
-import { createBlobCache } from '../../src/base/store/store.ts';
+import { createBlobCache } from '../../src/base/store/blob-cache.ts';
 import { runInstaller, type RunInstallerInput } from '../../src/stages/3-render/run-installer.ts';
 import { createFileDigests } from '../../src/base/disk/file-digests.ts';
 import { asUser, isRoot, NOBODY } from '../support/as-user.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { extractComponentFile } from '../../src/openshift/images.ts';
-import { createBlobCache } from '../../src/base/store/store.ts';
+import { createBlobCache } from '../../src/base/store/blob-cache.ts';
 import { buildLayeredImage } from '../support/release.ts';
 import { serveImages, type ImageRegistry } from '../support/image-registry.ts';
 import { createTestClient } from '../support/registry-client.ts';

@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
 import {
+  closeSync,
   existsSync,
+  mkdtempSync,
+  openSync,
   readFileSync,
   rmSync,
   truncateSync,
   writeFileSync,
-  mkdtempSync,
+  writeSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -156,6 +159,17 @@ describe('pouring an ISO', () => {
     const result = await pourAndPublish({ ...optionsOf(layout, openFrom(blobs)), warn });
     expect(warnings).toEqual(['partial output is from different inputs; starting over']);
     expect(result.digest).toBe(sha256(whole));
+  });
+
+  it('starts over in another file: a run that only stood still may write to the old one', async () => {
+    const { layout, blobs, whole } = makeLayout([3 * MIB]);
+    const partial = join(directory, 'out.iso.partial');
+    writeFileSync(`${partial}.journal`, '{"format":1,"layout":"x"}\n');
+    const stale = openSync(partial, 'w');
+    await pourAndPublish(optionsOf(layout, openFrom(blobs)));
+    writeSync(stale, 'late bytes of another layout');
+    closeSync(stale);
+    expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
   });
 
   it('starts an extent over when its source does', async () => {

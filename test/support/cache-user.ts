@@ -1,4 +1,4 @@
-import { createSharedCache } from '../../src/base/store/store.ts';
+import { createSharedCache } from '../../src/base/store/shared-cache.ts';
 import type { Descriptor } from '../../src/registry/manifest.ts';
 import { createTestClient } from './registry-client.ts';
 

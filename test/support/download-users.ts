@@ -6,7 +6,7 @@ import { pourIso } from '../../src/pour/pour.ts';
 import { createExtentOpener } from '../../src/stages/5-pour/open-extents.ts';
 import { downloadFile } from '../../src/base/download/fetch.ts';
 import { createFileDigests } from '../../src/base/disk/file-digests.ts';
-import { createBlobCache } from '../../src/base/store/store.ts';
+import { createBlobCache } from '../../src/base/store/blob-cache.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
 import type { Descriptor } from '../../src/registry/manifest.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { StageContext } from '../../src/engine/stage.ts';
 import { createFileDigests, type FileDigests } from '../../src/base/disk/file-digests.ts';
 import { createHttp, type Http } from '../../src/base/http/http.ts';
-import { createBlobCache, type BlobCache } from '../../src/base/store/store.ts';
+import { createBlobCache, type BlobCache } from '../../src/base/store/blob-cache.ts';
 import { createRegistryClient, type RegistryClient } from '../../src/registry/client.ts';
 import { createStageContext } from './stage-context.ts';
 import { createTestRetries } from './test-clock.ts';

@@ -1,10 +1,12 @@
 import type { Stats } from 'node:fs';
-import { lstat, readlink, realpath, rm, stat } from 'node:fs/promises';
+import { lstat, readlink, realpath, rm, stat, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { isErrno, DiskError, UsageError } from '../errors.ts';
-import { nameAside, sweepAside } from './aside.ts';
+import { nameAside, sweepDirectory } from './aside.ts';
 import { isObstacle } from './disk-errors.ts';
+import { digestFile, digestOpenFile, makeDirectory, syncDirectory } from './files.ts';
 import { createFile, isOwnUser } from './open-file.ts';
+import { publishNew } from './publish.ts';
 
 /* Owns the decision whether a path may become an output; nothing stays changed on the disk. */
 
@@ -57,6 +59,31 @@ const listMay = (expected: string | undefined): string =>
   expected === undefined
     ? 'nothing, or an empty file of yours'
     : `nothing, an empty file of yours, or ${expected}`;
+
+/**
+ * Writes a file aside and gives it its name. The name may be free, or that of a file with the same
+ * bytes, as an interrupted run left it; with `force`, of any regular file.
+ *
+ * @param fill writes the content; the second argument is the name of the file meanwhile
+ * @throws errors of `claimOutput` and `publishNew`
+ */
+export async function publishOnce<Result>(
+  place: OutputPlace,
+  { force, mode }: { readonly force: boolean; readonly mode: number },
+  fill: (file: FileHandle, aside: string) => Promise<Result>,
+): Promise<Result> {
+  await checkOutputPlace(place);
+  await makeDirectory(dirname(place.path));
+  const result = await publishNew(place.path, { mode }, async (file, aside) => {
+    const made = await fill(file, aside);
+    const isReplaceable = async (): Promise<boolean> =>
+      (await digestFile(place.path)) === (await digestOpenFile(file));
+    await claimOutput(place, { force, expected: 'a file of the same content', isReplaceable });
+    return made;
+  });
+  await syncDirectory(dirname(place.path));
+  return result;
+}
 
 /**
  * Refuses a path that can never be an output, even with force: anything but a regular file (a
@@ -225,14 +252,13 @@ async function checkWritable({ existing }: Folder): Promise<void> {
 }
 
 /**
- * Makes a file and removes it: permission bits alone do not show every obstacle. Probes that killed
- * processes left are removed once for each directory.
+ * Makes a file and removes it: permission bits alone do not show every obstacle. Files that killed
+ * processes wrote aside are removed once for each directory.
  */
 export async function probeDirectory(path: string): Promise<void> {
-  const name = join(path, 'probe');
-  if (!swept.has(path)) await sweepAside(name);
+  if (!swept.has(path)) await sweepDirectory(path);
   swept.add(path);
-  const probe = await nameAside(name);
+  const probe = await nameAside(join(path, 'probe'));
   await (await createFile(probe)).close();
   await rm(probe, { force: true });
 }

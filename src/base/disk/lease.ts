@@ -72,17 +72,22 @@ export async function takeLease(path: string, options: LeaseOptions): Promise<Le
 }
 
 /**
- * Does work with the right to write an output, and gives the right back in any case. @throws errors
- * of `takeLease`
+ * Does work with the right to write an output, and gives the right back in any case.
+ *
+ * @throws errors of `takeLease`; DiskError `output.lost` if the work fails after another process took
+ * over, because what that one does explains any failure
  */
 export async function withLease<Result>(
   path: string,
   options: LeaseOptions,
-  work: () => Promise<Result>,
+  work: (lease: Lease) => Promise<Result>,
 ): Promise<Result> {
   const lease = await takeLease(path, options);
   try {
-    return await work();
+    return await work(lease);
+  } catch (error) {
+    if (!options.signal.aborted) await lease.requireHeld();
+    throw error;
   } finally {
     await lease.release();
   }

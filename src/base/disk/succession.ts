@@ -1,10 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { link, lstat, readFile, rename, rm } from 'node:fs/promises';
 import { digestOf, hexOf } from '../digest.ts';
-import { isErrno } from '../errors.ts';
+import { DiskError, isErrno } from '../errors.ts';
 import { startTimer, type Timer } from '../wait.ts';
 import { nameAside } from './aside.ts';
-import { formatHolder, judge, noteOver, parseHolder, readSelf, type Holder } from './holder.ts';
+import {
+  describeHolder,
+  formatHolder,
+  judge,
+  noteOver,
+  parseHolder,
+  readSelf,
+  type Holder,
+} from './holder.ts';
 import { openListed, readRegularFile, writeNewFile } from './open-file.ts';
 
 /*
@@ -14,7 +22,12 @@ import { openListed, readRegularFile, writeNewFile } from './open-file.ts';
 
 /** The exclusive right to write a path. */
 export type Lease = {
-  readonly isHeld: () => Promise<boolean>;
+  /**
+   * Requires that no other process has taken the lease over, as one may after a stop of this process.
+   *
+   * @throws DiskError `output.lost`; the system's errors
+   */
+  readonly requireHeld: () => Promise<void>;
   readonly release: () => Promise<void>;
 };
 
@@ -190,7 +203,15 @@ function hold(path: string, text: string, limit: number): Lease {
   const isHeld = async (): Promise<boolean> => (await readSigned(path))?.text === text;
   const stop = keepRenewing(async () => (await isHeld()) && touch(path), limit);
   return {
-    isHeld,
+    async requireHeld() {
+      const found = await readSigned(path);
+      if (found?.text === text) return;
+      const holder = found && parseHolder(found.text);
+      const who = holder ? describeHolder(holder) : 'another process';
+      throw new DiskError('output.lost', `${who} took over "${path}" while this run stood still`, {
+        hint: 'run the same command again when no other process writes to this place',
+      });
+    },
     async release() {
       stop();
       if (await isHeld()) await rm(path, { force: true });

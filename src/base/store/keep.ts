@@ -6,7 +6,7 @@ import { digestOpenFile } from '../disk/files.ts';
 import { openListed } from '../disk/open-file.ts';
 import { ConfigError, isErrno } from '../errors.ts';
 import { sumSizes } from '../lists.ts';
-import { sharedFolders } from './store.ts';
+import { sharedFolders } from './shared-cache.ts';
 
 /** A file of a cache. Bytes, and milliseconds since 1970. */
 export type CachedBlob = {

@@ -18,7 +18,7 @@ import { isElsewhere, openSource } from '../../outputs/read/open.ts';
 import { parseReference, type Reference } from '../../registry/index.ts';
 import { openBuildTools, type BuildTools } from '../../stages/tools.ts';
 import { placesOf, type CliHost } from '../host.ts';
-import { addTo } from '../options.ts';
+import { addTo, createWaitOption } from '../options.ts';
 import { runWithProgress, type Watched } from '../run.ts';
 import { AGAIN } from '../terminal/continuation.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
@@ -29,6 +29,7 @@ type Options = {
   readonly from: readonly string[];
   readonly config?: string;
   readonly workDir: string;
+  readonly wait: boolean;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
@@ -48,6 +49,7 @@ export function registerRepair(program: Command, host: CliHost): void {
     .requiredOption('--from <source>', 'source of its bytes; may be repeated', addTo)
     .option('--config <file>', 'take pull secret, CA and registries.conf from this configuration')
     .option('--work-dir <dir>', 'directory for fetched blobs until they are verified', '.sealift')
+    .addOption(createWaitOption())
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
@@ -60,13 +62,13 @@ export function registerRepair(program: Command, host: CliHost): void {
         '\nExample:\n  $ sealift repair stick.iso --from yesterday.iso --from registries',
     )
     .action(async (iso: string, options: Options) => {
-      const { logFormat } = options;
+      const { logFormat, wait } = options;
       const path = resolve(host.cwd, iso);
       const { lock } = await placeInPlace(path, resolve(host.cwd, options.workDir));
       const stage = { stage: 'repair', logFormat, host, describeLeft: () => AGAIN };
       const report = await runWithProgress(stage, (watched) =>
         withSources(options, { ...host, ...watched }, (sources) =>
-          repairIso(path, sources, { ...watched, lock }),
+          repairIso(path, sources, { ...watched, lock, wait }),
         ),
       );
       await writeFormatted({ host, ...options }, report, () => format(iso, report));

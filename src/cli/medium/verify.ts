@@ -115,12 +115,12 @@ const verify = (
 ): Promise<{ readonly name: string; readonly value: Verification }> => {
   keepGarbageSmall();
   const path = resolve(host.cwd, iso);
-  const published = async (): Promise<Digest | undefined> =>
+  const findPublished = async (warn: (message: string) => void): Promise<Digest | undefined> =>
     sha256 !== undefined
       ? readGivenDigest(sha256, { iso, path: resolve(host.cwd, sha256) })
       : isElsewhere(iso)
         ? undefined
-        : (await findPublishedDigest(path))?.digest;
+        : findPublishedDigest(path, warn);
   const sampling = quick !== undefined && {
     share: (quick === true ? QUICK_PERCENT : quick) / 100,
     seed: sampleSeed ?? randomBytes(8).toString('hex'),
@@ -130,7 +130,7 @@ const verify = (
       name,
       value: await verifyIso(source, {
         ...watched,
-        published,
+        published: () => findPublished(watched.warn),
         isGiven: sha256 !== undefined,
         ...(sampling && { quick: sampling }),
       }),

@@ -2,6 +2,8 @@ import { Option, type Command } from 'commander';
 import { statSync, type Stats } from 'node:fs';
 import { resolve, join } from 'node:path';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
+import { hasFile } from '../../base/disk/files.ts';
+import { readOwnFile } from '../../base/disk/open-file.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
@@ -54,7 +56,9 @@ function registerKeys(token: Command, host: CliHost): void {
     )
     .action(async ({ out, force, ...options }: KeysOptions) => {
       const { createIssuerKeys } = await import('../../service/auth/tokens.ts');
-      const { privateKey, publicKey } = createIssuerKeys();
+      const { privateKey, publicKey } = createIssuerKeys(
+        force ? undefined : await readHalf(resolve(host.cwd, out)),
+      );
       const [key = '', pub = ''] = await writeTexts(
         host,
         [
@@ -71,6 +75,13 @@ function registerKeys(token: Command, host: CliHost): void {
         ].join('\n'),
       );
     });
+}
+
+/** The private key of a run that was killed before it wrote the public one. */
+async function readHalf(out: string): Promise<Secret | undefined> {
+  if (await hasFile(join(out, 'issuer.pub'))) return undefined;
+  const key = (await readOwnFile(join(out, 'issuer.key')))?.toString('latin1');
+  return key?.startsWith('-----BEGIN PRIVATE KEY-----') === true ? new Secret(key) : undefined;
 }
 
 type IssueOptions = {

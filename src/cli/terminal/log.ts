@@ -1,7 +1,6 @@
 import { writeSync } from 'node:fs';
 import { type FileHandle, stat } from 'node:fs/promises';
 import { dirname, resolve, relative } from 'node:path';
-import { sweepAside } from '../../base/disk/aside.ts';
 import { claimOutput } from '../../base/disk/claim-output.ts';
 import { makeDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { openListed, openOwnFile, openStream, readRegularFile } from '../../base/disk/open-file.ts';
@@ -116,7 +115,6 @@ export async function writeTexts(
   for (const { path, text } of texts) if (isStream(path)) await writeStream(host, path, text);
   for (const { path: given, text, mode } of missing) {
     const path = resolve(host.cwd, given);
-    await sweepAside(path); // of a run that was killed
     await writeFileAtomic(path, text, mode);
   }
   return files.map(({ path }) => relative(host.cwd, resolve(host.cwd, path)));

@@ -86,7 +86,7 @@ export const writeAreas = (
   place: WritePlace,
   plan: (iso: IsoImage) => Promise<PlannedParts>,
 ): Promise<WrittenAreas> =>
-  withLease(place.lock, place, async () => {
+  withLease(place.lock, place, async ({ requireHeld }) => {
     await sweepAside(place.aside);
     const undone = await undo(place);
     const { parts, isPrivate } = await useLocal(place.path, plan);
@@ -95,6 +95,7 @@ export const writeAreas = (
       const saved = await readChanges(file, parts);
       if (isPrivate && (await file.stat()).isFile()) await file.chmod(0o600);
       if (saved.length === 0) return { changed: 0, undone };
+      await requireHeld(); // planning may have taken long
       await writeFileAtomic(place.aside, formatSaved(saved));
       await writeSaved(place, file, saved);
       await rm(namesBeside(place.path).checksum, { force: true });

@@ -1,8 +1,9 @@
 import { createHash, type Hash } from 'node:crypto';
 import { rm, type FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { nameAside } from '../../base/disk/aside.ts';
 import { explaining } from '../../base/disk/disk-errors.ts';
-import { writeWhole } from '../../base/disk/files.ts';
+import { syncDirectory, writeWhole } from '../../base/disk/files.ts';
 import { createFile } from '../../base/disk/open-file.ts';
 import { publishFile } from '../../base/disk/publish.ts';
 import { UsageError } from '../../base/errors.ts';
@@ -52,6 +53,7 @@ export async function splitDelta(path: string, options: SplitOptions): Promise<r
       }
       await fill(parts, list, { read: whole.read, signal: options.signal });
       for (const { file, aside, path } of parts) await publishFile(file, aside, path);
+      await explaining(path, () => syncDirectory(dirname(path)));
       return [...names, `${path}.parity`];
     } finally {
       for (const { file, aside } of parts) {

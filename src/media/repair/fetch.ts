@@ -5,6 +5,7 @@ import { digestOf, type Digest, hexOf } from '../../base/digest.ts';
 import { explaining } from '../../base/disk/disk-errors.ts';
 import { writeWhole } from '../../base/disk/files.ts';
 import { openToRead, openOwnFile } from '../../base/disk/open-file.ts';
+import type { Lease } from '../../base/disk/succession.ts';
 import {
   createResumableFile,
   type ResumableFile,
@@ -22,7 +23,12 @@ import type { DamagedExtent } from '../verify-extents.ts';
 export type Run = { readonly offset: number; readonly size: number; readonly digest: Digest };
 
 /** File under repair. */
-export type OpenTarget = { readonly path: string; readonly file: FileHandle };
+export type OpenTarget = {
+  readonly path: string;
+  readonly file: FileHandle;
+  /** Rejects if another run has taken over: its ISO must not get the bytes of this one. */
+  readonly requireHeld: Lease['requireHeld'];
+};
 
 /** A damaged extent and the result of its repair. */
 export type Repaired = {
@@ -130,10 +136,14 @@ export async function readPiece(
 }
 
 export const writeAt = (
-  { path, file }: OpenTarget,
+  { path, file, requireHeld }: OpenTarget,
   bytes: Uint8Array,
   position: number,
-): Promise<void> => explaining(path, () => writeWhole(file, bytes, position));
+): Promise<void> =>
+  explaining(path, async () => {
+    await requireHeld();
+    await writeWhole(file, bytes, position);
+  });
 
 export type RemoteOptions = {
   readonly client: Pick<RegistryClient, 'fetchManifest' | 'sourcesOf'>;

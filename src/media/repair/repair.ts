@@ -1,5 +1,5 @@
 import { explaining, explainWriteError } from '../../base/disk/disk-errors.ts';
-import { withLease } from '../../base/disk/lease.ts';
+import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { openInPlace } from '../../base/disk/open-file.ts';
 import { SealiftError, type ImageProblem } from '../../base/errors.ts';
 import { withoutUndefined, sumSizes } from '../../base/lists.ts';
@@ -70,12 +70,13 @@ export type RepairSources = {
   readonly remote?: Omit<RemoteOptions, 'index' | 'signal' | 'warn'>;
 };
 
-export type RepairOptions = VerifyOptions & {
-  /** Path of the lock: the lock of builds for a file, or one in the work directory for a device. */
-  readonly lock: string;
-  /** Called with the reason why a source lacks expected bytes. */
-  readonly warn: (message: string) => void;
-};
+export type RepairOptions = VerifyOptions &
+  Pick<LeaseOptions, 'wait'> & {
+    /** Path of the lock: the lock of builds for a file, or one in the work directory for a device. */
+    readonly lock: string;
+    /** Called with the reason why a source lacks expected bytes. */
+    readonly warn: (message: string) => void;
+  };
 
 /**
  * Repairs an ISO in place with bytes from other sources. Only verified bytes are written, so the repair
@@ -88,18 +89,20 @@ export async function repairIso(
   sources: RepairSources,
   options: RepairOptions,
 ): Promise<RepairReport> {
-  return withLease(options.lock, options, () => repairLocked(path, sources, options));
+  return withLease(options.lock, options, ({ requireHeld }) =>
+    repairLocked({ path, requireHeld }, sources, options),
+  );
 }
 
 async function repairLocked(
-  path: string,
+  { path, requireHeld }: Omit<OpenTarget, 'file'>,
   sources: RepairSources,
   options: RepairOptions,
 ): Promise<RepairReport> {
   const file = await openInPlace(path).catch((error: unknown) => {
     throw explainWriteError(error, path);
   });
-  const target = { path, file };
+  const target = { path, file, requireHeld };
   try {
     const known = await readTarget(path, sources.isos);
     const { index, indexSource } = known;

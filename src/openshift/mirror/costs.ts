@@ -5,7 +5,7 @@ import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
 import { ConfigError, DiskError } from '../../base/errors.ts';
 import { hasLocal, type BlobSource } from '../../base/store/blob-source.ts';
-import type { BlobCache } from '../../base/store/store.ts';
+import type { BlobCache } from '../../base/store/blob-cache.ts';
 import { formatSize } from '../../base/text/words.ts';
 import type { MirrorPlan, PlannedImage, PlannedBlob } from './plan.ts';
 

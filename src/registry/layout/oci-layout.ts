@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { digestFile, readFileIfPresent } from '../../base/disk/files.ts';
 import { ConfigError, IntegrityError, isErrno } from '../../base/errors.ts';
-import { createBlobCache, type BlobCache } from '../../base/store/store.ts';
+import { createBlobCache, type BlobCache } from '../../base/store/blob-cache.ts';
 import type { RegistryClient } from '../client.ts';
 import {
   type Descriptor,

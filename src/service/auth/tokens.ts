@@ -1,5 +1,10 @@
 import { SignJWT, errors, jwtVerify } from 'jose';
-import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+} from 'node:crypto';
 import { ConfigError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secret.ts';
 import { ApiFailure } from '../openapi.ts';
@@ -26,9 +31,17 @@ export type UrlTokens = {
   readonly verify: (token: string) => Promise<string>;
 };
 
-/** Creates a key pair for ES256. */
-export function createIssuerKeys(): IssuerKeys {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+/**
+ * Creates a key pair for ES256.
+ *
+ * @param given a private key; default: a new one
+ * @throws ConfigError `token.key`
+ */
+export function createIssuerKeys(given?: Secret): IssuerKeys {
+  const privateKey = given
+    ? readPrivateKey(given)
+    : generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+  const publicKey = createPublicKey(privateKey);
   return {
     privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString(),

@@ -21,6 +21,7 @@ export async function openFileState(directory: string, lease: LeaseOptions): Pro
   await makeDirectory(directory, 0o700);
   const unlock = await takeLock(directory, lease);
   try {
+    await sweepDirectory(directory, { alone: true });
     const collections = await readCollections(directory);
     return createState(directory, collections, unlock);
   } catch (error) {

@@ -6,6 +6,7 @@ import { explainOutputError } from '../../base/disk/disk-errors.ts';
 import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import { createFileSync, fillFileSync, openOwnDirectory } from '../../base/disk/open-file.ts';
 import { publishFileSync } from '../../base/disk/publish.ts';
+import type { Lease } from '../../base/disk/succession.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 
 /* Owns the order in which the files of sites reach the disk. */
@@ -72,14 +73,14 @@ export const SITES_AT_ONCE = 32;
 
 /**
  * Creates a writer. Sites that arrive while others are synced form the next group, so that no site waits
- * for a group to fill.
+ * for a group to fill. A group of which no name has appeared fails if the lease is lost.
  */
-export function createSiteWriter(): SiteWriter {
+export function createSiteWriter({ requireHeld }: Pick<Lease, 'requireHeld'>): SiteWriter {
   const waiting: Job[] = [];
   let isWriting = false;
   const writeAll = async (): Promise<void> => {
     isWriting = true;
-    while (waiting.length > 0) await writeGroup(waiting.splice(0, SITES_AT_ONCE));
+    while (waiting.length > 0) await writeGroup(waiting.splice(0, SITES_AT_ONCE), requireHeld);
     isWriting = false;
   };
   return {
@@ -92,13 +93,16 @@ export function createSiteWriter(): SiteWriter {
 }
 
 /** Never rejects: each site's own promise does. */
-async function writeGroup(jobs: readonly Job[]): Promise<void> {
+async function writeGroup(jobs: readonly Job[], requireHeld: Lease['requireHeld']): Promise<void> {
   const opened: Opened[] = [];
   for (const job of jobs) {
     const site = await openAll(job);
     if (site) opened.push(site);
   }
   await Promise.all(opened.map(syncAll));
+  await requireHeld().catch((reason: unknown) => {
+    for (const site of opened) site.failure ??= { reason };
+  });
   for (const site of opened) {
     attempt(site, () => {
       for (const aside of site.state) showState(aside);

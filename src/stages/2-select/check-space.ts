@@ -4,7 +4,7 @@ import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
 import { withoutUndefined, sumSizes } from '../../base/lists.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
-import type { BlobCache } from '../../base/store/store.ts';
+import type { BlobCache } from '../../base/store/blob-cache.ts';
 import type { Stage } from '../../engine/index.ts';
 import { checkPayloadSize, findMissing, requireSpace } from '../../openshift/mirror/costs.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';

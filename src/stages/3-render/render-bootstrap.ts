@@ -1,4 +1,4 @@
-import type { BlobCache } from '../../base/store/store.ts';
+import type { BlobCache } from '../../base/store/blob-cache.ts';
 import type { Sealed, Stage } from '../../engine/index.ts';
 import { formatValidIgnition } from '../../ignition/index.ts';
 import { digestRegistryTree, planLiveRegistry } from '../../media/tree.ts';

@@ -1,7 +1,7 @@
 import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
-import type { BlobCache } from '../../base/store/store.ts';
+import type { BlobCache } from '../../base/store/blob-cache.ts';
 import type { Stage } from '../../engine/index.ts';
 import type { Layout } from '../../iso/index.ts';
 import { checkMaxSize, findMissing, requireSpace } from '../../openshift/mirror/costs.ts';

@@ -3,7 +3,7 @@ import { type FileInput, type FileDigests, readUnchanged } from '../../base/disk
 import { IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { readVersion } from '../../base/program.ts';
-import type { BlobCache } from '../../base/store/store.ts';
+import type { BlobCache } from '../../base/store/blob-cache.ts';
 import type { Sealed, Stage } from '../../engine/index.ts';
 import { decodeInitrd, encodeInitrd } from '../../ignition/index.ts';
 import {

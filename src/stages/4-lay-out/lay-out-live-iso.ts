@@ -1,7 +1,7 @@
 import { type FileInput, type FileDigests, readUnchanged } from '../../base/disk/file-digests.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { BlobCache } from '../../base/store/store.ts';
+import type { BlobCache } from '../../base/store/blob-cache.ts';
 import type { Sealed, Stage } from '../../engine/index.ts';
 import { encodeInitrd } from '../../ignition/index.ts';
 import {

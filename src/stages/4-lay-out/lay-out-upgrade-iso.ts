@@ -1,6 +1,6 @@
 import { hexOf } from '../../base/digest.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { BlobCache } from '../../base/store/store.ts';
+import type { BlobCache } from '../../base/store/blob-cache.ts';
 import { formatReadableJson } from '../../base/text/json.ts';
 import type { Stage } from '../../engine/index.ts';
 import { createEmptyImage, type Layout, layOutIso, type Places } from '../../iso/index.ts';

@@ -1,6 +1,7 @@
 import { basename, join } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
 import { syncDirectory } from '../../base/disk/files.ts';
+import type { Lease } from '../../base/disk/succession.ts';
 import type { FileProblem } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { readProgramDigest } from '../../base/program.ts';
@@ -93,7 +94,7 @@ const AT_ONCE = 2 * SITES_AT_ONCE;
 export async function makeSites(
   { names, good, reader }: SitesToMake,
   request: ListedRequest,
-  tools: ConfigIsosTools,
+  tools: ConfigIsosTools & { readonly lease: Lease },
 ): Promise<ReadonlyMap<string, SiteOutcome>> {
   const findRetained = await openRetainedOf(names, request, tools);
   const rotation = await decideRotation(request, tools);
@@ -110,7 +111,7 @@ export async function makeSites(
         reader,
         findRetained,
         keys: tools.keys,
-        writer: createSiteWriter(),
+        writer: createSiteWriter(tools.lease),
         stateOf: openStates({ ...request, rotation, inputs: listInputs(request) }),
       },
       atOnce: request.jobs + AT_ONCE,

@@ -1,6 +1,6 @@
 import { type FileInput, type FileDigests, baseChanged } from '../../base/disk/file-digests.ts';
 import { type BlobSource, readBlob } from '../../base/store/blob-source.ts';
-import type { BlobCache } from '../../base/store/store.ts';
+import type { BlobCache } from '../../base/store/blob-cache.ts';
 import type { Extent } from '../../iso/index.ts';
 import type { PlannedBlob } from '../../openshift/mirror/plan.ts';
 import type { ExtentOpener, OpenExtent, OpenExtentOptions } from '../../pour/index.ts';

@@ -2,7 +2,9 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { lockOutput } from '../../support/lease.ts';
+import { formatHolder, readSelf } from '../../../src/base/disk/holder.ts';
+import { takeLease } from '../../../src/base/disk/lease.ts';
+import { LEASE, lockOutput } from '../../support/lease.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -36,6 +38,22 @@ describe('the lock of an output', () => {
       )();
     }
     expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('is known to be lost by a build that stood still until another one took over', async () => {
+    const path = join(directory, 'out.iso.lock');
+    const lease = await takeLease(path, LEASE);
+    await lease.requireHeld();
+    const other = { ...(await readSelf()), pid: 7, host: 'night', namespace: '12' };
+    writeFileSync(path, formatHolder(other, { nonce: '00', since: 0 }));
+    await expect(lease.requireHeld()).rejects.toMatchObject({
+      code: 'output.lost',
+      message: expect.stringContaining(
+        'process 7 on host night (pid namespace 12), since 1970-',
+      ) as string,
+    });
+    await lease.release();
+    expect(readdirSync(directory)).toEqual(['out.iso.lock']);
   });
 
   it('is given to one of many processes that ask at once', async () => {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import { ConfigError, IntegrityError, RegistryError } from '../../../src/base/errors.ts';
 import { readManifest, type ImageTools } from '../../../src/openshift/images.ts';
-import { createBlobCache } from '../../../src/base/store/store.ts';
+import { createBlobCache } from '../../../src/base/store/blob-cache.ts';
 import type { Descriptor } from '../../../src/registry/manifest.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 import { parseRegistriesConf } from '../../../src/registry/client/mirrors.ts';

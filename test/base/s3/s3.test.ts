@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createHttp, type Http } from '../../../src/base/http/http.ts';
-import { explainS3Failure } from '../../../src/base/s3/s3.ts';
+import { explainS3Failure } from '../../../src/base/s3/failure.ts';
 import { createS3, type S3 } from '../../../src/base/s3/s3.ts';
 import { openStoredObject } from '../../../src/outputs/object/stored.ts';
 import { serveLocally, type LocalServer } from '../../support/local-http.ts';

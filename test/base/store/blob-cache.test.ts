@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf, hexOf } from '../../../src/base/digest.ts';
-import { createBlobCache } from '../../../src/base/store/store.ts';
+import { createBlobCache } from '../../../src/base/store/blob-cache.ts';
 import type { BlobSource } from '../../../src/base/store/blob-source.ts';
 import type { Descriptor } from '../../../src/registry/manifest.ts';
 import {

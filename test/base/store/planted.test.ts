@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hexOf } from '../../../src/base/digest.ts';
-import { createSharedCache } from '../../../src/base/store/store.ts';
+import { createSharedCache } from '../../../src/base/store/shared-cache.ts';
 import type { Descriptor } from '../../../src/registry/manifest.ts';
 import { createTestClient } from '../../support/registry-client.ts';
 import {

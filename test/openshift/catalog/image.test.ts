@@ -5,7 +5,7 @@ import type { Platform } from '../../../src/registry/manifest.ts';
 import type { Reference } from '../../../src/registry/reference.ts';
 import { hexOf } from '../../../src/base/digest.ts';
 import { extractCatalog, openCatalogImage } from '../../../src/openshift/catalog/image.ts';
-import { createBlobCache } from '../../../src/base/store/store.ts';
+import { createBlobCache } from '../../../src/base/store/blob-cache.ts';
 import { openOciLayout } from '../../../src/registry/layout/oci-layout.ts';
 import {
   buildCatalogImage,

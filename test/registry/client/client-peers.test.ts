@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import { runProcess } from '../../../src/base/process.ts';
-import { createBlobCache } from '../../../src/base/store/store.ts';
+import { createBlobCache } from '../../../src/base/store/blob-cache.ts';
 import { credentialsFromPullSecret } from '../../../src/registry/client/credentials.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 import { parseRegistriesConf } from '../../../src/registry/client/mirrors.ts';

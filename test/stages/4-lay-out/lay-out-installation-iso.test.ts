@@ -15,7 +15,7 @@ import {
   type InstallationLayout,
 } from '../../../src/stages/4-lay-out/lay-out-installation-iso.ts';
 import { createFileDigests } from '../../../src/base/disk/file-digests.ts';
-import { createBlobCache } from '../../../src/base/store/store.ts';
+import { createBlobCache } from '../../../src/base/store/blob-cache.ts';
 import { createStageContext } from '../../support/stage-context.ts';
 import { readEmbedded } from '../../support/installation-iso.ts';
 import { makeCoreosIso, type TestCoreosOptions } from '../../support/iso.ts';

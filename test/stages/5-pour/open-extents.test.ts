@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Digest } from '../../../src/base/digest.ts';
 import { createFileDigests } from '../../../src/base/disk/file-digests.ts';
 import type { BlobSource } from '../../../src/base/store/blob-source.ts';
-import { createBlobCache } from '../../../src/base/store/store.ts';
+import { createBlobCache } from '../../../src/base/store/blob-cache.ts';
 import type { Reference } from '../../../src/registry/reference.ts';
 import { createExtentOpener } from '../../../src/stages/5-pour/open-extents.ts';
 import { makeLayout, MIB, pourAndPublish } from '../../support/pour-layout.ts';

@@ -4,6 +4,7 @@ import type { Digest } from '../../../base/digest.ts';
 import { explaining, explainWriteError } from '../../../base/disk/disk-errors.ts';
 import { digestFile, readFreeBytes } from '../../../base/disk/files.ts';
 import { withLease } from '../../../base/disk/lease.ts';
+import type { Lease } from '../../../base/disk/succession.ts';
 import { openInPlace, openOwnFile, openToRead } from '../../../base/disk/open-file.ts';
 import { DiskError } from '../../../base/errors.ts';
 import { maxOf, sumSizes } from '../../../base/lists.ts';
@@ -46,13 +47,15 @@ export type InPlaceReport = {
 export const applyInPlace = (
   paths: InPlacePaths,
   options: InPlaceOptions,
-): Promise<InPlaceReport> => withLease(options.lock, options, () => applyLocked(paths, options));
+): Promise<InPlaceReport> =>
+  withLease(options.lock, options, (lease) => applyLocked(paths, options, lease));
 
 type InPlacePaths = { readonly from: string; readonly delta: string };
 
 async function applyLocked(
   { from: path, delta: deltaPath }: InPlacePaths,
   options: InPlaceOptions,
+  { requireHeld }: Lease,
 ): Promise<InPlaceReport> {
   const files: FileHandle[] = [];
   const keep = async (opening: Promise<FileHandle>): Promise<FileHandle> => {
@@ -74,7 +77,8 @@ async function applyLocked(
     const delta = await keep(openToRead(deltaPath));
     const patched = await keep(openAside(`${options.aside}.patched`));
     await resize(path, { iso, size: Math.max(old.size, now.size) });
-    await change({ path, iso, aside, delta, patched }, begun, options);
+    await change({ path, iso, aside, delta, patched, requireHeld }, begun, options);
+    await requireHeld();
     await resize(path, { iso, size: now.size });
     await requireNew(path, now, options);
     return await finish(path, { iso, now, steps }, options);

@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { explaining } from '../../../base/disk/disk-errors.ts';
 import { writeWhole } from '../../../base/disk/files.ts';
+import type { Lease } from '../../../base/disk/succession.ts';
 import { IntegrityError } from '../../../base/errors.ts';
 import { maxOf } from '../../../base/lists.ts';
 import type { ByteRange } from '../../../base/random-access.ts';
@@ -15,6 +16,8 @@ export type StepFiles = {
   readonly patched: FileHandle;
   /** Bytes that were saved aside. */
   readonly aside: FileHandle;
+  /** Rejects if another run has taken over: its ISO must not get the bytes of this one. */
+  readonly requireHeld: Lease['requireHeld'];
 };
 
 export type RunOptions = {
@@ -58,7 +61,10 @@ export async function runSteps(files: StepFiles, options: RunOptions): Promise<v
     if (isTurn || log.needsFlush(target)) await log.flush(number);
     const source = sourceOf(step, files);
     const piece = await readStep(step, buffer, { source, marker });
-    await explaining(files.path, () => writeWhole(target.file, piece, target.offset));
+    await explaining(files.path, async () => {
+      await files.requireHeld();
+      await writeWhole(target.file, piece, target.offset);
+    });
     log.add(source, target.size);
     options.onBytes(step.kind === 'write' ? target.size : 0);
   }

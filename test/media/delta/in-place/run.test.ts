@@ -119,6 +119,7 @@ test('moves make the new content with any overlap, and after a loss of power at 
             aside: aside.file,
             delta: delivered.file,
             patched: delivered.file,
+            requireHeld: () => Promise.resolve(),
           };
           const running = runSteps(files, {
             steps,
@@ -172,3 +173,35 @@ function coverBoot(moves: readonly Move[], boot: number): readonly Move[] {
     ...own.map((at): Move => ({ offset: at, size: 1, from: { kind: 'old', offset: at } })),
   ];
 }
+
+test('a run that another one took over writes no step', async () => {
+  const power = { left: Infinity };
+  const [iso, aside] = [createDisk(noise(1), power), createDisk(Buffer.alloc(0), power, toSlot)];
+  const delivered = createDisk(noise(2), power);
+  const moves: Move[] = [0, 64, 128].map((offset) => ({
+    offset,
+    size: 64,
+    from: { kind: 'delta', offset },
+  }));
+  const lost = new Error('another run took over');
+  const running = runSteps(
+    {
+      path: 'x',
+      iso: iso.file,
+      aside: aside.file,
+      delta: delivered.file,
+      patched: delivered.file,
+      requireHeld: () => Promise.reject(lost),
+    },
+    {
+      steps: planSteps(moves, { offset: 0, size: 0 }),
+      done: 0,
+      marker: new Uint8Array(),
+      signal: new AbortController().signal,
+      onBytes: () => undefined,
+      note: () => Promise.resolve(),
+    },
+  );
+  await expect(running).rejects.toBe(lost);
+  expect(iso.content()).toEqual(noise(1));
+});

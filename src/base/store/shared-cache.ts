@@ -1,0 +1,203 @@
+import { randomBytes } from 'node:crypto';
+import { lstat, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hexOf } from '../digest.ts';
+import { copyListedToNew } from '../disk/copy.ts';
+import { makeDirectory, syncDirectory } from '../disk/files.ts';
+import { openDirectory, openOwnFile } from '../disk/open-file.ts';
+import { publishFile } from '../disk/publish.ts';
+import { createWatch, touch, tryLease, type Lease } from '../disk/succession.ts';
+import { createResumableFile, fillFile } from '../download/fill-file.ts';
+import { DiskError, isErrno, SealiftError } from '../errors.ts';
+import { sleep } from '../wait.ts';
+import { type BlobSource, type Content, createLocalSource, describeBlob } from './blob-source.ts';
+
+/* Owns the folder of blobs that many builds share. */
+
+/** The folders of a shared cache. */
+export const sharedFolders = (directory: string) => ({
+  blobs: join(directory, 'sha256'),
+  partial: join(directory, 'partial'),
+  claims: join(directory, 'claims'),
+});
+
+export type SharedCacheOptions = {
+  readonly directory: string;
+  readonly signal: AbortSignal;
+  /**
+   * Called when the folder cannot be used and registries are asked instead, and when another build
+   * is waited for.
+   */
+  readonly warn: (message: string) => void;
+};
+
+/**
+ * A folder of blobs that many builds use at once, of several users and machines. Nothing in it is
+ * trusted: the reader of a blob verifies it, and a wrong blob costs a download from elsewhere.
+ */
+export type SharedCache = {
+  /** Source of the stored blobs. */
+  readonly local: BlobSource;
+  /**
+   * A source that has every blob of others: a missing blob is fetched into the folder by one of the
+   * builds, and the others wait for it.
+   */
+  readonly over: (sources: readonly BlobSource[]) => BlobSource;
+};
+
+/** Milliseconds between two looks at another build's lease. */
+const PAUSE_MS = 200;
+
+/** Number of looks after which the user is told what the build waits for. */
+const PATIENCE = 50;
+
+export function createSharedCache(options: SharedCacheOptions): SharedCache {
+  const { directory, signal } = options;
+  const folders = sharedFolders(directory);
+  const pathOf = ({ digest }: Content): string => join(folders.blobs, hexOf(digest));
+  const watch = createWatch();
+  let isReady: Promise<unknown> | undefined;
+  let hasFailed = false;
+
+  const bring = async (
+    blob: Content,
+    sources: readonly BlobSource[],
+    onFetched?: OnFetched,
+  ): Promise<void> => {
+    isReady ??= Promise.all(Object.values(folders).map(makeFolder));
+    await isReady;
+    for (let looks = 1; !(await isFile(pathOf(blob), blob.size)); looks++) {
+      const lease = await tryLease(join(folders.claims, hexOf(blob.digest)), watch);
+      const isOurs = 'release' in lease;
+      if (!isOurs && looks === PATIENCE) {
+        options.warn(
+          `another build is fetching ${blob.digest} into the cache "${directory}": this build waits for it, and takes over if the other one stops`,
+        );
+      }
+      if (isOurs) await fetchUnder(lease, blob, { sources, folders, signal, onFetched });
+      else await sleep(PAUSE_MS, signal);
+    }
+  };
+  const find = async (blob: Content, sources?: readonly BlobSource[], onFetched?: OnFetched) => {
+    const path = pathOf(blob);
+    try {
+      if (sources && !hasFailed) await bring(blob, sources, onFetched);
+      if (!(await isFile(path, blob.size))) return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      // The registries themselves explain why they do not give a blob.
+      if (error instanceof SealiftError && !(error instanceof DiskError)) return undefined;
+      if (!hasFailed) options.warn(`the cache "${directory}" is not used: ${messageOf(error)}`);
+      hasFailed = true;
+      return undefined;
+    }
+    await touch(path).catch(() => undefined); // a file of another user: it counts as older
+    return { path, position: 0, isListed: true };
+  };
+  return {
+    local: createLocalSource(directory, (blob) => find(blob)),
+    over: (sources) =>
+      createLocalSource(directory, (blob, onFetched) => find(blob, sources, onFetched)),
+  };
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
+type OnFetched = (size: number) => void;
+
+type Fetching = {
+  readonly sources: readonly BlobSource[];
+  readonly folders: ReturnType<typeof sharedFolders>;
+  readonly signal: AbortSignal;
+  readonly onFetched: OnFetched | undefined;
+};
+
+/**
+ * Fetches a blob, building on the parts that earlier builds left: they are copied, because an
+ * owner that is not dead yet may still write to its file.
+ */
+async function fetchUnder(lease: Lease, blob: Content, fetching: Fetching): Promise<void> {
+  const { folders, sources, signal, onFetched } = fetching;
+  const hex = hexOf(blob.digest);
+  const target = join(folders.blobs, hex);
+  try {
+    if (await isFile(target, blob.size)) return;
+    await rm(target, { force: true });
+    const left = await listLeft(folders.partial, hex);
+    const own = join(folders.partial, `${hex}.${randomBytes(8).toString('hex')}`);
+    await inherit(left, own, { size: blob.size, signal });
+    const file = await openOwnFile(own);
+    try {
+      await file.chmod(0o644); // the next process may belong to another user
+      for (const { path } of left) await rm(path, { force: true }).catch(() => undefined); // from another owner
+      const prefix = (await file.stat()).size;
+      const wanted = describeBlob(blob);
+      let here = prefix;
+      const onProgress = (bytes: number): void => {
+        onFetched?.(Math.max(0, bytes - here));
+        here = bytes;
+      };
+      const given = { sources, wanted, prefix, signal, cutsOff: true, onProgress };
+      await fillFile(createResumableFile(file), given);
+      await file.sync();
+      await publishFile(file, own, target);
+    } finally {
+      await file.close();
+    }
+    await syncDirectory(folders.blobs);
+  } finally {
+    await lease.release();
+  }
+}
+
+/** Makes a folder of a cache. A link that others put there in its place could lead anywhere. */
+async function makeFolder(path: string): Promise<void> {
+  await makeDirectory(path);
+  await (await openDirectory(path)).close();
+}
+
+type Left = { readonly path: string; readonly size: number };
+
+/**
+ * Begins a new file with the first part that can be read. A part that cannot be read costs nothing.
+ */
+async function inherit(
+  left: readonly Left[],
+  own: string,
+  { size, signal }: { readonly size: number; readonly signal: AbortSignal },
+): Promise<void> {
+  for (const one of left) {
+    if (one.size === 0) continue;
+    try {
+      await copyListedToNew(one.path, own, { limit: size, signal });
+      return;
+    } catch {
+      signal.throwIfAborted();
+      await rm(own, { force: true });
+    }
+  }
+}
+
+/** Remains of a blob, the largest file first; an entry that is not a file has no size. */
+async function listLeft(folder: string, hex: string): Promise<readonly Left[]> {
+  const names = (await readdir(folder)).filter((name) => name.startsWith(`${hex}.`));
+  const sized = await Promise.all(
+    names.map(async (name) => {
+      const path = join(folder, name);
+      const found = await lstat(path).catch(() => undefined); // removed meanwhile
+      return { path, size: found?.isFile() === true ? found.size : 0 };
+    }),
+  );
+  return sized.sort((a, b) => b.size - a.size);
+}
+
+async function isFile(path: string, size: number): Promise<boolean> {
+  try {
+    const found = await lstat(path);
+    return found.isFile() && found.size === size;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return false;
+    throw error;
+  }
+}

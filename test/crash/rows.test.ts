@@ -1,0 +1,32 @@
+import { PassThrough } from 'node:stream';
+import type { Command } from 'commander';
+import { expect, test } from 'vitest';
+import { createProgram } from '../../src/cli/program.ts';
+import { listRows } from './rows.ts';
+
+/** Commands that write nothing, or a work directory alone, as `plan` does. */
+const READERS = [
+  ...['catalog list', 'catalog show', 'cache ls', 'cat', 'completion', 'config show'],
+  ...['config-iso check', 'config-iso diff', 'config-iso generations', 'config-iso show'],
+  ...['config-iso validate', 'diff', 'ignition show', 'ls', 'plan upgrade-iso', 'registry serve'],
+  ...['reproduce', 'token issue', 'validate', 'verify', 'version', 'why'],
+  ...['plan installation-iso', 'lock upgrade-iso', 'lock installation-iso'], // as their live ISO
+];
+
+function listLeaves(command: Command, path: readonly string[] = []): readonly string[] {
+  const acts = '_actionHandler' in command && command._actionHandler !== null;
+  const below = command.commands.flatMap((each) => listLeaves(each, [...path, each.name()]));
+  return acts && path.length > 0 ? [path.join(' '), ...below] : below;
+}
+
+test('every command that writes has a row in the table of crashes', () => {
+  const program = createProgram({
+    ...{ stdout: new PassThrough(), stderr: new PassThrough(), cwd: '/', isTTY: false, env: {} },
+    ...{ now: Date.now, signal: new AbortController().signal },
+  });
+  const rows = listRows({ registry: 'registry' }).map(({ args }) => `${args('/x').join(' ')} `);
+  const missing = listLeaves(program)
+    .filter((name) => !rows.some((row) => row.startsWith(`${name} `)))
+    .filter((name) => !READERS.includes(name));
+  expect(missing).toEqual([]);
+});
