@@ -43,6 +43,7 @@ export {
   requireMenuWords,
 } from './coreos/kargs.ts';
 export type { KargAreas, KargEdits, KargsFiller } from './coreos/kargs.ts';
+export { findMissingKargs } from './coreos/missing-kargs.ts';
 export {
   malformed,
   parseMinimalRecipe,
