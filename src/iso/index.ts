@@ -44,6 +44,7 @@ export {
   requireMenuWords,
 } from './coreos/kargs.ts';
 export type { KargAreas, KargEdits, KargsFiller, LocatedAreas } from './coreos/kargs.ts';
+export { findMissingKargs } from './coreos/missing-kargs.ts';
 export {
   malformed,
   parseMinimalRecipe,

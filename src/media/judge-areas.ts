@@ -2,6 +2,7 @@ import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange } from '../base/random-access.ts';
 import { type IgnitionConfig, parseIgnition } from '../ignition/index.ts';
+import { findMissingKargs, parseKargs } from '../iso/index.ts';
 import { hasInstallation } from '../openshift/installation/ignition.ts';
 import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from './areas.ts';
 import { decodeBuilt } from './built.ts';
@@ -57,7 +58,7 @@ export async function judgeAreas(areas: MediumAreas): Promise<readonly JudgedAre
       if (kind === 'built') return { ...place, ...judgeCopy(bytes) };
       return kind === 'ignition'
         ? { ...place, ...(await judgeConfig(bytes, own, remedy)) }
-        : { ...place, state: 'customized', isProven: false };
+        : { ...place, state: 'customized', isProven: false, ...judgeArguments(now, areas, remedy) };
     }),
   );
 }
@@ -81,6 +82,19 @@ async function findOwnParts({
   const config = bare && (await decodeEmbedded(bare.archive)).config;
   if (config !== undefined) return hasPartsOf(config);
   return digests && hasInstallation;
+}
+
+/** Finds the arguments that a host needs to boot and to apply the config, and that were taken off. */
+function judgeArguments(
+  { offset, bytes }: AreaBytes,
+  { kargs }: MediumAreas,
+  remedy: string,
+): Pick<JudgedArea, 'problem'> {
+  const area = kargs?.areas.find((each) => each.offset === offset);
+  if (!kargs || !area) return {};
+  const missing = findMissingKargs({ text: parseKargs(bytes, area), default: kargs.default });
+  if (missing.length === 0) return {};
+  return { problem: `lacks the kernel arguments ${missing.join(' ')}: ${remedy}` };
 }
 
 /** The copy of the areas as built has a checksum of its own, and is zeros once it is dropped. */
