@@ -2,7 +2,7 @@ import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { RandomAccess, ByteRange } from '../base/random-access.ts';
-import { decodeInitrd, encodeInitrd, parseIgnition } from '../ignition/index.ts';
+import { decodeInitrd, encodeInitrd } from '../ignition/index.ts';
 import {
   editKargs,
   type EmbedArea,
@@ -23,7 +23,6 @@ import type { Keyfile } from '../nmstate/values.ts';
 import {
   type IndexExtent,
   type MediaIndex,
-  type MutableArea,
   PRISTINE_IGNITION_PATH,
 } from './media-index.ts';
 
@@ -220,39 +219,6 @@ export function requireMenu({ areas }: KargPlaces, append: readonly string[]): v
 /** Far larger than any Ignition config that a machine boots with. */
 const LIMIT = 64 * 1024 * 1024;
 
-/**
- * Plans the bytes that the areas of our medium have without site values, from other files on the medium.
- *
- * @throws IntegrityError `customize.pristine` if the result differs from what the index names
- */
-export async function planPristine(
-  iso: Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>,
-  areas: readonly MutableArea[],
-): Promise<readonly OverlayPart[]> {
-  const archive = await readBareArchive(iso);
-  const kargs = await locateKargAreas(iso);
-  const parts = sortParts([
-    ...areas
-      .filter(({ kind }) => kind === 'ignition')
-      .map((area) => planEmbedPart(area, archive ?? new Uint8Array())),
-    ...planKargParts(kargs, kargs.default),
-    ...areas
-      .filter(({ kind }) => kind === 'built')
-      .map(({ offset, size }) => ({ offset, bytes: new Uint8Array(size) })),
-  ]);
-  for (const { offset, size, digest } of areas) {
-    const part = parts.find((each) => each.offset === offset && each.bytes.length === size);
-    const found = part && digestOf(part.bytes);
-    if (found === digest) continue;
-    throw new IntegrityError(
-      'customize.pristine',
-      `${PRISTINE_IGNITION_PATH} and coreos/kargs.json do not restore the area at byte ${offset}`,
-      { expected: digest, found: found ?? 'nothing', hint: 'repair the ISO with "sealift repair"' },
-    );
-  }
-  return parts;
-}
-
 /** Lists the extents of an index with the digests that they have without site values. */
 export const withPristineDigests = ({
   extents,
@@ -261,20 +227,6 @@ export const withPristineDigests = ({
     const { offset, size, paths, pristine } = extent;
     return pristine ? { offset, size, paths, digest: pristine } : extent;
   });
-
-/** Describes the damage of an embed area, as a sentence without its subject; undefined if it is valid. */
-export async function explainArea(bytes: Uint8Array): Promise<string | undefined> {
-  try {
-    const { config } = await decodeEmbedded(bytes);
-    if (config === undefined)
-      return 'has no Ignition config, but had one when the medium was built';
-    parseIgnition(config, 'the embedded Ignition config');
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof IntegrityError)) throw error;
-    return `has an Ignition config that cannot be read: ${error.message}`;
-  }
-}
 
 /**
  * Computes a digest that identifies every byte of our medium: the digest of its index, combined with the

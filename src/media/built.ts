@@ -12,7 +12,7 @@ import { BUILT_PATH } from './media-index.ts';
  */
 
 /** Contents that the areas of a medium can have: the archive of the embed area, and the kernel arguments. */
-export type AreaContents = { readonly archive: Uint8Array; readonly kargs: string };
+export type AreaValues = { readonly archive: Uint8Array; readonly kargs: string };
 
 /** Path of the built archive in an initrd that replaced it; the live system does not read it. */
 export const BUILT_MEMBER = 'sealift/built-ignition.img';
@@ -20,7 +20,7 @@ export const BUILT_MEMBER = 'sealift/built-ignition.img';
 const KIND = 'sealift built 1';
 
 /** Formats the content of `/sealift/built.img`: a line with sizes and a digest, the archive, the arguments. */
-export function encodeBuilt({ archive, kargs }: AreaContents): Uint8Array {
+export function encodeBuilt({ archive, kargs }: AreaValues): Uint8Array {
   const text = Buffer.from(kargs);
   const body = Buffer.concat([archive, text]);
   const head = `${KIND} ${hexOf(digestOf(body))} ${archive.length} ${text.length}\n`;
@@ -31,7 +31,7 @@ export function encodeBuilt({ archive, kargs }: AreaContents): Uint8Array {
  * @returns undefined for zeros: the copy was dropped
  * @throws IntegrityError `customize.built`
  */
-export function decodeBuilt(bytes: Uint8Array): AreaContents | undefined {
+export function decodeBuilt(bytes: Uint8Array): AreaValues | undefined {
   if (bytes.every((byte) => byte === 0)) return undefined;
   const content = Buffer.from(bytes);
   const end = content.indexOf('\n');

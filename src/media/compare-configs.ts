@@ -5,7 +5,7 @@ import { findEmbedArea, type IsoImage, locateKargAreas } from '../iso/index.ts';
 import { decodeEmbedded, type Embedded, readOptionalKargs } from './areas.ts';
 import type { Compared } from './compare-parts.ts';
 import { type MediaIndex, readIndex } from './media-index.ts';
-import { attempt, type Attempt, useMedium, type Medium, readBootstrapIgnition } from './open.ts';
+import { attempt, type Attempt, useMedium, type IsoSource, readBootstrapIgnition } from './open.ts';
 import { readProof } from './proof.ts';
 
 /* Contents of a medium that a comparison reads: its index, kernel arguments and Ignition configs. */
@@ -49,7 +49,7 @@ export type ComparedMedium = {
  *
  * @throws ConfigError `iso.unreadable`; IntegrityError if not even the directories can be read
  */
-export const readCompared = (medium: Medium): Promise<ComparedMedium> =>
+export const readCompared = (medium: IsoSource): Promise<ComparedMedium> =>
   useMedium(medium, async (iso) => {
     const embed = await attempt(() => readEmbedArea(iso));
     const located = await attempt(() => locateKargAreas(iso));

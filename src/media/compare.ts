@@ -19,7 +19,7 @@ import {
   type Changes,
 } from './compare-parts.ts';
 import { type MediaIndex, INDEX_PATH } from './media-index.ts';
-import type { Medium } from './open.ts';
+import type { IsoSource } from './open.ts';
 
 /** Identity of a medium. A member is absent if it is unknown or if the medium lacks it. */
 type Identity = {
@@ -74,7 +74,7 @@ export type MediaComparison = {
  *
  * @throws ConfigError `iso.unreadable`; IntegrityError if not even the directories can be read
  */
-export async function compareMedia(old: Medium, now: Medium): Promise<MediaComparison> {
+export async function compareMedia(old: IsoSource, now: IsoSource): Promise<MediaComparison> {
   return compareRead(await readCompared(old), await readCompared(now));
 }
 

@@ -56,7 +56,7 @@ export async function checkConfigImage(
   image: NamedFile,
   medium: NamedFile,
 ): Promise<ConfigImageCheck> {
-  const { system, architecture } = await readMedium(medium.path);
+  const { system, architecture } = await readLiveMedium(medium.path);
   const { label, archive, problem } = await readImage(image.path);
   const cluster = archive && describeCluster(archive);
   const releaseImage = system.clusterImageSet && findReleaseImage(system.clusterImageSet);
@@ -86,9 +86,9 @@ const describeObstacle = (obstacle: Obstacle, { shownAs }: NamedFile): FileProbl
   ...obstacle,
 });
 
-type Medium = { readonly system: LiveSystem; readonly architecture?: string };
+type LiveMedium = { readonly system: LiveSystem; readonly architecture?: string };
 
-async function readMedium(path: string): Promise<Medium> {
+async function readLiveMedium(path: string): Promise<LiveMedium> {
   return useMedium(path, async (iso) => {
     const bootstrap = await readBootstrapIgnition(iso);
     const embedded = await readEmbeddedIgnition(iso);

@@ -34,12 +34,12 @@ import {
 import { isElsewhere } from '../outputs/read/open.ts';
 import { extractFile, parseReference, readFiles, type Reference } from '../registry/index.ts';
 import { INDEX_PATH, REGISTRY_ROOT, readIndex } from './media-index.ts';
-import { readEmbeddedIgnition, useMedium, type Medium } from './open.ts';
+import { readEmbeddedIgnition, useMedium, type IsoSource } from './open.ts';
 import { isoRegistryTree, openMediumLayers } from './tree.ts';
 
 export type ExtractInstallerRequest = {
   /** A live ISO. */
-  readonly medium: Medium;
+  readonly medium: IsoSource;
   /** Absolute path of the directory for the installer. */
   readonly directory: string;
   /** Default: according to the kernel arguments of the medium. */

@@ -17,7 +17,7 @@ import { type Proof, readProof } from './proof.ts';
 import {
   attempt,
   useMedium,
-  type Medium,
+  type IsoSource,
   readBootstrapIgnition,
   readEmbeddedIgnition,
 } from './open.ts';
@@ -99,7 +99,7 @@ export type Inspection = {
 };
 
 /** @throws ConfigError `iso.unreadable`; IntegrityError if not even the directories can be read */
-export async function inspectIso(medium: Medium): Promise<Inspection> {
+export async function inspectIso(medium: IsoSource): Promise<Inspection> {
   return useMedium(medium, async (iso) => {
     const { value: partitions, problem } = await attempt(() => readPartitions(iso));
     return {

@@ -12,7 +12,7 @@ import {
   readBareArchive,
   sortParts,
 } from './areas.ts';
-import { type AreaContents, BUILT_MEMBER, decodeBuilt } from './built.ts';
+import { type AreaValues, BUILT_MEMBER, decodeBuilt } from './built.ts';
 import {
   BUILT_PATH,
   INDEX_PATH,
@@ -50,12 +50,12 @@ export type MediumAreas = {
    * Contents that the build left. Absent if the medium no longer carries them, and on ISOs of other makers,
    * of which nothing says what their build left.
    */
-  readonly built?: AreaContents;
+  readonly built?: AreaValues;
   /**
    * Contents without values of any site. The form of an installation ISO without such values is the one that
    * its build left. Absent if the medium no longer carries them.
    */
-  readonly bare?: AreaContents;
+  readonly bare?: AreaValues;
   /** Damage of the copy of the built contents. */
   readonly damage?: IntegrityError;
   /** Digests of the areas as built, by kind, on a medium with a proof. */
@@ -253,7 +253,7 @@ const planKargs = (kargs: LocatedAreas, text: string): readonly AreaBytes[] =>
  */
 export function planContents(
   areas: Places,
-  { archive, kargs: text }: AreaContents,
+  { archive, kargs: text }: AreaValues,
   form: 'built' | 'bare',
 ): readonly AreaBytes[] {
   const copies = areas.now.filter(({ kind }) => kind === 'built' && form === 'bare');
@@ -300,7 +300,7 @@ export async function recognizeProduct(
 }
 
 /** True if every area, without the copy, has these contents. */
-export const hasContents = (areas: Places, contents: AreaContents): boolean =>
+export const hasContents = (areas: Places, contents: AreaValues): boolean =>
   planContents(areas, contents, 'built').every(({ offset, bytes }) =>
     areas.now.some((now) => now.offset === offset && Buffer.from(now.bytes).equals(bytes)),
   );

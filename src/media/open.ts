@@ -25,7 +25,7 @@ import { BOOTSTRAP_IMAGE_PATH, INDEX_PATH, readIndex, type MediaIndex } from './
 /* Ways to open an ISO that a user named, intact or damaged, and to read its Ignition configs. */
 
 /** An ISO given by the user: its path, or the access that `openSource` returned. */
-export type Medium = string | RandomAccess;
+export type IsoSource = string | RandomAccess;
 
 /**
  * Calls a function with an ISO that the user named, and always closes the ISO.
@@ -33,7 +33,7 @@ export type Medium = string | RandomAccess;
  * @throws ConfigError `iso.unreadable`; the errors of `openGivenIso`
  */
 export async function useMedium<Result>(
-  medium: Medium,
+  medium: IsoSource,
   work: (iso: IsoImage) => Promise<Result>,
 ): Promise<Result> {
   return useImage(medium, async (image) => work(await openGivenIso(image)));
@@ -41,7 +41,7 @@ export async function useMedium<Result>(
 
 /** Calls a function with access to an image, which need not be an ISO, and always closes the image. */
 export async function useImage<Result>(
-  medium: Medium,
+  medium: IsoSource,
   work: (image: RandomAccess) => Promise<Result>,
 ): Promise<Result> {
   const image = typeof medium === 'string' ? await openRandomAccess(medium) : medium;

@@ -39,7 +39,7 @@ export async function readIsoToPush(
     readonly onProgress: (bytes: number, total: number) => void;
   },
 ): Promise<ReadIso> {
-  const { parts: planned, sources, ...about } = await readMedium(path);
+  const { parts: planned, sources, ...about } = await readPushed(path);
   const { mode, size } = await stat(path);
   const { digest, parts } = await measureParts(path, planned, {
     signal,
@@ -55,12 +55,12 @@ export async function readIsoToPush(
   };
 }
 
-type Medium = Pick<IsoArtifact, 'index' | 'version'> & {
+type PushedIso = Pick<IsoArtifact, 'index' | 'version'> & {
   readonly parts: readonly PlannedPart[];
   readonly sources: ReadonlyMap<Digest, readonly Reference[]>;
 };
 
-function readMedium(path: string): Promise<Medium> {
+function readPushed(path: string): Promise<PushedIso> {
   return useMedium(path, async (iso) => {
     const index = await readIndex(iso);
     if (!index?.digest) {
@@ -79,7 +79,7 @@ function readMedium(path: string): Promise<Medium> {
   });
 }
 
-async function findSources(iso: IsoImage, index: MediaIndex): Promise<Medium['sources']> {
+async function findSources(iso: IsoImage, index: MediaIndex): Promise<PushedIso['sources']> {
   const sources = new Map<Digest, Map<string, Reference>>();
   for await (const { image, extents } of readImageContents(iso, index)) {
     const source = repositoryOf(image.source);

@@ -25,7 +25,7 @@ import {
   ROOTFS_PATH,
 } from './media-index.ts';
 import { planContents, readAreas } from './medium.ts';
-import { openDamaged, type IsoFiles, useImage, type Medium } from './open.ts';
+import { openDamaged, type IsoFiles, useImage, type IsoSource } from './open.ts';
 import { findRegistryRoot, isoRegistryTree } from './tree.ts';
 import {
   type Verification,
@@ -53,7 +53,7 @@ import { verifyByDigest, verifyByProof } from './verify-proof.ts';
  * @throws ConfigError `iso.unreadable`; the signal's reason
  */
 export async function verifyIso(
-  medium: Medium,
+  medium: IsoSource,
   { published, isGiven = false, ...options }: VerifyOptions & Published,
 ): Promise<Verification> {
   const findings = createFindings();

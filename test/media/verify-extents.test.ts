@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import type { IndexExtent } from '../../src/media/media-index.ts';
-import { useImage, type Medium } from '../../src/media/open.ts';
+import { useImage, type IsoSource } from '../../src/media/open.ts';
 import { verifyExtents, type DamagedExtent } from '../../src/media/verify-extents.ts';
 import { runs } from '../support/properties.ts';
 
@@ -38,7 +38,7 @@ const extentAt = (offset: number, size: number): IndexExtent => ({
 const verify = (
   extents: readonly IndexExtent[],
   options: Partial<Parameters<typeof verifyExtents>[2]> = {},
-  of: Medium = path,
+  of: IsoSource = path,
 ): Promise<DamagedExtent[]> =>
   useImage(of, (image) =>
     verifyExtents(image, extents, {

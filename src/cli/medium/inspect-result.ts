@@ -9,7 +9,7 @@ import type { Inspection } from '../../media/inspect.ts';
 
 /* The lines that `inspect` prints. */
 
-export const formatDelta = (delta: DeltaDescription): string =>
+export const formatDeltaText = (delta: DeltaDescription): string =>
   delta.kind === 'delta'
     ? [
         `kind           delta, ${formatSize(delta.size)}`,

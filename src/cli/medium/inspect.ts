@@ -15,7 +15,7 @@ import {
   writePiece,
   writeContent,
 } from '../terminal/output.ts';
-import { formatDelta, formatInspection } from './inspect-result.ts';
+import { formatDeltaText, formatInspection } from './inspect-result.ts';
 
 /* This file owns the commands that read an ISO: `inspect`, `ls`, `cat` and `ignition show`. */
 
@@ -37,7 +37,7 @@ export function registerInspect(program: Command, host: CliHost): void {
         async (source) => (await describeDelta(source)) ?? (await inspectIso(source)),
       );
       await writeFormatted({ host, ...options }, value, (value) =>
-        'kind' in value ? formatDelta(value) : formatInspection(value),
+        'kind' in value ? formatDeltaText(value) : formatInspection(value),
       );
     });
 }

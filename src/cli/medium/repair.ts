@@ -5,7 +5,7 @@ import { DifferenceError, formatProblem } from '../../base/errors.ts';
 import { groupBy } from '../../base/lists.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { loadConfig, readConfigFiles } from '../../config/load.ts';
-import type { Medium } from '../../media/open.ts';
+import type { IsoSource } from '../../media/open.ts';
 import {
   repairIso,
   type RepairedRange,
@@ -102,7 +102,7 @@ async function withSources<T>(
     keepsPlaces: false,
     trustsRecords: false,
   });
-  const isos: Medium[] = [];
+  const isos: IsoSource[] = [];
   for (const name of paths) if (!(await stat(name)).isDirectory()) isos.push(name);
   const open: { readonly close: () => Promise<void> }[] = [{ close }];
   try {

@@ -37,7 +37,7 @@ import {
   applyParts,
   sortParts,
 } from '../areas.ts';
-import { type AreaContents, encodeBuilt } from '../built.ts';
+import { type AreaValues, encodeBuilt } from '../built.ts';
 import { BUILT_PATH, type MutableArea, readIndex } from '../media-index.ts';
 
 /* New ISOs with site values: a copy of an ISO, or a layout that is configured before it is poured. */
@@ -139,7 +139,7 @@ const describe = (kind: MutableArea['kind'], { offset, bytes }: OverlayPart): Mu
 export function renderBuilt(
   { kargs }: Areas,
   { pristine, values }: { readonly pristine: string; readonly values: CustomValues },
-): AreaContents {
+): AreaValues {
   const config = configure(pristine, values);
   const { append = [], remove = [] } = values.kargs ?? {};
   requireMenu(kargs, append);
@@ -154,7 +154,7 @@ export function renderBuilt(
  *
  * @throws the errors of `planEmbedPart` and `planKargParts`
  */
-export function configureLayout(layout: Layout, areas: Areas, built: AreaContents): Layout {
+export function configureLayout(layout: Layout, areas: Areas, built: AreaValues): Layout {
   const { embed, kargs } = locate(areas, layout.extents);
   const copy = layout.extents.find(({ paths }) => paths.includes(BUILT_PATH));
   const parts = sortParts([

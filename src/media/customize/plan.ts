@@ -18,7 +18,7 @@ import {
   encodeEmbedded,
   type Embedded,
 } from '../areas.ts';
-import { type AreaContents, BUILT_MEMBER, holdsInstallation } from '../built.ts';
+import { type AreaValues, BUILT_MEMBER, holdsInstallation } from '../built.ts';
 import {
   hasContents,
   isOfOthers,
@@ -132,7 +132,7 @@ type Composing = {
   /** Archive that the values are added to. */
   readonly current: Uint8Array;
   /** Built contents of a medium that has no other place for them than the archive. */
-  readonly carried?: AreaContents | undefined;
+  readonly carried?: AreaValues | undefined;
   readonly warn: Warn;
 };
 

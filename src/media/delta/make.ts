@@ -16,9 +16,9 @@ import {
   type DeltaExtent,
 } from './file.ts';
 import {
-  type Medium,
-  type MediumExtent,
-  readMedium,
+  type DeltaIso,
+  type DeltaIsoExtent,
+  readDeltaIso,
   readMode,
   listCarried,
   openDelta,
@@ -56,7 +56,7 @@ export async function makeDelta(
   { from, to }: { readonly from: string; readonly to: string },
   settings: PourSettings,
 ): Promise<DeltaReport> {
-  const [old, now] = [await readMedium(from), await readMedium(to)];
+  const [old, now] = [await readDeltaIso(from), await readDeltaIso(to)];
   const known = new Set(old.extents.map(({ digest }) => digest));
   const carried = listCarried(now.extents, now.index, known);
   const patches = await makePatches({ from, to, old, carried });
@@ -83,7 +83,7 @@ export async function makeDelta(
 }
 
 /** Lists areas of the new ISO that the old one lacks, if any. */
-function listAreas(old: Medium, { extents }: Medium): readonly DeltaExtent[] | undefined {
+function listAreas(old: DeltaIso, { extents }: DeltaIso): readonly DeltaExtent[] | undefined {
   const before = new Map(old.extents.map(({ offset, digest }) => [offset, digest]));
   const areas = extents.filter(({ isMutable }) => isMutable);
   if (areas.length === 0) return undefined;
@@ -100,7 +100,7 @@ export async function applyDelta(
   { from, delta: path }: { readonly from: string; readonly delta: string },
   settings: PourSettings,
 ): Promise<DeltaReport> {
-  const old = await readMedium(from);
+  const old = await readDeltaIso(from);
   const { size, extents, carried, rendered } = await readWhole({ from, path }, old);
   const places = new Map<Digest, FilePosition>();
   for (const { digest, offset } of old.extents)
@@ -120,7 +120,7 @@ export async function applyDelta(
 /** Opens a delta and applies its patches; the extents that they make are held in memory. */
 async function readWhole(
   { from, path }: { readonly from: string; readonly path: string },
-  old: Medium,
+  old: DeltaIso,
 ): Promise<Delta & { readonly rendered: ReadonlyMap<Digest, Uint8Array> }> {
   const files = { delta: await openRandomAccess(path), iso: await openRandomAccess(from) };
   try {
@@ -216,8 +216,8 @@ export async function makePatches({
 }: {
   readonly from: string;
   readonly to: string;
-  readonly old: Medium;
-  readonly carried: readonly MediumExtent[];
+  readonly old: DeltaIso;
+  readonly carried: readonly DeltaIsoExtent[];
   /** Total size of the patched bytes. */
   readonly most?: number;
 }): Promise<ReadonlyMap<number, MadePatch>> {
@@ -249,16 +249,16 @@ export async function makePatches({
 const canPatch = ({ size }: ByteRange): boolean =>
   size >= SMALLEST_PATCHED && size <= LARGEST_PATCHED;
 
-type Lookup = (extent: MediumExtent) => MediumExtent | undefined;
+type Lookup = (extent: DeltaIsoExtent) => DeltaIsoExtent | undefined;
 
 /** Finds the old version of an extent, because a structure may have moved a little. */
-function createLookup(extents: readonly MediumExtent[]): Lookup {
+function createLookup(extents: readonly DeltaIsoExtent[]): Lookup {
   const byPath = new Map(extents.flatMap((extent) => extent.paths.map((path) => [path, extent])));
   const structures = extents.filter(({ paths }) => paths.length === 0);
   return ({ paths: [path], offset }) => {
     if (path !== undefined) return byPath.get(path);
-    let best: MediumExtent | undefined;
-    const distanceOf = (extent: MediumExtent): number => Math.abs(extent.offset - offset);
+    let best: DeltaIsoExtent | undefined;
+    const distanceOf = (extent: DeltaIsoExtent): number => Math.abs(extent.offset - offset);
     for (const each of structures) if (!best || distanceOf(each) < distanceOf(best)) best = each;
     return best;
   };

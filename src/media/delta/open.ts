@@ -4,7 +4,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import { type IsoImage, roundUp, SECTOR_SIZE } from '../../iso/index.ts';
-import { identifyIso } from '../areas.ts';
+import { identifyIso, overlayRead } from '../areas.ts';
 import {
   readIndex,
   type MediaIndex,
@@ -12,6 +12,7 @@ import {
   LARGEST_INDEX,
   parseMediaIndex,
 } from '../media-index.ts';
+import { planContents, readAreas } from '../medium.ts';
 import { useMedium } from '../open.ts';
 import { formatIsoName, nameIso, type IsoName } from './name.ts';
 import {
@@ -28,22 +29,22 @@ import {
 /* The two inputs of applying a delta: an ISO of ours, and a delta that is matched to it. */
 
 /** An ISO of ours, as deltas use it. */
-export type Medium = {
+export type DeltaIso = {
   /** Digest of every byte, from `identifyIso`. */
   readonly identity: string;
-  /** The same digest before any site values. */
-  readonly built: string;
+  /** The same digest as the build left the ISO, if the ISO still carries that. */
+  readonly built: string | undefined;
   readonly name: IsoName;
   /** Bytes. */
   readonly size: number;
   /** Extents by offset, including the index; the rest is zeros. */
-  readonly extents: readonly MediumExtent[];
+  readonly extents: readonly DeltaIsoExtent[];
   /** Extent of the index; also in `extents`. */
-  readonly index: MediumExtent;
+  readonly index: DeltaIsoExtent;
 };
 
 /** Extent with the files that contain it. */
-export type MediumExtent = DeltaExtent & {
+export type DeltaIsoExtent = DeltaExtent & {
   readonly paths: readonly string[];
   /** True if another copy of the ISO may have other bytes here. */
   readonly isMutable?: boolean;
@@ -64,26 +65,35 @@ export type Delta = {
 export type DeltaFiles = { readonly delta: RandomAccess; readonly iso: RandomAccess };
 
 /** Reads the identity and the extents of an ISO. @throws IntegrityError `delta.no-index` */
-export function readMedium(path: string): Promise<Medium> {
+export function readDeltaIso(path: string): Promise<DeltaIso> {
   return useMedium(path, async (iso) => {
     const index = await readIndex(iso);
     if (!index) throw noIndex(path);
     const identity = await identifyIso(index, iso.readBytes);
     if (identity === undefined) throw noIndex(path);
+    const built = await identifyBuilt(iso, index);
     const extents = await listExtents(index, iso.readBytes);
     const own = extents.find(({ paths }) => paths.includes(INDEX_PATH));
     if (!own) throw noIndex(path);
     const size = await sizeOfIso(path, iso, extents);
     const name = await nameIso(index, iso);
-    return { identity, built: index.digest ?? identity, name, size, extents, index: own };
+    return { identity, built, name, size, extents, index: own };
   });
+}
+
+/** Computes the identity that an ISO had when it was built; undefined if it no longer carries what it had. */
+async function identifyBuilt(iso: IsoImage, index: MediaIndex): Promise<string | undefined> {
+  if (!index.mutable?.length) return index.digest;
+  const areas = await readAreas(iso, { index });
+  if (!areas.built) return undefined;
+  return identifyIso(index, overlayRead(iso.readBytes, planContents(areas, areas.built, 'built')));
 }
 
 async function listExtents(
   { extents }: MediaIndex,
   read: (offset: number, size: number) => Promise<Uint8Array>,
-): Promise<readonly MediumExtent[]> {
-  const all: MediumExtent[] = [];
+): Promise<readonly DeltaIsoExtent[]> {
+  const all: DeltaIsoExtent[] = [];
   for (const { offset, size, paths, pristine, ...extent } of extents) {
     const digest = extent.digest ?? digestOf(await read(offset, size));
     all.push({ offset, size, paths, digest, isMutable: pristine !== undefined });
@@ -119,7 +129,7 @@ const noIndex = (path: string): IntegrityError =>
  */
 export async function openDelta(
   { delta: file, iso }: DeltaFiles,
-  old: Medium,
+  old: DeltaIso,
 ): Promise<Delta & { readonly head: DeltaHead }> {
   const head = await readDeltaHead(file);
   const { from, size, index, mutable = [], patches } = head;
@@ -151,7 +161,7 @@ export async function openDelta(
 }
 
 /** Explains why a delta is not for an ISO, by what people know both by. */
-function refuseIso(path: string, old: Medium, { from, index, names }: DeltaHead): IntegrityError {
+function refuseIso(path: string, old: DeltaIso, { from, index, names }: DeltaHead): IntegrityError {
   const name = formatIsoName(old.name);
   const wanted = names && formatIsoName(names.from);
   const refuse = (message: string, hint: string): IntegrityError =>

@@ -6,15 +6,11 @@ import { withoutUndefined, sumSizes } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import { decodeVolumeDescriptor, SECTOR_SIZE, type VolumeDescriptor } from '../../iso/index.ts';
-import {
-  overlayAccess,
-  type OverlayPart,
-  explainArea,
-  planPristine,
-  withPristineDigests,
-} from '../areas.ts';
-import type { IndexExtent, MutableArea } from '../media-index.ts';
-import { describeDamage, openDamaged, useImage, type Medium } from '../open.ts';
+import { overlayAccess, withPristineDigests } from '../areas.ts';
+import { judgeAreas, type JudgedArea } from '../judge-areas.ts';
+import type { IndexExtent, MediaIndex } from '../media-index.ts';
+import { type MediumAreas, planContents, readAreas } from '../medium.ts';
+import { describeDamage, openDamaged, useImage, type IsoSource } from '../open.ts';
 import { findGaps, type Verification, type VerifyOptions } from '../verify-contents.ts';
 import { verifyExtents, type DamagedExtent } from '../verify-extents.ts';
 import { verifyIso } from '../verify.ts';
@@ -62,7 +58,7 @@ export type RepairReport = {
 
 export type RepairSources = {
   /** Our ISOs among the sources, which may describe the damaged one. */
-  readonly isos: readonly Medium[];
+  readonly isos: readonly IsoSource[];
   /** Sources tried first, for blobs and for every other extent by digest. */
   readonly local: readonly BlobSource[];
   /** Sources tried next. */
@@ -117,9 +113,11 @@ async function repairLocked(
       all = await improve(all, repairFromManifests(target, remote));
       return improve(all, await openBlobRepair(target, remote));
     };
+    const stats = await file.stat();
+    const size = stats.isFile() ? stats.size : Infinity;
     const stable = await repair(await findDamage(target, known, options));
     // The original contents of mutable areas are made from other files, which are repaired by now.
-    const mutable = await repair(await findMutableDamage(target, known, options));
+    const mutable = await repair(await findMutableDamage(target, known, { ...options, size }));
     const isos = [...sources.isos, ...sources.elsewhere.map(({ access }) => access)];
     const same = { index: index.digest, warn: options.warn };
     const all = [...stable, ...(await improve(mutable, repairFromSameBuild(target, isos, same)))];
@@ -170,53 +168,61 @@ async function findDamage(
   return { damaged, gaps };
 }
 
-/** Finds damage in the rest of each mutable area; empty if its original contents cannot be made. */
+/**
+ * Finds damage of the areas that may hold any values: in the rest of their extents, configs that cannot be read,
+ * and areas beyond the former end of the file. Empty if their contents without values cannot be made.
+ *
+ * @param size bytes that the ISO had before it was repaired
+ */
 async function findMutableDamage(
   { path }: OpenTarget,
-  { extents, index: { mutable = [] } }: Target,
-  { signal }: VerifyOptions,
+  { extents, index }: Target,
+  { signal, size }: Pick<VerifyOptions, 'signal'> & { readonly size: number },
 ): Promise<Damage> {
   const checked = withPristineDigests({
     extents: extents.filter(({ pristine }) => pristine !== undefined),
   });
   const damaged = await useImage(path, async (image) => {
-    const parts = await readPristine(image, mutable);
+    const areas = await readKnownAreas(image, index);
+    if (!areas?.bare) return [];
+    const parts = planContents(areas, areas.bare, 'bare');
     const options = { signal, onProgress: () => undefined };
-    if (!parts) return [];
-    const damaged = await verifyExtents(overlayAccess(image, parts), checked, options);
-    return [...damaged, ...(await findUnreadable(image, checked, mutable))];
+    const found = await verifyExtents(overlayAccess(image, parts), checked, options);
+    const others = [
+      ...listLost(checked, size),
+      ...listUnreadable(checked, await judgeAreas(areas)),
+    ];
+    return [...new Map([...found, ...others].map((one) => [one.extent, one])).values()];
   });
   return { damaged, gaps: new Set() };
 }
 
-/**
- * Finds areas that the live system could not read: an area may hold any values, but must be an Ignition
- * config.
- */
-async function findUnreadable(
-  { read }: RandomAccess,
+/** Lists areas that were lost with the end of the file: zeros there say nothing. */
+const listLost = (extents: readonly IndexExtent[], size: number): readonly DamagedExtent[] =>
+  extents
+    .filter((extent) => extent.offset + extent.size > size)
+    .map((extent) => ({ extent, unreadable: `was lost: the file ended at byte ${size}` }));
+
+/** Lists areas that the live system could not read. */
+const listUnreadable = (
   extents: readonly IndexExtent[],
-  areas: readonly MutableArea[],
-): Promise<readonly DamagedExtent[]> {
-  const found: DamagedExtent[] = [];
-  for (const { kind, offset, size } of areas) {
+  areas: readonly JudgedArea[],
+): readonly DamagedExtent[] =>
+  areas.flatMap(({ state, offset, problem = 'cannot be read' }) => {
     const extent = extents.find(
       (each) => each.offset <= offset && offset < each.offset + each.size,
     );
-    const unreadable =
-      kind === 'ignition' ? await explainArea(await read(offset, size)) : undefined;
-    if (extent && unreadable !== undefined) found.push({ extent, unreadable });
-  }
-  return found;
-}
+    const isLost = state === 'damaged' || state === 'removed';
+    return extent && isLost ? [{ extent, unreadable: problem }] : [];
+  });
 
-async function readPristine(
+async function readKnownAreas(
   image: RandomAccess,
-  mutable: readonly MutableArea[],
-): Promise<readonly OverlayPart[] | undefined> {
-  if (mutable.length === 0) return undefined;
+  index: MediaIndex,
+): Promise<MediumAreas | undefined> {
+  if (!index.mutable?.length) return undefined;
   try {
-    return await planPristine(await openDamaged(image), mutable);
+    return await readAreas(await openDamaged(image), { index });
   } catch (error) {
     if (describeDamage(error) === undefined) throw error;
     return undefined;

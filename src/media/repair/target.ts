@@ -6,7 +6,7 @@ import { type Extent, fillGaps } from '../../iso/index.ts';
 import { readReport } from '../../outputs/file/claim.ts';
 import { namesBeside } from '../../outputs/place.ts';
 import { digestLayout } from '../../pour/index.ts';
-import { applyParts, planPristine } from '../areas.ts';
+import { applyParts } from '../areas.ts';
 import {
   decodeMediaIndex,
   readIndex,
@@ -14,7 +14,8 @@ import {
   type MediaIndex,
   INDEX_PATH,
 } from '../media-index.ts';
-import { describeDamage, openDamaged, useImage, useMedium, type Medium } from '../open.ts';
+import { planContents, readAreas } from '../medium.ts';
+import { describeDamage, openDamaged, useImage, useMedium, type IsoSource } from '../open.ts';
 import {
   copyVerified,
   type OpenTarget,
@@ -46,7 +47,7 @@ type OtherIso = Target & {
  *
  * @throws DifferenceError `repair.no-index`
  */
-export async function readTarget(path: string, sources: readonly Medium[]): Promise<Target> {
+export async function readTarget(path: string, sources: readonly IsoSource[]): Promise<Target> {
   const own = await unlessDamaged(() => readOwnIndex(path));
   if (own) return { index: own, extents: own.extents };
   const report = await readReport(namesBeside(path).report);
@@ -86,7 +87,7 @@ const readOwnIndex = (path: string): Promise<MediaIndex | undefined> =>
     return index?.digest === undefined ? undefined : index;
   });
 
-const readOther = (medium: Medium): Promise<OtherIso | undefined> =>
+const readOther = (medium: IsoSource): Promise<OtherIso | undefined> =>
   useMedium(medium, async ({ find, readFile, readBytes, fileSize }) => {
     const index = await readIndex({ find, readFile });
     const own = index?.extents.find(({ paths }) => paths.includes(INDEX_PATH));
@@ -182,7 +183,7 @@ export const repairFromRemote =
 export const repairFromSameBuild =
   (
     target: OpenTarget,
-    isos: readonly Medium[],
+    isos: readonly IsoSource[],
     {
       index,
       warn,
@@ -201,7 +202,7 @@ export const repairFromSameBuild =
 
 /** Reads an ISO of the same build; undefined if it is another build, or differs outside its mutable areas. */
 const readSame = (
-  iso: Medium,
+  iso: IsoSource,
   expected: string | undefined,
   { offset, size, digest }: IndexExtent,
 ): Promise<Uint8Array | undefined> =>
@@ -211,6 +212,7 @@ const readSame = (
     if (expected === undefined || index?.digest !== expected) return undefined;
     const bytes = await image.read(offset, size);
     const pristine = Buffer.from(bytes);
-    applyParts(pristine, offset, await planPristine(files, index.mutable ?? []));
+    const areas = index.mutable && (await readAreas(files, { index }));
+    if (areas?.bare) applyParts(pristine, offset, planContents(areas, areas.bare, 'bare'));
     return digestOf(pristine) === digest ? bytes : undefined;
   });

@@ -17,7 +17,7 @@ import {
   type TreeFile,
 } from '../../iso/index.ts';
 import { encodeEmbedded } from '../../media/areas.ts';
-import { type AreaContents, encodeBuilt } from '../../media/built.ts';
+import { type AreaValues, encodeBuilt } from '../../media/built.ts';
 import { configureLayout, describeAreas, renderBuilt } from '../../media/customize/copy.ts';
 import { describeMedium, formatBundleFile } from '../../media/describe.ts';
 import { type IndexCatalog } from '../../media/index-catalogs.ts';
@@ -137,7 +137,7 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout
 }
 
 /** Room for the copy of the areas as built: zeros on a medium without values, as the index has it. */
-const reserveBuilt = (built: AreaContents): TreeFile => ({
+const reserveBuilt = (built: AreaValues): TreeFile => ({
   path: BUILT_PATH,
   content: { kind: 'bytes', bytes: new Uint8Array(encodeBuilt(built).length) },
   mode: 0o600,

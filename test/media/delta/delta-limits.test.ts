@@ -8,7 +8,7 @@ import { formatMediaIndex } from '../../../src/media/media-index.ts';
 import { formatDelta, readDeltaHead, type DeltaHead } from '../../../src/media/delta/file.ts';
 import { makePatches } from '../../../src/media/delta/make.ts';
 import { openDelta, renderCarried } from '../../../src/media/delta/open.ts';
-import type { Medium } from '../../../src/media/delta/open.ts';
+import type { DeltaIso } from '../../../src/media/delta/open.ts';
 import { fakeDigest } from '../../support/sparse-medium.ts';
 
 const MIB = 2 ** 20;
@@ -20,7 +20,7 @@ const inMemory = (bytes: Uint8Array): RandomAccess => ({
   close: () => Promise.resolve(),
 });
 
-const old: Medium = {
+const old: DeltaIso = {
   identity: fakeDigest('old'),
   built: fakeDigest('old'),
   name: { product: 'live-iso', version: '4.21.3', architecture: 'x86_64' },

@@ -15,7 +15,7 @@ import { useImage } from '../../open.ts';
 import { findGaps } from '../../verify-contents.ts';
 import { verifyExtents } from '../../verify-extents.ts';
 import { type DeltaExtent, formatDelta, readDeltaHead, type DeltaHead } from '../file.ts';
-import { openDelta, renderCarried, type DeltaFiles, readMedium, type Medium } from '../open.ts';
+import { openDelta, renderCarried, type DeltaFiles, readDeltaIso, type DeltaIso } from '../open.ts';
 import {
   type NewIso,
   LARGEST_MOVE,
@@ -90,7 +90,7 @@ export async function begin(
     await requireCarried(known.now.carried, known.steps.slice(known.done), files);
     return known;
   }
-  const medium = await readMedium(path);
+  const medium = await readDeltaIso(path);
   if (isMade(medium, head)) return { there: { ...asIso(medium), carried: [] } };
   const run = randomBytes(16).toString('hex');
   return plan({ delta: name, run, done: 0, ...(await prepare(path, medium, given)) });
@@ -176,7 +176,7 @@ const halfApplied = (
  * True if the ISO is the new one, including the areas whose values differ from the old ISO. It may still
  * be damaged.
  */
-function isMade({ index, extents }: Medium, head: DeltaHead): boolean {
+function isMade({ index, extents }: DeltaIso, head: DeltaHead): boolean {
   const digests = new Map(extents.map(({ offset, digest }) => [offset, digest]));
   const values = head.mutable ?? [];
   return (
@@ -188,7 +188,7 @@ function isMade({ index, extents }: Medium, head: DeltaHead): boolean {
 /** Reads both ISOs, verifies every byte that is needed, and applies the patches. */
 async function prepare(
   path: string,
-  medium: Medium,
+  medium: DeltaIso,
   { aside, deltaPath, signal, onProgress }: Given,
 ): Promise<Pick<StepJournal, 'old' | 'now'>> {
   const old = asIso(medium);
@@ -206,7 +206,7 @@ async function prepare(
   return { old, now };
 }
 
-async function expand(files: DeltaFiles, old: Medium, patched: string): Promise<NewIso> {
+async function expand(files: DeltaFiles, old: DeltaIso, patched: string): Promise<NewIso> {
   const { size, extents, carried } = await openDelta(files, old);
   const made: Uint8Array[] = [];
   let end = 0;
@@ -227,7 +227,7 @@ async function expand(files: DeltaFiles, old: Medium, patched: string): Promise<
   return { size, extents, carried: places };
 }
 
-const asIso = ({ size, extents }: Medium): Omit<NewIso, 'carried'> => ({
+const asIso = ({ size, extents }: DeltaIso): Omit<NewIso, 'carried'> => ({
   size,
   extents: extents.map(toDeltaExtent),
 });
