@@ -15,9 +15,9 @@ const EXIT_CODES: Readonly<Record<string, number>> = {
   Loss: 9,
 };
 
-/** Names of files, and keys of other formats, that look like codes. */
+/** Names of files, kernel arguments, and keys of other formats, that look like codes. */
 const NOT_CODES =
-  /\.(?:conf|csv|gz|ign|iso|json|key|list|lock|sh|yaml)$|^mirror\.(?:operators|platform|samples)$/;
+  /\.(?:conf|csv|gz|ign|iso|json|key|list|lock|sh|yaml)$|^mirror\.(?:operators|platform|samples)$|^ignition\.firstboot$/;
 
 /** Codes that are put together where they are thrown, by the template that does it. */
 const FAMILIES: Readonly<Record<string, (source: Sources) => readonly string[]>> = {

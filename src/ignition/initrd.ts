@@ -142,8 +142,8 @@ function measureGzipHeader(bytes: Uint8Array): number {
   const flags = bytes[3] ?? 0;
   if (bytes[2] !== 8 || (flags & 0xe0) !== 0)
     throw malformed('gzip', 'has an unknown method or flag');
-  let offset = 10;
-  if ((flags & 4) !== 0) offset += 2 + (bytes[offset] ?? 0) + 256 * (bytes[offset + 1] ?? 0);
+  const [low = 0, high = 0] = bytes.subarray(10);
+  let offset = (flags & 4) === 0 ? 10 : 12 + low + 256 * high;
   for (const flag of [8, 16]) {
     if ((flags & flag) === 0) continue;
     const end = bytes.indexOf(0, offset);

@@ -20,11 +20,7 @@ import {
   requireMenuWords,
 } from '../iso/index.ts';
 import type { Keyfile } from '../nmstate/values.ts';
-import {
-  type IndexExtent,
-  type MediaIndex,
-  PRISTINE_IGNITION_PATH,
-} from './media-index.ts';
+import { type IndexExtent, type MediaIndex, PRISTINE_IGNITION_PATH } from './media-index.ts';
 
 /*
  * The room reads, verifies, compares, changes and serves media. An ISO comes in, as a file, a device or

@@ -2,6 +2,7 @@ import { digestOf, hexOf } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { parseIgnition } from '../ignition/index.ts';
 import { hasInstallation } from '../openshift/installation/ignition.ts';
+import type { AreaValues } from './area-values.ts';
 import { decodeEmbedded } from './areas.ts';
 import { BUILT_PATH } from './media-index.ts';
 
@@ -10,9 +11,6 @@ import { BUILT_PATH } from './media-index.ts';
  * them beside the config without values; an installation ISO without an index carries it inside the archive
  * that replaced the built one, where its proof tells whether it is right.
  */
-
-/** Contents that the areas of a medium can have: the archive of the embed area, and the kernel arguments. */
-export type AreaValues = { readonly archive: Uint8Array; readonly kargs: string };
 
 /** Path of the built archive in an initrd that replaced it; the live system does not read it. */
 export const BUILT_MEMBER = 'sealift/built-ignition.img';

@@ -4,7 +4,8 @@ import { isDigest, type Digest } from '../base/digest.ts';
 import { isBroken } from '../base/disk/disk-errors.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { IsoImage } from '../iso/index.ts';
-import { findOverlaps, type IndexExtent, type IndexImage, type MediaIndex } from './media-index.ts';
+import { findOverlaps } from './index-rules.ts';
+import { type IndexExtent, type IndexImage, type MediaIndex } from './media-index.ts';
 
 /** Far larger than the manifests that registries accept. */
 const MANIFEST_LIMIT = 8 * 1024 * 1024;

@@ -1,5 +1,6 @@
 import { isDigest } from '../base/digest.ts';
 import { isObject } from '../base/lists.ts';
+import type { ByteRange } from '../base/random-access.ts';
 import { type Document, isTexts, isTextList } from '../shape/go-json.ts';
 import { areCatalogs, isOptionalText } from './index-catalogs.ts';
 
@@ -11,7 +12,7 @@ const LARGEST_COUNT = 2 ** 52;
 export const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) < LARGEST_COUNT;
 
-export const isWellFormed = (document: Document): boolean =>
+export const isIndexForm = (document: Document): boolean =>
   typeof document['product'] === 'string' &&
   isOptionalText(document['program']) &&
   isOfReleases(document) &&
@@ -57,4 +58,21 @@ function isImage(value: unknown): boolean {
   if (!isTexts(value, ['name', 'set', 'source', 'repository'])) return false;
   const { tags, manifests } = value as { tags?: unknown; manifests?: unknown };
   return isTextList(tags) && isTextList(manifests);
+}
+
+/**
+ * Finds extents that begin before an earlier one ends. Our own indexes have no overlaps, and checking
+ * overlapping extents would read more bytes than the medium has.
+ */
+export function findOverlaps<Extent extends ByteRange>(
+  extents: readonly Extent[],
+): ReadonlySet<Extent> {
+  const overlaps = new Set<Extent>();
+  let end = 0;
+  for (const extent of extents.toSorted((a, b) => a.offset - b.offset)) {
+    if (extent.size === 0) continue;
+    if (extent.offset < end) overlaps.add(extent);
+    else end = extent.offset + extent.size;
+  }
+  return overlaps;
 }

@@ -6,7 +6,8 @@ import { findMissingKargs, parseKargs } from '../iso/index.ts';
 import { hasInstallation } from '../openshift/installation/ignition.ts';
 import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from './areas.ts';
 import { decodeBuilt } from './built.ts';
-import { type AreaBytes, type AreaKind, type MediumAreas, planContents } from './medium.ts';
+import { type AreaBytes, type AreaKind, planContents } from './area-values.ts';
+import { type MediumAreas } from './medium.ts';
 
 /*
  * Owns the judgement of the areas of a medium that may be changed after the build: whose bytes they

@@ -5,7 +5,7 @@ import { digestCanonicalJson, formatReadableJson, type Json } from '../base/text
 import type { Areas, IsoImage, Layout, Places } from '../iso/index.ts';
 import { checkText, parseObject, isTextList, type Document } from '../shape/go-json.ts';
 import type { IndexCatalog } from './index-catalogs.ts';
-import { isCount, isWellFormed } from './index-rules.ts';
+import { findOverlaps, isCount, isIndexForm } from './index-rules.ts';
 
 /* The index of a medium, `/sealift/index.json`: its paths, members and format. */
 
@@ -138,28 +138,13 @@ export function decodeMediaIndex(source: Uint8Array | string): {
       hint: 'use a newer version of sealift',
     });
   }
-  if (!isWellFormed(document)) throw malformed();
+  if (!isIndexForm(document)) throw malformed();
   const { mutable = [] } = document as { readonly mutable?: readonly MutableArea[] };
   const extents = (document['extents'] as unknown[])
     .map(parseExtent)
     .map((extent) => markMutable(extent, mutable));
   const damage = findWrongDigest(document);
   return { index: { ...(document as unknown as MediaIndex), extents }, ...(damage && { damage }) };
-}
-
-/**
- * Finds extents that begin before an earlier one ends. Our own indexes have no overlaps, and checking
- * overlapping extents would read more bytes than the medium has.
- */
-export function findOverlaps(extents: readonly IndexExtent[]): ReadonlySet<IndexExtent> {
-  const overlaps = new Set<IndexExtent>();
-  let end = 0;
-  for (const extent of extents.toSorted((a, b) => a.offset - b.offset)) {
-    if (extent.size === 0) continue;
-    if (extent.offset < end) overlaps.add(extent);
-    else end = extent.offset + extent.size;
-  }
-  return overlaps;
 }
 
 const createOverlapError = ({ offset, size }: IndexExtent): IntegrityError =>

@@ -5,14 +5,16 @@ import type { ByteRange } from '../base/random-access.ts';
 import { decodeInitrd } from '../ignition/index.ts';
 import { findEmbedArea, type IsoImage, type LocatedAreas, parseKargs } from '../iso/index.ts';
 import {
-  type OverlayPart,
-  planEmbedPart,
-  planKargParts,
-  locateOptionalKargs,
-  readBareArchive,
-  sortParts,
-} from './areas.ts';
-import { type AreaValues, BUILT_MEMBER, decodeBuilt } from './built.ts';
+  type AreaBytes,
+  type AreaKind,
+  type FoundAreas,
+  type AreaValues,
+  planContents,
+  fillEmbed,
+  fillKargs,
+} from './area-values.ts';
+import { locateOptionalKargs, type OverlayPart, readBareArchive } from './areas.ts';
+import { BUILT_MEMBER, decodeBuilt } from './built.ts';
 import {
   BUILT_PATH,
   INDEX_PATH,
@@ -35,17 +37,7 @@ export type Medium = {
   readonly areas: MediumAreas;
 };
 
-export type AreaKind = MutableArea['kind'];
-
-/** An area with the bytes that it has now. */
-export type AreaBytes = OverlayPart & { readonly kind: AreaKind };
-
-export type MediumAreas = {
-  readonly embed: ByteRange & { readonly bytes: Uint8Array };
-  /** Places of the kernel arguments; absent on images older than the areas for them. */
-  readonly kargs?: LocatedAreas;
-  /** All areas, by offset. */
-  readonly now: readonly AreaBytes[];
+export type MediumAreas = FoundAreas & {
   /**
    * Contents that the build left. Absent if the medium no longer carries them, and on ISOs of other makers,
    * of which nothing says what their build left.
@@ -152,12 +144,11 @@ const readEach = (
     })),
   );
 
-type Places = Pick<MediumAreas, 'embed' | 'kargs' | 'now'>;
 type Recalled = Pick<MediumAreas, 'built' | 'bare' | 'damage'>;
 
 /** Recalls the contents from files of the medium. */
 function recallIndexed(
-  areas: Places,
+  areas: FoundAreas,
   archive: Uint8Array,
   index: MediaIndex | undefined,
 ): Recalled {
@@ -191,13 +182,13 @@ function requireNamed(parts: readonly OverlayPart[], named: readonly MutableArea
  * Recalls the contents that a proof names: those of now, or the archive that the one of now carries, and the
  * default arguments of the base.
  */
-async function recallProven(areas: Places, { areas: digests }: Proof): Promise<Recalled> {
+async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promise<Recalled> {
   const { embed, kargs } = areas;
   const texts = kargs ? [readText(areas) ?? kargs.default, kargs.default] : [''];
-  const text = texts.find((text) => !kargs || isNamed(planKargs(kargs, text), digests));
+  const text = texts.find((text) => !kargs || isNamed(fillKargs(kargs, text), digests));
   if (text === undefined) return {};
   const isBuilt = (archive: Uint8Array): boolean =>
-    archive.length <= embed.bytes.length && isNamed([planEmbed(areas, archive)], digests);
+    archive.length <= embed.bytes.length && isNamed([fillEmbed(areas, archive)], digests);
   for (const archive of [trimZeros(embed.bytes), await readCarried(embed.bytes)]) {
     if (!archive || !isBuilt(archive)) continue;
     const built = { archive, kargs: text };
@@ -207,7 +198,7 @@ async function recallProven(areas: Places, { areas: digests }: Proof): Promise<R
 }
 
 /** The arguments of now; undefined if they cannot be read. The areas may still differ. */
-function readText({ kargs, now }: Places): string | undefined {
+function readText({ kargs, now }: FoundAreas): string | undefined {
   const [first] = kargs?.areas ?? [];
   const bytes = now.find(({ offset }) => offset === first?.offset)?.bytes;
   try {
@@ -237,35 +228,6 @@ async function readCarried(bytes: Uint8Array): Promise<Uint8Array | undefined> {
     if (error instanceof IntegrityError) return undefined;
     throw error;
   }
-}
-
-const planEmbed = ({ embed }: Pick<Places, 'embed'>, archive: Uint8Array): AreaBytes => ({
-  kind: 'ignition',
-  ...planEmbedPart({ offset: embed.offset, size: embed.bytes.length }, archive),
-});
-
-const planKargs = (kargs: LocatedAreas, text: string): readonly AreaBytes[] =>
-  sortParts(planKargParts(kargs, text)).map((part) => ({ kind: 'kernel-arguments', ...part }));
-
-/**
- * Plans the bytes that give the areas these contents; without values of any site, the copy of the built
- * contents becomes zeros.
- */
-export function planContents(
-  areas: Places,
-  { archive, kargs: text }: AreaValues,
-  form: 'built' | 'bare',
-): readonly AreaBytes[] {
-  const copies = areas.now.filter(({ kind }) => kind === 'built' && form === 'bare');
-  return [
-    planEmbed(areas, archive),
-    ...(areas.kargs ? planKargs(areas.kargs, text) : []),
-    ...copies.map(({ kind, offset, bytes }) => ({
-      kind,
-      offset,
-      bytes: new Uint8Array(bytes.length),
-    })),
-  ].sort((a, b) => a.offset - b.offset);
 }
 
 /** True for an ISO that sealift did not make, or of which nothing says so. */
@@ -298,9 +260,3 @@ export async function recognizeProduct(
   if (!areas) return 'other';
   return (await iso.find(ROOTFS_PATH)) ? 'coreos-live' : 'minimal-iso';
 }
-
-/** True if every area, without the copy, has these contents. */
-export const hasContents = (areas: Places, contents: AreaValues): boolean =>
-  planContents(areas, contents, 'built').every(({ offset, bytes }) =>
-    areas.now.some((now) => now.offset === offset && Buffer.from(now.bytes).equals(bytes)),
-  );

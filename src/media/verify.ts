@@ -24,7 +24,8 @@ import {
   REGISTRY_ROOT,
   ROOTFS_PATH,
 } from './media-index.ts';
-import { planContents, readAreas } from './medium.ts';
+import { planContents } from './area-values.ts';
+import { readAreas } from './medium.ts';
 import { openDamaged, type IsoFiles, useImage, type IsoSource } from './open.ts';
 import { findRegistryRoot, isoRegistryTree } from './tree.ts';
 import {

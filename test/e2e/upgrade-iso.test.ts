@@ -230,7 +230,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
 
   it('is inspected, listed, verified and served as other media are', async () => {
     const inspected = await run('inspect', 'upgrade.iso');
-    expect(inspected).toMatch(/^made by        sealift \d\S*: upgrade-iso$/m);
+    expect(inspected).toMatch(/^made by {8}sealift \d\S*: upgrade-iso$/m);
     expect(inspected).toContain('release        4.22.1 x86_64\n');
     expect(await run('ls', 'upgrade.iso')).toContain('release.env');
     expect(await run('cat', 'upgrade.iso', '/release.env')).toContain('RELEASE_VERSION=4.22.1');

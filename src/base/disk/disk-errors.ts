@@ -242,3 +242,17 @@ function explain(
     hint: answer.hint,
   });
 }
+
+export const notRegular = (path: string, cause?: unknown): DiskError =>
+  new DiskError('file.not-regular', `"${path}" is not a regular file`, {
+    cause,
+    expected: 'a regular file, or nothing',
+    hint: 'remove it, or name another place',
+  });
+
+export const otherNames = (path: string, count: number): DiskError =>
+  new DiskError('file.other-names', `"${path}" has ${count} names (hard links)`, {
+    expected: 'a file with one name',
+    found: `${count} hard links`,
+    hint: 'replace it with a copy, or name another place',
+  });

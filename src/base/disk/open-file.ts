@@ -2,7 +2,7 @@ import { constants, openSync, writeFileSync, type Stats } from 'node:fs';
 import { copyFile, open, rm, stat, type FileHandle } from 'node:fs/promises';
 import { isErrno, DiskError } from '../errors.ts';
 import { nameAside } from './aside.ts';
-import { explainReadError, notReadable } from './disk-errors.ts';
+import { explainReadError, notReadable, notRegular, otherNames } from './disk-errors.ts';
 
 /**
  * The only access to files. Others may write to the directories that we write to: a file opened
@@ -292,17 +292,3 @@ async function findOwner(path: string): Promise<number | undefined> {
     await rm(aside, { force: true }).catch(() => undefined); // the file could not be made, or cannot be removed
   }
 }
-
-const notRegular = (path: string, cause?: unknown): DiskError =>
-  new DiskError('file.not-regular', `"${path}" is not a regular file`, {
-    cause,
-    expected: 'a regular file, or nothing',
-    hint: 'remove it, or name another place',
-  });
-
-const otherNames = (path: string, count: number): DiskError =>
-  new DiskError('file.other-names', `"${path}" has ${count} names (hard links)`, {
-    expected: 'a file with one name',
-    found: `${count} hard links`,
-    hint: 'replace it with a copy, or name another place',
-  });

@@ -27,6 +27,7 @@ import {
 } from '../directory/system-use.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 import type { PrimaryVolumeDescriptor } from '../volume/descriptor.ts';
+import { cacheChildren } from './cache-children.ts';
 import { type IsoDirectory, type IsoNode, createNode, formatIdentifier } from './node.ts';
 import { explainReading, whileReading, type StructureSource } from './source.ts';
 
@@ -69,31 +70,6 @@ export async function openTree(
 
 /** About 20 MB. */
 const KEPT_NODES = 20_000;
-
-type ReadChildren = (directory: IsoDirectory) => Promise<IsoNode[]>;
-
-/**
- * The same function with a cache of the directories that were read last: up to `limit` nodes in all, and the
- * last directory regardless of its size. Paths of one registry share most of their directories.
- */
-export function cacheChildren(children: ReadChildren, limit: number): ReadChildren {
-  const cached = new Map<number, IsoNode[]>();
-  let count = 0;
-  return async (directory) => {
-    const key = directory.extent.offset;
-    const known = cached.get(key);
-    const nodes = known ?? (await children(directory));
-    count += cached.has(key) ? 0 : nodes.length;
-    cached.delete(key);
-    cached.set(key, nodes);
-    for (const [oldest, { length }] of cached) {
-      if (count <= limit || oldest === key) break;
-      cached.delete(oldest);
-      count -= length;
-    }
-    return nodes;
-  };
-}
 
 type Children = (directory: IsoDirectory) => Promise<IsoNode[]>;
 

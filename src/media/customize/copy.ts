@@ -37,7 +37,8 @@ import {
   applyParts,
   sortParts,
 } from '../areas.ts';
-import { type AreaValues, encodeBuilt } from '../built.ts';
+import type { AreaValues } from '../area-values.ts';
+import { encodeBuilt } from '../built.ts';
 import { BUILT_PATH, type MutableArea, readIndex } from '../media-index.ts';
 
 /* New ISOs with site values: a copy of an ISO, or a layout that is configured before it is poured. */

@@ -18,15 +18,10 @@ import {
   encodeEmbedded,
   type Embedded,
 } from '../areas.ts';
-import { type AreaValues, BUILT_MEMBER, holdsInstallation } from '../built.ts';
-import {
-  hasContents,
-  isOfOthers,
-  type Medium,
-  type MediumAreas,
-  ownArchiveOf,
-  readMedium,
-} from '../medium.ts';
+import type { AreaValues } from '../area-values.ts';
+import { BUILT_MEMBER, holdsInstallation } from '../built.ts';
+import { hasContents } from '../area-values.ts';
+import { isOfOthers, type Medium, type MediumAreas, ownArchiveOf, readMedium } from '../medium.ts';
 import { requireRelease } from './copy.ts';
 import { isKargsAlone, planKargs, planKargsAlone } from './kargs.ts';
 import { type InstallerContext, isForInstaller, renderInstallerConfig } from './installer.ts';

@@ -17,7 +17,8 @@ import { HOST_NETWORKS } from '../../openshift/agent/values.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { decodeEmbedded, readOptionalKargs } from '../areas.ts';
 import { listIgnitionParts, type IgnitionPart } from '../compare-configs.ts';
-import { hasContents, isOfOthers, readMedium } from '../medium.ts';
+import { hasContents } from '../area-values.ts';
+import { isOfOthers, readMedium } from '../medium.ts';
 
 /** Site values found in an ISO. Secrets are reported as present, but not shown. */
 export type Customisation = {

@@ -3,7 +3,8 @@ import type { IsoImage } from '../../iso/index.ts';
 import { decodeEmbedded, encodeEmbedded, type OverlayPart, planEmbedPart } from '../areas.ts';
 import { BUILT_MEMBER, decodeBuilt, holdsInstallation } from '../built.ts';
 import { readIndex } from '../media-index.ts';
-import { isOfOthers, type Medium, type MediumAreas, planContents, readMedium } from '../medium.ts';
+import { planContents } from '../area-values.ts';
+import { isOfOthers, type Medium, type MediumAreas, readMedium } from '../medium.ts';
 
 /* Decides which bytes of an ISO change when values are taken off. */
 

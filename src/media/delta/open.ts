@@ -12,7 +12,8 @@ import {
   LARGEST_INDEX,
   parseMediaIndex,
 } from '../media-index.ts';
-import { planContents, readAreas } from '../medium.ts';
+import { planContents } from '../area-values.ts';
+import { readAreas } from '../medium.ts';
 import { useMedium } from '../open.ts';
 import { formatIsoName, nameIso, type IsoName } from './name.ts';
 import {

@@ -1,22 +1,21 @@
 import { explaining, explainWriteError } from '../../base/disk/disk-errors.ts';
 import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { openInPlace } from '../../base/disk/open-file.ts';
-import { SealiftError, type ImageProblem } from '../../base/errors.ts';
+import type { ImageProblem } from '../../base/errors.ts';
 import { withoutUndefined, sumSizes } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
-import { decodeVolumeDescriptor, SECTOR_SIZE, type VolumeDescriptor } from '../../iso/index.ts';
 import { overlayAccess, withPristineDigests } from '../areas.ts';
 import { judgeAreas, type JudgedArea } from '../judge-areas.ts';
 import type { IndexExtent, MediaIndex } from '../media-index.ts';
-import { type MediumAreas, planContents, readAreas } from '../medium.ts';
+import { planContents } from '../area-values.ts';
+import { type MediumAreas, readAreas } from '../medium.ts';
 import { describeDamage, openDamaged, useImage, type IsoSource } from '../open.ts';
 import { findGaps, type Verification, type VerifyOptions } from '../verify-contents.ts';
 import { verifyExtents, type DamagedExtent } from '../verify-extents.ts';
 import { verifyIso } from '../verify.ts';
 import {
   copyFromFile,
-  readPiece,
   writeAt,
   type OpenTarget,
   type Repair,
@@ -26,6 +25,7 @@ import {
   type RemoteOptions,
 } from './fetch.ts';
 import {
+  completeSize,
   repairFromRemote,
   type RemoteIso,
   repairFromSameBuild,
@@ -250,29 +250,6 @@ const repairFromLocal =
     }
     return undefined;
   };
-
-/**
- * Restores the size. The volume descriptor after the System Area holds the number of sectors (ECMA-119
- * 8.4); missing bytes at the end are zeros.
- */
-async function completeSize({ path, file }: OpenTarget): Promise<void> {
-  const sector = Buffer.alloc(SECTOR_SIZE);
-  if (!(await readPiece(file, sector, 16 * SECTOR_SIZE))) return;
-  const stats = await file.stat();
-  const descriptor = readDescriptor(sector);
-  if (!stats.isFile() || descriptor?.kind !== 'primary') return;
-  const size = descriptor.volume.volumeSpaceSize * SECTOR_SIZE;
-  if (stats.size < size) await explaining(path, () => file.truncate(size));
-}
-
-function readDescriptor(sector: Uint8Array): VolumeDescriptor | undefined {
-  try {
-    return decodeVolumeDescriptor(sector);
-  } catch (error) {
-    if (error instanceof SealiftError) return undefined; // no source had the sector
-    throw error;
-  }
-}
 
 function describe(
   all: readonly Repaired[],

@@ -1,8 +1,15 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
+import { explaining } from '../../base/disk/disk-errors.ts';
 import { DifferenceError, SealiftError } from '../../base/errors.ts';
 import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
 import { createLocalSource, type BlobSource } from '../../base/store/blob-source.ts';
-import { type Extent, fillGaps } from '../../iso/index.ts';
+import {
+  decodeVolumeDescriptor,
+  type Extent,
+  fillGaps,
+  SECTOR_SIZE,
+  type VolumeDescriptor,
+} from '../../iso/index.ts';
 import { readReport } from '../../outputs/file/claim.ts';
 import { namesBeside } from '../../outputs/place.ts';
 import { digestLayout } from '../../pour/index.ts';
@@ -14,10 +21,12 @@ import {
   type MediaIndex,
   INDEX_PATH,
 } from '../media-index.ts';
-import { planContents, readAreas } from '../medium.ts';
+import { planContents } from '../area-values.ts';
+import { readAreas } from '../medium.ts';
 import { describeDamage, openDamaged, useImage, useMedium, type IsoSource } from '../open.ts';
 import {
   copyVerified,
+  readPiece,
   type OpenTarget,
   type Repair,
   type RunReader,
@@ -216,3 +225,26 @@ const readSame = (
     if (areas?.bare) applyParts(pristine, offset, planContents(areas, areas.bare, 'bare'));
     return digestOf(pristine) === digest ? bytes : undefined;
   });
+
+/**
+ * Restores the size. The volume descriptor after the System Area holds the number of sectors (ECMA-119
+ * 8.4); missing bytes at the end are zeros.
+ */
+export async function completeSize({ path, file }: OpenTarget): Promise<void> {
+  const sector = Buffer.alloc(SECTOR_SIZE);
+  if (!(await readPiece(file, sector, 16 * SECTOR_SIZE))) return;
+  const stats = await file.stat();
+  const descriptor = readDescriptor(sector);
+  if (!stats.isFile() || descriptor?.kind !== 'primary') return;
+  const size = descriptor.volume.volumeSpaceSize * SECTOR_SIZE;
+  if (stats.size < size) await explaining(path, () => file.truncate(size));
+}
+
+function readDescriptor(sector: Uint8Array): VolumeDescriptor | undefined {
+  try {
+    return decodeVolumeDescriptor(sector);
+  } catch (error) {
+    if (error instanceof SealiftError) return undefined; // no source had the sector
+    throw error;
+  }
+}

@@ -17,7 +17,8 @@ import {
   type TreeFile,
 } from '../../iso/index.ts';
 import { encodeEmbedded } from '../../media/areas.ts';
-import { type AreaValues, encodeBuilt } from '../../media/built.ts';
+import type { AreaValues } from '../../media/area-values.ts';
+import { encodeBuilt } from '../../media/built.ts';
 import { configureLayout, describeAreas, renderBuilt } from '../../media/customize/copy.ts';
 import { describeMedium, formatBundleFile } from '../../media/describe.ts';
 import { type IndexCatalog } from '../../media/index-catalogs.ts';

@@ -13,14 +13,8 @@ import { formatSize } from '../../../base/text/words.ts';
 import { publishChecksum } from '../../../outputs/file.ts';
 import { namesBeside } from '../../../outputs/place.ts';
 import { findGaps } from '../../verify-contents.ts';
-import {
-  begin,
-  type Begun,
-  type InPlaceOptions,
-  requireVerified,
-  toIndexExtent,
-  startStepJournal,
-} from './begin.ts';
+import { begin, type Begun, type InPlaceOptions, startStepJournal } from './begin.ts';
+import { requireVerified, toIndexExtent } from './verified.ts';
 import type { NewIso, Step } from './plan.ts';
 import { runSteps } from './run.ts';
 

@@ -7,28 +7,19 @@ import { writeFileAtomic } from '../../../base/disk/files.ts';
 import type { LeaseOptions } from '../../../base/disk/lease.ts';
 import { openOwnFile, readOwnFile } from '../../../base/disk/open-file.ts';
 import { IntegrityError } from '../../../base/errors.ts';
-import { sumSizes } from '../../../base/lists.ts';
 import { SECTOR_SIZE } from '../../../iso/index.ts';
 import { parseJsonObject } from '../../../shape/go-json.ts';
-import type { IndexExtent } from '../../media-index.ts';
 import { useImage } from '../../open.ts';
 import { findGaps } from '../../verify-contents.ts';
 import { verifyExtents } from '../../verify-extents.ts';
 import { type DeltaExtent, formatDelta, readDeltaHead, type DeltaHead } from '../file.ts';
 import { openDelta, renderCarried, type DeltaFiles, readDeltaIso, type DeltaIso } from '../open.ts';
-import {
-  type NewIso,
-  LARGEST_MOVE,
-  type Step,
-  type OldIso,
-  leaveOut,
-  listMoves,
-  planSteps,
-} from './plan.ts';
+import { type NewIso, type Step, type OldIso, leaveOut, listMoves, planSteps } from './plan.ts';
+import { requireCarried, requireVerified, toIndexExtent } from './verified.ts';
 
 /*
  * The start of applying a delta in place: an earlier run is continued, or a new plan is made. The journal of
- * the run and the verification of its inputs are here too.
+ * the run is here too.
  */
 
 /**
@@ -272,73 +263,3 @@ export async function startStepJournal(
     close: () => file.close(),
   };
 }
-
-type Watching = {
-  readonly signal: AbortSignal;
-  readonly onProgress: (bytes: number, total?: number) => void;
-};
-
-/** Requires that extents of a file match their digests. @throws IntegrityError `delta.damaged` */
-export async function requireVerified(
-  path: string,
-  extents: readonly IndexExtent[],
-  { signal, onProgress }: Watching,
-): Promise<void> {
-  const total = sumSizes(extents);
-  const [first] = await useImage(path, (image) =>
-    verifyExtents(image, extents, {
-      signal,
-      onProgress: (bytes) => {
-        onProgress(bytes, total);
-      },
-    }),
-  );
-  if (!first) return;
-  const { extent, found = first.unreadable ?? '' } = first;
-  throw new IntegrityError(
-    'delta.damaged',
-    `the bytes of ${path} at ${extent.offset} are not the expected ones`,
-    {
-      expected: `${extent.digest ?? ''} for ${extent.size} bytes`,
-      found,
-      hint: 'repair it with "sealift repair", or copy it again',
-    },
-  );
-}
-
-/**
- * Verifies the carried bytes that steps read, in the delta and in the output of its patches.
- *
- * @throws IntegrityError `delta.damaged`; ConfigError `iso.unreadable`
- */
-export async function requireCarried(
-  carried: NewIso['carried'],
-  steps: readonly Step[],
-  { signal, ...paths }: { readonly signal: AbortSignal } & Record<'delta' | 'patched', string>,
-): Promise<void> {
-  const read = new Set<string>();
-  for (const step of steps) {
-    if (step.kind !== 'write' || !('offset' in step.from)) continue;
-    read.add(`${step.from.kind} ${step.from.offset}`);
-  }
-  const isRead = ({ in: kind, offset, size }: NewIso['carried'][number]): boolean => {
-    for (let at = 0; at < size; at += LARGEST_MOVE)
-      if (read.has(`${kind} ${offset + at}`)) return true;
-    return false;
-  };
-  for (const kind of ['delta', 'patched'] as const) {
-    const extents = carried.filter((extent) => extent.in === kind && isRead(extent));
-    if (extents.length === 0) continue;
-    await requireVerified(paths[kind], extents.map(toIndexExtent), {
-      signal,
-      onProgress: () => undefined,
-    });
-  }
-}
-
-export const toIndexExtent = ({ offset, size, digest }: DeltaExtent): IndexExtent => ({
-  offset,
-  size,
-  digest,
-  paths: [],
-});

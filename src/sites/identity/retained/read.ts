@@ -2,13 +2,7 @@ import { basename, dirname } from 'node:path';
 import { ConfigError } from '../../../base/errors.ts';
 import { formatCanonicalJson } from '../../../base/text/json.ts';
 import type { ShownFile } from '../../../shape/go-json.ts';
-import {
-  SIGNER_NAMES,
-  SIGNERS,
-  type SignerName,
-  type SiteIdentity,
-  type RetainedIdentity,
-} from '../identity.ts';
+import { SIGNER_NAMES, SIGNERS, type SiteIdentity, type RetainedIdentity } from '../identity.ts';
 import {
   INSTALL_STATE_FILE,
   parseInstallState,
@@ -21,22 +15,13 @@ import {
   incomplete,
   mismatch,
   readRetainedText,
-  isSameKey,
-  parseRetainedCertificate,
-  parseRetainedKey,
-  HASH_FILE,
   readSigners,
   readTlsPassword,
   refuseMissing,
   type RetainedSigners,
 } from './files.ts';
-import {
-  joinIdentity,
-  nameOf,
-  refuseNameless,
-  parseRetainedKubeconfig,
-  type RetainedKubeconfig,
-} from './join.ts';
+import { joinIdentity, nameOf, parseRetainedKubeconfig, type RetainedKubeconfig } from './join.ts';
+import { joinManifest } from './join-manifest.ts';
 
 /*
  * Main file of retained identities: a directory, an ISO or a kubeconfig of an earlier producer
@@ -240,65 +225,4 @@ function describeSigners(signers: RetainedSigners): Pick<RetainedIdentity, 'sign
     signers: Object.fromEntries(pairs),
     ...(signers.ingress && { ingressCommonName: signers.ingress.commonName }),
   };
-}
-
-/** The files in `tls/` must agree with the manifest. */
-function joinManifest(
-  manifest: RetainedManifest,
-  found: Found,
-): Omit<RetainedIdentity, 'signers' | 'whole'> {
-  const { clusterName, baseDomain, clusterId, infraId, passwordHash, ingressCommonName } = manifest;
-  refuseNameless(manifest);
-  refuseOtherAdmin(manifest, found);
-  refuseOtherName(manifest, found);
-  const { tlsPassword } = found;
-  if (tlsPassword && tlsPassword.bcrypt !== passwordHash) {
-    throw mismatch(`${manifest.shownAs} has a different hash than ${HASH_FILE}`);
-  }
-  return {
-    clusterName,
-    baseDomain,
-    clusterId,
-    infraId,
-    ingressCommonName,
-    signerKeys: readKeys(manifest, found),
-    password: tlsPassword ?? { text: '', bcrypt: passwordHash },
-  };
-}
-
-/** Reads the keys for which `tls/` has no certificate. */
-function readKeys({ keys, shownAs }: RetainedManifest, { signers }: Found): Record<string, string> {
-  const found = Object.entries(keys).map(([name, text]): [SignerName, string] => {
-    const { file } = SIGNERS[name as SignerName];
-    if (text === '') throw incomplete(`${shownAs} has no private key of ${file}`);
-    return [name as SignerName, parseRetainedKey(text, `${shownAs}: key of ${file}`)];
-  });
-  for (const [name, key] of found) {
-    const signer = signers[name];
-    if (signer && !isSameKey(key, signer.privateKey)) {
-      throw mismatch(`${shownAs} has a different key than tls/${SIGNERS[name].file}.key`);
-    }
-  }
-  return Object.fromEntries(found.filter(([name]) => !signers[name]));
-}
-
-/** The node trusts the manifest's signer, and the signer in `tls/` signs the kubeconfig. */
-function refuseOtherAdmin(manifest: RetainedManifest, { signers }: Found): void {
-  const shownAs = `${manifest.shownAs}: admin_ca_certificate`;
-  const found = parseRetainedCertificate(manifest.adminCertificate, shownAs).toString();
-  const { adminKubeconfig } = signers;
-  if (!adminKubeconfig || found === adminKubeconfig.certificate) return;
-  throw mismatch(`${shownAs} differs from tls/${SIGNERS.adminKubeconfig.file}.crt`);
-}
-
-function refuseOtherName(
-  { ingressCommonName, shownAs }: RetainedManifest,
-  { signers }: Found,
-): void {
-  if (ingressCommonName === '') throw incomplete(`${shownAs} has no ingress_certificate_cn`);
-  if (!signers.ingress || signers.ingress.commonName === ingressCommonName) return;
-  throw new ConfigError('retained.mismatch', `${shownAs} and tls/ name different ingress signers`, {
-    expected: signers.ingress.commonName,
-    found: ingressCommonName,
-  });
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { digestOf } from '../../../../src/base/digest.ts';
 import { writeWhole } from '../../../../src/base/disk/files.ts';
-import { requireCarried } from '../../../../src/media/delta/in-place/begin.ts';
+import { requireCarried } from '../../../../src/media/delta/in-place/verified.ts';
 
 test('a continued apply verifies the bytes of the delta and its patches that it has yet to read', async () => {
   const home = await mkdtemp(join(tmpdir(), 'sealift-verify-'));

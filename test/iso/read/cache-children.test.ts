@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cacheChildren } from '../../../src/iso/read/tree.ts';
+import { cacheChildren } from '../../../src/iso/read/cache-children.ts';
 import type { IsoDirectory, IsoNode } from '../../../src/iso/read/node.ts';
 
 const directoryAt = (offset: number): IsoDirectory => ({

@@ -1,0 +1,61 @@
+import type { ByteRange } from '../base/random-access.ts';
+import type { LocatedAreas } from '../iso/index.ts';
+import { type OverlayPart, planEmbedPart, planKargParts, sortParts } from './areas.ts';
+import type { MutableArea } from './media-index.ts';
+
+/* Owns the contents that the areas of a medium can have, and the bytes of areas with these contents. */
+
+/** Contents of the areas: the archive of the embed area, and the kernel arguments. */
+export type AreaValues = { readonly archive: Uint8Array; readonly kargs: string };
+
+export type AreaKind = MutableArea['kind'];
+
+/** An area with the bytes that it has now. */
+export type AreaBytes = OverlayPart & { readonly kind: AreaKind };
+
+/** The areas of a medium, with the bytes that they have now. */
+export type FoundAreas = {
+  readonly embed: ByteRange & { readonly bytes: Uint8Array };
+  /** FoundAreas of the kernel arguments; absent on images older than the areas for them. */
+  readonly kargs?: LocatedAreas;
+  /** All areas, by offset. */
+  readonly now: readonly AreaBytes[];
+};
+
+export const fillEmbed = (
+  { embed }: Pick<FoundAreas, 'embed'>,
+  archive: Uint8Array,
+): AreaBytes => ({
+  kind: 'ignition',
+  ...planEmbedPart({ offset: embed.offset, size: embed.bytes.length }, archive),
+});
+
+export const fillKargs = (kargs: LocatedAreas, text: string): readonly AreaBytes[] =>
+  sortParts(planKargParts(kargs, text)).map((part) => ({ kind: 'kernel-arguments', ...part }));
+
+/**
+ * Plans the bytes that give the areas these contents; without values of any site, the copy of the built
+ * contents becomes zeros.
+ */
+export function planContents(
+  areas: FoundAreas,
+  { archive, kargs: text }: AreaValues,
+  form: 'built' | 'bare',
+): readonly AreaBytes[] {
+  const copies = areas.now.filter(({ kind }) => kind === 'built' && form === 'bare');
+  return [
+    fillEmbed(areas, archive),
+    ...(areas.kargs ? fillKargs(areas.kargs, text) : []),
+    ...copies.map(({ kind, offset, bytes }) => ({
+      kind,
+      offset,
+      bytes: new Uint8Array(bytes.length),
+    })),
+  ].sort((a, b) => a.offset - b.offset);
+}
+
+/** True if every area, without the copy, has these contents. */
+export const hasContents = (areas: FoundAreas, contents: AreaValues): boolean =>
+  planContents(areas, contents, 'built').every(({ offset, bytes }) =>
+    areas.now.some((now) => now.offset === offset && Buffer.from(now.bytes).equals(bytes)),
+  );
