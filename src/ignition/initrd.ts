@@ -140,17 +140,18 @@ function inflate(
 /** RFC 1952 2.3: ten bytes, then the fields that the flags announce. */
 function measureGzipHeader(bytes: Uint8Array): number {
   const flags = bytes[3] ?? 0;
-  if (bytes[2] !== 8 || (flags & 0xe0) !== 0)
-    throw malformed('gzip', 'has an unknown method or flag');
+  const isUnknown = bytes[2] !== 8 || (flags & 0xe0) !== 0;
+  if (isUnknown) throw malformed('gzip', 'has an unknown method or flag');
   const [low = 0, high = 0] = bytes.subarray(10);
   let offset = (flags & 4) === 0 ? 10 : 12 + low + 256 * high;
-  for (const flag of [8, 16]) {
-    if ((flags & flag) === 0) continue;
-    const end = bytes.indexOf(0, offset);
-    if (end === -1) throw malformed('gzip', 'has an unterminated header');
-    offset = end + 1;
-  }
+  for (const flag of [8, 16]) if ((flags & flag) !== 0) offset = skipText(bytes, offset);
   return (flags & 2) === 0 ? offset : offset + 2;
+}
+
+function skipText(bytes: Uint8Array, offset: number): number {
+  const end = bytes.indexOf(0, offset);
+  if (end === -1) throw malformed('gzip', 'has an unterminated header');
+  return end + 1;
 }
 
 async function unpackZstd(bytes: Uint8Array, budget: InitrdBudget): Promise<Unpacked> {
