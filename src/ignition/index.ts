@@ -10,6 +10,8 @@ export {
 } from './config.ts';
 export type { File, IgnitionConfig, Unit, User } from './config.ts';
 export { mergeConfigs } from './merge.ts';
+export { chooseRebased, rebaseConfig } from './rebase.ts';
+export type { Sides } from './rebase.ts';
 
 // Checks.
 export { findIgnitionWarnings, formatValidIgnition } from './check.ts';

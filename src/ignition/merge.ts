@@ -71,7 +71,7 @@ function mergeLists(
 }
 
 /** Key of a list entry. A partition's key is its number or, if that is 0 or absent, its label. */
-function keyOf(entry: Entry, key: readonly string[]): string {
+export function keyOf(entry: Entry, key: readonly string[]): string {
   const name = key.find((member) => entry[member] !== undefined && entry[member] !== 0);
   return name === undefined ? '' : `${name}=${String(entry[name])}`;
 }

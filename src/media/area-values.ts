@@ -1,5 +1,6 @@
+import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange } from '../base/random-access.ts';
-import type { LocatedAreas } from '../iso/index.ts';
+import { type LocatedAreas, parseKargs } from '../iso/index.ts';
 import { type OverlayPart, planEmbedPart, planKargParts, sortParts } from './areas.ts';
 import type { MutableArea } from './media-index.ts';
 
@@ -59,3 +60,15 @@ export const hasContents = (areas: FoundAreas, contents: AreaValues): boolean =>
   planContents(areas, contents, 'built').every(({ offset, bytes }) =>
     areas.now.some((now) => now.offset === offset && Buffer.from(now.bytes).equals(bytes)),
   );
+
+/** Reads the kernel arguments of now; undefined if they cannot be read. The areas may still differ. */
+export function readKargText({ kargs, now }: FoundAreas): string | undefined {
+  const [first] = kargs?.areas ?? [];
+  const bytes = now.find(({ offset }) => offset === first?.offset)?.bytes;
+  try {
+    return first && bytes && parseKargs(bytes, first);
+  } catch (error) {
+    if (error instanceof IntegrityError) return undefined;
+    throw error;
+  }
+}

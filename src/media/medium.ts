@@ -3,13 +3,14 @@ import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ByteRange } from '../base/random-access.ts';
 import { decodeInitrd } from '../ignition/index.ts';
-import { findEmbedArea, type IsoImage, type LocatedAreas, parseKargs } from '../iso/index.ts';
+import { findEmbedArea, type IsoImage, type LocatedAreas } from '../iso/index.ts';
 import {
   type AreaBytes,
   type AreaKind,
   type FoundAreas,
   type AreaValues,
   planContents,
+  readKargText,
   fillEmbed,
   fillKargs,
 } from './area-values.ts';
@@ -184,7 +185,7 @@ function requireNamed(parts: readonly OverlayPart[], named: readonly MutableArea
  */
 async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promise<Recalled> {
   const { embed, kargs } = areas;
-  const texts = kargs ? [readText(areas) ?? kargs.default, kargs.default] : [''];
+  const texts = kargs ? [readKargText(areas) ?? kargs.default, kargs.default] : [''];
   const text = texts.find((text) => !kargs || isNamed(fillKargs(kargs, text), digests));
   if (text === undefined) return {};
   const isBuilt = (archive: Uint8Array): boolean =>
@@ -195,18 +196,6 @@ async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promi
     return { built, bare: built };
   }
   return {};
-}
-
-/** The arguments of now; undefined if they cannot be read. The areas may still differ. */
-function readText({ kargs, now }: FoundAreas): string | undefined {
-  const [first] = kargs?.areas ?? [];
-  const bytes = now.find(({ offset }) => offset === first?.offset)?.bytes;
-  try {
-    return first && bytes && parseKargs(bytes, first);
-  } catch (error) {
-    if (error instanceof IntegrityError) return undefined;
-    throw error;
-  }
 }
 
 /** True if the parts, which are of one kind, have the digest that the proof names for it. */

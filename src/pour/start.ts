@@ -5,6 +5,7 @@ import { explaining } from '../base/disk/disk-errors.ts';
 import { hasFile } from '../base/disk/files.ts';
 import { describeHolder, isSelf, judge, parseHolder } from '../base/disk/holder.ts';
 import { awaitSilence } from '../base/disk/lease.ts';
+import { openOwnFile } from '../base/disk/open-file.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { Layout } from '../iso/index.ts';
 import type { Span, FrontierOptions, PourFrontier } from './frontier.ts';
@@ -101,8 +102,15 @@ async function readAchieved(
   if (achieved) return achieved;
   warn?.('partial output is from different inputs; starting over');
   // A writer that only stood still has it open: what it still writes must not meet these bytes.
-  if (!device) await explaining(partial, () => rm(partial, { force: true }));
+  if (!device) await explaining(partial, () => removeOwn(partial));
   return new Map();
+}
+
+/** Removes a file whose name others can guess. @throws errors of `openOwnFile` */
+async function removeOwn(path: string): Promise<void> {
+  const file = await openOwnFile(path, { create: false });
+  await file.close();
+  await rm(path, { force: true });
 }
 
 /**

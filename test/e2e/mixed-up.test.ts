@@ -77,23 +77,6 @@ describe('a delta that is given for another ISO', () => {
       ),
     );
   });
-
-  test('is refused for an ISO that was customised since, which must be reset', async () => {
-    await expectDone(
-      world,
-      'customize',
-      'monday.iso',
-      '--output',
-      'site.iso',
-      '--kargs-append',
-      'x=1',
-    );
-    const error = await apply('site.iso', 'night.delta');
-    expect(error).toMatch(
-      /site\.iso is the ISO that the delta was made from, but was customised since/,
-    );
-    expect(error).toMatch(/hint: reset it with "sealift customize --reset"/);
-  });
 });
 
 describe('an ISO and a delta that were mixed up', () => {

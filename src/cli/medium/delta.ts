@@ -179,6 +179,7 @@ const format = (
     carried,
     shared,
     parts = [],
+    values = [],
   }: DeltaReport & { readonly parts?: readonly string[] },
   { cwd }: CliHost,
 ): string =>
@@ -186,9 +187,12 @@ const format = (
     `${formatPath(output, { cwd })} is complete: ${formatSize(size)}`,
     `  sha256    ${hexOf(digest)}`,
     `  bytes     ${formatSize(carried)} of the new ISO are new, ${formatSize(shared)} are in the old one`,
+    ...values.map(formatKept),
     ...parts.map((part) => `  part      ${formatPath(part, { cwd })}`),
     '',
   ].join('\n');
+
+const formatKept = (value: string): string => `  kept      ${value}`;
 
 function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
   if (inPlace === (output === undefined)) return;
@@ -267,12 +271,13 @@ export async function placeInPlace(
 
 const formatInPlace = (
   path: string,
-  { size, digest, carried, written, saved }: InPlaceReport,
+  { size, digest, carried, written, saved, values }: InPlaceReport,
 ): string =>
   [
     `${path} is complete: ${formatSize(size)}`,
     ...(digest === undefined ? [] : [`  sha256    ${hexOf(digest)}`]),
     `  bytes     ${formatSize(carried)} in the delta, ${formatSize(written)} written, ` +
       `${formatSize(saved)} saved meanwhile`,
+    ...values.map(formatKept),
     '',
   ].join('\n');

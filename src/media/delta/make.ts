@@ -15,16 +15,8 @@ import {
   formatDelta,
   type DeltaExtent,
 } from './file.ts';
-import {
-  type DeltaIso,
-  type DeltaIsoExtent,
-  readDeltaIso,
-  readMode,
-  listCarried,
-  openDelta,
-  renderCarried,
-  type Delta,
-} from './open.ts';
+import { readApplied } from './applied.ts';
+import { type DeltaIso, type DeltaIsoExtent, readDeltaIso, readMode, listCarried } from './open.ts';
 
 /* Making a delta from two ISOs, and making the new ISO from the old one and the delta. */
 
@@ -38,6 +30,8 @@ export type DeltaReport = {
   readonly shared: number;
   /** Bytes of the new ISO that the delta carries. */
   readonly carried: number;
+  /** Parts of the areas that the new ISO has from a customised old one; absent for a delta. */
+  readonly values?: readonly string[];
 };
 
 type PourSettings = Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>;
@@ -91,17 +85,19 @@ function listAreas(old: DeltaIso, { extents }: DeltaIso): readonly DeltaExtent[]
 }
 
 /**
- * Makes the new ISO from the old one and a delta, with every byte verified; continues an interrupted run.
+ * Makes the new ISO from the old one and a delta, with every byte verified; continues an interrupted run. The
+ * values of a customised ISO are put into the new one.
  *
  * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.no-index`, `delta.damaged`,
- * `extent.wrong-digest`; the errors of `pourIso`
+ * `extent.wrong-digest`; DifferenceError `delta.values`; the errors of `pourIso`
  */
 export async function applyDelta(
   { from, delta: path }: { readonly from: string; readonly delta: string },
   settings: PourSettings,
 ): Promise<DeltaReport> {
   const old = await readDeltaIso(from);
-  const { size, extents, carried, rendered } = await readWhole({ from, path }, old);
+  const applied = await readApplied({ from, delta: path }, old);
+  const { size, extents, carried, rendered, values } = applied;
   const places = new Map<Digest, FilePosition>();
   for (const { digest, offset } of old.extents)
     places.set(digest, { path: from, position: offset });
@@ -114,26 +110,7 @@ export async function applyDelta(
   const digest = await pour(layout, places, { ...settings, mode: await readMode(from, path) });
   await publishIso(settings.output, { digest });
   const bytes = sumSizes(carried);
-  return { digest, size, carried: bytes, shared: sumSizes(extents) - bytes };
-}
-
-/** Opens a delta and applies its patches; the extents that they make are held in memory. */
-async function readWhole(
-  { from, path }: { readonly from: string; readonly path: string },
-  old: DeltaIso,
-): Promise<Delta & { readonly rendered: ReadonlyMap<Digest, Uint8Array> }> {
-  const files = { delta: await openRandomAccess(path), iso: await openRandomAccess(from) };
-  try {
-    const delta = await openDelta(files, old);
-    const rendered = new Map<Digest, Uint8Array>();
-    for (const carried of delta.carried) {
-      if (carried.patch) rendered.set(carried.digest, await renderCarried(files, carried));
-    }
-    return { ...delta, rendered };
-  } finally {
-    await files.delta.close();
-    await files.iso.close();
-  }
+  return { digest, size, carried: bytes, shared: sumSizes(extents) - bytes, values };
 }
 
 /** Pours from local files, and returns the digest of the whole output. */

@@ -2,9 +2,9 @@ import { stat } from 'node:fs/promises';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
-import type { RandomAccess } from '../../base/random-access.ts';
+import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
 import { type IsoImage, roundUp, SECTOR_SIZE } from '../../iso/index.ts';
-import { identifyIso, overlayRead } from '../areas.ts';
+import { identifyIso, overlayAccess, type OverlayPart, overlayRead } from '../areas.ts';
 import {
   readIndex,
   type MediaIndex,
@@ -14,7 +14,7 @@ import {
 } from '../media-index.ts';
 import { planContents } from '../area-values.ts';
 import { readAreas } from '../medium.ts';
-import { useMedium } from '../open.ts';
+import { type IsoSource, useMedium } from '../open.ts';
 import { formatIsoName, nameIso, type IsoName } from './name.ts';
 import {
   type DeltaExtent,
@@ -33,8 +33,8 @@ import {
 export type DeltaIso = {
   /** Digest of every byte, from `identifyIso`. */
   readonly identity: string;
-  /** The same digest as the build left the ISO, if the ISO still carries that. */
-  readonly built: string | undefined;
+  /** The same digest as the build left the ISO, and the bytes that restore it, if the ISO still carries them. */
+  readonly built: { readonly identity: string; readonly parts: readonly OverlayPart[] } | undefined;
   readonly name: IsoName;
   /** Bytes. */
   readonly size: number;
@@ -66,8 +66,9 @@ export type Delta = {
 export type DeltaFiles = { readonly delta: RandomAccess; readonly iso: RandomAccess };
 
 /** Reads the identity and the extents of an ISO. @throws IntegrityError `delta.no-index` */
-export function readDeltaIso(path: string): Promise<DeltaIso> {
-  return useMedium(path, async (iso) => {
+export function readDeltaIso(medium: IsoSource): Promise<DeltaIso> {
+  return useMedium(medium, async (iso) => {
+    const { path } = iso;
     const index = await readIndex(iso);
     if (!index) throw noIndex(path);
     const identity = await identifyIso(index, iso.readBytes);
@@ -82,12 +83,17 @@ export function readDeltaIso(path: string): Promise<DeltaIso> {
   });
 }
 
-/** Computes the identity that an ISO had when it was built; undefined if it no longer carries what it had. */
-async function identifyBuilt(iso: IsoImage, index: MediaIndex): Promise<string | undefined> {
-  if (!index.mutable?.length) return index.digest;
-  const areas = await readAreas(iso, { index });
-  if (!areas.built) return undefined;
-  return identifyIso(index, overlayRead(iso.readBytes, planContents(areas, areas.built, 'built')));
+/** Reads an ISO as its build left it, or as it is if it no longer carries that. */
+export const readDeltaIsoAsBuilt = async (path: string, { built }: DeltaIso): Promise<DeltaIso> =>
+  readDeltaIso(overlayAccess(await openRandomAccess(path), built?.parts ?? []));
+
+/** Identifies an ISO as it was built; undefined if it no longer carries that. */
+async function identifyBuilt(iso: IsoImage, index: MediaIndex): Promise<DeltaIso['built']> {
+  const areas = index.mutable?.length ? await readAreas(iso, { index }) : undefined;
+  if (!areas?.built) return undefined;
+  const parts = planContents(areas, areas.built, 'built');
+  const identity = await identifyIso(index, overlayRead(iso.readBytes, parts));
+  return identity === undefined ? undefined : { identity, parts };
 }
 
 async function listExtents(
@@ -177,18 +183,12 @@ function refuseIso(path: string, old: DeltaIso, { from, index, names }: DeltaHea
       'apply the delta to the ISO that it was made from',
     );
   }
-  if (old.built === from) {
-    return refuse(
-      `${path} is the ISO that the delta was made from, but was customised since: ${name}`,
-      'reset it with "sealift customize --reset", and apply the delta then',
-    );
-  }
   const others = wanted === name ? ` with other contents` : '';
   return refuse(
     wanted === undefined
       ? `the delta was not made for ${path}, which is ${name}`
       : `the delta is for ${wanted}, but ${path} is ${name}${others}`,
-    'apply it to the ISO that it was made from; if that ISO was customised since, reset it first',
+    'apply it to the ISO that it was made from',
   );
 }
 

@@ -22,7 +22,7 @@ const inMemory = (bytes: Uint8Array): RandomAccess => ({
 
 const old: DeltaIso = {
   identity: fakeDigest('old'),
-  built: fakeDigest('old'),
+  built: undefined,
   name: { product: 'live-iso', version: '4.21.3', architecture: 'x86_64' },
   size: 2048,
   index: { offset: 0, size: 1, digest: fakeDigest('old'), paths: [] },

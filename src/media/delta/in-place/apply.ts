@@ -29,6 +29,8 @@ export type InPlaceReport = {
   readonly written: number;
   /** Bytes saved aside before they were overwritten. */
   readonly saved: number;
+  /** Parts of the areas that the new ISO has from a customised old one. */
+  readonly values: readonly string[];
 };
 
 /**
@@ -192,12 +194,12 @@ async function seal(path: string, signal: AbortSignal): Promise<Digest> {
 
 function summarize(
   steps: readonly Step[],
-  { size, carried }: NewIso,
+  { size, carried, values = [] }: NewIso,
 ): Omit<InPlaceReport, 'digest'> {
   let [written, saved] = [0, 0];
   for (const step of steps) {
     if (step.kind === 'save') saved += step.size;
     else if (step.kind !== 'ready') written += step.size;
   }
-  return { size, carried: sumSizes(carried), written, saved };
+  return { size, carried: sumSizes(carried), written, saved, values };
 }

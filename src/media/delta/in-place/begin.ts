@@ -13,7 +13,8 @@ import { useImage } from '../../open.ts';
 import { findGaps } from '../../verify-contents.ts';
 import { verifyExtents } from '../../verify-extents.ts';
 import { type DeltaExtent, formatDelta, readDeltaHead, type DeltaHead } from '../file.ts';
-import { openDelta, renderCarried, type DeltaFiles, readDeltaIso, type DeltaIso } from '../open.ts';
+import { readApplied } from '../applied.ts';
+import { type DeltaIso, readDeltaIso, readDeltaIsoAsBuilt } from '../open.ts';
 import { type NewIso, type Step, type OldIso, leaveOut, listMoves, planSteps } from './plan.ts';
 import { requireCarried, requireVerified, toIndexExtent } from './verified.ts';
 
@@ -82,7 +83,8 @@ export async function begin(
     return known;
   }
   const medium = await readDeltaIso(path);
-  if (isMade(medium, head)) return { there: { ...asIso(medium), carried: [] } };
+  const isNew = isMade(medium, head) || isMade(await readDeltaIsoAsBuilt(path, medium), head);
+  if (isNew) return { there: { ...asIso(medium), carried: [] } };
   const run = randomBytes(16).toString('hex');
   return plan({ delta: name, run, done: 0, ...(await prepare(path, medium, given)) });
 }
@@ -164,8 +166,8 @@ const halfApplied = (
   });
 
 /**
- * True if the ISO is the new one, including the areas whose values differ from the old ISO. It may still
- * be damaged.
+ * True if the ISO is the new one, including the areas whose values differ from the old ISO. It may still be
+ * damaged.
  */
 function isMade({ index, extents }: DeltaIso, head: DeltaHead): boolean {
   const digests = new Map(extents.map(({ offset, digest }) => [offset, digest]));
@@ -183,9 +185,7 @@ async function prepare(
   { aside, deltaPath, signal, onProgress }: Given,
 ): Promise<Pick<StepJournal, 'old' | 'now'>> {
   const old = asIso(medium);
-  const now = await useImage(path, (iso) =>
-    useImage(deltaPath, (delta) => expand({ iso, delta }, medium, `${aside}.patched`)),
-  );
+  const now = await expand({ from: path, delta: deltaPath }, medium, `${aside}.patched`);
   const sources = new Set(
     listMoves(old, now).flatMap(({ from }) => (from.kind === 'old' ? from.offset : [])),
   );
@@ -197,28 +197,26 @@ async function prepare(
   return { old, now };
 }
 
-async function expand(files: DeltaFiles, old: DeltaIso, patched: string): Promise<NewIso> {
-  const { size, extents, carried } = await openDelta(files, old);
-  const made: Uint8Array[] = [];
+async function expand(
+  paths: Parameters<typeof readApplied>[0],
+  medium: DeltaIso,
+  patched: string,
+): Promise<NewIso> {
+  const { size, extents, carried, rendered, values } = await readApplied(paths, medium);
+  const places: NewIso['carried'][number][] = carried
+    .filter(({ digest }) => !rendered.has(digest))
+    .map(({ digest, size, position }) => ({ digest, size, in: 'delta', offset: position }));
   let end = 0;
-  const places: NewIso['carried'][number][] = [];
-  for (const extent of carried) {
-    const { digest, size, position, patch } = extent;
-    places.push({
-      digest,
-      size,
-      ...(patch ? { in: 'patched', offset: end } : { in: 'delta', offset: position }),
-    });
-    if (!patch) continue;
-    made.push(await renderCarried(files, extent));
-    end += size;
+  for (const [digest, bytes] of rendered) {
+    places.push({ digest, size: bytes.length, in: 'patched', offset: end });
+    end += bytes.length;
   }
   await sweepAside(patched); // of a run that was killed
-  await writeFileAtomic(patched, Buffer.concat(made));
-  return { size, extents, carried: places };
+  await writeFileAtomic(patched, Buffer.concat([...rendered.values()]));
+  return { size, extents, carried: places, values };
 }
 
-const asIso = ({ size, extents }: DeltaIso): Omit<NewIso, 'carried'> => ({
+const asIso = ({ size, extents }: DeltaIso): OldIso => ({
   size,
   extents: extents.map(toDeltaExtent),
 });

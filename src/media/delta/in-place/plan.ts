@@ -42,6 +42,8 @@ export type NewIso = OldIso & {
     /** Patched extents are made before any step runs. */
     readonly in: 'delta' | 'patched';
   })[];
+  /** Parts of the areas that a customised old ISO gave it; absent in journals of earlier versions. */
+  readonly values?: readonly string[];
 };
 
 /** Limit on the bytes of one step; a saved run takes this much room, regardless of its size. */
