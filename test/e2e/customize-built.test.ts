@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TEST_SSH_KEY, writeInstallationConfig } from '../support/installation-iso.ts';
@@ -66,6 +66,20 @@ describe.skipIf(!hasTools)('a medium that was built with values', () => {
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[customize.no-built]')]);
     await inPlace('d.iso', '--reset=bare');
     await run('verify', 'd.iso');
+  });
+
+  it('says that the copy holds a secret, and is private until the copy is dropped', async () => {
+    writeFileSync(at('secret.json'), '{"auths":{"quay.io":{"auth":"dXNlcjpob3N0LXdvcmQ="}}}');
+    const secret = ['--set', 'build.embed.pullSecret=file:secret.json'];
+    await run('build', '--base-iso', 'test.iso', '--output', 'secret.iso', ...secret);
+    const note = 'note: the ISO keeps a copy of what its build left, which holds a secret';
+    const kargs = ['--kargs-append', 'quiet', '--force'];
+    expect(await run('customize', 'secret.iso', ...kargs, '--output', 'kept.iso')).toContain(note);
+    expect(await run('customize', 'kept.iso', '--show')).toContain('copy of build  holds a secret');
+    expect(statSync(at('kept.iso')).mode & 0o777).toBe(0o600);
+    await inPlace('kept.iso', '--drop-built');
+    expect(await run('customize', 'kept.iso', '--show')).not.toContain('copy of build');
+    expect(await run('customize', 'live.iso', ...kargs, '--output', 'key.iso')).not.toContain(note);
   });
 
   it('that installs a seed image is customised without --force, and --reset gives back every byte', async () => {

@@ -25,9 +25,13 @@ export const formatDone = ({ output, action, changed, undone }: Done): string =>
 /** Formats everything that is set; of secrets, only that they are set. */
 export function formatCustomisation(
   iso: string,
-  { customised, ignition, kernelArguments }: Customisation,
+  { customised, ignition, builtSecrets, kernelArguments }: Customisation,
 ): string {
-  const rows = [...listIgnition(ignition), ...listArguments(kernelArguments)];
+  const copy: Row = [
+    'copy of build',
+    builtSecrets ? 'holds a secret, see --drop-built' : undefined,
+  ];
+  const rows = [...listIgnition(ignition), ...listArguments(kernelArguments), copy];
   return [
     `${iso} is ${customised ? 'customised' : 'not customised'}`,
     ...rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(15)}${value}`])),

@@ -12,7 +12,7 @@ import { copyWithParts } from '../../media/customize/copy.ts';
 import { isKargsAlone } from '../../media/customize/kargs.ts';
 import { type CustomisationOptions, planCustomisation } from '../../media/customize/plan.ts';
 import { planDropped, planReset, type ResetTo } from '../../media/customize/reset.ts';
-import { hasSecrets, readCustomisation } from '../../media/customize/read.ts';
+import { type Customisation, hasSecrets, readCustomisation } from '../../media/customize/read.ts';
 import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/write.ts';
 import { openGivenIso } from '../../media/delta/describe.ts';
 import { readMedium } from '../../media/medium.ts';
@@ -159,15 +159,24 @@ const createPlan =
     };
     const parts = await planParts(iso, values, { reset, dropBuilt, add: force, warn });
     const changed = { ...iso, readBytes: overlayRead(iso.readBytes, parts) };
-    return { parts, isPrivate: await isPrivate(changed, values) };
+    const found = await readChanged(changed, values);
+    if (found?.builtSecrets === true) writeMessage(host, COPY_NOTE);
+    // Only arguments change, and the embedded config cannot be read.
+    return { parts, isPrivate: found === undefined || hasSecrets(found) };
   };
 
-/** True for an ISO with secrets; also if only arguments change, and the embedded config cannot be read. */
-async function isPrivate(iso: IsoImage, values: CustomValues): Promise<boolean> {
+const COPY_NOTE =
+  'note: the ISO keeps a copy of what its build left, which holds a secret; --drop-built overwrites the copy\n';
+
+/** Reads the values of the changed ISO; undefined if only arguments change, and the config cannot be read. */
+async function readChanged(
+  iso: IsoImage,
+  values: CustomValues,
+): Promise<Customisation | undefined> {
   try {
-    return hasSecrets(await readCustomisation(iso));
+    return await readCustomisation(iso);
   } catch (error) {
-    if (error instanceof IntegrityError && isKargsAlone(values)) return true;
+    if (error instanceof IntegrityError && isKargsAlone(values)) return undefined;
     throw error;
   }
 }

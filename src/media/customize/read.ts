@@ -15,15 +15,18 @@ import {
 } from '../../openshift/agent/configure.ts';
 import { HOST_NETWORKS } from '../../openshift/agent/values.ts';
 import { parse } from '../../shape/parse-text.ts';
-import { decodeEmbedded, readOptionalKargs } from '../areas.ts';
+import { decodeEmbedded, overlayRead, readOptionalKargs } from '../areas.ts';
 import { listIgnitionParts, type IgnitionPart } from '../compare-configs.ts';
-import { hasContents } from '../area-values.ts';
-import { isOfOthers, readMedium } from '../medium.ts';
+import { hasContents, planContents } from '../area-values.ts';
+import { BUILT_MEMBER } from '../built.ts';
+import { isOfOthers, type Medium, type MediumAreas, readMedium } from '../medium.ts';
 
 /** Site values found in an ISO. Secrets are reported as present, but not shown. */
 export type Customisation = {
-  /** True if an area differs from its contents without values. */
+  /** True if an area differs from what the build left. */
   readonly customised: boolean;
+  /** True if the copy of what the build left holds values that other users must not read. */
+  readonly builtSecrets: boolean;
   readonly ignition: {
     /** Bytes of the area. */
     readonly size: number;
@@ -63,6 +66,26 @@ export type Customisation = {
  */
 export async function readCustomisation(iso: ReadableIso): Promise<Customisation> {
   const medium = await readMedium(iso);
+  const found = await readValues(iso, medium);
+  const { areas } = medium;
+  if (!areas.built || !(await hasCopy(areas))) return { ...found, builtSecrets: false };
+  const parts = planContents(areas, areas.built, 'built');
+  const built = { ...iso, readBytes: overlayRead(iso.readBytes, parts) };
+  const before = await readValues(built, await readMedium(built));
+  return { ...found, builtSecrets: hasSecrets({ ...before, builtSecrets: false }) };
+}
+
+/** True for a medium with a copy of what the build left: in a file, or inside the archive that replaced it. */
+async function hasCopy({ embed, now }: MediumAreas): Promise<boolean> {
+  const copy = now.find(({ kind }) => kind === 'built');
+  if (copy) return copy.bytes.some((byte) => byte !== 0);
+  return (await decodeEmbedded(embed.bytes)).others?.has(BUILT_MEMBER) === true;
+}
+
+async function readValues(
+  iso: ReadableIso,
+  medium: Medium,
+): Promise<Omit<Customisation, 'builtSecrets'>> {
   const { embed, bare, built = bare } = medium.areas;
   const kargs = await readOptionalKargs(iso);
   const { config, keyfiles } = await decodeEmbedded(embed.bytes);
@@ -216,7 +239,8 @@ function listParts(config: IgnitionConfig | undefined): ReturnType<typeof listIg
 /**
  * True if other users must not read this ISO: manifests, network profiles and overrides may hold passwords.
  */
-export const hasSecrets = ({ ignition }: Customisation): boolean =>
+export const hasSecrets = ({ ignition, builtSecrets }: Customisation): boolean =>
+  builtSecrets ||
   ignition.pullSecret ||
   ignition.networkFiles.length + ignition.manifests.length + ignition.others.length > 0 ||
   Object.values(ignition.proxy ?? {}).some((address) => address.includes(HIDDEN));
