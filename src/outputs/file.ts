@@ -155,8 +155,11 @@ const prepareBeside = (path: string, text: string): Promise<PreparedFile> =>
   });
 
 /** Writes the checksum next to an ISO that already has its name. */
-export const publishChecksum = (path: string, digest: Digest): Promise<void> =>
-  writeFileAtomic(namesBeside(path).checksum, formatChecksum(path, digest), 0o644);
+export async function publishChecksum(path: string, digest: Digest): Promise<void> {
+  const { checksum } = namesBeside(path);
+  await sweepAside(checksum); // of a run that was killed
+  await writeFileAtomic(checksum, formatChecksum(path, digest), 0o644);
+}
 
 const formatChecksum = (path: string, digest: Digest): string =>
   `${hexOf(digest)}  ${basename(path)}\n`;

@@ -117,6 +117,13 @@ const SHORT: readonly Short[] = [
     { isInPlace: true },
   ],
   [
+    'apply --in-place to a customised ISO',
+    ['apply', 'x.iso', 'night.delta', '--in-place'],
+    ['customised.iso:x.iso', 'night.delta'],
+    ['x.iso'],
+    { isInPlace: true },
+  ],
+  [
     'customize',
     ['customize', 'test.iso', ...KEY, '--output', 'site.iso'],
     ['test.iso'],

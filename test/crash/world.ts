@@ -57,6 +57,7 @@ export async function createCrashWorld(): Promise<CrashWorld> {
   for (const name of readdirSync(at('cache/sha256')))
     utimesSync(at(`cache/sha256/${name}`), past, past);
   await done('delta', 'monday.iso', 'tuesday.iso', '--output', 'night.delta');
+  await done('customize', 'monday.iso', '--kargs-append', 'quiet', '--output', 'customised.iso');
   const parts = ['--output', 'parts.delta', '--max-part-size', '1MiB'];
   await done('delta', 'monday.iso', 'tuesday.iso', ...parts);
   cpSync(at('cache'), at('rotten'), { recursive: true });
