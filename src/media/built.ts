@@ -1,6 +1,6 @@
 import { digestOf, hexOf } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { parseIgnition } from '../ignition/index.ts';
+import { parseResolved } from '../ignition/index.ts';
 import { hasInstallation } from '../openshift/installation/ignition.ts';
 import type { AreaValues } from './area-values.ts';
 import { decodeEmbedded } from './areas.ts';
@@ -52,7 +52,7 @@ export async function holdsInstallation(bytes: Uint8Array): Promise<boolean> {
   try {
     const { config } = await decodeEmbedded(bytes);
     const name = 'the embedded Ignition config';
-    return config !== undefined && hasInstallation(parseIgnition(config, name));
+    return config !== undefined && hasInstallation(parseResolved(config, name));
   } catch (error) {
     if (error instanceof IntegrityError) return false;
     throw error;

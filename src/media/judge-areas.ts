@@ -1,7 +1,7 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange } from '../base/random-access.ts';
-import { type IgnitionConfig, parseIgnition } from '../ignition/index.ts';
+import { type IgnitionConfig, parseResolved } from '../ignition/index.ts';
 import { findMissingKargs, parseKargs } from '../iso/index.ts';
 import { hasInstallation } from '../openshift/installation/ignition.ts';
 import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from './areas.ts';
@@ -144,7 +144,7 @@ async function judgeConfig(
 }
 
 const hasOwnParts = ({ config }: Embedded, own: (config: IgnitionConfig) => boolean): boolean =>
-  config !== undefined && own(parseIgnition(config, 'the embedded Ignition config'));
+  config !== undefined && own(parseResolved(config, 'the embedded Ignition config'));
 
 const isEmpty = ({ config, keyfiles, others }: Embedded): boolean =>
   config === undefined && keyfiles.length === 0 && !others?.size;
@@ -168,7 +168,7 @@ function isProvenArchive(bytes: Uint8Array, embedded: Embedded): boolean {
  * the content of some.
  */
 function hasPartsOf(bare: string): (config: IgnitionConfig) => boolean {
-  const wanted = namesOf(parseIgnition(bare, 'the Ignition config of the medium'));
+  const wanted = namesOf(parseResolved(bare, 'the Ignition config of the medium'));
   return (config) => {
     const found = namesOf(config);
     return [...wanted].every((name) => found.has(name));
