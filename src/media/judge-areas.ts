@@ -64,6 +64,16 @@ export async function judgeAreas(areas: MediumAreas): Promise<readonly JudgedAre
   );
 }
 
+/**
+ * The state of all areas in one word. On ISOs of other makers `bare` is the state of their release, because
+ * nothing says what their build left.
+ */
+export function summarizeAreas(areas: readonly JudgedArea[]): 'as built' | 'bare' | 'customised' {
+  if (areas.every(({ state }) => state === 'as built')) return 'as built';
+  const isBare = areas.every(({ state }) => state === 'as built' || state === 'bare');
+  return isBare ? 'bare' : 'customised';
+}
+
 const hasSame = (parts: readonly OverlayPart[], { offset, bytes }: OverlayPart): boolean =>
   parts.some((part) => part.offset === offset && Buffer.from(part.bytes).equals(bytes));
 

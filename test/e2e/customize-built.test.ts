@@ -54,9 +54,13 @@ describe.skipIf(!hasTools)('a medium that was built with values', () => {
   it('loses all values, those of the build too, with --reset=bare', async () => {
     await run('customize', 'live.iso', '--reset=bare', '--output', 'bare.iso');
     const shown = await run('customize', 'bare.iso', '--show');
+    expect(shown).toContain('bare.iso is bare: it has no values, not even those of its build');
     expect(shown).not.toContain('ssh key');
     expect(readFileSync(at('bare.iso')).includes('sealift built 1')).toBe(false);
-    expect(await run('verify', 'bare.iso')).toMatch(/^bare\.iso is whole/m);
+    const verified = await run('verify', 'bare.iso');
+    expect(verified).toMatch(/^bare\.iso is whole/m);
+    expect(verified).toContain('bare.iso is bare: it has no values, not even those of its build');
+    expect(verified).not.toContain('customised');
   });
 
   it('says that it cannot be reset once the copy of its build is dropped', async () => {

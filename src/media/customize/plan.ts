@@ -1,6 +1,11 @@
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { formatValidIgnition, mergeConfigs, parseIgnition } from '../../ignition/index.ts';
+import {
+  formatValidIgnition,
+  mergeConfigs,
+  parseIgnition,
+  parseResolved,
+} from '../../ignition/index.ts';
 import { type IsoImage, type KargAreas, readCoreosFeatures } from '../../iso/index.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
 import type { Keyfile } from '../../nmstate/values.ts';
@@ -200,7 +205,7 @@ async function embed(
 }
 
 const hasAgents = (text: string | undefined): boolean =>
-  text !== undefined && isForAgents(parseIgnition(text, 'the embedded Ignition config'));
+  text !== undefined && isForAgents(parseResolved(text, 'the embedded Ignition config'));
 
 /** Configures a live system; undefined without values, because any config disables the login at the console. */
 function configureLive(text: string | undefined, values: CustomValues): string | undefined {

@@ -1,5 +1,11 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import { decodeFileContent, type IgnitionConfig, parseIgnition } from '../../ignition/index.ts';
+import {
+  decodeFileContent,
+  type IgnitionConfig,
+  parseIgnition,
+  resolveConfig,
+  type Unresolved,
+} from '../../ignition/index.ts';
 import type { ReadableIso } from '../../iso/index.ts';
 import {
   INFRA_ENV,
@@ -17,13 +23,15 @@ import { HOST_NETWORKS } from '../../openshift/agent/values.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { decodeEmbedded, readOptionalKargs } from '../areas.ts';
 import { listIgnitionParts, type IgnitionPart } from '../compare-configs.ts';
-import { hasContents } from '../area-values.ts';
+import { judgeAreas, summarizeAreas } from '../judge-areas.ts';
 import { isOfOthers, readMedium } from '../medium.ts';
 
 /** Site values found in an ISO. Secrets are reported as present, but not shown. */
 export type Customisation = {
-  /** True if an area differs from its contents without values. */
+  /** True if an area has other contents than the build left. */
   readonly customised: boolean;
+  /** True if the values of the build were taken off; absent otherwise. */
+  readonly bare?: boolean;
   readonly ignition: {
     /** Bytes of the area. */
     readonly size: number;
@@ -51,6 +59,8 @@ export type Customisation = {
      * cover.
      */
     readonly others: readonly IgnitionPart[];
+    /** Configs that the config merges and whose contents are not on the ISO; absent without such configs. */
+    readonly notRead?: readonly Unresolved[];
   };
   /** Absent if the ISO has no room for kernel arguments. */
   readonly kernelArguments?: { readonly now: string; readonly default: string };
@@ -63,40 +73,44 @@ export type Customisation = {
  */
 export async function readCustomisation(iso: ReadableIso): Promise<Customisation> {
   const medium = await readMedium(iso);
-  const { embed, bare, built = bare } = medium.areas;
+  const { embed, bare } = medium.areas;
+  const state = summarizeAreas(await judgeAreas(medium.areas));
   const kargs = await readOptionalKargs(iso);
   const { config, keyfiles } = await decodeEmbedded(embed.bytes);
   const stored = isOfOthers(medium) ? undefined : bare?.archive;
   const before = stored && (await decodeEmbedded(stored)).config;
-  const files = filesOf(config);
-  const own = [...files].filter(([path, text]) => filesOf(before).get(path) !== text);
+  const { config: now, unresolved = [] } = readOptional(config);
+  const earlier = readOptional(before).config;
+  const filesBefore = filesOf(earlier);
+  const own = [...filesOf(now)].filter(([path, text]) => filesBefore.get(path) !== text);
   const namesBelow = (folder: string): readonly string[] =>
     own.flatMap(([path]) => (path.startsWith(folder) ? [path.slice(folder.length)] : []));
   return {
-    // Another program replaced what the build left, if the medium carries nothing to compare with.
-    customised: !built || !hasContents(medium.areas, built),
+    customised: state === 'customised',
+    ...(state === 'bare' && !isOfOthers(medium) && { bare: true }),
     ignition: {
       size: embed.bytes.length,
       used: embed.bytes.findLastIndex((byte) => byte !== 0) + 1,
-      ...describe(parseOptional(config), new Map(own)),
+      ...describe(now, new Map(own)),
       networkFiles: [
         ...namesBelow(HOST_NETWORKS).map((name) => `${HOST_NETWORKS}${name}`),
         ...keyfiles.map(({ name }) => name),
       ],
       manifests: namesBelow(EXTRA_MANIFESTS),
       files: own.map(([path]) => path),
-      others: listOthers(parseOptional(config), parseOptional(before)),
+      others: listOthers(now, earlier),
+      ...(unresolved.length > 0 && { notRead: unresolved }),
     },
     ...(kargs && { kernelArguments: { now: kargs.text, default: kargs.default } }),
   };
 }
 
-const parseOptional = (config: string | undefined): IgnitionConfig | undefined =>
-  config === undefined ? undefined : parseIgnition(config, 'the embedded Ignition config');
+const readOptional = (config: string | undefined): Partial<ReturnType<typeof resolveConfig>> =>
+  config === undefined ? {} : resolveConfig(parseIgnition(config, 'the embedded Ignition config'));
 
-const filesOf = (config: string | undefined): ReadonlyMap<string, string> =>
+const filesOf = (config: IgnitionConfig | undefined): ReadonlyMap<string, string> =>
   new Map(
-    (parseOptional(config)?.storage?.files ?? []).map((file) => [
+    (config?.storage?.files ?? []).map((file) => [
       file.path,
       decodeFileContent(file)?.toString('utf8') ?? JSON.stringify(file),
     ]),

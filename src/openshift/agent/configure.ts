@@ -6,10 +6,14 @@ import {
   formatValidIgnition,
   IGNITION_VERSION,
   type IgnitionConfig,
+  isSameConfig,
   mergeConfigs,
   parseIgnition,
+  parseResolved,
+  resolveConfig,
   textFile,
 } from '../../ignition/index.ts';
+import { formatCanonicalJson } from '../../base/text/json.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { formatManifest } from '../node/manifests.ts';
 import { renderEnabledUnit } from '../node/registry.ts';
@@ -48,6 +52,8 @@ const EMPTY = '{"ignition":{"version":"3.2.0"}}';
  *
  * Same inputs, same text. No value means the config as it was. A value replaces the config's
  * value: a list, such as keys, servers or networks, as a whole; files that other values made stay.
+ * Configs that the current one merges count as parts of it. They stay as they are written, unless they would
+ * win over a value: then all of them become one config.
  *
  * @param current JSON text; undefined if the medium has no config
  * @param pristine as the medium has it without values of a site; default: the same
@@ -60,24 +66,38 @@ export function configure(
   values: CustomValues,
   pristine = current,
 ): string {
-  const config = dropNetworks(parseMedium(current), values);
-  const templates = listFiles(parseMedium(pristine)).filter(({ path }) => isRendezvous(path));
-  const files = new Map([...listFiles(config), ...templates].map((file) => [file.path, file]));
+  const config = parseIgnition(current ?? EMPTY, OF_MEDIUM);
+  const merged = resolveConfig(config).config;
+  const templates = listFiles(parseResolved(pristine ?? EMPTY, OF_MEDIUM)).filter(({ path }) =>
+    isRendezvous(path),
+  );
+  const present = listFiles(dropNetworks(merged, values));
+  const files = new Map([...present, ...templates].map((file) => [file.path, file]));
   requireEffect(files, values);
-  const own = addUnits(addSshKeys(changeFiles(config, planFiles(files, values)), values), values);
-  const { ignitionOverride } = values;
-  const merged =
-    ignitionOverride === undefined
-      ? own
-      : mergeConfigs(
-          own,
-          parseIgnition(ignitionOverride, 'the Ignition override', IGNITION_VERSION),
-        );
-  return formatValidIgnition(merged, 'the configured Ignition config');
+  const same = new Set(present.map((file) => formatCanonicalJson(file)));
+  const changed = planFiles(files, values).filter((file) => !same.has(formatCanonicalJson(file)));
+  const change = createChange(changed, values);
+  const whole = change(merged);
+  const kept = config === merged ? whole : change(config);
+  const isKept = isSameConfig(resolveConfig(kept).config, whole);
+  return formatValidIgnition(isKept ? kept : whole, 'the configured Ignition config');
 }
 
-const parseMedium = (text = EMPTY): IgnitionConfig =>
-  parseIgnition(text, 'the Ignition config of the medium');
+const OF_MEDIUM = 'the Ignition config of the medium';
+
+function createChange(
+  files: readonly File[],
+  values: CustomValues,
+): (config: IgnitionConfig) => IgnitionConfig {
+  const { ignitionOverride: text } = values;
+  const override =
+    text === undefined ? undefined : parseIgnition(text, 'the Ignition override', IGNITION_VERSION);
+  return (config) => {
+    const changed = changeFiles(dropNetworks(config, values), files);
+    const own = addUnits(addSshKeys(changed, values), values);
+    return override ? mergeConfigs(own, override) : own;
+  };
+}
 
 const listFiles = ({ storage }: IgnitionConfig): readonly File[] => storage?.files ?? [];
 
