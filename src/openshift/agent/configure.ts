@@ -110,10 +110,20 @@ export const isForAgents = (config: IgnitionConfig): boolean =>
 
 /** A value that no program reads would look as if it had been accepted. */
 function requireEffect(files: Files, values: CustomValues): void {
-  if (values.rendezvousIp !== undefined && !findRendezvousTemplate(files)) {
-    throw noEffect('a rendezvous IP', 'a rendezvous-host.env that waits for one');
-  }
-  if (files.has(INFRA_ENV)) return;
+  const isWaiting = values.rendezvousIp === undefined || findRendezvousTemplate(files);
+  const reasons = [
+    ...(isWaiting
+      ? []
+      : [explain(['a rendezvous IP'], 'a rendezvous-host.env that waits for one')]),
+    ...(files.has(INFRA_ENV) ? [] : listUnread(values)),
+  ];
+  if (reasons.length === 0) return;
+  throw new ConfigError('customize.no-effect', reasons.join('; '), {
+    hint: 'leave the value out, or use an ISO of the agent-based installer',
+  });
+}
+
+function listUnread(values: CustomValues): readonly string[] {
   const { hostnames = [], manifests = [], hosts = [], releaseImage } = values;
   const members = Object.keys(values.infraEnv?.spec ?? {}).filter((name) => !isOfHub(name));
   const unread: readonly (readonly [boolean, string])[] = [
@@ -123,8 +133,8 @@ function requireEffect(files: Files, values: CustomValues): void {
     [releaseImage !== undefined, 'a ClusterImageSet'],
     [members.length > 0, `${members.join(', ')} of an InfraEnv`],
   ];
-  const found = unread.find(([isGiven]) => isGiven);
-  if (found) throw noEffect(found[1], 'the services of the agent-based installer');
+  const found = unread.filter(([isGiven]) => isGiven).map(([, name]) => name);
+  return found.length === 0 ? [] : [explain(found, 'the services of the agent-based installer')];
 }
 
 /**
@@ -134,10 +144,8 @@ function requireEffect(files: Files, values: CustomValues): void {
 const isOfHub = (member: string): boolean =>
   ['cpuArchitecture', 'ipxeScriptType', 'osImageVersion'].includes(member);
 
-const noEffect = (what: string, lacking: string): ConfigError =>
-  new ConfigError('customize.no-effect', `${what} has no effect on this ISO: it lacks ${lacking}`, {
-    hint: 'leave the value out, or use an ISO of the agent-based installer',
-  });
+const explain = (names: readonly string[], lacking: string): string =>
+  `${names.join(' and ')} ${names.length === 1 ? 'has' : 'have'} no effect on this ISO: it lacks ${lacking}`;
 
 const isRendezvous = (path: string): boolean =>
   [RENDEZVOUS, `${RENDEZVOUS}.template`].includes(path);
