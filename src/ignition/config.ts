@@ -1,4 +1,3 @@
-import { gunzipSync } from 'node:zlib';
 import { IntegrityError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../base/text/json.ts';
@@ -222,24 +221,4 @@ function findWrongMembers(
     const field = Object.hasOwn(members, key) ? members[key] : undefined;
     return field === undefined ? [] : findWrongTypes(member, field, `${path}.${key}`);
   });
-}
-
-/** Bytes that one file of a configuration may unpack to. */
-const MAX_SIZE = 64 << 20;
-
-/**
- * The bytes that a file gets from the configuration itself (RFC 2397 `data:` URL, gzip or not); undefined if
- * they come from elsewhere or cannot be decoded.
- */
-export function decodeFileContent({ contents }: Pick<File, 'contents'>): Buffer | undefined {
-  const [, parameters, data] = /^data:([^,]*),(.*)$/s.exec(contents?.source ?? '') ?? [];
-  if (parameters === undefined || data === undefined) return undefined;
-  try {
-    const encoding = /;base64$/i.test(parameters) ? 'base64' : 'utf8';
-    const bytes = Buffer.from(decodeURIComponent(data), encoding);
-    if (contents?.compression !== 'gzip') return bytes;
-    return gunzipSync(bytes, { maxOutputLength: MAX_SIZE });
-  } catch {
-    return undefined;
-  }
 }

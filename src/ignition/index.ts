@@ -1,17 +1,14 @@
 /** Ignition configurations of specification 3, and the initrd images that carry them. */
 
 // Configurations.
-export {
-  IGNITION_VERSION,
-  decodeFileContent,
-  formatIgnition,
-  parseIgnition,
-  textFile,
-} from './config.ts';
+export { IGNITION_VERSION, formatIgnition, parseIgnition, textFile } from './config.ts';
 export type { File, IgnitionConfig, Unit, User } from './config.ts';
 export { mergeConfigs } from './merge.ts';
 export { chooseRebased, rebaseConfig } from './rebase.ts';
 export type { Sides } from './rebase.ts';
+export { decodeFileContent } from './resource.ts';
+export { isSameConfig, parseResolved, resolveConfig } from './resolve.ts';
+export type { Unresolved } from './resolve.ts';
 
 // Checks.
 export { findIgnitionWarnings, formatValidIgnition } from './check.ts';

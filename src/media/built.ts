@@ -1,6 +1,8 @@
+import { dirname } from 'node:path';
 import { digestOf, hexOf } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { parseIgnition } from '../ignition/index.ts';
+import { type CpioMember, decodeInitrd, parseResolved } from '../ignition/index.ts';
+import type { KargAreas } from '../iso/index.ts';
 import { hasInstallation } from '../openshift/installation/ignition.ts';
 import type { AreaValues } from './area-values.ts';
 import { decodeEmbedded } from './areas.ts';
@@ -14,6 +16,40 @@ import { BUILT_PATH } from './media-index.ts';
 
 /** Path of the built archive in an initrd that replaced it; the live system does not read it. */
 export const BUILT_MEMBER = 'sealift/built-ignition.img';
+
+/**
+ * Path of the kernel arguments in a built archive whose base had others than its default ones: only the
+ * build knows them.
+ */
+const KARGS_MEMBER = 'sealift/built-kargs';
+
+/** Lists the members that a built archive has beside its config. */
+export const listBuiltMembers = (kargs: KargAreas | undefined): readonly CpioMember[] =>
+  !kargs || kargs.text === kargs.default
+    ? []
+    : [
+        { name: dirname(KARGS_MEMBER), mode: 0o040755, data: new Uint8Array() },
+        { name: KARGS_MEMBER, mode: 0o100644, data: Buffer.from(kargs.text) },
+      ];
+
+/** Reads the kernel arguments out of a built archive; undefined if they are those of the release. */
+export async function readBuiltKargs(archive: Uint8Array): Promise<string | undefined> {
+  const bytes = await readMember(archive, KARGS_MEMBER);
+  return bytes && Buffer.from(bytes).toString('utf8');
+}
+
+/** Reads the built archive out of the one that replaced it; undefined if another program wrote that. */
+export const readCarried = (archive: Uint8Array): Promise<Uint8Array | undefined> =>
+  readMember(archive, BUILT_MEMBER);
+
+async function readMember(archive: Uint8Array, name: string): Promise<Uint8Array | undefined> {
+  try {
+    return (await decodeInitrd(archive)).get(name);
+  } catch (error) {
+    if (error instanceof IntegrityError) return undefined;
+    throw error;
+  }
+}
 
 const KIND = 'sealift built 1';
 
@@ -52,7 +88,7 @@ export async function holdsInstallation(bytes: Uint8Array): Promise<boolean> {
   try {
     const { config } = await decodeEmbedded(bytes);
     const name = 'the embedded Ignition config';
-    return config !== undefined && hasInstallation(parseIgnition(config, name));
+    return config !== undefined && hasInstallation(parseResolved(config, name));
   } catch (error) {
     if (error instanceof IntegrityError) return false;
     throw error;

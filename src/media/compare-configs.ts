@@ -1,9 +1,16 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import { formatCanonicalJson, type Json } from '../base/text/json.ts';
-import { type IgnitionConfig, parseIgnition, type Unit } from '../ignition/index.ts';
+import {
+  type IgnitionConfig,
+  parseIgnition,
+  resolveConfig,
+  type Unit,
+  type Unresolved,
+} from '../ignition/index.ts';
 import { findEmbedArea, type IsoImage, locateKargAreas } from '../iso/index.ts';
 import { decodeEmbedded, type Embedded, readOptionalKargs } from './areas.ts';
 import type { Compared } from './compare-parts.ts';
+import { digestBuilt } from './compare-trees.ts';
 import { type MediaIndex, readIndex } from './media-index.ts';
 import { attempt, type Attempt, useMedium, type IsoSource, readBootstrapIgnition } from './open.ts';
 import { readProof } from './proof.ts';
@@ -24,8 +31,11 @@ export type IgnitionPart = {
 
 /** A config with the files beside it, and the text of all of them as found on the medium. */
 export type ComparedConfig = {
+  /** Parts of the config and of those that it merges. */
   readonly parts: ReadonlyMap<string, Compared<IgnitionPart>>;
   readonly text: string;
+  /** Configs that it merges and whose contents are not on the medium. */
+  readonly unresolved: readonly Unresolved[];
 };
 
 export type ComparedMedium = {
@@ -41,6 +51,8 @@ export type ComparedMedium = {
   readonly proof: Digest | undefined;
   /** Bytes of the areas that a customisation may change, in the form that they have on the medium. */
   readonly areas: Digest;
+  /** Copy of the areas as built. */
+  readonly built: Attempt<Digest | undefined>;
   readonly bootstrap: Attempt<ComparedConfig | undefined>;
 };
 
@@ -67,6 +79,7 @@ export const readCompared = (medium: IsoSource): Promise<ComparedMedium> =>
       ),
       proof: (await attempt(() => readProof({ read: iso.readBytes, size: iso.fileSize }))).value
         ?.digest,
+      built: await attempt(() => digestBuilt(iso)),
       areas: digestOf(Buffer.concat([...(bytes ? [bytes] : []), ...(await readAll(iso, located))])),
     };
   });
@@ -93,12 +106,14 @@ function parseArea({ config, keyfiles, others = new Map() }: Embedded): Compared
   return {
     text: formatCanonicalJson([config ?? null, ...files]),
     parts: new Map([...(read?.parts ?? []), ...listParts(files)]),
+    unresolved: read?.unresolved ?? [],
   };
 }
 
 function parseConfig(text: string | undefined, name: string): ComparedConfig | undefined {
   if (text === undefined) return undefined;
-  return { text, parts: listIgnitionParts(parseIgnition(text, name)) };
+  const { config, unresolved } = resolveConfig(parseIgnition(text, name));
+  return { text, parts: listIgnitionParts(config), unresolved };
 }
 
 /** Lists the parts of a config by kind and name, in the order of Ignition's specification. */

@@ -230,12 +230,16 @@ export const compareFiles = (old: Extents, now: Extents): Changes<ComparedFile> 
 
 const REGISTRIES = [`${REGISTRY_ROOT}/`, `${UPGRADE_REGISTRY_ROOT}/`];
 
+/** True for the registry, and for the index of it. */
+export const isOfRegistry = (path: string): boolean =>
+  path === INDEX_PATH || REGISTRIES.some((root) => path.startsWith(root));
+
 /** Lists files with all their extents: a file has several if it is large, or if a part of it was patched. */
 function listFiles(extents: Extents): ReadonlyMap<string, Compared<ComparedFile>> {
   const files = new Map<string, Compared<ComparedFile>>();
   for (const { size, digest, paths } of extents) {
     for (const path of paths) {
-      if (path === INDEX_PATH || REGISTRIES.some((root) => path.startsWith(root))) continue;
+      if (isOfRegistry(path)) continue;
       const content = `${files.get(path)?.content ?? ''}${size} ${digest ?? ''}\n`;
       files.set(path, { item: { path }, content });
     }

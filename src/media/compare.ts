@@ -1,4 +1,5 @@
 import { withoutUndefined } from '../base/lists.ts';
+import type { RandomAccess } from '../base/random-access.ts';
 import { digestCanonicalJson } from '../base/text/json.ts';
 import {
   type IgnitionPart,
@@ -14,12 +15,14 @@ import {
   compareImages,
   type ComparedImage,
   compareOperators,
+  countChanges,
   type ComparedOperator,
   listChanges,
   type Changes,
 } from './compare-parts.ts';
+import { compareTrees, readTree, withBuilt } from './compare-trees.ts';
 import { type MediaIndex, INDEX_PATH } from './media-index.ts';
-import type { IsoSource } from './open.ts';
+import { type IsoSource, useImage } from './open.ts';
 
 /** Identity of a medium. A member is absent if it is unknown or if the medium lacks it. */
 type Identity = {
@@ -66,23 +69,46 @@ export type MediaComparison = {
   readonly files?: Changes<ComparedFile>;
   readonly kernelArguments?: ComparedArguments;
   readonly ignition: readonly ComparedIgnition[];
+  /** Everything that was compared, in words. */
+  readonly compared: readonly string[];
   readonly notCompared: readonly NotCompared[];
 };
 
 /**
- * Compares two media by their indexes, kernel arguments and Ignition configs. Reads no blobs.
+ * Compares two media by their indexes, kernel arguments and Ignition configs; without two indexes, also by the
+ * names and sizes of their files. Reads no blobs.
  *
  * @throws ConfigError `iso.unreadable`; IntegrityError if not even the directories can be read
  */
-export async function compareMedia(old: IsoSource, now: IsoSource): Promise<MediaComparison> {
-  return compareRead(await readCompared(old), await readCompared(now));
+export const compareMedia = (old: IsoSource, now: IsoSource): Promise<MediaComparison> =>
+  useImage(old, (before) =>
+    useImage(now, (after) => compareImagesOf(keepOpen(before), keepOpen(after))),
+  );
+
+/** An image that its next reader does not close. */
+const keepOpen = (image: RandomAccess): RandomAccess => ({
+  ...image,
+  close: () => Promise.resolve(),
+});
+
+async function compareImagesOf(old: RandomAccess, now: RandomAccess): Promise<MediaComparison> {
+  const [before, after] = [await readCompared(old), await readCompared(now)];
+  const isIndexed = before.index.value !== undefined && after.index.value !== undefined;
+  const trees = isIndexed ? undefined : { old: await readTree(old), now: await readTree(now) };
+  return compareRead(before, after, trees);
 }
 
-function compareRead(old: ComparedMedium, now: ComparedMedium): MediaComparison {
-  const [oldIndex, index] = [old.index.value, now.index.value];
-  const isSameIndex = digestIndex(oldIndex) === digestIndex(index);
+type Trees = Readonly<Record<'old' | 'now', Awaited<ReturnType<typeof readTree>>>>;
+
+function compareRead(
+  old: ComparedMedium,
+  now: ComparedMedium,
+  trees: Trees | undefined,
+): MediaComparison {
+  const isSameIndex = digestIndex(old.index.value) === digestIndex(now.index.value);
+  const files = trees && compareTrees(trees.old, trees.now);
   const parts = {
-    ...(oldIndex && index && compareIndexes(oldIndex, index, isSameIndex)),
+    ...(trees ? withoutUndefined({ files }) : compareIndexed(old, now, isSameIndex)),
     ...compareArguments(old.kernelArguments.value, now.kernelArguments.value),
     ignition: [
       ...compareConfigs('embedded', old.embedded, now.embedded),
@@ -91,17 +117,20 @@ function compareRead(old: ComparedMedium, now: ComparedMedium): MediaComparison 
   };
   return {
     ...parts,
-    same:
-      isSameIndex &&
-      (index !== undefined || old.proof === now.proof) &&
-      old.size === now.size &&
-      parts.ignition.every(({ state }) => state === 'unchanged') &&
-      haveSameAreas(old, now),
+    same: isSameIndex && haveSameParts(parts) && haveSameProof(old, now) && haveSameAreas(old, now),
     old: identify(old),
     new: identify(now),
-    notCompared: [...listUnknown('old', old), ...listUnknown('new', now)],
+    compared: listCompared(old, now, trees),
+    notCompared: [...listUnknown('old', old, trees?.old), ...listUnknown('new', now, trees?.now)],
   };
 }
+
+const haveSameParts = ({ ignition, files }: Pick<MediaComparison, 'ignition' | 'files'>): boolean =>
+  ignition.every(({ state }) => state === 'unchanged') && (!files || countChanges(files) === 0);
+
+/** True if the sizes are the same, and the proofs of media without an index. */
+const haveSameProof = (old: ComparedMedium, now: ComparedMedium): boolean =>
+  old.size === now.size && (now.index.value !== undefined || old.proof === now.proof);
 
 /** True if the arguments are the same, and the areas that cannot be read have the same bytes. */
 const haveSameAreas = (old: ComparedMedium, now: ComparedMedium): boolean =>
@@ -127,11 +156,19 @@ function identify({ size, index }: ComparedMedium): Identity {
   };
 }
 
+type Indexed = Pick<MediaComparison, 'operators' | 'images' | 'bytes' | 'files'>;
+
+function compareIndexed(old: ComparedMedium, now: ComparedMedium, isSameIndex: boolean): Indexed {
+  if (!old.index.value || !now.index.value) return {};
+  const { files, ...others } = compareIndexes(old.index.value, now.index.value, isSameIndex);
+  return { ...others, files: withBuilt(files, old.built.value, now.built.value) };
+}
+
 const compareIndexes = (
   old: MediaIndex,
   now: MediaIndex,
   isSameIndex: boolean,
-): Pick<MediaComparison, 'operators' | 'images' | 'bytes' | 'files'> => ({
+): Indexed & Required<Pick<Indexed, 'files'>> => ({
   ...(namesCatalogs(old) &&
     namesCatalogs(now) && {
       operators: compareOperators(old.catalogs ?? [], now.catalogs ?? []),
@@ -189,11 +226,35 @@ function findState(
   return old.text === now.text ? 'unchanged' : 'changed';
 }
 
+/** Lists everything that was compared. Digests of an index or proof are compared, but no bytes with them. */
+function listCompared(
+  old: ComparedMedium,
+  now: ComparedMedium,
+  trees: Trees | undefined,
+): readonly string[] {
+  const both = (has: (medium: ComparedMedium) => unknown): boolean =>
+    Boolean(has(old)) && Boolean(has(now));
+  const either = (has: (medium: ComparedMedium) => unknown): boolean =>
+    both(isRead) && (Boolean(has(old)) || Boolean(has(now)));
+  return [
+    ...(both(({ index }) => index.value) ? ['the digests in their indexes'] : []),
+    ...(both(({ proof }) => proof) ? ['the digests in their proofs'] : []),
+    ...(trees?.old.value && trees.now.value ? ['names and sizes of files'] : []),
+    ...(both((medium) => medium.kernelArguments.value) ? ['kernel arguments'] : []),
+    ...(both(isRead) ? ['the Ignition area'] : []),
+    ...(either(({ bootstrap }) => bootstrap.value) ? ['the bootstrap Ignition config'] : []),
+  ];
+}
+
 /**
  * Lists the contents that cannot be compared. Media that do not boot have no kernel arguments and no
  * Ignition config.
  */
-function listUnknown(medium: 'old' | 'new', compared: ComparedMedium): readonly NotCompared[] {
+function listUnknown(
+  medium: 'old' | 'new',
+  compared: ComparedMedium,
+  tree: Trees['old'] | undefined,
+): readonly NotCompared[] {
   const { index, kernelArguments, embedded, bootstrap } = compared;
   const boots = index.value === undefined || index.value.base !== undefined;
   const isOld = index.value !== undefined && !namesCatalogs(index.value);
@@ -206,6 +267,10 @@ function listUnknown(medium: 'old' | 'new', compared: ComparedMedium): readonly 
     ['kernel arguments and Ignition configs', boots ? kernelArguments.problem : undefined],
     ['Ignition config of the embed area', embedded.problem],
     ['bootstrap Ignition config', bootstrap.problem],
+    ['names and sizes of files', tree?.problem],
+    ...[embedded, bootstrap]
+      .flatMap(({ value }) => value?.unresolved ?? [])
+      .map(({ source, reason }) => ['merged configs', `${source}: ${reason}`] as const),
   ];
   return reasons.flatMap(([what, reason]) =>
     reason === undefined ? [] : [{ what, medium, reason }],

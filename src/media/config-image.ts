@@ -1,6 +1,6 @@
 import { IntegrityError, type FileProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { parseIgnition } from '../ignition/index.ts';
+import { parseResolved } from '../ignition/index.ts';
 import type { IsoImage } from '../iso/index.ts';
 import {
   describeCluster,
@@ -94,8 +94,8 @@ async function readLiveMedium(path: string): Promise<LiveMedium> {
     const embedded = await readEmbeddedIgnition(iso);
     const index = await readIndex(iso);
     const system = describeLiveSystem([
-      ...(bootstrap === undefined ? [] : [parseIgnition(bootstrap, 'bootstrap Ignition config')]),
-      ...(embedded === undefined ? [] : [parseIgnition(embedded, 'embedded Ignition config')]),
+      ...(bootstrap === undefined ? [] : [parseResolved(bootstrap, 'bootstrap Ignition config')]),
+      ...(embedded === undefined ? [] : [parseResolved(embedded, 'embedded Ignition config')]),
     ]);
     return { system, ...(index && { architecture: index.release.architecture }) };
   });

@@ -8,7 +8,7 @@ import { explainDiskFailure } from '../base/disk/disk-errors.ts';
 import { digestFile, syncDirectory } from '../base/disk/files.ts';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
 import { maxOf } from '../base/lists.ts';
-import { parseIgnition } from '../ignition/index.ts';
+import { parseResolved } from '../ignition/index.ts';
 import { type IsoImage, readCoreosLive } from '../iso/index.ts';
 import {
   describeLiveSystem,
@@ -161,7 +161,7 @@ async function findToldImage(iso: IsoImage): Promise<string | undefined> {
 async function readImageSet(iso: IsoImage): Promise<Uint8Array | undefined> {
   const embedded = await readEmbeddedIgnition(iso);
   if (embedded === undefined) return undefined;
-  return describeLiveSystem([parseIgnition(embedded, 'embedded Ignition config')]).clusterImageSet;
+  return describeLiveSystem([parseResolved(embedded, 'embedded Ignition config')]).clusterImageSet;
 }
 
 function openImageOf(

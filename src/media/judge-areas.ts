@@ -1,7 +1,7 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange } from '../base/random-access.ts';
-import { type IgnitionConfig, parseIgnition } from '../ignition/index.ts';
+import { type IgnitionConfig, parseResolved } from '../ignition/index.ts';
 import { findMissingKargs, parseKargs } from '../iso/index.ts';
 import { hasInstallation } from '../openshift/installation/ignition.ts';
 import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from './areas.ts';
@@ -62,6 +62,16 @@ export async function judgeAreas(areas: MediumAreas): Promise<readonly JudgedAre
         : { ...place, state: 'customized', isProven: false, ...judgeArguments(now, areas, remedy) };
     }),
   );
+}
+
+/**
+ * The state of all areas in one word. On ISOs of other makers `bare` is the state of their release, because
+ * nothing says what their build left.
+ */
+export function summarizeAreas(areas: readonly JudgedArea[]): 'as built' | 'bare' | 'customised' {
+  if (areas.every(({ state }) => state === 'as built')) return 'as built';
+  const isBare = areas.every(({ state }) => state === 'as built' || state === 'bare');
+  return isBare ? 'bare' : 'customised';
 }
 
 const hasSame = (parts: readonly OverlayPart[], { offset, bytes }: OverlayPart): boolean =>
@@ -144,7 +154,7 @@ async function judgeConfig(
 }
 
 const hasOwnParts = ({ config }: Embedded, own: (config: IgnitionConfig) => boolean): boolean =>
-  config !== undefined && own(parseIgnition(config, 'the embedded Ignition config'));
+  config !== undefined && own(parseResolved(config, 'the embedded Ignition config'));
 
 const isEmpty = ({ config, keyfiles, others }: Embedded): boolean =>
   config === undefined && keyfiles.length === 0 && !others?.size;
@@ -168,7 +178,7 @@ function isProvenArchive(bytes: Uint8Array, embedded: Embedded): boolean {
  * the content of some.
  */
 function hasPartsOf(bare: string): (config: IgnitionConfig) => boolean {
-  const wanted = namesOf(parseIgnition(bare, 'the Ignition config of the medium'));
+  const wanted = namesOf(parseResolved(bare, 'the Ignition config of the medium'));
   return (config) => {
     const found = namesOf(config);
     return [...wanted].every((name) => found.has(name));

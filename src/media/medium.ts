@@ -2,7 +2,6 @@ import { digestOf } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ByteRange } from '../base/random-access.ts';
-import { decodeInitrd } from '../ignition/index.ts';
 import { findEmbedArea, type IsoImage, type LocatedAreas } from '../iso/index.ts';
 import {
   type AreaBytes,
@@ -15,7 +14,7 @@ import {
   fillKargs,
 } from './area-values.ts';
 import { locateOptionalKargs, type OverlayPart, readBareArchive } from './areas.ts';
-import { BUILT_MEMBER, decodeBuilt } from './built.ts';
+import { decodeBuilt, readBuiltKargs, readCarried } from './built.ts';
 import {
   BUILT_PATH,
   INDEX_PATH,
@@ -98,7 +97,7 @@ export async function readAreas(iso: Files, { index, proof }: Known): Promise<Me
   const areas = { embed, now, ...withoutUndefined({ kargs }) };
   if (proof) return { ...areas, ...(await recallProven(areas, proof)), digests: proof.areas };
   const archive = await readBareArchive(iso);
-  if (archive) return { ...areas, ...recallIndexed(areas, archive, index) };
+  if (archive) return { ...areas, ...(await recallIndexed(areas, archive, index)) };
   const isOurs = (await iso.find(INDEX_PATH)) !== undefined; // of the first versions
   return isOurs
     ? areas
@@ -148,12 +147,13 @@ const readEach = (
 type Recalled = Pick<MediumAreas, 'built' | 'bare' | 'damage'>;
 
 /** Recalls the contents from files of the medium. */
-function recallIndexed(
+async function recallIndexed(
   areas: FoundAreas,
   archive: Uint8Array,
   index: MediaIndex | undefined,
-): Recalled {
-  const bare = { archive, kargs: areas.kargs?.default ?? '' };
+): Promise<Recalled> {
+  const kargs = (await readBuiltKargs(archive)) ?? areas.kargs?.default ?? '';
+  const bare = { archive, kargs };
   if (index) requireNamed(planContents(areas, bare, 'bare'), index.mutable ?? []);
   const copy = areas.now.find(({ kind }) => kind === 'built');
   if (!copy) return { bare, built: bare };
@@ -180,19 +180,20 @@ function requireNamed(parts: readonly OverlayPart[], named: readonly MutableArea
 }
 
 /**
- * Recalls the contents that a proof names: those of now, or the archive that the one of now carries, and the
- * default arguments of the base.
+ * Recalls the contents that a proof names: the archive of now or the one that it carries, and the arguments of
+ * now, those that the archive names, or the default ones of the base.
  */
 async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promise<Recalled> {
   const { embed, kargs } = areas;
-  const texts = kargs ? [readKargText(areas) ?? kargs.default, kargs.default] : [''];
-  const text = texts.find((text) => !kargs || isNamed(fillKargs(kargs, text), digests));
-  if (text === undefined) return {};
   const isBuilt = (archive: Uint8Array): boolean =>
     archive.length <= embed.bytes.length && isNamed([fillEmbed(areas, archive)], digests);
   for (const archive of [trimZeros(embed.bytes), await readCarried(embed.bytes)]) {
     if (!archive || !isBuilt(archive)) continue;
-    const built = { archive, kargs: text };
+    const texts = [readKargText(areas), await readBuiltKargs(archive), kargs?.default];
+    const isText = (text: string): boolean => !kargs || isNamed(fillKargs(kargs, text), digests);
+    const text = texts.find((text) => text !== undefined && isText(text));
+    if (kargs && text === undefined) continue;
+    const built = { archive, kargs: text ?? '' };
     return { built, bare: built };
   }
   return {};
@@ -208,16 +209,6 @@ function isNamed(parts: readonly AreaBytes[], digests: Proof['areas']): boolean 
 /** The trailer of an archive may end in zeros, at most eight with its padding. */
 const trimZeros = (bytes: Uint8Array): Uint8Array =>
   bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 9);
-
-/** The built archive inside the archive that replaced it; undefined if another program wrote that. */
-async function readCarried(bytes: Uint8Array): Promise<Uint8Array | undefined> {
-  try {
-    return (await decodeInitrd(bytes)).get(BUILT_MEMBER);
-  } catch (error) {
-    if (error instanceof IntegrityError) return undefined;
-    throw error;
-  }
-}
 
 /** True for an ISO that sealift did not make, or of which nothing says so. */
 export const isOfOthers = ({ provenBy }: Medium): boolean => provenBy === undefined;

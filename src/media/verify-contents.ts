@@ -47,6 +47,8 @@ export type Verification = {
   readonly checked: { readonly extents: number; readonly bytes: number; readonly images: number };
   /** True if the medium has other values than the build left; absent if it has no mutable areas. */
   readonly customised?: boolean;
+  /** True if the values of the build were taken off; absent otherwise. */
+  readonly bare?: boolean;
   /** Areas that may be changed after the build; absent if there are no such areas. */
   readonly areas?: readonly JudgedArea[];
   /** Confidence of a sampled check; absent if every byte was checked. */

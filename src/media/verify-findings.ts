@@ -2,7 +2,7 @@ import type { ImageProblem } from '../base/errors.ts';
 import { sumSizes, withoutUndefined } from '../base/lists.ts';
 import { formatSize } from '../base/text/words.ts';
 import { type Coverage, createCoverage } from './coverage.ts';
-import type { JudgedArea } from './judge-areas.ts';
+import { type JudgedArea, summarizeAreas } from './judge-areas.ts';
 import type { MediaIndex } from './media-index.ts';
 import { describeDamage } from './open.ts';
 import type { Report, Unproven, Verification } from './verify-contents.ts';
@@ -111,10 +111,17 @@ export function conclude(findings: Findings): Verification {
     oddities,
     checked,
     damagedImages: [...images].sort(),
-    ...(areas.length > 0 && { customised: areas.some(({ state }) => state !== 'as built'), areas }),
+    ...(areas.length > 0 && { ...describeValues(areas), areas }),
     ...withoutUndefined({ sample }),
   };
 }
+
+const describeValues = (
+  areas: readonly JudgedArea[],
+): Pick<Verification, 'customised' | 'bare'> => {
+  const summary = summarizeAreas(areas);
+  return { customised: summary === 'customised', ...(summary === 'bare' && { bare: true }) };
+};
 
 const WOULD_PROVE =
   'compare it with the checksum of its maker: --sha256 FILE or --sha256 DIGEST, or a .sha256 file beside it';

@@ -54,9 +54,13 @@ describe.skipIf(!hasTools)('a medium that was built with values', () => {
   it('loses all values, those of the build too, with --reset=bare', async () => {
     await run('customize', 'live.iso', '--reset=bare', '--output', 'bare.iso');
     const shown = await run('customize', 'bare.iso', '--show');
+    expect(shown).toContain('bare.iso is bare: it has no values, not even those of its build');
     expect(shown).not.toContain('ssh key');
     expect(readFileSync(at('bare.iso')).includes('sealift built 1')).toBe(false);
-    expect(await run('verify', 'bare.iso')).toMatch(/^bare\.iso is whole/m);
+    const verified = await run('verify', 'bare.iso');
+    expect(verified).toMatch(/^bare\.iso is whole/m);
+    expect(verified).toContain('bare.iso is bare: it has no values, not even those of its build');
+    expect(verified).not.toContain('customised');
   });
 
   it('says that it cannot be reset once the copy of its build is dropped', async () => {
@@ -96,13 +100,52 @@ describe.skipIf(!hasTools)('a medium that was built with values', () => {
     const before = sumOf('ibi.iso');
     await inPlace('ibi.iso', '--reset=bare');
     expect(sumOf('ibi.iso')).toBe(before);
-    for (const given of [
-      ['--pull-secret', 'file:p.json'],
-      ['--rendezvous-ip', '192.0.2.1'],
-    ]) {
-      const { exitCode } = await world.run('customize', 'ibi.iso', ...given, '--in-place');
+    writeFileSync(at('p.json'), '{"auths":{"quay.io":{"auth":"YTpi"}}}');
+    writeFileSync(at('empty.ign'), '{"ignition":{"version":"3.2.0"}}');
+    for (const [code, ...given] of [
+      ['own-secret', '--pull-secret', 'file:p.json'],
+      ['no-effect', '--rendezvous-ip', '192.0.2.1'],
+      ['own-installer', '--dest-device', '/dev/vda'],
+      ['own-installer', '--dest-ignition', 'empty.ign'],
+      ['own-installer', '--dest-karg-append', 'a'],
+      ['own-installer', '--pre-install', 'p.json'],
+    ] as const) {
+      const { exitCode, stderr } = await world.run('customize', 'ibi.iso', ...given, '--in-place');
       expect(exitCode).not.toBe(0);
+      expect(stderr).toContain(`[customize.${code}]`);
     }
     expect(sumOf('ibi.iso')).toBe(before);
+  });
+
+  it('on a base with edited kernel arguments is reset to these, with a larger area or not', async () => {
+    await run('customize', 'test.iso', '--kargs-append', 'edited=1', '--output', 'edited.iso');
+    const noise = createHash('shake256', { outputLength: 300_000 })
+      .update('noise')
+      .digest('base64');
+    const files = [{ path: '/etc/noise', contents: { source: `data:;base64,${noise}` } }];
+    const large = JSON.stringify({ ignition: { version: '3.2.0' }, storage: { files } });
+    for (const override of [undefined, large]) {
+      await writeInstallationConfig(world.directory, { ignitionConfigOverride: override });
+      const config = 'image-based-installation-config.yaml';
+      const output = ['--output', 'kargs.iso', '--force'];
+      await run('build', 'installation-iso', config, '--base-iso', 'edited.iso', ...output);
+      const before = sumOf('kargs.iso');
+      expect(await run('verify', 'kargs.iso')).toMatch(/^kargs\.iso is whole/m);
+      for (const steps of [
+        [['--kargs-append', 'x=1']],
+        [
+          ['--ntp', 'n.example'],
+          ['--kargs-append', 'x=1'],
+        ],
+        [['--ntp', 'n.example', '--kargs-append', 'x=1']],
+      ]) {
+        for (const step of steps) await inPlace('kargs.iso', ...step);
+        expect(await run('verify', 'kargs.iso')).toContain('kargs.iso is customised');
+        await inPlace('kargs.iso', '--reset');
+        expect(sumOf('kargs.iso')).toBe(before);
+      }
+      await inPlace('kargs.iso', '--reset=bare');
+      expect(sumOf('kargs.iso')).toBe(before);
+    }
   });
 });

@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerDiff } from '../../src/cli/medium/diff.ts';
 import { encodeInitrd } from '../../src/ignition/initrd.ts';
@@ -181,7 +182,7 @@ describe('a comparison of two media', () => {
     expect(images).toMatchObject({ added: [], removed: [], changed: [], unchanged: 4 });
     const { stdout, exitCode } = await diff('monday.iso', 'monday.iso', '--exit-code');
     expect(exitCode).toBe(0);
-    expect(stdout).toContain('no differences');
+    expect(stdout).toContain('no differences in what was compared: the digests in their indexes\n');
   });
 
   it('exits with 0 when media differ, and with 8 when --exit-code is given', async () => {
@@ -238,6 +239,17 @@ describe('a comparison of two media', () => {
       /^note: release, operators, images and bytes are not compared, because of tiny\.iso: there is no \/sealift\/index\.json$/m,
     );
     expect(stdout).toMatch(/^images +unknown$/m);
+  });
+
+  it('compares ISOs without an index by the names and sizes of their files, and never claims more', async () => {
+    const other = join(directory, 'other.iso');
+    const bytes = Buffer.from(await readFile(tiny));
+    bytes.writeUInt8(bytes.readUInt8(bytes.length - 1) ^ 1, bytes.length - 1); // has no name and no size
+    await writeFile(other, bytes);
+    const { stdout, exitCode } = await diff('tiny.iso', 'other.iso', '--exit-code');
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('no differences in what was compared: names and sizes of files\n');
+    expect(stdout).toContain('images and bytes are not compared');
   });
 });
 
@@ -307,6 +319,29 @@ describe.skipIf(!hasTools)('a comparison of live ISOs', () => {
     expect(kernelArguments).toMatchObject({ added: ['debug=2'], removed: ['debug=1'] });
     const { stdout } = await diff(old, now);
     expect(stdout).toMatch(/^ {2}debug=2 +added$/m);
+  });
+
+  it('compares the configs that a config merges, and names those that are elsewhere', async () => {
+    const text = JSON.stringify(config(SECRETS[2], SECRETS[0], false));
+    const merge = [
+      { source: `data:;base64,${gzipSync(text).toString('base64')}`, compression: 'gzip' },
+      { source: 'https://user:word@example.com/a.ign' },
+    ];
+    const document = { ignition: { version: '3.3.0', config: { merge } } };
+    const wrapped = await makeLive('wrapped', document, 'console=tty0 debug=1');
+    const { same, ignition, files, compared, notCompared } = await compareMedia(old, wrapped);
+    expect(same).toBe(false);
+    expect(ignition[0]?.parts.changed.map(({ new: { name } }) => name)).toEqual([
+      'ignition.version',
+    ]);
+    expect(ignition[0]?.parts.added.map(({ name }) => name)).toEqual(['ignition.config']);
+    expect(files).toMatchObject({ added: [], removed: [], changed: [] });
+    expect(compared).toEqual(['names and sizes of files', 'kernel arguments', 'the Ignition area']);
+    expect(notCompared).toContainEqual({
+      what: 'merged configs',
+      medium: 'new',
+      reason: 'https://example.com/a.ign: its contents are elsewhere',
+    });
   });
 
   it('reports an unreadable config, and compares the rest', async () => {

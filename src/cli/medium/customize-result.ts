@@ -13,6 +13,9 @@ export type Done = {
   readonly undone: boolean;
 };
 
+/** Values of an ISO after `--reset=bare`. */
+export const BARE = 'it has no values, not even those of its build';
+
 export const formatDone = ({ output, action, changed, undone }: Done): string =>
   [
     ...(undone ? [`an earlier run had changed ${output} in part: that was undone first`] : []),
@@ -25,7 +28,7 @@ export const formatDone = ({ output, action, changed, undone }: Done): string =>
 /** Formats everything that is set; of secrets, only that they are set. */
 export function formatCustomisation(
   iso: string,
-  { customised, ignition, builtSecrets, kernelArguments }: Customisation,
+  { customised, bare, builtSecrets, ignition, kernelArguments }: Customisation,
 ): string {
   const copy: Row = [
     'copy of build',
@@ -33,7 +36,7 @@ export function formatCustomisation(
   ];
   const rows = [...listIgnition(ignition), ...listArguments(kernelArguments), copy];
   return [
-    `${iso} is ${customised ? 'customised' : 'not customised'}`,
+    `${iso} is ${bare ? `bare: ${BARE}` : customised ? 'customised' : 'not customised'}`,
     ...rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(15)}${value}`])),
     '',
   ].join('\n');
@@ -53,6 +56,10 @@ const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
   ...ignition.networkFiles.map((name): Row => ['network', name]),
   ...ignition.manifests.map((name): Row => ['manifest', name]),
   ...ignition.others.map(({ kind, name }): Row => ['override', `${kind} ${name}`]),
+  ...(ignition.notRead ?? []).map(({ source, reason }): Row => [
+    'not read',
+    `${source}: ${reason}`,
+  ]),
   ...ignition.files.flatMap((path): readonly Row[] =>
     path.startsWith('/etc/assisted/manifests/') ? [['agents read', path]] : [],
   ),

@@ -38,14 +38,15 @@ export function registerDiff(program: Command, host: CliHost): void {
     .description(
       'report what changed from one medium to another: release, operators, images, bytes',
     )
-    .argument('<old>', `${ISO_ARGUMENT}, made by sealift`)
+    .argument('<old>', `${ISO_ARGUMENT}, of any maker`)
     .argument('<new>', 'the same')
     .option('--exit-code', 'exit with 8 if they differ', false)
     .addOption(createOutputOption(['text', 'json', 'markdown']))
     .addHelpText(
       'after',
-      '\nReads the indexes, kernel arguments and Ignition configs, but no blobs. It names the files, units\n' +
-        'and users of Ignition that differ, and never prints their contents.\n' +
+      '\nReads the indexes, kernel arguments and Ignition configs, but no blobs: sealift verify compares the\n' +
+        'bytes with the index. ISOs without an index are compared by the names and sizes of their files.\n' +
+        'It names the files, units and users of Ignition that differ, and never prints their contents.\n' +
         '\nExample:\n  $ sealift diff monday.iso tuesday.iso -o markdown > changes.md',
     )
     .action(async (old: string, now: string, { exitCode, outputFormat }: DiffOptions) => {
@@ -89,11 +90,17 @@ function describeComparison(
     ],
     tables: same ? [] : listTables(comparison).filter(({ rows }) => rows.length > 0),
     notes: [
-      ...(same ? [['no differences']] : []),
+      ...(same ? [[describeSame(comparison)]] : []),
       ...comparison.notCompared.map((unknown) => describeUnknown(unknown, names)),
     ],
   };
 }
+
+/** Never claims more than was compared: no bytes are read, and some media do not name theirs. */
+const describeSame = ({ compared }: MediaComparison): string =>
+  compared.length === 0
+    ? 'nothing was compared but the sizes'
+    : `no differences in what was compared: ${compared.join(', ')}`;
 
 const code = (text: string): { readonly code: string } => ({ code: text });
 

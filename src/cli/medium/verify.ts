@@ -29,6 +29,7 @@ import {
   type OutputFormat,
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import { BARE } from './customize-result.ts';
 
 type VerifyCliOptions = {
   readonly outputFormat: OutputFormat;
@@ -226,21 +227,26 @@ function formatVerification(iso: string, verification: Verification): string {
 }
 
 function formatState(iso: string, verification: Verification): readonly string[] {
-  const { state, ok, checked, compared, customised, notCompared = [] } = verification;
+  const { state, ok, checked, compared, notCompared = [] } = verification;
   const what =
     `${count(checked.extents, 'extent')} (${formatSize(checked.bytes)}), ` +
     count(checked.images, 'image');
   const part = `${formatSize(compared.bytes)} of ${formatSize(compared.of)}`;
   return [
-    ...(ok && customised
-      ? [`${iso} is customised: it has other values than the build gave it`]
-      : []),
+    ...(ok ? describeValues(iso, verification) : []),
     ...(state === 'whole' ? [`${iso} is whole: structure, ${what}; every byte was compared`] : []),
     ...(state === 'not provable'
       ? [`${iso} has no damage in its structure and in ${what}: ${part} were compared`]
       : []),
     ...(ok ? notCompared.map((part) => `not compared: ${part}`) : []),
   ];
+}
+
+function describeValues(iso: string, { customised, bare }: Verification): readonly string[] {
+  if (bare === true) return [`${iso} is bare: ${BARE}`];
+  return customised === true
+    ? [`${iso} is customised: it has other values than the build gave it`]
+    : [];
 }
 
 function formatSample({ seed, bytes, extents, confidence }: Sample): readonly string[] {

@@ -10,7 +10,7 @@ import { publishFile } from '../../base/disk/publish.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
-import { parseIgnition } from '../../ignition/index.ts';
+import { parseResolved } from '../../ignition/index.ts';
 import {
   editKargs,
   type Extent,
@@ -225,7 +225,7 @@ export async function requireRelease(
 
 /** Reads the release that the medium installs; undefined if it has no ClusterImageSet. */
 async function readRelease(iso: IsoImage, config: string): Promise<KnownRelease | undefined> {
-  const live = describeLiveSystem([parseIgnition(config, 'the embedded Ignition config')]);
+  const live = describeLiveSystem([parseResolved(config, 'the embedded Ignition config')]);
   const set = live.clusterImageSet;
   const image = set && findReleaseImage(set);
   if (set === undefined || image === undefined) return undefined;

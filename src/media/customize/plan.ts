@@ -1,6 +1,11 @@
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { formatValidIgnition, mergeConfigs, parseIgnition } from '../../ignition/index.ts';
+import {
+  formatValidIgnition,
+  mergeConfigs,
+  parseIgnition,
+  parseResolved,
+} from '../../ignition/index.ts';
 import { type IsoImage, type KargAreas, readCoreosFeatures } from '../../iso/index.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
 import type { Keyfile } from '../../nmstate/values.ts';
@@ -24,7 +29,8 @@ import { hasContents } from '../area-values.ts';
 import { isOfOthers, type Medium, type MediumAreas, ownArchiveOf, readMedium } from '../medium.ts';
 import { requireRelease } from './copy.ts';
 import { isKargsAlone, planKargs, planKargsAlone } from './kargs.ts';
-import { type InstallerContext, isForInstaller, renderInstallerConfig } from './installer.ts';
+import { type InstallerContext, renderInstallerConfig } from './installer.ts';
+import { refuseUnfit, requireInstallationKept, withAreas } from './refuse.ts';
 import { noBuilt, noPristine, planDropped } from './reset.ts';
 
 /* Decides which bytes of an ISO change when values of a site are added or removed. */
@@ -55,6 +61,14 @@ export async function planCustomisation(
   values: CustomValues,
   options: CustomisationOptions = {},
 ): Promise<readonly OverlayPart[]> {
+  return withAreas(iso, values, () => planParts(iso, values, options));
+}
+
+async function planParts(
+  iso: IsoImage,
+  values: CustomValues,
+  options: CustomisationOptions,
+): Promise<readonly OverlayPart[]> {
   const isAlone = isKargsAlone(values) && options.force !== true;
   if (isAlone && options.dropBuilt !== true) return planKargsAlone(iso, values, options.warn);
   const medium = await readMedium(iso);
@@ -83,7 +97,8 @@ async function planValues(
   const current = keep ? areas.embed.bytes : pristine;
   const isCarried = medium.provenBy === 'proof' && options.dropBuilt !== true;
   const carried = isCarried ? areas.built : undefined;
-  const archive = await composeArchive({ iso, pristine, current, carried, warn }, values);
+  const isOurs = !isOfOthers(medium);
+  const archive = await composeArchive({ iso, pristine, isOurs, current, carried, warn }, values);
   return [planEmbedPart(areas.embed, archive), ...planKargs(kargs, values, { keep, warn })];
 }
 
@@ -116,14 +131,17 @@ async function requireInstallation({ embed }: MediumAreas, path: string): Promis
  * @throws the errors of `planCustomisation`, except those about size and kernel arguments
  */
 export async function renderArchive(iso: IsoImage, values: CustomValues): Promise<Uint8Array> {
-  const pristine = ownArchiveOf(await readMedium(iso));
-  return composeArchive({ iso, pristine, current: pristine, warn: ignore }, values);
+  const medium = await readMedium(iso);
+  const pristine = ownArchiveOf(medium);
+  const isOurs = !isOfOthers(medium);
+  return composeArchive({ iso, pristine, isOurs, current: pristine, warn: ignore }, values);
 }
 
 type Composing = {
   readonly iso: IsoImage;
   /** Archive of the medium without site values. */
   readonly pristine: Uint8Array;
+  readonly isOurs: boolean;
   /** Archive that the values are added to. */
   readonly current: Uint8Array;
   /** Built contents of a medium that has no other place for them than the archive. */
@@ -132,7 +150,7 @@ type Composing = {
 };
 
 async function composeArchive(
-  { iso, pristine, current, carried, warn }: Composing,
+  { iso, pristine, isOurs, current, carried, warn }: Composing,
   values: CustomValues,
 ): Promise<Uint8Array> {
   const before = await decodeEmbedded(pristine);
@@ -140,7 +158,9 @@ async function composeArchive(
   const { config } = before;
   const { releaseImage: given } = values;
   if (given !== undefined) await requireRelease(iso, { config, given }, warn);
+  refuseUnfit(values, { own: config, isOurs });
   const composed = await embed(iso, embedded, { values, template: config, warn });
+  requireInstallationKept(config, composed.config);
   const others = new Map(composed.others);
   others.delete(BUILT_MEMBER);
   if (carried) others.set(BUILT_MEMBER, carried.archive);
@@ -190,7 +210,6 @@ async function embed(
   const listed = await listKeyfiles(iso, profiles);
   const hasNetwork = listed.length > 0;
   const own = agents ? configure(text, values, template) : configureLive(text, values);
-  if (agents && installer && isForInstaller(installer)) throw noInstaller();
   const config = installer ? await addInstaller(iso, own, { installer, hasNetwork, warn }) : own;
   return {
     ...kept,
@@ -200,7 +219,7 @@ async function embed(
 }
 
 const hasAgents = (text: string | undefined): boolean =>
-  text !== undefined && isForAgents(parseIgnition(text, 'the embedded Ignition config'));
+  text !== undefined && isForAgents(parseResolved(text, 'the embedded Ignition config'));
 
 /** Configures a live system; undefined without values, because any config disables the login at the console. */
 function configureLive(text: string | undefined, values: CustomValues): string | undefined {
@@ -228,13 +247,6 @@ async function addInstaller(
     name,
   );
 }
-
-const noInstaller = (): UsageError =>
-  new UsageError(
-    'customize.own-installer',
-    'this ISO installs by itself, and has no use for coreos-installer’s parameters',
-    { hint: 'leave out --dest-*, --pre-install, --post-install and --installer-config' },
-  );
 
 async function listKeyfiles(
   iso: IsoImage,

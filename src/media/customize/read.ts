@@ -1,5 +1,11 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import { decodeFileContent, type IgnitionConfig, parseIgnition } from '../../ignition/index.ts';
+import {
+  decodeFileContent,
+  type IgnitionConfig,
+  parseIgnition,
+  resolveConfig,
+  type Unresolved,
+} from '../../ignition/index.ts';
 import type { ReadableIso } from '../../iso/index.ts';
 import {
   INFRA_ENV,
@@ -17,14 +23,17 @@ import { HOST_NETWORKS } from '../../openshift/agent/values.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { decodeEmbedded, overlayRead, readOptionalKargs } from '../areas.ts';
 import { listIgnitionParts, type IgnitionPart } from '../compare-configs.ts';
-import { hasContents, planContents } from '../area-values.ts';
 import { BUILT_MEMBER } from '../built.ts';
+import { judgeAreas, summarizeAreas } from '../judge-areas.ts';
+import { planContents } from '../area-values.ts';
 import { isOfOthers, type Medium, type MediumAreas, readMedium } from '../medium.ts';
 
 /** Site values found in an ISO. Secrets are reported as present, but not shown. */
 export type Customisation = {
-  /** True if an area differs from what the build left. */
+  /** True if an area has other contents than the build left. */
   readonly customised: boolean;
+  /** True if the values of the build were taken off; absent otherwise. */
+  readonly bare?: boolean;
   /** True if the copy of what the build left holds values that other users must not read. */
   readonly builtSecrets: boolean;
   readonly ignition: {
@@ -54,6 +63,8 @@ export type Customisation = {
      * cover.
      */
     readonly others: readonly IgnitionPart[];
+    /** Configs that the config merges and whose contents are not on the ISO; absent without such configs. */
+    readonly notRead?: readonly Unresolved[];
   };
   /** Absent if the ISO has no room for kernel arguments. */
   readonly kernelArguments?: { readonly now: string; readonly default: string };
@@ -86,40 +97,44 @@ async function readValues(
   iso: ReadableIso,
   medium: Medium,
 ): Promise<Omit<Customisation, 'builtSecrets'>> {
-  const { embed, bare, built = bare } = medium.areas;
+  const { embed, bare } = medium.areas;
+  const state = summarizeAreas(await judgeAreas(medium.areas));
   const kargs = await readOptionalKargs(iso);
   const { config, keyfiles } = await decodeEmbedded(embed.bytes);
   const stored = isOfOthers(medium) ? undefined : bare?.archive;
   const before = stored && (await decodeEmbedded(stored)).config;
-  const files = filesOf(config);
-  const own = [...files].filter(([path, text]) => filesOf(before).get(path) !== text);
+  const { config: now, unresolved = [] } = readOptional(config);
+  const earlier = readOptional(before).config;
+  const filesBefore = filesOf(earlier);
+  const own = [...filesOf(now)].filter(([path, text]) => filesBefore.get(path) !== text);
   const namesBelow = (folder: string): readonly string[] =>
     own.flatMap(([path]) => (path.startsWith(folder) ? [path.slice(folder.length)] : []));
   return {
-    // Another program replaced what the build left, if the medium carries nothing to compare with.
-    customised: !built || !hasContents(medium.areas, built),
+    customised: state === 'customised',
+    ...(state === 'bare' && !isOfOthers(medium) && { bare: true }),
     ignition: {
       size: embed.bytes.length,
       used: embed.bytes.findLastIndex((byte) => byte !== 0) + 1,
-      ...describe(parseOptional(config), new Map(own)),
+      ...describe(now, new Map(own)),
       networkFiles: [
         ...namesBelow(HOST_NETWORKS).map((name) => `${HOST_NETWORKS}${name}`),
         ...keyfiles.map(({ name }) => name),
       ],
       manifests: namesBelow(EXTRA_MANIFESTS),
       files: own.map(([path]) => path),
-      others: listOthers(parseOptional(config), parseOptional(before)),
+      others: listOthers(now, earlier),
+      ...(unresolved.length > 0 && { notRead: unresolved }),
     },
     ...(kargs && { kernelArguments: { now: kargs.text, default: kargs.default } }),
   };
 }
 
-const parseOptional = (config: string | undefined): IgnitionConfig | undefined =>
-  config === undefined ? undefined : parseIgnition(config, 'the embedded Ignition config');
+const readOptional = (config: string | undefined): Partial<ReturnType<typeof resolveConfig>> =>
+  config === undefined ? {} : resolveConfig(parseIgnition(config, 'the embedded Ignition config'));
 
-const filesOf = (config: string | undefined): ReadonlyMap<string, string> =>
+const filesOf = (config: IgnitionConfig | undefined): ReadonlyMap<string, string> =>
   new Map(
-    (parseOptional(config)?.storage?.files ?? []).map((file) => [
+    (config?.storage?.files ?? []).map((file) => [
       file.path,
       decodeFileContent(file)?.toString('utf8') ?? JSON.stringify(file),
     ]),

@@ -6,10 +6,14 @@ import {
   formatValidIgnition,
   IGNITION_VERSION,
   type IgnitionConfig,
+  isSameConfig,
   mergeConfigs,
   parseIgnition,
+  parseResolved,
+  resolveConfig,
   textFile,
 } from '../../ignition/index.ts';
+import { formatCanonicalJson } from '../../base/text/json.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { formatManifest } from '../node/manifests.ts';
 import { renderEnabledUnit } from '../node/registry.ts';
@@ -48,6 +52,8 @@ const EMPTY = '{"ignition":{"version":"3.2.0"}}';
  *
  * Same inputs, same text. No value means the config as it was. A value replaces the config's
  * value: a list, such as keys, servers or networks, as a whole; files that other values made stay.
+ * Configs that the current one merges count as parts of it. They stay as they are written, unless they would
+ * win over a value: then all of them become one config.
  *
  * @param current JSON text; undefined if the medium has no config
  * @param pristine as the medium has it without values of a site; default: the same
@@ -60,24 +66,38 @@ export function configure(
   values: CustomValues,
   pristine = current,
 ): string {
-  const config = dropNetworks(parseMedium(current), values);
-  const templates = listFiles(parseMedium(pristine)).filter(({ path }) => isRendezvous(path));
-  const files = new Map([...listFiles(config), ...templates].map((file) => [file.path, file]));
+  const config = parseIgnition(current ?? EMPTY, OF_MEDIUM);
+  const merged = resolveConfig(config).config;
+  const templates = listFiles(parseResolved(pristine ?? EMPTY, OF_MEDIUM)).filter(({ path }) =>
+    isRendezvous(path),
+  );
+  const present = listFiles(dropNetworks(merged, values));
+  const files = new Map([...present, ...templates].map((file) => [file.path, file]));
   requireEffect(files, values);
-  const own = addUnits(addSshKeys(changeFiles(config, planFiles(files, values)), values), values);
-  const { ignitionOverride } = values;
-  const merged =
-    ignitionOverride === undefined
-      ? own
-      : mergeConfigs(
-          own,
-          parseIgnition(ignitionOverride, 'the Ignition override', IGNITION_VERSION),
-        );
-  return formatValidIgnition(merged, 'the configured Ignition config');
+  const same = new Set(present.map((file) => formatCanonicalJson(file)));
+  const changed = planFiles(files, values).filter((file) => !same.has(formatCanonicalJson(file)));
+  const change = createChange(changed, values);
+  const whole = change(merged);
+  const kept = config === merged ? whole : change(config);
+  const isKept = isSameConfig(resolveConfig(kept).config, whole);
+  return formatValidIgnition(isKept ? kept : whole, 'the configured Ignition config');
 }
 
-const parseMedium = (text = EMPTY): IgnitionConfig =>
-  parseIgnition(text, 'the Ignition config of the medium');
+const OF_MEDIUM = 'the Ignition config of the medium';
+
+function createChange(
+  files: readonly File[],
+  values: CustomValues,
+): (config: IgnitionConfig) => IgnitionConfig {
+  const { ignitionOverride: text } = values;
+  const override =
+    text === undefined ? undefined : parseIgnition(text, 'the Ignition override', IGNITION_VERSION);
+  return (config) => {
+    const changed = changeFiles(dropNetworks(config, values), files);
+    const own = addUnits(addSshKeys(changed, values), values);
+    return override ? mergeConfigs(own, override) : own;
+  };
+}
 
 const listFiles = ({ storage }: IgnitionConfig): readonly File[] => storage?.files ?? [];
 
@@ -90,10 +110,20 @@ export const isForAgents = (config: IgnitionConfig): boolean =>
 
 /** A value that no program reads would look as if it had been accepted. */
 function requireEffect(files: Files, values: CustomValues): void {
-  if (values.rendezvousIp !== undefined && !findRendezvousTemplate(files)) {
-    throw noEffect('a rendezvous IP', 'a rendezvous-host.env that waits for one');
-  }
-  if (files.has(INFRA_ENV)) return;
+  const isWaiting = values.rendezvousIp === undefined || findRendezvousTemplate(files);
+  const reasons = [
+    ...(isWaiting
+      ? []
+      : [explain(['a rendezvous IP'], 'a rendezvous-host.env that waits for one')]),
+    ...(files.has(INFRA_ENV) ? [] : listUnread(values)),
+  ];
+  if (reasons.length === 0) return;
+  throw new ConfigError('customize.no-effect', reasons.join('; '), {
+    hint: 'leave the value out, or use an ISO of the agent-based installer',
+  });
+}
+
+function listUnread(values: CustomValues): readonly string[] {
   const { hostnames = [], manifests = [], hosts = [], releaseImage } = values;
   const members = Object.keys(values.infraEnv?.spec ?? {}).filter((name) => !isOfHub(name));
   const unread: readonly (readonly [boolean, string])[] = [
@@ -103,8 +133,8 @@ function requireEffect(files: Files, values: CustomValues): void {
     [releaseImage !== undefined, 'a ClusterImageSet'],
     [members.length > 0, `${members.join(', ')} of an InfraEnv`],
   ];
-  const found = unread.find(([isGiven]) => isGiven);
-  if (found) throw noEffect(found[1], 'the services of the agent-based installer');
+  const found = unread.filter(([isGiven]) => isGiven).map(([, name]) => name);
+  return found.length === 0 ? [] : [explain(found, 'the services of the agent-based installer')];
 }
 
 /**
@@ -114,10 +144,8 @@ function requireEffect(files: Files, values: CustomValues): void {
 const isOfHub = (member: string): boolean =>
   ['cpuArchitecture', 'ipxeScriptType', 'osImageVersion'].includes(member);
 
-const noEffect = (what: string, lacking: string): ConfigError =>
-  new ConfigError('customize.no-effect', `${what} has no effect on this ISO: it lacks ${lacking}`, {
-    hint: 'leave the value out, or use an ISO of the agent-based installer',
-  });
+const explain = (names: readonly string[], lacking: string): string =>
+  `${names.join(' and ')} ${names.length === 1 ? 'has' : 'have'} no effect on this ISO: it lacks ${lacking}`;
 
 const isRendezvous = (path: string): boolean =>
   [RENDEZVOUS, `${RENDEZVOUS}.template`].includes(path);

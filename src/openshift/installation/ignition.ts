@@ -1,4 +1,5 @@
 import { ConfigError, SealiftError } from '../../base/errors.ts';
+import { formatCanonicalJson } from '../../base/text/json.ts';
 import {
   type File,
   formatValidIgnition,
@@ -41,6 +42,32 @@ const PULL_SECRET = '/var/tmp/pull-secret.json';
 export const hasInstallation = ({ storage, systemd }: IgnitionConfig): boolean =>
   storage?.files?.some(({ path }) => path === IBI_CONFIGURATION) === true &&
   systemd?.units?.some(({ name }) => name === `${INSTALL}.service`) === true;
+
+/** Finds a part that installs and that differs between two configs, as a path or the name of a unit. */
+export function findChangedPart(before: IgnitionConfig, after: IgnitionConfig): string | undefined {
+  const [old, now] = [before, after].map(listParts);
+  return [...(old ?? [])].find(([name, text]) => now?.get(name) !== text)?.[0];
+}
+
+const listParts = ({ storage, systemd }: IgnitionConfig): ReadonlyMap<string, string> =>
+  new Map([
+    ...(storage?.files ?? [])
+      .filter(({ path }) => OWN_FILES.includes(path))
+      .map((file) => [file.path, formatCanonicalJson(file)] as const),
+    ...(systemd?.units ?? [])
+      .filter(({ name }) => OWN_UNITS.includes(name))
+      .map((unit) => [unit.name, formatCanonicalJson(unit)] as const),
+  ]);
+
+const NETWORK_CONFIG = '/var/tmp/network-config.yaml';
+const NETWORK_SERVICE = 'network-config.service';
+const OWN_FILES: readonly string[] = [
+  `/usr/local/bin/${INSTALL}.sh`,
+  IBI_CONFIGURATION,
+  NETWORK_CONFIG,
+  PULL_SECRET,
+];
+const OWN_UNITS: readonly string[] = [`${INSTALL}.service`, NETWORK_SERVICE];
 
 const REGISTRIES_CONF = '/etc/containers/registries.conf';
 const LOCAL_REGISTRIES_CONF = `${REGISTRIES_CONF}.d/50-local-registry.conf`;
@@ -119,7 +146,7 @@ function renderFixedFiles({ settings, pullSecret }: InstallationInput): readonly
   return [
     textFile(`/usr/local/bin/${INSTALL}.sh`, renderText(`ibi/${INSTALL}.sh`), 0o555),
     textFile(IBI_CONFIGURATION, `${formatIbiConfiguration(settings)}\n`, 0o600),
-    textFile('/var/tmp/network-config.yaml', `${settings.networkConfig ?? ''}\n`, 0o600),
+    textFile(NETWORK_CONFIG, `${settings.networkConfig ?? ''}\n`, 0o600),
     textFile(PULL_SECRET, `${pullSecret}\n`, 0o600),
   ];
 }
@@ -141,7 +168,6 @@ function renderUnits({ settings, localRegistry }: InstallationInput): readonly U
     ...bothSpellings('HTTPS_PROXY', settings.proxy?.httpsProxy),
     ...bothSpellings('NO_PROXY', settings.proxy?.noProxy),
   });
-  const network = 'network-config.service';
   return [
     {
       name: `${INSTALL}.service`,
@@ -157,8 +183,8 @@ function renderUnits({ settings, localRegistry }: InstallationInput): readonly U
       }),
     },
     {
-      name: network,
-      contents: renderText(`ibi/${network}`),
+      name: NETWORK_SERVICE,
+      contents: renderText(`ibi/${NETWORK_SERVICE}`),
       ...(settings.networkConfig !== undefined && { enabled: true }),
     },
   ];

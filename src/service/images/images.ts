@@ -5,7 +5,7 @@ import { sweepDirectory } from '../../base/disk/aside.ts';
 import { isErrno, ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
 import type { Served } from '../../base/http/serve-bytes.ts';
 import { sleep, untilAborted } from '../../base/wait.ts';
-import { parseIgnition } from '../../ignition/index.ts';
+import { parseResolved } from '../../ignition/index.ts';
 import type { IsoImage } from '../../iso/index.ts';
 import { decodeEmbedded } from '../../media/areas.ts';
 import { planCustomisation, renderArchive } from '../../media/customize/plan.ts';
@@ -219,7 +219,7 @@ async function readAll(iso: IsoImage, infraEnv: InfraEnv): Promise<CustomValues>
 }
 
 const hasAgents = (pristine: string | undefined): boolean =>
-  pristine !== undefined && isForAgents(parseIgnition(pristine, 'the Ignition config of the ISO'));
+  pristine !== undefined && isForAgents(parseResolved(pristine, 'the Ignition config of the ISO'));
 
 /** Runs a step and reports its foreseen errors to the client, with the name of the step. */
 async function generating<Result>(what: string, work: () => Promise<Result>): Promise<Result> {

@@ -24,6 +24,7 @@ import {
   requireArchitecture,
 } from '../../iso/index.ts';
 import { applyParts, overlayRead, readLiveAreas } from '../../media/areas.ts';
+import { listBuiltMembers } from '../../media/built.ts';
 import { describeAreas } from '../../media/customize/copy.ts';
 import { describeMedium } from '../../media/describe.ts';
 import { type MediaIndex, INDEX_PATH, PRISTINE_IGNITION_PATH } from '../../media/media-index.ts';
@@ -92,12 +93,14 @@ async function layOut(
   tools: LayoutTools,
 ): Promise<InstallationLayout> {
   const { base, ignition, embedded } = parts;
-  const archive = encodeInitrd([
-    { name: 'config.ign', mode: 0o100644, data: Buffer.from(ignition.reveal()) },
-  ]);
   const iso = await openIso(base.path);
   try {
     await requireArchitecture(iso, parts.architecture, OTHER_BASE);
+    const { kargs } = await readLiveAreas(iso);
+    const archive = encodeInitrd([
+      { name: 'config.ign', mode: 0o100644, data: Buffer.from(ignition.reveal()) },
+      ...listBuiltMembers(kargs),
+    ]);
     const area = await findEmbedArea(iso);
     const plan = { ...(await planEmbed(iso, area, { archive })), archive };
     const replaced = await listEmbedded(iso, area);

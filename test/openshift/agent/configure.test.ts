@@ -1,11 +1,13 @@
 import { execFileSync } from 'node:child_process';
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { withoutUndefined } from '../../../src/base/lists.ts';
 import { decodeEmbedded, encodeEmbedded } from '../../../src/media/areas.ts';
-import { decodeFileContent, parseIgnition } from '../../../src/ignition/config.ts';
-import { configure } from '../../../src/openshift/agent/configure.ts';
+import { parseIgnition } from '../../../src/ignition/config.ts';
+import { decodeFileContent } from '../../../src/ignition/resource.ts';
+import { configure, INFRA_ENV } from '../../../src/openshift/agent/configure.ts';
 import { renderKeyfiles } from '../../../src/nmstate/profiles.ts';
 import type { CustomValues } from '../../../src/openshift/agent/values.ts';
 import {
@@ -289,5 +291,40 @@ describe('a configured config', () => {
     expect(thrown({ ignitionOverride: '{"ignition":{"version":"3.9.0"}}' })).toMatchObject({
       code: 'ignition.version',
     });
+  });
+});
+
+describe('a config whose parts lie inside configs that it merges', () => {
+  const inside = standInForInstaller('C', PRISTINE);
+  const source = `data:;base64,${gzipSync(inside).toString('base64')}`;
+  const later = { source: 'https://example.com/later.ign' };
+  const outside = JSON.stringify({
+    ignition: { version: '3.3.0', config: { merge: [{ source, compression: 'gzip' }, later] } },
+  });
+
+  it('is configured as if they were its own, and then is one config', () => {
+    const { ignition, ...flat } = parseIgnition(configure(outside, VALUES), 'flat');
+    const alone = parseIgnition(configure(inside, VALUES), 'alone');
+    const paths = (files: readonly { readonly path: string }[] = []): readonly string[] =>
+      files.map(({ path }) => path).toSorted();
+    expect(ignition).toEqual({ version: '3.3.0', config: { merge: [later] } });
+    expect(paths(flat.storage?.files)).toEqual(paths(alone.storage?.files));
+    const [text, expected] = [flat, alone].map(({ storage }) =>
+      decodeFileContent(storage?.files?.find(({ path }) => path === INFRA_ENV) ?? {})?.toString(),
+    );
+    expect(text).toBe(expected);
+  });
+
+  it('stays as it is written where no value is inside them', () => {
+    const { ignition, storage } = parseIgnition(configure(outside, { trustBundle: 'PEM' }), 'kept');
+    const hostnames = [{ macAddress: '52:54:00:00:00:01', name: 'a' }];
+    const kept = parseIgnition(configure(outside, { hostnames }), 'kept');
+    expect(kept.ignition.config?.merge).toEqual([{ source, compression: 'gzip' }, later]);
+    expect(kept.storage?.files?.map(({ path }) => path)).toEqual([
+      '/etc/assisted/hostnames/52:54:00:00:00:01',
+    ]);
+    // The InfraEnv inside has the certificates too, so they become one config.
+    expect(ignition.config?.merge).toEqual([later]);
+    expect(storage?.files?.length).toBeGreaterThan(2);
   });
 });

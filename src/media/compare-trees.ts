@@ -1,0 +1,54 @@
+import { digestOf, type Digest } from '../base/digest.ts';
+import type { IsoImage } from '../iso/index.ts';
+import {
+  type Changes,
+  type Compared,
+  type ComparedFile,
+  isOfRegistry,
+  listChanges,
+} from './compare-parts.ts';
+import { BUILT_PATH } from './media-index.ts';
+import { attempt, type Attempt, type IsoSource, useMedium } from './open.ts';
+
+/* Comparison of files by the directories of two media: without an index, nothing names their bytes. */
+
+type Tree = ReadonlyMap<string, Compared<ComparedFile>>;
+
+/** Lists the files outside the registry by path, kind and size. Their bytes are not read. */
+export const readTree = (medium: IsoSource): Promise<Attempt<Tree>> =>
+  useMedium(medium, (iso) => attempt(() => listTree(iso)));
+
+async function listTree(iso: IsoImage): Promise<Tree> {
+  const files = new Map<string, Compared<ComparedFile>>();
+  for await (const { path, node } of iso.walk()) {
+    if (node.kind === 'directory' || isOfRegistry(path)) continue;
+    const content = node.kind === 'file' ? node.size : node.target;
+    files.set(path, { item: { path }, content: `${node.kind} ${content}` });
+  }
+  return files;
+}
+
+/** Compares the files of two trees; undefined if one of them cannot be read. */
+export const compareTrees = (
+  { value: old }: Attempt<Tree>,
+  { value: now }: Attempt<Tree>,
+): Changes<ComparedFile> | undefined => old && now && listChanges(old, now);
+
+/** Digest of the copy of the areas as built, which a customisation may overwrite; undefined without such a copy. */
+export async function digestBuilt(iso: IsoImage): Promise<Digest | undefined> {
+  const node = await iso.find(BUILT_PATH);
+  return node?.kind === 'file' ? digestOf(await iso.readFile(node)) : undefined;
+}
+
+/** Adds the copy of the areas as built to files that were compared without it. */
+export function withBuilt(
+  files: Changes<ComparedFile>,
+  old: Digest | undefined,
+  now: Digest | undefined,
+): Changes<ComparedFile> {
+  const item = { path: BUILT_PATH };
+  const isListed = files.changed.some((pair) => pair.new.path === BUILT_PATH);
+  if (!old || !now || old === now || isListed) return files;
+  const changed = [...files.changed, { old: item, new: item }];
+  return { ...files, changed, unchanged: files.unchanged - 1 };
+}
