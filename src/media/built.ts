@@ -1,9 +1,9 @@
 import { digestOf, hexOf } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { parseIgnition } from '../ignition/index.ts';
+import { encodeInitrd, parseIgnition } from '../ignition/index.ts';
 import { hasInstallation } from '../openshift/installation/ignition.ts';
 import type { AreaValues } from './area-values.ts';
-import { decodeEmbedded } from './areas.ts';
+import { CONFIG_MEMBER, decodeEmbedded } from './areas.ts';
 import { BUILT_PATH } from './media-index.ts';
 
 /*
@@ -46,6 +46,10 @@ export function decodeBuilt(bytes: Uint8Array): AreaValues | undefined {
   }
   return { archive: body.subarray(0, size), kargs: body.toString('utf8', size) };
 }
+
+/** Encodes the archive that the build of an installation ISO embeds: the config alone. */
+export const encodeInstallation = (config: Uint8Array): Uint8Array =>
+  encodeInitrd([{ name: CONFIG_MEMBER, mode: 0o100644, data: config }]);
 
 /** True if an area holds the config of an installation ISO. */
 export async function holdsInstallation(bytes: Uint8Array): Promise<boolean> {

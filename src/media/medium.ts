@@ -13,8 +13,8 @@ import {
   fillEmbed,
   fillKargs,
 } from './area-values.ts';
-import { locateOptionalKargs, type OverlayPart, readBareArchive } from './areas.ts';
-import { BUILT_MEMBER, decodeBuilt } from './built.ts';
+import { CONFIG_MEMBER, locateOptionalKargs, type OverlayPart, readBareArchive } from './areas.ts';
+import { BUILT_MEMBER, decodeBuilt, encodeInstallation } from './built.ts';
 import {
   BUILT_PATH,
   INDEX_PATH,
@@ -178,10 +178,7 @@ function requireNamed(parts: readonly OverlayPart[], named: readonly MutableArea
   }
 }
 
-/**
- * Recalls the contents that a proof names: those of now, or the archive that the one of now carries, and the
- * default arguments of the base.
- */
+/** Recalls the contents that a proof names: an archive and arguments with the digests of the build. */
 async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promise<Recalled> {
   const { embed, kargs } = areas;
   const texts = kargs ? [readText(areas) ?? kargs.default, kargs.default] : [''];
@@ -189,12 +186,9 @@ async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promi
   if (text === undefined) return {};
   const isBuilt = (archive: Uint8Array): boolean =>
     archive.length <= embed.bytes.length && isNamed([fillEmbed(areas, archive)], digests);
-  for (const archive of [trimZeros(embed.bytes), await readCarried(embed.bytes)]) {
-    if (!archive || !isBuilt(archive)) continue;
-    const built = { archive, kargs: text };
-    return { built, bare: built };
-  }
-  return {};
+  const archive = (await listArchives(embed.bytes)).find(isBuilt);
+  const built = archive && { archive, kargs: text };
+  return built ? { built, bare: built } : {};
 }
 
 /** The arguments of now; undefined if they cannot be read. The areas may still differ. */
@@ -220,12 +214,18 @@ function isNamed(parts: readonly AreaBytes[], digests: Proof['areas']): boolean 
 const trimZeros = (bytes: Uint8Array): Uint8Array =>
   bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 9);
 
-/** The built archive inside the archive that replaced it; undefined if another program wrote that. */
-async function readCarried(bytes: Uint8Array): Promise<Uint8Array | undefined> {
+/**
+ * Archives that may be the built one: the one of now, the one that it carries, and the one that its config was
+ * built as, if another program added networks alone.
+ */
+async function listArchives(bytes: Uint8Array): Promise<readonly Uint8Array[]> {
+  const now = trimZeros(bytes);
   try {
-    return (await decodeInitrd(bytes)).get(BUILT_MEMBER);
+    const members = await decodeInitrd(bytes);
+    const [carried, config] = [members.get(BUILT_MEMBER), members.get(CONFIG_MEMBER)];
+    return [now, ...(carried ? [carried] : []), ...(config ? [encodeInstallation(config)] : [])];
   } catch (error) {
-    if (error instanceof IntegrityError) return undefined;
+    if (error instanceof IntegrityError) return [now];
     throw error;
   }
 }

@@ -5,7 +5,7 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { readVersion } from '../../base/program.ts';
 import type { BlobCache } from '../../base/store/blob-cache.ts';
 import type { Sealed, Stage } from '../../engine/index.ts';
-import { decodeInitrd, encodeInitrd } from '../../ignition/index.ts';
+import { decodeInitrd } from '../../ignition/index.ts';
 import {
   type BasePatch,
   type BaseScan,
@@ -24,6 +24,7 @@ import {
   requireArchitecture,
 } from '../../iso/index.ts';
 import { applyParts, overlayRead, readLiveAreas } from '../../media/areas.ts';
+import { encodeInstallation } from '../../media/built.ts';
 import { describeAreas } from '../../media/customize/copy.ts';
 import { describeMedium } from '../../media/describe.ts';
 import { type MediaIndex, INDEX_PATH, PRISTINE_IGNITION_PATH } from '../../media/media-index.ts';
@@ -92,9 +93,7 @@ async function layOut(
   tools: LayoutTools,
 ): Promise<InstallationLayout> {
   const { base, ignition, embedded } = parts;
-  const archive = encodeInitrd([
-    { name: 'config.ign', mode: 0o100644, data: Buffer.from(ignition.reveal()) },
-  ]);
+  const archive = encodeInstallation(Buffer.from(ignition.reveal()));
   const iso = await openIso(base.path);
   try {
     await requireArchitecture(iso, parts.architecture, OTHER_BASE);

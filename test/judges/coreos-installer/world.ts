@@ -118,7 +118,8 @@ export async function makeMinimal(world: JudgeWorld): Promise<void> {
 
 /**
  * Builds a live ISO, one with values of the build (`built.iso`), the last one customised (`custom.iso`),
- * installation ISOs without and with images (`ibi.iso`, `grown.iso`), and an upgrade ISO.
+ * installation ISOs without images (`ibi.iso`), customised (`site.iso`) and with images (`grown.iso`), and an
+ * upgrade ISO.
  */
 export async function makeProducts(world: JudgeWorld): Promise<void> {
   const { at, registry, release, directory } = world;
@@ -132,19 +133,13 @@ export async function makeProducts(world: JudgeWorld): Promise<void> {
   await world.writeConfig(`sshKey: ${TEST_SSH_KEY}`);
   const kargs = ['--set', 'build.kernelArguments=["quiet"]'];
   await done('build', ...base, '--output', 'built.iso', ...kargs);
-  const values = ['--ntp', 'ntp.example', '--network-keyfile', 'eth0.nmconnection'];
-  await done(
-    'customize',
-    'built.iso',
-    ...values,
-    '--kargs-append',
-    'c=d',
-    '--output',
-    'custom.iso',
-  );
+  const values = ['--kargs-append', 'c=d', '--network-keyfile', 'eth0.nmconnection'];
+  const ntp = ['--ntp', 'ntp.example'];
+  await done('customize', 'built.iso', ...ntp, ...values, '--output', 'custom.iso');
   const seedImage = `${registry.host}/edge/seed:4.21.3`;
   await writeInstallationConfig(directory, { sshKey: TEST_SSH_KEY, seedImage });
   await done('build', 'installation-iso', ...base, '--output', 'ibi.iso');
+  await done('customize', 'ibi.iso', ...values, '--output', 'site.iso');
   const tools = { 'ostree.tgz': 'a tree', 'lca-cli': '#!/bin/sh\n', 'containers.list': '' };
   registry.add('edge/seed', await buildLayeredImage([Object.entries(tools)]), '4.21.3');
   await done(
