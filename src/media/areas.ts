@@ -93,7 +93,8 @@ export function applyParts(bytes: Uint8Array, offset: number, parts: readonly Ov
 export const sortParts = (parts: readonly OverlayPart[]): readonly OverlayPart[] =>
   parts.toSorted((a, b) => a.offset - b.offset);
 
-const CONFIG = 'config.ign';
+/** Path of the Ignition config in the initrd. */
+export const CONFIG_MEMBER = 'config.ign';
 const NETWORK = 'etc/coreos-firstboot-network';
 
 /** Reads both areas; an image older than the areas for kernel arguments has the embed area alone. */
@@ -127,7 +128,7 @@ export async function decodeEmbedded(bytes: Uint8Array): Promise<Embedded> {
   let config: string | undefined;
   for (const [name, data] of await decodeInitrd(bytes)) {
     const content = Buffer.from(data).toString('utf8');
-    if (name === CONFIG) config = content;
+    if (name === CONFIG_MEMBER) config = content;
     else if (name.startsWith(`${NETWORK}/`)) {
       keyfiles.push({ name: name.slice(NETWORK.length + 1), content });
     } else others.set(name, data);
@@ -142,7 +143,7 @@ export async function decodeEmbedded(bytes: Uint8Array): Promise<Embedded> {
 export function encodeEmbedded({ config, keyfiles, others = new Map() }: Embedded): Uint8Array {
   const files = new Map<string, Uint8Array>([
     ...others,
-    ...(config === undefined ? [] : [[CONFIG, Buffer.from(config)] as const]),
+    ...(config === undefined ? [] : [[CONFIG_MEMBER, Buffer.from(config)] as const]),
     ...keyfiles.map(({ name, content }) => [`${NETWORK}/${name}`, Buffer.from(content)] as const),
   ]);
   // The kernel does not create directories that the archive does not name.

@@ -1,11 +1,11 @@
 import { dirname } from 'node:path';
 import { digestOf, hexOf } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { type CpioMember, decodeInitrd, parseResolved } from '../ignition/index.ts';
+import { decodeInitrd, encodeInitrd, parseResolved } from '../ignition/index.ts';
 import type { KargAreas } from '../iso/index.ts';
 import { hasInstallation } from '../openshift/installation/ignition.ts';
 import type { AreaValues } from './area-values.ts';
-import { decodeEmbedded } from './areas.ts';
+import { CONFIG_MEMBER, decodeEmbedded } from './areas.ts';
 import { BUILT_PATH } from './media-index.ts';
 
 /*
@@ -23,30 +23,58 @@ export const BUILT_MEMBER = 'sealift/built-ignition.img';
  */
 const KARGS_MEMBER = 'sealift/built-kargs';
 
-/** Lists the members that a built archive has beside its config. */
-export const listBuiltMembers = (kargs: KargAreas | undefined): readonly CpioMember[] =>
-  !kargs || kargs.text === kargs.default
-    ? []
-    : [
-        { name: dirname(KARGS_MEMBER), mode: 0o040755, data: new Uint8Array() },
-        { name: KARGS_MEMBER, mode: 0o100644, data: Buffer.from(kargs.text) },
-      ];
+/** Finds the arguments that only a build knows: those of its base, if they are not its default ones. */
+export const findBuiltKargs = (kargs: KargAreas | undefined): string | undefined =>
+  kargs && kargs.text !== kargs.default ? kargs.text : undefined;
+
+/**
+ * Encodes the archive that the build of an installation ISO embeds.
+ *
+ * @param kargs from `findBuiltKargs`
+ */
+export const encodeInstallation = (config: Uint8Array, kargs?: string): Uint8Array =>
+  encodeInitrd([
+    { name: CONFIG_MEMBER, mode: 0o100644, data: config },
+    ...(kargs === undefined
+      ? []
+      : [
+          { name: dirname(KARGS_MEMBER), mode: 0o040755, data: new Uint8Array() },
+          { name: KARGS_MEMBER, mode: 0o100644, data: Buffer.from(kargs) },
+        ]),
+  ]);
 
 /** Reads the kernel arguments out of a built archive; undefined if they are those of the release. */
 export async function readBuiltKargs(archive: Uint8Array): Promise<string | undefined> {
-  const bytes = await readMember(archive, KARGS_MEMBER);
-  return bytes && Buffer.from(bytes).toString('utf8');
+  return textOf((await readMembers(archive)).get(KARGS_MEMBER));
 }
 
-/** Reads the built archive out of the one that replaced it; undefined if another program wrote that. */
-export const readCarried = (archive: Uint8Array): Promise<Uint8Array | undefined> =>
-  readMember(archive, BUILT_MEMBER);
+/**
+ * Lists archives that may be the built one: the one of now, the one that it carries, and the one that its config
+ * was built as, if another program added networks alone.
+ */
+export async function listBuiltArchives(area: Uint8Array): Promise<readonly Uint8Array[]> {
+  const members = await readMembers(area);
+  const [carried, config] = [members.get(BUILT_MEMBER), members.get(CONFIG_MEMBER)];
+  const kargs = textOf(members.get(KARGS_MEMBER));
+  return [
+    trimZeros(area),
+    ...(carried ? [carried] : []),
+    ...(config ? [encodeInstallation(config, kargs)] : []),
+  ];
+}
 
-async function readMember(archive: Uint8Array, name: string): Promise<Uint8Array | undefined> {
+/** The trailer of an archive may end in zeros, at most eight with its padding. */
+const trimZeros = (bytes: Uint8Array): Uint8Array =>
+  bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 9);
+
+const textOf = (bytes: Uint8Array | undefined): string | undefined =>
+  bytes && Buffer.from(bytes).toString('utf8');
+
+async function readMembers(archive: Uint8Array): Promise<ReadonlyMap<string, Uint8Array>> {
   try {
-    return (await decodeInitrd(archive)).get(name);
+    return await decodeInitrd(archive);
   } catch (error) {
-    if (error instanceof IntegrityError) return undefined;
+    if (error instanceof IntegrityError) return new Map();
     throw error;
   }
 }

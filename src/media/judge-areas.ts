@@ -21,7 +21,7 @@ import { type MediumAreas } from './medium.ts';
  * | bare | has no value of any site, not even those of the build |
  * | customized | holds values beside the medium's own parts |
  * | replaced | holds a config without the medium's own units and files: the medium does not install |
- * | removed | is empty, and the build left a config: the medium does not install |
+ * | removed | holds no config, and the build left one: the medium does not install |
  * | damaged | cannot be read |
  */
 export type AreaState = 'as built' | 'bare' | 'customized' | 'replaced' | 'removed' | 'damaged';
@@ -139,7 +139,7 @@ async function judgeConfig(
     if (!own || hasOwnParts(embedded, own)) {
       return { state: 'customized', isProven: isProvenArchive(bytes, embedded) };
     }
-    return isEmpty(embedded)
+    return embedded.config === undefined
       ? { state: 'removed', isProven: true, problem: `has no Ignition config: ${remedy}` }
       : {
           state: 'replaced',
@@ -155,9 +155,6 @@ async function judgeConfig(
 
 const hasOwnParts = ({ config }: Embedded, own: (config: IgnitionConfig) => boolean): boolean =>
   config !== undefined && own(parseResolved(config, 'the embedded Ignition config'));
-
-const isEmpty = ({ config, keyfiles, others }: Embedded): boolean =>
-  config === undefined && keyfiles.length === 0 && !others?.size;
 
 /**
  * True if a checksum covers every byte of an archive: it is xz with CRC32, as CoreOS's own tool writes it, or

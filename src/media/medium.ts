@@ -14,7 +14,7 @@ import {
   fillKargs,
 } from './area-values.ts';
 import { locateOptionalKargs, type OverlayPart, readBareArchive } from './areas.ts';
-import { decodeBuilt, readBuiltKargs, readCarried } from './built.ts';
+import { decodeBuilt, listBuiltArchives, readBuiltKargs } from './built.ts';
 import {
   BUILT_PATH,
   INDEX_PATH,
@@ -187,8 +187,8 @@ async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promi
   const { embed, kargs } = areas;
   const isBuilt = (archive: Uint8Array): boolean =>
     archive.length <= embed.bytes.length && isNamed([fillEmbed(areas, archive)], digests);
-  for (const archive of [trimZeros(embed.bytes), await readCarried(embed.bytes)]) {
-    if (!archive || !isBuilt(archive)) continue;
+  for (const archive of await listBuiltArchives(embed.bytes)) {
+    if (!isBuilt(archive)) continue;
     const texts = [readKargText(areas), await readBuiltKargs(archive), kargs?.default];
     const isText = (text: string): boolean => !kargs || isNamed(fillKargs(kargs, text), digests);
     const text = texts.find((text) => text !== undefined && isText(text));
@@ -205,10 +205,6 @@ function isNamed(parts: readonly AreaBytes[], digests: Proof['areas']): boolean 
   if (!first || first.kind === 'built') return false;
   return digestOf(Buffer.concat(parts.map(({ bytes }) => bytes))) === digests[first.kind];
 }
-
-/** The trailer of an archive may end in zeros, at most eight with its padding. */
-const trimZeros = (bytes: Uint8Array): Uint8Array =>
-  bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 9);
 
 /** True for an ISO that sealift did not make, or of which nothing says so. */
 export const isOfOthers = ({ provenBy }: Medium): boolean => provenBy === undefined;

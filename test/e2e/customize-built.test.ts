@@ -1,7 +1,16 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { copyFile, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openIso } from '../../src/iso/index.ts';
+import {
+  decodeEmbedded,
+  type Embedded,
+  encodeEmbedded,
+  planEmbedPart,
+  readLiveAreas,
+} from '../../src/media/areas.ts';
 import { TEST_SSH_KEY, writeInstallationConfig } from '../support/installation-iso.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { requireTool } from '../support/tools.ts';
@@ -94,6 +103,39 @@ describe.skipIf(!hasTools)('a medium that was built with values', () => {
     expect(await run('verify', 'ibi.iso')).toContain('ibi.iso is customised');
     await inPlace('ibi.iso', '--reset');
     expect(sumOf('ibi.iso')).toBe(before);
+  });
+
+  /** Writes other contents into the Ignition area, as another program does: without a copy of what was there. */
+  async function embed(name: string, change: (embedded: Embedded) => Embedded): Promise<void> {
+    const iso = await openIso(at(name));
+    const { embed: area } = await readLiveAreas(iso);
+    await iso.close();
+    const archive = encodeEmbedded(change(await decodeEmbedded(area.bytes)));
+    const file = await open(at(name), 'r+');
+    const { bytes, offset } = planEmbedPart(area, archive);
+    await file.write(bytes, 0, bytes.length, offset);
+    await file.close();
+  }
+
+  const KEYFILES = [{ name: 'eth0.nmconnection', content: '[connection]\nid=eth0\n' }];
+
+  it('that installs a seed image is reset after another program added networks', async () => {
+    await copyFile(at('ibi.iso'), at('net.iso'));
+    await embed('net.iso', ({ config = '' }) => ({ config, keyfiles: KEYFILES }));
+    expect(await run('verify', 'net.iso')).toContain('net.iso is customised');
+    await inPlace('net.iso', '--kargs-append', 'quiet');
+    await inPlace('net.iso', '--ssh-key', OTHER_KEY, '--force');
+    await inPlace('net.iso', '--reset');
+    expect(sumOf('net.iso')).toBe(sumOf('ibi.iso'));
+  });
+
+  it('whose config another program removed does not install, though it has networks', async () => {
+    await copyFile(at('live.iso'), at('net.iso'));
+    await embed('net.iso', () => ({ keyfiles: KEYFILES }));
+    const { exitCode, stdout } = await world.run('verify', 'net.iso');
+    expect([exitCode, stdout]).toEqual([8, expect.stringContaining('has no Ignition config')]);
+    await inPlace('net.iso', '--reset');
+    expect(sumOf('net.iso')).toBe(sumOf('live.iso'));
   });
 
   it('that installs a seed image cannot lose its installation', async () => {

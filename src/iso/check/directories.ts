@@ -1,3 +1,4 @@
+import { isError } from '../../base/errors.ts';
 import type { ByteRange } from '../../base/random-access.ts';
 import { ROOT_ENTRY } from '../directory/claims.ts';
 import {
@@ -138,10 +139,9 @@ function* checkSelfOrParent(
   const { record } = placed;
   const where = { path: directory.path, range: rangeOf(placed) };
   yield* checkByteOrders(placed, directory.path);
-  if (record.identifier.length !== 1 || record.identifier[0] !== index) {
-    yield damage(`record ${index + 1} is not the record of ${NAMES[index] ?? ''}`, where);
-    return;
-  }
+  const misnamed = findMisnamed(record, index, where);
+  if (misnamed) yield misnamed;
+  if (misnamed && isError(misnamed)) return;
   const expected = index === 0 ? directory.sector : directory.parentSector;
   if (record.extent !== expected) {
     // genisoimage -D: below the eighth level the parent's record is the directory again.
@@ -157,6 +157,19 @@ function* checkSelfOrParent(
 }
 
 const NAMES = ['the directory itself', 'its parent'];
+
+function findMisnamed(
+  { identifier }: DirectoryRecord,
+  index: number,
+  where: Where,
+): StructureProblem | undefined {
+  const name = identifier.length === 1 ? identifier[0] : undefined;
+  if (name === index) return undefined;
+  // genisoimage on big-endian machines, where the live ISOs of s390x are made.
+  return index === 1 && name === 0
+    ? oddity('the record of its parent has the name of the directory itself', where)
+    : damage(`record ${index + 1} is not the record of ${NAMES[index] ?? ''}`, where);
+}
 
 type CheckedRecord = {
   readonly attributes: Partial<PosixAttributes>;

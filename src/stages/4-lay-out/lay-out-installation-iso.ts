@@ -5,7 +5,7 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { readVersion } from '../../base/program.ts';
 import type { BlobCache } from '../../base/store/blob-cache.ts';
 import type { Sealed, Stage } from '../../engine/index.ts';
-import { decodeInitrd, encodeInitrd } from '../../ignition/index.ts';
+import { decodeInitrd } from '../../ignition/index.ts';
 import {
   type BasePatch,
   type BaseScan,
@@ -24,7 +24,7 @@ import {
   requireArchitecture,
 } from '../../iso/index.ts';
 import { applyParts, overlayRead, readLiveAreas } from '../../media/areas.ts';
-import { listBuiltMembers } from '../../media/built.ts';
+import { encodeInstallation, findBuiltKargs } from '../../media/built.ts';
 import { describeAreas } from '../../media/customize/copy.ts';
 import { describeMedium } from '../../media/describe.ts';
 import { type MediaIndex, INDEX_PATH, PRISTINE_IGNITION_PATH } from '../../media/media-index.ts';
@@ -97,10 +97,7 @@ async function layOut(
   try {
     await requireArchitecture(iso, parts.architecture, OTHER_BASE);
     const { kargs } = await readLiveAreas(iso);
-    const archive = encodeInitrd([
-      { name: 'config.ign', mode: 0o100644, data: Buffer.from(ignition.reveal()) },
-      ...listBuiltMembers(kargs),
-    ]);
+    const archive = encodeInstallation(Buffer.from(ignition.reveal()), findBuiltKargs(kargs));
     const area = await findEmbedArea(iso);
     const plan = { ...(await planEmbed(iso, area, { archive })), archive };
     const replaced = await listEmbedded(iso, area);

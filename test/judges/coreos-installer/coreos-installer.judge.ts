@@ -1,19 +1,10 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
-import { copyFile, readFile, rm, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { gunzipSync } from 'node:zlib';
+import { copyFile, readFile, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { makeBaseIso } from '../../../demo/base-iso.ts';
-import { createLiveWorld, type LiveWorld } from '../../support/live-iso.ts';
 import { expectDone } from '../../support/two-nights.ts';
-import { createComparer, findJudge } from '../find-judge.ts';
+import { createComparer } from '../find-judge.ts';
 import { DIFFERENCES } from './differences.ts';
-
-const judge = findJudge('coreos-installer');
-const DATA = resolve('../shared/data/judged/coreos');
-const hasData = existsSync(DATA);
+import { readMeaning } from './meaning.ts';
+import { createJudgeWorld, judge, type JudgeWorld, makeBases, makeMinimal } from './world.ts';
 
 const { requireAgreement, listUnused } = createComparer(DIFFERENCES);
 
@@ -69,125 +60,38 @@ const KARGS: Readonly<Record<string, readonly string[]>> = {
   'replace in another form': ['replace', 'x=y'],
 };
 
-/**
- * An Ignition config by its meaning: without the members that are null, which the judge adds to what it was
- * given, and with the texts that its resources unpack to.
- */
-function readMeaning(text: string): unknown {
-  const value = text === '' ? null : parseOr(text);
-  return readValue(value);
-}
-
-const parseOr = (text: string): unknown => {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return text; // parameters and scripts are not JSON
-  }
-};
-
-function readValue(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(readValue);
-  if (typeof value !== 'object' || value === null) return value;
-  const members = Object.entries(value as Readonly<Record<string, unknown>>)
-    .filter(([, member]) => member !== null)
-    .map(([name, member]) => [
-      name,
-      name === 'source' ? readSource(String(member)) : readValue(member),
-    ]);
-  return Object.fromEntries(members.toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1)));
-}
-
-function readSource(source: string): unknown {
-  const [, base64] = /^data:;base64,(.*)$/.exec(source) ?? [];
-  return base64 === undefined
-    ? source
-    : readMeaning(gunzipSync(Buffer.from(base64, 'base64')).toString('utf8'));
-}
-
-describe.skipIf(judge === undefined || !hasData)('coreos-installer and sealift', () => {
-  let world: LiveWorld;
-  const fixtures: string[] = [];
+describe.skipIf(judge === undefined)('coreos-installer and sealift', () => {
+  let world: JudgeWorld;
+  const sums = new Map<string, string>();
   beforeAll(async () => {
-    world = await createLiveWorld();
-    const inputs = JSON.parse(readFileSync(join(DATA, 'inputs.json'), 'utf8')) as object;
-    for (const [name, text] of Object.entries(inputs)) await writeFile(at(name), String(text));
-    await makeBaseIso(at('demo.iso'), 70_000);
+    world = await createJudgeWorld();
+    const bases = await makeBases(world);
+    await makeMinimal(world);
     await world.writeConfig();
     await expectDone(world, 'build', '--output', 'live.iso');
-    const listed = JSON.parse(readFileSync(join(DATA, 'fixtures.json'), 'utf8')) as readonly {
-      readonly fixture: string;
-    }[];
-    for (const { fixture } of listed) {
-      const packed = join(DATA, 'iso', `${fixture}.iso.xz`);
-      await writeFile(at(`${fixture}.iso`), execFileSync('xz', ['-dc', packed]));
-      fixtures.push(`${fixture}.iso`);
-    }
-    await expectDone(world, 'extract', 'minimal-iso', 'embed-areas-2022-09.iso', '--out', 'min');
-    await copyFile(at('min/embed-areas-2022-09-minimal.iso'), at('minimal.iso'));
+    for (const name of [...bases, 'live.iso', 'minimal.iso']) sums.set(name, await sumOf(name));
   });
   afterAll(() => world.close());
   beforeEach(() =>
     Promise.all(['ours.iso', 'theirs.iso'].map((name) => rm(at(name), { force: true }))),
   );
 
-  const at = (name: string): string => join(world.directory, name);
-  const sumOf = async (name: string): Promise<string> =>
-    createHash('sha256')
-      .update(await readFile(at(name)))
-      .digest('hex');
-
-  /** The judge's exit code and output. */
-  const ask = (...args: readonly string[]): { readonly done: boolean; readonly stdout: string } => {
-    const options = { cwd: world.directory, encoding: 'utf8', maxBuffer: 1 << 26 } as const;
-    const { status, stdout } = spawnSync(judge ?? '', args, options);
-    return { done: status === 0, stdout };
-  };
-
-  /** True if sealift did what it was asked; a fault of ours is neither that nor a refusal. */
-  const did = async (...args: string[]): Promise<boolean> => {
-    const { exitCode, stderr } = await world.run(...args);
-    expect(stderr).not.toContain('bug');
-    return exitCode === 0;
-  };
+  const at = (name: string): string => world.at(name);
+  const sumOf = (name: string): Promise<string> => world.sumOf(name);
+  const ask: JudgeWorld['ask'] = (...args) => world.ask(...args);
+  const did: JudgeWorld['did'] = (...args) => world.did(...args);
 
   const copies = async (name: string): Promise<void> => {
     await copyFile(at(name), at('ours.iso'));
     await copyFile(at(name), at('theirs.iso'));
   };
 
-  type Shown = {
-    readonly ignition: { readonly networkFiles: readonly string[] };
-    readonly kernelArguments?: { readonly now: string; readonly default: string };
-  };
-  const show = async (name: string): Promise<Shown> =>
-    JSON.parse(
-      (await expectDone(world, 'customize', name, '--show', '-o', 'json')).stdout,
-    ) as Shown;
-
-  const media = (): readonly string[] => [
-    ...['test.iso', 'demo.iso', 'live.iso', 'minimal.iso'],
-    ...fixtures,
-  ];
+  const media = (): readonly string[] => [...sums.keys()];
   const isCoreos = (name: string): boolean => name !== 'synthetic.iso';
 
-  test('show the same kernel arguments and Ignition config of every ISO', async () => {
+  test('show the same kernel arguments, Ignition config and networks of every ISO', async () => {
     for (const name of media().filter(isCoreos)) {
-      const { kernelArguments } = await show(name);
-      for (const [flags, text] of [
-        [[], kernelArguments?.now],
-        [['--default'], kernelArguments?.default],
-      ] as const) {
-        const { done, stdout } = ask('iso', 'kargs', 'show', ...flags, name);
-        requireAgreement(`${name}: kargs show`, text ?? null, done ? stdout.trim() : null);
-      }
-      const ignition = ask('iso', 'ignition', 'show', name);
-      const ours = await world.run('ignition', 'show', name);
-      requireAgreement(
-        `${name}: ignition show`,
-        ours.exitCode === 0 ? readMeaning(ours.stdout) : null,
-        ignition.done ? readMeaning(ignition.stdout) : null,
-      );
+      await world.requireSameShown(name, name, { requireAgreement });
     }
   });
 
@@ -256,11 +160,6 @@ describe.skipIf(judge === undefined || !hasData)('coreos-installer and sealift',
     }
   });
 
-  const sums = new Map<string, string>();
-  beforeAll(async () => {
-    for (const name of media()) sums.set(name, await sumOf(name));
-  });
-
   test('embed, show and remove configs and networks of each other', async () => {
     for (const name of ['test.iso', 'demo.iso', 'live.iso']) {
       await copies(name);
@@ -273,11 +172,11 @@ describe.skipIf(judge === undefined || !hasData)('coreos-installer and sealift',
       expect(ask('iso', 'network', 'embed', '-k', 'eth0.nmconnection', 'theirs.iso').done).toBe(
         true,
       );
-      expect((await show('theirs.iso')).ignition.networkFiles).toEqual(['eth0.nmconnection']);
+      expect((await world.show('theirs.iso')).ignition.networkFiles).toEqual(['eth0.nmconnection']);
       await expectDone(world, 'customize', 'theirs.iso', '--kargs-append', 'a=b', '--in-place');
       expect(ask('iso', 'kargs', 'show', 'theirs.iso').stdout).toMatch(/ a=b$/m);
       expect(ask('iso', 'network', 'remove', 'theirs.iso').done).toBe(true);
-      expect((await show('theirs.iso')).ignition.networkFiles).toEqual([]);
+      expect((await world.show('theirs.iso')).ignition.networkFiles).toEqual([]);
       expect(ask('iso', 'ignition', 'remove', 'theirs.iso').done).toBe(true);
       expect((await world.run('diff', '--exit-code', 'theirs.iso', name)).exitCode).toBe(8);
       expect(ask('iso', 'kargs', 'reset', 'theirs.iso').done).toBe(true);
