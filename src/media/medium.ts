@@ -183,9 +183,8 @@ function requireNamed(parts: readonly OverlayPart[], named: readonly MutableArea
  * default arguments of the base.
  */
 async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promise<Recalled> {
-  const { embed, kargs } = areas;
-  const texts = kargs ? [readText(areas) ?? kargs.default, kargs.default] : [''];
-  const text = texts.find((text) => !kargs || isNamed(fillKargs(kargs, text), digests));
+  const { embed } = areas;
+  const text = recallText(areas, digests);
   if (text === undefined) return {};
   const isBuilt = (archive: Uint8Array): boolean =>
     archive.length <= embed.bytes.length && isNamed([fillEmbed(areas, archive)], digests);
@@ -197,16 +196,14 @@ async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promi
   return {};
 }
 
-/** The arguments of now; undefined if they cannot be read. The areas may still differ. */
-function readText({ kargs, now }: FoundAreas): string | undefined {
+/** The arguments that a proof names: those of now, or the default; undefined if it names others. */
+function recallText({ kargs, now }: FoundAreas, digests: Proof['areas']): string | undefined {
   const [first] = kargs?.areas ?? [];
-  const bytes = now.find(({ offset }) => offset === first?.offset)?.bytes;
-  try {
-    return first && bytes && parseKargs(bytes, first);
-  } catch (error) {
-    if (error instanceof IntegrityError) return undefined;
-    throw error;
-  }
+  if (!kargs || !first) return '';
+  const places = now.filter(({ kind }) => kind === 'kernel-arguments');
+  const bytes = places.find(({ offset }) => offset === first.offset)?.bytes;
+  if (bytes && isNamed(places, digests)) return parseKargs(bytes, first);
+  return isNamed(fillKargs(kargs, kargs.default), digests) ? kargs.default : undefined;
 }
 
 /** True if the parts, which are of one kind, have the digest that the proof names for it. */

@@ -4,6 +4,7 @@ import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange, RandomAccess } from '../base/random-access.ts';
 import { decodeVolumeDescriptor, SECTOR_SIZE } from '../iso/index.ts';
 import { applyParts, type OverlayPart } from './areas.ts';
+import { NewerFormatError } from './newer.ts';
 
 /*
  * Owns the proof of a medium that has no index: a digest of every other byte, in the Application Use
@@ -13,7 +14,7 @@ import { applyParts, type OverlayPart } from './areas.ts';
  */
 
 /** Products that carry a proof instead of an index. */
-export type ProvenProduct = 'config-iso' | 'installation-iso' | 'minimal-iso';
+export type ProvenProduct = 'config-iso' | 'installation-iso';
 
 export type Proof = {
   readonly product: ProvenProduct;
@@ -71,7 +72,7 @@ export function proveImage(image: Uint8Array, about: Omit<ProofOptions, 'size' |
 /**
  * Reads the proof of a medium; undefined if it does not carry one.
  *
- * @throws IntegrityError `proof.damaged` if the field is not as sealift writes it
+ * @throws IntegrityError `proof.damaged` if the field is not as sealift writes it; NewerFormatError
  */
 export async function readProof({
   read,
@@ -130,6 +131,8 @@ const FIELD = { offset: PRIMARY_SECTOR * SECTOR_SIZE + 883, size: 512 };
  *     kernel-arguments <64 hex digits>
  */
 const MARK = 'sealift proof 1\n';
+/** Mark of any format; both marks name it, so that no damage makes a proof one of a newer format. */
+const MARK_OF_ANY = /^sealift proof ([1-9])\n$/;
 const NO_DIGEST = digestFromHex('0'.repeat(64));
 const MOST_OF = 64;
 
@@ -155,12 +158,15 @@ export const toProofWord = (text: string): string =>
   text.replaceAll(/[^\x21-\x7e]+/g, '-').slice(0, MOST_OF) || '-';
 
 const MEMBERS =
-  /^sha256 ([0-9a-f]{64})\nsize (\d{1,15})\nproduct (config-iso|installation-iso|minimal-iso)\nprogram ([\x21-\x7e]{1,32})\nof ([\x21-\x7e]{1,64})\n(?:ignition ([0-9a-f]{64})\n)?(?:kernel-arguments ([0-9a-f]{64})\n)? *$/;
+  /^sha256 ([0-9a-f]{64})\nsize (\d{1,15})\nproduct (config-iso|installation-iso)\nprogram ([\x21-\x7e]{1,32})\nof ([\x21-\x7e]{1,64})\n(?:ignition ([0-9a-f]{64})\n)?(?:kernel-arguments ([0-9a-f]{64})\n)? *$/;
 
 function parseProof(field: Uint8Array): Proof | undefined {
   const text = Buffer.from(field).toString('latin1');
   const [first, last] = [text.slice(0, MARK.length), text.slice(-MARK.length)];
-  if (first !== MARK && last !== MARK) return undefined;
+  if (!MARK_OF_ANY.test(first) && !MARK_OF_ANY.test(last)) return undefined;
+  if (first === last && first !== MARK) {
+    throw new NewerFormatError('the medium', Number(MARK_OF_ANY.exec(first)?.[1]), 1);
+  }
   const [, hex, size, product, program, of, ignition, kargs] =
     MEMBERS.exec(text.slice(MARK.length, -MARK.length)) ?? [];
   if (first !== last || hex === undefined) throw damaged();

@@ -37,7 +37,7 @@ export function parseKargs(area: Uint8Array, { pad, end }: KargsFiller): string 
  * @throws UsageError `kargs.malformed`, `kargs.too-large`
  */
 export function encodeKargs(text: string, size: number, { pad, end }: KargsFiller): Uint8Array {
-  if (/\p{Cc}/u.test(text.trim())) {
+  if (CONTROL.test(text.trim())) {
     throw new UsageError(
       'kargs.malformed',
       'kernel arguments have a line break or a control character',
@@ -128,9 +128,15 @@ export async function locateKargAreas(iso: ReadableIso): Promise<LocatedAreas> {
       { expected: `at most ${MAX_AREA_SIZE}`, found: String(size) },
     );
   }
-  return located;
+  const bytes = Buffer.byteLength(located.default);
+  if (bytes < size && !CONTROL.test(located.default)) return located;
+  throw new IntegrityError(
+    'iso.malformed-json',
+    `${PATH} has a default of ${bytes} bytes, for areas of ${size}, that cannot be written`,
+  );
 }
 
+const CONTROL = /\p{Cc}/u;
 const PATH = 'coreos/kargs.json';
 
 async function readSameText(
@@ -156,12 +162,6 @@ async function locateListed(iso: ReadableIso, json: JsonObject): Promise<Located
   const size = readOptionalInteger(json, 'size', PATH);
   if (typeof text !== 'string' || !Array.isArray(files) || size === undefined) {
     throw new IntegrityError('iso.malformed-json', `${PATH} lacks "default", "files" or "size"`);
-  }
-  if (Buffer.byteLength(text) > size) {
-    throw new IntegrityError(
-      'iso.malformed-json',
-      `${PATH} has a default of ${Buffer.byteLength(text)} bytes for areas of ${size}`,
-    );
   }
   if (files.length > MAX_AREAS) {
     throw new IntegrityError(
