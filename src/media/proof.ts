@@ -119,7 +119,7 @@ const FIELD = { offset: PRIMARY_SECTOR * SECTOR_SIZE + 883, size: 512 };
 
 /**
  * The field is text: the mark, one member a line, spaces, and the mark again, so that no single
- * damaged byte makes the proof disappear.
+ * damaged byte makes the proof disappear, or one of a newer format.
  *
  *     sealift proof 1
  *     sha256 <64 hex digits>
@@ -131,8 +131,6 @@ const FIELD = { offset: PRIMARY_SECTOR * SECTOR_SIZE + 883, size: 512 };
  *     kernel-arguments <64 hex digits>
  */
 const MARK = 'sealift proof 1\n';
-/** Mark of any format; both marks name it, so that no damage makes a proof one of a newer format. */
-const MARK_OF_ANY = /^sealift proof ([1-9])\n$/;
 const NO_DIGEST = digestFromHex('0'.repeat(64));
 const MOST_OF = 64;
 
@@ -162,14 +160,10 @@ const MEMBERS =
 
 function parseProof(field: Uint8Array): Proof | undefined {
   const text = Buffer.from(field).toString('latin1');
-  const [first, last] = [text.slice(0, MARK.length), text.slice(-MARK.length)];
-  if (!MARK_OF_ANY.test(first) && !MARK_OF_ANY.test(last)) return undefined;
-  if (first === last && first !== MARK) {
-    throw new NewerFormatError('the medium', Number(MARK_OF_ANY.exec(first)?.[1]), 1);
-  }
+  if (!isMarked(text)) return undefined;
   const [, hex, size, product, program, of, ignition, kargs] =
     MEMBERS.exec(text.slice(MARK.length, -MARK.length)) ?? [];
-  if (first !== last || hex === undefined) throw damaged();
+  if (hex === undefined) throw damaged();
   return {
     product: product as ProvenProduct,
     program: program ?? '',
@@ -181,6 +175,17 @@ function parseProof(field: Uint8Array): Proof | undefined {
       ...(kargs !== undefined && { 'kernel-arguments': digestFromHex(kargs) }),
     },
   };
+}
+
+/** @throws IntegrityError `proof.damaged` if the marks differ; NewerFormatError */
+function isMarked(field: string): boolean {
+  const [first, last] = [field.slice(0, MARK.length), field.slice(-MARK.length)].map(
+    (mark) => /^sealift proof ([1-9])\n$/.exec(mark)?.[1],
+  );
+  if (first !== last) throw damaged();
+  if (first !== undefined && first !== '1')
+    throw new NewerFormatError('the medium', Number(first), 1);
+  return first !== undefined;
 }
 
 const damaged = (): IntegrityError =>

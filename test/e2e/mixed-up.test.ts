@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatDelta, readDeltaHead } from '../../src/media/delta/file.ts';
 import type { DeltaDescription } from '../../src/media/delta/describe.ts';
+import { withoutUndefined } from '../../src/base/lists.ts';
 import { useImage } from '../../src/media/open.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { buildTwoNights, expectDone } from '../support/two-nights.ts';
@@ -32,10 +33,13 @@ type Names = NonNullable<Awaited<ReturnType<typeof readDeltaHead>>['names']>;
 
 /** Copies the delta with other names of its ISOs. */
 async function rename(name: string, edit: (names: Names) => Names | undefined): Promise<void> {
-  const { names, start, ...head } = await useImage(at('back.delta'), readDeltaHead);
+  const { names, start, body, ...head } = await useImage(at('back.delta'), readDeltaHead);
   const bytes = await readFile(at('back.delta'));
   const edited = names && edit(names);
-  const first = formatDelta({ ...head, ...(edited && { names: edited }) });
+  const first = formatDelta({
+    ...head,
+    ...(edited && { names: edited, ...withoutUndefined({ body }) }),
+  });
   await writeFile(at(name), Buffer.concat([first, bytes.subarray(start)]));
 }
 
@@ -138,6 +142,35 @@ describe('an ISO and a delta that were mixed up', () => {
     expect(await readError('ls', 'cut.delta.1')).toMatch(
       /cut\.delta\.1 is part 1 of \d of a delta of [\d.]+ \wiB, not an ISO/,
     );
+  });
+});
+
+describe('verify', () => {
+  test.each(['night.delta', 'cut.delta.1', 'cut.delta.parity'])(
+    'says whether %s is whole',
+    async (name) => {
+      const { stdout } = await expectDone(world, 'verify', name);
+      expect(stdout).toMatch(RegExp(`^${name} is whole: .* of a delta|a delta from ${NAME} to`));
+      expect(stdout).toMatch(/; every byte was compared\n$/);
+      const bytes = await readFile(at(name));
+      bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+      await writeFile(at('bad.delta'), bytes);
+      const json = await world.run('verify', 'bad.delta', '-o', 'json');
+      expect([json.exitCode, JSON.parse(json.stdout)]).toMatchObject([8, { state: 'damaged' }]);
+      const { stdout: text } = await world.run('verify', 'bad.delta');
+      expect(text).toMatch(/\nbad\.delta is damaged: 1 problem\n$/);
+    },
+  );
+
+  test('cannot judge a delta of an earlier version', async () => {
+    const { exitCode, stdout, stderr } = await world.run('verify', 'earlier.delta');
+    expect([exitCode, stdout]).toEqual([
+      10,
+      expect.stringMatching(
+        /^not compared: all .*: it has no index and no proof\nearlier\.delta is not provable: a delta from sha256/,
+      ),
+    ]);
+    expect(stderr).toContain('--sha256');
   });
 });
 

@@ -76,7 +76,7 @@ async function buildLive(world: LiveWorld): Promise<void> {
   await packAgain(world, 'xz.iso', ['xz', '-c', '--check=crc32']);
   await packAgain(world, 'gzip.iso', ['gzip', '-c', '-5']);
   await expectDone(world, 'delta', 'monday.iso', 'live.iso', '--output', 'night.delta');
-  const cut = ['--output', 'cut.delta', '--max-part-size', '16KiB'];
+  const cut = ['--output', 'cut.delta', '--max-part-size', '3KiB'];
   await expectDone(world, 'delta', 'monday.iso', 'live.iso', ...cut);
 }
 

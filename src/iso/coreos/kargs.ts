@@ -120,6 +120,13 @@ export async function locateKargAreas(iso: ReadableIso): Promise<LocatedAreas> {
     ? await locateListed(iso, parseJsonObjectOfCoreosJson(await iso.readFile(node, 65_536), PATH))
     : await locateLegacy(iso);
   const { size, areas } = located;
+  const bytes = Buffer.byteLength(located.default);
+  if (bytes >= size || CONTROL.test(located.default)) {
+    throw new IntegrityError(
+      'iso.malformed-json',
+      `${PATH} has a default of ${bytes} bytes, for areas of ${size}, that cannot be written`,
+    );
+  }
   if (areas.length === 0) throw createMissingError();
   if (size > MAX_AREA_SIZE) {
     throw new IntegrityError(
@@ -128,12 +135,7 @@ export async function locateKargAreas(iso: ReadableIso): Promise<LocatedAreas> {
       { expected: `at most ${MAX_AREA_SIZE}`, found: String(size) },
     );
   }
-  const bytes = Buffer.byteLength(located.default);
-  if (bytes < size && !CONTROL.test(located.default)) return located;
-  throw new IntegrityError(
-    'iso.malformed-json',
-    `${PATH} has a default of ${bytes} bytes, for areas of ${size}, that cannot be written`,
-  );
+  return located;
 }
 
 const CONTROL = /\p{Cc}/u;

@@ -113,13 +113,9 @@ export async function readDeltaHead(
   const start = line.text.length + line.jsonSize;
   const refuse = (problem = 'is not in the form that sealift writes'): IntegrityError =>
     malformed(file.path, problem);
-  const json = await file.read(line.text.length, line.jsonSize);
-  if (line.isProven && !line.text.startsWith(formatLine(line.format, json))) {
-    throw refuse('does not have the digest that its first line names');
-  }
-  if (line.format > PROVEN) throw new NewerFormatError(file.path, line.format, PROVEN);
+  const json = await readJson(file, line);
   const members = parseObject(checkText(json, MOST_VALUES, refuse), refuse);
-  const { bodySize, from, index, mutable, names, patches, size } = members;
+  const { bodySize, from, index, patches, size } = members;
   if (typeof from !== 'string' || !isCount(size) || !isCount(bodySize)) throw refuse();
   if (size > LARGEST_ISO) throw refuse(`makes an ISO of ${size} bytes`);
   const place = parseExtent(index);
@@ -128,11 +124,18 @@ export async function readDeltaHead(
   if (start + bodySize !== file.size) {
     throw refuse(`has ${file.size} bytes, but should have ${start + bodySize}`);
   }
-  const areas = parseAreas(mutable) ?? fail(refuse());
-  const named = parseNames(names) ?? fail(refuse());
-  const body = parseBody(members, line.isProven) ?? fail(refuse());
-  const optional = { ...areas, ...named, ...body };
+  const optional = parseOptional(members, line) ?? fail(refuse());
   return { from, size, index: place, ...optional, patches: new Map(all), bodySize, start };
+}
+
+/** @throws IntegrityError `delta.malformed`; NewerFormatError */
+async function readJson(file: RandomAccess, line: Line): Promise<Buffer> {
+  const json = await file.read(line.text.length, line.jsonSize);
+  if (line.isProven && !line.text.startsWith(formatLine(line.format, json))) {
+    throw malformed(file.path, 'does not have the digest that its first line names');
+  }
+  if (line.format > PROVEN) throw new NewerFormatError(file.path, line.format, PROVEN);
+  return json;
 }
 
 /** True if a file begins like a delta of any version. */
@@ -184,6 +187,17 @@ function parseExtent(row: unknown): DeltaExtent | undefined {
   return typeof digest === 'string' && isDigest(digest) ? { offset, size, digest } : undefined;
 }
 
+type Members = Readonly<Record<string, unknown>>;
+
+function parseOptional(
+  { body, bodySize, mutable, names }: Members,
+  { isProven }: Line,
+): Pick<DeltaHead, 'body' | 'mutable' | 'names'> | undefined {
+  const [areas, named] = [parseAreas(mutable), parseNames(names)];
+  const proof = isProven ? parseBody(body, bodySize) : {};
+  return areas && named && proof && { ...areas, ...named, ...proof };
+}
+
 function parseAreas(rows: unknown): Pick<DeltaHead, 'mutable'> | undefined {
   if (rows === undefined) return {};
   if (!Array.isArray(rows)) return undefined;
@@ -195,12 +209,7 @@ function parseAreas(rows: unknown): Pick<DeltaHead, 'mutable'> | undefined {
   return mutable.length === rows.length ? { mutable } : undefined;
 }
 
-/** Parses the proof of the body, which version 4 has and earlier ones do not. */
-function parseBody(
-  { body, bodySize }: Readonly<Record<string, unknown>>,
-  isProven: boolean,
-): Pick<DeltaHead, 'body'> | undefined {
-  if (!isProven) return {};
+function parseBody(body: unknown, bodySize: unknown): Pick<DeltaHead, 'body'> | undefined {
   const [digest, sizes] = Array.isArray(body) ? (body as readonly unknown[]) : [];
   if (typeof digest !== 'string' || !isDigest(digest)) return undefined;
   if (!Array.isArray(sizes) || !sizes.every(isCount)) return undefined;

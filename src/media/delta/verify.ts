@@ -9,8 +9,8 @@ import { isWholePart, readPartHead } from './part.ts';
 type Work = { readonly findings: Findings; readonly options: VerifyOptions };
 
 /**
- * Compares a delta, or a part of one, with the digests in its head. A delta of an earlier version has none: the
- * ISO that it applies to proves it.
+ * Compares a delta, or a part of one, with the digests in its head. A delta of an earlier version does not have
+ * them.
  */
 export async function verifyDelta(file: RandomAccess, { findings, options }: Work): Promise<void> {
   const delta = await guard('structure', findings, () => describeDelta(file));

@@ -90,8 +90,12 @@ export async function begin(
 
 /** Names are for people, and a proof is for transport: with them or without, it is the same delta. */
 const plainOf = ({ from, size, index, mutable, patches, bodySize }: DeltaHead): DeltaHead => ({
-  ...{ from, size, index, patches, bodySize },
+  from,
+  size,
+  index,
   ...withoutUndefined({ mutable }),
+  patches,
+  bodySize,
 });
 
 /** Finds the progress of an earlier run of this delta on this ISO. */
