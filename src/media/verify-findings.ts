@@ -147,7 +147,7 @@ function describeMissing(findings: Findings): readonly string[] {
     ...unproven.map(
       ({ kind, offset, size }) =>
         `${kind === 'ignition' ? 'the Ignition area' : 'the kernel arguments'} at byte ${offset} (${formatSize(size)}), ` +
-        'which were changed after the build',
+        'whose values no checksum covers',
     ),
     ...(others > 0
       ? [

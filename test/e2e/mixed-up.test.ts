@@ -1,10 +1,11 @@
-import { copyFile, readFile, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatDelta, readDeltaHead } from '../../src/media/delta/file.ts';
 import type { DeltaDescription } from '../../src/media/delta/describe.ts';
 import { withoutUndefined } from '../../src/base/lists.ts';
 import { useImage } from '../../src/media/open.ts';
+import { writeInstallationConfig } from '../support/installation-iso.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { buildTwoNights, expectDone } from '../support/two-nights.ts';
 
@@ -72,6 +73,20 @@ describe('a delta that is given for another ISO', () => {
     expect(await apply('third.iso', 'earlier.delta')).toMatch(
       RegExp(`the delta was not made for third\\.iso, which is ${NAME} `),
     );
+  });
+
+  test('is told from an ISO that has a proof instead of an index', async () => {
+    await writeInstallationConfig(world.directory);
+    const product = ['installation-iso', '--base-iso', 'test.iso', '--output', 'ibi.iso'];
+    await expectDone(world, 'build', ...product);
+    for (const error of [
+      await apply('ibi.iso', 'night.delta'),
+      await readError('delta', 'monday.iso', 'ibi.iso', '--output', 'new.iso'),
+    ]) {
+      expect(error).toMatch(
+        /ibi\.iso is the installation-iso of \S+, without an index \[delta\.no-index\]/,
+      );
+    }
   });
 
   test('is refused for the ISO that it makes', async () => {
@@ -205,6 +220,28 @@ describe('inspect', () => {
     expect(parity).toMatchObject({ kind: 'delta-part' });
     expect(parity).not.toHaveProperty('number');
   });
+});
+
+test('a folder with the configuration of another product is named with it', async () => {
+  for (const [name, args, command] of [
+    ['installation', ['build'], 'sealift build installation-iso'],
+    ['live', ['build', 'installation-iso', '--base-iso', 'test.iso'], 'sealift build'],
+    ['site', ['plan'], 'sealift config-iso build'],
+  ] as const) {
+    await mkdir(at(name), { recursive: true });
+    const file = {
+      installation: 'image-based-installation-config',
+      live: 'appliance-config',
+      site: 'image-based-config',
+    }[name];
+    await writeFile(at(`${name}/${file}.yaml`), '');
+    const missing = name === 'live' ? 'image-based-installation-config' : 'appliance-config';
+    const { exitCode, stderr } = await world.run(...args, `${name}/${missing}.yaml`);
+    expect([exitCode, stderr]).toEqual([
+      3,
+      expect.stringContaining(`hint: its folder has ${file}.yaml, which "${command}" reads`),
+    ]);
+  }
 });
 
 test('a checksum that was copied with its ISO is named by the ISO that it is of', async () => {

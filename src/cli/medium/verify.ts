@@ -221,15 +221,19 @@ function formatVerification(iso: string, verification: Verification): string {
     ...[...byKind].flatMap(([kind, found]) => formatKind(kind, found)),
     ...oddities.map((oddity) => `note: ${oddity}`),
     ...(damagedImages.length === 0 ? [] : [`damaged images: ${formatNames(damagedImages)}`]),
-    ...(ok && customised
-      ? [`${iso} is customised: it has other values than the build gave it`]
-      : []),
+    ...(ok && customised ? [`${iso} ${describeCustomised(verification)}`] : []),
     ...(ok ? notCompared.map((part) => `not compared: ${part}`) : []),
     ...(sample ? formatSample(sample) : []),
     `${iso} is ${formatState(verification)}`,
     '',
   ].join('\n');
 }
+
+/** A medium whose copy of its build was dropped may still have the values of its build. */
+const describeCustomised = ({ areas = [] }: Verification): string =>
+  areas.some(({ kind, state }) => kind === 'built' && state === 'bare')
+    ? 'has no copy of its build: its values may be those of the build or of a site'
+    : 'is customised: it has other values than the build gave it';
 
 function formatState({ state, problems, compared, checked, delta }: Verification): string {
   if (state === 'damaged') return `damaged: ${count(problems, 'problem')}`;
