@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { digestFromHex, type Digest } from './digest.ts';
 import { readDeviceSize } from './disk/block-device.ts';
 import { explainReadError } from './disk/disk-errors.ts';
 import { openToRead } from './disk/open-file.ts';
@@ -70,6 +72,33 @@ export async function openRandomAccess(path: string): Promise<RandomAccess> {
     },
     close: () => file.close(),
   };
+}
+
+const PIECE = 4 * 2 ** 20;
+
+/**
+ * Computes the digest of a range, in pieces.
+ *
+ * @param options.onProgress called for every piece with the bytes of the range so far
+ * @throws the signal's reason; errors of reading
+ */
+export async function digestRange(
+  read: RandomAccess['read'],
+  { offset, size }: ByteRange,
+  {
+    signal,
+    onProgress,
+  }: { readonly signal: AbortSignal; readonly onProgress?: (bytes: number) => void },
+): Promise<Digest> {
+  const hash = createHash('sha256');
+  for (let done = 0; done < size;) {
+    signal.throwIfAborted();
+    const bytes = await read(offset + done, Math.min(PIECE, size - done));
+    hash.update(bytes);
+    done += bytes.length;
+    onProgress?.(done);
+  }
+  return digestFromHex(hash.digest('hex'));
 }
 
 /** @throws IntegrityError `iso.out-of-bounds` */

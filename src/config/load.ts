@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { visit } from 'yaml';
 import { isWithin } from '../base/disk/claim-output.ts';
 import { readInputFile } from '../base/disk/files.ts';
@@ -120,6 +120,22 @@ export function nameConfig({ files: [{ shownAs }, ...overlays], settings }: Conf
   return laid.length === 0 ? shownAs : `${shownAs} with ${laid.join(' and ')}`;
 }
 
+/** Configurations by file name, with the command that reads each. */
+const CONFIGURATIONS = [
+  ['appliance-config.yaml', 'sealift build'],
+  ['image-based-installation-config.yaml', 'sealift build installation-iso'],
+  ['image-based-config.yaml', 'sealift config-iso build'],
+] as const;
+
+/** Names the configuration of another product, if the folder has one. */
+function adviseMissing(path: string): string {
+  const [name, command] =
+    CONFIGURATIONS.find(([name]) => existsSync(join(dirname(path), name))) ?? [];
+  return name === undefined
+    ? 'run "sealift init" to write one, or name another file'
+    : `its folder has ${name}, which "${command}" reads: name another file or product`;
+}
+
 /**
  * Reads a file of at most `limit` bytes.
  *
@@ -130,7 +146,7 @@ export function readConfigText(path: string, limit = MAX_SIZE): string {
     return decodeText(path, readInputFile(path, { domain: 'config', limit }));
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
-      const hint = 'run "sealift init" to write one, or name another file';
+      const hint = adviseMissing(path);
       throw new ConfigError('config.missing', `configuration ${path} does not exist`, { hint });
     }
     if (isErrno(error, 'EACCES', 'EISDIR', 'ELOOP', 'ENAMETOOLONG', 'EPERM')) {

@@ -16,4 +16,4 @@ export { findIgnitionWarnings, formatValidIgnition } from './check.ts';
 // Archives.
 export { decodeCpio } from './cpio.ts';
 export type { CpioMember, SpecialMember } from './cpio.ts';
-export { decodeInitrd, encodeInitrd } from './initrd.ts';
+export { decodeInitrd, encodeInitrd, isCheckedXz } from './initrd.ts';

@@ -72,6 +72,9 @@ const readCpio = (bytes: Uint8Array, start: number, budget: InitrdBudget): Archi
     budget.take('files', 1);
   });
 
+/** Magic of a stream of xz. */
+const XZ = 'fd377a585a00';
+
 type Unpacked = { readonly unpacked: Uint8Array; readonly size: number };
 
 function unpack(
@@ -81,7 +84,7 @@ function unpack(
 ): Unpacked | Promise<Unpacked> {
   if (magic.startsWith('1f8b')) return unpackGzip(bytes, budget);
   if (magic.startsWith('28b52ffd')) return unpackZstd(bytes, budget);
-  if (magic === 'fd377a585a00') return unpackXz(bytes, budget);
+  if (magic === XZ) return unpackXz(bytes, budget);
   throw new IntegrityError(
     'initrd.compression',
     `archive starts with the bytes ${magic}, which are neither cpio, gzip, xz nor zstd`,
@@ -174,6 +177,14 @@ async function unpackXz(bytes: Uint8Array, budget: InitrdBudget): Promise<Unpack
   const stream = Readable.from([bytes.subarray(0, size)], { objectMode: false });
   const unpacked = await gather('xz', decodeInThread('xz', stream, { signal: NEVER }), budget);
   return { unpacked, size };
+}
+
+/** True for one archive of xz, with a checksum of every byte, and zeros behind it. */
+export function isCheckedXz(bytes: Uint8Array): boolean {
+  const magic = Buffer.from(bytes.subarray(0, 6)).toString('hex');
+  if (magic !== XZ || ((bytes[7] ?? 0) & 15) !== 1) return false;
+  const size = measureXz(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  return skipZeros(bytes, size) === bytes.length;
 }
 
 /** The .xz file format 1.1.0, 2.1.2: a stream ends after its first footer, at a multiple of four. */

@@ -1,7 +1,7 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange } from '../base/random-access.ts';
-import { type IgnitionConfig, parseResolved } from '../ignition/index.ts';
+import { type IgnitionConfig, isCheckedXz, parseResolved } from '../ignition/index.ts';
 import { findMissingKargs, parseKargs } from '../iso/index.ts';
 import { hasInstallation } from '../openshift/installation/ignition.ts';
 import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from './areas.ts';
@@ -161,8 +161,7 @@ const hasOwnParts = ({ config }: Embedded, own: (config: IgnitionConfig) => bool
  * exactly what we write of its contents. The header of gzip has no checksum.
  */
 function isProvenArchive(bytes: Uint8Array, embedded: Embedded): boolean {
-  const isXz = Buffer.from(bytes.subarray(0, 6)).toString('hex') === 'fd377a585a00';
-  if (isXz) return ((bytes[7] ?? 0) & 15) === 1;
+  if (isCheckedXz(bytes)) return true;
   const written = new Uint8Array(bytes.length);
   const archive = encodeEmbedded(embedded);
   if (archive.length > bytes.length) return false;

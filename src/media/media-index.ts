@@ -6,6 +6,7 @@ import type { Areas, IsoImage, Layout, Places } from '../iso/index.ts';
 import { checkText, parseObject, isTextList, type Document } from '../shape/go-json.ts';
 import type { IndexCatalog } from './index-catalogs.ts';
 import { findOverlaps, isCount, isIndexForm } from './index-rules.ts';
+import { NewerFormatError } from './newer.ts';
 
 /* The index of a medium, `/sealift/index.json`: its paths, members and format. */
 
@@ -111,7 +112,7 @@ export function formatMediaIndex(content: Omit<MediaIndex, 'digest'>): string {
   return formatReadableJson({ ...plain, digest: digestCanonicalJson(plain) });
 }
 
-/** @throws IntegrityError `index.malformed`, `index.format`, `index.digest`, `index.overlap` */
+/** @throws IntegrityError `index.malformed`, `index.digest`, `index.overlap`; NewerFormatError */
 export function parseMediaIndex(source: Uint8Array | string): MediaIndex {
   const { index, damage } = decodeMediaIndex(source);
   if (damage) throw damage;
@@ -124,20 +125,14 @@ export function parseMediaIndex(source: Uint8Array | string): MediaIndex {
  * Decodes an index whose digest may be wrong: `damage` is then the error that reports it, and any member
  * may be wrong.
  *
- * @throws IntegrityError `index.malformed`, `index.format`
+ * @throws IntegrityError `index.malformed`; NewerFormatError
  */
 export function decodeMediaIndex(source: Uint8Array | string): {
   readonly index: MediaIndex;
   readonly damage?: IntegrityError;
 } {
   const document = parse(source);
-  if (![1, 2, 3].includes(document['format'] as number)) {
-    throw new IntegrityError('index.format', `${INDEX_PATH} has an unknown format`, {
-      expected: '1 to 3',
-      found: JSON.stringify(document['format'] ?? null),
-      hint: 'use a newer version of sealift',
-    });
-  }
+  requireKnown(document);
   if (!isIndexForm(document)) throw malformed();
   const { mutable = [] } = document as { readonly mutable?: readonly MutableArea[] };
   const extents = (document['extents'] as unknown[])
@@ -145,6 +140,23 @@ export function decodeMediaIndex(source: Uint8Array | string): {
     .map((extent) => markMutable(extent, mutable));
   const damage = findWrongDigest(document);
   return { index: { ...(document as unknown as MediaIndex), extents }, ...(damage && { damage }) };
+}
+
+/** The newest format of an index. */
+const NEWEST = 3;
+
+/**
+ * The digest of an index has the same rule in every format, so that a damaged format is told from a newer one.
+ *
+ * @throws NewerFormatError; IntegrityError `index.malformed`
+ */
+function requireKnown(document: Document): void {
+  const { format } = document;
+  if (!isCount(format) || format === 0) throw malformed();
+  if (format <= NEWEST) return;
+  const { digest, ...content } = document;
+  if (digest !== digestCanonicalJson(content)) throw malformed();
+  throw new NewerFormatError('the medium', format, NEWEST);
 }
 
 const createOverlapError = ({ offset, size }: IndexExtent): IntegrityError =>
@@ -222,8 +234,7 @@ type Files = Pick<IsoImage, 'find' | 'readFile'>;
 /**
  * Reads the index of a medium that this program made; undefined on any other image.
  *
- * @throws IntegrityError `index.malformed`, `index.format`, `index.digest`, `index.overlap`,
- * `iso.file-too-large`
+ * @throws IntegrityError `index.malformed`, `index.digest`, `index.overlap`, `iso.file-too-large`; NewerFormatError
  */
 export async function readIndex(iso: Files): Promise<MediaIndex | undefined> {
   const text = await readText(iso);
@@ -242,7 +253,7 @@ export type DamagedIndex = {
  * Reads an index that may be damaged: its digest is wrong, or its bytes are not those that we write of its
  * values.
  *
- * @throws IntegrityError `index.malformed`, `index.format`, `iso.file-too-large`
+ * @throws IntegrityError `index.malformed`, `iso.file-too-large`; NewerFormatError
  */
 export async function readDamagedIndex(iso: Files): Promise<DamagedIndex | undefined> {
   const node = await iso.find(INDEX_PATH);

@@ -187,16 +187,25 @@ async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promi
   const { embed, kargs } = areas;
   const isBuilt = (archive: Uint8Array): boolean =>
     archive.length <= embed.bytes.length && isNamed([fillEmbed(areas, archive)], digests);
+  const isText = createTextTest(areas, digests);
   for (const archive of await listBuiltArchives(embed.bytes)) {
     if (!isBuilt(archive)) continue;
     const texts = [readKargText(areas), await readBuiltKargs(archive), kargs?.default];
-    const isText = (text: string): boolean => !kargs || isNamed(fillKargs(kargs, text), digests);
     const text = texts.find((text) => text !== undefined && isText(text));
     if (kargs && text === undefined) continue;
     const built = { archive, kargs: text ?? '' };
     return { built, bare: built };
   }
   return {};
+}
+
+/** Creates a test whether a text gives the kernel arguments that a proof names: as they are now, or filled in. */
+function createTextTest(areas: FoundAreas, digests: Proof['areas']): (text: string) => boolean {
+  const { kargs, now } = areas;
+  if (!kargs?.areas.length) return () => true;
+  const places = now.filter(({ kind }) => kind === 'kernel-arguments');
+  const current = isNamed(places, digests) ? readKargText(areas) : undefined;
+  return (text) => text === current || isNamed(fillKargs(kargs, text), digests);
 }
 
 /** True if the parts, which are of one kind, have the digest that the proof names for it. */

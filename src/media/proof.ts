@@ -4,6 +4,7 @@ import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange, RandomAccess } from '../base/random-access.ts';
 import { decodeVolumeDescriptor, SECTOR_SIZE } from '../iso/index.ts';
 import { applyParts, type OverlayPart } from './areas.ts';
+import { NewerFormatError } from './newer.ts';
 
 /*
  * Owns the proof of a medium that has no index: a digest of every other byte, in the Application Use
@@ -13,7 +14,7 @@ import { applyParts, type OverlayPart } from './areas.ts';
  */
 
 /** Products that carry a proof instead of an index. */
-export type ProvenProduct = 'config-iso' | 'installation-iso' | 'minimal-iso';
+export type ProvenProduct = 'config-iso' | 'installation-iso';
 
 export type Proof = {
   readonly product: ProvenProduct;
@@ -71,7 +72,7 @@ export function proveImage(image: Uint8Array, about: Omit<ProofOptions, 'size' |
 /**
  * Reads the proof of a medium; undefined if it does not carry one.
  *
- * @throws IntegrityError `proof.damaged` if the field is not as sealift writes it
+ * @throws IntegrityError `proof.damaged` if the field is not as sealift writes it; NewerFormatError
  */
 export async function readProof({
   read,
@@ -118,7 +119,7 @@ const FIELD = { offset: PRIMARY_SECTOR * SECTOR_SIZE + 883, size: 512 };
 
 /**
  * The field is text: the mark, one member a line, spaces, and the mark again, so that no single
- * damaged byte makes the proof disappear.
+ * damaged byte makes the proof disappear, or one of a newer format.
  *
  *     sealift proof 1
  *     sha256 <64 hex digits>
@@ -155,15 +156,14 @@ export const toProofWord = (text: string): string =>
   text.replaceAll(/[^\x21-\x7e]+/g, '-').slice(0, MOST_OF) || '-';
 
 const MEMBERS =
-  /^sha256 ([0-9a-f]{64})\nsize (\d{1,15})\nproduct (config-iso|installation-iso|minimal-iso)\nprogram ([\x21-\x7e]{1,32})\nof ([\x21-\x7e]{1,64})\n(?:ignition ([0-9a-f]{64})\n)?(?:kernel-arguments ([0-9a-f]{64})\n)? *$/;
+  /^sha256 ([0-9a-f]{64})\nsize (\d{1,15})\nproduct (config-iso|installation-iso)\nprogram ([\x21-\x7e]{1,32})\nof ([\x21-\x7e]{1,64})\n(?:ignition ([0-9a-f]{64})\n)?(?:kernel-arguments ([0-9a-f]{64})\n)? *$/;
 
 function parseProof(field: Uint8Array): Proof | undefined {
   const text = Buffer.from(field).toString('latin1');
-  const [first, last] = [text.slice(0, MARK.length), text.slice(-MARK.length)];
-  if (first !== MARK && last !== MARK) return undefined;
+  if (!isMarked(text)) return undefined;
   const [, hex, size, product, program, of, ignition, kargs] =
     MEMBERS.exec(text.slice(MARK.length, -MARK.length)) ?? [];
-  if (first !== last || hex === undefined) throw damaged();
+  if (hex === undefined) throw damaged();
   return {
     product: product as ProvenProduct,
     program: program ?? '',
@@ -175,6 +175,17 @@ function parseProof(field: Uint8Array): Proof | undefined {
       ...(kargs !== undefined && { 'kernel-arguments': digestFromHex(kargs) }),
     },
   };
+}
+
+/** @throws IntegrityError `proof.damaged` if the marks differ; NewerFormatError */
+function isMarked(field: string): boolean {
+  const [first, last] = [field.slice(0, MARK.length), field.slice(-MARK.length)].map(
+    (mark) => /^sealift proof ([1-9])\n$/.exec(mark)?.[1],
+  );
+  if (first !== last) throw damaged();
+  if (first !== undefined && first !== '1')
+    throw new NewerFormatError('the medium', Number(first), 1);
+  return first !== undefined;
 }
 
 const damaged = (): IntegrityError =>

@@ -1,6 +1,7 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import type { ImageProblem } from '../base/errors.ts';
 import { withoutUndefined, sumSizes } from '../base/lists.ts';
+import type { DeltaDescription } from './delta/describe.ts';
 import { withPristineDigests } from './areas.ts';
 import type { Coverage } from './coverage.ts';
 import { readImageContents } from './contents.ts';
@@ -53,6 +54,8 @@ export type Verification = {
   readonly areas?: readonly JudgedArea[];
   /** Confidence of a sampled check; absent if every byte was checked. */
   readonly sample?: Sample;
+  /** Absent unless a delta, or a part of one, was verified. */
+  readonly delta?: DeltaDescription;
 };
 
 /** A problem that is reported as an error with the code `verify.KIND`. */

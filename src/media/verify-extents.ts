@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { digestOf, type Digest } from '../base/digest.ts';
 import { isBroken } from '../base/disk/disk-errors.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { append, maxOf } from '../base/lists.ts';
+import { append, maxOf, sumSizes } from '../base/lists.ts';
 import type { RandomAccess } from '../base/random-access.ts';
 import { createHasher, type Hasher, type HashStream, type Slice } from '../pour/index.ts';
 import type { IndexExtent } from './media-index.ts';
@@ -32,6 +32,8 @@ const PIECES = 4;
 const MAX_LANES = 4;
 /** Largest extent that is hashed together with its neighbours, without a thread. */
 const LARGEST_BATCHED = 256 * 1024;
+/** Largest sum of extents that need no thread: to start one takes as long as to hash as many bytes. */
+const LARGEST_ALONE = 16 * 1024 * 1024;
 
 /**
  * Hashes every extent that has a digest and reports the damaged ones, by offset. Reads roughly from front
@@ -48,13 +50,15 @@ export async function verifyExtents(
   const count = Math.min(MAX_LANES, availableParallelism());
   const memory = new SharedArrayBuffer(count * PIECES * PIECE);
   const hasher = createHasher(memory);
-  const tasks = planTasks(extents)[Symbol.iterator]();
+  const batched = sumSizes(extents) <= LARGEST_ALONE ? PIECE : LARGEST_BATCHED;
+  const tasks = planTasks(extents, batched)[Symbol.iterator]();
   const damaged: DamagedExtent[] = [];
   const failure = new AbortController();
   let bytes = 0;
   const shared = {
     file,
     memory,
+    batched,
     signal: AbortSignal.any([signal, failure.signal]),
     onBytes(size: number) {
       bytes += size;
@@ -82,6 +86,8 @@ export async function verifyExtents(
 type Lane = {
   readonly file: Pick<RandomAccess, 'read' | 'size'>;
   readonly memory: SharedArrayBuffer;
+  /** Largest extent that is hashed without a thread. */
+  readonly batched: number;
   /** Offset of the lane's pieces in the shared memory. */
   readonly start: number;
   readonly signal: AbortSignal;
@@ -100,16 +106,16 @@ const openerOf = (hasher: Hasher, lane: number): (() => HashStream) =>
 type Task = readonly [IndexExtent, ...IndexExtent[]];
 
 /** Plans tasks by offset, so that the lanes move through the file together. */
-function* planTasks(extents: readonly IndexExtent[]): Generator<Task, undefined> {
+function* planTasks(extents: readonly IndexExtent[], batched: number): Generator<Task, undefined> {
   let batch: [IndexExtent, ...IndexExtent[]] | undefined;
   for (const extent of extents.toSorted((a, b) => a.offset - b.offset)) {
     if (extent.digest === undefined) continue;
-    if (batch && extent.size <= LARGEST_BATCHED && endOf(extent) <= batch[0].offset + PIECE) {
+    if (batch && extent.size <= batched && endOf(extent) <= batch[0].offset + PIECE) {
       batch.push(extent);
       continue;
     }
     if (batch) yield batch;
-    batch = extent.size <= LARGEST_BATCHED ? [extent] : undefined;
+    batch = extent.size <= batched ? [extent] : undefined;
     if (!batch) yield [extent];
   }
   if (batch) yield batch;
@@ -120,7 +126,7 @@ const endOf = ({ offset, size }: IndexExtent): number => offset + size;
 async function verifyTask(lane: Lane, task: Task): Promise<DamagedExtent[]> {
   const [first] = task;
   try {
-    if (first.size <= LARGEST_BATCHED) return await verifySmall(lane, task);
+    if (first.size <= lane.batched) return await verifySmall(lane, task);
     const found = await hashLarge(lane, first);
     return found === first.digest ? [] : [{ extent: first, found }];
   } catch (error) {

@@ -2,8 +2,10 @@ import type { ImageProblem } from '../base/errors.ts';
 import { sumSizes, withoutUndefined } from '../base/lists.ts';
 import { formatSize } from '../base/text/words.ts';
 import { type Coverage, createCoverage } from './coverage.ts';
+import type { DeltaDescription } from './delta/describe.ts';
 import { type JudgedArea, summarizeAreas } from './judge-areas.ts';
 import type { MediaIndex } from './media-index.ts';
+import { NewerFormatError } from './newer.ts';
 import { describeDamage } from './open.ts';
 import type { Report, Unproven, Verification } from './verify-contents.ts';
 import type { Sample } from './sample-extents.ts';
@@ -20,7 +22,10 @@ export type Findings = {
   size: number;
   /** True if an index, a proof or a given digest says what the bytes should be. */
   hasProof: boolean;
+  /** Sentence of a proof that a newer version of sealift wrote. */
+  newer?: string;
   sample?: Sample;
+  delta?: DeltaDescription;
   index?: MediaIndex;
 };
 
@@ -63,14 +68,19 @@ export function createFindings(): Findings {
 /** Runs a check and reports damage as a finding, so that the other checks still run. */
 export async function guard<Result>(
   kind: ImageProblem['kind'],
-  { problems, report }: Findings,
+  findings: Findings,
   work: () => Promise<Result>,
 ): Promise<Result | undefined> {
   try {
     return await work();
   } catch (error) {
+    if (error instanceof NewerFormatError) {
+      findings.newer = error.message;
+      return undefined;
+    }
     const problem = describeDamage(error);
     if (problem === undefined) throw error;
+    const { problems, report } = findings;
     // The damage that made the image unreadable at first may be found again.
     if (!problems.some((known) => known.problem.endsWith(problem))) report({ kind, problem });
     return undefined;
@@ -92,14 +102,14 @@ export function takeAreas(
 
 /** The verdict: a medium is whole only if every byte was compared and no finding is left. */
 export function conclude(findings: Findings): Verification {
-  const { problems, oddities, checked, sample, areas, size } = findings;
+  const { problems, oddities, checked, sample, areas, size, delta } = findings;
   const harmed = problems.filter(({ kind }) => kind === 'content' || kind === 'lost');
   const images = new Set(harmed.flatMap(({ images = [] }) => images));
   const missing = findings.coverage.missing(size);
   const ok = problems.length === 0;
   const state = !ok ? 'damaged' : missing.length === 0 ? 'whole' : 'not provable';
   const because = state === 'not provable' ? explain(findings) : undefined;
-  const wouldProve = because === 'no proof' ? WOULD_PROVE : undefined;
+  const wouldProve = because === 'no proof' ? adviseProof(findings) : undefined;
   const notCompared = missing.length === 0 ? undefined : describeMissing(findings);
   return {
     state,
@@ -112,7 +122,7 @@ export function conclude(findings: Findings): Verification {
     checked,
     damagedImages: [...images].sort(),
     ...(areas.length > 0 && { ...describeValues(areas), areas }),
-    ...withoutUndefined({ sample }),
+    ...withoutUndefined({ sample, delta }),
   };
 }
 
@@ -123,7 +133,8 @@ const describeValues = (
   return { customised: summary === 'customised', ...(summary === 'bare' && { bare: true }) };
 };
 
-const WOULD_PROVE =
+const adviseProof = ({ newer }: Findings): string =>
+  (newer === undefined ? '' : 'use that version of sealift, or ') +
   'compare it with the checksum of its maker: --sha256 FILE or --sha256 DIGEST, or a .sha256 file beside it';
 
 /** A medium without any proof is told from one whose proof does not reach some bytes. */
@@ -133,16 +144,17 @@ function explain({ hasProof, sample, areas }: Findings): Unproven {
   return areas.some(({ isProven }) => !isProven) ? 'area' : 'no proof';
 }
 
-function describeMissing({ hasProof, areas, coverage, size, sample }: Findings): readonly string[] {
+function describeMissing(findings: Findings): readonly string[] {
+  const { hasProof, newer, areas, coverage, size, sample } = findings;
   const missing = sumSizes(coverage.missing(size));
-  if (!hasProof) return [`all ${formatSize(size)}: the medium has no index and no proof`];
+  if (!hasProof) return [`all ${formatSize(size)}: ${newer ?? 'it has no index and no proof'}`];
   const unproven = areas.filter(({ isProven }) => !isProven);
   const others = missing - sumSizes(unproven);
   return [
     ...unproven.map(
       ({ kind, offset, size }) =>
         `${kind === 'ignition' ? 'the Ignition area' : 'the kernel arguments'} at byte ${offset} (${formatSize(size)}), ` +
-        'which were changed after the build',
+        'whose values no checksum covers',
     ),
     ...(others > 0
       ? [

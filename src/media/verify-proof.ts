@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto';
-import { digestFromHex, type Digest } from '../base/digest.ts';
-import type { ByteRange, RandomAccess } from '../base/random-access.ts';
+import type { Digest } from '../base/digest.ts';
+import { type ByteRange, digestRange, type RandomAccess } from '../base/random-access.ts';
 import type { IsoImage } from '../iso/index.ts';
 import { judgeAreas } from './judge-areas.ts';
 import { type MediumAreas, readAreas } from './medium.ts';
@@ -49,20 +48,19 @@ export async function verifyByDigest(
 ): Promise<void> {
   // A device is larger than the ISO on it.
   const size = image.isDevice === true ? findings.size : image.size;
-  const hash = createHash('sha256');
-  for (let at = 0; at < size; at += PIECE) {
-    options.signal.throwIfAborted();
-    hash.update(await read(at, Math.min(PIECE, size - at)));
-    options.onProgress(Math.min(size, at + PIECE), size);
-  }
-  const found = digestFromHex(hash.digest('hex'));
+  const { signal, onProgress } = options;
+  const whole = { offset: 0, size };
+  const found = await digestRange(read, whole, {
+    signal,
+    onProgress: (bytes) => {
+      onProgress(bytes, size);
+    },
+  });
   findings.hasProof = true;
   findings.size = size;
   findings.coverage.addAll();
   findings.checked = { ...findings.checked, bytes: size };
   if (found === expected) return;
   const problem = 'has another SHA-256 than the given one';
-  findings.report({ kind: 'content', problem, offset: 0, size, expected, found });
+  findings.report({ kind: 'content', problem, ...whole, expected, found });
 }
-
-const PIECE = 4 * 2 ** 20;

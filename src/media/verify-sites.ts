@@ -33,7 +33,7 @@ export async function verifySites(
   for (const iso of isos) {
     options.signal.throwIfAborted();
     const problem = found.includes(iso)
-      ? await explainIso(join(folder, iso), listed.get(iso), options)
+      ? await explainIso(join(folder, iso), { sha256: listed.get(iso), listed }, options)
       : 'is in sites.json, and does not exist';
     if (problem !== undefined) damaged.push({ iso, problem });
   }
@@ -42,16 +42,22 @@ export async function verifySites(
 
 async function explainIso(
   path: string,
-  sha256: Digest | undefined,
+  { sha256, listed }: { readonly sha256: Digest | undefined; readonly listed: Listed },
   options: VerifyOptions,
 ): Promise<string | undefined> {
   if (sha256 === undefined) return 'is not in sites.json: it is from another run';
   const published = (): Promise<Digest> => Promise.resolve(sha256);
   const { state, problems } = await verifyIso(path, { ...options, published, isGiven: true });
   if (state === 'whole') return undefined;
-  const [first] = problems;
-  return first ? first.problem : 'is not provable';
+  const [first, ...others] = problems;
+  if (!first) return 'is not provable';
+  if (others.length > 0 || first.expected !== sha256) return first.problem;
+  const [same] = [...listed].find(([, digest]) => digest === first.found) ?? [];
+  return same === undefined ? 'is whole, but from another run' : `has the bytes of ${same}`;
 }
+
+/** Digests of the ISOs of a run, by file name. */
+type Listed = ReadonlyMap<string, Digest>;
 
 const noList = (folder: string): ConfigError =>
   new ConfigError('verify.no-list', `${folder} has no sites.json with a digest of each ISO`, {

@@ -12,7 +12,8 @@ import {
 } from '../iso/index.ts';
 import { checkClosure } from '../registry/index.ts';
 import { overlayRead, type OverlayPart } from './areas.ts';
-import { refuseDelta } from './delta/describe.ts';
+import { isDelta } from './delta/file.ts';
+import { verifyDelta } from './delta/verify.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './describe.ts';
 import { judgeAreas } from './judge-areas.ts';
 import {
@@ -49,7 +50,7 @@ import { verifyByDigest, verifyByProof } from './verify-proof.ts';
  * Verifies a medium: the structure of the ISO, every byte by its index, by its proof or by a given digest,
  * the rules that decide whether it boots and installs, and that every image of its registry is complete and
  * in the list of images. A medium without a proof is checked as far as possible; on a truncated or damaged
- * one, the intact and the lost parts are reported.
+ * one, the intact and the lost parts are reported. A delta, or a part of one, is compared with its head.
  *
  * @throws ConfigError `iso.unreadable`; the signal's reason
  */
@@ -58,15 +59,22 @@ export async function verifyIso(
   { published, isGiven = false, ...options }: VerifyOptions & Published,
 ): Promise<Verification> {
   const findings = createFindings();
+  const comparePublished = async (image: RandomAccess): Promise<void> => {
+    const sha256 = isGiven || !findings.hasProof ? await published?.() : undefined;
+    if (sha256) await verifyByDigest(image, sha256, { findings, options });
+  };
   await useImage(medium, async (image) => {
-    await refuseDelta(image);
+    if (await isDelta(image)) {
+      findings.size = image.size;
+      await verifyDelta(image, { findings, options });
+      return comparePublished(image);
+    }
     const iso = await guard('structure', findings, () => openIso(image));
     const files = iso ?? (await guard('structure', findings, () => openDamaged(image)));
     findings.size = image.isDevice === true && iso ? sizeOfVolume(iso) : image.size;
     if (iso) await verifyStructure(iso, findings);
     await verifyBytes({ image, iso, files }, { findings, options });
-    const sha256 = isGiven || !findings.hasProof ? await published?.() : undefined;
-    if (sha256) await verifyByDigest(image, sha256, { findings, options });
+    await comparePublished(image);
     if (iso) await verifyOpened(iso, findings);
   });
   return conclude(findings);

@@ -17,7 +17,10 @@ export type HashStream = {
   close: () => void;
 };
 
-/** Threads that hash. SHA-256 is synchronous in Node, and the main thread has sockets to read. */
+/**
+ * Threads that hash, each started by its first stream. SHA-256 is synchronous in Node, and the main thread has
+ * sockets to read.
+ */
 export type Hasher = {
   open: () => HashStream;
   /** A stream with its own thread, for the digest of the whole ISO. */
@@ -45,21 +48,31 @@ const MAX_MESSAGES = 2;
 
 export function createHasher(memory: SharedArrayBuffer): Hasher {
   const count = Math.max(1, Math.min(4, availableParallelism() - 1));
-  const alone = startThread(memory);
-  const shared = Array.from({ length: count }, () => startThread(memory));
+  const shared: Thread[] = [];
+  let alone: Thread | undefined;
   let streams = 0;
   return {
-    open() {
-      const idlest = shared.reduce((best, thread) =>
-        thread.streams < best.streams ? thread : best,
-      );
-      return openStream(idlest, ++streams);
-    },
-    openAlone: () => openStream(alone, ++streams),
+    open: () => openStream(findIdle(shared, { memory, count }), ++streams),
+    openAlone: () => openStream((alone ??= startThread(memory)), ++streams),
     async close() {
-      await Promise.all([alone, ...shared].map((thread) => thread.end()));
+      await Promise.all([...(alone ? [alone] : []), ...shared].map((thread) => thread.end()));
     },
   };
+}
+
+/** Finds the thread with the fewest streams, and starts one instead of sharing it while there are fewer than `count`. */
+function findIdle(
+  threads: Thread[],
+  { memory, count }: { readonly memory: SharedArrayBuffer; readonly count: number },
+): Thread {
+  const idle = threads.find(({ streams }) => streams === 0);
+  if (idle) return idle;
+  if (threads.length === count) {
+    return threads.reduce((best, thread) => (thread.streams < best.streams ? thread : best));
+  }
+  const started = startThread(memory);
+  threads.push(started);
+  return started;
 }
 
 function startThread(memory: SharedArrayBuffer): Thread {

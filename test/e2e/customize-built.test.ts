@@ -3,7 +3,8 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { copyFile, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openIso } from '../../src/iso/index.ts';
+import { sumSizes } from '../../src/base/lists.ts';
+import { findEmbedArea, openIso } from '../../src/iso/index.ts';
 import {
   decodeEmbedded,
   type Embedded,
@@ -11,11 +12,15 @@ import {
   planEmbedPart,
   readLiveAreas,
 } from '../../src/media/areas.ts';
+import { BUILT_PATH, readIndex } from '../../src/media/media-index.ts';
+import { useMedium } from '../../src/media/open.ts';
+import { verifyIso } from '../../src/media/verify.ts';
 import { TEST_SSH_KEY, writeInstallationConfig } from '../support/installation-iso.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { requireTool } from '../support/tools.ts';
 
 const hasTools = ['genisoimage', 'isohybrid', 'mformat'].map(requireTool).every(Boolean);
+const QUIET = { signal: new AbortController().signal, onProgress: () => undefined };
 const OTHER_KEY = TEST_SSH_KEY.replace(/ [^ ]*$/, ' other@host');
 
 describe.skipIf(!hasTools)('a medium that was built with values', () => {
@@ -93,6 +98,98 @@ describe.skipIf(!hasTools)('a medium that was built with values', () => {
     await inPlace('kept.iso', '--drop-built');
     expect(await run('customize', 'kept.iso', '--show')).not.toContain('copy of build');
     expect(await run('customize', 'live.iso', ...kargs, '--output', 'key.iso')).not.toContain(note);
+  });
+
+  it('has no copy of its build to drop unless it carries one', async () => {
+    await run('customize', 'live.iso', '--drop-built', '--output', 'e.iso');
+    expect(await run('verify', 'e.iso')).toMatch(/^e\.iso has no copy of its build: /m);
+    await world.writeConfig();
+    await run('build', '--base-iso', 'test.iso', '--output', 'plain.iso');
+    for (const name of ['plain.iso', 'ibi.iso']) {
+      const before = sumOf(name);
+      expect(await inPlace(name, '--drop-built')).toContain(`${name} is unchanged`);
+      expect(sumOf(name)).toBe(before);
+      await inPlace(name, '--reset');
+      expect(sumOf(name)).toBe(before);
+    }
+  });
+
+  it('was built without values if it carries no copy of its build, as media of earlier versions', async () => {
+    const index = await useMedium(at('plain.iso'), readIndex);
+    expect(index?.mutable?.map(({ kind }) => kind)).not.toContain('built');
+    await inPlace('plain.iso', '--ntp', 'ntp.example');
+    expect(await run('verify', 'plain.iso')).toContain('plain.iso is customised');
+    await inPlace('plain.iso', '--reset');
+    const [area] = (await verifyIso(at('plain.iso'), QUIET)).areas ?? [];
+    expect(area?.state).toBe('as built');
+  });
+
+  it('is larger by the copy of its build, and by at most 4 KiB more', async () => {
+    const measure = (name: string): Promise<readonly [number, number, number]> =>
+      useMedium(at(name), async (iso) => {
+        const { extents = [] } = (await readIndex(iso)) ?? {};
+        const copy = extents.find(({ paths }) => paths.includes(BUILT_PATH))?.size ?? 0;
+        const files = extents.filter(({ paths }) => paths.length > 0);
+        return [iso.fileSize, sumSizes(files), copy];
+      });
+    const [size, bytes] = await measure('plain.iso');
+    const [builtSize, builtBytes, copy] = await measure('live.iso');
+    expect(copy).toBeGreaterThan(0);
+    expect(builtBytes - copy - bytes).toBeLessThanOrEqual(4096);
+    expect(builtSize).toBe(size); // the copy fits into the room that is there
+    expect(readFileSync(at('ibi.iso')).length).toBe(readFileSync(at('test.iso')).length);
+  });
+
+  it('that installs a seed image is not reset without a proof of what it was', async () => {
+    const image = readFileSync(at('ibi.iso'));
+    image.fill(' ', 16 * 2048 + 883, 16 * 2048 + 1395); // as an earlier version left it
+    writeFileSync(at('early.iso'), image);
+    for (const reset of ['--reset', '--reset=bare']) {
+      const { exitCode, stderr } = await world.run('customize', 'early.iso', reset, '--in-place');
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[customize.no-built]')]);
+    }
+    expect(readFileSync(at('early.iso')).equals(image)).toBe(true);
+    expect((await world.run('verify', 'early.iso')).exitCode).toBe(10);
+  });
+
+  it.each([
+    [
+      'garbage behind its archive',
+      'damaged',
+      (area: Buffer) => {
+        area.set([1], area.length - 1);
+      },
+    ],
+    [
+      'a flag that gzip does not know',
+      'damaged',
+      (area: Buffer) => {
+        area.set([0x80], 3);
+      },
+    ],
+    [
+      'a time in the header of gzip',
+      'not provable',
+      (area: Buffer) => {
+        area.set([1], 4);
+      },
+    ],
+    [
+      'another system in the header of gzip',
+      'not provable',
+      (area: Buffer) => {
+        area.set([3], 9);
+      },
+    ],
+  ])('with %s in its Ignition area is %s', async (_what, state, change) => {
+    for (const name of ['live.iso', 'ibi.iso']) {
+      const image = readFileSync(at(name));
+      const { offset, size } = await useMedium(at(name), findEmbedArea);
+      change(image.subarray(offset, offset + size));
+      writeFileSync(at('odd.iso'), image);
+      const verified = await verifyIso(at('odd.iso'), QUIET);
+      expect([name, verified.state]).toEqual([name, state]);
+    }
   });
 
   it('that installs a seed image is customised without --force, and --reset gives back every byte', async () => {

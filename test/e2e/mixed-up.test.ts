@@ -1,9 +1,11 @@
-import { copyFile, readFile, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatDelta, readDeltaHead } from '../../src/media/delta/file.ts';
 import type { DeltaDescription } from '../../src/media/delta/describe.ts';
+import { withoutUndefined } from '../../src/base/lists.ts';
 import { useImage } from '../../src/media/open.ts';
+import { writeInstallationConfig } from '../support/installation-iso.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { buildTwoNights, expectDone } from '../support/two-nights.ts';
 
@@ -32,10 +34,13 @@ type Names = NonNullable<Awaited<ReturnType<typeof readDeltaHead>>['names']>;
 
 /** Copies the delta with other names of its ISOs. */
 async function rename(name: string, edit: (names: Names) => Names | undefined): Promise<void> {
-  const { names, start, ...head } = await useImage(at('back.delta'), readDeltaHead);
+  const { names, start, body, ...head } = await useImage(at('back.delta'), readDeltaHead);
   const bytes = await readFile(at('back.delta'));
   const edited = names && edit(names);
-  const first = formatDelta({ ...head, ...(edited && { names: edited }) });
+  const first = formatDelta({
+    ...head,
+    ...(edited && { names: edited, ...withoutUndefined({ body }) }),
+  });
   await writeFile(at(name), Buffer.concat([first, bytes.subarray(start)]));
 }
 
@@ -68,6 +73,20 @@ describe('a delta that is given for another ISO', () => {
     expect(await apply('third.iso', 'earlier.delta')).toMatch(
       RegExp(`the delta was not made for third\\.iso, which is ${NAME} `),
     );
+  });
+
+  test('is told from an ISO that has a proof instead of an index', async () => {
+    await writeInstallationConfig(world.directory);
+    const product = ['installation-iso', '--base-iso', 'test.iso', '--output', 'ibi.iso'];
+    await expectDone(world, 'build', ...product);
+    for (const error of [
+      await apply('ibi.iso', 'night.delta'),
+      await readError('delta', 'monday.iso', 'ibi.iso', '--output', 'new.iso'),
+    ]) {
+      expect(error).toMatch(
+        /ibi\.iso is the installation-iso of \S+, without an index \[delta\.no-index\]/,
+      );
+    }
   });
 
   test('is refused for the ISO that it makes', async () => {
@@ -124,6 +143,35 @@ describe('an ISO and a delta that were mixed up', () => {
   });
 });
 
+describe('verify', () => {
+  test.each(['night.delta', 'cut.delta.1', 'cut.delta.parity'])(
+    'says whether %s is whole',
+    async (name) => {
+      const { stdout } = await expectDone(world, 'verify', name);
+      expect(stdout).toMatch(RegExp(`^${name} is whole: .* of a delta|a delta from ${NAME} to`));
+      expect(stdout).toMatch(/; every byte was compared\n$/);
+      const bytes = await readFile(at(name));
+      bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+      await writeFile(at('bad.delta'), bytes);
+      const json = await world.run('verify', 'bad.delta', '-o', 'json');
+      expect([json.exitCode, JSON.parse(json.stdout)]).toMatchObject([8, { state: 'damaged' }]);
+      const { stdout: text } = await world.run('verify', 'bad.delta');
+      expect(text).toMatch(/\nbad\.delta is damaged: 1 problem\n$/);
+    },
+  );
+
+  test('cannot judge a delta of an earlier version', async () => {
+    const { exitCode, stdout, stderr } = await world.run('verify', 'earlier.delta');
+    expect([exitCode, stdout]).toEqual([
+      10,
+      expect.stringMatching(
+        /^not compared: all .*: it has no index and no proof\nearlier\.delta is not provable: a delta from sha256/,
+      ),
+    ]);
+    expect(stderr).toContain('--sha256');
+  });
+});
+
 describe('inspect', () => {
   const inspect = async (name: string): Promise<DeltaDescription> =>
     JSON.parse((await expectDone(world, 'inspect', name, '-o', 'json')).stdout) as DeltaDescription;
@@ -155,6 +203,28 @@ describe('inspect', () => {
     expect(parity).toMatchObject({ kind: 'delta-part' });
     expect(parity).not.toHaveProperty('number');
   });
+});
+
+test('a folder with the configuration of another product is named with it', async () => {
+  for (const [name, args, command] of [
+    ['installation', ['build'], 'sealift build installation-iso'],
+    ['live', ['build', 'installation-iso', '--base-iso', 'test.iso'], 'sealift build'],
+    ['site', ['plan'], 'sealift config-iso build'],
+  ] as const) {
+    await mkdir(at(name), { recursive: true });
+    const file = {
+      installation: 'image-based-installation-config',
+      live: 'appliance-config',
+      site: 'image-based-config',
+    }[name];
+    await writeFile(at(`${name}/${file}.yaml`), '');
+    const missing = name === 'live' ? 'image-based-installation-config' : 'appliance-config';
+    const { exitCode, stderr } = await world.run(...args, `${name}/${missing}.yaml`);
+    expect([exitCode, stderr]).toEqual([
+      3,
+      expect.stringContaining(`hint: its folder has ${file}.yaml, which "${command}" reads`),
+    ]);
+  }
 });
 
 test('a checksum that was copied with its ISO is named by the ISO that it is of', async () => {

@@ -24,7 +24,7 @@ import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
 import { createWaitOption } from '../options.ts';
 import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
-import { sayAgain } from '../terminal/continuation.ts';
+import { BEGIN_AGAIN, sayAgain } from '../terminal/continuation.ts';
 import {
   createOutputOption,
   writeFormatted,
@@ -222,7 +222,8 @@ async function writeCopy(
   const inputs = isElsewhere(text) ? [] : [resolve(host.cwd, text)];
   const { force, logFormat } = work;
   await claimFile({ output, force, inputs, workDir: join(dirname(output), '.sealift') }, isOurs);
-  return runWithProgress({ stage: 'write ISO', logFormat, host }, (watched) =>
+  const stage = { stage: 'write ISO', logFormat, host, describeLeft: () => BEGIN_AGAIN };
+  return runWithProgress(stage, (watched) =>
     withLease(`${output}.lock`, { ...watched, wait: work.wait }, () =>
       useWatched(text, { ...host, ...watched }, async (source) => {
         const isLocal = !isElsewhere(text);

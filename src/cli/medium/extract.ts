@@ -21,6 +21,7 @@ import {
   type OutputFormat,
   formatPath,
 } from '../terminal/output.ts';
+import { BEGIN_AGAIN } from '../terminal/continuation.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 
 type ExtractOptions = {
@@ -92,7 +93,7 @@ const registerPart = (
     .action(async (text: string, { out, logFormat, outputFormat, ...options }: PartOptions) => {
       const directory = resolve(host.cwd, out);
       const files = await runWithProgress(
-        { stage: `extract ${name}`, logFormat, host },
+        { stage: `extract ${name}`, logFormat, host, describeLeft: () => BEGIN_AGAIN },
         (watched) =>
           useWatched(text, { ...host, ...watched }, async (source) =>
             work(await openGivenIso(source), {

@@ -20,7 +20,7 @@ import { openBuildTools, type BuildTools } from '../../stages/tools.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import { addTo, createWaitOption } from '../options.ts';
 import { runWithProgress, type Watched } from '../run.ts';
-import { AGAIN } from '../terminal/continuation.ts';
+import { sayAgain } from '../terminal/continuation.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { placeInPlace } from './delta.ts';
@@ -65,10 +65,15 @@ export function registerRepair(program: Command, host: CliHost): void {
       const { logFormat, wait } = options;
       const path = resolve(host.cwd, iso);
       const { lock } = await placeInPlace(path, resolve(host.cwd, options.workDir));
-      const stage = { stage: 'repair', logFormat, host, describeLeft: () => AGAIN };
+      let repaired = 0;
+      const describeLeft = (): string => sayAgain(`${formatSize(repaired)} are repaired`);
+      const onRepaired = (bytes: number): void => {
+        repaired += bytes;
+      };
+      const stage = { stage: 'repair', logFormat, host, describeLeft };
       const report = await runWithProgress(stage, (watched) =>
         withSources(options, { ...host, ...watched }, (sources) =>
-          repairIso(path, sources, { ...watched, lock, wait }),
+          repairIso(path, sources, { ...watched, lock, wait, onRepaired }),
         ),
       );
       await writeFormatted({ host, ...options }, report, () => format(iso, report));

@@ -13,6 +13,7 @@ import {
 import { groupBy } from '../../base/lists.ts';
 import type { Digest } from '../../base/digest.ts';
 import { formatSize } from '../../base/text/words.ts';
+import { formatDeltaName } from '../../media/delta/describe.ts';
 import { findPublishedDigest, readGivenDigest } from '../../media/published-digest.ts';
 import type { Verification } from '../../media/verify-contents.ts';
 import type { Sample } from '../../media/sample-extents.ts';
@@ -48,7 +49,7 @@ type VerifyCliOptions = {
 export function registerVerify(program: Command, host: CliHost): void {
   program
     .command('verify')
-    .description('check the structure, every byte and every image of an ISO')
+    .description('check the structure, every byte and every image of an ISO, or a delta')
     .argument('<iso>', ISO_ARGUMENT)
     .addOption(createQuickOption())
     .option('--sample-seed <text>', 'check the sample of an earlier --quick again')
@@ -215,38 +216,41 @@ const SHOWN = 20;
 
 function formatVerification(iso: string, verification: Verification): string {
   const { problems, damagedImages, oddities, sample } = verification;
+  const { ok, notCompared = [] } = verification;
   const byKind = groupBy(problems, ({ kind }) => kind);
   return [
     ...[...byKind].flatMap(([kind, found]) => formatKind(kind, found)),
     ...oddities.map((oddity) => `note: ${oddity}`),
     ...(damagedImages.length === 0 ? [] : [`damaged images: ${formatNames(damagedImages)}`]),
-    ...formatState(iso, verification),
+    ...(ok ? describeValues(iso, verification) : []),
+    ...(ok ? notCompared.map((part) => `not compared: ${part}`) : []),
     ...(sample ? formatSample(sample) : []),
+    `${iso} is ${formatState(verification)}`,
     '',
   ].join('\n');
 }
 
-function formatState(iso: string, verification: Verification): readonly string[] {
-  const { state, ok, checked, compared, notCompared = [] } = verification;
-  const what =
-    `${count(checked.extents, 'extent')} (${formatSize(checked.bytes)}), ` +
-    count(checked.images, 'image');
-  const part = `${formatSize(compared.bytes)} of ${formatSize(compared.of)}`;
-  return [
-    ...(ok ? describeValues(iso, verification) : []),
-    ...(state === 'whole' ? [`${iso} is whole: structure, ${what}; every byte was compared`] : []),
-    ...(state === 'not provable'
-      ? [`${iso} has no damage in its structure and in ${what}: ${part} were compared`]
-      : []),
-    ...(ok ? notCompared.map((part) => `not compared: ${part}`) : []),
-  ];
+function formatState({ state, problems, compared, checked, delta }: Verification): string {
+  if (state === 'damaged') return `damaged: ${count(problems, 'problem')}`;
+  const what = delta
+    ? formatDeltaName(delta)
+    : `structure, ${count(checked.extents, 'extent')} (${formatSize(checked.bytes)}), ${count(checked.images, 'image')}`;
+  return state === 'whole'
+    ? `whole: ${what}; every byte was compared`
+    : `not provable: ${what}; nothing is wrong in the ${formatSize(compared.bytes)} of ` +
+        `${formatSize(compared.of)} that were compared`;
 }
 
-function describeValues(iso: string, { customised, bare }: Verification): readonly string[] {
+function describeValues(
+  iso: string,
+  { customised, bare, areas = [] }: Verification,
+): readonly string[] {
   if (bare === true) return [`${iso} is bare: ${BARE}`];
-  return customised === true
-    ? [`${iso} is customised: it has other values than the build gave it`]
-    : [];
+  if (customised !== true) return [];
+  const isDropped = areas.some(({ kind, state }) => kind === 'built' && state === 'bare');
+  return isDropped
+    ? [`${iso} has no copy of its build: its values may be those of the build or of a site`]
+    : [`${iso} is customised: it has other values than the build gave it`];
 }
 
 function formatSample({ seed, bytes, extents, confidence }: Sample): readonly string[] {

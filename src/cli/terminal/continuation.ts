@@ -38,6 +38,9 @@ export const OUTPUT_STAGES: ReadonlyMap<string, string> = new Map([
 
 export const AGAIN = 'run the same command to continue';
 
+/** The hint of commands that keep no part of what they wrote. */
+export const BEGIN_AGAIN = 'what was written is not kept; run the same command to begin again';
+
 export function createContinuation(): RunContinuation {
   let left: DescribeLeft | undefined;
   let reached: string | undefined;

@@ -37,7 +37,7 @@ export function parseKargs(area: Uint8Array, { pad, end }: KargsFiller): string 
  * @throws UsageError `kargs.malformed`, `kargs.too-large`
  */
 export function encodeKargs(text: string, size: number, { pad, end }: KargsFiller): Uint8Array {
-  if (/\p{Cc}/u.test(text.trim())) {
+  if (CONTROL.test(text.trim())) {
     throw new UsageError(
       'kargs.malformed',
       'kernel arguments have a line break or a control character',
@@ -120,6 +120,13 @@ export async function locateKargAreas(iso: ReadableIso): Promise<LocatedAreas> {
     ? await locateListed(iso, parseJsonObjectOfCoreosJson(await iso.readFile(node, 65_536), PATH))
     : await locateLegacy(iso);
   const { size, areas } = located;
+  const bytes = Buffer.byteLength(located.default);
+  if (bytes >= size || CONTROL.test(located.default)) {
+    throw new IntegrityError(
+      'iso.malformed-json',
+      `${PATH} has a default of ${bytes} bytes, for areas of ${size}, that cannot be written`,
+    );
+  }
   if (areas.length === 0) throw createMissingError();
   if (size > MAX_AREA_SIZE) {
     throw new IntegrityError(
@@ -131,6 +138,7 @@ export async function locateKargAreas(iso: ReadableIso): Promise<LocatedAreas> {
   return located;
 }
 
+const CONTROL = /\p{Cc}/u;
 const PATH = 'coreos/kargs.json';
 
 async function readSameText(
@@ -156,12 +164,6 @@ async function locateListed(iso: ReadableIso, json: JsonObject): Promise<Located
   const size = readOptionalInteger(json, 'size', PATH);
   if (typeof text !== 'string' || !Array.isArray(files) || size === undefined) {
     throw new IntegrityError('iso.malformed-json', `${PATH} lacks "default", "files" or "size"`);
-  }
-  if (Buffer.byteLength(text) > size) {
-    throw new IntegrityError(
-      'iso.malformed-json',
-      `${PATH} has a default of ${Buffer.byteLength(text)} bytes for areas of ${size}`,
-    );
   }
   if (files.length > MAX_AREAS) {
     throw new IntegrityError(

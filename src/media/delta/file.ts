@@ -1,10 +1,11 @@
 import { applyDelta, createDelta, getDeltaTargetSize } from 'fossil-delta';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { isDigest, type Digest } from '../../base/digest.ts';
+import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError, isErrno } from '../../base/errors.ts';
 import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
 import { isObject } from '../../base/lists.ts';
 import { checkText, isTexts, parseObject } from '../../shape/go-json.ts';
+import { NewerFormatError } from '../newer.ts';
 import type { IsoName } from './name.ts';
 
 /* The head of a delta, and the patches in its body. */
@@ -32,29 +33,44 @@ export type DeltaHead = {
   readonly patches: ReadonlyMap<number, Patch>;
   /** Size of the bytes after the head. */
   readonly bodySize: number;
+  /** Proof of the bytes after the head; absent in deltas of earlier versions. */
+  readonly body?: DeltaBody;
   /** Both ISOs as people know them; absent in deltas of earlier versions. */
   readonly names?: DeltaNames;
 };
 
+/** Digest of the digests of the carried extents as they are in the delta, and their sizes, in a row. */
+export type DeltaBody = { readonly digest: Digest; readonly sizes: readonly number[] };
+
+/** Computes the digest that proves the body of a delta. */
+export const digestOfBody = (digests: readonly Digest[]): Digest => digestOf(digests.join('\n'));
+
 export type DeltaNames = { readonly from: IsoName; readonly to: IsoName };
 
 /*
- * sealift delta 3 <bytes of the JSON>\n      padded with spaces to 64 bytes; version 2 has no "mutable"
- * {"bodySize":...,"from":"sha256:...","index":[offset,size,digest],"mutable":[[offset,digest],...],"names":{"from":{...},"to":{...}},"patches":[[number,oldOffset,oldSize,size],...],"size":...}
+ * sealift delta 4 <bytes of the JSON> <digest of the line so far and of the JSON>\n      padded with spaces to 128 bytes
+ * {"body":["sha256:...",[size,...]],"bodySize":...,"from":"sha256:...","index":[offset,size,digest],"mutable":[[offset,digest],...],"names":{"from":{...},"to":{...}},"patches":[[number,oldOffset,oldSize,size],...],"size":...}
  * the carried bytes in a row: the index, then each other extent that the old ISO lacks, by offset
+ *
+ * Versions 2 and 3 have no "body", and no digest in the first line, which is padded to 64 bytes; version 2 has
+ * no "mutable".
  */
-const HEAD_SIZE = 64;
+const LINE_SIZE = 128;
+const EARLIER_LINE_SIZE = 64;
 const KIND = 'sealift delta ';
+/** The format with a proof. */
+const PROVEN = 4;
 
 /** Enough for 200,000 patches. */
 const LARGEST_JSON = 16 * 1024 * 1024;
-const MOST_VALUES = 1_100_000;
+const MOST_VALUES = 1_400_000;
 
 /** Bytes; an ISO has 2**32 sectors at most (ECMA-119 8.4.8). */
 const LARGEST_ISO = 2 ** 43;
 
 /** Formats the head of a delta, up to the carried bytes. */
 export function formatDelta({
+  body,
   bodySize,
   from,
   index,
@@ -64,6 +80,7 @@ export function formatDelta({
   size,
 }: DeltaHead): Uint8Array {
   const json = JSON.stringify({
+    ...(body && { body: [body.digest, body.sizes] }),
     bodySize,
     from,
     index: [index.offset, index.size, index.digest],
@@ -73,24 +90,32 @@ export function formatDelta({
     size,
   });
   const text = Buffer.from(json);
-  const version = mutable ? 3 : 2;
-  const head = Buffer.from(`${KIND}${version} ${text.length}\n`.padEnd(HEAD_SIZE));
-  return Buffer.concat([head, text]);
+  const line = body
+    ? formatLine(PROVEN, text).padEnd(LINE_SIZE)
+    : `${KIND}${mutable ? 3 : 2} ${text.length}\n`.padEnd(EARLIER_LINE_SIZE);
+  return Buffer.concat([Buffer.from(line), text]);
+}
+
+/** The digest covers the format, so that no damage makes a delta one of a newer format. */
+function formatLine(format: number, json: Uint8Array): string {
+  const start = `${KIND}${format} ${json.length} `;
+  return `${start}${digestOf(Buffer.concat([Buffer.from(start), json]))}\n`;
 }
 
 /**
  * @returns the head and the offset of the first carried byte
- * @throws IntegrityError `delta.malformed`
+ * @throws IntegrityError `delta.malformed`; NewerFormatError
  */
 export async function readDeltaHead(
   file: RandomAccess,
 ): Promise<DeltaHead & { readonly start: number }> {
-  const jsonSize = await readJsonSize(file);
-  const start = HEAD_SIZE + jsonSize;
+  const line = await readLine(file);
+  const start = line.text.length + line.jsonSize;
   const refuse = (problem = 'is not in the form that sealift writes'): IntegrityError =>
     malformed(file.path, problem);
-  const text = checkText(await file.read(HEAD_SIZE, jsonSize), MOST_VALUES, refuse);
-  const { bodySize, from, index, mutable, names, patches, size } = parseObject(text, refuse);
+  const json = await readJson(file, line);
+  const members = parseObject(checkText(json, MOST_VALUES, refuse), refuse);
+  const { bodySize, from, index, patches, size } = members;
   if (typeof from !== 'string' || !isCount(size) || !isCount(bodySize)) throw refuse();
   if (size > LARGEST_ISO) throw refuse(`makes an ISO of ${size} bytes`);
   const place = parseExtent(index);
@@ -99,9 +124,18 @@ export async function readDeltaHead(
   if (start + bodySize !== file.size) {
     throw refuse(`has ${file.size} bytes, but should have ${start + bodySize}`);
   }
-  const areas = parseAreas(mutable) ?? fail(refuse());
-  const named = parseNames(names) ?? fail(refuse());
-  return { from, size, index: place, ...areas, ...named, patches: new Map(all), bodySize, start };
+  const optional = parseOptional(members, line) ?? fail(refuse());
+  return { from, size, index: place, ...optional, patches: new Map(all), bodySize, start };
+}
+
+/** @throws IntegrityError `delta.malformed`; NewerFormatError */
+async function readJson(file: RandomAccess, line: Line): Promise<Buffer> {
+  const json = await file.read(line.text.length, line.jsonSize);
+  if (line.isProven && !line.text.startsWith(formatLine(line.format, json))) {
+    throw malformed(file.path, 'does not have the digest that its first line names');
+  }
+  if (line.format > PROVEN) throw new NewerFormatError(file.path, line.format, PROVEN);
+  return json;
 }
 
 /** True if a file begins like a delta of any version. */
@@ -110,13 +144,40 @@ export async function isDelta(file: RandomAccess): Promise<boolean> {
   return start.toString('latin1') === KIND;
 }
 
-async function readJsonSize(file: RandomAccess): Promise<number> {
-  if (file.size < HEAD_SIZE) throw malformed(file.path, 'is shorter than the head of a delta');
-  const head = (await file.read(0, HEAD_SIZE)).toString('latin1');
-  const [, size] = /^sealift delta [23] (\d{1,8})\n *$/.exec(head) ?? [];
-  if (size === undefined) throw malformed(file.path, 'does not begin like a delta');
-  if (Number(size) <= LARGEST_JSON && HEAD_SIZE + Number(size) <= file.size) return Number(size);
+/** The first line, padded, and the bytes of the JSON behind it. */
+type Line = {
+  readonly text: string;
+  readonly format: number;
+  readonly jsonSize: number;
+  readonly isProven: boolean;
+};
+
+async function readLine(file: RandomAccess): Promise<Line> {
+  if (file.size < EARLIER_LINE_SIZE) {
+    throw malformed(file.path, 'is shorter than the head of a delta');
+  }
+  const line = parseLine((await file.read(0, Math.min(LINE_SIZE, file.size))).toString('latin1'));
+  if (!line) throw malformed(file.path, 'does not begin like a delta');
+  if (line.jsonSize <= LARGEST_JSON && line.text.length + line.jsonSize <= file.size) return line;
   throw malformed(file.path, 'is truncated');
+}
+
+function parseLine(text: string): Line | undefined {
+  const [, earlier] =
+    /^sealift delta [23] (\d{1,8})\n *$/.exec(text.slice(0, EARLIER_LINE_SIZE)) ?? [];
+  if (earlier !== undefined) {
+    const line = text.slice(0, EARLIER_LINE_SIZE);
+    return {
+      text: line,
+      format: Number(line[KIND.length]),
+      jsonSize: Number(earlier),
+      isProven: false,
+    };
+  }
+  const [, format, size] =
+    /^sealift delta (\d{1,3}) (\d{1,8}) sha256:[0-9a-f]{64}\n *$/.exec(text) ?? [];
+  if (size === undefined || Number(format) < PROVEN) return undefined;
+  return { text, format: Number(format), jsonSize: Number(size), isProven: true };
 }
 
 function parseExtent(row: unknown): DeltaExtent | undefined {
@@ -124,6 +185,17 @@ function parseExtent(row: unknown): DeltaExtent | undefined {
   const [offset, size, digest] = row as readonly unknown[];
   if (!isCount(offset) || !isCount(size) || size === 0) return undefined;
   return typeof digest === 'string' && isDigest(digest) ? { offset, size, digest } : undefined;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+function parseOptional(
+  { body, bodySize, mutable, names }: Members,
+  { isProven }: Line,
+): Pick<DeltaHead, 'body' | 'mutable' | 'names'> | undefined {
+  const [areas, named] = [parseAreas(mutable), parseNames(names)];
+  const proof = isProven ? parseBody(body, bodySize) : {};
+  return areas && named && proof && { ...areas, ...named, ...proof };
 }
 
 function parseAreas(rows: unknown): Pick<DeltaHead, 'mutable'> | undefined {
@@ -135,6 +207,14 @@ function parseAreas(rows: unknown): Pick<DeltaHead, 'mutable'> | undefined {
     return isRight ? [{ offset, digest }] : [];
   });
   return mutable.length === rows.length ? { mutable } : undefined;
+}
+
+function parseBody(body: unknown, bodySize: unknown): Pick<DeltaHead, 'body'> | undefined {
+  const [digest, sizes] = Array.isArray(body) ? (body as readonly unknown[]) : [];
+  if (typeof digest !== 'string' || !isDigest(digest)) return undefined;
+  if (!Array.isArray(sizes) || !sizes.every(isCount)) return undefined;
+  if (sizes.reduce((total, size) => total + size, 0) !== bodySize) return undefined;
+  return { body: { digest, sizes } };
 }
 
 function parseNames(names: unknown): Pick<DeltaHead, 'names'> | undefined {

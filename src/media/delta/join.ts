@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { explaining, isBroken } from '../../base/disk/disk-errors.ts';
 import { writeWhole } from '../../base/disk/files.ts';
@@ -6,7 +5,14 @@ import { publishNew } from '../../base/disk/publish.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { type RandomAccess, openRandomAccess } from '../../base/random-access.ts';
 import { readMode } from './open.ts';
-import { PARITY, readPartHead, sizeOfPart, type PartHead, type PartList } from './part.ts';
+import {
+  isWholePart,
+  PARITY,
+  readPartHead,
+  sizeOfPart,
+  type PartHead,
+  type PartList,
+} from './part.ts';
 
 /* Joining the parts of a delta. */
 
@@ -87,24 +93,12 @@ async function readParts(
       });
     }
     const part = head && { ...head, file };
-    if (part && (await unlessUnreadable(() => isWhole(part, signal))) === true)
+    if (part && (await unlessUnreadable(() => isWholePart(file, part, { signal }))) === true)
       parts.set(part.number, part);
     else damaged.push(file.path);
   }
   if (!first) throw tooManyLost('all parts', `cannot be used: ${damaged.join(', ')}`);
   return { parts, list: first.list, damaged };
-}
-
-async function isWhole({ file, number, list, start }: Part, signal: AbortSignal): Promise<boolean> {
-  const size = sizeOfPart(list, number);
-  if (file.size !== start + size) return false;
-  const hash = createHash('sha256');
-  for (let at = 0; at < size; at += PIECE) {
-    signal.throwIfAborted();
-    hash.update(await file.read(start + at, Math.min(PIECE, size - at)));
-  }
-  const expected = number === PARITY ? list.parity : list.parts[number - 1];
-  return `sha256:${hash.digest('hex')}` === expected;
 }
 
 type Writing = {

@@ -12,6 +12,7 @@ import {
   LARGEST_PATCHED,
   makePatch,
   MOST_PATCHED,
+  digestOfBody,
   formatDelta,
   type DeltaExtent,
 } from './file.ts';
@@ -55,7 +56,7 @@ export async function makeDelta(
   const carried = listCarried(now.extents, now.index, known);
   const patches = await makePatches({ from, to, old, carried });
   const mutable = listAreas(old, now);
-  const bodySize = sumSizes(carried.map((extent, number) => patches.get(number) ?? extent));
+  const body = listBody(carried, patches);
   const { size, index } = now;
   const head = formatDelta({
     from: old.identity,
@@ -64,9 +65,13 @@ export async function makeDelta(
     ...withoutUndefined({ mutable }),
     names: { from: old.name, to: now.name },
     patches,
-    bodySize,
+    body: {
+      digest: digestOfBody(body.map(({ digest }) => digest)),
+      sizes: body.map(({ size }) => size),
+    },
+    bodySize: sumSizes(body),
   });
-  const layout = layOutDelta(head, carried, patches);
+  const layout = layOutDelta(head, body);
   const places = new Map(
     carried.map(({ digest, offset }) => [digest, { path: to, position: offset }]),
   );
@@ -140,22 +145,33 @@ async function pour(
   return digest;
 }
 
-/** Lays out a delta like an ISO, except that its size need not be a multiple of the sector size. */
-function layOutDelta(
-  head: Uint8Array,
+/** An extent of a delta, from the start of its body. */
+type BodyExtent = Extent & { readonly digest: Digest };
+
+/** Lists the bytes that a delta carries in a row: extents of the new ISO as they are, or patches. */
+function listBody(
   carried: readonly DeltaExtent[],
   patches: ReadonlyMap<number, MadePatch>,
-): Layout {
-  const extents: Extent[] = [bytesExtent(0, head)];
-  let offset = head.length;
-  for (const [number, { size, digest }] of carried.entries()) {
+): readonly BodyExtent[] {
+  let end = 0;
+  return carried.map(({ size, digest }, number) => {
     const patch = patches.get(number);
-    const extent = patch ? bytesExtent(offset, patch.bytes) : { offset, size, digest, ...STORED };
-    extents.push(extent);
-    offset += extent.size;
-  }
-  return { size: offset, extents };
+    const offset = end;
+    end += (patch ?? { size }).size;
+    return patch
+      ? { ...bytesExtent(offset, patch.bytes), digest: digestOf(patch.bytes) }
+      : { offset, size, digest, ...STORED };
+  });
 }
+
+/** Lays out a delta like an ISO, except that its size need not be a multiple of the sector size. */
+const layOutDelta = (head: Uint8Array, body: readonly BodyExtent[]): Layout => ({
+  size: head.length + sumSizes(body),
+  extents: [
+    bytesExtent(0, head),
+    ...body.map((extent) => ({ ...extent, offset: head.length + extent.offset })),
+  ],
+});
 
 const STORED = { source: { kind: 'blob' }, paths: [] } as const;
 

@@ -15,6 +15,7 @@ import {
 import { planContents } from '../area-values.ts';
 import { readAreas } from '../medium.ts';
 import { type IsoSource, useMedium } from '../open.ts';
+import { readProof } from '../proof.ts';
 import { formatIsoName, nameIso, type IsoName } from './name.ts';
 import {
   type DeltaExtent,
@@ -70,13 +71,13 @@ export function readDeltaIso(medium: IsoSource): Promise<DeltaIso> {
   return useMedium(medium, async (iso) => {
     const { path } = iso;
     const index = await readIndex(iso);
-    if (!index) throw noIndex(path);
+    if (!index) throw await noIndex(iso);
     const identity = await identifyIso(index, iso.readBytes);
-    if (identity === undefined) throw noIndex(path);
+    if (identity === undefined) throw await noIndex(iso);
     const built = await identifyBuilt(iso, index);
     const extents = await listExtents(index, iso.readBytes);
     const own = extents.find(({ paths }) => paths.includes(INDEX_PATH));
-    if (!own) throw noIndex(path);
+    if (!own) throw await noIndex(iso);
     const size = await sizeOfIso(path, iso, extents);
     const name = await nameIso(index, iso);
     return { identity, built, name, size, extents, index: own };
@@ -123,11 +124,21 @@ async function sizeOfIso(
   return roundUp(Math.max(end, volume.volumeSpaceSize * SECTOR_SIZE), SECTOR_SIZE);
 }
 
-const noIndex = (path: string): IntegrityError =>
-  new IntegrityError('delta.no-index', `${path} has no index with a digest`, {
-    expected: 'an ISO that sealift made',
-    hint: 'name the ISO that sealift built',
-  });
+/** Names an ISO of ours that has a proof instead of an index: it is so small that it needs no delta. */
+async function noIndex({ path, fileSize, readBytes }: IsoImage): Promise<IntegrityError> {
+  const proof = await readProof({ read: readBytes, size: fileSize });
+  const code = 'delta.no-index';
+  return proof
+    ? new IntegrityError(code, `${path} is the ${proof.product} of ${proof.of}, without an index`, {
+        expected: 'an ISO with an index: a live, upgrade or installation ISO that has grown',
+        found: proof.product,
+        hint: 'copy the whole ISO: it is its base, or small',
+      })
+    : new IntegrityError(code, `${path} has no index with a digest`, {
+        expected: 'an ISO that sealift made',
+        hint: 'name the ISO that sealift built',
+      });
+}
 
 /**
  * Opens a delta for an ISO.

@@ -1,5 +1,5 @@
 import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
-import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
+import { digestRange, openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
 import { isTextList, parseJsonObject } from '../../shape/go-json.ts';
 
 /* The format of a part of a delta. */
@@ -82,6 +82,18 @@ const isTextDigest = (value: unknown): value is Digest =>
 
 const isSize = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) > 0;
+
+/** True if a part has the size and the digest that its head names. @throws the signal's reason */
+export async function isWholePart(
+  file: RandomAccess,
+  { number, list, start }: PartHead,
+  options: Parameters<typeof digestRange>[2],
+): Promise<boolean> {
+  const size = sizeOfPart(list, number);
+  if (file.size !== start + size) return false;
+  const expected = number === PARITY ? list.parity : list.parts[number - 1];
+  return (await digestRange(file.read, { offset: start, size }, options)) === expected;
+}
 
 /** Size of a part in bytes, without its head. */
 export const sizeOfPart = ({ size, partSize }: PartList, number: number): number =>

@@ -72,6 +72,8 @@ export type RepairOptions = VerifyOptions &
     readonly lock: string;
     /** Called with the reason why a source lacks expected bytes. */
     readonly warn: (message: string) => void;
+    /** Called with the size of each range that was repaired. */
+    readonly onRepaired?: (bytes: number) => void;
   };
 
 /**
@@ -100,6 +102,8 @@ async function repairLocked(
   });
   const target = { path, file, requireHeld };
   try {
+    const improve = (all: readonly Repaired[], by: Repair): Promise<Repaired[]> =>
+      improveAll(all, by, options);
     const known = await readTarget(path, sources.isos);
     const { index, indexSource } = known;
     const local = [...sources.local, ...(indexSource ? [indexSource] : [])];
@@ -131,10 +135,15 @@ async function repairLocked(
 
 const isOpen = ({ source }: Repaired): boolean => source === undefined;
 
-async function improve(all: readonly Repaired[], repair: Repair): Promise<Repaired[]> {
+async function improveAll(
+  all: readonly Repaired[],
+  repair: Repair,
+  { onRepaired }: Pick<RepairOptions, 'onRepaired'>,
+): Promise<Repaired[]> {
   const improved: Repaired[] = [];
   for (const each of all) {
     const done = isOpen(each) ? await repair(each.damage) : undefined;
+    if (done) onRepaired?.(each.damage.extent.size);
     improved.push(done ? { ...each, ...done } : each);
   }
   return improved;

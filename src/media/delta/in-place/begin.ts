@@ -7,6 +7,7 @@ import { writeFileAtomic } from '../../../base/disk/files.ts';
 import type { LeaseOptions } from '../../../base/disk/lease.ts';
 import { openOwnFile, readOwnFile } from '../../../base/disk/open-file.ts';
 import { IntegrityError } from '../../../base/errors.ts';
+import { withoutUndefined } from '../../../base/lists.ts';
 import { SECTOR_SIZE } from '../../../iso/index.ts';
 import { parseJsonObject } from '../../../shape/go-json.ts';
 import { useImage } from '../../open.ts';
@@ -75,7 +76,7 @@ export async function begin(
 ): Promise<Begun | { readonly there: NewIso }> {
   const { aside, deltaPath, signal } = given;
   const head = await useImage(deltaPath, readDeltaHead);
-  const name = digestOf(formatDelta(withoutNames(head))); // as earlier versions compute it
+  const name = digestOf(formatDelta(plainOf(head))); // as earlier versions compute it
   const known = await findBegun(path, { ...given, name, index: head.index });
   if (known) {
     const files = { delta: deltaPath, patched: `${aside}.patched`, signal };
@@ -89,12 +90,15 @@ export async function begin(
   return plan({ delta: name, run, done: 0, ...(await prepare(path, medium, given)) });
 }
 
-/** Names are for people: with them or without, it is the same delta. */
-function withoutNames(head: DeltaHead): DeltaHead {
-  const copy: Omit<DeltaHead, 'names'> & { names?: unknown } = { ...head };
-  delete copy.names;
-  return copy as DeltaHead;
-}
+/** Names are for people, and a proof is for transport: with them or without, it is the same delta. */
+const plainOf = ({ from, size, index, mutable, patches, bodySize }: DeltaHead): DeltaHead => ({
+  from,
+  size,
+  index,
+  ...withoutUndefined({ mutable }),
+  patches,
+  bodySize,
+});
 
 /** Finds the progress of an earlier run of this delta on this ISO. */
 async function findBegun(

@@ -1,0 +1,16 @@
+import { IntegrityError } from '../base/errors.ts';
+
+/**
+ * A medium whose index, proof or head has a newer format than this program knows. It is not damaged, and
+ * cannot be judged.
+ */
+export class NewerFormatError extends IntegrityError {
+  /** @param known the newest format that this program knows */
+  constructor(what: string, format: number, known: number) {
+    super('format.newer', `a newer version of sealift made ${what}`, {
+      expected: `format ${known}`,
+      found: `format ${format}`,
+      hint: 'use that version of sealift',
+    });
+  }
+}
