@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { DifferenceError } from '../../src/base/errors.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { parseIgnition } from '../../src/ignition/config.ts';
+import { resolveConfig } from '../../src/ignition/resolve.ts';
 import { decodeFileContent } from '../../src/ignition/resource.ts';
 import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts';
 import { decodeInitrd } from '../../src/ignition/initrd.ts';
@@ -119,7 +120,7 @@ const READ: Readonly<Record<ReaderName, Omit<Reader, 'seeds'>>> = {
       const config = parseIgnition(bytes.toString('utf8'), 'case');
       checkIgnition(config, 'case');
       findIgnitionWarnings(config, 'case');
-      return Promise.resolve(config.storage?.files?.map(decodeFileContent));
+      return Promise.resolve(resolveConfig(config).config.storage?.files?.map(decodeFileContent));
     },
   },
   catalog: {
