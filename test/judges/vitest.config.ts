@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/judges/**/*.judge.ts'],
+    globalSetup: ['test/setup.ts'],
+    setupFiles: ['test/support/properties.ts'],
     testTimeout: 300_000,
     hookTimeout: 300_000,
     maxWorkers: 1,

@@ -138,6 +138,22 @@ describe.skipIf(judge === undefined)('a product of sealift under coreos-installe
     }
   });
 
+  test.each(Object.keys(PRODUCTS))('%s gives the same parts to both programs', async (product) => {
+    const stem = product.replace(/\.iso$/, '');
+    for (const [part, ...theirs] of [
+      ['minimal-iso', product, `${stem}-minimal.iso`],
+      ['pxe', '--output-dir', `theirs-${stem}`, product],
+    ] as const) {
+      const { done } = world.ask('iso', 'extract', part, ...theirs);
+      const ours = await world.did('extract', part, product, '--out', `ours-${stem}`);
+      comparer.requireAgreement(`${product}: ${part}`, ours, done);
+      if (ours)
+        expect(await world.sumsBelow(`ours-${stem}`)).toEqual(
+          await world.sumsBelow(`theirs-${stem}`),
+        );
+    }
+  });
+
   const exitOf = async (...args: readonly string[]): Promise<number> =>
     (await world.run(...args)).exitCode;
 

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { copyFile, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { expect } from 'vitest';
 import { makeBaseIso } from '../../../demo/base-iso.ts';
@@ -31,6 +31,8 @@ type Answer = { readonly done: boolean; readonly stdout: string };
 export type JudgeWorld = LiveWorld & {
   readonly at: (name: string) => string;
   readonly sumOf: (name: string) => Promise<string>;
+  /** Digests of the files in a folder, by name. */
+  readonly sumsBelow: (folder: string) => Promise<Readonly<Record<string, string>>>;
   /** Runs the judge. */
   readonly ask: (...args: readonly string[]) => Answer;
   /** Runs sealift: true if it did what it was asked; a fault of it is neither that nor a refusal. */
@@ -59,6 +61,10 @@ export async function createJudgeWorld(): Promise<JudgeWorld> {
     });
     return { done: status === 0, stdout };
   };
+  const sumOf = async (name: string): Promise<string> =>
+    createHash('sha256')
+      .update(await readFile(at(name)))
+      .digest('hex');
   const show = async (name: string): Promise<Shown> =>
     JSON.parse((await expectDone(live, 'customize', name, '--show', '-o', 'json')).stdout) as Shown;
   return {
@@ -66,10 +72,12 @@ export async function createJudgeWorld(): Promise<JudgeWorld> {
     at,
     ask,
     show,
-    sumOf: async (name) =>
-      createHash('sha256')
-        .update(await readFile(at(name)))
-        .digest('hex'),
+    sumOf,
+    async sumsBelow(folder) {
+      const names = await readdir(at(folder));
+      const sums = names.map(async (name) => [name, await sumOf(join(folder, name))] as const);
+      return Object.fromEntries(await Promise.all(sums));
+    },
     async did(...args) {
       const { exitCode, stderr } = await live.run(...args);
       expect(stderr).not.toContain('bug');
