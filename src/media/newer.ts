@@ -7,7 +7,7 @@ import { IntegrityError } from '../base/errors.ts';
 export class NewerFormatError extends IntegrityError {
   /** @param known the newest format that this program knows */
   constructor(what: string, format: number, known: number) {
-    super('format.newer', `a newer version of sealift made ${what}`, {
+    super('medium.newer', `a newer version of sealift made ${what}`, {
       expected: `format ${known}`,
       found: `format ${format}`,
       hint: 'use that version of sealift',

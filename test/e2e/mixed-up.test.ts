@@ -1,8 +1,10 @@
 import { copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runProgram } from '../../src/cli/program.ts';
 import { formatDelta, readDeltaHead } from '../../src/media/delta/file.ts';
 import type { DeltaDescription } from '../../src/media/delta/describe.ts';
+import { InterruptedError } from '../../src/base/errors.ts';
 import { withoutUndefined } from '../../src/base/lists.ts';
 import { useImage } from '../../src/media/open.ts';
 import { writeInstallationConfig } from '../support/installation-iso.ts';
@@ -237,4 +239,34 @@ test('a checksum that was copied with its ISO is named by the ISO that it is of'
       /copy\.iso\.sha256" exists .*\n.*\n {2}found: {4}the checksum of "monday\.iso"\n/,
     ),
   ]);
+});
+
+describe('a command that is interrupted', () => {
+  const KEPT = 'run the same command to continue';
+  const BEGUN = 'what was written is not kept; run the same command to begin again';
+
+  test.each([
+    { args: ['customize', 'monday.iso', '--ntp', 'n.example', '--output', 'new.iso'], says: BEGUN },
+    { args: ['extract', 'rootfs', 'test.iso', '--out', 'parts'], says: BEGUN },
+    { args: ['repair', 'copy.iso', '--from', 'monday.iso'], says: `0 B are repaired; ${KEPT}` },
+    { args: ['delta', 'monday.iso', 'tuesday.iso', '--output', 'x.delta'], says: KEPT },
+    { args: ['apply', 'monday.iso', 'night.delta', '--output', 'new.iso'], says: KEPT },
+  ])('says how it continues: $args.0', async ({ args, says }) => {
+    await copyFile(at('monday.iso'), at('copy.iso'));
+    const controller = new AbortController();
+    const host = world.host(controller.signal);
+    const lines: string[] = [];
+    host.stderr.on('data', (line: Buffer) => lines.push(line.toString()));
+    host.stderr.write = new Proxy(host.stderr.write.bind(host.stderr), {
+      apply(write, _self, [line]: [string]) {
+        if (line.includes(': started')) controller.abort(new InterruptedError('SIGINT'));
+        return write(line);
+      },
+    });
+    expect(await runProgram(args, host)).toBe(130);
+    const text = lines.join('');
+    expect(text).toContain('error: interrupted by SIGINT [interrupted]');
+    expect(text).toContain(`hint: ${says}`);
+    await expect(stat(at('new.iso'))).rejects.toThrow('ENOENT');
+  });
 });

@@ -36,7 +36,7 @@ export const OUTPUT_STAGES: ReadonlyMap<string, string> = new Map([
   ['make ISOs', 'made'],
 ]);
 
-export const AGAIN = 'run the same command to continue';
+const AGAIN = 'run the same command to continue';
 
 /** The hint of commands that keep no part of what they wrote. */
 export const BEGIN_AGAIN = 'what was written is not kept; run the same command to begin again';

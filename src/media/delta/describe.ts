@@ -83,7 +83,7 @@ export function formatEnd({ product, version, architecture, day, digest }: Delta
  *
  * @throws IntegrityError `iso.not-iso9660`
  */
-export async function refuseDelta(file: RandomAccess): Promise<void> {
+async function refuseDelta(file: RandomAccess): Promise<void> {
   const delta = await nameGiven(file);
   if (delta === undefined) return;
   throw new IntegrityError('iso.not-iso9660', `${file.path} is ${delta}, not an ISO`, {
