@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeCpio } from '../../src/ignition/cpio.ts';
-import { decodeInitrd, encodeInitrd } from '../../src/ignition/initrd.ts';
+import { decodeInitrd, encodeInitrd, isCheckedXz } from '../../src/ignition/initrd.ts';
 import { requireTool } from '../support/tools.ts';
 
 const bytes = (text: string): Uint8Array => Buffer.from(text);
@@ -111,6 +111,21 @@ describe('decodeInitrd', () => {
       expect(decoded.has('b')).toBe(true);
     }
   });
+
+  it.skipIf(!requireTool('xz'))(
+    'has a checksum of every byte as one archive of xz with CRC32',
+    () => {
+      const input = encodeCpio([member('config.ign', '{}')]);
+      const pack = (check: string): Buffer =>
+        execFileSync('xz', ['-c', `--check=${check}`], { input });
+      const checked = pack('crc32');
+      expect(isCheckedXz(Buffer.concat([checked, Buffer.alloc(100)]))).toBe(true);
+      expect(isCheckedXz(Buffer.concat([checked, gzipSync(input)]))).toBe(false);
+      for (const other of [pack('none'), gzipSync(input), Buffer.alloc(100)]) {
+        expect(isCheckedXz(other)).toBe(false);
+      }
+    },
+  );
 
   it.skipIf(!requireTool('xz'))('reads archives of xz(1), followed by other data', async () => {
     const random = fc.sample(fc.uint8Array({ minLength: 70_000, maxLength: 70_000 }), {
