@@ -57,12 +57,25 @@ export function planContents(
 
 /** True if every area, without the copy, has these contents. */
 export const hasContents = (areas: FoundAreas, contents: AreaValues): boolean =>
-  planContents(areas, contents, 'built').every(({ offset, bytes }) =>
-    areas.now.some((now) => now.offset === offset && Buffer.from(now.bytes).equals(bytes)),
+  hasParts(areas, planContents(areas, contents, 'built'));
+
+const hasParts = ({ now }: Pick<FoundAreas, 'now'>, parts: readonly OverlayPart[]): boolean =>
+  parts.every(({ offset, bytes }) =>
+    now.some((area) => area.offset === offset && Buffer.from(area.bytes).equals(bytes)),
   );
 
+/** Reads the kernel arguments that every area has now; undefined if the areas differ or cannot be read. */
+export function readSameKargs(areas: Pick<FoundAreas, 'kargs' | 'now'>): string | undefined {
+  const text = readKargText(areas);
+  if (!areas.kargs) return '';
+  return text !== undefined && hasParts(areas, fillKargs(areas.kargs, text)) ? text : undefined;
+}
+
 /** Reads the kernel arguments of now; undefined if they cannot be read. The areas may still differ. */
-export function readKargText({ kargs, now }: FoundAreas): string | undefined {
+export function readKargText({
+  kargs,
+  now,
+}: Pick<FoundAreas, 'kargs' | 'now'>): string | undefined {
   const [first] = kargs?.areas ?? [];
   const bytes = now.find(({ offset }) => offset === first?.offset)?.bytes;
   try {

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { FileHandle } from 'node:fs/promises';
+import { rm, type FileHandle } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { decodeInThread } from '../base/decode/threads.ts';
 import { publishOnce } from '../base/disk/claim-output.ts';
 import { explainWriteError } from '../base/disk/disk-errors.ts';
-import { writeWhole } from '../base/disk/files.ts';
+import { digestFile, writeWhole } from '../base/disk/files.ts';
 import { IntegrityError, UsageError } from '../base/errors.ts';
 import { objectOrEmpty } from '../base/lists.ts';
 import { openRandomAccess } from '../base/random-access.ts';
@@ -20,6 +20,8 @@ import {
   readKargAreas,
 } from '../iso/index.ts';
 import { type JsonObject, parseJsonObjectOfCoreosJson } from '../shape/go-json.ts';
+import { publishChecksum } from '../outputs/file.ts';
+import { namesBeside } from '../outputs/place.ts';
 import { planEditedKargs, readLiveAreas } from './areas.ts';
 import { INDEX_PATH } from './media-index.ts';
 
@@ -110,7 +112,8 @@ async function writeNew(
 const RECIPE_LIMIT = 1 << 20;
 
 /**
- * Extracts the image without its root file system, which it fetches when it boots.
+ * Extracts the image without its root file system, which it fetches when it boots, and writes its checksum
+ * next to it: the image has the bytes that coreos-installer writes, and no room for a proof.
  *
  * @param rootfsUrl address of the root file system; if absent, a kernel argument must give it later
  * @throws UsageError `extract.own-medium`, `extract.customised`, `extract.no-recipe`,
@@ -144,11 +147,14 @@ export async function extractMinimal(
   }
   const recipe = parseMinimalRecipe(await iso.readFile(node, RECIPE_LIMIT));
   const path = join(options.directory, `${options.stem}-minimal.iso`);
-  return writeNew(path, options, async (file, aside) => {
+  const written = await writeNew(path, options, async (file, aside) => {
     const size = await unpack(iso, recipe, { file, ...options });
     await changeArguments(file, aside, rootfsUrl);
+    await rm(namesBeside(path).checksum, { force: true }); // of an earlier ISO
     return size;
   });
+  await publishChecksum(path, await digestFile(path, options.signal));
+  return written;
 }
 
 /**

@@ -184,28 +184,31 @@ function requireNamed(parts: readonly OverlayPart[], named: readonly MutableArea
  * now, those that the archive names, or the default ones of the base.
  */
 async function recallProven(areas: FoundAreas, { areas: digests }: Proof): Promise<Recalled> {
-  const { embed, kargs } = areas;
+  const { embed } = areas;
   const isBuilt = (archive: Uint8Array): boolean =>
     archive.length <= embed.bytes.length && isNamed([fillEmbed(areas, archive)], digests);
-  const isText = createTextTest(areas, digests);
   for (const archive of await listBuiltArchives(embed.bytes)) {
     if (!isBuilt(archive)) continue;
-    const texts = [readKargText(areas), await readBuiltKargs(archive), kargs?.default];
-    const text = texts.find((text) => text !== undefined && isText(text));
-    if (kargs && text === undefined) continue;
-    const built = { archive, kargs: text ?? '' };
+    const text = await recallText(areas, archive, digests);
+    if (text === undefined) continue;
+    const built = { archive, kargs: text };
     return { built, bare: built };
   }
   return {};
 }
 
-/** Creates a test whether a text gives the kernel arguments that a proof names: as they are now, or filled in. */
-function createTextTest(areas: FoundAreas, digests: Proof['areas']): (text: string) => boolean {
-  const { kargs, now } = areas;
-  if (!kargs?.areas.length) return () => true;
+/** Recalls the kernel arguments that a proof names: those of now, those that the archive names, or the default. */
+async function recallText(
+  { kargs, now }: FoundAreas,
+  archive: Uint8Array,
+  digests: Proof['areas'],
+): Promise<string | undefined> {
+  const [first] = kargs?.areas ?? [];
+  if (!kargs || !first) return '';
   const places = now.filter(({ kind }) => kind === 'kernel-arguments');
-  const current = isNamed(places, digests) ? readKargText(areas) : undefined;
-  return (text) => text === current || isNamed(fillKargs(kargs, text), digests);
+  if (isNamed(places, digests)) return readKargText({ kargs, now });
+  const texts = [await readBuiltKargs(archive), kargs.default];
+  return texts.find((text) => text !== undefined && isNamed(fillKargs(kargs, text), digests));
 }
 
 /** True if the parts, which are of one kind, have the digest that the proof names for it. */

@@ -160,7 +160,7 @@ const SHORT: readonly Short[] = [
     'extract minimal-iso',
     ['extract', 'minimal-iso', 'full.iso', '--out', 'pxe'],
     ['full.iso'],
-    ['pxe/full-minimal.iso'],
+    ['pxe/full-minimal.iso', 'pxe/full-minimal.iso.sha256'],
   ],
   [
     'extract installer',

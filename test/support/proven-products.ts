@@ -20,6 +20,8 @@ type Proven = {
   readonly product: string;
   readonly path: string;
   readonly state: MediumState;
+  /** True for an ISO whose digest is in a file beside it. */
+  readonly hasChecksum?: boolean;
 };
 
 const whole = (product: string, path: string): Proven => ({ product, path, state: 'whole' });
@@ -36,7 +38,10 @@ export const PRODUCTS: readonly Proven[] = [
   whole('an installation ISO that has grown', 'grown.iso'),
   whole('an installation ISO with images', 'seed.iso'),
   whole('a configuration ISO', 'sites.out/alpha.iso'),
-  { product: 'a minimal ISO', path: 'minimal/test-minimal.iso', state: 'not provable' },
+  {
+    ...whole('a minimal ISO, by the checksum beside it', 'minimal/test-minimal.iso'),
+    hasChecksum: true,
+  },
   whole('a delta', 'night.delta'),
   whole('a part of a delta', 'cut.delta.1'),
   whole('the parity of a delta', 'cut.delta.parity'),

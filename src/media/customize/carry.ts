@@ -10,7 +10,7 @@ import {
   type Sides,
 } from '../../ignition/index.ts';
 import { editKargs } from '../../iso/index.ts';
-import { type AreaValues, planContents, readKargText } from '../area-values.ts';
+import { type AreaValues, planContents, readSameKargs } from '../area-values.ts';
 import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from '../areas.ts';
 import { judgeAreas } from '../judge-areas.ts';
 import type { MediumAreas } from '../medium.ts';
@@ -37,11 +37,9 @@ export async function carryValues(from: BuiltAreas, onto: BuiltAreas): Promise<C
   await requireWorking(from);
   const archives = { before: from.built.archive, now: from.embed.bytes, base: onto.built.archive };
   const archive = await rebaseArchive(archives);
-  const kargs = rebaseKargs({
-    before: from.built.kargs,
-    now: readKargText(from) ?? from.built.kargs,
-    base: onto.built.kargs,
-  });
+  const now = readSameKargs(from);
+  const sides = { before: from.built.kargs, base: onto.built.kargs };
+  const kargs = now === undefined ? undefined : rebaseKargs({ ...sides, now });
   const conflicts = [...archive.conflicts, ...(kargs === undefined ? ['kernel arguments'] : [])];
   if (conflicts.length > 0) throw createConflict(conflicts);
   const contents = { archive: archive.value, kargs: kargs?.text ?? onto.built.kargs };
