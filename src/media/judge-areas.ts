@@ -70,7 +70,10 @@ export async function judgeAreas(areas: MediumAreas): Promise<readonly JudgedAre
  */
 export function summarizeAreas(areas: readonly JudgedArea[]): 'as built' | 'bare' | 'customised' {
   if (areas.every(({ state }) => state === 'as built')) return 'as built';
-  const isBare = areas.every(({ state }) => state === 'as built' || state === 'bare');
+  // A medium that was built with values is bare without its copy of them.
+  const isBare = areas.every(
+    ({ kind, state }) => state === 'bare' || (state === 'as built' && kind !== 'built'),
+  );
   return isBare ? 'bare' : 'customised';
 }
 

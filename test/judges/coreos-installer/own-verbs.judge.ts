@@ -19,12 +19,12 @@ const OTHER_KEY = TEST_SSH_KEY.replace(/ [^ ]*$/, ' other@host');
 const KEYFILE = ['-k', 'eth0.nmconnection'];
 
 /** Part of an ISO that an option needs. */
-type Need = 'kernel arguments' | 'networks' | 'agents';
+type Need = 'kernel arguments' | 'networks' | 'agents' | 'no seed image';
 
 /** Every option of `customize` that coreos-installer does not have, and the values of both. */
 const OPTIONS: Readonly<Record<string, { readonly args: readonly string[]; needs?: Need }>> = {
   'an SSH key': { args: ['--ssh-key', OTHER_KEY] },
-  'a pull secret': { args: ['--pull-secret', 'file:secret.json'] },
+  'a pull secret': { args: ['--pull-secret', 'file:secret.json'], needs: 'no seed image' },
   'time servers': { args: ['--ntp', 'ntp.example', '--ntp', '192.0.2.1'] },
   'a proxy': { args: ['--proxy', 'http://p.example:3128', '--no-proxy', '.example'] },
   'a trust bundle': { args: ['--trust-bundle', 'bundle.pem'] },
@@ -66,6 +66,7 @@ describe.skipIf(judge === undefined)('an ISO that sealift customised', () => {
   /** True if the judge finds on the ISO what an option needs. */
   const has: Readonly<Record<Need, (name: string) => boolean>> = {
     'agents': () => false,
+    'no seed image': (name) => !['grown.iso', 'ibi.iso'].includes(name),
     'kernel arguments': (name) => world.ask('iso', 'kargs', 'show', name).done,
     'networks': (name) => {
       copyFileSync(world.at(name), world.at('y.iso'));
