@@ -77,6 +77,12 @@ describe.skipIf(!hasTools)('a medium that was built with values', () => {
     expect(verified).not.toContain('customised');
   });
 
+  it('is customised, and not bare, if it lost its arguments and kept the key of its build', async () => {
+    await run('customize', 'live.iso', '--kargs-delete', 'quiet', '--output', 'part.iso');
+    expect(await run('verify', 'part.iso')).toMatch(/^part\.iso is customised/m);
+    expect(await run('customize', 'part.iso', '--show')).toContain('part.iso is customised');
+  });
+
   it('says that it cannot be reset once the copy of its build is dropped', async () => {
     await run('customize', 'live.iso', '--ntp', 'n.example', '--drop-built', '--output', 'd.iso');
     expect(readFileSync(at('d.iso')).includes('sealift built 1')).toBe(false);
