@@ -52,7 +52,8 @@ function mergeStrings(
   field: { readonly concatenated: boolean },
 ): readonly string[] {
   if (field.concatenated) return [...parent, ...child];
-  return [...parent, ...child.filter((entry) => !parent.includes(entry))];
+  const known = new Set(parent);
+  return [...parent, ...child.filter((entry) => !known.has(entry))];
 }
 
 function mergeLists(

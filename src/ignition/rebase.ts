@@ -119,7 +119,9 @@ function rebaseList(
   const [earlier, later, kept] = [byKey(before), byKey(now), byKey(base)];
   const rebase = (name: string): readonly Entry[] => {
     const shown = name.slice(name.indexOf('=') + 1);
-    const inner = { ...context, path: isEntry ? path : `${path} ${shown}`, isEntry: true };
+    // A source may hold a whole config, or a password.
+    const isNamed = !isEntry && !key.includes('source');
+    const inner = { ...context, path: isNamed ? `${path} ${shown}` : path, isEntry: true };
     const sides = { before: earlier.get(name), now: later.get(name), base: kept.get(name) };
     const entry = rebaseMember(sides, { kind: 'object', members }, inner);
     return entry === undefined ? [] : [entry as Entry];

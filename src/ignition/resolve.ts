@@ -27,7 +27,7 @@ type ResolvedConfig = {
  */
 export function resolveConfig(config: IgnitionConfig): ResolvedConfig {
   const unresolved: Unresolved[] = [];
-  const left: Budget = { bytes: MAX_BYTES, configs: MAX_CONFIGS };
+  const left: Budget = { bytes: MAX_BYTES, configs: MAX_CONFIGS, entries: MAX_ENTRIES };
   return { config: resolve(config, { left, unresolved, depth: 0 }), unresolved };
 }
 
@@ -43,7 +43,10 @@ const MAX_BYTES = 64 << 20;
 const MAX_CONFIGS = 100;
 const MAX_DEPTH = 32;
 
-type Budget = { bytes: number; configs: number };
+/** Entries of all configs that may be merged; each merge goes through all that were merged before. */
+const MAX_ENTRIES = 100_000;
+
+type Budget = { bytes: number; configs: number; entries: number };
 type Resolving = {
   readonly left: Budget;
   readonly unresolved: Unresolved[];
@@ -103,12 +106,19 @@ function readHeld(
   left.bytes -= bytes.length;
   if (!hasHash(bytes, resource)) return { reason: 'it has another hash than is given for it' };
   try {
-    return { config: parseIgnition(bytes.toString('utf8'), 'it') };
+    const config = parseIgnition(bytes.toString('utf8'), 'it');
+    left.entries -= countEntries(config);
+    return left.entries < 0 ? { reason: 'there are too many entries' } : { config };
   } catch (error) {
     if (error instanceof IntegrityError) return { reason: error.message };
     throw error;
   }
 }
+
+const countEntries = ({ passwd, storage, systemd }: IgnitionConfig): number =>
+  [passwd, storage, systemd]
+    .flatMap((section) => Object.values(section ?? {}) as readonly unknown[])
+    .reduce<number>((sum, list) => sum + (Array.isArray(list) ? list.length : 0), 0);
 
 const isHeld = ({ source = '' }: Resource): boolean => /^data:/i.test(source);
 

@@ -29,14 +29,22 @@ export function decodeResource(
 }
 
 /** RFC 3986 2.1: `%` and two hex digits are an octet, which need not be part of a character. */
-const decodePercent = (text: string): Buffer =>
-  Buffer.concat(
-    text
-      .split(/(%[0-9a-f]{2})/i)
-      .map((part, at) =>
-        Buffer.from(at % 2 === 0 ? part : part.slice(1), at % 2 === 0 ? 'utf8' : 'hex'),
-      ),
-  );
+function decodePercent(text: string): Buffer {
+  const source = Buffer.from(text);
+  const decoded = Buffer.alloc(source.length);
+  let size = 0;
+  for (let at = 0; at < source.length; at++) {
+    const octet = source[at] === 0x25 ? parseOctet(source, at) : undefined;
+    decoded[size++] = octet ?? source[at] ?? 0;
+    if (octet !== undefined) at += 2;
+  }
+  return decoded.subarray(0, size);
+}
+
+function parseOctet(source: Buffer, at: number): number | undefined {
+  const hex = source.toString('latin1', at + 1, at + 3);
+  return /^[0-9a-f]{2}$/i.test(hex) ? Number.parseInt(hex, 16) : undefined;
+}
 
 /** Decodes the content that a file gets from the configuration itself; undefined as for `decodeResource`. */
 export const decodeFileContent = ({ contents = {} }: Pick<File, 'contents'>): Buffer | undefined =>

@@ -103,12 +103,14 @@ export function decodeBuilt(bytes: Uint8Array): AreaValues | undefined {
     ) ?? [];
   const body = content.subarray(end + 1);
   const [size, textSize] = [Number(first), Number(second)];
-  if (hex === undefined || body.length !== size + textSize || hexOf(digestOf(body)) !== hex) {
+  const kargs = body.toString('utf8', size);
+  const isRight = body.length === size + textSize && !/\p{Cc}/u.test(kargs);
+  if (hex === undefined || !isRight || hexOf(digestOf(body)) !== hex) {
     throw new IntegrityError('customize.built', `${BUILT_PATH} is damaged`, {
       hint: 'repair the ISO with "sealift repair"',
     });
   }
-  return { archive: body.subarray(0, size), kargs: body.toString('utf8', size) };
+  return { archive: body.subarray(0, size), kargs };
 }
 
 /** True if an area holds the config of an installation ISO. */

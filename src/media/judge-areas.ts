@@ -3,7 +3,7 @@ import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange } from '../base/random-access.ts';
 import { type IgnitionConfig, isCheckedXz, parseResolved } from '../ignition/index.ts';
 import { findMissingKargs, parseKargs } from '../iso/index.ts';
-import { hasInstallation } from '../openshift/installation/ignition.ts';
+import { canInstall, hasInstallation } from '../openshift/installation/ignition.ts';
 import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from './areas.ts';
 import { decodeBuilt } from './built.ts';
 import { type AreaBytes, type AreaKind, planContents } from './area-values.ts';
@@ -95,7 +95,7 @@ async function findOwnParts({
 }: MediumAreas): Promise<((config: IgnitionConfig) => boolean) | undefined> {
   const config = bare && (await decodeEmbedded(bare.archive)).config;
   if (config !== undefined) return hasPartsOf(config);
-  return digests && hasInstallation;
+  return digests && canInstall;
 }
 
 /** Finds the arguments that a host needs to boot and to apply the config, and that were taken off. */
@@ -176,11 +176,13 @@ function isProvenArchive(bytes: Uint8Array, embedded: Embedded): boolean {
  * A test whether a config has the units and the files of another, by their names: values of a site change
  * the content of some.
  */
-function hasPartsOf(bare: string): (config: IgnitionConfig) => boolean {
-  const wanted = namesOf(parseResolved(bare, 'the Ignition config of the medium'));
+export function hasPartsOf(bare: string): (config: IgnitionConfig) => boolean {
+  const own = parseResolved(bare, 'the Ignition config of the medium');
+  const wanted = namesOf(own);
+  const installs = hasInstallation(own);
   return (config) => {
     const found = namesOf(config);
-    return [...wanted].every((name) => found.has(name));
+    return [...wanted].every((name) => found.has(name)) && (!installs || canInstall(config));
   };
 }
 

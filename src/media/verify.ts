@@ -5,13 +5,13 @@ import type { RandomAccess } from '../base/random-access.ts';
 import {
   checkStructure,
   type IsoImage,
-  openIso,
   readCoreosLive,
   roundUp,
   SECTOR_SIZE,
 } from '../iso/index.ts';
 import { checkClosure } from '../registry/index.ts';
 import { overlayRead, type OverlayPart } from './areas.ts';
+import { openGivenIso } from './delta/describe.ts';
 import { isDelta } from './delta/file.ts';
 import { verifyDelta } from './delta/verify.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './describe.ts';
@@ -69,7 +69,7 @@ export async function verifyIso(
       await verifyDelta(image, { findings, options });
       return comparePublished(image);
     }
-    const iso = await guard('structure', findings, () => openIso(image));
+    const iso = await guard('structure', findings, () => openGivenIso(image));
     const files = iso ?? (await guard('structure', findings, () => openDamaged(image)));
     findings.size = image.isDevice === true && iso ? sizeOfVolume(iso) : image.size;
     if (iso) await verifyStructure(iso, findings);

@@ -9,7 +9,7 @@ import { explainReadError } from '../../base/disk/disk-errors.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
 import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { UsageError } from '../../base/errors.ts';
-import { formatSize, parseSize, SIZE_FORM } from '../../base/text/words.ts';
+import { formatSize, parseSize, SIZE_FORM, toPrintable } from '../../base/text/words.ts';
 import { requireApplicable } from '../../media/delta/describe.ts';
 import { isDelta } from '../../media/delta/file.ts';
 import { applyInPlace, type InPlaceReport } from '../../media/delta/in-place/apply.ts';
@@ -192,7 +192,7 @@ const format = (
     '',
   ].join('\n');
 
-const formatKept = (value: string): string => `  kept      ${value}`;
+const formatKept = (value: string): string => `  kept      ${toPrintable(value)}`;
 
 function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
   if (inPlace === (output === undefined)) return;

@@ -53,12 +53,13 @@ export async function readCoreosLive(iso: IsoImage): Promise<CoreosLive> {
 }
 
 function findLiveisoLabel(kargs: KargAreas, volumeId: string): string {
-  const karg = kargs.text.split(/\s+/).find((word) => word.startsWith(LIVEISO));
-  if (karg === undefined) {
+  const found = kargs.text.split(/\s+/).filter((word) => word.startsWith(LIVEISO));
+  const labels = found.map((word) => word.slice(LIVEISO.length));
+  if (labels.length === 0) {
     throw new IntegrityError(NOT_COREOS, `kernel arguments "${kargs.text}" lack ${LIVEISO}`);
   }
-  const label = karg.slice(LIVEISO.length);
-  if (label === volumeId) return label;
+  const label = labels.find((each) => each !== volumeId);
+  if (label === undefined) return volumeId;
   throw new IntegrityError(
     NOT_COREOS,
     `kernel arguments wait for volume "${label}", but the volume is "${volumeId}"`,

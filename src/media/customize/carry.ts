@@ -1,18 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import { DifferenceError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
+import { toPrintable } from '../../base/text/words.ts';
 import {
   chooseRebased,
   formatValidIgnition,
   type IgnitionConfig,
   parseIgnition,
   rebaseConfig,
+  resolveConfig,
   type Sides,
 } from '../../ignition/index.ts';
-import { editKargs } from '../../iso/index.ts';
 import { type AreaValues, planContents, readSameKargs } from '../area-values.ts';
 import { decodeEmbedded, type Embedded, encodeEmbedded, type OverlayPart } from '../areas.ts';
-import { judgeAreas } from '../judge-areas.ts';
+import { hasPartsOf, judgeAreas } from '../judge-areas.ts';
 import type { MediumAreas } from '../medium.ts';
 
 /* Carries the values of a site from one medium to the next release of it. */
@@ -28,24 +29,28 @@ export type CarriedValues = {
 export type BuiltAreas = MediumAreas & { readonly built: AreaValues };
 
 /**
- * Plans the changes that were made to a medium since it was built as changes of another medium as built.
+ * Plans the changes that were made to a medium since it was built as changes of another medium as it is.
  *
  * @throws DifferenceError `delta.values` if the other medium has no place for a value, or if both changed the
  * same part; IntegrityError `customize.too-large`; UsageError `kargs.too-large`
  */
-export async function carryValues(from: BuiltAreas, onto: BuiltAreas): Promise<CarriedValues> {
+export async function carryValues(from: BuiltAreas, onto: MediumAreas): Promise<CarriedValues> {
   await requireWorking(from);
-  const archives = { before: from.built.archive, now: from.embed.bytes, base: onto.built.archive };
-  const archive = await rebaseArchive(archives);
-  const now = readSameKargs(from);
-  const sides = { before: from.built.kargs, base: onto.built.kargs };
-  const kargs = now === undefined ? undefined : rebaseKargs({ ...sides, now });
-  const conflicts = [...archive.conflicts, ...(kargs === undefined ? ['kernel arguments'] : [])];
+  const archive = await rebaseArchive({
+    before: from.built.archive,
+    now: from.embed.bytes,
+    base: onto.embed.bytes,
+  });
+  const [now, base] = [readSameKargs(from), readSameKargs(onto)];
+  const kargs =
+    now === undefined || base === undefined
+      ? UNREADABLE
+      : rebaseKargs({ before: from.built.kargs, now, base });
+  const conflicts = [...archive.conflicts, ...kargs.conflicts];
   if (conflicts.length > 0) throw createConflict(conflicts);
-  const contents = { archive: archive.value, kargs: kargs?.text ?? onto.built.kargs };
   return {
-    parts: planContents(onto, contents, 'built'),
-    names: [...archive.changed, ...(kargs?.isChanged === true ? ['kernel arguments'] : [])],
+    parts: planContents(onto, { archive: archive.value, kargs: kargs.value }, 'built'),
+    names: [...archive.changed, ...kargs.changed],
   };
 }
 
@@ -58,13 +63,15 @@ async function requireWorking(areas: MediumAreas): Promise<void> {
   });
 }
 
+const listNames = (names: readonly string[]): string => names.map(toPrintable).join(', ');
+
 const createConflict = (names: readonly string[]): DifferenceError =>
   new DifferenceError(
     'delta.values',
-    `the old ISO is customised, and the new one has no place for ${names.join(', ')}: nothing was written`,
+    `the old ISO is customised, and the new one has no place for ${listNames(names)}: nothing was written`,
     {
       expected: 'parts that the new release has as the old one had them',
-      found: names.join(', '),
+      found: listNames(names),
       hint: 'reset the old ISO with "sealift customize --reset", apply the delta, and customise the new ISO',
     },
   );
@@ -95,14 +102,22 @@ const CONFIG = 'the Ignition config';
 function rebaseText(sides: Sides<string | undefined>): Joined<string | undefined> {
   const { before, now, base } = sides;
   if (before !== undefined && now !== undefined && base !== undefined) {
-    const parsed = [before, now, base].map((text) => parseIgnition(text, CONFIG));
-    const [first, second, third] = parsed as [IgnitionConfig, IgnitionConfig, IgnitionConfig];
-    const { config, ...found } = rebaseConfig({ before: first, now: second, base: third });
+    const { config, ...found } = rebaseConfig({
+      before: parseIgnition(before, CONFIG),
+      now: readChanged(now, before),
+      base: parseIgnition(base, CONFIG),
+    });
     return { value: formatValidIgnition(config, CONFIG), ...found };
   }
   const changed = before === now ? [] : [CONFIG];
   const chosen = chooseRebased(sides);
   return { value: chosen ? chosen.value : base, changed, conflicts: chosen ? [] : changed };
+}
+
+/** Reads a changed config; if its own parts are inside configs that it merges, with these configs merged. */
+function readChanged(now: string, before: string): IgnitionConfig {
+  const config = parseIgnition(now, CONFIG);
+  return hasPartsOf(before)(config) ? config : resolveConfig(config).config;
 }
 
 type Files = Required<Pick<Embedded, 'keyfiles' | 'others'>>;
@@ -147,19 +162,49 @@ function rebaseNames<Value>({
   };
 }
 
-/** Makes the changes of kernel arguments in other ones; undefined if the arguments were also reordered. */
-function rebaseKargs({
-  before,
-  now,
-  base,
-}: Sides<string>): { readonly text: string; readonly isChanged: boolean } | undefined {
+const UNREADABLE: Joined<string> = { value: '', changed: [], conflicts: ['kernel arguments'] };
+
+/**
+ * Makes the changes of kernel arguments in other ones. An argument that was replaced stays in its place, and
+ * one that was added is the last.
+ */
+function rebaseKargs({ before, now, base }: Sides<string>): Joined<string> {
+  const changed = before === now ? [] : ['kernel arguments'];
   const chosen = chooseRebased({ before, now, base });
-  if (chosen) return { text: chosen.value, isChanged: before !== now };
-  const [earlier, later] = [before.split(' '), now.split(' ')];
-  const edits = {
-    remove: earlier.filter((word) => !later.includes(word)),
-    append: later.filter((word) => !earlier.includes(word)),
+  if (chosen) return { value: chosen.value, changed, conflicts: [] };
+  const { replaced, added } = compareKargs(before.split(' '), now.split(' '));
+  const words = base.split(' ');
+  const lost = [...replaced.keys()].filter(
+    (word) => replaced.get(word) !== undefined && !words.includes(word),
+  );
+  const kept = words
+    .filter((word) => !added.includes(word))
+    .flatMap((word) => (replaced.has(word) ? (replaced.get(word) ?? []) : word));
+  return {
+    value: [...kept, ...added].join(' '),
+    changed,
+    conflicts: lost.map((word) => `kernel argument ${word}`),
   };
-  const isWhole = editKargs(before, edits) === now;
-  return isWhole ? { text: editKargs(base, edits), isChanged: true } : undefined;
 }
+
+type KargChanges = {
+  /** Words with those that replaced them; undefined for removed words. */
+  readonly replaced: ReadonlyMap<string, string | undefined>;
+  readonly added: readonly string[];
+};
+
+/** Compares lists of words; a word of the same key in the place of another one replaced it. */
+function compareKargs(before: readonly string[], now: readonly string[]): KargChanges {
+  const replaced = new Map<string, string | undefined>();
+  let next = 0;
+  for (const [index, word] of before.entries()) {
+    const found = now[next];
+    const isRemoved = found !== word && found === before[index + 1];
+    const isSame = found !== undefined && !isRemoved && keyOf(found) === keyOf(word);
+    if (isSame) next += 1;
+    if (found !== word) replaced.set(word, isSame ? found : undefined);
+  }
+  return { replaced, added: now.slice(next) };
+}
+
+const keyOf = (word: string): string => word.split('=')[0] ?? '';

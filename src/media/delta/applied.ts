@@ -9,15 +9,8 @@ import { readAreas } from '../medium.ts';
 import { useMedium } from '../open.ts';
 import { fillParts } from '../serve/virtual.ts';
 import { type DeltaExtent, readDeltaHead } from './file.ts';
-import {
-  type Carried,
-  type Delta,
-  type DeltaFiles,
-  type DeltaIso,
-  openDelta,
-  readDeltaIso,
-  renderCarried,
-} from './open.ts';
+import { type Carried, type DeltaFiles, renderCarried } from './carried.ts';
+import { type Delta, type DeltaIso, openDelta, readDeltaIso } from './open.ts';
 
 /*
  * The ISO that a delta makes, before a byte of it is written. If the old ISO was customised since it was built,

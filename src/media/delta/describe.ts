@@ -5,6 +5,7 @@ import { formatSize } from '../../base/text/words.ts';
 import { openIso, type IsoImage } from '../../iso/index.ts';
 import { readIndex } from '../media-index.ts';
 import { isDelta, readDeltaHead } from './file.ts';
+import { refuseHalfApplied } from './in-place/marker.ts';
 import { formatIsoName, nameIso, type IsoName } from './name.ts';
 import { PARITY, readPartHead } from './part.ts';
 
@@ -93,12 +94,19 @@ async function refuseDelta(file: RandomAccess): Promise<void> {
   });
 }
 
-/** Opens an ISO that was given by name. @throws the errors of `openIso` and `refuseDelta` */
+/**
+ * Opens an ISO that was given by name.
+ *
+ * @throws IntegrityError `delta.half-applied`; the errors of `openIso` and `refuseDelta`
+ */
 export async function openGivenIso(image: RandomAccess): Promise<IsoImage> {
   try {
     return await openIso(image);
   } catch (error) {
-    if (error instanceof IntegrityError) await refuseDelta(image);
+    if (error instanceof IntegrityError) {
+      await refuseDelta(image);
+      await refuseHalfApplied(image);
+    }
     throw error;
   }
 }

@@ -17,7 +17,8 @@ import {
   type DeltaExtent,
 } from './file.ts';
 import { readApplied } from './applied.ts';
-import { type DeltaIso, type DeltaIsoExtent, readDeltaIso, readMode, listCarried } from './open.ts';
+import { listCarried } from './carried.ts';
+import { type DeltaIso, type DeltaIsoExtent, readDeltaIso, readMode } from './open.ts';
 
 /* Making a delta from two ISOs, and making the new ISO from the old one and the delta. */
 

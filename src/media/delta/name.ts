@@ -1,3 +1,4 @@
+import { toPrintable } from '../../base/text/words.ts';
 import { INDEX_PATH, type MediaIndex } from '../media-index.ts';
 import type { IsoImage } from '../../iso/index.ts';
 
@@ -23,4 +24,4 @@ export async function nameIso(
 
 /** Formats `live-iso 4.21.3 x86_64 of 2026-11-20`. */
 export const formatIsoName = ({ product, version, architecture, day }: IsoName): string =>
-  `${product} ${version} ${architecture}${day === undefined ? '' : ` of ${day}`}`;
+  toPrintable(`${product} ${version} ${architecture}${day === undefined ? '' : ` of ${day}`}`);

@@ -1,31 +1,33 @@
 import { stat } from 'node:fs/promises';
-import { digestOf, type Digest } from '../../base/digest.ts';
+import { digestOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
-import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
+import { openRandomAccess } from '../../base/random-access.ts';
 import { type IsoImage, roundUp, SECTOR_SIZE } from '../../iso/index.ts';
 import { identifyIso, overlayAccess, type OverlayPart, overlayRead } from '../areas.ts';
-import {
-  readIndex,
-  type MediaIndex,
-  INDEX_PATH,
-  LARGEST_INDEX,
-  parseMediaIndex,
-} from '../media-index.ts';
+import { readIndex, type MediaIndex, INDEX_PATH, parseMediaIndex } from '../media-index.ts';
 import { planContents } from '../area-values.ts';
-import { readAreas } from '../medium.ts';
-import { type IsoSource, useMedium } from '../open.ts';
+import { type MediumAreas, readAreas } from '../medium.ts';
+import { refuseHalfCustomised } from '../customize/write.ts';
+import { type IsoSource, useImage } from '../open.ts';
+import { openGivenIso } from './describe.ts';
 import { readProof } from '../proof.ts';
+import {
+  type Carried,
+  damaged,
+  type DeltaFiles,
+  fail,
+  listCarried,
+  placeCarried,
+  renderCarried,
+} from './carried.ts';
 import { formatIsoName, nameIso, type IsoName } from './name.ts';
 import {
   type DeltaExtent,
   malformed,
   readDeltaHead,
   type DeltaHead,
-  type Patch,
-  LARGEST_PATCHED,
   MOST_PATCHED,
-  usePatch,
 } from './file.ts';
 
 /* The two inputs of applying a delta: an ISO of ours, and a delta that is matched to it. */
@@ -52,9 +54,6 @@ export type DeltaIsoExtent = DeltaExtent & {
   readonly isMutable?: boolean;
 };
 
-/** An extent that the old ISO lacks, with the position of its bytes or its patch in the delta. */
-export type Carried = DeltaExtent & { readonly position: number; readonly patch?: Patch };
-
 /** A delta that has been matched to the old ISO. */
 export type Delta = {
   /** Size of the new ISO in bytes. */
@@ -64,18 +63,23 @@ export type Delta = {
   readonly carried: readonly Carried[];
 };
 
-export type DeltaFiles = { readonly delta: RandomAccess; readonly iso: RandomAccess };
-
-/** Reads the identity and the extents of an ISO. @throws IntegrityError `delta.no-index` */
+/**
+ * Reads the identity and the extents of an ISO.
+ *
+ * @throws IntegrityError `delta.no-index`; DiskError `customize.half-way`
+ */
 export function readDeltaIso(medium: IsoSource): Promise<DeltaIso> {
-  return useMedium(medium, async (iso) => {
-    const { path } = iso;
+  return useImage(medium, async (image) => {
+    if (typeof medium === 'string') await refuseHalfCustomised(image);
+    const { path } = image;
+    const iso = await openGivenIso(image);
     const index = await readIndex(iso);
     if (!index) throw await noIndex(iso);
     const identity = await identifyIso(index, iso.readBytes);
     if (identity === undefined) throw await noIndex(iso);
-    const built = await identifyBuilt(iso, index);
-    const extents = await listExtents(index, iso.readBytes);
+    const areas = index.mutable?.length ? await readAreas(iso, { index }) : undefined;
+    const built = await identifyBuilt(iso, index, areas);
+    const extents = await listExtents(index, iso, areas);
     const own = extents.find(({ paths }) => paths.includes(INDEX_PATH));
     if (!own) throw await noIndex(iso);
     const size = await sizeOfIso(path, iso, extents);
@@ -89,21 +93,30 @@ export const readDeltaIsoAsBuilt = async (path: string, { built }: DeltaIso): Pr
   readDeltaIso(overlayAccess(await openRandomAccess(path), built?.parts ?? []));
 
 /** Identifies an ISO as it was built; undefined if it no longer carries that. */
-async function identifyBuilt(iso: IsoImage, index: MediaIndex): Promise<DeltaIso['built']> {
-  const areas = index.mutable?.length ? await readAreas(iso, { index }) : undefined;
+async function identifyBuilt(
+  iso: IsoImage,
+  index: MediaIndex,
+  areas: MediumAreas | undefined,
+): Promise<DeltaIso['built']> {
   if (!areas?.built) return undefined;
   const parts = planContents(areas, areas.built, 'built');
   const identity = await identifyIso(index, overlayRead(iso.readBytes, parts));
   return identity === undefined ? undefined : { identity, parts };
 }
 
+/** @throws IntegrityError `delta.damaged` if an extent has other bytes outside of the areas in it */
 async function listExtents(
   { extents }: MediaIndex,
-  read: (offset: number, size: number) => Promise<Uint8Array>,
+  { path, readBytes: read }: IsoImage,
+  areas: MediumAreas | undefined,
 ): Promise<readonly DeltaIsoExtent[]> {
+  const readBare = areas?.bare && overlayRead(read, planContents(areas, areas.bare, 'bare'));
   const all: DeltaIsoExtent[] = [];
   for (const { offset, size, paths, pristine, ...extent } of extents) {
     const digest = extent.digest ?? digestOf(await read(offset, size));
+    const found = pristine && readBare && digestOf(await readBare(offset, size));
+    if (found !== undefined && found !== pristine)
+      throw damaged(path, { offset, digest: pristine ?? digest, found });
     all.push({ offset, size, paths, digest, isMutable: pristine !== undefined });
   }
   return all.sort((a, b) => a.offset - b.offset);
@@ -166,8 +179,7 @@ export async function openDelta(
       digest,
     }))
     .sort((a, b) => a.offset - b.offset);
-  const last = extents.at(-1);
-  if (last && last.offset + last.size > size) return fail(file.path);
+  if (!isConsistent({ size, extents }, [...old.extents, index])) return fail(file.path);
   const carried = placeCarried(listCarried(extents, index, new Set(known.keys())), head);
   const isWhole = sumSizes(carried.map(({ patch, size }) => patch ?? { size })) === head.bodySize;
   const numbers = [...patches.keys()];
@@ -176,6 +188,22 @@ export async function openDelta(
   }
   if (!isWhole || numbers.some((number) => number >= carried.length)) return fail(file.path);
   return { size, extents, carried, head };
+}
+
+/**
+ * True if the extents are inside the ISO, and no digest has two sizes: a writer would wait for bytes that do not
+ * exist.
+ */
+function isConsistent(
+  { size, extents }: Pick<Delta, 'size' | 'extents'>,
+  others: readonly DeltaExtent[],
+): boolean {
+  const all = [...others, ...extents];
+  const sizes = new Map(all.map((extent) => [extent.digest, extent.size]));
+  return (
+    extents.every((extent) => extent.offset + extent.size <= size) &&
+    all.every((extent) => sizes.get(extent.digest) === extent.size)
+  );
 }
 
 /** Explains why a delta is not for an ISO, by what people know both by. */
@@ -202,77 +230,6 @@ function refuseIso(path: string, old: DeltaIso, { from, index, names }: DeltaHea
     'apply it to the ISO that it was made from',
   );
 }
-
-function fail(path: string): never {
-  throw malformed(path, 'does not carry what its head names');
-}
-
-/**
- * Lists the carried extents of a new ISO, the index first. It is called when a delta is made and when it is
- * applied, and must give the same list.
- *
- * @param known digests of the old ISO
- */
-export function listCarried<Extent extends DeltaExtent>(
-  extents: readonly Extent[],
-  index: Extent,
-  known: ReadonlySet<string>,
-): readonly Extent[] {
-  const isNew = ({ digest }: Extent): boolean => !known.has(digest);
-  const others = extents.filter(isNew).map((extent) => [extent.digest, extent] as const);
-  const all = new Map([...(isNew(index) ? [[index.digest, index] as const] : []), ...others]);
-  return [...all.values()];
-}
-
-function placeCarried(
-  extents: readonly DeltaExtent[],
-  { patches, start }: Pick<DeltaHead, 'patches'> & { readonly start: number },
-): readonly Carried[] {
-  let end = start;
-  return extents.map((extent, number): Carried => {
-    const patch = patches.get(number);
-    const position = end;
-    end += (patch ?? extent).size;
-    return { ...extent, position, ...(patch && { patch }) };
-  });
-}
-
-/**
- * Returns the bytes of a carried extent, verified. They fit in memory: extents with a patch are small, and so
- * is an index.
- *
- * @throws IntegrityError `delta.damaged`
- */
-export async function renderCarried(
-  { delta, iso }: DeltaFiles,
-  carried: Carried,
-): Promise<Uint8Array> {
-  if (isTooLarge(carried)) return fail(delta.path);
-  const { position, size, digest, patch, offset } = carried;
-  const stored = await delta.read(position, (patch ?? { size }).size);
-  const bytes = patch
-    ? usePatch(await iso.read(patch.old.offset, patch.old.size), { patch: stored, size })
-    : stored;
-  if (bytes && digestOf(bytes) === digest) return bytes;
-  throw damaged(delta.path, { offset, digest, found: bytes && digestOf(bytes) });
-}
-
-const isTooLarge = ({ size, patch }: Carried): boolean =>
-  patch ? Math.max(size, patch.old.size) > LARGEST_PATCHED : size > LARGEST_INDEX;
-
-const damaged = (
-  path: string,
-  { offset, digest, found }: { offset: number; digest: Digest; found: Digest | undefined },
-): IntegrityError =>
-  new IntegrityError(
-    'delta.damaged',
-    `the extent at byte ${offset} cannot be made from ${path} and the old ISO`,
-    {
-      expected: digest,
-      found: found ?? 'a patch that does not apply',
-      hint: 'verify the old ISO, and copy the delta again',
-    },
-  );
 
 /**
  * Returns the permissions that all of these files have, so that a user who cannot read one of them cannot

@@ -6,6 +6,8 @@ import { withoutUndefined, sumSizes } from '../../base/lists.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import { overlayAccess, withPristineDigests } from '../areas.ts';
+import { refuseHalfCustomised } from '../customize/write.ts';
+import { refuseHalfApplied } from '../delta/in-place/marker.ts';
 import { judgeAreas, type JudgedArea } from '../judge-areas.ts';
 import type { IndexExtent, MediaIndex } from '../media-index.ts';
 import { planContents } from '../area-values.ts';
@@ -97,6 +99,10 @@ async function repairLocked(
   sources: RepairSources,
   options: RepairOptions,
 ): Promise<RepairReport> {
+  await useImage(path, async (image) => {
+    await refuseHalfCustomised(image);
+    await refuseHalfApplied(image);
+  });
   const file = await openInPlace(path).catch((error: unknown) => {
     throw explainWriteError(error, path);
   });

@@ -1,6 +1,7 @@
 import { ConfigError, SealiftError } from '../../base/errors.ts';
 import { formatCanonicalJson } from '../../base/text/json.ts';
 import {
+  decodeFileContent,
   type File,
   formatValidIgnition,
   IGNITION_VERSION,
@@ -42,6 +43,17 @@ const PULL_SECRET = '/var/tmp/pull-secret.json';
 export const hasInstallation = ({ storage, systemd }: IgnitionConfig): boolean =>
   storage?.files?.some(({ path }) => path === IBI_CONFIGURATION) === true &&
   systemd?.units?.some(({ name }) => name === `${INSTALL}.service`) === true;
+
+/** True if none of the parts that install is empty, masked or disabled. */
+export function canInstall(config: IgnitionConfig): boolean {
+  const files = (config.storage?.files ?? []).filter(({ path }) => OWN_FILES.includes(path));
+  const units = (config.systemd?.units ?? []).filter(({ name }) => OWN_UNITS.includes(name));
+  const isFilled = files.every((file) => decodeFileContent(file)?.length !== 0);
+  return hasInstallation(config) && isFilled && units.every(isActive);
+}
+
+const isActive = ({ contents, enabled, mask }: Unit): boolean =>
+  contents !== undefined && contents !== '' && enabled !== false && mask !== true;
 
 /** Finds a part that installs and that differs between two configs, as a path or the name of a unit. */
 export function findChangedPart(before: IgnitionConfig, after: IgnitionConfig): string | undefined {

@@ -7,7 +7,8 @@ import type { RandomAccess } from '../../../src/base/random-access.ts';
 import { formatMediaIndex } from '../../../src/media/media-index.ts';
 import { formatDelta, readDeltaHead, type DeltaHead } from '../../../src/media/delta/file.ts';
 import { makePatches } from '../../../src/media/delta/make.ts';
-import { openDelta, renderCarried } from '../../../src/media/delta/open.ts';
+import { renderCarried } from '../../../src/media/delta/carried.ts';
+import { openDelta } from '../../../src/media/delta/open.ts';
 import type { DeltaIso } from '../../../src/media/delta/open.ts';
 import { fakeDigest } from '../../support/sparse-medium.ts';
 

@@ -6,8 +6,8 @@ import { explainWriteError } from '../../../base/disk/disk-errors.ts';
 import { writeFileAtomic } from '../../../base/disk/files.ts';
 import type { LeaseOptions } from '../../../base/disk/lease.ts';
 import { openOwnFile, readOwnFile } from '../../../base/disk/open-file.ts';
-import { IntegrityError } from '../../../base/errors.ts';
 import { withoutUndefined } from '../../../base/lists.ts';
+import { isObject } from '../../../base/lists.ts';
 import { SECTOR_SIZE } from '../../../iso/index.ts';
 import { parseJsonObject } from '../../../shape/go-json.ts';
 import { useImage } from '../../open.ts';
@@ -17,6 +17,7 @@ import { type DeltaExtent, formatDelta, readDeltaHead, type DeltaHead } from '..
 import { readApplied } from '../applied.ts';
 import { type DeltaIso, readDeltaIso, readDeltaIsoAsBuilt } from '../open.ts';
 import { type NewIso, type Step, type OldIso, leaveOut, listMoves, planSteps } from './plan.ts';
+import { formatMarker, halfApplied, type Marked, parseMarker } from './marker.ts';
 import { requireCarried, requireVerified, toIndexExtent } from './verified.ts';
 
 /*
@@ -142,32 +143,11 @@ function plan(journal: StepJournal): Begun {
   return { ...journal, steps, marker: formatMarker(journal) };
 }
 
-const MARKER = 'sealift: not whole yet, apply the delta ';
-
-type Marked = Pick<StepJournal, 'delta' | 'run'>;
-
-/** Formats the first bytes of a half-changed ISO, which fit in one sector. */
-const formatMarker = ({ delta, run }: Marked): Buffer =>
-  Buffer.from(`${MARKER}${delta} again (run ${run})\n`);
-
-/** Reads which delta is half applied, and by which run; undefined if the ISO has no marker. */
 async function readMarker(iso: FileHandle): Promise<Marked | undefined> {
   const start = Buffer.alloc(SECTOR_SIZE);
   await iso.read(start, 0, start.length, 0);
-  const text = start.toString('latin1');
-  if (!text.startsWith(MARKER)) return undefined;
-  const [delta = '', , , run = ''] = text.slice(MARKER.length).split(/[ )\n]/);
-  return { delta, run };
+  return parseMarker(start);
 }
-
-const halfApplied = (
-  path: string,
-  values: { readonly expected: string; readonly found: string },
-): IntegrityError =>
-  new IntegrityError('delta.half-applied', `${path} is partly changed to another ISO`, {
-    ...values,
-    hint: 'apply the delta that was begun, with the journal of that run',
-  });
 
 /**
  * True if the ISO is the new one, including the areas whose values differ from the old ISO. It may still be
@@ -236,11 +216,28 @@ async function readStepJournal(path: string): Promise<StepJournal | undefined> {
   const text = (await readOwnFile(path))?.toString('utf8');
   const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
   if (!head?.startsWith('{')) return undefined;
-  const journal = parseJsonObject(head);
-  if (!journal) return undefined;
-  const { delta, now, old, run } = journal as unknown as StepJournal;
+  const journal = parseJsonObject(head) as unknown as StepJournal | undefined;
+  if (!journal || !isWritten(journal)) return undefined;
+  const { delta, now, old, run } = journal;
   return { delta, now, old, run, done: Number(lines.at(-1) ?? 0) };
 }
+
+/** True for a journal in the form that `startStepJournal` writes. */
+function isWritten({
+  delta,
+  now,
+  old,
+  run,
+}: { readonly [Key in keyof StepJournal]?: unknown }): boolean {
+  if (typeof delta !== 'string' || typeof run !== 'string') return false;
+  if (!isObject(now) || !isObject(old)) return false;
+  return [now['extents'], now['carried'], old['extents']].every(
+    (list) => Array.isArray(list) && list.every(isRange),
+  );
+}
+
+const isRange = (value: unknown): boolean =>
+  isObject(value) && Number.isSafeInteger(value['offset']) && Number.isSafeInteger(value['size']);
 
 /** Writes the first line, and opens the journal to append; `note` returns when the line is on the disk. */
 export async function startStepJournal(
