@@ -1,7 +1,7 @@
 import { copyFile, open, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findEmbedArea } from '../../src/iso/index.ts';
+import { findEmbedArea, locateKargAreas } from '../../src/iso/index.ts';
 import { useMedium } from '../../src/media/open.ts';
 import { TEST_SSH_KEY } from '../support/installation-iso.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
@@ -68,6 +68,37 @@ describe('a delta for an ISO that was customised since', () => {
     await expectEqual('same.iso', 'tuesday.iso');
   });
 
+  test('keeps replaced arguments in their place, and merged configs without naming their contents', async () => {
+    const config = { ignition: { version: '3.2.0' }, passwd: { users: [{ name: 'site' }] } };
+    await writeFile(at('site.ign'), JSON.stringify(config));
+    const shown = await done('customize', 'monday.iso', '--show', '-o', 'json');
+    const { now } = (JSON.parse(shown) as { kernelArguments: { now: string } }).kernelArguments;
+    const [, karg = ''] = /(?:^| )([^ =]+=[^ =]+) /.exec(now) ?? [];
+    const values = ['--live-ignition', 'site.ign', '--kargs-replace', `${karg}=other`];
+    await done('customize', 'monday.iso', ...values, '--output', 'old.iso');
+    await done('customize', 'tuesday.iso', ...values, '--output', 'expected.iso');
+    const told = await done('apply', 'old.iso', 'night.delta', '--output', 'kept.iso');
+    expect(told).toMatch(/^ {2}kept {6}ignition\.config\.merge$/m);
+    expect(told).not.toContain('data:');
+    await expectEqual('kept.iso', 'expected.iso');
+  });
+
+  test('is refused if the ISO is damaged beside an area', async () => {
+    await done('customize', 'monday.iso', '--kargs-append', 'quiet', '--output', 'hurt.iso');
+    for (const name of ['monday.iso', 'hurt.iso']) {
+      await copyFile(at(name), at('x.iso'));
+      await damageMenu('x.iso');
+      const args = ['apply', 'x.iso', 'night.delta'];
+      const before = await readIso('x.iso');
+      for (const place of [['--output', 'none.iso'], ['--in-place']]) {
+        const { exitCode, stderr } = await world.run(...args, ...place);
+        expect([exitCode, stderr]).toEqual([5, expect.stringContaining('[delta.damaged]')]);
+      }
+      expect(before.equals(await readIso('x.iso'))).toBe(true);
+    }
+    await expect(stat(at('none.iso'))).rejects.toThrow('ENOENT');
+  });
+
   test('is refused if another program took the own config of the ISO away', async () => {
     await copyFile(at('monday.iso'), at('emptied.iso'));
     await empty('emptied.iso');
@@ -83,5 +114,16 @@ async function empty(name: string): Promise<void> {
   const area = await useMedium(at(name), findEmbedArea);
   const file = await open(at(name), 'r+');
   await file.write(new Uint8Array(area.size), 0, area.size, area.offset);
+  await file.close();
+}
+
+/** Changes a byte in front of the kernel arguments in the menu of GRUB. */
+async function damageMenu(name: string): Promise<void> {
+  const place = await useMedium(at(name), async (iso) => {
+    const { areas } = await locateKargAreas(iso);
+    return areas[0]?.offset ?? 0;
+  });
+  const file = await open(at(name), 'r+');
+  await file.write(Buffer.from('#'), 0, 1, place - 2);
   await file.close();
 }

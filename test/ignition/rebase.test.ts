@@ -43,6 +43,20 @@ describe('changes of a config, made in another one', () => {
     expect(config).toEqual(sides.base);
   });
 
+  it('never name the source of a config, which can be a whole config or have a password', () => {
+    const merge = (...sources: readonly string[]): IgnitionConfig => ({
+      ignition: { ...ignition, config: { merge: sources.map((source) => ({ source })) } },
+    });
+    const sides = {
+      before: merge('https://a.example/1'),
+      now: merge('https://user:word@b.example/2', 'data:,secret'),
+      base: merge('https://a.example/1'),
+    };
+    const { config, changed, conflicts } = rebaseConfig(sides);
+    expect([changed, conflicts]).toEqual([['ignition.config.merge'], []]);
+    expect(config).toEqual(sides.now);
+  });
+
   it('name the entry of a list, regardless of how deep the change is', () => {
     const unit = (contents: string) => ({
       ignition,
