@@ -4,6 +4,7 @@ import { sizeOf } from '../base/disk/files.ts';
 import { readRegularFile } from '../base/disk/open-file.ts';
 import { ConfigError, SealiftError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
+import { findJsonExcess } from '../shape/parse-text.ts';
 
 /*
  * Owns the digests that are published beside an ISO: a `.sha256` file, the report of a build, the list of
@@ -100,11 +101,17 @@ async function readPublished(
   return text === undefined ? undefined : parse(text);
 }
 
-/** Digests by file name. */
+/** Digests by file name. @throws ConfigError `verify.no-digest` if a name has two */
 function parseChecksums(text: string): ReadonlyMap<string, Digest> {
   const sums = new Map<string, Digest>();
-  for (const [, hex = '', name = ''] of text.matchAll(/^\\?([0-9a-fA-F]{64}) [ *](.+?)\r?$/gm)) {
-    sums.set(basename(name), digestFromHex(hex.toLowerCase()));
+  for (const [, hex = '', path = ''] of text.matchAll(/^\\?([0-9a-fA-F]{64}) [ *](.+?)\r?$/gm)) {
+    const [name, digest] = [basename(path), digestFromHex(hex.toLowerCase())];
+    if ((sums.get(name) ?? digest) !== digest) {
+      throw new ConfigError('verify.no-digest', `the checksums name two digests of ${name}`, {
+        hint: 'keep the right one, or give it with --sha256',
+      });
+    }
+    sums.set(name, digest);
   }
   return sums;
 }
@@ -127,8 +134,12 @@ export function readList(text: string): ReadonlyMap<string, Digest> | undefined 
   return listed.size > 0 ? listed : undefined;
 }
 
+/** A list of 100,000 sites has some 400,000 values. */
+const BOUNDS = { values: 2_000_000, depth: 64 };
+
 function parseObjectOrNothing(text: string): Readonly<Record<string, unknown>> {
   try {
+    if (findJsonExcess(Buffer.from(text), BOUNDS) !== undefined) return {};
     const value: unknown = JSON.parse(text);
     return isObject(value) ? value : {};
   } catch {

@@ -47,13 +47,23 @@ async function explainIso(
 ): Promise<string | undefined> {
   if (sha256 === undefined) return 'is not in sites.json: it is from another run';
   const published = (): Promise<Digest> => Promise.resolve(sha256);
-  const { state, problems } = await verifyIso(path, { ...options, published, isGiven: true });
+  const verified = await verifyIso(path, { ...options, published, isGiven: true }).catch(
+    explainUnreadable,
+  );
+  if (typeof verified === 'string') return verified;
+  const { state, problems } = verified;
   if (state === 'whole') return undefined;
   const [first, ...others] = problems;
   if (!first) return 'is not provable';
   if (others.length > 0 || first.expected !== sha256) return first.problem;
   const [same] = [...listed].find(([, digest]) => digest === first.found) ?? [];
   return same === undefined ? 'is whole, but from another run' : `has the bytes of ${same}`;
+}
+
+/** An ISO that cannot be read does not hide the others. */
+function explainUnreadable(error: unknown): string {
+  if (error instanceof ConfigError && error.code === 'iso.unreadable') return error.message;
+  throw error;
 }
 
 /** Digests of the ISOs of a run, by file name. */

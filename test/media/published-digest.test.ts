@@ -28,6 +28,13 @@ describe('a checksum beside an ISO', () => {
     expect(await find(text)).toEqual({ digest: `sha256:${hex}`, warnings: [] });
   });
 
+  it('is refused if it names two digests of one ISO, in any order', async () => {
+    for (const order of [['ab', 'cd'] as const, ['cd', 'ab'] as const]) {
+      const text = order.map((pair) => `${pair.repeat(32)}  copy.iso\n`).join('');
+      await expect(find(text)).rejects.toMatchObject({ code: 'verify.no-digest' });
+    }
+  });
+
   it('says whose checksum it is if it was copied together with an ISO that got a new name', async () => {
     expect(await find(`${hex}  rhcos.iso\n`)).toEqual({
       digest: undefined,

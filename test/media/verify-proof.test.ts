@@ -234,6 +234,15 @@ describe('a folder of configuration ISOs', () => {
     ]);
   });
 
+  it('names an ISO that cannot be read, and judges the others', async () => {
+    const folder = mkdtempSync(join(directory, 'sites-'));
+    writeFileSync(join(folder, 'sites.json'), good);
+    mkdirSync(join(folder, 'alpha.iso'));
+    writeFileSync(join(folder, 'beta.iso'), beta);
+    const { damaged } = await verifySites(folder, options);
+    expect(damaged.map(({ iso }) => iso)).toEqual(['alpha.iso']);
+  });
+
   it.each([
     ['absent', undefined],
     ['empty', ''],

@@ -96,10 +96,16 @@ const isFolder = (path: string): Promise<boolean> =>
     () => false, // an address, or reported when it is opened
   );
 
+/** True if nothing but areas is wrong, whose problems say what restores them. */
+const isRestorable = ({ problems, areas = [] }: Verification): boolean =>
+  problems.every(({ problem }) => areas.some((area) => area.problem === problem));
+
+const RESTORE = 'do what the problem says; the other bytes of the medium are right';
+const REPLACE = 'build it again with the same command, or copy it again';
+
 /** @throws DifferenceError `verify.differences`; UnprovenError `verify.not-provable` */
 function requireProven(name: string, value: Verification): void {
-  if (!value.ok)
-    throw differs(name, value, 'build it again with the same command, or copy it again');
+  if (!value.ok) throw differs(name, value, isRestorable(value) ? RESTORE : REPLACE);
   if (value.because === 'no proof') throw notProvable(name, value);
 }
 
