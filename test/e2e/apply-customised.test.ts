@@ -99,6 +99,20 @@ describe('a delta for an ISO that was customised since', () => {
     await expect(stat(at('none.iso'))).rejects.toThrow('ENOENT');
   });
 
+  test('is refused if the delta is damaged, anywhere in its body', async () => {
+    await done('customize', 'monday.iso', ...VALUES, '--output', 'whole.iso');
+    const delta = await readIso('night.delta');
+    for (const place of [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99]) {
+      const bytes = Buffer.from(delta);
+      const at = Math.floor(bytes.length * place);
+      bytes[at] = (bytes[at] ?? 0) ^ 1;
+      await writeFile(join(world.directory, 'flipped.delta'), bytes);
+      const args = ['apply', 'whole.iso', 'flipped.delta', '--output', 'none.iso'];
+      expect([place, (await world.run(...args)).exitCode]).toEqual([place, 5]);
+    }
+    await expect(stat(at('none.iso'))).rejects.toThrow('ENOENT');
+  });
+
   test('is refused if another program took the own config of the ISO away', async () => {
     await copyFile(at('monday.iso'), at('emptied.iso'));
     await empty('emptied.iso');

@@ -2,14 +2,14 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { DifferenceError, IntegrityError } from '../../base/errors.ts';
 import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
 import type { IsoImage } from '../../iso/index.ts';
-import { overlayAccess, overlayRead, type OverlayPart } from '../areas.ts';
+import { applyParts, overlayAccess, type OverlayPart } from '../areas.ts';
 import { type BuiltAreas, type CarriedValues, carryValues } from '../customize/carry.ts';
 import { readIndex } from '../media-index.ts';
 import { readAreas } from '../medium.ts';
 import { useMedium } from '../open.ts';
 import { fillParts } from '../serve/virtual.ts';
 import { type DeltaExtent, readDeltaHead } from './file.ts';
-import { type Carried, type DeltaFiles, renderCarried } from './carried.ts';
+import { type Carried, damaged, type DeltaFiles, renderCarried } from './carried.ts';
 import { type Delta, type DeltaIso, openDelta, readDeltaIso } from './open.ts';
 
 /*
@@ -82,19 +82,35 @@ async function renderLifted(
   }
   const next = openMade(made, { delta, iso: view }, old);
   const values = await carryBetween(keepOpen(iso), next);
-  const read = overlayRead(next.read, values.parts);
   const extents: DeltaExtent[] = [];
   for (const extent of made.extents) {
-    const { offset, size } = extent;
-    const isChanged = values.parts.some(
-      (part) => part.offset < offset + size && part.offset + part.bytes.length > offset,
-    );
-    const bytes = isChanged ? await read(offset, size) : undefined;
+    const bytes = await renderChanged(next, extent, values.parts);
     const digest = bytes ? digestOf(bytes) : extent.digest;
     if (bytes) rendered.set(digest, bytes);
     extents.push({ ...extent, digest });
   }
   return { ...made, extents, values: values.names };
+}
+
+/**
+ * Renders an extent that holds values; undefined for any other.
+ *
+ * @throws IntegrityError `delta.damaged` if its bytes without the values are not the expected ones
+ */
+async function renderChanged(
+  { path, read }: RandomAccess,
+  { offset, size, digest }: DeltaExtent,
+  parts: readonly OverlayPart[],
+): Promise<Uint8Array | undefined> {
+  const own = parts.filter(
+    (part) => part.offset < offset + size && part.offset + part.bytes.length > offset,
+  );
+  if (own.length === 0) return undefined;
+  const bytes = await read(offset, size);
+  const found = digestOf(bytes);
+  if (found !== digest) throw damaged(path, { offset, digest, found });
+  applyParts(bytes, offset, own);
+  return bytes;
 }
 
 /** An image that stays open when its reader is done. */
