@@ -52,7 +52,10 @@ export type Watch = {
   readonly age: (path: string, sign: string) => number;
 };
 
-type Seen = { readonly text: string; readonly sign: string; readonly since: number; signs: number };
+type Seen = { readonly head: string; readonly sign: string; readonly since: number; signs: number };
+
+/** The line of a sign that names the holder. A journal has more, and grows while its writer lives. */
+const headOf = (sign: string): string => /\n.*\n?/.exec(sign)?.[0] ?? '';
 
 /** @param now milliseconds, of this machine alone */
 export function createWatch({
@@ -61,11 +64,11 @@ export function createWatch({
 }: { readonly limit?: number; readonly now?: () => number } = {}): Watch {
   const seen = new Map<string, Seen>();
   const note = (path: string, sign: string): Seen => {
-    const text = sign.slice(sign.indexOf('\n') + 1);
+    const head = headOf(sign);
     const known = seen.get(path);
     if (known?.sign === sign) return known;
-    const signs = known?.text === text ? known.signs + 1 : 0;
-    const noted = { text, sign, since: now(), signs };
+    const signs = known?.head === head ? known.signs + 1 : 0;
+    const noted = { head, sign, since: now(), signs };
     seen.set(path, noted);
     return noted;
   };

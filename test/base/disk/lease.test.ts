@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { formatHolder, readSelf } from '../../../src/base/disk/holder.ts';
 import { takeLease } from '../../../src/base/disk/lease.ts';
+import { createWatch } from '../../../src/base/disk/succession.ts';
 import { LEASE, lockOutput } from '../../support/lease.ts';
 
 let directory: string;
@@ -61,5 +62,13 @@ describe('the lock of an output', () => {
     writeFileSync(path, '999999999 5\n');
     const results = await Promise.allSettled(Array.from({ length: 8 }, () => lockOutput(path)));
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  });
+});
+
+describe('a watch of the journal that another process writes', () => {
+  it('takes a line that came together with a renewal as a sign of life, another writer as none', () => {
+    const { look } = createWatch({ limit: 100, now: () => 0 });
+    const looks = ['1 1\nwriter\n', '2 2\nwriter\nd 0\n', '3 3\nother\nd 0\n'];
+    expect(looks.map((sign) => look('journal', sign))).toEqual(['silent', 'renewed', 'silent']);
   });
 });
