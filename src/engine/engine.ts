@@ -1,5 +1,5 @@
 import type { Digest } from '../base/digest.ts';
-import type { HttpRequestEvent } from '../base/http/body.ts';
+import type { HttpRequestEvent } from '../base/http/report-requests.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { RetryEvent } from '../base/retry.ts';
 import type { Json } from '../base/text/json.ts';

@@ -8,7 +8,7 @@ import type { LeaseOptions } from '../base/disk/lease.ts';
 import { readOwnFile } from '../base/disk/open-file.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
 import { kindOfHost } from '../base/http/address.ts';
-import { reportRequests } from '../base/http/body.ts';
+import { reportRequests } from '../base/http/report-requests.ts';
 import { createHttp, type Http } from '../base/http/http.ts';
 import type { TlsOptions } from '../base/http/proxy.ts';
 import { withoutUndefined } from '../base/lists.ts';

@@ -69,7 +69,7 @@ function answer(
     response.writeHead(404).end('{"errors":[{"code":"MANIFEST_UNKNOWN"}]}');
     return;
   }
-  const first = Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0);
+  const first = Number(/^bytes=(\d+)-\d*$/.exec(range ?? '')?.[1] ?? 0);
   response.writeHead(first > 0 ? 206 : 200, {
     'content-type': stored?.descriptor.mediaType ?? 'application/octet-stream',
     'content-length': bytes.length - first,

@@ -8,14 +8,22 @@ import { openOwnFile } from '../disk/open-file.ts';
 import { IntegrityError, RegistryError } from '../errors.ts';
 import { readUserInfo } from '../http/address.ts';
 import { formatBasic } from '../http/basic.ts';
-import { readSmallBody } from '../http/body.ts';
+import { headerOf, readSmallBody } from '../http/body.ts';
 import type { Http, HttpResponse } from '../http/http.ts';
 import { explainNetworkFailure, isPassingStatus, TransientError } from '../http/network-failure.ts';
 import type { TlsOptions } from '../http/proxy.ts';
 import { parseRetryAfter } from '../retry.ts';
 import { redactUrl } from '../text/redact.ts';
 import { createResumableFile, fillFile, type FillOptions, joinAnswers } from './fill-file.ts';
-import type { OpenBytes, OpenOptions, Source } from './sources.ts';
+import {
+  isOutOfRange,
+  judgeOutOfRange,
+  openByRange,
+  type OpenBytes,
+  type OpenOptions,
+  type OutOfRange,
+  type Source,
+} from './sources.ts';
 
 export type GetOptions = {
   readonly url: URL;
@@ -192,17 +200,31 @@ function describeFile(download: Download): FillOptions<Source>['wanted'] {
 }
 
 async function open(download: Download, options: OpenOptions): Promise<OpenBytes> {
+  const { offset } = options;
+  const ranges = offset > 0 ? [`bytes=${offset}-`, `bytes=${offset}-${download.limit - 1}`] : [];
+  const opened = await openByRange(ranges, (range) =>
+    ask(download, range === undefined ? { ...options, offset: 0 } : options, range),
+  );
+  if (isOutOfRange(opened)) throw refused(download.url, 416);
+  return opened;
+}
+
+async function ask(
+  download: Download,
+  options: OpenOptions,
+  range: string | undefined,
+): Promise<OpenBytes | OutOfRange> {
   const { url, limit } = download;
   const { offset } = options;
-  const response = await get(download, options);
+  const response = await get(download, options, range);
   const { status, headers, body } = response;
-  if (status === 416 && offset > 0) {
+  if (status === 416) {
     body.resume();
+    const stated = headerOf(headers, 'content-range');
     // RFC 9110 15.5.17: no bytes are left after ours, and the server reports how many there are.
-    const isAtEnd = headers['content-range'] === `bytes */${offset}`;
+    const isAtEnd = stated === `bytes */${offset}`;
     if (isAtEnd) return { offset, body: Readable.from([]), total: offset };
-    // The local file is longer than the remote one: it was another file.
-    return open(download, { ...options, offset: 0 });
+    return judgeOutOfRange(stated, (size) => size > offset);
   }
   const start = startOf(response, offset);
   const total = totalOf(response);
@@ -211,13 +233,17 @@ async function open(download: Download, options: OpenOptions): Promise<OpenBytes
   throw start === undefined ? refused(url, status, offset) : tooLarge(url, limit, String(total));
 }
 
-const get = ({ http, url, tls }: Download, options: OpenOptions): Promise<HttpResponse> =>
+const get = (
+  { http, url, tls }: Download,
+  options: OpenOptions,
+  range: string | undefined,
+): Promise<HttpResponse> =>
   http.retries.run({ ...options, host: url.host }, () =>
     fetchPublic(http, {
       url,
       signal: options.signal,
       ...(tls && { tls }),
-      ...(options.offset > 0 && { headers: { range: `bytes=${options.offset}-` } }),
+      ...(range !== undefined && { headers: { range } }),
     }),
   );
 

@@ -1,10 +1,8 @@
-import type { Readable } from 'node:stream';
-import { redactUrl } from '../text/redact.ts';
+import { Readable } from 'node:stream';
 import { formatDuration } from '../text/words.ts';
 import { startTimer, type Timer } from '../wait.ts';
-import type { Http } from './http.ts';
 
-/* Owns reading small bodies within limits of size and time, and the report of every request. */
+/* Owns reading small bodies within limits of size and time, and sending bodies in pieces. */
 
 /**
  * Milliseconds for the whole of a small document: a server that sends a byte now and then would
@@ -67,36 +65,27 @@ export function headerOf(
   return typeof value === 'string' ? value : value?.[0];
 }
 
-/** A request that was made, with its URL redacted, and its outcome. */
-export type HttpRequestEvent = {
-  readonly type: 'http-request';
-  readonly method: string;
-  readonly url: string;
-  /** Status of the answer; absent if no answer came. */
-  readonly status?: number;
-  /** Reason why no answer came. */
-  readonly problem?: string;
-};
-
 /**
- * Returns the same `Http` with a report of every request: each source that is tried, and each
- * retry.
+ * Reports each piece that is taken from a body in pieces, so that sending a long one does not count
+ * as silence.
  */
-export const reportRequests = (http: Http, onEvent: (event: HttpRequestEvent) => void): Http => ({
-  ...http,
-  async request(wanted) {
-    const about = {
-      type: 'http-request',
-      method: wanted.method ?? 'GET',
-      url: redactUrl(wanted.url),
-    } as const;
-    try {
-      const response = await http.request(wanted);
-      onEvent({ ...about, status: response.status });
-      return response;
-    } catch (error) {
-      onEvent({ ...about, problem: error instanceof Error ? error.message : String(error) });
-      throw error;
-    }
-  },
-});
+export function watchBody(
+  body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined,
+  onPiece: () => void,
+): string | Uint8Array | Readable | null {
+  if (body === undefined) return null;
+  if (typeof body === 'string' || body instanceof Uint8Array) return body;
+  const stream = Readable.from(watch(body, onPiece), { objectMode: false, highWaterMark: 1 });
+  // The sender gets its failure; before that, there may be no listener.
+  return stream.on('error', () => undefined);
+}
+
+async function* watch(
+  body: AsyncIterable<Uint8Array>,
+  onPiece: () => void,
+): AsyncGenerator<Uint8Array> {
+  for await (const piece of body) {
+    onPiece();
+    yield piece;
+  }
+}

@@ -1,5 +1,5 @@
 import type { LookupFunction } from 'node:net';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { Agent, request, type Dispatcher } from 'undici';
 import { RegistryError } from '../errors.ts';
 import { withoutUndefined } from '../lists.ts';
@@ -16,6 +16,8 @@ import {
   passLookup,
   type Lookup,
 } from './address.ts';
+import { watchBody } from './body.ts';
+import { declineCodings, takeOffCoding } from './content-coding.ts';
 import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
 import {
   createProxyAgent,
@@ -59,7 +61,7 @@ export type HttpResponse = {
 
 /**
  * The only access to HTTP. Redirects are never followed here: the caller that follows one decides
- * what it sends along.
+ * what it sends along. Bodies are as the server keeps them: no content coding.
  */
 export type Http = {
   /**
@@ -132,7 +134,8 @@ export function createHttp(options: HttpOptions = {}): Http {
         const { bodyTimeout: silence = BODY_TIMEOUT } = wanted;
         const bodyTimeout = Math.min(silence, options.bodyTimeout ?? silence);
         const context = { limit, bodyTimeout, closing: closing.signal };
-        const response = await send(dispatcherFor(wanted), wanted, context);
+        const sent = await send(dispatcherFor(wanted), wanted, context);
+        const response = takeOffCoding(sent, wanted);
         retries.noteAnswer(host, !isPassingStatus(response.status));
         return response;
       } catch (error) {
@@ -210,31 +213,6 @@ async function send(
   }
 }
 
-/**
- * Reports each piece that is taken from a body in pieces, so that sending a long one does not count
- * as silence.
- */
-function watchBody(
-  body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined,
-  onPiece: () => void,
-): string | Uint8Array | Readable | null {
-  if (body === undefined) return null;
-  if (typeof body === 'string' || body instanceof Uint8Array) return body;
-  const stream = Readable.from(watch(body, onPiece), { objectMode: false, highWaterMark: 1 });
-  // The sender gets its failure; before that, there may be no listener.
-  return stream.on('error', () => undefined);
-}
-
-async function* watch(
-  body: AsyncIterable<Uint8Array>,
-  onPiece: () => void,
-): AsyncGenerator<Uint8Array> {
-  for await (const piece of body) {
-    onPiece();
-    yield piece;
-  }
-}
-
 function dispatch(
   dispatcher: Dispatcher,
   wanted: Omit<HttpRequest, 'body'> & {
@@ -247,7 +225,7 @@ function dispatch(
   let hints = 0;
   return request(wanted.url, {
     method: wanted.method ?? 'GET',
-    headers: wanted.headers ?? {},
+    headers: declineCodings(wanted.headers),
     body: wanted.body ?? null,
     // Otherwise undici closes the connection after every HEAD, because some servers send a body.
     // Such a body breaks the next request, which is then made again.

@@ -130,9 +130,20 @@ export function explainNetworkFailure(host: string, cause: unknown): unknown {
       hint: 'check the name, the resolver and the proxy settings',
     });
   }
+  if (code.startsWith('Z_') || code.startsWith('ERR__ERROR')) return damagedCoding(host, details);
   if (!/^(?:E[A-Z]+|ERR_(?:SSL|TLS)|UND_ERR_)/.test(code)) return cause;
   return new RegistryError('registry.unreachable', `${host} cannot be reached: ${code}`, details);
 }
+
+/** The error for a body that does not have the content coding that its answer names. */
+const damagedCoding = (
+  host: string,
+  details: { readonly cause: unknown; readonly found: string },
+): RegistryError =>
+  new RegistryError('http.content-coding', `${host} sends a damaged content coding`, {
+    ...details,
+    hint: 'a proxy in between may change answers: leave this host out of it',
+  });
 
 /**
  * Explains the failure of a proxy, with its name; `host` is the host that was requested through it.

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { joinAnswers } from '../../base/download/fill-file.ts';
 import type { OpenBytes, SourceAnswer } from '../../base/download/sources.ts';
 import { RegistryError, SealiftError, UsageError } from '../../base/errors.ts';
-import { reportRequests, type HttpRequestEvent } from '../../base/http/body.ts';
+import { reportRequests, type HttpRequestEvent } from '../../base/http/report-requests.ts';
 import { createHttp } from '../../base/http/http.ts';
 import { maxOf, withoutUndefined } from '../../base/lists.ts';
 import { type RangeSource, openRandomAccess, type RandomAccess } from '../../base/random-access.ts';

@@ -86,9 +86,7 @@ function createAsker(named: URL, { env, http }: SourceTools): Ask {
       url,
       signal,
       headers: {
-        'range': `bytes=${offset}-${offset + size - 1}`,
-        // Bytes are counted as they are stored: no compression on the way.
-        'accept-encoding': 'identity',
+        range: `bytes=${offset}-${offset + size - 1}`,
         // RFC 9110 13.1.1: a weak tag never matches.
         ...(version?.startsWith('"') === true && { 'if-match': version }),
         ...(credential?.kind === 'basic' && { authorization: formatBasic(credential) }),
@@ -135,7 +133,7 @@ async function probe(ask: Ask, name: string, signal: AbortSignal): Promise<Found
   else body.destroy();
   if (status === 200) throw noRanges(name);
   const { first, size } = parseContentRange(given);
-  if (status !== 206 || first !== 0 || size === undefined || isEncoded(response)) {
+  if (status !== 206 || first !== 0 || size === undefined) {
     throw wrongRange(name, range, describeAnswer(response));
   }
   const version = versionOf(response);
@@ -179,7 +177,7 @@ function findChange(
 function isRange(response: TransportResponse, { offset, size }: Range): boolean {
   const { first, last } = parseContentRange(headerOf(response.headers, 'content-range'));
   const isInside = last !== undefined && last < offset + size;
-  return response.status === 206 && first === offset && isInside && !isEncoded(response);
+  return response.status === 206 && first === offset && isInside;
 }
 
 /** RFC 9110 14.4. `size` is absent if the server does not know it. */
@@ -200,12 +198,8 @@ function parseContentRange(text: string | undefined): {
 const versionOf = ({ headers }: TransportResponse): string | undefined =>
   headerOf(headers, 'etag') ?? headerOf(headers, 'last-modified');
 
-const isEncoded = ({ headers }: TransportResponse): boolean =>
-  (headerOf(headers, 'content-encoding') ?? 'identity') !== 'identity';
-
 const describeAnswer = (response: TransportResponse): string => {
   const { status, headers } = response;
-  if (isEncoded(response)) return `content-encoding ${headerOf(headers, 'content-encoding') ?? ''}`;
   return `${status}, ${headerOf(headers, 'content-range') ?? 'no Content-Range'}`;
 };
 

@@ -1,7 +1,15 @@
 import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
-import type { OpenBytes } from '../../base/download/sources.ts';
+import {
+  isOutOfRange,
+  judgeOutOfRange,
+  openByRange,
+  type OpenBytes,
+  type OpenOptions,
+  type OutOfRange,
+} from '../../base/download/sources.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import { readSmallBody, headerOf, readText } from '../../base/http/body.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
 import type { BlobSource, Content } from '../../base/store/blob-source.ts';
 import {
@@ -63,20 +71,29 @@ function askOnce(requester: Requester, asked: Asked): Promise<StoredManifest | u
   });
 }
 
-/** The descriptor that a reference names now, without its bytes (end-3, HEAD); undefined on 404 alone. */
+/**
+ * The descriptor that a reference names now (end-3). HEAD costs least, but decides nothing alone:
+ * proxies of Nexus and Harbor answer it with 404 for manifests that GET brings.
+ */
 export async function headManifest(
   requester: Requester,
   asked: Asked,
 ): Promise<Descriptor | undefined> {
-  const head = await requester(askFor(asked, 'HEAD'), async (response) => {
-    await readText(response.body);
-    return response;
-  });
-  if (head.status === 404) return undefined;
-  const descriptor = head.status === 200 ? readHead(head.headers) : undefined;
-  // Some registries refuse HEAD or leave out the digest: the manifest itself has it.
-  return descriptor ?? (await fetchManifest(requester, asked))?.descriptor;
+  const known = ATTACHED.test(asked.reference.tag ?? '')
+    ? undefined
+    : await askHead(requester, asked);
+  return known ?? (await fetchManifest(requester, asked))?.descriptor;
 }
+
+/** A tag of cosign or of the referrers fallback: it is mostly absent, and HEAD would cost a request more. */
+const ATTACHED = /^sha256-[0-9a-f]{64}/;
+
+/** Undefined unless the registry says it all: 200 with a digest, a type and a size. */
+const askHead = (requester: Requester, asked: Asked): Promise<Descriptor | undefined> =>
+  requester(askFor(asked, 'HEAD'), async ({ status, headers, body }) => {
+    await readText(body);
+    return status === 200 ? readHead(headers) : undefined;
+  });
 
 /**
  * Descriptors attached to a manifest, as listed by the registry (end-12a), or by the fallback tag of a
@@ -192,27 +209,29 @@ export function createRegistrySource(
   }: { readonly endpoint: Endpoint; readonly repository: string; readonly retries: Retries },
 ): BlobSource {
   const { host } = endpoint;
+  const ask = (blob: Content, { offset, signal, budget }: OpenOptions, range?: string) => {
+    const headers = { accept: '*/*', ...withoutUndefined({ range }) };
+    const path = `blobs/${blob.digest}`;
+    const request = { endpoint, repository, path, headers, signal, ...(budget && { budget }) };
+    return requester(request, (response) => takeBlob(response, { blob, offset, host }));
+  };
   const open: BlobSource['open'] = async (blob, options) => {
-    const { offset, size, signal, budget } = options;
-    const last = size === undefined ? '' : String(offset + size - 1);
-    const ask = {
-      endpoint,
-      repository,
-      path: `blobs/${blob.digest}`,
-      headers: {
-        'accept': '*/*',
-        // Bytes are counted and hashed as stored: no compression on the way.
-        'accept-encoding': 'identity',
-        ...((offset > 0 || size !== undefined) && { range: `bytes=${offset}-${last}` }),
-      },
-      signal,
-      ...(budget && { budget }),
-    };
-    const opened = await requester(ask, (response) => takeBlob(response, { blob, offset, host }));
-    return opened === 'starts over' ? open(blob, { ...options, offset: 0 }) : opened;
+    const opened = await openByRange(listRanges(blob, options), (range) =>
+      ask(blob, range === undefined ? { ...options, offset: 0 } : options, range),
+    );
+    if (isOutOfRange(opened)) throw differs({ blob, offset: 0, host }, '0');
+    return opened;
   };
   const openBudget = (signal: AbortSignal): Budget => retries.open(host, signal);
   return { name: host, local: false, openBudget, open };
+}
+
+/** Values of Range, in the order in which they are tried: most registries know the closed form. */
+function listRanges(blob: Content, { offset, size }: OpenOptions): readonly string[] {
+  if (offset === 0 && size === undefined) return [];
+  const end = size === undefined ? blob.size : offset + size;
+  const closed = end > offset ? [`bytes=${offset}-${end - 1}`] : [];
+  return size === undefined ? [...closed, `bytes=${offset}-`] : closed;
 }
 
 type Wanted = { readonly blob: Content; readonly offset: number; readonly host: string };
@@ -220,7 +239,7 @@ type Wanted = { readonly blob: Content; readonly offset: number; readonly host: 
 async function takeBlob(
   response: TransportResponse,
   wanted: Wanted,
-): Promise<OpenBytes | 'starts over' | undefined> {
+): Promise<OpenBytes | OutOfRange | undefined> {
   const { status, headers, body } = response;
   const { blob, offset, host } = wanted;
   switch (status) {
@@ -235,9 +254,7 @@ async function takeBlob(
       return undefined;
     case 416:
       await readText(body);
-      // The registry's file is not the one we have a part of: an answer from 0 on shows its size.
-      if (offset > 0) return 'starts over';
-      throw differs(wanted, '0');
+      return judgeOutOfRange(headerOf(headers, 'content-range'), (size) => size === blob.size);
     default: {
       const text = await readText(body);
       throw explainAnswer(host, { status, headers, text, about: `GET ${blob.digest}` }, Date.now());

@@ -59,7 +59,7 @@ function spoil(scripts: readonly Script[], later?: Script): void {
 const starts = (): readonly number[] =>
   registry
     .requestsOf('blobs')
-    .map(({ headers }) => Number(/^bytes=(\d+)-$/.exec(headers.range ?? '')?.[1] ?? 0));
+    .map(({ headers }) => Number(/^bytes=(\d+)-\d*$/.exec(headers.range ?? '')?.[1] ?? 0));
 
 type Fault = {
   readonly fault: string;
@@ -75,9 +75,14 @@ const OVERCOME: readonly Fault[] = [
     asked: [0, 1000],
   },
   {
-    fault: 'cuts the connection, and then answers 416',
+    fault: 'cuts the connection, and then answers 416 to one form of a range',
     scripts: [CUT, { status: 416 }],
-    asked: [0, 1000, 0],
+    asked: [0, 1000, 1000],
+  },
+  {
+    fault: 'cuts the connection, and then answers 416 to every range',
+    scripts: [CUT, { status: 416 }, { status: 416 }],
+    asked: [0, 1000, 1000, 0],
   },
   {
     fault: 'cuts the connection, and then starts over with another file',

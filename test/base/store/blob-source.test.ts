@@ -55,7 +55,7 @@ describe('reading a blob', () => {
   it('starts at the requested offset', async () => {
     const { bytes: read2 } = await read(sources, blob, MIB);
     expect(read2.subarray(MIB).equals(bytes.subarray(MIB))).toBe(true);
-    expect(registry.requestsOf('blobs')[0]?.headers.range).toBe(`bytes=${MIB}-`);
+    expect(registry.requestsOf('blobs')[0]?.headers.range).toBe(`bytes=${MIB}-${3 * MIB - 1}`);
     expect(registry.bytesServed()).toBe(2 * MIB + 2);
   });
 
@@ -68,7 +68,7 @@ describe('reading a blob', () => {
     expect(result.restarts).toBe(0);
     expect(registry.requestsOf('blobs').map(({ headers }) => headers.range)).toEqual([
       undefined,
-      'bytes=1000-',
+      `bytes=1000-${3 * MIB - 1}`,
     ]);
     expect(client.statistics()[0]?.retries).toBe(1);
   });
@@ -172,7 +172,7 @@ describe('reading a blob', () => {
     };
     const result = await read([absent, once, ...sources]);
     expect(result.bytes.equals(bytes)).toBe(true);
-    expect(registry.requestsOf('blobs')[0]?.headers.range).toBe(`bytes=${2 * MIB}-`);
+    expect(registry.requestsOf('blobs')[0]?.headers.range).toBe(`bytes=${2 * MIB}-${3 * MIB - 1}`);
   });
 
   it('names the answer of every source when no source is left', async () => {

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { HttpRequestEvent } from '../../../src/base/http/body.ts';
+import type { HttpRequestEvent } from '../../../src/base/http/report-requests.ts';
 import type { RetryEvent } from '../../../src/base/retry.ts';
 import type { RandomAccess } from '../../../src/base/random-access.ts';
 import { openSource } from '../../../src/outputs/read/open.ts';
@@ -157,7 +157,7 @@ describe('a source behind HTTP', () => {
     ],
     [
       'compresses the bytes',
-      'source.range',
+      'http.content-coding',
       ({ headers }) => void (headers['content-encoding'] = 'gzip'),
     ],
     ['asks for a credential', 'source.unauthorized', (answer) => void (answer.status = 401)],
