@@ -1,6 +1,7 @@
 import { execa, ExecaError } from 'execa';
 import { ToolError, isErrno } from './errors.ts';
 import { withoutUndefined } from './lists.ts';
+import { explainStart } from './program-start.ts';
 import { redact } from './text/redact.ts';
 import { formatDuration } from './text/words.ts';
 import { startTimer, untilAborted, type Timer } from './wait.ts';
@@ -42,7 +43,7 @@ process.on('exit', () => {
  * started end with it. An abort or a timeout sends SIGTERM to all of them, and SIGKILL a second
  * later; after that nothing is waited for.
  *
- * @throws ToolError `tool.missing` if there is no such program, `tool.timeout` past the limit,
+ * @throws ToolError `tool.missing` if there is no such program, `tool.not-executable`, `tool.timeout` past the limit,
  * `tool.failed` with the last lines of stderr on any other exit, `tool.output-too-large`; the
  * signal's reason
  */
@@ -68,7 +69,7 @@ export async function runProcess(
     return { stdout, stderr };
   } catch (error) {
     ending.throwIfStopped();
-    throw explain(shownAs, error, options);
+    throw await explain(file, error, options);
   } finally {
     ending.forget();
   }
@@ -140,11 +141,15 @@ function killGroup(leader: number | undefined, signal: 'SIGTERM' | 'SIGKILL'): v
   }
 }
 
-function explain(file: string, error: unknown, options: ProcessOptions): unknown {
+async function explain(
+  program: string,
+  error: unknown,
+  { shownAs: file = program, ...options }: ProcessOptions,
+): Promise<unknown> {
   if (!(error instanceof ExecaError)) return error;
-  if (error.code === 'ENOENT') {
-    return new ToolError('tool.missing', `program "${file}" is not installed or not executable`);
-  }
+  const env = options.env ?? process.env;
+  const start = await explainStart(error, { file: program, shownAs: file, env });
+  if (start) return start;
   if (error.isMaxBuffer) {
     const limit = options.maxOutput ?? MAX_OUTPUT;
     return new ToolError(
@@ -152,9 +157,16 @@ function explain(file: string, error: unknown, options: ProcessOptions): unknown
       `program "${file}" printed more than ${limit} characters`,
     );
   }
-  const stderr = typeof error.stderr === 'string' ? error.stderr : '';
-  options.onFailure?.(`${String(error.stdout)}\n${stderr}`);
-  const lastLines = redact(stderr.trim()).split('\n').slice(-12).join('\n');
-  const ending = error.signal ?? `exit code ${error.exitCode ?? '?'}`;
-  return new ToolError('tool.failed', `program "${file}" ended with ${ending}: ${lastLines}`);
+  options.onFailure?.(`${String(error.stdout)}\n${String(error.stderr)}`);
+  return new ToolError('tool.failed', `program "${file}" ended with ${describeEnding(error)}`);
+}
+
+type Ended = { readonly stderr?: unknown; readonly signal?: string; readonly exitCode?: number };
+
+function describeEnding({ stderr, signal, exitCode }: Ended): string {
+  const lastLines = redact(typeof stderr === 'string' ? stderr.trim() : '')
+    .split('\n')
+    .slice(-12)
+    .join('\n');
+  return `${signal ?? `exit code ${exitCode ?? '?'}`}: ${lastLines}`;
 }

@@ -11,6 +11,9 @@ const args = process.argv.slice(2);
 // A run reads the files that it writes, so the umask takes no rights from the owner.
 process.umask(process.umask(0o077) & 0o077);
 
+// Node's own warnings would come between the lines of a log; the program prints its warnings itself.
+process.removeAllListeners('warning');
+
 const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(exitCode));
 
 // Memory that is denied to code of Node itself ends here; the rest is a bug, and looks like one.

@@ -28,7 +28,7 @@ import { registerToken } from './serve/token.ts';
 import { createContinuation } from './terminal/continuation.ts';
 import { printError, toUsageError } from './terminal/errors.ts';
 import { createRunLog } from './terminal/log.ts';
-import { showMessage, writeMessage, writeResult } from './terminal/output.ts';
+import { showEvent, showMessage, writeMessage, writeResult } from './terminal/output.ts';
 import { registerResources, registerWhy } from './why.ts';
 
 /*
@@ -141,10 +141,26 @@ export async function runProgram(args: readonly string[], given: CliHost): Promi
     showMessage(given, `warning: ${message}\n`);
   });
   const started = given.now();
+  keepVerifying(given, wantsJson(args));
   const exitCode = await runCommand(args, { ...given, log });
   log.record({ type: 'run-done', exitCode, milliseconds: given.now() - started });
   await log.close();
   return exitCode;
+}
+
+const TLS_SWITCH = 'NODE_TLS_REJECT_UNAUTHORIZED';
+
+/**
+ * Takes Node's switch for certificates out of the environment: every library, and every program that is
+ * started, would obey it. Exceptions are named in the configuration, for one registry each.
+ */
+function keepVerifying(host: CliHost, isJson: boolean): void {
+  if (host.env[TLS_SWITCH] !== '0') return;
+  // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- the environment has no other way
+  delete host.env[TLS_SWITCH];
+  const message = `${TLS_SWITCH}=0 is ignored: certificates are always verified; build.insecureRegistries names exceptions`;
+  if (isJson) showEvent(host, { type: 'warning', message });
+  else writeMessage(host, `warning: ${message}\n`);
 }
 
 async function runCommand(args: readonly string[], given: CliHost): Promise<number> {

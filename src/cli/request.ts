@@ -14,6 +14,7 @@ import {
   readConfigFiles,
   type ConfigNames,
 } from '../config/load.ts';
+import { LAST_EPOCH } from '../iso/index.ts';
 import { addProfiles } from '../nmstate/tool.ts';
 import { parseResources, readHostNetworks } from '../openshift/agent/resources.ts';
 import type { HostNetwork } from '../nmstate/values.ts';
@@ -215,10 +216,11 @@ const identifyConfig = ({ files }: ConfigInput): string => files.map(({ path }) 
 export function readEpoch(env: NodeJS.ProcessEnv): number | undefined {
   const text = env['SOURCE_DATE_EPOCH'];
   if (text === undefined || text === '') return undefined;
-  if (/^\d{1,10}$/.test(text)) return Number(text);
+  if (/^\d{1,10}$/.test(text) && Number(text) <= LAST_EPOCH) return Number(text);
   throw new ConfigError(
     'env.source-date-epoch',
-    `SOURCE_DATE_EPOCH is "${text}", not whole seconds of at most ten digits`,
+    `SOURCE_DATE_EPOCH is "${text}", not whole seconds that an ISO can hold`,
+    { expected: `0 to ${LAST_EPOCH}, the end of the year 2155 (ECMA-119 9.1.5)`, found: text },
   );
 }
 

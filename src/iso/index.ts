@@ -14,6 +14,7 @@ export { openTree } from './read/tree.ts';
 export type { IsoFile, IsoNode } from './read/node.ts';
 export { createStructureSource, formatCauses } from './read/source.ts';
 export { decodeVolumeDescriptor } from './volume/descriptor.ts';
+export { clampEpoch, LAST_EPOCH } from './volume/numbers.ts';
 export type { VolumeDescriptor } from './volume/descriptor.ts';
 
 // Checking.

@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, rm } from 'node:fs/promises';
+import { setMode } from '../base/disk/mode.ts';
 import { nameAside, sweepAside } from '../base/disk/aside.ts';
 import { explainOutputError, explaining } from '../base/disk/disk-errors.ts';
 import { openOwnFile, reopen, createFile } from '../base/disk/open-file.ts';
@@ -106,7 +107,7 @@ export function createOutputFile({ path, buffered, direct, bytes }: Handles): Ou
 async function openOrExplain(path: string, mode: number): Promise<FileHandle> {
   return explaining(path, async () => {
     const file = await openOwnFile(path, { mode });
-    await file.chmod(mode); // an earlier run may have made it for other inputs
+    await setMode(file, mode); // an earlier run may have made it for other inputs
     return file;
   });
 }

@@ -211,3 +211,14 @@ describe('sealift completion', () => {
     expect(await run('completion', 'tcsh')).toMatchObject({ code: 2 });
   });
 });
+
+test.each([
+  [[], /^warning: NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored: certificates are always verified/],
+  [['-o', 'json'], /^\{"type":"warning","message":"NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored/],
+])('the switch of Node for certificates is taken away from a run with %j', async (more, told) => {
+  const env: NodeJS.ProcessEnv = { NODE_TLS_REJECT_UNAUTHORIZED: '0' };
+  const host = { ...createHost(), env };
+  expect(await runProgram(['version', ...more], host)).toBe(0);
+  expect(env).toEqual({});
+  expect(collect(host.stderr)).toMatch(told);
+});

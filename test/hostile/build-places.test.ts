@@ -89,4 +89,19 @@ describe.skipIf(!hasTools)('a build with a umask that denies all access', () => 
     expect(wrong).toEqual([]);
     expect(made.length).toBeGreaterThan(10);
   });
+
+  it('gives nobody else what is made, be it new, a copy, a clone or continued', async () => {
+    const { directory } = world;
+    const modeOf = (name: string): string =>
+      (statSync(join(directory, name)).mode & 0o777).toString(8);
+    const run = async (...args: readonly string[]): Promise<void> => {
+      const { code, stderr } = await startSealift(args, { cwd: directory, umask: '077' }).ended;
+      expect(code, stderr).toBe(0);
+    };
+    await run('build', '--work-dir', 'own', '--output', 'own.iso');
+    await run('customize', 'own.iso', '--output', 'own-2.iso', '--ntp', '192.0.2.1');
+    await run('delta', 'own.iso', 'own-2.iso', '--output', 'own.delta');
+    const made = ['own.iso', 'own.iso.sha256', 'own.iso.report.json', 'own-2.iso', 'own.delta'];
+    expect(made.map(modeOf)).toEqual(made.map(() => '600'));
+  });
 });

@@ -20,7 +20,9 @@ import {
   decodeLongDate,
   decodeShortDate,
   encodeLongDate,
+  clampEpoch,
   encodeShortDate,
+  LAST_EPOCH,
 } from '../../src/iso/volume/numbers.ts';
 import {
   decodePathTable,
@@ -103,6 +105,18 @@ describe('the dates of a volume', () => {
         expect(decodeLongDate(encodeLongDate(date), 0)).toEqual(date);
       }),
     );
+  });
+
+  it('are not specified beyond the years of the short form', () => {
+    for (const year of ['0001-01-01', '1899-12-31', '2156-01-01', '+010000-01-01']) {
+      expect(encodeShortDate(new Date(`${year}T00:00:00Z`))).toEqual(new Uint8Array(7));
+    }
+    const last = new Date(LAST_EPOCH * 1000);
+    expect(decodeShortDate(encodeShortDate(last), 0)).toEqual(last);
+    const nearest = ['0001-01-01', '2000-01-01', '2200-01-01'].map((day) =>
+      clampEpoch(new Date(day)),
+    );
+    expect(nearest).toEqual([0, 946_684_800, LAST_EPOCH]);
   });
 
   it('are undefined when they are all zero, in either form', () => {

@@ -58,7 +58,7 @@ export function createProxyAgent(uri: string, options: AgentOptions): Dispatcher
     ...options,
     uri,
     requestTls: connect,
-    proxyTls: { timeout: connect.timeout },
+    proxyTls: { timeout: connect.timeout, rejectUnauthorized: true },
     clientFactory: (proxy, given) => guardTunnels(proxy, new Pool(proxy.origin, given), connect),
   });
 }
@@ -105,7 +105,8 @@ export type TlsOptions = {
 
 export type ConnectOptions = {
   readonly secureContext: SecureContext;
-  readonly rejectUnauthorized?: boolean;
+  /** Always given: Node would else ask NODE_TLS_REJECT_UNAUTHORIZED. */
+  readonly rejectUnauthorized: boolean;
 };
 
 /** One context for all connections: reading some 300 roots takes 40 ms. */
@@ -115,7 +116,7 @@ export function connectOptions(tls: TlsOptions, env: NodeJS.ProcessEnv): Connect
     ...withoutUndefined({ cert: tls.cert, key: tls.key }),
     minVersion: 'TLSv1.2',
   });
-  return { secureContext, ...(tls.insecure === true && { rejectUnauthorized: false }) };
+  return { secureContext, rejectUnauthorized: tls.insecure !== true };
 }
 
 /** @throws ConfigError `ca-bundle.unreadable`, `ca-bundle.too-large` */

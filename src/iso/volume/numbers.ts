@@ -72,12 +72,20 @@ export function decodeShortDate(bytes: Uint8Array, at: number): Date | undefined
 
 const toSigned = (byte: number): number => (byte << 24) >> 24;
 
-/** In Greenwich time, milliseconds dropped; years 1900 to 2155. */
+/** The last time of ECMA-119 9.1.5, in seconds since 1970. */
+export const LAST_EPOCH = Date.UTC(2156, 0, 1) / 1000 - 1;
+
+/**
+ * The time of a foreign document in seconds since 1970, as near as a medium can hold it: images
+ * without a time have the year 1, because Go writes that.
+ */
+export const clampEpoch = (date: Date): number =>
+  Math.min(Math.max(Math.floor(date.getTime() / 1000), 0), LAST_EPOCH);
+
+/** In Greenwich time, milliseconds dropped; not specified outside of the years 1900 to 2155. */
 export function encodeShortDate(date: Date | undefined): Uint8Array {
-  if (!date) return new Uint8Array(7);
-  const year = date.getUTCFullYear() - 1900;
-  if (year < 0 || year > 255)
-    throw new RangeError(`year of ${date.toISOString()} has no short date`);
+  const year = (date?.getUTCFullYear() ?? -1) - 1900;
+  if (!date || year < 0 || year > 255) return new Uint8Array(7);
   return Uint8Array.of(
     year,
     date.getUTCMonth() + 1,

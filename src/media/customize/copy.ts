@@ -1,6 +1,7 @@
 import { rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
+import { setMode } from '../../base/disk/mode.ts';
 import { nameAside, sweepAside } from '../../base/disk/aside.ts';
 import { cloneFile } from '../../base/disk/copy.ts';
 import { explainWriteError } from '../../base/disk/disk-errors.ts';
@@ -97,7 +98,7 @@ type Filling = CopyOptions & {
 
 async function fill(file: FileHandle, filling: Filling): Promise<void> {
   const { image, parts, cloned, mode, signal, onProgress } = filling;
-  await file.chmod(mode);
+  await setMode(file, mode);
   await file.truncate(image.size);
   if (cloned) for (const { offset, bytes } of parts) await writeWhole(file, bytes, offset);
   const { read, size } = overlayAccess(image, parts);

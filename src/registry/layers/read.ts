@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
+import { setMode } from '../../base/disk/mode.ts';
 import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import { publishNew } from '../../base/disk/publish.ts';
 import { IntegrityError } from '../../base/errors.ts';
@@ -177,7 +178,7 @@ async function copyFile(
   if (!isCopied()) await scan(found.depth, found.path);
   if (copied === undefined || !isCopied()) return missing(wanted);
   await options.file.sync();
-  await options.file.chmod(0o644);
+  await setMode(options.file, 0o644);
   return copied.result;
 }
 

@@ -4,6 +4,7 @@ import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
 import { sumSizes } from '../../base/lists.ts';
 import type { Stage, StageContext } from '../../engine/index.ts';
+import { clampEpoch } from '../../iso/index.ts';
 import {
   openImage,
   openLayers,
@@ -287,7 +288,8 @@ const archMismatch = (wanted: string, found: string, reference: Reference): Conf
 
 function formatCreated(created: string | undefined, reference: Reference): string {
   const time = new Date(created ?? '');
-  if (!Number.isNaN(time.getTime())) return time.toISOString().replace(/\.\d+Z$/, 'Z');
+  if (!Number.isNaN(time.getTime()))
+    return new Date(clampEpoch(time) * 1000).toISOString().replace(/\.\d+Z$/, 'Z');
   throw new IntegrityError(
     'release.malformed',
     `payload ${formatReference(reference)} has no valid creation time`,

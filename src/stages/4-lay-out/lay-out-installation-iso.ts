@@ -22,6 +22,7 @@ import {
   type Places,
   planEmbed,
   requireArchitecture,
+  clampEpoch,
 } from '../../iso/index.ts';
 import { applyParts, overlayRead, readLiveAreas } from '../../media/areas.ts';
 import { encodeInstallation, findBuiltKargs } from '../../media/built.ts';
@@ -156,7 +157,7 @@ async function layOutGrown(
     ],
     remove: [MINIMAL_RECIPE],
     patches: plan.patches,
-    epoch: epoch ?? Math.floor((iso.volume.createdAt?.getTime() ?? 0) / 1000),
+    epoch: epoch ?? clampEpoch(iso.volume.createdAt ?? new Date(0)),
     ...withoutUndefined({ places }),
     index: {
       path: INDEX_PATH,

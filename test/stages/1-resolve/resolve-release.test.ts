@@ -207,6 +207,14 @@ describe('a release by pullspec', () => {
     await expect(resolve({ url: pullspec })).rejects.toMatchObject({ code: 'release.malformed' });
   });
 
+  it.each([
+    ['0001-01-01T00:00:00Z', '1970-01-01T00:00:00Z'], // Go writes this for "no time"
+    ['2200-01-01T00:00:00Z', '2155-12-31T23:59:59Z'],
+  ])('is of the nearest time that a medium can hold if it says %s', async (created, taken) => {
+    const { pullspec } = await addRelease(world.registry, { created });
+    expect(await resolve({ url: pullspec })).toMatchObject({ created: taken });
+  });
+
   it('is refused with the name of the file if one of its definitions cannot be read', async () => {
     const definitions = {
       ...makeDefinitions('4.21.3'),

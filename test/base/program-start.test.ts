@@ -1,0 +1,83 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runProcess } from '../../src/base/process.ts';
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'program-start-'));
+});
+afterAll(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function make(name: string, content: string | Uint8Array, mode = 0o755): string {
+  const path = join(directory, name);
+  writeFileSync(path, content);
+  chmodSync(path, mode);
+  return path;
+}
+
+/** The header of an ELF program for a machine that nobody has: elf(5), e_machine 0xfffe. */
+const ALIEN = Buffer.concat([
+  Buffer.from('\x7fELF\x02\x01\x01', 'latin1'),
+  Buffer.alloc(9),
+  Buffer.from([2, 0, 0xfe, 0xff, 1, 0, 0, 0]),
+  Buffer.alloc(100),
+]);
+
+describe('a program that the system does not start', () => {
+  it.each([
+    ['is not there', () => join(directory, 'missing'), 'tool.missing', /not installed/],
+    ['is not in PATH', () => 'no-such-program', 'tool.missing', /not installed/],
+    [
+      'is not marked as executable',
+      () => make('plain', '#!/bin/sh\n', 0o644),
+      'tool.not-executable',
+      /not marked as executable/,
+    ],
+    [
+      'needs an interpreter that is missing',
+      () => make('script', '#!/no/such/shell\n'),
+      'tool.not-executable',
+      /interpreter or a loader that does not exist/,
+    ],
+    [
+      'is made for another machine',
+      () => make('alien', ALIEN),
+      'tool.not-executable',
+      /not a program for this machine/,
+    ],
+  ])('is told apart: it %s', async (...[, prepare, code, message]) => {
+    const running = runProcess(prepare(), []);
+    await expect(running).rejects.toMatchObject({
+      code,
+      message: expect.stringMatching(message) as string,
+      exitCode: 6,
+    });
+  });
+
+  const ALONE = ['--mount', 'sh', '-c', 'mount -t tmpfs -o noexec tmpfs "$1"', 'sh'];
+  const isAllowed = spawnSync('unshare', [...ALONE, tmpdir()]).status === 0;
+  it.runIf(isAllowed)('is on a file system that is mounted noexec', () => {
+    const place = mkdtempSync(join(directory, 'no exec-'));
+    const user = [
+      `import { runProcess } from ${JSON.stringify(fileURLToPath(new URL('../../src/base/process.ts', import.meta.url)))};`,
+      'await runProcess(`${process.argv[1]}/tool`, []).catch((e) => console.log(e.code, e.message, e.hint));',
+    ].join('\n');
+    const script = [
+      'mount -t tmpfs -o noexec tmpfs "$1"',
+      `printf '#!/bin/sh\\n' > "$1/tool"; chmod 755 "$1/tool"`,
+      `exec "$2" --import "$3" --input-type=module --eval "$4" "$1"`,
+    ].join('; ');
+    const args = [place, process.execPath, import.meta.resolve('tsx'), user];
+    const { stdout, stderr } = spawnSync('unshare', ['--mount', 'sh', '-c', script, 'sh', ...args]);
+    expect(stdout.toString(), stderr.toString()).toContain(
+      `is on "${place}", which is mounted noexec`,
+    );
+    expect(stdout.toString()).toMatch(/^tool\.not-executable .*--work-dir/);
+  });
+});
