@@ -42,8 +42,15 @@ const INSTALLATIONS: Readonly<Record<string, string>> = {
 type Inputs = Readonly<Record<string, string>>;
 type Verdict = { readonly isTaken: boolean; readonly warnings: readonly string[] };
 
-const read = <T>(name: string): readonly T[] =>
-  JSON.parse(readFileSync(`${RECORDED}/${name}.json`, 'utf8')) as readonly T[];
+type Recorded = {
+  readonly name: string;
+  readonly inputs: Inputs;
+  readonly exit?: number;
+  readonly refused?: string;
+};
+
+const read = (name: string): readonly Recorded[] =>
+  JSON.parse(readFileSync(`${RECORDED}/${name}.json`, 'utf8')) as readonly Recorded[];
 
 function judgeSite(inputs: Inputs): Verdict {
   const files = Object.entries(inputs).map(([path, text]) => ({
@@ -89,17 +96,17 @@ function expectListed(judged: readonly Judged[], listed: Readonly<Record<string,
 
 describe.skipIf(!existsSync(RECORDED))('the recorded verdicts of openshift-install 4.22', () => {
   it('on 123 configuration ISOs are ours, but for these', () => {
-    const judged = read<{ name: string; inputs: Inputs; exit: number }>(
-      'image-based-configurations',
-    ).map(({ name, inputs, exit }) => ({ name, theirs: exit === 0, ours: judgeSite(inputs) }));
+    const judged = read('image-based-configurations').map(({ name, inputs, exit }) => ({
+      name,
+      theirs: exit === 0,
+      ours: judgeSite(inputs),
+    }));
     expect(judged).toHaveLength(123);
     expectListed(judged, CONFIGURATIONS);
   });
 
   it('on 40 installation ISOs are ours, but for these', () => {
-    const judged = read<{ name: string; inputs: Inputs; refused?: string }>(
-      'installation-isos',
-    ).map(({ name, inputs, refused }) => ({
+    const judged = read('installation-isos').map(({ name, inputs, refused }) => ({
       name,
       theirs: refused === undefined,
       ours: judgeInstallation(inputs),
