@@ -27,6 +27,7 @@ export type InstallationRequestOptions = BuildOptions &
     readonly baseIso?: string;
     readonly coreosStream?: string;
     readonly release?: string;
+    readonly strict?: boolean;
     readonly embedSeed?: boolean;
     readonly embedRelease?: boolean;
     readonly embedPrecached?: boolean;
@@ -77,7 +78,15 @@ export async function readInstallationRequest(
     signatures: readSignatureGate(options, host),
     build: await readAccess(options, host),
     ...(base && 'streamUrl' in base && { streamUrl: base.streamUrl }),
-    ...withoutUndefined({ base, release, postScript, epoch, graphUrl, saved }),
+    ...withoutUndefined({
+      base,
+      release,
+      postScript,
+      epoch,
+      graphUrl,
+      saved,
+      isStrict: options.strict,
+    }),
     ...locking,
   };
 }

@@ -172,6 +172,7 @@ export const addInstallationOptions = (command: Command): Command =>
       '--release <pullspec>',
       'take the live ISO and the registry server from this release payload',
     )
+    .option('--strict', 'refuse a release or a live ISO that is not of the version of the seed')
     .option('--embed-seed', 'carry the seed image and serve it from the ISO')
     .option('--embed-precached', 'carry the images that the seed names for precaching')
     .option('--embed-release', 'carry all images of --release')

@@ -51,15 +51,15 @@ export type SpecialMember = Pick<CpioMember, 'name' | 'mode'>;
 
 /**
  * Reads one archive from `start` on: its members, and the position after its trailer. Names end at their first
- * NUL (dracut-cpio pads them to align the data). `onMember` is called before each member is read, and may
- * throw.
+ * NUL (dracut-cpio pads them to align the data). `onMember` is called with the offset of each member before
+ * it is read, and may throw.
  *
  * @throws IntegrityError `cpio.malformed`, `cpio.truncated`
  */
 export function decodeCpio(
   bytes: Uint8Array,
   start: number,
-  onMember?: () => void,
+  onMember?: (offset: number) => void,
 ): {
   readonly members: readonly CpioMember[];
   readonly special: readonly SpecialMember[];
@@ -69,7 +69,7 @@ export function decodeCpio(
   const special: SpecialMember[] = [];
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let offset = start; ;) {
-    onMember?.();
+    onMember?.(offset);
     const header = decodeHeader(buffer, offset);
     const dataStart = offset + align4(HEADER_SIZE + header.nameSize);
     const dataEnd = dataStart + header.dataSize;

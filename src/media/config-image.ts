@@ -22,6 +22,7 @@ import {
   findMediumObstacles,
   type Obstacle,
 } from '../openshift/agent/obstacles.ts';
+import { osStreamOf } from '../openshift/release/os-stream.ts';
 import { readIndex } from './media-index.ts';
 import { describeDamage, useMedium, readBootstrapIgnition, readEmbeddedIgnition } from './open.ts';
 
@@ -56,7 +57,7 @@ export async function checkConfigImage(
   image: NamedFile,
   medium: NamedFile,
 ): Promise<ConfigImageCheck> {
-  const { system, architecture } = await readLiveMedium(medium.path);
+  const { system, ...told } = await readLiveMedium(medium.path);
   const { label, archive, problem } = await readImage(image.path);
   const cluster = archive && describeCluster(archive);
   const releaseImage = system.clusterImageSet && findReleaseImage(system.clusterImageSet);
@@ -72,10 +73,7 @@ export async function checkConfigImage(
   return {
     fits: obstacles.length === 0,
     obstacles,
-    cautions:
-      archive && cluster
-        ? findCautions(system, archive, { cluster, ...(architecture && { architecture }) })
-        : [],
+    cautions: archive && cluster ? findCautions(system, archive, { cluster, ...told }) : [],
     ...withoutUndefined({ releaseImage, cluster }),
   };
 }
@@ -86,7 +84,11 @@ const describeObstacle = (obstacle: Obstacle, { shownAs }: NamedFile): FileProbl
   ...obstacle,
 });
 
-type LiveMedium = { readonly system: LiveSystem; readonly architecture?: string };
+type LiveMedium = {
+  readonly system: LiveSystem;
+  readonly architecture?: string;
+  readonly osStream?: string;
+};
 
 async function readLiveMedium(path: string): Promise<LiveMedium> {
   return useMedium(path, async (iso) => {
@@ -97,7 +99,11 @@ async function readLiveMedium(path: string): Promise<LiveMedium> {
       ...(bootstrap === undefined ? [] : [parseResolved(bootstrap, 'bootstrap Ignition config')]),
       ...(embedded === undefined ? [] : [parseResolved(embedded, 'embedded Ignition config')]),
     ]);
-    return { system, ...(index && { architecture: index.release.architecture }) };
+    const architecture = index?.release.architecture;
+    return {
+      system,
+      ...withoutUndefined({ architecture, osStream: osStreamOf(iso.volume.volumeId) }),
+    };
   });
 }
 

@@ -8,6 +8,7 @@ import {
   readPartitionTables,
   SYSTEM_AREA_SIZE,
 } from '../iso/index.ts';
+import { osStreamOf } from '../openshift/release/os-stream.ts';
 import { readImageContents } from './contents.ts';
 import { readBundleFile } from './describe.ts';
 import { judgeAreas, type JudgedArea } from './judge-areas.ts';
@@ -61,6 +62,8 @@ export type Inspection = {
     readonly ignition: boolean;
     readonly bootstrapIgnition: boolean;
     readonly bootstrapProblem?: string;
+    /** Stream of the operating system, such as `rhel-9`, if the name of the volume has it. */
+    readonly osStream?: string;
   };
   readonly notCoreos?: string;
   /** Absent if sealift did not make the ISO, or if `mediaProblem` says why its index cannot be read. */
@@ -161,7 +164,10 @@ async function inspectCoreos(iso: IsoImage): Promise<Pick<Inspection, 'coreos' |
         kargAreas: kargs.areas.length,
         ignition: embedded.value !== undefined,
         bootstrapIgnition: bootstrap.value !== undefined,
-        ...withoutUndefined({ bootstrapProblem: bootstrap.problem }),
+        ...withoutUndefined({
+          bootstrapProblem: bootstrap.problem,
+          osStream: osStreamOf(iso.volume.volumeId),
+        }),
       },
     };
   } catch (error) {

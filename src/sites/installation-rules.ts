@@ -1,10 +1,12 @@
 import type { DocumentProblem } from '../base/errors.ts';
+import { isObject } from '../base/lists.ts';
 import type { Secret } from '../base/secret.ts';
 import type {
   InstallationSettings,
   DigestSource,
   InstallationProxy,
 } from '../openshift/installation/mirrors.ts';
+import { parseJsonObject } from '../shape/go-json.ts';
 import { type Report, invalid, required } from '../shape/report.ts';
 import {
   checkProxy,
@@ -50,15 +52,32 @@ export function checkInstallationRules(
 
 /** Warns of values in image-based-installation-config.yaml that are allowed but rarely intended. */
 export function warnOfInstallation(
-  { installationDisk }: InstallationConfig,
+  { installationDisk, ignitionConfigOverride }: InstallationConfig,
   report: Report,
 ): readonly DocumentProblem[] {
-  if (!/^\/dev\/sd[a-z]+$/.test(installationDisk)) return [];
+  return [
+    ...warnOfDisk(report, installationDisk),
+    ...warnOfOverride(report, ignitionConfigOverride?.reveal()),
+  ];
+}
+
+function warnOfDisk(report: Report, disk: string): readonly DocumentProblem[] {
+  if (!/^\/dev\/sd[a-z]+$/.test(disk)) return [];
   const problem =
-    `${installationDisk} is named in the order in which disks are found: ` +
+    `${disk} is named in the order in which disks are found: ` +
     'it may be another disk at the next boot';
   const hint = 'name it by /dev/disk/by-id/wwn-0x... or another path in /dev/disk/by-id';
   return [report('installationDisk', problem, { hint })];
+}
+
+/** A live system of 4.22 reads every version; its installer takes the newest of them alone. */
+function warnOfOverride(report: Report, text = ''): readonly DocumentProblem[] {
+  const ignition = parseJsonObject(text)?.['ignition'];
+  const version = isObject(ignition) ? ignition['version'] : undefined;
+  if (version !== '3.0.0' && version !== '3.1.0') return [];
+  const problem = `openshift-install 4.22 refuses Ignition ${version}: it takes 3.2.0`;
+  const hint = 'write version 3.2.0, which reads older configurations unchanged';
+  return [report('ignitionConfigOverride', problem, { hint, hideValue: true })];
 }
 
 function checkPullSecret(report: Report, text: string): readonly DocumentProblem[] {

@@ -18,6 +18,7 @@ import {
   checkInstallationRules,
   warnOfInstallation,
 } from './installation-rules.ts';
+import { warnOfEmptyNetwork } from './rules/warnings.ts';
 
 /*
  * Owns the reading of image-based-installation-config.yaml: its references, defaults and checks,
@@ -113,7 +114,10 @@ export function checkInstallationConfig(
   return {
     config,
     problems: [...problems, ...judged].toSorted((a, b) => a.line - b.line || a.column - b.column),
-    warnings: warnOfInstallation(config, report),
+    warnings: [
+      ...warnOfInstallation(config, report),
+      ...(isBroken ? [] : warnOfEmptyNetwork(report, networkOf(document.value))),
+    ],
   };
 }
 
@@ -161,11 +165,14 @@ function applyDefaults(value: Plain, networkConfig?: string): InstallationConfig
   };
 }
 
+const networkOf = (value: Plain): Plain | undefined =>
+  isObject(value) ? value['networkConfig'] : undefined;
+
 function judgeNetworkConfig(
   report: Report,
   value: Plain,
 ): { readonly text?: string; readonly problems?: readonly DocumentProblem[] } {
-  const network = isObject(value) ? value['networkConfig'] : undefined;
+  const network = networkOf(value);
   if (!isObject(network) || Object.keys(network).length === 0) return {};
   return { text: formatNetworkConfig(network), problems: checkNetworkConfig(report, network) };
 }

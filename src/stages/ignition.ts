@@ -149,6 +149,13 @@ function renderForUser(
   return { installer, unconfigured: engine.run(renderUnconfigured, { ...forNode, installed }) };
 }
 
+/** Go's name of the architecture that this program runs on. */
+const MACHINE =
+  new Map([
+    ['x64', 'amd64'],
+    ['ppc64', 'ppc64le'],
+  ]).get(process.arch) ?? process.arch;
+
 /** Finds the installer of this release, or the one that the user names. */
 const findInstaller = (
   { config }: LiveIsoRequest,
@@ -156,5 +163,5 @@ const findInstaller = (
   { release, reserved }: LiveIsoImages,
 ): Promise<FileInput> =>
   config.build.installer === undefined
-    ? engine.run(fetchInstaller, { release, fips: config.enableFips }, reserved)
+    ? engine.run(fetchInstaller, { release, machine: MACHINE, fips: config.enableFips }, reserved)
     : engine.run(identifyInstaller, { path: config.build.installer });

@@ -11,6 +11,7 @@ import {
   planLocalMirrors,
   type LocalRegistry,
 } from '../openshift/installation/mirrors.ts';
+import { requireSeedVersion } from '../openshift/installation/seed.ts';
 import { mergeMirrorPlan } from '../openshift/mirror/plan.ts';
 import type { BaseIso, GivenBaseIso, StreamIso } from '../openshift/release/base-iso.ts';
 import { describeSignatures, type Release } from '../openshift/release/release.ts';
@@ -23,6 +24,7 @@ import {
   type CoreosStream,
   takeBaseIso,
 } from './1-resolve/fetch-base-iso.ts';
+import { compareSeed, readSeedVersion } from './1-resolve/read-seed.ts';
 import { checkSize } from './4-lay-out/check-size.ts';
 import { layOutInstallationIso } from './4-lay-out/lay-out-installation-iso.ts';
 import { buildIso } from './build.ts';
@@ -84,7 +86,14 @@ export async function prepareInstallationIso(
   const releases = Promise.all(release ? [release] : []);
   releases.catch(() => undefined); // the stages that wait for the release report its failure
   const embedded = await planEmbedded(request, tools, release);
+  const seedNotes = await checkSeed(request, tools);
   const { base, url } = findBase(request, tools, release);
+  const differences = engine.run(compareSeed, {
+    base: fileOf(base),
+    seedVersion: config.seedVersion,
+    ...(release && { releaseVersion: release.then(({ version }) => version) }),
+  });
+  if (request.isStrict === true) refuseDifferences(await differences);
   const made = engine.run(layOutInstallationIso, {
     base: fileOf(base),
     scan: engine.run(scanBase, { base: fileOf(base) }),
@@ -112,8 +121,29 @@ export async function prepareInstallationIso(
   requireLocked(request.lock, lock);
   if (saved) requirePlanned(saved, { contents, base: await base });
   const signatures = describeSignatures(await releases);
-  const prepared = { base: await base, ...(await made), tags, contents, registriesConf };
+  const unlike = [...seedNotes, ...(await differences)];
+  const prepared = { base: await base, ...(await made), tags, contents, registriesConf, unlike };
   return { ...prepared, signatures, space, lock, ...(embedded && { embedded }) };
+}
+
+/** Compares the seed with the configuration, if the medium carries it: other seeds may be out of reach. */
+async function checkSeed(
+  { config, embed: { seed, precached } }: InstallationIsoRequest,
+  { engine }: BuildTools,
+): Promise<readonly string[]> {
+  if (!seed && !precached) return [];
+  const { seedImage, seedVersion } = config;
+  const found = await engine.run(readSeedVersion, { seedImage, arch: architectureOf(config) });
+  requireSeedVersion(seedVersion, found);
+  return found === '' ? ['the seed image does not tell its version: it may be no seed'] : [];
+}
+
+/** @throws ConfigError `installation.unlike-seed` */
+function refuseDifferences([difference]: readonly string[]): void {
+  if (difference === undefined) return;
+  throw new ConfigError('installation.unlike-seed', difference, {
+    hint: 'name the release or the live ISO of the seed, or leave --strict out',
+  });
 }
 
 /** Describes what the medium installs, for its index. */

@@ -93,6 +93,8 @@ export type InstallationIsoRequest = IsoRequest & {
   readonly base?: GivenBaseIso | CoreosStream;
   /** Pullspec of a release payload, which has a live ISO, a registry server and the release images. */
   readonly release?: string;
+  /** Refuses a release or a live ISO unlike the seed. */
+  readonly isStrict?: boolean;
   /** Conditions for trusting the release. */
   readonly signatures: SignatureGate;
   readonly embed: EmbedRequest;

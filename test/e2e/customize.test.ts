@@ -35,7 +35,7 @@ spec:
 `;
 
 beforeAll(async () => {
-  world = await createLiveWorld({ installer: Buffer.from(INSTALLER) });
+  world = await createLiveWorld({ installer: INSTALLER });
   await world.writeConfig();
   await writeFile(at('secret.json'), SECRET);
   await writeFile(at('site.yaml'), SITE);

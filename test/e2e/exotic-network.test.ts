@@ -24,7 +24,7 @@ printf 'NetworkManager:\\n- - br-ex.nmconnection\\n  - "[connection]\\\\nid=br-e
 describe('a network that only nmstate can make profiles for', () => {
   let world: LiveWorld;
   beforeAll(async () => {
-    world = await createLiveWorld({ installer: Buffer.from(INSTALLER) });
+    world = await createLiveWorld({ installer: INSTALLER });
     await world.writeConfig();
     await writeFile(join(world.directory, 'site.yaml'), SITE);
     await writeFile(join(world.directory, 'net.yaml'), 'interfaces: [{name: a, type: dummy}]\n');

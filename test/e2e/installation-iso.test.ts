@@ -108,6 +108,28 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     );
   });
 
+  it('notes a live ISO or a release unlike the seed, and refuses it with --strict', async () => {
+    const buildOfRelease = (...args: string[]): Promise<Outcome> =>
+      world.run(
+        ...['build', 'installation-iso', '-o', 'json', '--output', 'strict.iso', ...args],
+        ...['--release', world.release.pullspec, '--insecure-registry', world.registry.host],
+        ...['--signatures', 'release-signatures', '--signature-keys', 'release-keys.gpg'],
+      );
+    await writeInstallationConfig(world.directory, { seedVersion: '4.18.3' });
+    const strict = await buildOfRelease('--strict');
+    expect(strict.exitCode).toBe(3);
+    expect(strict.stderr).toContain('"installation.unlike-seed"');
+    expect(await hasFile(at('strict.iso'))).toBe(false);
+    const noted = await buildOfRelease();
+    expect((JSON.parse(noted.stdout) as InstallationIsoReport).notes).toEqual([
+      'the release is 4.21.3, but the seed is 4.18.3',
+      'the live ISO is rhel-9 of OpenShift 4.19 or later, but the seed is 4.18.3',
+    ]);
+    await writeInstallationConfig(world.directory);
+    const like = await buildOfRelease('--strict', '--force');
+    expect(like.exitCode, like.stderr).toBe(0);
+  });
+
   it('grows a larger embed area for a configuration that does not fit', async () => {
     const noise = createHash('shake256', { outputLength: 300_000 }).digest('base64');
     await writeInstallationConfig(world.directory, {
@@ -180,6 +202,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       }),
     });
     expect((await buildWell('--output', 'noted.iso')).notes).toEqual([
+      expect.stringContaining('openshift-install 4.22 refuses Ignition 3.0.0') as string,
       expect.stringMatching(
         /^no registry can serve the seed image: .*quay\.io\/Edge Seed/,
       ) as string,
@@ -241,6 +264,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
         [
           ['lca-cli', '#!/bin/sh\n'],
           ['containers.list', list],
+          ['manifest.json', '{"seed_cluster_ocp_version":"4.21.3"}'],
         ],
       ]);
       world.registry.add('edge/seed', seed, '4.21.3');
@@ -271,6 +295,14 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       expect(names).toMatch(
         /^registry\/docker\/registry\/v2\/repositories\/edge\/seed\/_manifests\/tags\/4\.21\.3\//m,
       );
+    });
+
+    it('is refused if the seed is of another version, as the host would refuse it', async () => {
+      await writeConfig({ seedVersion: '4.21.4' });
+      const { exitCode, stderr } = await build('--output', 'unlike.iso', ...args);
+      expect(exitCode).toBe(3);
+      expect(stderr).toContain('[installation.seed-version]');
+      expect(stderr).toContain('hint: write seedVersion: 4.21.3, or name another seed');
     });
 
     it('is verified even with a configuration that is larger than the embed area', async () => {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { crc32, gzipSync } from 'node:zlib';
+import { crc32, gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerConfigIso } from '../../src/cli/config-iso/build.ts';
 import { encodeCpio } from '../../src/ignition/cpio.ts';
@@ -202,6 +202,36 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
       'the rendezvous IP is "{{.RendezvousIP}}", so no host becomes the rendezvous host',
       '3 hosts are configured, but the cluster has 1 nodes: it waits forever',
     ]);
+  });
+
+  it('is accepted with a warning if the medium has networks or another operating system', async () => {
+    const network = '/etc/assisted/network';
+    const config = unconfiguredIgnition();
+    const profile = textFile(`${network}/host0/eth0.nmconnection`, '[connection]\n', 0o600);
+    const files = [...(config.storage?.files ?? []), profile];
+    const own = await makeLiveMedium(directory, { ...config, storage: { files } });
+    const overrides = '{"fips":true,"osImageStream":"rhel-10"}';
+    const image = await makeImage({
+      ...members,
+      [`${network}/host0/ens3.nmconnection`]: '[connection]\n',
+      [`${network}/host1/ens3.nmconnection`]: '[connection]\n',
+      '/etc/assisted/manifests/agent-cluster-install.yaml': `metadata:\n  annotations:\n    agent-install.openshift.io/install-config-overrides: '${overrides}'\n`,
+    });
+    const { fits, cautions } = await checkImage(image, own);
+    expect(fits).toBe(true);
+    expect(cautions).toEqual([
+      'the image has osImageStream rhel-10, but the medium boots rhel-9: hosts change the operating system while they install',
+      'the medium has networks (host0) and the image too (host0, host1): hosts get a mixture of both',
+    ]);
+    expect((await checkImage(image, medium)).cautions).toHaveLength(1);
+  });
+
+  it('is refused for checksums of members, which the loader does not read', async () => {
+    const archive = await packConfigArchive(directory, members);
+    const text = gunzipSync(archive).toString('latin1').replaceAll('070701', '070702');
+    const result = await checkImage(await makeImage(gzipSync(Buffer.from(text, 'latin1'))), medium);
+    expect(codesOf(result)).toEqual(['image.archive']);
+    expect(result.obstacles[0]?.problem).toContain('has a checksum');
   });
 
   describe('made by an attacker', () => {

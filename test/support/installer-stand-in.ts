@@ -144,19 +144,18 @@ function listManifests({
     stringData: { '.dockerconfigjson': pullSecret },
     type: 'kubernetes.io/dockerconfigjson',
   };
-  const imageSet = {
+  return Object.entries({
+    'infraenv': stringify(infraEnv),
+    'pull-secret': stringify(secret),
+    'cluster-image-set': standInForImageSet('quay.io/ocp/release@sha256:1'),
+  }).map(([name, text]) => ({ path: `/etc/assisted/manifests/${name}.yaml`, mode: 0o600, text }));
+}
+
+/** The file that names the release. */
+export const standInForImageSet = (releaseImage: string): string =>
+  stringify({
     apiVersion: 'hive.openshift.io/v1',
     kind: 'ClusterImageSet',
     metadata: { name: 'openshift-4.21.3' },
-    spec: { releaseImage: 'quay.io/ocp/release@sha256:1' },
-  };
-  return Object.entries({
-    'infraenv': infraEnv,
-    'pull-secret': secret,
-    'cluster-image-set': imageSet,
-  }).map(([name, value]) => ({
-    path: `/etc/assisted/manifests/${name}.yaml`,
-    mode: 0o600,
-    text: stringify(value),
-  }));
-}
+    spec: { releaseImage },
+  });

@@ -19,6 +19,8 @@ export type ReleaseOptions = {
   /** The live ISO in `machine-os-images`; any bytes. */
   readonly iso?: Uint8Array;
   readonly installer?: Uint8Array;
+  /** The installers in `installer-artifacts` by Go's name of their machines; default: no such component. */
+  readonly foreignInstallers?: Readonly<Record<string, Uint8Array>>;
   /** Besides the usual ones. */
   readonly components?: readonly string[];
   /** What release-metadata says, where it is to be something else. */
@@ -96,6 +98,12 @@ export async function addRelease(
     'docker-registry': listRegistryFiles(version),
     'etcd': [['usr/bin/etcd', 'etcd\n']],
     'installer': [['usr/bin/openshift-install', installer]],
+    ...(options.foreignInstallers && {
+      'installer-artifacts': Object.entries(options.foreignInstallers).map(
+        ([machine, bytes]) =>
+          [`usr/share/openshift/linux_${machine}/openshift-install`, bytes] as const,
+      ),
+    }),
     'machine-os-images': [[`coreos/${isoName}-${rpm}.iso`, iso]],
     ...Object.fromEntries(
       (options.components ?? []).map((name) => [name, [[`usr/bin/${name}`, name]] as Files]),

@@ -59,6 +59,7 @@ function formatCoreos({ coreos, notCoreos }: Inspection): string[] {
       `${embedArea.file}${embedArea.grown ? ', grown' : ''}: ${describeEmbedded(coreos)}`,
     ...(bootstrapProblem === undefined ? [`bootstrap      ${bootstrap}`] : []),
     ...formatProblem('bootstrap', bootstrapProblem),
+    ...(coreos.osStream === undefined ? [] : [`OS stream      ${coreos.osStream}`]),
     `kernel args    ${coreos.kargs}`,
     ...(coreos.kargs === coreos.defaultKargs ? [] : [`  default      ${coreos.defaultKargs}`]),
   ];

@@ -101,12 +101,20 @@ export function findCautions(
   {
     cluster,
     architecture,
-  }: { readonly cluster: ConfiguredCluster; readonly architecture?: string },
+    osStream,
+  }: {
+    readonly cluster: ConfiguredCluster;
+    /** Architecture and stream of the operating system of the medium. */
+    readonly architecture?: string;
+    readonly osStream?: string;
+  },
 ): readonly string[] {
   return [
     ...findAddressCaution(cluster),
     ...findHostCaution(cluster),
     ...findArchitectureCaution(archive, architecture),
+    ...findStreamCaution(archive, osStream),
+    ...findMixedNetworks(system, archive),
     ...findCarriedOver(system, archive),
     ...findReplacedManifests(system, archive),
     ...findRepeated(archive),
@@ -136,6 +144,38 @@ function findArchitectureCaution({ files }: ConfigArchive, medium: string | unde
     return [];
   return [`the image is for hosts of ${shorten(found)}, but the medium is for ${medium}`];
 }
+
+const AGENT_CLUSTER_INSTALL = '/etc/assisted/manifests/agent-cluster-install.yaml';
+
+/** In JSON inside an annotation, with any quotes, or as a member of its own. */
+const STREAM = /\bos(?:Image)?Stream\b[\\"']*: *[\\"']*([\w.-]+)/;
+
+function findStreamCaution({ files }: ConfigArchive, medium: string | undefined) {
+  const manifest = files.get(AGENT_CLUSTER_INSTALL)?.subarray(0, WINDOW) ?? [];
+  const found = STREAM.exec(Buffer.from(manifest).toString('utf8'))?.[1];
+  if (medium === undefined || found === undefined || found === medium) return [];
+  return [
+    `the image has osImageStream ${shorten(found)}, but the medium boots ${medium}: ` +
+      'hosts change the operating system while they install',
+  ];
+}
+
+/** The name of a host's folder: `host0`. */
+const NETWORK = /^\/etc\/assisted\/network\/([^/]+)\/./;
+
+/** The loader copies the networks of the image over those of the medium, and removes none. */
+function findMixedNetworks({ paths }: LiveSystem, { files }: ConfigArchive): readonly string[] {
+  const [medium, image] = [paths, files].map(listNetworks);
+  if (!medium?.length || !image?.length) return [];
+  const list = (names: readonly string[]): string => shorten(names.slice(0, MOST).join(', '));
+  return [
+    `the medium has networks (${list(medium)}) and the image too (${list(image)}): hosts get a mixture of both`,
+  ];
+}
+
+const listNetworks = (paths: Pick<ReadonlySet<string>, 'keys'>): readonly string[] => [
+  ...new Set([...paths.keys()].flatMap((path) => NETWORK.exec(path)?.[1] ?? [])),
+];
 
 /** Go's names, which some manifests have. */
 const RPM_NAMES: ReadonlyMap<string, string> = new Map([

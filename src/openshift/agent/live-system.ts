@@ -153,11 +153,23 @@ function decodeMembers(bytes: Uint8Array): {
   readonly special: readonly SpecialMember[];
 } {
   try {
-    return decodeCpio(bytes, 0);
+    return decodeCpio(bytes, 0, (offset) => {
+      refuseChecksums(bytes, offset);
+    });
   } catch (cause) {
     if (!(cause instanceof SealiftError)) throw cause;
     throw malformed(`is not a newc archive: ${cause.message}`, cause);
   }
+}
+
+/** The loader calls `cpio -c`, which reads members without checksums alone. */
+function refuseChecksums(bytes: Uint8Array, offset: number): void {
+  const magic = Buffer.from(bytes.subarray(offset, offset + 6)).toString('latin1');
+  if (magic !== '070702') return;
+  throw new IntegrityError('cpio.malformed', `member at byte ${offset} has a checksum`, {
+    expected: '070701',
+    found: magic,
+  });
 }
 
 const malformed = (reason: string, cause: unknown): IntegrityError =>

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { openOwnFile } from '../../base/disk/open-file.ts';
-import { IntegrityError } from '../../base/errors.ts';
+import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { formatReference } from '../../registry/index.ts';
 import { formatManifest } from '../node/manifests.ts';
 import { type RpmArchitecture, archNames } from '../release/bundle.ts';
@@ -116,6 +116,39 @@ export const installerComponent = (fips: boolean): string =>
 
 /** Path inside the image of either installer. */
 export const INSTALLER_PATH = 'usr/bin/openshift-install';
+
+/** Go's names of the architectures that releases have a statically linked installer for. */
+const MACHINES: readonly string[] = ['amd64', 'arm64'];
+
+/**
+ * Component and path of the installer that runs on a machine, as `oc adm release extract` finds them.
+ * On machines of another architecture than the release's it is the usual one, for FIPS too: the
+ * validated cryptography exists for the machines of the release alone, and what the installer
+ * writes does not depend on it.
+ *
+ * @throws ConfigError `installer.machine` if the release has no installer for the machine
+ */
+export function findInstaller(
+  arch: RpmArchitecture,
+  { machine, fips }: { readonly machine: string; readonly fips: boolean },
+): { readonly component: string; readonly path: string } {
+  if (machine === archNames.toGo(arch)) {
+    return { component: installerComponent(fips), path: INSTALLER_PATH };
+  }
+  if (MACHINES.includes(machine)) {
+    const path = `usr/share/openshift/linux_${machine}/openshift-install`;
+    return { component: 'installer-artifacts', path };
+  }
+  throw new ConfigError(
+    'installer.machine',
+    `the release for ${arch} has no installer that runs on this machine`,
+    {
+      expected: [archNames.toGo(arch), ...MACHINES].join(', '),
+      found: machine,
+      hint: 'name an installer of this release that runs here in build.installer',
+    },
+  );
+}
 
 const CHUNK_SIZE = 4 << 20;
 /** Bytes; more than any marker with its padding has. */

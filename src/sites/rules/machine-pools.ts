@@ -39,13 +39,27 @@ export function warnOfMachinePools(
     ...(controlPlane ? [['controlPlane', controlPlane] as const] : []),
     ...compute.map((pool, index) => [`compute[${index}]`, pool ?? {}] as const),
   ];
-  return pools.flatMap(([path, { hyperthreading = 'Enabled', platform }]) => [
+  return pools.flatMap(([path, { hyperthreading = 'Enabled', name, osImageStream, platform }]) => [
+    ...(name === 'edge' ? [report(`${path}.name`, refusedByInstaller('the pool edge'))] : []),
+    ...warnOfStream(report, `${path}.osImageStream`, osImageStream),
     ...(hyperthreading === 'Enabled'
       ? []
       : [report(`${path}.hyperthreading`, `hyperthreading ${hyperthreading} is ignored`)]),
     ...(isFilled(platform) ? [report(`${path}.platform`, 'platform is ignored')] : []),
   ]);
 }
+
+/** A value that other releases of the installer take, and that changes nothing on the node. */
+export const refusedByInstaller = (what: string): string =>
+  `openshift-install 4.22 refuses ${what}, which has no effect on the node`;
+
+/** The stream of the operating system is the seed's. */
+export const warnOfStream = (
+  report: Report,
+  path: string,
+  stream: string | undefined,
+): readonly DocumentProblem[] =>
+  (stream ?? '') === '' ? [] : [report(path, refusedByInstaller('osImageStream'))];
 
 /** Image-based sites have the platform `none` and the values that go with it. */
 export function checkPlatform(

@@ -1,10 +1,11 @@
 import type { DocumentProblem } from '../../base/errors.ts';
+import { isObject } from '../../base/lists.ts';
 import { warnOfNetworkConfig } from '../../nmstate/check.ts';
 import type { Report } from '../../shape/report.ts';
 import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../documents.ts';
 import { listPullSecretHosts, readTrustBundle } from './credentials.ts';
 import { warnOfMirrors } from './images.ts';
-import { warnOfMachinePools } from './machine-pools.ts';
+import { refusedByInstaller, warnOfMachinePools, warnOfStream } from './machine-pools.ts';
 import { warnOfMachineNetwork } from './networks.ts';
 
 /* Owns the warnings about values that are allowed but rarely intended. */
@@ -25,6 +26,7 @@ export function warnOfInstallConfig(
     ...warnOfDomain(report, written.baseDomain),
     ...warnOfPolicy(report, written.additionalTrustBundlePolicy),
     ...warnOfMachinePools(report, written),
+    ...warnOfStream(report, 'osImageStream', written.osImageStream),
     ...warnOfMirrors(report, imageDigestSources, listPullSecretHosts(pullSecret)),
     ...warnOfCertificates(report, written.additionalTrustBundle, options.epoch * 1000),
     ...warnOfIgnored(report, written),
@@ -54,9 +56,16 @@ export function warnOfImageBasedConfig(
         ]),
     ...(id === '' || UUID.test(id) ? [] : [report('cluster_id', 'not a valid UUID')]),
     ...warnOfLabels(report, written.nodeLabels),
+    ...warnOfEmptyNetwork(report, written.networkConfig),
     ...warnOfNetworkConfig(report, written.networkConfig),
   ];
 }
+
+/** Warns of a network configuration without a member, which counts as none. */
+export const warnOfEmptyNetwork = (report: Report, network: unknown): readonly DocumentProblem[] =>
+  isObject(network) && Object.keys(network).length === 0
+    ? [report('networkConfig', refusedByInstaller('an empty networkConfig'))]
+    : [];
 
 function warnOfDomain(report: Report, domain = ''): readonly DocumentProblem[] {
   if (!domain.endsWith('.')) return [];

@@ -5,14 +5,15 @@ import type { Stage } from '../../engine/index.ts';
 import { extractComponentFile, type ImageTools } from '../../openshift/images.ts';
 import {
   describeForInstaller,
-  INSTALLER_PATH,
-  installerComponent,
+  findInstaller,
   writeInstallerMarkers,
 } from '../../openshift/installer/installer.ts';
 import { getComponent, type Release } from '../../openshift/release/release.ts';
 
 export type FetchInstallerInput = {
   readonly release: Release;
+  /** Go's name of the architecture of the machine that runs it. */
+  readonly machine: string;
   /** The installer that is linked against the host's validated cryptography; it needs RHEL. */
   readonly fips: boolean;
 };
@@ -23,21 +24,22 @@ export type FetchInstallerTools = Pick<ImageTools, 'client' | 'cache'> & {
 
 /**
  * Fetches `openshift-install` of exactly this release, executable, with its release written into
- * it as `oc adm release extract` would. It runs on hosts of the release's architecture.
+ * it as `oc adm release extract` would.
  *
- * @throws IntegrityError `release.component-missing`, `layer.file-missing`,
+ * @throws ConfigError `installer.machine`; IntegrityError `release.component-missing`, `layer.file-missing`,
  * `installer.value-too-long`
  */
 export const fetchInstaller: Stage<FetchInstallerInput, FileInput, FetchInstallerTools> = {
   name: 'fetch installer',
   reuse: { kind: 'same-program', isUsable: isCached },
-  run({ release, fips }, { client, cache, workDir }, { signal, onProgress }) {
+  async run({ release, machine, fips }, { client, cache, workDir }, { signal, onProgress }) {
     const told = describeForInstaller(release);
+    const { component, path } = findInstaller(release.arch, { machine, fips });
     return extractComponentFile(
       {
-        reference: getComponent(release, installerComponent(fips)),
+        reference: getComponent(release, component),
         arch: release.arch,
-        path: INSTALLER_PATH,
+        path,
         directory: join(workDir, 'cache', 'installer'),
         suffix: '',
         finishKey: `${told.image} ${told.version} ${told.architecture}`,

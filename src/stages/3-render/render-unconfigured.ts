@@ -8,6 +8,7 @@ import {
   parseIgnition,
   textFile,
 } from '../../ignition/index.ts';
+import { requireMadeFor, SERVICE_ENVIRONMENT } from '../../openshift/installer/made-for.ts';
 import { adaptUnconfigured, renderEmbeddedUnconfigured } from '../../openshift/node/bootstrap.ts';
 import type { NodeRelease } from '../../openshift/node/cluster.ts';
 
@@ -23,7 +24,7 @@ export type RenderUnconfiguredInput = {
  * Renders the user's configuration without values of a site, as JSON text: the installer's output,
  * fitted to the medium, or the embedded templates.
  *
- * @throws IntegrityError `ignition.malformed`, `ignition.invalid`
+ * @throws IntegrityError `ignition.malformed`, `ignition.invalid`, `installer.other-release`
  */
 export const renderUnconfigured: Stage<RenderUnconfiguredInput, string, unknown> = {
   name: 'render unconfigured',
@@ -32,11 +33,11 @@ export const renderUnconfigured: Stage<RenderUnconfiguredInput, string, unknown>
 
 function render({ installed, ...input }: RenderUnconfiguredInput): IgnitionConfig {
   if (installed === undefined) return renderEmbeddedUnconfigured(input);
-  const config = adaptUnconfigured(parseIgnition(installed, 'unconfigured-agent.ign'), input);
+  const output = parseIgnition(installed, 'unconfigured-agent.ign');
+  requireMadeFor(output, input.release);
+  const config = adaptUnconfigured(output, input);
   return settleInfraEnvId(config, input.release.digestReference);
 }
-
-const SERVICE_ENVIRONMENT = '/usr/local/share/assisted-service/assisted-service.env';
 
 /**
  * Replaces the random id that the installer draws for the infrastructure environment. Ours comes

@@ -33,6 +33,8 @@ export type PreparedInstallationIso = {
   /** Signatures of the release, if one is named. */
   readonly signatures: readonly DescribedSignature[];
   readonly space: Space;
+  /** Differences of the release and of the live ISO from the seed, as sentences. */
+  readonly unlike: readonly string[];
 };
 
 /** Facts about an installation ISO before it is poured. */
@@ -108,7 +110,7 @@ export function describeInstallationIso(
     contents,
     signatures: made.signatures,
     secretsOnMedia: listSecrets(request),
-    notes: [...request.notes, ...listNotes(request, replaced)],
+    notes: [...request.notes, ...made.unlike, ...listNotes(request, replaced)],
     registriesConf,
     unverifiedTls: request.build.insecureRegistries,
     cache: request.workDir,

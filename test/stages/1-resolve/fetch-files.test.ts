@@ -28,8 +28,8 @@ const fetchIso = (release: Release): Promise<BaseIso> =>
   fetchBaseIso.run({ release }, world, world.context);
 const takeIso = (given: GivenBaseIso, tools = {}): Promise<BaseIso> =>
   takeBaseIso.run({ given }, { ...world, ...tools }, world.context);
-const fetchTool = (release: Release, fips = false): Promise<FileInput> =>
-  fetchInstaller.run({ release, fips }, world, world.context);
+const fetchTool = (release: Release, fips = false, machine = 'amd64'): Promise<FileInput> =>
+  fetchInstaller.run({ release, fips, machine }, world, world.context);
 
 beforeEach(async () => {
   world = await createImageWorld();
@@ -180,5 +180,26 @@ describe('the installer of a release', () => {
     const plain = await fetchTool(release);
     const fips = await fetchTool(release, true);
     expect(fips.size).toBeGreaterThan(plain.size);
+  });
+
+  it('comes from installer-artifacts for a machine of another architecture, FIPS or not', async () => {
+    const arm = Buffer.concat([TEST_INSTALLER, Buffer.from('for arm64')]);
+    const release = await releaseOf({ foreignInstallers: { amd64: TEST_INSTALLER, arm64: arm } });
+    for (const fips of [false, true]) {
+      const text = (await readFile((await fetchTool(release, fips, 'arm64')).path)).toString(
+        'latin1',
+      );
+      expect(text).toContain('for arm64');
+      expect(text).toContain(`@${release.reference.digest ?? ''}\0`);
+      expect(text).toContain('\0amd64\0'); // of the release, not of the machine
+    }
+    await expect(fetchTool(release, false, 'ppc64le')).rejects.toMatchObject({
+      code: 'installer.machine',
+      exitCode: 3,
+      found: 'ppc64le',
+    });
+    await expect(fetchTool(await releaseOf(), false, 'arm64')).rejects.toMatchObject({
+      code: 'release.component-missing',
+    });
   });
 });

@@ -1,0 +1,84 @@
+import semver from 'semver';
+import { ConfigError } from '../../base/errors.ts';
+import { isObject, objectOrEmpty } from '../../base/lists.ts';
+import { parseJsonObject } from '../../shape/go-json.ts';
+import { openshiftOf, osStreamOf } from '../release/os-stream.ts';
+import { minorOf, stripBuild } from '../release/version.ts';
+
+/*
+ * The description in a seed image (lifecycle-agent: `lca-cli/seedclusterinfo`), and the comparison
+ * of the release and the live ISO of an installation ISO with it.
+ */
+
+/** The file in a seed image that describes the cluster that it was made from. */
+export const SEED_INFO_PATH = 'manifest.json';
+
+/** The same text as a label, on seeds that are not of the first versions. */
+const SEED_INFO_LABEL = 'com.openshift.lifecycle-agent.seed_cluster_info';
+
+/** The label of an image with the description of a seed; `config` is the image's, as JSON. */
+export function findSeedInfo(config: string): string | undefined {
+  const image = parseJsonObject(config)?.['config'];
+  const label = objectOrEmpty(objectOrEmpty(image)['Labels'])[SEED_INFO_LABEL];
+  return typeof label === 'string' ? label : undefined;
+}
+
+/** The OpenShift version of the cluster that a seed was made from; empty if it is not in the description. */
+export function parseSeedVersion(info: string): string {
+  const value = parseJsonObject(info);
+  const version = isObject(value) ? value['seed_cluster_ocp_version'] : undefined;
+  return typeof version === 'string' ? version : '';
+}
+
+/**
+ * Refuses a seed of another version than the configuration has, as `lca-cli` does on the host, to the
+ * letter.
+ *
+ * @throws ConfigError `installation.seed-version`
+ */
+export function requireSeedVersion(seedVersion: string, found: string): void {
+  if (found === '' || found === seedVersion) return;
+  throw new ConfigError(
+    'installation.seed-version',
+    'the seed image is of another version than seedVersion: its installation would fail',
+    { expected: seedVersion, found, hint: `write seedVersion: ${found}, or name another seed` },
+  );
+}
+
+/** The release and the live ISO that a seed is installed with. */
+export type SeedCompanions = {
+  readonly seedVersion: string;
+  /** Volume name of the live ISO. */
+  readonly volumeId: string;
+  readonly releaseVersion?: string;
+};
+
+/** Differences that an installation may survive, as sentences. */
+export const listSeedDifferences = (companions: SeedCompanions): readonly string[] => [
+  ...compareRelease(companions),
+  ...compareSystem(companions),
+];
+
+function compareRelease({ seedVersion, releaseVersion }: SeedCompanions): readonly string[] {
+  if (releaseVersion === undefined || stripBuild(releaseVersion) === stripBuild(seedVersion))
+    return [];
+  return [`the release is ${releaseVersion}, but the seed is ${seedVersion}`];
+}
+
+/** Live ISOs are named after RHEL alone from this version on. */
+const FIRST_BY_RHEL = '4.19.0';
+
+function compareSystem({ seedVersion, volumeId }: SeedCompanions): readonly string[] {
+  const seed = semver.coerce(seedVersion);
+  const stream = osStreamOf(volumeId);
+  if (seed === null || stream === undefined) return [];
+  const named = openshiftOf(volumeId);
+  const [what, fits] =
+    named === undefined
+      ? [`${stream} of OpenShift 4.19 or later`, seed.compare(FIRST_BY_RHEL) >= 0]
+      : [`RHCOS of OpenShift ${named}`, minorOf(seedVersion) === named];
+  if (!fits) return [`the live ISO is ${what}, but the seed is ${seedVersion}`];
+  return seed.major < 5 && stream === 'rhel-10'
+    ? [`the live ISO is ${stream}, but seeds of OpenShift 4 are rhel-9`]
+    : [];
+}

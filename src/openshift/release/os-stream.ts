@@ -1,0 +1,21 @@
+/**
+ * The stream of the operating system of a live ISO, such as `rhel-9`; undefined if its volume is not
+ * named as Red Hat names them: `rhcos-9.6.20250523-0`, and before OpenShift 4.19
+ * `rhcos-418.94.202410090804-0`, with the release first.
+ */
+export function osStreamOf(volumeId: string): string | undefined {
+  const [, first = '', second = ''] = VOLUME.exec(volumeId) ?? [];
+  const major = isRelease(first) ? second.slice(0, -1) : first;
+  return major === '' ? undefined : `rhel-${major}`;
+}
+
+/** The OpenShift minor version that a live ISO is named after, such as `4.18`. */
+export function openshiftOf(volumeId: string): string | undefined {
+  const [, first = ''] = VOLUME.exec(volumeId) ?? [];
+  return isRelease(first) ? `${first.slice(0, 1)}.${first.slice(1)}` : undefined;
+}
+
+const VOLUME = /^rhcos-(\d+)\.(\d+)\.\d+/;
+
+/** 49 is OpenShift 4.9 and 418 is 4.18; RHEL is far from 40. */
+const isRelease = (first: string): boolean => Number(first) >= 40;

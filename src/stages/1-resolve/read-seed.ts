@@ -1,0 +1,78 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { FileInput } from '../../base/disk/file-digests.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import type { Stage } from '../../engine/index.ts';
+import { openIso } from '../../iso/index.ts';
+import {
+  extractComponentFile,
+  openImage,
+  readBlob,
+  type ImageTools,
+} from '../../openshift/images.ts';
+import {
+  findSeedInfo,
+  listSeedDifferences,
+  parseSeedVersion,
+  SEED_INFO_PATH,
+} from '../../openshift/installation/seed.ts';
+import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
+import { parseReference } from '../../registry/index.ts';
+
+export type ReadSeedInput = { readonly seedImage: string; readonly arch: RpmArchitecture };
+
+export type ReadSeedTools = Pick<ImageTools, 'client' | 'cache'> & { readonly workDir: string };
+
+/**
+ * Reads the version of the cluster that a seed was made from: from its label, else from a file in it,
+ * whose layers stay in the cache. Empty for an image that does not tell it, and so is not a seed.
+ */
+export const readSeedVersion: Stage<ReadSeedInput, string, ReadSeedTools> = {
+  name: 'read seed version',
+  async run({ seedImage, arch }, { client, cache, workDir }, { signal, onProgress }) {
+    const tools = { client, cache, signal, onProgress };
+    const { reference, image } = await openImage(
+      tools,
+      parseReference(seedImage),
+      platformOf(arch),
+    );
+    const config = Buffer.from(await readBlob(tools, reference, image.config)).toString('utf8');
+    const label = findSeedInfo(config);
+    if (label !== undefined) return parseSeedVersion(label);
+    const directory = join(workDir, 'cache', 'seed');
+    const wanted = { reference, arch, path: SEED_INFO_PATH, directory, suffix: '.json' };
+    try {
+      const { path } = await extractComponentFile(wanted, tools);
+      return parseSeedVersion(await readFile(path, 'utf8'));
+    } catch (error) {
+      const isMissing = error instanceof IntegrityError && error.code === 'layer.file-missing';
+      if (isMissing) return '';
+      throw error;
+    }
+  },
+};
+
+export type CompareSeedInput = {
+  readonly base: FileInput;
+  readonly seedVersion: string;
+  /** Version of the release, if one is named. */
+  readonly releaseVersion?: string | undefined;
+};
+
+/** Compares the live ISO and the release with the seed, and returns differences as sentences. */
+export const compareSeed: Stage<CompareSeedInput, readonly string[], unknown> = {
+  name: 'compare with seed',
+  async run({ base, seedVersion, releaseVersion }) {
+    const iso = await openIso(base.path);
+    try {
+      const { volumeId } = iso.volume;
+      return listSeedDifferences({
+        seedVersion,
+        volumeId,
+        ...(releaseVersion !== undefined && { releaseVersion }),
+      });
+    } finally {
+      await iso.close();
+    }
+  },
+};
