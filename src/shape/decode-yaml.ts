@@ -255,7 +255,7 @@ export class Walk {
   }
 
   #readScalar(scalar: Scalar, shape: Shape, path: string): Plain | undefined {
-    if (this.#keepsAll && scalar.type === 'PLAIN') this.#unquoted.add(path);
+    if (scalar.type === 'PLAIN') this.#unquoted.add(path);
     const value = resolveScalar(scalar);
     if (value === null) this.nulls.add(path);
     if (value === null) return undefined;

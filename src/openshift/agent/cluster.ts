@@ -6,6 +6,7 @@ import {
   findScalar,
   type LiveSystem,
 } from './live-system.ts';
+import { toRpmName } from '../release/bundle.ts';
 import { shorten } from './obstacles.ts';
 
 /** The description of the cluster in a configuration image. */
@@ -132,16 +133,9 @@ function findHostCaution({ nodes, hosts }: ConfiguredCluster): readonly string[]
 function findArchitectureCaution({ files }: ConfigArchive, medium: string | undefined) {
   const infraEnv = files.get(INFRA_ENV);
   const found = infraEnv && findScalar(infraEnv, 'cpuArchitecture');
-  if (medium === undefined || found === undefined || (RPM_NAMES.get(found) ?? found) === medium)
-    return [];
+  if (medium === undefined || found === undefined || toRpmName(found) === medium) return [];
   return [`the image is for hosts of ${shorten(found)}, but the medium is for ${medium}`];
 }
-
-/** Go's names, which some manifests have. */
-const RPM_NAMES: ReadonlyMap<string, string> = new Map([
-  ['amd64', 'x86_64'],
-  ['arm64', 'aarch64'],
-]);
 
 function findCarriedOver({ loader, paths }: LiveSystem, { files }: ConfigArchive) {
   const absent = (loader?.required ?? []).filter(
