@@ -13,6 +13,7 @@ import {
   type YAMLSeq,
 } from 'yaml';
 import { suggestName } from '../base/text/words.ts';
+import { readGoScalar } from './go-scalar.ts';
 import type { ParsedText } from './parse-text.ts';
 import type { ReportDetails } from './report.ts';
 import { FREE, TYPES, type Plain, type Shape } from './shape.ts';
@@ -98,9 +99,6 @@ function listSources(pair: NodePair, follow: Aliases['follow']): readonly YAMLMa
 const nameOf = ({ key }: NodePair): string | undefined =>
   isScalar(key) ? (key.source ?? String(key.value)) : undefined;
 
-const NULL = /^(?:~|null|Null|NULL)?$/;
-const TRUE = /^(?:y|Y|yes|Yes|YES|true|True|TRUE|on|On|ON)$/;
-const FALSE = /^(?:n|N|no|No|NO|false|False|FALSE|off|Off|OFF)$/;
 const INTEGER = /^[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]*|[1-9][0-9_]*)$/;
 const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 
@@ -111,10 +109,7 @@ const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 const OTHER =
   /^(?:[-+]?[\d_]*\.[\d_]*|[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.[\d_]*)?|\d{4}-\d\d?-\d\d?.*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|<<|=)$/;
 
-/**
- * The meaning of a scalar in YAML 1.1 as the peers read it: `yes` is true, `010` is 8, and
- * sexagesimals and dates stay text.
- */
+/** The meaning of a scalar to Go's reader; `.inf` and `.nan` stay text. */
 function resolveScalar(scalar: Scalar): null | boolean | number | string {
   const text = scalar.source ?? '';
   if (scalar.type !== 'PLAIN' || scalar.tag !== undefined) return text;
@@ -122,22 +117,9 @@ function resolveScalar(scalar: Scalar): null | boolean | number | string {
 }
 
 function resolvePlain(text: string): null | boolean | number | string {
-  if (NULL.test(text)) return null;
-  if (TRUE.test(text)) return true;
-  if (FALSE.test(text)) return false;
-  if (!/^[-+.\d]/.test(text)) return text;
-  const digits = text.replaceAll('_', '');
-  const number = INTEGER.test(text) ? readInteger(digits) : readFloat(digits);
-  return Number.isFinite(number) ? number : text;
+  const { value } = readGoScalar(text);
+  return typeof value === 'number' && !Number.isFinite(value) ? text : value;
 }
-
-function readInteger(text: string): number {
-  const sign = text.startsWith('-') ? -1 : 1;
-  const digits = text.replace(/^[-+]/, '');
-  return sign * Number(/^0[0-7]/.test(digits) ? `0o${digits.slice(1)}` : digits);
-}
-
-const readFloat = (text: string): number => (FLOAT.test(text) ? Number(text) : NaN);
 
 /** True if any reader of YAML would read a text without quotes as something else. */
 export const isOtherInYaml = (text: string): boolean =>
@@ -273,7 +255,7 @@ export class Walk {
   }
 
   #readScalar(scalar: Scalar, shape: Shape, path: string): Plain | undefined {
-    if (this.#keepsAll && scalar.type === 'PLAIN') this.#unquoted.add(path);
+    if (scalar.type === 'PLAIN') this.#unquoted.add(path);
     const value = resolveScalar(scalar);
     if (value === null) this.nulls.add(path);
     if (value === null) return undefined;

@@ -5,15 +5,17 @@ import { objectOrEmpty, withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { HostNetwork } from '../nmstate/values.ts';
+import { readOnlyResource } from '../openshift/agent/resources.ts';
 import type { CustomValues } from '../openshift/agent/values.ts';
+import { OVERRIDE_PATHS } from '../openshift/installer/overrides.ts';
 import { CONFIGURE } from '../openshift/mirror/server.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/registry.ts';
+import { toRpmName } from '../openshift/release/bundle.ts';
 import type { Release } from '../openshift/release/release.ts';
 import { isMinorVersion } from '../openshift/release/version.ts';
 import type { SurveyedWorkspace } from '../openshift/workspace/set.ts';
 import { roomOf } from '../outputs/place.ts';
 import { formatReference, parseReference } from '../registry/index.ts';
-import { parse } from '../shape/parse-text.ts';
 import { fetchBaseIso, scanBase, takeBaseIso } from './1-resolve/fetch-base-iso.ts';
 import { surveyWorkspace } from './1-resolve/survey-workspace.ts';
 import { checkSpace } from './2-select/check-space.ts';
@@ -237,15 +239,17 @@ function listValues({ config, ignition, hosts, overrides }: LiveIsoRequest): Cus
 
 /** Reads the values that only the agent-based installer has a place for. */
 function readForAgents(hosts: readonly HostNetwork[] = [], infraEnv?: string): CustomValues {
-  const { metadata, spec } = infraEnv === undefined ? {} : objectOrEmpty(parse(infraEnv));
-  const { sshAuthorizedKey, proxy } = objectOrEmpty(spec);
+  const networks = hosts.length > 0 ? { hosts } : {};
+  if (infraEnv === undefined) return networks;
+  const { value, spec } = readOnlyResource(infraEnv, OVERRIDE_PATHS.infraEnv, 'InfraEnv');
+  const { sshAuthorizedKey, proxy, cpuArchitecture } = spec;
+  const isNamed = typeof cpuArchitecture === 'string';
+  const named = isNamed ? { cpuArchitecture: toRpmName(cpuArchitecture) } : {};
   return {
-    ...(hosts.length > 0 && { hosts }),
+    ...networks,
     ...(typeof sshAuthorizedKey === 'string' && { sshKeys: [sshAuthorizedKey] }),
     ...(proxy !== undefined && { proxy: objectOrEmpty(proxy) }),
-    ...(infraEnv !== undefined && {
-      infraEnv: { metadata: objectOrEmpty(metadata), spec: objectOrEmpty(spec) },
-    }),
+    infraEnv: { metadata: objectOrEmpty(value['metadata']), spec: { ...spec, ...named } },
   };
 }
 

@@ -48,7 +48,7 @@ const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
   ['room', `${formatSize(ignition.used)} of ${formatSize(ignition.size)} used`],
   ...ignition.sshKeys.map((key): Row => ['ssh key', key]),
   ['pull secret', ignition.pullSecret ? 'set, not shown' : undefined],
-  ['rendezvous ip', ignition.rendezvousIp],
+  ['rendezvous ip', describeRendezvous(ignition)],
   ...Object.entries(ignition.proxy ?? {}),
   ['time servers', ignition.ntpSources.join(', ') || undefined],
   ['trust bundle', ignition.trustBundle ? 'set' : undefined],
@@ -64,6 +64,15 @@ const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
     path.startsWith('/etc/assisted/manifests/') ? [['agents read', path]] : [],
   ),
 ];
+
+/** The rendezvous IP, and the interfaces of the host that has it. */
+export const describeRendezvous = ({
+  rendezvousIp,
+  rendezvousHost = [],
+}: Customisation['ignition']): string | undefined =>
+  rendezvousIp === undefined || rendezvousHost.length === 0
+    ? rendezvousIp
+    : `${rendezvousIp} of the host with ${rendezvousHost.join(', ')}`;
 
 function listArguments(kargs: Customisation['kernelArguments']): readonly Row[] {
   if (!kargs) return [];

@@ -161,6 +161,7 @@ function readNetwork(options: ValueOptions, values: CustomValues, host: CliHost)
       rendezvousIp,
       proxy: readProxy(options, values),
       ntpSources: ntp,
+      exclusiveNtpSources: ntp && [],
       hostnames: hostname?.map(parseHostname),
     }),
     ...(hosts.length > 0 && { hosts: [...(values.hosts ?? []), ...hosts] }),
@@ -261,10 +262,13 @@ function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): v
   refuse('usage.trust-bundle', 'trust bundle', why);
 }
 
-function checkNetwork({ proxy = {}, ntpSources = [], hostnames = [] }: CustomValues): void {
+function checkNetwork({ proxy = {}, hostnames = [], ...values }: CustomValues): void {
+  const { ntpSources = [], exclusiveNtpSources = [] } = values;
   checkProxy(proxy);
   checkHostnames(hostnames);
-  const odd = ntpSources.find((source) => !/^[A-Za-z0-9][A-Za-z0-9.:-]*$/.test(source));
+  const odd = [...ntpSources, ...exclusiveNtpSources].find(
+    (source) => !/^[A-Za-z0-9][A-Za-z0-9.:-]*$/.test(source),
+  );
   if (odd !== undefined)
     refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
 }

@@ -32,7 +32,12 @@ import {
   type OutputFormat,
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import { formatCustomisation, formatDone, type Done } from './customize-result.ts';
+import {
+  describeRendezvous,
+  type Done,
+  formatCustomisation,
+  formatDone,
+} from './customize-result.ts';
 import { addValueOptions, listGiven, readValues, type ValueOptions } from './customize-values.ts';
 import { placeInPlace } from './delta.ts';
 
@@ -161,9 +166,21 @@ const createPlan =
     const changed = { ...iso, readBytes: overlayRead(iso.readBytes, parts) };
     const found = await readChanged(changed, values);
     if (found?.builtSecrets === true) writeMessage(host, COPY_NOTE);
+    noteRendezvous(found, values, host);
     // Only arguments change, and the embedded config cannot be read.
     return { parts, isPrivate: found === undefined || hasSecrets(found) };
   };
+
+/** Says which host became the rendezvous host, if no person chose it. */
+function noteRendezvous(
+  found: Customisation | undefined,
+  { hosts = [], rendezvousIp }: CustomValues,
+  host: CliHost,
+): void {
+  const chosen = found && describeRendezvous(found.ignition);
+  if (chosen === undefined || hosts.length === 0 || rendezvousIp !== undefined) return;
+  writeMessage(host, `note: the rendezvous IP is ${chosen}; --rendezvous-ip chooses another\n`);
+}
 
 const COPY_NOTE =
   'note: the ISO keeps a copy of what its build left, which holds a secret; --drop-built overwrites the copy\n';

@@ -7,7 +7,7 @@ import {
   parseResolved,
 } from '../../ignition/index.ts';
 import { type IsoImage, type KargAreas, readCoreosFeatures } from '../../iso/index.ts';
-import { configure, isForAgents } from '../../openshift/agent/configure.ts';
+import { configure, isForAgents, readRendezvousIp } from '../../openshift/agent/configure.ts';
 import type { Keyfile } from '../../nmstate/values.ts';
 import {
   type CustomValues,
@@ -210,12 +210,27 @@ async function embed(
   const listed = await listKeyfiles(iso, profiles);
   const hasNetwork = listed.length > 0;
   const own = agents ? configure(text, values, template) : configureLive(text, values);
+  if (agents) warnOfRendezvous(own, hosts, warn);
   const config = installer ? await addInstaller(iso, own, { installer, hasNetwork, warn }) : own;
   return {
     ...kept,
     keyfiles: hasNetwork ? listed : kept.keyfiles,
     ...withoutUndefined({ config }),
   };
+}
+
+/** Warns of networks without an address that could become the rendezvous IP. */
+function warnOfRendezvous(
+  config: string | undefined,
+  hosts: NonNullable<CustomValues['hosts']>,
+  warn: Warn,
+): void {
+  if (hosts.length === 0 || config === undefined) return;
+  const { storage } = parseResolved(config, 'the configured Ignition config');
+  if (readRendezvousIp(storage?.files ?? []) !== undefined) return;
+  warn(
+    'no host has a static address, so no host becomes the rendezvous host: give a rendezvous IP, or choose the host at its console',
+  );
 }
 
 const hasAgents = (text: string | undefined): boolean =>

@@ -1,6 +1,7 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import {
   decodeFileContent,
+  type File,
   type IgnitionConfig,
   parseIgnition,
   resolveConfig,
@@ -13,6 +14,7 @@ import {
   CHRONY_CONFIG,
   DOCKER_CONFIG,
   EXTRA_MANIFESTS,
+  findHost,
   HOSTNAMES,
   NETWORK_UNIT,
   PROXY_CONFIG,
@@ -44,6 +46,8 @@ export type Customisation = {
     readonly sshKeys: readonly string[];
     readonly pullSecret: boolean;
     readonly rendezvousIp?: string;
+    /** The host whose networks have the rendezvous IP: the interfaces by which it is known, `MAC=name`. */
+    readonly rendezvousHost?: readonly string[];
     readonly proxy?: {
       readonly httpProxy?: string;
       readonly httpsProxy?: string;
@@ -136,13 +140,30 @@ const filesOf = (config: IgnitionConfig | undefined): ReadonlyMap<string, string
   new Map(
     (config?.storage?.files ?? []).map((file) => [
       file.path,
-      decodeFileContent(file)?.toString('utf8') ?? JSON.stringify(file),
+      decodeFileContent(file)?.toString('utf8') ??
+        decodeAppended(file)?.toString('utf8') ??
+        JSON.stringify(file),
     ]),
   );
 
+/** The text that a config adds to a file of the live system. */
+function decodeAppended({ append = [] }: File): Buffer | undefined {
+  const parts = append.map((contents) => decodeFileContent({ contents }));
+  return parts.length > 0 && parts.every((part) => part !== undefined)
+    ? Buffer.concat(parts)
+    : undefined;
+}
+
 type Described = Pick<
   Customisation['ignition'],
-  'sshKeys' | 'pullSecret' | 'rendezvousIp' | 'proxy' | 'ntpSources' | 'trustBundle' | 'hostnames'
+  | 'sshKeys'
+  | 'pullSecret'
+  | 'rendezvousIp'
+  | 'rendezvousHost'
+  | 'proxy'
+  | 'ntpSources'
+  | 'trustBundle'
+  | 'hostnames'
 >;
 
 function describe(config: IgnitionConfig | undefined, own: ReadonlyMap<string, string>): Described {
@@ -155,9 +176,10 @@ function describe(config: IgnitionConfig | undefined, own: ReadonlyMap<string, s
     pullSecret: own.has(DOCKER_CONFIG),
     ...withoutUndefined({
       rendezvousIp: address,
+      rendezvousHost: findInterfaces(config, own, address),
       proxy: describeProxy(spec['proxy'], own),
     }),
-    ntpSources: readServers(spec['additionalNTPSources'], own),
+    ntpSources: readServers(spec['ntpSources'] ?? spec['additionalNTPSources'], own),
     trustBundle: own.has(TRUST_ANCHOR),
     hostnames: Object.fromEntries(
       names.map(([path, name]) => [path.slice(HOSTNAMES.length), name]),
@@ -166,6 +188,15 @@ function describe(config: IgnitionConfig | undefined, own: ReadonlyMap<string, s
 }
 
 type Files = ReadonlyMap<string, string>;
+
+function findInterfaces(
+  config: IgnitionConfig | undefined,
+  own: Files,
+  address: string | undefined,
+): readonly string[] | undefined {
+  const host = address && findHost(config?.storage?.files ?? [], address);
+  return host ? own.get(`${HOST_NETWORKS}${host}/mac_interface.ini`)?.split('\n') : undefined;
+}
 
 const readServers = (sources: unknown, own: Files): readonly string[] =>
   Array.isArray(sources) ? sources.map(String) : listServers(own);

@@ -39,6 +39,7 @@ const NAMES: Readonly<Record<Exclude<keyof CustomValues, 'installer'>, string>> 
   hosts: 'networks of hosts',
   proxy: 'a proxy',
   ntpSources: 'time servers',
+  exclusiveNtpSources: 'exclusive time servers',
   trustBundle: 'a trust bundle',
   hostnames: 'host names',
   ignitionOverride: 'an Ignition override',

@@ -6,6 +6,7 @@ import {
   findScalar,
   type LiveSystem,
 } from './live-system.ts';
+import { toRpmName } from '../release/bundle.ts';
 import { shorten } from './obstacles.ts';
 
 /** The description of the cluster in a configuration image. */
@@ -140,8 +141,7 @@ function findHostCaution({ nodes, hosts }: ConfiguredCluster): readonly string[]
 function findArchitectureCaution({ files }: ConfigArchive, medium: string | undefined) {
   const infraEnv = files.get(INFRA_ENV);
   const found = infraEnv && findScalar(infraEnv, 'cpuArchitecture');
-  if (medium === undefined || found === undefined || (RPM_NAMES.get(found) ?? found) === medium)
-    return [];
+  if (medium === undefined || found === undefined || toRpmName(found) === medium) return [];
   return [`the image is for hosts of ${shorten(found)}, but the medium is for ${medium}`];
 }
 
@@ -176,12 +176,6 @@ function findMixedNetworks({ paths }: LiveSystem, { files }: ConfigArchive): rea
 const listNetworks = (paths: Pick<ReadonlySet<string>, 'keys'>): readonly string[] => [
   ...new Set([...paths.keys()].flatMap((path) => NETWORK.exec(path)?.[1] ?? [])),
 ];
-
-/** Go's names, which some manifests have. */
-const RPM_NAMES: ReadonlyMap<string, string> = new Map([
-  ['amd64', 'x86_64'],
-  ['arm64', 'aarch64'],
-]);
 
 function findCarriedOver({ loader, paths }: LiveSystem, { files }: ConfigArchive) {
   const absent = (loader?.required ?? []).filter(

@@ -1,5 +1,6 @@
+import { isIP } from 'node:net';
 import { ConfigError } from '../../base/errors.ts';
-import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import {
   decodeFileContent,
   type File,
@@ -14,17 +15,17 @@ import {
   textFile,
 } from '../../ignition/index.ts';
 import { formatCanonicalJson } from '../../base/text/json.ts';
-import { parse } from '../../shape/parse-text.ts';
-import { formatManifest } from '../node/manifests.ts';
 import { renderEnabledUnit } from '../node/registry.ts';
 import {
-  type CustomValues,
-  HOST_NETWORKS,
-  planHostNetworks,
-  renderRendezvousHost,
-} from './values.ts';
-
-type Members = Readonly<Record<string, unknown>>;
+  configureInfraEnv,
+  configurePullSecret,
+  formatProxy,
+  formatPullSecret,
+  formatSshKeys,
+  WITHOUT_EFFECT,
+} from './agent-manifests.ts';
+import { findFirstAddress, renderRendezvousHost } from './rendezvous.ts';
+import { type CustomValues, HOST_NETWORKS, planHostNetworks } from './values.ts';
 
 type Files = ReadonlyMap<string, File>;
 
@@ -74,8 +75,11 @@ export function configure(
   const present = listFiles(dropNetworks(merged, values));
   const files = new Map([...present, ...templates].map((file) => [file.path, file]));
   requireEffect(files, values);
+  const rendezvousIp = chooseRendezvous(listFiles(merged), values);
   const same = new Set(present.map((file) => formatCanonicalJson(file)));
-  const changed = planFiles(files, values).filter((file) => !same.has(formatCanonicalJson(file)));
+  const changed = planFiles(files, { ...values, ...rendezvousIp }).filter(
+    (file) => !same.has(formatCanonicalJson(file)),
+  );
   const change = createChange(changed, values);
   const whole = change(merged);
   const kept = config === merged ? whole : change(config);
@@ -125,7 +129,9 @@ function requireEffect(files: Files, values: CustomValues): void {
 
 function listUnread(values: CustomValues): readonly string[] {
   const { hostnames = [], manifests = [], hosts = [], releaseImage } = values;
-  const members = Object.keys(values.infraEnv?.spec ?? {}).filter((name) => !isOfHub(name));
+  const members = Object.keys(values.infraEnv?.spec ?? {}).filter(
+    (name) => !NOT_MISSED.includes(name),
+  );
   const unread: readonly (readonly [boolean, string])[] = [
     [hostnames.length > 0, 'a host name'],
     [manifests.length > 0, 'a manifest'],
@@ -137,12 +143,14 @@ function listUnread(values: CustomValues): readonly string[] {
   return found.length === 0 ? [] : [explain(found, 'the services of the agent-based installer')];
 }
 
-/**
- * True for a member of an InfraEnv that addresses the hub which makes images; it has no meaning on
- * an image that already exists.
- */
-const isOfHub = (member: string): boolean =>
-  ['cpuArchitecture', 'ipxeScriptType', 'osImageVersion'].includes(member);
+/** Members of an InfraEnv that are not missed if no service reads them: the hub's, and those that are values too. */
+const NOT_MISSED: readonly string[] = [
+  ...WITHOUT_EFFECT,
+  'cpuArchitecture',
+  'kernelArguments',
+  'nmStateConfigLabelSelector',
+  'pullSecretRef',
+];
 
 const explain = (names: readonly string[], lacking: string): string =>
   `${names.join(' and ')} ${names.length === 1 ? 'has' : 'have'} no effect on this ISO: it lacks ${lacking}`;
@@ -155,11 +163,11 @@ const findRendezvousTemplate = (files: Files): File | undefined =>
 
 /** Files that are new or replace one, in the installer's order. */
 function planFiles(files: Files, values: CustomValues): readonly File[] {
-  const { pullSecret, rendezvousIp, hosts = [], hostnames = [], manifests = [] } = values;
+  const { pullSecret, hosts = [], hostnames = [], manifests = [] } = values;
   const proxy = formatProxy(values);
   const { trustBundle } = values;
   return [
-    ...(rendezvousIp === undefined ? [] : planRendezvous(files, rendezvousIp)),
+    ...(values.rendezvousIp === undefined ? [] : planRendezvous(files, values.rendezvousIp)),
     ...planHostNetworks(hosts),
     ...(proxy ? [textFile(PROXY_CONFIG, renderProxy(proxy), 0o600)] : []),
     ...(pullSecret === undefined
@@ -176,6 +184,38 @@ function planFiles(files: Files, values: CustomValues): readonly File[] {
   ];
 }
 
+/**
+ * The given address, else the first one of the new networks, unless an address is set already that is not of the
+ * networks that they replace.
+ */
+function chooseRendezvous(
+  present: readonly File[],
+  { rendezvousIp, hosts = [] }: CustomValues,
+): Pick<CustomValues, 'rendezvousIp'> {
+  const address = rendezvousIp ?? findFirstAddress(hosts);
+  if (address === undefined || rendezvousIp !== undefined)
+    return withoutUndefined({ rendezvousIp });
+  const set = readRendezvousIp(present);
+  const isFree = set === undefined || findHost(present, set) !== undefined;
+  return isFree ? { rendezvousIp: address } : {};
+}
+
+/** The address in rendezvous-host.env; undefined if it waits for one. */
+export function readRendezvousIp(files: readonly File[]): string | undefined {
+  const file = files.find(({ path }) => path === RENDEZVOUS);
+  const text = file && decodeFileContent(file)?.toString('utf8');
+  const [, address = ''] = /^NODE_ZERO_IP=(.*)$/m.exec(text ?? '') ?? [];
+  return isIP(address) === 0 ? undefined : address;
+}
+
+/** The folder of the host whose profiles have an address: `host0`. */
+export const findHost = (files: readonly File[], address: string): string | undefined =>
+  files
+    .filter(({ path }) => path.startsWith(HOST_NETWORKS))
+    .find((file) => decodeFileContent(file)?.toString('utf8').includes(`=${address}/`))
+    ?.path.slice(HOST_NETWORKS.length)
+    .replace(/\/.*/, '');
+
 function planRendezvous(files: Files, address: string): readonly File[] {
   const template = findRendezvousTemplate(files);
   const text = template && decodeFileContent(template)?.toString('utf8');
@@ -184,19 +224,32 @@ function planRendezvous(files: Files, address: string): readonly File[] {
 }
 
 /**
- * If the agent services exist, they read the time servers in the InfraEnv; elsewhere, chrony does.
+ * If the agent services exist, they read the time servers in the InfraEnv; elsewhere, chrony does. Servers that are
+ * added stand behind the configuration of the medium.
  */
-function planTimeServers(files: Files, { ntpSources = [] }: CustomValues): readonly File[] {
-  if (files.has(INFRA_ENV) || ntpSources.length === 0) return [];
-  const lines = [
-    ...ntpSources.map((source) => `server ${source} iburst`),
-    'driftfile /var/lib/chrony/drift',
-    'makestep 1.0 3',
-    'rtcsync',
-    'logdir /var/log/chrony',
-    '',
-  ];
-  return [textFile(CHRONY_CONFIG, lines.join('\n'), 0o644)];
+function planTimeServers(files: Files, values: CustomValues): readonly File[] {
+  const { ntpSources = [], exclusiveNtpSources = [] } = values;
+  if (files.has(INFRA_ENV)) return [];
+  const format = (sources: readonly string[]): readonly string[] =>
+    sources.map((source) => `server ${source} iburst`);
+  if (exclusiveNtpSources.length > 0) {
+    const lines = [
+      ...format(exclusiveNtpSources),
+      'driftfile /var/lib/chrony/drift',
+      'makestep 1.0 3',
+      'rtcsync',
+      'logdir /var/log/chrony',
+      '',
+    ];
+    return [textFile(CHRONY_CONFIG, lines.join('\n'), 0o644)];
+  }
+  if (ntpSources.length === 0) return [];
+  const { contents, ...file } = textFile(
+    CHRONY_CONFIG,
+    `${format(ntpSources).join('\n')}\n`,
+    0o644,
+  );
+  return [{ ...file, overwrite: false, ...(contents && { append: [contents] }) }];
 }
 
 function rewrite(file: File | undefined, change: (text: string) => string): readonly File[] {
@@ -252,90 +305,18 @@ function addSshKeys(config: IgnitionConfig, values: CustomValues): IgnitionConfi
   return { ...config, passwd: { ...others, users: [changed, ...rest] } };
 }
 
-/** The installer enables the service that places the profiles only if there are some. */
+/**
+ * The installer enables the service that places the profiles only if there are some. Media of other makers lack the
+ * service.
+ */
 function addUnits(config: IgnitionConfig, { hosts = [] }: CustomValues): IgnitionConfig {
   if (hosts.length === 0) return config;
   const units = config.systemd?.units ?? [];
-  const unit = renderEnabledUnit(NETWORK_UNIT);
-  const others = units.filter(({ name }) => name !== unit.name);
-  return {
-    ...config,
-    ...withoutUndefined({ systemd: { ...config.systemd, units: [...others, unit] } }),
-  };
-}
-
-/**
- * The label that leads from an InfraEnv to its NMStateConfigs; only this label distinguishes them.
- */
-const NETWORK_LABELS = { 'agent-install.openshift.io/infraenv': 'appliance' };
-
-/** The InfraEnv of the medium with the values, in the form that the installer writes. */
-function configureInfraEnv(text: string, values: CustomValues): string {
-  const infraEnv = objectOrEmpty(parse(text));
-  const given = values.infraEnv ?? {};
-  const { pullSecretRef, ...spec } = objectOrEmpty(infraEnv['spec']);
-  const selector = hasHosts(values) ? { matchLabels: NETWORK_LABELS } : undefined;
-  return formatManifest({
-    ...infraEnv,
-    metadata: { ...objectOrEmpty(infraEnv['metadata']), ...given.metadata },
-    spec: {
-      ...spec,
-      ...withoutUndefined({
-        pullSecretRef,
-        sshAuthorizedKey: formatSshKeys(values),
-        additionalNTPSources: values.ntpSources?.length ? values.ntpSources : undefined,
-        additionalTrustBundle: values.trustBundle,
-        proxy: formatProxy(values),
-        nmStateConfigLabelSelector: selector,
-      }),
-      ...given.spec,
-    },
-  });
-}
-
-const hasHosts = ({ hosts = [] }: CustomValues): boolean => hosts.length > 0;
-
-/** The keys as one text: the installer gives core one entry, regardless of its number of lines. */
-const formatSshKeys = ({ sshKeys = [] }: CustomValues): string | undefined => {
-  const lines = sshKeys.map((key) => key.trim()).filter((key) => key !== '');
-  return lines.length === 0 ? undefined : lines.join('\n');
-};
-
-/** Present if there is a proxy: exceptions without a proxy have no meaning. */
-function formatProxy({ proxy = {} }: CustomValues): Members | undefined {
-  const { httpProxy = '', httpsProxy = '', noProxy = '' } = proxy;
-  if (httpProxy === '' && httpsProxy === '') return undefined;
-  const members = Object.entries({ httpProxy, httpsProxy, noProxy });
-  return Object.fromEntries(members.filter(([, value]) => value !== ''));
-}
-
-/** The Secret of the medium with another pull secret, and the name that the InfraEnv has for it. */
-function configurePullSecret(text: string, values: CustomValues): string {
-  const secret = objectOrEmpty(parse(text));
-  const { name } = objectOrEmpty(values.infraEnv?.spec?.['pullSecretRef']);
-  const { pullSecret } = values;
-  return formatManifest({
-    ...secret,
-    metadata: { ...objectOrEmpty(secret['metadata']), ...withoutUndefined({ name }) },
-    ...(pullSecret !== undefined && {
-      stringData: { '.dockerconfigjson': formatPullSecret(pullSecret) },
-    }),
-  });
-}
-
-/**
- * Go's encoding of the text that it read: keys sorted, two spaces, and no character that HTML
- * gives a meaning.
- */
-const formatPullSecret = (text: string): string =>
-  JSON.stringify(sortKeys(JSON.parse(text)), null, 2).replace(
-    /[<>&\u2028\u2029]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  const hasOwn = units.some(
+    ({ name, contents }) => name === NETWORK_UNIT && contents !== undefined,
   );
-
-function sortKeys(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sortKeys);
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, member]) => [key, sortKeys(member)]));
+  const all = hasOwn
+    ? units.map((unit) => (unit.name === NETWORK_UNIT ? { ...unit, enabled: true } : unit))
+    : [...units.filter(({ name }) => name !== NETWORK_UNIT), renderEnabledUnit(NETWORK_UNIT)];
+  return { ...config, systemd: { ...config.systemd, units: all } };
 }

@@ -1,5 +1,8 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { planExtraManifests } from '../node/manifests.ts';
+import { toRpmName } from '../release/bundle.ts';
+import { WITHOUT_EFFECT } from './agent-manifests.ts';
+import { readHosts } from './bare-metal.ts';
 import {
   isNamedBy,
   lacks,
@@ -41,12 +44,14 @@ export function readResourceValues(
   const install = findOnly(resources, 'AgentClusterInstall');
   const networks = selectNetworks(resources, infraEnv);
   const manifests = readManifests(resources, { infraEnv, install });
-  const hosts = readHostNetworks(networks.selected);
+  const selected = readHostNetworks(networks.selected);
+  const hosts = readHosts(resources);
   const releaseImage = findReleaseImage(resources, install);
   return {
     values: {
       ...(infraEnv && readInfraEnv(infraEnv, resources, options)),
-      ...(hosts.length > 0 && { hosts }),
+      ...(selected.length > 0 && { hosts: selected }),
+      ...(hosts.hostnames.length > 0 && { hostnames: hosts.hostnames }),
       ...(manifests.length > 0 && { manifests }),
       ...withoutUndefined({ releaseImage }),
     },
@@ -55,11 +60,31 @@ export function readResourceValues(
         .filter((resource) => !isRead(resource))
         .map((resource) => `${nameOf(resource)} has no place on the medium and is ignored`),
       ...networks.warnings,
-      ...(infraEnv?.spec['mirrorRegistryRef'] === undefined
-        ? []
-        : ['spec.mirrorRegistryRef of the InfraEnv is ignored: the medium has its own mirrors']),
+      ...(infraEnv ? warnOfInfraEnv(infraEnv) : []),
+      ...hosts.warnings,
     ],
   };
+}
+
+function warnOfInfraEnv({ spec }: Resource): readonly string[] {
+  const unread = WITHOUT_EFFECT.filter((member) => spec[member] !== undefined);
+  const names = unread.map((member) => `spec.${member}`).join(', ');
+  const verb = unread.length === 1 ? 'has' : 'have';
+  return [
+    ...(spec['mirrorRegistryRef'] === undefined
+      ? []
+      : ['spec.mirrorRegistryRef of the InfraEnv is ignored: the medium has its own mirrors']),
+    ...(unread.length === 0
+      ? []
+      : [
+          `${names} of the InfraEnv ${verb} no effect on the medium: only a hub reads such members`,
+        ]),
+    ...(spec['ntpSources'] === undefined
+      ? []
+      : [
+          'spec.ntpSources of the InfraEnv needs a release that knows exclusive time servers: others ignore them',
+        ]),
+  ];
 }
 
 function findOnly(resources: readonly Resource[], kind: string): Resource | undefined {
@@ -182,17 +207,12 @@ function namesOf({ manifestsConfigMapRefs, manifestsConfigMapRef }: Members): re
 /** Members that values represent; all others stay in the InfraEnv unchanged. */
 const STOOD_FOR = [
   'sshAuthorizedKey',
-  'pullSecretRef',
   'proxy',
   'additionalNTPSources',
   'ntpSources',
   'additionalTrustBundle',
   'ignitionConfigOverride',
-  'kernelArguments',
-  'nmStateConfigLabelSelector',
   'mirrorRegistryRef',
-  'imageType',
-  'clusterRef',
 ];
 
 /**
@@ -206,10 +226,7 @@ function readInfraEnv(
   options: { readonly hasPullSecret: boolean },
 ): CustomValues {
   const { spec, value } = infraEnv;
-  requireTypes(infraEnv);
-  const { name, namespace } = objectOrEmpty(value['metadata']);
-  const others = Object.entries(spec).filter(([member]) => !STOOD_FOR.includes(member));
-  const ntpSources = listTexts(spec['ntpSources'] ?? spec['additionalNTPSources']);
+  requireOneKindOfServers(infraEnv);
   const { proxy, kernelArguments } = spec;
   return {
     ...withoutUndefined({
@@ -218,47 +235,29 @@ function readInfraEnv(
         .filter((line) => line.trim() !== ''),
       pullSecret: options.hasPullSecret ? undefined : findPullSecret(infraEnv, resources),
       proxy: proxy === undefined ? undefined : objectOrEmpty(proxy),
-      ntpSources: ntpSources.length === 0 ? undefined : ntpSources,
+      ntpSources: listTexts(spec['additionalNTPSources']),
+      exclusiveNtpSources: listTexts(spec['ntpSources']),
       trustBundle: textOf(spec['additionalTrustBundle']),
       ignitionOverride: textOf(spec['ignitionConfigOverride']),
       kargs: kernelArguments === undefined ? undefined : readKargs(kernelArguments),
     }),
-    infraEnv: {
-      metadata: withoutUndefined({ name, namespace }),
-      spec: Object.fromEntries(others),
-    },
+    infraEnv: keepInfraEnv(value),
   };
 }
 
-const isText = (value: unknown): boolean => typeof value === 'string';
-const isObject = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-const isList = (value: unknown): boolean => Array.isArray(value);
-
-/**
- * Types that the API gives to members that are read: a member of another type would be lost
- * without a message.
- */
-const TYPES: Readonly<Record<string, readonly [what: string, test: (value: unknown) => boolean]>> =
-  {
-    sshAuthorizedKey: ['a string', isText],
-    additionalTrustBundle: ['a string', isText],
-    ignitionConfigOverride: ['a string', isText],
-    pullSecretRef: ['an object', isObject],
-    proxy: ['an object', isObject],
-    nmStateConfigLabelSelector: ['an object', isObject],
-    additionalNTPSources: ['a list', isList],
-    ntpSources: ['a list', isList],
-    kernelArguments: ['a list', isList],
+/** An InfraEnv with the name that RPM has for its architecture, without members that values represent. */
+function keepInfraEnv(value: Members): NonNullable<CustomValues['infraEnv']> {
+  const { cpuArchitecture, ...spec } = objectOrEmpty(value['spec']);
+  const others = Object.entries(spec).filter(([member]) => !STOOD_FOR.includes(member));
+  const name = typeof cpuArchitecture === 'string' ? toRpmName(cpuArchitecture) : undefined;
+  return {
+    metadata: objectOrEmpty(value['metadata']),
+    spec: { ...withoutUndefined({ cpuArchitecture: name }), ...Object.fromEntries(others) },
   };
+}
 
-function requireTypes(infraEnv: Resource): void {
-  const { spec } = infraEnv;
-  for (const [member, [what, test]] of Object.entries(TYPES)) {
-    if (spec[member] === undefined || spec[member] === null || test(spec[member])) continue;
-    throw refuseResource(`spec.${member} of ${nameOf(infraEnv)} is not ${what}`);
-  }
-  const { ntpSources, additionalNTPSources } = spec;
+function requireOneKindOfServers(infraEnv: Resource): void {
+  const { ntpSources, additionalNTPSources } = infraEnv.spec;
   if (ntpSources === undefined || additionalNTPSources === undefined) return;
   throw refuseResource(
     `${nameOf(infraEnv)} has both spec.ntpSources and spec.additionalNTPSources`,
@@ -268,8 +267,8 @@ function requireTypes(infraEnv: Resource): void {
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value : undefined;
 
-const listTexts = (value: unknown): readonly string[] =>
-  Array.isArray(value) ? value.map(String) : [];
+const listTexts = (value: unknown): readonly string[] | undefined =>
+  Array.isArray(value) && value.length > 0 ? value.map(String) : undefined;
 
 const SECRET_KEY = '.dockerconfigjson';
 

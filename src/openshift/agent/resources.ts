@@ -1,6 +1,9 @@
-import { ConfigError } from '../../base/errors.ts';
+import { ConfigError, ConfigProblems, type DocumentProblem } from '../../base/errors.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
-import { formatManifest, splitDocuments } from '../node/manifests.ts';
+import { readAlongShape } from '../../shape/document.ts';
+import { FREE } from '../../shape/shape.ts';
+import { formatManifest, splitDocuments, type SplitDocument } from '../node/manifests.ts';
+import { findDefinition, readMembers } from './resource-members.ts';
 import type { HostNetwork } from '../../nmstate/values.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -18,46 +21,87 @@ export type Resource = {
 };
 
 /**
- * The documents of a file.
+ * The resources of a file; those of a List count one by one. Kinds that this program knows are read strictly: unknown
+ * members, other types and other words are problems.
  *
- * @throws ConfigError `manifest.malformed`
+ * @throws ConfigError `manifest.malformed`; ConfigProblems with all of them
  */
-export const parseResources = (text: string, file: string): readonly Resource[] =>
-  splitDocuments({ name: file, text }).map(({ document }) => {
-    const value = objectOrEmpty(document.toJS());
-    const metadata = objectOrEmpty(value['metadata']);
-    const { name = '', namespace } = metadata;
-    return {
-      kind: nameKind(value),
-      name: String(name),
-      namespace: typeof namespace === 'string' ? namespace : undefined,
-      labels: objectOrEmpty(metadata['labels']),
-      spec: objectOrEmpty(value['spec']),
-      value,
-      file,
-    };
+export function parseResources(text: string, file: string): readonly Resource[] {
+  const read = splitDocuments({ name: file, text }).flatMap((document) =>
+    readDocument(document, text),
+  );
+  const problems = read.flatMap((each) => each.problems);
+  if (problems.length > 0) throw new ConfigProblems(file, problems);
+  return read.map(({ resource }) => resource);
+}
+
+/**
+ * The only resource of a file of one kind.
+ *
+ * @throws the errors of `parseResources`; ConfigError `customize.resource` for other kinds and numbers
+ */
+export function readOnlyResource(text: string, file: string, kind: string): Resource {
+  const [resource, ...others] = parseResources(text, file);
+  if (resource?.kind === kind && others.length === 0) return resource;
+  const found = resource ? [resource, ...others].map((each) => each.kind).join(', ') : 'nothing';
+  throw refuseResource(`${file} has ${found} instead of one ${kind}`);
+}
+
+type ReadResource = { readonly resource: Resource; readonly problems: readonly DocumentProblem[] };
+
+function readDocument(document: SplitDocument, whole: string): readonly ReadResource[] {
+  const { file, text } = document;
+  const { kind, apiVersion } = textsOf(document.document.toJS());
+  const padding = '\n'.repeat(
+    Math.max(0, whole.slice(0, whole.indexOf(text.trimEnd())).split('\n').length - 1),
+  );
+  const source = { text: `${padding}${text}`, file };
+  const definition = findDefinition(kind, apiVersion);
+  if (definition) {
+    const {
+      document: { value },
+      problems,
+    } = readMembers(source, definition);
+    return [{ resource: toResource(objectOrEmpty(value), kind, file), problems }];
+  }
+  const { value } = readAlongShape({ ...source, publicKeys: new Set() }, FREE);
+  const members = objectOrEmpty(value);
+  if (kind === 'List' && Array.isArray(members['items'])) return readItems(members['items'], file);
+  const name = findDefinition(kind) ? `${kind} of ${apiVersion}` : kind;
+  return [{ resource: toResource(members, name, file), problems: [] }];
+}
+
+/** The items of a List, each as a document of its own; problems have their number, and no line. */
+const readItems = (items: readonly unknown[], file: string): readonly ReadResource[] =>
+  items.flatMap((item, index) => {
+    const text = JSON.stringify(item);
+    return splitDocuments({ name: `${file} (item ${index} of a List)`, text }).flatMap((document) =>
+      readDocument(document, text),
+    );
   });
 
-/** The API group of each kind that is read; an object of another group is another kind. */
-const GROUPS: Readonly<Record<string, string>> = {
-  InfraEnv: 'agent-install.openshift.io/',
-  NMStateConfig: 'agent-install.openshift.io/',
-  AgentClusterInstall: 'extensions.hive.openshift.io/',
-  ClusterImageSet: 'hive.openshift.io/',
-  Secret: 'v1',
-  ConfigMap: 'v1',
-};
-
-/** Kinds that are read; all others are named in a warning. */
-export const isRead = ({ kind }: Resource): boolean => Object.hasOwn(GROUPS, kind);
-
-function nameKind({ kind, apiVersion }: Members): string {
-  const name = String(kind);
-  const version = typeof apiVersion === 'string' ? apiVersion : '';
-  const group = Object.hasOwn(GROUPS, name) ? GROUPS[name] : undefined;
-  const isOther = group !== undefined && version !== '' && !version.startsWith(group);
-  return isOther ? `${name} of ${version}` : name;
+function textsOf(value: unknown): { readonly kind: string; readonly apiVersion: string } {
+  const { kind, apiVersion } = objectOrEmpty(value);
+  return { kind: String(kind), apiVersion: typeof apiVersion === 'string' ? apiVersion : '' };
 }
+
+function toResource(value: Members, kind: string, file: string): Resource {
+  const metadata = objectOrEmpty(value['metadata']);
+  const { name = '', namespace } = metadata;
+  return {
+    kind,
+    name: String(name),
+    namespace: typeof namespace === 'string' ? namespace : undefined,
+    labels: objectOrEmpty(metadata['labels']),
+    spec: objectOrEmpty(value['spec']),
+    value,
+    file,
+  };
+}
+
+/** True for a resource of a kind that has values for a medium. */
+export const isRead = ({ kind }: Resource): boolean =>
+  findDefinition(kind) !== undefined && kind !== 'ClusterDeployment';
 
 /**
  * The networks of the NMStateConfigs among resources.

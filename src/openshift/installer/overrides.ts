@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { readInputFile } from '../../base/disk/files.ts';
-import { isErrno, ConfigError } from '../../base/errors.ts';
+import { isErrno, ConfigError, ConfigProblems, type DocumentProblem } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import {
   formatReference,
@@ -10,7 +10,8 @@ import {
   resolveCandidates,
 } from '../../registry/index.ts';
 import { parseDocument, findYamlExcess } from '../../shape/parse-text.ts';
-import type { RpmArchitecture } from '../release/bundle.ts';
+import { readOnlyResource } from '../agent/resources.ts';
+import { type RpmArchitecture, toRpmName } from '../release/bundle.ts';
 import { PULL_SECRET_NAME, planInstallerInputs } from './installer.ts';
 
 /** Files of the assets folder that replace rendered files, as in openshift/appliance. */
@@ -48,9 +49,6 @@ function readIfPresent(directory: string, path: string): string | undefined {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Go's names, which the installer also accepts. */
-const RPM_NAMES: Readonly<Record<string, string>> = { amd64: 'x86_64', arm64: 'aarch64' };
-
 /**
  * The members of an InfraEnv that the installer and assisted-service read; no other program reads
  * the rest.
@@ -79,7 +77,7 @@ export function checkInfraEnv(text: string, wanted: WantedInfraEnv): void {
 function requireOwnArchitecture(spec: Members, arch: WantedInfraEnv['arch']): void {
   const { cpuArchitecture: written = arch } = spec;
   const name = typeof written === 'string' ? written : JSON.stringify(written);
-  const found = RPM_NAMES[name] ?? name;
+  const found = toRpmName(name);
   if (arch === undefined || found === arch) return;
   throw new ConfigError(
     'override.architecture',
@@ -180,10 +178,20 @@ export function chooseNodeRegistriesConf(
 }
 
 function readSpec(text: string): Members {
-  const { kind, spec } = readObject(text, OVERRIDE_PATHS.infraEnv);
-  if (kind === 'InfraEnv') return membersOf(spec);
-  throw malformed(OVERRIDE_PATHS.infraEnv, `is of kind "${String(kind)}", not InfraEnv`);
+  const { infraEnv } = OVERRIDE_PATHS;
+  try {
+    return readOnlyResource(text, infraEnv, 'InfraEnv').spec;
+  } catch (cause) {
+    if (!(cause instanceof ConfigError)) throw cause;
+    if (!(cause instanceof ConfigProblems))
+      throw malformed(infraEnv, `cannot be read: ${cause.message}`);
+    const problems = cause.problems.map(describeProblem);
+    throw malformed(infraEnv, `has ${problems.join('; ')}`);
+  }
 }
+
+const describeProblem = ({ line, path, problem, hint = '' }: DocumentProblem): string =>
+  `in line ${line} ${path}: ${problem}${hint === '' ? '' : `, ${hint}`}`;
 
 function readObject(text: string, path: string): Members {
   const excess = findYamlExcess(text);

@@ -15,6 +15,11 @@ import { isSignedVersion } from './version.ts';
 /** The architectures that appliances are built for, in RPM's names. */
 export type RpmArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';
 
+const RPM_NAMES: Readonly<Record<string, string>> = { amd64: 'x86_64', arm64: 'aarch64' };
+
+/** The name that RPM has for an architecture, of which manifests may have Go's name. */
+export const toRpmName = (architecture: string): string => RPM_NAMES[architecture] ?? architecture;
+
 /** Repository of release bundles in the node's registry. */
 export const RELEASE_BUNDLE_REPOSITORY = 'openshift/release-bundles';
 

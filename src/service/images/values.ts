@@ -15,7 +15,8 @@ export function readValues(
 ): CustomValues {
   const { ssh_authorized_key: keys, rendezvous_ip: rendezvousIp, proxy } = infraEnv;
   const { additional_trust_bundle: trustBundle } = infraEnv;
-  const ntpSources = listNtpSources(infraEnv);
+  const ntp = listNtpSources(infraEnv);
+  const isExclusive = (infraEnv.ntp_sources ?? '') !== '';
   return {
     pullSecret: infraEnv.pull_secret.reveal(),
     hosts: listHosts(infraEnv),
@@ -24,7 +25,7 @@ export function readValues(
     ...(keys && { sshKeys: keys.split(/\r?\n/) }),
     ...(rendezvousIp && { rendezvousIp }),
     ...(trustBundle && { trustBundle }),
-    ...(ntpSources.length > 0 && { ntpSources }),
+    ...(ntp.length > 0 && (isExclusive ? { exclusiveNtpSources: ntp } : { ntpSources: ntp })),
     ...(proxy && { proxy: toProxy(proxy) }),
     ...(forAgents && { infraEnv: describeInfraEnv(infraEnv) }),
   };

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { ConfigProblems } from '../../../src/base/errors.ts';
 import { parseResources } from '../../../src/openshift/agent/resources.ts';
 import {
   readResourceValues,
@@ -10,7 +11,7 @@ const read = (...documents: readonly unknown[]): ValuesOfResources => readText(f
 const readText = (text: string, hasPullSecret = false): ValuesOfResources =>
   readResourceValues(parseResources(text, 'a.yaml'), { hasPullSecret });
 const format = (documents: readonly unknown[]): string =>
-  documents.map((document) => stringify(document)).join('---\n');
+  documents.map((document) => stringify(document, { version: '1.1' })).join('---\n');
 
 const infraEnv = (spec: object = {}, metadata: object = {}): object => ({
   apiVersion: 'agent-install.openshift.io/v1beta1',
@@ -188,13 +189,6 @@ describe('custom resources are refused', () => {
       [expressions([{ key: 'a', operator: 'In' }])],
       /has no values for In/,
     ],
-    ['with expressions that are not a list', [expressions('a')], /is not a list/],
-    [
-      'with a proxy that is a string',
-      [infraEnv({ proxy: 'http://a' })],
-      /spec.proxy .* is not an object/,
-    ],
-    ['with keys that are a list', [infraEnv({ sshAuthorizedKey: ['a'] })], /is not a string/],
     [
       'with both lists of time servers',
       [infraEnv({ ntpSources: ['a'], additionalNTPSources: ['b'] })],
@@ -209,11 +203,6 @@ describe('custom resources are refused', () => {
       'without a ConfigMap',
       [install({ manifestsConfigMapRefs: [{ name: 'gone' }] })],
       /ConfigMap "gone", which manifestsConfigMapRefs .* not among/,
-    ],
-    [
-      'with a manifest that is not a string',
-      [map('m', { 'a.yaml': { kind: 'A' } })],
-      /"a.yaml" .* string/,
     ],
     [
       'without the ClusterImageSet',
@@ -245,6 +234,180 @@ describe('custom resources are refused', () => {
     ['a key twice', 'kind: InfraEnv\nkind: Secret\n'],
   ])('as %s', (_, text) => {
     expect(() => readText(text)).toThrow(expect.objectContaining({ code: 'manifest.malformed' }));
+  });
+});
+
+/** Problems of a text as `file:line path: problem; hint`. */
+function problemsOf(text: string): readonly string[] {
+  try {
+    readText(text);
+  } catch (error) {
+    if (!(error instanceof ConfigProblems)) throw error;
+    return error.problems.map(
+      ({ file, line, path, problem, hint = '' }) => `${file}:${line} ${path}: ${problem}; ${hint}`,
+    );
+  }
+  return [];
+}
+
+const spec = (...lines: readonly string[]): string =>
+  [
+    'kind: InfraEnv',
+    'metadata: { name: site }',
+    'spec:',
+    ...lines.map((line) => `  ${line}`),
+    '',
+  ].join('\n');
+
+describe('a custom resource is read strictly', () => {
+  it.each<[string, string, string]>([
+    [
+      'a misspelt member',
+      spec('sshAuthorizedKeys: "ssh-ed25519 AAAA a"'),
+      'a.yaml:4 spec.sshAuthorizedKeys: unknown field "sshAuthorizedKeys"; did you mean "sshAuthorizedKey"?',
+    ],
+    [
+      'a proxy that is a text',
+      spec('proxy: http://a'),
+      'a.yaml:4 spec.proxy: cannot unmarshal string into a field of type object; ',
+    ],
+    [
+      'keys that are a list',
+      spec('sshAuthorizedKey: [a]'),
+      'a.yaml:4 spec.sshAuthorizedKey: cannot unmarshal array into a field of type string; ',
+    ],
+    [
+      'a word that an enumeration lacks',
+      spec('kernelArguments:', '- operation: add', '  value: quiet'),
+      'a.yaml:5 spec.kernelArguments[0].operation: must be one of "append", "replace", "delete", but is "add"; ',
+    ],
+    [
+      'a number without quotes',
+      spec('osImageVersion: 4.20'),
+      'a.yaml:4 spec.osImageVersion: is read as 4.2 and not as a text; write it in quotes',
+    ],
+    [
+      'a label that is true without quotes',
+      'kind: NMStateConfig\nmetadata:\n  name: a\n  labels:\n    site: y\nspec: { config: {}, interfaces: [] }\n',
+      'a.yaml:5 metadata.labels.site: is read as true and not as a text; write it in quotes',
+    ],
+    [
+      'a manifest that is an object, in the second document',
+      'kind: InfraEnv\n---\nkind: ConfigMap\ndata:\n  a.yaml:\n    kind: A\n',
+      'a.yaml:6 data.a.yaml: cannot unmarshal object into a field of type string; ',
+    ],
+    [
+      'a member of a host',
+      'kind: BareMetalHost\nspec:\n  bootMacAddres: 52:54:00:00:00:01\n',
+      'a.yaml:3 spec.bootMacAddres: unknown field "bootMacAddres"; did you mean "bootMACAddress"?',
+    ],
+    [
+      'an item of a List',
+      'apiVersion: v1\nkind: List\nitems:\n- kind: InfraEnv\n  spec: { prox: {} }\n',
+      'a.yaml (item 0 of a List):1 spec.prox: unknown field "prox"; did you mean "proxy"?',
+    ],
+  ])('and refused for %s', (_, text, problem) => {
+    expect(problemsOf(text)).toEqual([problem]);
+  });
+
+  it('with all of its problems at once', () => {
+    expect(problemsOf(spec('proxy: 5', 'ntpSource: [a]', 'agentLabels: [a]'))).toHaveLength(3);
+  });
+
+  it.each(['e12', 'e7', '12:30', '1-2', '0x', 'yEs', '2021-01-01', '"1"', "'y'"])(
+    'and takes the text %s as it is written',
+    (written) => {
+      const { values } = readText(spec('agentLabels:', `  site: ${written}`));
+      expect(values.infraEnv?.spec?.['agentLabels']).toEqual({
+        site: written.replaceAll(/['"]/g, ''),
+      });
+    },
+  );
+
+  it('and takes members by any case, as Go does', () => {
+    const { values } = readText(spec('SSHAuthorizedKey: ssh-ed25519 AAAA a'));
+    expect(values.sshKeys).toEqual(['ssh-ed25519 AAAA a']);
+  });
+
+  it('and has the name of its architecture that RPM has', () => {
+    const { values } = readText(spec('cpuArchitecture: arm64'));
+    expect(values.infraEnv?.spec).toEqual({ cpuArchitecture: 'aarch64' });
+  });
+
+  it('and taken out of a List', () => {
+    const items = [infraEnv({ sshAuthorizedKey: 'ssh-ed25519 AAAA a' }), ...HOSTS];
+    const { values } = read({ apiVersion: 'v1', kind: 'List', items });
+    expect(values.sshKeys).toEqual(['ssh-ed25519 AAAA a']);
+  });
+
+  it('and members without effect on a medium are named', () => {
+    const { warnings } = readText(spec('agentLabels: { a: b }', 'imageType: full-iso'));
+    expect(warnings).toEqual([
+      'spec.agentLabels, spec.imageType of the InfraEnv have no effect on the medium: only a hub reads such members',
+    ]);
+  });
+});
+
+describe('time servers of an InfraEnv', () => {
+  it('are added to those of the medium, or replace them', () => {
+    expect(readText(spec('additionalNTPSources: [a.example]')).values).toMatchObject({
+      ntpSources: ['a.example'],
+    });
+    const { values, warnings } = readText(spec('ntpSources: [a.example]'));
+    expect(values.exclusiveNtpSources).toEqual(['a.example']);
+    expect(values.ntpSources).toBeUndefined();
+    expect(warnings).toEqual([expect.stringMatching(/^spec.ntpSources .* exclusive time servers/)]);
+  });
+});
+
+const host = (
+  annotations: object,
+  more: object = { bootMACAddress: '52:54:00:00:00:01' },
+): object => ({
+  apiVersion: 'metal3.io/v1alpha1',
+  kind: 'BareMetalHost',
+  metadata: { name: 'h', annotations },
+  spec: { online: true, ...more },
+});
+const OF_HOST = 'bmac.agent-install.openshift.io/';
+const overridden = (text: string): object => ({
+  ...install({}),
+  metadata: {
+    name: 'cluster',
+    annotations: { 'agent-install.openshift.io/install-config-overrides': text },
+  },
+});
+
+describe('annotations of hosts and clusters', () => {
+  it('give a host its name', () => {
+    const { values, warnings } = read(host({ [`${OF_HOST}hostname`]: 'a.example' }));
+    expect(values.hostnames).toEqual([{ macAddress: '52:54:00:00:00:01', name: 'a.example' }]);
+    expect(warnings).toEqual([]);
+  });
+
+  it.each<[string, object]>([
+    [`${OF_HOST}installer-args of BareMetalHost`, host({ [`${OF_HOST}installer-args`]: '["-n"]' })],
+    [
+      `${OF_HOST}ignition-config-overrides of BareMetalHost`,
+      host({ [`${OF_HOST}ignition-config-overrides`]: '{"ignition":{"version":"3.1.0"}}' }),
+    ],
+    [`${OF_HOST}hostname of BareMetalHost`, host({ [`${OF_HOST}hostname`]: 'a' }, {})],
+    [
+      'agent-install.openshift.io/install-config-overrides of AgentClusterInstall',
+      overridden('{"fips":true}'),
+    ],
+  ])('are named without a place on the medium: %s', (name, resource) => {
+    expect(read(resource).warnings[0]).toMatch(`annotation ${name}`);
+    expect(read(resource).warnings[0]).toMatch('has no place on the medium');
+  });
+
+  it.each<[string, object]>([
+    ['is not a JSON list of strings', host({ [`${OF_HOST}installer-args`]: '[1]' })],
+    ['is not JSON', host({ [`${OF_HOST}installer-args`]: '-n' })],
+    ['is no Ignition config', host({ [`${OF_HOST}ignition-config-overrides`]: '{}' })],
+    ['is not a JSON object', overridden('[]')],
+  ])('are refused if their text %s', (message, resource) => {
+    expect(() => read(resource)).toThrow(message);
   });
 });
 

@@ -55,9 +55,14 @@ describe('an override next to a configuration', () => {
 
   it.each([
     ['mirror/registries.conf', 'not TOML', 'mirror/registries.conf: it is not TOML'],
-    ['cluster-manifests/infraenv.yaml', 'kind: Pod', 'is of kind "Pod", not InfraEnv'],
+    ['cluster-manifests/infraenv.yaml', 'kind: Pod', 'has Pod instead of one InfraEnv'],
     ['cluster-manifests/infraenv.yaml', 'a: [', 'is not YAML'],
-    ['cluster-manifests/infraenv.yaml', '', 'is of kind "undefined", not InfraEnv'],
+    ['cluster-manifests/infraenv.yaml', '', 'has nothing instead of one InfraEnv'],
+    [
+      'cluster-manifests/infraenv.yaml',
+      INFRA_ENV.replace('spec:', 'spec:\n  sshAuthorizedKeys: a'),
+      'has in line 6 spec.sshAuthorizedKeys: unknown field "sshAuthorizedKeys", did you mean "sshAuthorizedKey"?',
+    ],
     [
       'cluster-manifests/infraenv.yaml',
       INFRA_ENV.replace('x86_64', 'arm64'),

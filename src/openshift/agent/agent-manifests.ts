@@ -1,0 +1,116 @@
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { parse } from '../../shape/parse-text.ts';
+import { formatGoYaml } from './go-yaml.ts';
+import type { CustomValues } from './values.ts';
+
+/*
+ * Owns the manifests that the services of the agent-based installer read, and the values in the form that they have
+ * in several files of the medium.
+ */
+
+type Members = Readonly<Record<string, unknown>>;
+
+/**
+ * The label that leads from an InfraEnv to its NMStateConfigs; only this label distinguishes them.
+ */
+const NETWORK_LABELS = { 'agent-install.openshift.io/infraenv': 'appliance' };
+
+/** Members of an InfraEnv that a hub reads, and no program on a medium; the installer keeps them. */
+export const WITHOUT_EFFECT: readonly string[] = [
+  'agentApproval',
+  'agentLabels',
+  'clusterRef',
+  'imageType',
+  'ipxeScriptType',
+  'networkDiscoveryDelaySeconds',
+  'osImageVersion',
+];
+
+/** The InfraEnv of the medium with the values, in the form that the installer writes. */
+export function configureInfraEnv(text: string, values: CustomValues): string {
+  const infraEnv = objectOrEmpty(parse(text));
+  const given = values.infraEnv ?? {};
+  const { pullSecretRef, ...spec } = withoutTimeServers(objectOrEmpty(infraEnv['spec']), values);
+  const selector = hasHosts(values) ? { matchLabels: NETWORK_LABELS } : undefined;
+  return formatGoYaml({
+    ...infraEnv,
+    metadata: { ...objectOrEmpty(infraEnv['metadata']), ...given.metadata },
+    spec: {
+      ...spec,
+      ...withoutUndefined({
+        pullSecretRef,
+        sshAuthorizedKey: formatSshKeys(values),
+        additionalNTPSources: nonEmpty(values.ntpSources),
+        ntpSources: nonEmpty(values.exclusiveNtpSources),
+        additionalTrustBundle: values.trustBundle,
+        proxy: formatProxy(values),
+        nmStateConfigLabelSelector: selector,
+      }),
+      ...given.spec,
+    },
+  });
+}
+
+/** The API refuses an InfraEnv with both kinds of time servers. */
+function withoutTimeServers(spec: Members, values: CustomValues): Members {
+  const { ntpSources, exclusiveNtpSources } = values;
+  if (!nonEmpty(ntpSources) && !nonEmpty(exclusiveNtpSources)) return spec;
+  return { ...spec, ntpSources: undefined, additionalNTPSources: undefined };
+}
+
+const nonEmpty = (list: readonly string[] = []): readonly string[] | undefined =>
+  list.length === 0 ? undefined : list;
+
+const hasHosts = ({ hosts = [] }: CustomValues): boolean => hosts.length > 0;
+
+/** The keys as one text: the installer gives core one entry, regardless of its number of lines. */
+export const formatSshKeys = ({ sshKeys = [] }: CustomValues): string | undefined => {
+  const lines = sshKeys.map((key) => key.trim()).filter((key) => key !== '');
+  return lines.length === 0 ? undefined : lines.join('\n');
+};
+
+/** Present if there is a proxy: exceptions without a proxy have no meaning. */
+export function formatProxy({ proxy = {} }: CustomValues): Members | undefined {
+  const { httpProxy = '', httpsProxy = '', noProxy = '' } = proxy;
+  if (httpProxy === '' && httpsProxy === '') return undefined;
+  const members = Object.entries({ httpProxy, httpsProxy, noProxy });
+  return Object.fromEntries(members.filter(([, value]) => value !== ''));
+}
+
+/** The Secret of the medium with another pull secret, and the name that the InfraEnv has for it. */
+export function configurePullSecret(text: string, values: CustomValues): string {
+  const secret = objectOrEmpty(parse(text));
+  const { name } = objectOrEmpty(values.infraEnv?.spec?.['pullSecretRef']);
+  const { pullSecret } = values;
+  return formatGoYaml({
+    ...secret,
+    metadata: { ...objectOrEmpty(secret['metadata']), ...withoutUndefined({ name }) },
+    ...(pullSecret !== undefined && {
+      stringData: { '.dockerconfigjson': formatPullSecret(pullSecret) },
+    }),
+  });
+}
+
+/** Go's encoding of the text that it read: indented by two spaces, keys sorted by their bytes. */
+export const formatPullSecret = (text: string): string => formatIndented(JSON.parse(text), '');
+
+function formatIndented(value: unknown, indent: string): string {
+  if (typeof value !== 'object' || value === null) return formatScalar(value);
+  const inner = `${indent}  `;
+  const isList = Array.isArray(value);
+  const items = isList
+    ? value.map((item) => formatIndented(item, inner))
+    : Object.entries(value)
+        .toSorted(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+        .map(([key, member]) => `${formatScalar(key)}: ${formatIndented(member, inner)}`);
+  const [open, close] = isList ? '[]' : '{}';
+  if (items.length === 0) return `${open ?? ''}${close ?? ''}`;
+  return `${open ?? ''}\n${inner}${items.join(`,\n${inner}`)}\n${indent}${close ?? ''}`;
+}
+
+/** A scalar of JSON without the characters to which HTML gives a meaning. */
+const formatScalar = (value: unknown): string =>
+  JSON.stringify(value).replace(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );

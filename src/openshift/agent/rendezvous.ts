@@ -1,0 +1,74 @@
+import { isIP } from 'node:net';
+import { ConfigError } from '../../base/errors.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
+import type { HostNetwork } from '../../nmstate/values.ts';
+import { parse } from '../../shape/parse-text.ts';
+
+/* Owns the host that installs the cluster: which one it is, and the file that tells it so. */
+
+/** The placeholder that the installer leaves for a person at the console to fill. */
+const PLACEHOLDER = /\{\{-?\s*\.RendezvousIP\s*-?\}\}/g;
+const BRACKETS = /\{\{-?\s*if \$isIPv6[^}]*\}\}.*?\{\{-?\s*end\s*-?\}\}/g;
+const DIRECTIVE = /\{\{[^}]*\}\}/g;
+
+/**
+ * The text of rendezvous-host.env for an address: from a template, or from a file that waits for
+ * one.
+ */
+export function renderRendezvousHost(template: string, address: string): string {
+  const ip = normaliseAddress(address);
+  const host = ip.includes(':') ? `[${ip}]` : ip;
+  const [first = '', ...lines] = template.split('\n');
+  const isDirective = /^#?\{\{/.test(first);
+  const filled = (isDirective ? lines : [first, ...lines]).map((line) =>
+    fillLine(line.replaceAll(BRACKETS, host), ip, host),
+  );
+  return [...(isDirective ? [first.replaceAll(DIRECTIVE, '')] : []), ...filled].join('\n');
+}
+
+/** Older installers leave out the brackets that an address of IPv6 needs inside a URL. */
+const fillLine = (line: string, ip: string, host: string): string =>
+  line.replaceAll(PLACEHOLDER, line.startsWith('NODE_ZERO_IP=') ? ip : host);
+
+/** RFC 5952: the spelling that hosts compare with. */
+function normaliseAddress(address: string): string {
+  const version = address.includes('%') ? 0 : isIP(address);
+  const ip = version === 6 ? shortenAddress(address) : address;
+  if (version !== 0 && !OF_NO_HOST.test(ip)) return ip;
+  throw new ConfigError('customize.rendezvous-ip', `invalid rendezvous IP: ${address}`, {
+    expected: 'an IPv4 or IPv6 address of one host',
+    found: address,
+    hint: 'give an address that the rendezvous host has',
+  });
+}
+
+/** An address of IPv4 that is written as one of IPv6 (RFC 4291, 2.5.5.2) is one of IPv4, as it is to Go. */
+function shortenAddress(address: string): string {
+  const ip = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  const [, high, low] = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(ip) ?? [];
+  if (high === undefined || low === undefined) return ip;
+  const words = [high, low].map((word) => Number.parseInt(word, 16));
+  return words.flatMap((word) => [word >> 8, word & 0xff]).join('.');
+}
+
+/**
+ * Addresses that no host has: unspecified, loopback, multicast and broadcast: RFC 6890, RFC 5771,
+ * RFC 4291.
+ */
+const OF_NO_HOST = /^(?:0\.|127\.|(?:22[4-9]|2[3-5]\d)\.|::1?$|ff[0-9a-f]{2}:)/;
+
+/**
+ * The address that becomes the rendezvous IP if none is given: the first one of the first host that has a static
+ * one, hosts in the order in which they are given (installer: `GetNodeZeroIP`).
+ */
+export const findFirstAddress = (hosts: readonly HostNetwork[]): string | undefined =>
+  hosts
+    .flatMap(({ networkConfig }) => listOf(objectOrEmpty(parse(networkConfig))['interfaces']))
+    .flatMap((each) => ['ipv4', 'ipv6'].flatMap((family) => listAddresses(each, family)))[0];
+
+const listAddresses = (port: unknown, family: string): readonly string[] =>
+  listOf(objectOrEmpty(objectOrEmpty(port)[family])['address'])
+    .map((each) => objectOrEmpty(each)['ip'])
+    .filter((ip): ip is string => typeof ip === 'string' && isIP(ip) !== 0);
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
