@@ -19,7 +19,13 @@ export type IgnoreRule = {
 type NamePattern = '**' | readonly CharacterPattern[];
 
 /** `*` matches any number of characters. */
-type CharacterPattern = '*' | ((character: string) => boolean);
+type CharacterPattern = '*' | OneCharacter;
+
+type OneCharacter = {
+  readonly matches: (character: string) => boolean;
+  /** Comparisons that it takes to match. */
+  readonly steps: number;
+};
 
 /** The rules of an ignore file in `base`. */
 export function parseIgnoreFile(text: string, base: readonly string[]): readonly IgnoreRule[] {
@@ -60,11 +66,12 @@ function parseRule(line: string, base: readonly string[]): IgnoreRule {
 function parseName(name: string): readonly CharacterPattern[] {
   const patterns: CharacterPattern[] = [];
   const characters = Array.from(name);
+  const lastClose = characters.lastIndexOf(']');
   for (let at = 0; at < characters.length; at++) {
     const character = characters[at] ?? '';
-    const set = character === '[' ? parseSet(characters, at) : undefined;
+    const set = character === '[' && at < lastClose ? parseSet(characters, at) : undefined;
     if (set !== undefined) {
-      patterns.push(set.matches);
+      patterns.push(set.pattern);
       at = set.end;
     } else if (character === '\\') {
       patterns.push(isExactly(characters[++at] ?? '\\'));
@@ -77,19 +84,19 @@ function parseName(name: string): readonly CharacterPattern[] {
 
 function parseCharacter(character: string): CharacterPattern {
   if (character === '*') return '*';
-  return character === '?' ? () => true : isExactly(character);
+  return character === '?' ? { matches: () => true, steps: 1 } : isExactly(character);
 }
 
-const isExactly =
-  (wanted: string): CharacterPattern =>
-  (character) =>
-    character === wanted;
+const isExactly = (wanted: string): CharacterPattern => ({
+  matches: (character) => character === wanted,
+  steps: 1,
+});
 
 /** `[abc]`, `[a-z]`, `[!a]`; undefined if the bracket is never closed: it is literal then. */
 function parseSet(
   characters: readonly string[],
   from: number,
-): { readonly matches: CharacterPattern; readonly end: number } | undefined {
+): { readonly pattern: CharacterPattern; readonly end: number } | undefined {
   const isNegated = characters[from + 1] === '!' || characters[from + 1] === '^';
   const start = from + (isNegated ? 2 : 1);
   const end = characters.indexOf(']', start + 1); // a bracket in the first place belongs to the set
@@ -103,7 +110,8 @@ function parseSet(
   }
   const isIn = (character: string): boolean =>
     ranges.some(([first, last]) => first <= character && character <= last);
-  return { matches: (character) => isIn(character) !== isNegated, end };
+  const matches = (character: string): boolean => isIn(character) !== isNegated;
+  return { pattern: { matches, steps: ranges.length }, end };
 }
 
 /**
@@ -147,12 +155,14 @@ function matchesPath(rule: IgnoreRule, path: readonly string[], effort: Budget<'
     const matches = (pattern: NamePattern, own: string): boolean =>
       pattern === '**' ||
       matchesAll(pattern, Array.from(own), { any: '*', matches: matchesCharacter, effort });
+    const matchesCharacter = (pattern: CharacterPattern, character: string): boolean => {
+      if (pattern === '*') return true;
+      effort.take('steps', pattern.steps);
+      return pattern.matches(character);
+    };
     return matchesAll(rule.names, candidate, { any: '**', matches, effort });
   });
 }
-
-const matchesCharacter = (pattern: CharacterPattern, character: string): boolean =>
-  pattern === '*' || pattern(character);
 
 /**
  * True if patterns match items one to one, except `any`, which matches any run of items. Only the

@@ -12,6 +12,16 @@ import { requireTool } from '../../support/tools.ts';
 const ignored = (text: string, path: string, base: readonly string[] = []): boolean =>
   isIgnored(parseIgnoreFile(text, base), path.split('/'), createIgnoreBudget());
 
+test('an ignore file of a long set of characters ends by its budget, not by the clock', () => {
+  const rules = parseIgnoreFile(`*[${'bc'.repeat(350)}]z`, []);
+  const budget = createIgnoreBudget();
+  const match = (count: number): boolean =>
+    isIgnored(rules, [`${count}${'a'.repeat(200)}`], budget);
+  expect(() => Array.from({ length: 2000 }, (_, count) => match(count))).toThrow(
+    'take too long to match',
+  );
+});
+
 describe('a rule of an ignore file', () => {
   test.each([
     ['a', 'a', true],
