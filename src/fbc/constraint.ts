@@ -44,6 +44,9 @@ const MATCHERS: Readonly<Record<string, Comparison['matches']>> = {
   '^': isCompatible,
 };
 
+/** Characters of a constraint; catalogs have some thirty. Reading one may take their square. */
+const MAX_LENGTH = 1000;
+
 /**
  * A constraint in the language of Masterminds/semver v3, which oc-mirror filters with: comparisons
  * joined by spaces or commas must all hold, `||` separates alternatives, `A - B` includes both ends.
@@ -53,8 +56,9 @@ const MATCHERS: Readonly<Record<string, Comparison['matches']>> = {
  * @throws ConfigError `catalog.constraint`
  */
 export function parseConstraint(text: string): VersionConstraint {
-  const alternatives = text
-    .replaceAll(/\s+/g, ' ')
+  const spaced = text.replaceAll(/\s+/g, ' ');
+  if (spaced.length > MAX_LENGTH) throw tooLong(spaced);
+  const alternatives = spaced
     .replaceAll(new RegExp(`\\s*(${VERSION})\\s+-\\s+(${VERSION})\\s*`, 'g'), rewriteHyphen)
     .split('||')
     .map((group) => parseGroup(group, text));
@@ -104,6 +108,13 @@ function readComparison(match: RegExpExecArray, whole: string): Comparison {
   if (version === undefined || matches === undefined) throw improper(whole, match[0]);
   return { matches, bound: { version, parts } };
 }
+
+const tooLong = (text: string): ConfigError =>
+  new ConfigError(
+    'catalog.constraint',
+    `version constraint "${text.slice(0, 30)}..." has ${text.length} characters`,
+    { expected: `at most ${MAX_LENGTH}`, hint: 'write fewer comparisons' },
+  );
 
 function improper(whole: string, found: string): ConfigError {
   return new ConfigError(

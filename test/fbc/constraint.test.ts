@@ -162,3 +162,7 @@ test('long runs of spaces are parsed in linear time', () => {
   expect(() => parseConstraint(`>=1.0.0${spaces}<${spaces}`)).toThrow('is expected');
   expect(parseVersionRange(`>=1.0.0${spaces}<${spaces}2.0.0`)?.(read('1.5.0'))).toBe(true);
 });
+
+test('a constraint of any length ends at once: reading one may take the square of its length', () => {
+  expect(() => parseConstraint('1'.repeat(1_000_000))).toThrow(/has 1000000 characters$/);
+});
