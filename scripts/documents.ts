@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
 import { renderSiteSchema } from './site-schema.ts';
 import { renderTemplate } from '../src/config/starter.ts';
-import { readSchema, SCHEMA, type SchemaNode } from '../src/shape/document.ts';
+import { readSchema, SCHEMA, type SchemaNode } from '../src/shape/json-schema.ts';
 
 /** The documents made from the program itself, by their path in the repository. */
 export const DOCUMENTS: readonly { readonly path: string; readonly render: () => string }[] = [

@@ -1,4 +1,5 @@
-import type { Shape } from '../src/shape/shape.ts';
+import { YAML_RULES } from '../src/shape/decode.ts';
+import { toJsonSchema } from '../src/shape/to-json-schema.ts';
 import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from '../src/sites/documents.ts';
 
 /** The schema of both files of a site, from the shapes that the program reads them with. */
@@ -15,35 +16,9 @@ export const renderSiteSchema = (): string =>
         required: ['kind'],
         properties: { kind: { const: 'ImageBasedConfig' } },
       },
-      then: toSchema(IMAGE_BASED_CONFIG),
-      else: toSchema(INSTALL_CONFIG),
+      then: toJsonSchema(IMAGE_BASED_CONFIG, YAML_RULES),
+      else: toJsonSchema(INSTALL_CONFIG, YAML_RULES),
     },
     null,
     2,
   )}\n`;
-
-/** A key without a value counts as absent. */
-function toSchema(shape: Shape): object {
-  switch (shape.kind) {
-    case 'text':
-      return { type: ['string', 'null'] };
-    case 'flag':
-      return { type: ['boolean', 'null'] };
-    case 'integer':
-      return { type: ['integer', 'null'] };
-    case 'free':
-      return {};
-    case 'list':
-      return { type: ['array', 'null'], items: toSchema(shape.of) };
-    case 'map':
-      return { type: ['object', 'null'], additionalProperties: toSchema(shape.of) };
-    case 'record': {
-      const members = Object.entries(shape.members);
-      return {
-        type: ['object', 'null'],
-        additionalProperties: false,
-        properties: Object.fromEntries(members.map(([name, one]) => [name, toSchema(one)])),
-      };
-    }
-  }
-}

@@ -8,7 +8,7 @@ import { loadConfig, readConfigFiles, type ConfigInput } from '../config/load.ts
 import { isAreaSize, parseSize } from '../config/rules.ts';
 import type { EventListener } from '../engine/index.ts';
 import type { WritingClient } from '../registry/index.ts';
-import { readSchema } from '../shape/document.ts';
+import { readSchema } from '../shape/json-schema.ts';
 import { LOCK_NAME, readLock, type Lock, readLockSecrets } from '../stages/resolved/record.ts';
 import { toSavedPlan, type LockUse, type SavedPlan } from '../stages/resolved/use.ts';
 import { openRegistryAccess, type RegistryAccessOptions } from '../stages/tools.ts';

@@ -3,7 +3,8 @@ import { withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import { parseDuration } from '../base/text/words.ts';
 import { type LocalCatalog, parseLocalCatalog } from '../fbc/index.ts';
-import { readSchema, type SchemaNode, readTexts, type View } from '../shape/document.ts';
+import { readTexts, type View } from '../shape/document.ts';
+import { readSchema, type SchemaNode } from '../shape/json-schema.ts';
 import { parseSize } from './rules.ts';
 import type { Secrets } from './secrets.ts';
 

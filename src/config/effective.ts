@@ -3,7 +3,7 @@ import type { Json } from '../base/text/json.ts';
 import { redact } from '../base/text/redact.ts';
 import { toPrintable } from '../base/text/words.ts';
 import { joinPath } from '../shape/decode-yaml.ts';
-import { readSchema, type SchemaNode } from '../shape/document.ts';
+import { readSchema, type SchemaNode } from '../shape/json-schema.ts';
 import type { Entry } from '../shape/merge-documents.ts';
 import { maskUserInfo } from '../shape/report.ts';
 import { readMerged, type ConfigInput } from './load.ts';

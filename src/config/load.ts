@@ -6,14 +6,8 @@ import { isWithin } from '../base/disk/claim-output.ts';
 import { readInputFile } from '../base/disk/files.ts';
 import { ConfigError, isErrno, ConfigProblems, type DocumentProblem } from '../base/errors.ts';
 import { isTooMany } from '../shape/decode-yaml.ts';
-import {
-  readAlongSchema,
-  type ConfigDocument,
-  readSchema,
-  createView,
-  type View,
-} from '../shape/document.ts';
-import { checkSchema } from '../shape/json-schema.ts';
+import { type ConfigDocument, createView, type View } from '../shape/document.ts';
+import { readAlongSchema, readSchema, checkSchema } from '../shape/json-schema.ts';
 import { mergeDocuments, type MergedDocument } from '../shape/merge-documents.ts';
 import { parseDocument } from '../shape/parse-text.ts';
 import { type ApplianceConfig, applyDefaults } from './appliance-config.ts';

@@ -9,7 +9,8 @@ import {
   nameLocalCatalog,
   parseLocalCatalog,
 } from '../fbc/index.ts';
-import { readSchema, readTexts, type View } from '../shape/document.ts';
+import { readTexts, type View } from '../shape/document.ts';
+import { readSchema } from '../shape/json-schema.ts';
 
 type Kind = 'file' | 'directory' | 'other' | 'absent' | 'forbidden';
 
@@ -205,9 +206,10 @@ function checkVersion(view: View): readonly DocumentProblem[] {
   const text = view.text(path);
   if (text === undefined) return [];
   const version = parseReleaseVersion(text);
-  const quoting = view.document.isUnquoted(path)
-    ? 'put the version in quotes, with both parts in full: "4.20"'
-    : undefined;
+  const quoting =
+    view.document.writtenOf(path) !== undefined
+      ? 'put the version in quotes, with both parts in full: "4.20"'
+      : undefined;
   if (version === undefined) {
     return [report(path, `must be X.Y or X.Y.Z, but is "${text}"`, { hint: quoting })];
   }

@@ -3,7 +3,7 @@ import { readInputFile } from '../base/disk/files.ts';
 import { isErrno, SealiftError, type DocumentProblem } from '../base/errors.ts';
 import { append } from '../base/lists.ts';
 import { rememberSecret } from '../base/text/redact.ts';
-import type { View } from '../shape/document.ts';
+import { type View } from '../shape/document.ts';
 
 /* Owns the secrets of a configuration: their references, and the rules of pull secrets and SSH keys. */
 

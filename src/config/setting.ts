@@ -1,14 +1,8 @@
 import { UsageError, type DocumentProblem } from '../base/errors.ts';
 import { rememberSecret } from '../base/text/redact.ts';
-import { findMember, joinPath, UNKNOWN_KEY, type ValueCount } from '../shape/decode-yaml.ts';
-import {
-  readAlongSchema,
-  type ConfigDocument,
-  listKeys,
-  type SchemaNode,
-  readPath,
-} from '../shape/document.ts';
-import { suggestKey } from '../shape/json-schema.ts';
+import { findMember, joinPath, type ValueCount } from '../shape/decode-yaml.ts';
+import { type ConfigDocument, readPath, UNKNOWN_KEY } from '../shape/document.ts';
+import { readAlongSchema, listKeys, type SchemaNode, suggestKey } from '../shape/json-schema.ts';
 import type { Setting } from '../shape/merge-documents.ts';
 import { isReference, SECRET_PATHS } from './secrets.ts';
 

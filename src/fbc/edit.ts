@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { IntegrityError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
-import { findValue, foldCase } from '../shape/go-json.ts';
+import { foldCase } from '../shape/decode.ts';
+import { findValue } from '../shape/go-json.ts';
 import type {
   CatalogChannel,
   CatalogDeprecations,

@@ -12,15 +12,14 @@ import {
   type Scalar,
   type YAMLSeq,
 } from 'yaml';
-import { suggestName } from '../base/text/words.ts';
 import { readGoScalar } from './go-scalar.ts';
 import type { ParsedText } from './parse-text.ts';
 import type { ReportDetails } from './report.ts';
-import { FREE, TYPES, type Plain, type Shape } from './shape.ts';
+import { coreOf, FREE, shapeOf, type Plain, type RecordNode, type Shape } from './shape.ts';
 
 /*
- * Owns the meaning of YAML nodes: aliases, merge keys, scalars of YAML 1.1, and the walk along a
- * shape.
+ * Owns the meaning of YAML nodes: aliases, merge keys, scalars of YAML 1.1, and the walk that makes
+ * plain data of them along a shape. The walk does not judge the data.
  */
 
 export type NodePair = Pair<Node | null, Node | null>;
@@ -129,9 +128,6 @@ export const isOtherInYaml = (text: string): boolean =>
 const isLikeNumber = (text: string): boolean =>
   INTEGER.test(text) || FLOAT.test(text.replaceAll('_', ''));
 
-/** The code for a key that no shape has. */
-export const UNKNOWN_KEY = 'config.unknown-key';
-
 /**
  * More values than any configuration has: aliases of aliases that would expand to more are refused.
  */
@@ -140,7 +136,7 @@ const MAX_VALUES = 20_000;
 /** Levels of mappings and lists, far below what would exhaust the stack. */
 const MAX_DEPTH = 100;
 
-export type Finding = ReportDetails & {
+export type TextFinding = ReportDetails & {
   readonly offset: number;
   readonly path: string;
   readonly problem: string;
@@ -155,7 +151,7 @@ type Meaning = {
   readonly empty?: Plain;
 };
 
-type Choose = (written: string, pair: NodePair) => Meaning;
+type Choose = (written: string) => Meaning;
 
 /** The number of values that were read, from one document or from all that are merged. */
 export type ValueCount = { values: number };
@@ -163,31 +159,27 @@ export type ValueCount = { values: number };
 /** True if there are more values than any configuration has. */
 export const isTooMany = ({ values }: ValueCount): boolean => values > MAX_VALUES;
 
-type WalkOptions = {
-  /** Keeps values that no shape has, for a schema to judge. */
-  readonly keepsAll: boolean;
-  readonly count: ValueCount;
-};
-
-/** Reads the nodes of one text along a shape, and remembers the position of each value. */
+/**
+ * Reads the nodes of one text along a shape, and remembers the position of each value. Members of
+ * records match without regard to case. The value of an unknown member is `{}`, and a value of
+ * another shape stays.
+ */
 export class Walk {
-  readonly findings: Finding[] = [];
+  readonly findings: TextFinding[] = [];
   readonly #lines: ParsedText['lines'];
   readonly #aliases: Aliases;
-  readonly #keepsAll: boolean;
   readonly #count: ValueCount;
   /** The paths at which null or no value is written. */
   readonly nulls = new Set<string>();
   /** Offsets of values, and of keys without a value. */
   readonly #offsets = new Map<string, number>();
-  readonly #unquoted = new Set<string>();
+  readonly #unquoted = new Map<string, string>();
   /** The lists and mappings that hold the value being read. */
   readonly #holders = new Set<Node>();
 
-  constructor({ document, lines }: ParsedText, { keepsAll, count }: WalkOptions) {
+  constructor({ document, lines }: ParsedText, count: ValueCount) {
     this.#aliases = createAliases(document);
     this.#lines = lines;
-    this.#keepsAll = keepsAll;
     this.#count = count;
   }
 
@@ -195,9 +187,8 @@ export class Walk {
     return isTooMany(this.#count);
   }
 
-  isUnquoted(path: string): boolean {
-    return this.#unquoted.has(path);
-  }
+  /** The text of a scalar that was written without quotes. */
+  readonly writtenOf = (path: string): string | undefined => this.#unquoted.get(path);
 
   /** Offset of the value, or of the nearest written value above it. */
   readonly offsetOf = (path: string): number => {
@@ -208,7 +199,8 @@ export class Walk {
     return this.#offsets.get('') ?? 0;
   };
 
-  read(node: Node | null | undefined, shape: Shape, path: string): Plain | undefined {
+  read(node: Node | null | undefined, described: Shape, path: string): Plain | undefined {
+    const shape = coreOf(described);
     this.#mark(node, path);
     const target = this.#aliases.follow(node);
     if (node && !target) return this.#refuse(path, 'not valid YAML: this alias has no anchor');
@@ -236,55 +228,37 @@ export class Walk {
     return value;
   }
 
-  #readMapping(node: YAMLMap, shape: Shape, path: string): Plain | undefined {
+  #readMapping(node: YAMLMap, shape: Shape, path: string): Plain {
     if (shape.kind === 'record') return this.#readRecord(node, shape.members, path);
-    if (shape.kind === 'map') return this.#readMap(node, shape.of, path);
-    if (shape.kind === 'free' || this.#keepsAll) return this.#readMap(node, FREE, path);
-    return this.#refuseType(path, shape, 'object');
+    return this.#readMap(node, shape.kind === 'mapping' ? shape.of : FREE, path);
   }
 
-  #readList(node: YAMLSeq, shape: Shape, path: string): Plain | undefined {
-    const isOther = shape.kind !== 'list' && shape.kind !== 'free';
-    if (isOther && !this.#keepsAll) return this.#refuseType(path, shape, 'array');
+  #readList(node: YAMLSeq, shape: Shape, path: string): Plain {
     const of = shape.kind === 'list' ? shape.of : FREE;
-    // Only free data can represent an absent value.
-    const empty = of.kind === 'free' || this.#keepsAll ? null : undefined;
     return node.items.map(
-      (item, index) => this.read(item as Node | null, of, `${path}[${index}]`) ?? empty,
-    ) as readonly Plain[];
+      (item, index) => this.read(item as Node | null, of, `${path}[${index}]`) ?? null,
+    );
   }
 
   #readScalar(scalar: Scalar, shape: Shape, path: string): Plain | undefined {
-    if (scalar.type === 'PLAIN') this.#unquoted.add(path);
+    if (scalar.type === 'PLAIN') this.#unquoted.set(path, textOf(scalar));
     const value = resolveScalar(scalar);
     if (value === null) this.nulls.add(path);
     if (value === null) return undefined;
-    if (shape.kind === 'text') return textOf(scalar);
-    if (isOfKind(value, shape.kind)) return value;
-    if (this.#keepsAll) return shape.kind === 'flag' ? textOf(scalar) : value;
-    return this.#refuseType(path, shape, typeof value === 'boolean' ? 'bool' : typeof value);
+    return isOfTexts(shape) ? textOf(scalar) : value;
   }
 
-  #readRecord(node: YAMLMap, members: Readonly<Record<string, Shape>>, path: string): Plain {
-    return this.#readPairs(node, path, (written, pair) => {
+  #readRecord(node: YAMLMap, members: RecordNode['members'], path: string): Plain {
+    return this.#readPairs(node, path, (written) => {
       const name = findMember(members, written);
-      if (name !== undefined) return { name, shape: members[name] };
-      if (this.#keepsAll) return { name: written, shape: undefined, empty: {} };
-      this.findings.push({
-        code: UNKNOWN_KEY,
-        offset: offsetOfKey(pair),
-        path: joinPath(path, written),
-        problem: `unknown field "${written}"`,
-        hint: suggestName(written, Object.keys(members)),
-        hideValue: true,
-      });
-      return { name: written, shape: undefined };
+      const member = name === undefined ? undefined : members[name];
+      if (name === undefined || !member) return { name: written, shape: undefined, empty: {} };
+      return { name, shape: shapeOf(member) };
     });
   }
 
   #readMap(node: YAMLMap, shape: Shape, path: string): Plain {
-    const empty = shape.kind === 'text' ? '' : null;
-    return this.#readPairs(node, path, (name) => ({ name, shape, empty }));
+    return this.#readPairs(node, path, (name) => ({ name, shape, empty: null }));
   }
 
   #readPairs(node: YAMLMap, path: string, choose: Choose): Plain {
@@ -292,7 +266,7 @@ export class Walk {
     const result = Object.create(null) as Record<string, Plain>;
     const seen = new Map<string, number>();
     for (const pair of this.#aliases.listPairs(node)) {
-      const { name, shape, empty } = choose(this.#readKey(pair, path), pair);
+      const { name, shape, empty } = choose(this.#readKey(pair, path));
       const place = joinPath(path, name);
       const first = seen.get(name);
       if (first !== undefined) {
@@ -326,10 +300,6 @@ export class Walk {
     return '(no text)';
   }
 
-  #refuseType(path: string, { kind }: Shape, found: string): Plain | undefined {
-    return this.#refuse(path, `cannot unmarshal ${found} into ${TYPES[kind]}`, 'config.type');
-  }
-
   #refuseSize(path: string): Plain | undefined {
     if (this.#count.values > MAX_VALUES + 1) return undefined;
     this.#count.values = MAX_VALUES + 1;
@@ -339,16 +309,17 @@ export class Walk {
     );
   }
 
-  #refuse(path: string, problem: string, code = 'config.syntax'): Plain | undefined {
+  #refuse(path: string, problem: string): Plain | undefined {
+    const code = 'config.syntax';
     this.findings.push({ code, offset: this.offsetOf(path), path, problem });
     return undefined;
   }
 }
 
-const isOfKind = (value: Plain, kind: Shape['kind']): boolean =>
-  kind === 'free' ||
-  (kind === 'flag' && typeof value === 'boolean') ||
-  (kind === 'integer' && Number.isSafeInteger(value));
+/** True if scalars are read as they are written. */
+const isOfTexts = (shape: Shape): boolean =>
+  shape.kind === 'text' ||
+  (shape.kind === 'choice' && shape.words.every((word) => typeof word === 'string'));
 
 const textOf = ({ source, value }: Scalar): string => source ?? String(value);
 

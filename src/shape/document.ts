@@ -1,93 +1,16 @@
-import { readFileSync } from 'node:fs';
 import type { DocumentProblem } from '../base/errors.ts';
-import { PACKAGE_ROOT } from '../base/program.ts';
-import { UNKNOWN_KEY, Walk, type ValueCount } from './decode-yaml.ts';
+import { suggestName } from '../base/text/words.ts';
+import { Walk, type ValueCount } from './decode-yaml.ts';
+import { decode, formatSteps, YAML_RULES, type Finding } from './decode.ts';
 import { parseText } from './parse-text.ts';
-import { createReport, type Report } from './report.ts';
-import {
-  FLAG,
-  FREE,
-  INTEGER,
-  list,
-  record,
-  TEXT,
-  type Shape,
-  type Plain,
-  type ValueOf,
-} from './shape.ts';
+import { createReport, type Report, type ReportDetails } from './report.ts';
+import { coreOf, type Plain, type Shape, type TypeOf } from './shape.ts';
 
 /*
  * Reads configuration documents: the text of a YAML or JSON file comes in, and a value with its
  * problems, lines and nulls leaves, read along a schema or a shape. The room must not know the
  * rules of a configuration: it reports syntax, keys and types only.
  */
-
-/** The part of JSON Schema draft 7 that is used. */
-export type SchemaNode = {
-  readonly title?: string;
-  readonly description?: string;
-  readonly type?: 'object' | 'array' | 'string' | 'boolean' | 'integer';
-  readonly properties?: Readonly<Record<string, SchemaNode>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: boolean;
-  readonly items?: SchemaNode;
-  readonly enum?: readonly string[];
-  readonly const?: string;
-  readonly default?: unknown;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly pattern?: string;
-  readonly minLength?: number;
-};
-
-/**
- * The schemas that ship with the program, by the documents that they describe. `init` writes each
- * at the same path next to the file that it begins, so that editors find it on every machine.
- */
-export const SCHEMA = {
-  appliance: 'schema/appliance-config.schema.json',
-  installation: 'schema/image-based-installation-config.schema.json',
-  site: 'schema/site.schema.json',
-} as const;
-
-type SchemaPath = (typeof SCHEMA)[keyof typeof SCHEMA];
-
-export const readSchemaText = (path: SchemaPath): string =>
-  readFileSync(new URL(path, PACKAGE_ROOT), 'utf8');
-
-const schemas = new Map<SchemaPath, SchemaNode>();
-
-export function readSchema(path: SchemaPath = SCHEMA.appliance): SchemaNode {
-  const schema = schemas.get(path) ?? (JSON.parse(readSchemaText(path)) as SchemaNode);
-  schemas.set(path, schema);
-  return schema;
-}
-
-/** The line that names the schema of a YAML file for editors; the path is relative to the file. */
-export const formatModeline = (path: string): string => `# yaml-language-server: $schema=${path}\n`;
-
-/** The name of every key on any level, in lower case. */
-export function listKeys(node: SchemaNode): ReadonlySet<string> {
-  const below = Object.entries(node.properties ?? {}).flatMap(([name, child]) => [
-    name.toLowerCase(),
-    ...listKeys(child.items ?? child),
-  ]);
-  return new Set(below);
-}
-
-/** The shape for reading a document that the schema describes. */
-function shapeOf({ type, properties, items }: SchemaNode): Shape {
-  if (type === 'array') return list(items ? shapeOf(items) : FREE);
-  if (type === 'object' && properties) {
-    const members = Object.entries(properties).map(
-      ([name, node]) => [name, shapeOf(node)] as const,
-    );
-    return record(Object.fromEntries(members));
-  }
-  return type === undefined || type === 'object' ? FREE : SCALARS[type];
-}
-
-const SCALARS = { string: TEXT, boolean: FLAG, integer: INTEGER } as const;
 
 /** A YAML or JSON file, read along the shape of its document. */
 export type ConfigDocument<Value = Plain> = {
@@ -105,8 +28,8 @@ export type ConfigDocument<Value = Plain> = {
   readonly file: string;
   /** Line of the value at a path, or of the nearest written value above it; from 1. */
   readonly lineOf: (path: string) => number;
-  /** True if the value was written without quotes. */
-  readonly isUnquoted: (path: string) => boolean;
+  /** The text of a scalar that was written without quotes; undefined for any other value. */
+  readonly writtenOf: (path: string) => string | undefined;
   /**
    * The paths at which null or no value is written: an overlay removes the values at these paths.
    */
@@ -128,53 +51,86 @@ export type TextSource = {
   readonly shownLines?: readonly string[];
 };
 
-/**
- * Reads a document along a schema, which must be checked afterwards: the value of an unknown key is
- * `{}`, and a value of another type stays.
- */
-export const readAlongSchema = (
-  source: Omit<TextSource, 'publicKeys'> & Partial<TextSource>,
-  schema: SchemaNode,
-): ConfigDocument =>
-  read({ publicKeys: listKeys(schema), ...source }, shapeOf(schema), true) as ConfigDocument;
+/** The code for a key that no shape has. */
+export const UNKNOWN_KEY = 'config.unknown-key';
 
 /**
- * Reads a document along a shape, strictly: unknown keys and values of another type are problems
+ * Reads a document along a shape, strictly: unknown keys and values of another shape are problems
  * and left out of the value.
  */
-export const readAlongShape = <S extends Shape>(
+export function decodeYaml<S extends Shape>(
   source: TextSource,
   shape: S,
-): ConfigDocument<ValueOf<S>> => read(source, shape, false) as ConfigDocument<ValueOf<S>>;
+): ConfigDocument<TypeOf<S>> {
+  const document = readYaml(source, shape);
+  const { value, findings } = decode(shape, document.value ?? {}, YAML_RULES);
+  const isWarning = ({ code }: Finding): boolean =>
+    code === 'unknown' && shape.kind === 'record' && shape.others === 'warned';
+  const list = (isWarned: boolean): readonly DocumentProblem[] =>
+    findings
+      .filter((finding) => isWarning(finding) === isWarned)
+      .map((finding) => document.report(formatSteps(finding.path), ...explain(finding)));
+  const problems = [...document.problems, ...list(false)];
+  return {
+    ...document,
+    value: (value ?? {}) as TypeOf<S>,
+    problems: problems.toSorted((a, b) => a.line - b.line || a.column - b.column),
+    warnings: list(true),
+  };
+}
+
+/** A finding in the words of Go's YAML decoder, which the peers print. */
+function explain({ code, path, shape, found, why = '' }: Finding): [string, ReportDetails] {
+  if (code === 'unknown') {
+    const name = String(path.at(-1));
+    const hint = suggestName(name, shape.kind === 'record' ? Object.keys(shape.members) : []);
+    return [`unknown field "${name}"`, { code: UNKNOWN_KEY, hint, hideValue: true }];
+  }
+  if (code !== 'type') return [why, { code: 'config.schema' }];
+  const type = TYPES[coreOf(shape).kind] ?? '';
+  return [`cannot unmarshal ${nameGoType(found)} into a field${type}`, { code: 'config.type' }];
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  text: ' of type string',
+  choice: ' of type string',
+  flag: ' of type bool',
+  integer: ' of type int',
+  list: ' of type list',
+  mapping: ' of type map',
+  record: ' of type object',
+};
+
+function nameGoType(value: unknown): string {
+  if (Array.isArray(value)) return 'array';
+  return typeof value === 'boolean' ? 'bool' : typeof value;
+}
 
 /**
- * Reads YAML 1.1, of which JSON is a part: keys of records match without regard to case; a plain
- * scalar in a place for text keeps its written text (`4.20` is not the number 4.2); an empty value
- * counts as absent.
+ * Reads YAML 1.1, of which JSON is a part, as plain data that may break the shape: keys of records
+ * match without regard to case; a plain scalar in a place for text keeps its written text (`4.20`
+ * is not the number 4.2); an empty value counts as absent; the value of an unknown key is `{}`.
  */
-function read(source: TextSource, shape: Shape, keepsAll: boolean): ConfigDocument<unknown> {
+export function readYaml(source: TextSource, shape: Shape): ConfigDocument {
   const { count = { values: 0 }, path = '' } = source;
   const parsed = parseText(source.text);
-  const walk = new Walk(parsed, { keepsAll, count });
+  const walk = new Walk(parsed, count);
   const report = createReport({ ...parsed, ...source, text: parsed.text, offsetOf: walk.offsetOf });
   const faults = parsed.faults.map(({ offset, problem }) =>
     report({ offset }, `not valid YAML: ${problem}`, { code: 'config.syntax' }),
   );
-  const value = faults.length === 0 ? walk.read(parsed.document.contents, shape, path) : undefined;
-  const isLenient = shape.kind === 'record' && shape.isLenient === true;
-  const list = (isWarning: boolean): readonly DocumentProblem[] =>
-    walk.findings
-      .filter(({ code }) => (isLenient && code === UNKNOWN_KEY) === isWarning)
-      .map((finding) => report(finding, finding.problem, finding));
+  const isRead = faults.length === 0;
+  const value = isRead ? (walk.read(parsed.document.contents, shape, path) ?? null) : {};
+  const problems = walk.findings.map((finding) => report(finding, finding.problem, finding));
   return {
-    value: value ?? (keepsAll && faults.length === 0 ? null : {}),
-    problems: [...faults, ...list(false)],
-    warnings: list(true),
-    isBroken: faults.length > 0 || walk.isTooLarge,
+    value,
+    problems: [...faults, ...problems],
+    warnings: [],
+    isBroken: !isRead || walk.isTooLarge,
     report,
     file: source.file,
     lineOf: (path) => Math.max(1, parsed.lines.linePos(walk.offsetOf(path)).line),
-    isUnquoted: (path) => walk.isUnquoted(path),
+    writtenOf: walk.writtenOf,
     nulls: walk.nulls,
     path,
   };

@@ -1,6 +1,7 @@
 import { ConfigError, IntegrityError } from '../base/errors.ts';
 import { withoutUndefined, isObject as isRecord } from '../base/lists.ts';
 import type { Json } from '../base/text/json.ts';
+import { foldCase } from './decode.ts';
 import { parseDocument, findYamlExcess, findJsonExcess } from './parse-text.ts';
 
 /*
@@ -15,16 +16,6 @@ export type Fields = {
   readonly path: string;
   readonly report: (problem: string) => void;
 };
-
-/**
- * Folds a key: keys that are equal after this are the same key. The dotless i folds to itself
- * alone (Unicode CaseFolding.txt has it for Turkic languages only), although its capital is I.
- */
-export const foldCase = (key: string): string =>
-  key
-    .split('ı')
-    .map((part) => part.toLowerCase().toUpperCase())
-    .join('ı');
 
 /**
  * The value of a key, regardless of its case, as Go's encoding/json finds it; null counts as

@@ -58,7 +58,7 @@ export function mergeDocuments(
       (typeof place === 'string' ? ownerOf(place) : first).report(place, ...details),
     file: first.file,
     lineOf: (path) => ownerOf(path).lineOf(path),
-    isUnquoted: (path) => ownerOf(path).isUnquoted(path),
+    writtenOf: (path) => ownerOf(path).writtenOf(path),
     nulls: first.nulls,
     path: first.path,
   };

@@ -191,7 +191,7 @@ function mayBeDeep(text: string): boolean {
 }
 
 /** Limits of the values that a reader builds from a JSON text. */
-type JsonBounds = {
+export type JsonBounds = {
   /** Arrays, objects, members and elements. */
   readonly values: number;
   /** Arrays and objects in each other: recursive work on a value takes stack for each. */

@@ -1,62 +1,185 @@
-/**
- * The allowed values at a place of a document. Members of a record match without regard to case,
- * as in Go's JSON decoder; keys of a map and of free data are kept as written.
+/*
+ * Owns the language in which foreign values are described: one shape serves YAML with places, JSON
+ * and Go's JSON. A shape is data, so that reading, the JSON Schema and the hints walk one table.
  */
-export type Shape =
-  | { readonly kind: 'text' | 'flag' | 'integer' | 'free' }
-  | { readonly kind: 'list' | 'map'; readonly of: Shape }
-  | {
-      readonly kind: 'record';
-      readonly members: Readonly<Record<string, Shape>>;
-      /** True for a whole document whose unknown members cause warnings and not problems. */
-      readonly isLenient?: boolean;
-    };
+
+declare const VALUE: unique symbol;
+
+/** The values that are allowed at a place, and what they are read as. */
+export type Shape<T = unknown> = ShapeNode & {
+  /** The type of the read value; no shape has it when the program runs. */
+  readonly [VALUE]?: T;
+};
+
+export type TypeOf<S> = S extends { readonly [VALUE]?: infer T } ? T : never;
+
+export type ShapeNode = {
+  /** Meaning of the value, for editors and the documentation. */
+  readonly description?: string;
+} & (
+  | { readonly kind: 'text'; readonly pattern?: RegExp; readonly isFilled?: boolean }
+  | { readonly kind: 'integer'; readonly least?: number; readonly most?: number }
+  | { readonly kind: 'flag' | 'free' }
+  | { readonly kind: 'choice'; readonly words: readonly (string | number)[] }
+  | { readonly kind: 'list'; readonly of: Shape; readonly isUnique: boolean }
+  | { readonly kind: 'mapping'; readonly of: Shape }
+  | RecordNode
+  | { readonly kind: 'otherwise'; readonly of: Shape; readonly value: unknown }
+  | { readonly kind: 'refined'; readonly of: Shape; readonly why: Why }
+  | { readonly kind: 'mapped'; readonly of: Shape; readonly to: (value: never) => unknown }
+);
+
+type Why = (value: never) => string | undefined;
+
+export type RecordNode = About & {
+  readonly kind: 'record';
+  readonly members: Readonly<Record<string, MemberNode>>;
+};
+
+/** A member that must exist, that may be absent, or that has a default. */
+type MemberNode = Shape | OptionalNode;
+type OptionalNode = {
+  readonly kind: 'optional';
+  readonly of: Shape;
+  readonly value?: () => unknown;
+};
+
+type Optional<T> = OptionalNode & { readonly [VALUE]?: T };
+type Defaulted<T> = Optional<T> & { readonly value: () => T };
+
+export type About = {
+  /**
+   * Fate of members that the shape does not name; absent: `refused`. `warned` holds for the whole
+   * document below.
+   */
+  readonly others?: 'refused' | 'warned' | 'kept' | 'left-out';
+};
 
 /** Plain data: members of records spelled as in their shape, other keys as written. */
 export type Plain =
   null | boolean | number | string | readonly Plain[] | { readonly [key: string]: Plain };
 
-/**
- * The value that is read along a shape: an absent or empty value, or a value of another type, is
- * left out.
- */
-export type ValueOf<S> = S extends { kind: 'text' }
-  ? string
-  : S extends { kind: 'flag' }
-    ? boolean
-    : S extends { kind: 'integer' }
-      ? number
-      : S extends { kind: 'list'; of: infer Item }
-        ? readonly (ValueOf<Item> | undefined)[]
-        : S extends { kind: 'map'; of: infer Item }
-          ? Readonly<Record<string, ValueOf<Item>>>
-          : S extends { kind: 'record'; members: infer Members }
-            ? { readonly [Name in keyof Members]?: ValueOf<Members[Name]> }
-            : Plain;
+/** A text; in YAML a scalar stays as written: 4.20 is "4.20". */
+export const TEXT: Shape<string> = { kind: 'text' };
+/** A text with at least one character. */
+export const FILLED: Shape<string> = { kind: 'text', isFilled: true };
+export const FLAG: Shape<boolean> = { kind: 'flag' };
+export const INTEGER: Shape<number> = { kind: 'integer' };
+/** Any value, also null. */
+export const FREE: Shape<Plain> = { kind: 'free' };
 
-export const TEXT = { kind: 'text' } as const;
-export const FLAG = { kind: 'flag' } as const;
-export const INTEGER = { kind: 'integer' } as const;
-export const FREE = { kind: 'free' } as const;
+export const matching = (pattern: RegExp): Shape<string> => ({ kind: 'text', pattern });
 
-export const list = <S extends Shape>(of: S) => ({ kind: 'list', of }) as const;
-export const map = <S extends Shape>(of: S) => ({ kind: 'map', of }) as const;
-export const record = <M extends Readonly<Record<string, Shape>>>(members: M) =>
-  ({ kind: 'record', members }) as const;
-
-/** The same shape of a document, but unknown members only cause warnings, on every level. */
-export const lenient = <S extends { readonly kind: 'record' }>(shape: S): S => ({
-  ...shape,
-  isLenient: true,
+export const integerFrom = (least: number, most?: number): Shape<number> => ({
+  kind: 'integer',
+  least,
+  ...(most !== undefined && { most }),
 });
 
-/** Names of the types for problems. */
-export const TYPES: Readonly<Record<Shape['kind'], string>> = {
-  text: 'a field of type string',
-  flag: 'a field of type bool',
-  integer: 'a field of type int',
-  list: 'a field of type list',
-  map: 'a field of type map',
-  record: 'a field of type object',
-  free: 'a field',
+export const oneOf = <const W extends readonly (string | number)[]>(
+  ...words: W
+): Shape<W[number]> => ({ kind: 'choice', words });
+
+export const list = <T>(of: Shape<T>, isUnique = false): Shape<readonly T[]> => ({
+  kind: 'list',
+  of,
+  isUnique,
+});
+
+/** Any keys, with values of one shape. */
+export const mapping = <T>(of: Shape<T>): Shape<Readonly<Record<string, T>>> => ({
+  kind: 'mapping',
+  of,
+});
+
+/** Reads null, an absent value, and a value of another shape (after a finding) as `value`. */
+export const otherwise = <T, U>(of: Shape<T>, value: U): Shape<T | U> => ({
+  kind: 'otherwise',
+  of,
+  value,
+});
+
+/** A value that must also pass `why`, which names what is wrong; undefined if nothing is. */
+export const refine = <T>(of: Shape<T>, why: (value: T) => string | undefined): Shape<T> => ({
+  kind: 'refined',
+  of,
+  why,
+});
+
+export const transform = <T, U>(of: Shape<T>, to: (value: T) => U): Shape<U> => ({
+  kind: 'mapped',
+  of,
+  to,
+});
+
+export const described = <T>(description: string, shape: Shape<T>): Shape<T> => ({
+  ...shape,
+  description,
+});
+
+/** A member that may be absent. */
+export const optional = <T>(of: Shape<T>): Optional<T> => ({ kind: 'optional', of });
+
+/** A member with a default. */
+export const defaulted = <T>(of: Shape<T>, value: () => T): Defaulted<T> => ({
+  kind: 'optional',
+  of,
+  value,
+});
+
+type Members = Readonly<Record<string, Shape | Optional<unknown>>>;
+
+type IsAbsent<M> = M extends { readonly kind: 'optional' }
+  ? M extends { readonly value: () => unknown }
+    ? false
+    : true
+  : false;
+
+/** The value of a record with these members. */
+type Read<M extends Members> = Flat<
+  { readonly [K in keyof M as IsAbsent<M[K]> extends true ? never : K]: TypeOf<M[K]> } & {
+    readonly [K in keyof M as IsAbsent<M[K]> extends true ? K : never]?: TypeOf<M[K]>;
+  }
+>;
+type Flat<T> = { [K in keyof T]: T[K] };
+
+type RecordShape<T, M> = Shape<T> & RecordNode & { readonly members: M };
+
+export const record = <const M extends Members>(
+  members: M,
+  about: About = {},
+): RecordShape<Read<M>, M> => ({ kind: 'record', members, ...about });
+
+type AllOptional<M extends Readonly<Record<string, Shape>>> = {
+  readonly [K in keyof M]: Optional<TypeOf<M[K]>>;
 };
+
+/** A record whose members may all be absent. */
+export const partial = <const M extends Readonly<Record<string, Shape>>>(
+  members: M,
+  about: About = {},
+): RecordShape<Read<AllOptional<M>>, AllOptional<M>> => {
+  const all = Object.entries(members).map(([name, shape]) => [name, optional(shape)] as const);
+  return record(Object.fromEntries(all) as AllOptional<M>, about);
+};
+
+/** The shape of a member. */
+export const shapeOf = (member: MemberNode): Shape =>
+  member.kind === 'optional' ? member.of : member;
+
+/** The shape without what only changes how its value is read. */
+export const coreOf = (shape: Shape): Shape =>
+  shape.kind === 'otherwise' || shape.kind === 'refined' || shape.kind === 'mapped'
+    ? coreOf(shape.of)
+    : shape;
+
+/** The names of all members on any level. */
+export function listMemberNames(shape: Shape): readonly string[] {
+  const core = coreOf(shape);
+  if (core.kind === 'list' || core.kind === 'mapping') return listMemberNames(core.of);
+  if (core.kind !== 'record') return [];
+  return Object.entries(core.members).flatMap(([name, member]) => [
+    name,
+    ...listMemberNames(shapeOf(member)),
+  ]);
+}

@@ -3,7 +3,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import { formatNetworkConfig } from '../nmstate/tool.ts';
 import { isMapping } from '../nmstate/values.ts';
 import type { DigestSource } from '../openshift/installation/mirrors.ts';
-import { lenient, type Shape } from '../shape/shape.ts';
+import type { Shape } from '../shape/shape.ts';
 import {
   readSiteDocument,
   type SiteDocument,
@@ -62,7 +62,8 @@ type Both = { readonly install: InstallDocument; readonly imageBased: ImageBased
  * at a copy with the installer's defaults; the site keeps the values that the user wrote.
  */
 export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck {
-  const shape = options.isLenient === true ? lenient(INSTALL_CONFIG) : INSTALL_CONFIG;
+  const shape =
+    options.isLenient === true ? { ...INSTALL_CONFIG, others: 'warned' as const } : INSTALL_CONFIG;
   const { install, references } = openInstall(input, shape, options);
   const imageBased = openFile(input, 'image-based-config.yaml', IMAGE_BASED_CONFIG);
   const both = isDocument(install) && isDocument(imageBased) ? { install, imageBased } : undefined;

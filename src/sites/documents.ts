@@ -1,17 +1,19 @@
 import type { DocumentProblem } from '../base/errors.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import { readSecretSource, type SecretReading } from '../config/secrets.ts';
-import { readAlongShape, type ConfigDocument } from '../shape/document.ts';
+import { decodeYaml, type ConfigDocument } from '../shape/document.ts';
 import {
   FLAG,
   FREE,
   INTEGER,
   list,
-  map,
-  record,
+  listMemberNames,
+  mapping,
+  otherwise,
+  partial,
   TEXT,
-  type ValueOf,
   type Shape,
+  type TypeOf,
 } from '../shape/shape.ts';
 import type { SiteFile } from './site.ts';
 
@@ -20,11 +22,17 @@ import type { SiteFile } from './site.ts';
  * references in them.
  */
 
+/** A list whose items may be null, which Go reads as empty. */
+const listOf = <T>(of: Shape<T>): Shape<readonly (T | undefined)[]> =>
+  list(otherwise(of, undefined));
+
+const TEXTS = mapping(otherwise(TEXT, ''));
+
 /** Kubernetes' type and object metadata: accepted and, except for the name, not checked. */
 const OBJECT = {
   apiVersion: TEXT,
   kind: TEXT,
-  metadata: record({
+  metadata: partial({
     name: TEXT,
     generateName: TEXT,
     namespace: TEXT,
@@ -35,19 +43,19 @@ const OBJECT = {
     creationTimestamp: TEXT,
     deletionTimestamp: TEXT,
     deletionGracePeriodSeconds: INTEGER,
-    labels: map(TEXT),
-    annotations: map(TEXT),
+    labels: TEXTS,
+    annotations: TEXTS,
     ownerReferences: FREE,
-    finalizers: list(TEXT),
+    finalizers: listOf(TEXT),
     managedFields: FREE,
   }),
 };
 
-const CLUSTER_NETWORKS = list(
-  record({ cidr: TEXT, hostPrefix: INTEGER, hostSubnetLength: INTEGER }),
+const CLUSTER_NETWORKS = listOf(
+  partial({ cidr: TEXT, hostPrefix: INTEGER, hostSubnetLength: INTEGER }),
 );
 
-const MACHINE_POOL = record({
+const MACHINE_POOL = partial({
   name: TEXT,
   replicas: INTEGER,
   architecture: TEXT,
@@ -60,14 +68,14 @@ const MACHINE_POOL = record({
 });
 
 /** Only the presence of another platform matters; its members do not. */
-const PLATFORM = record({
+const PLATFORM = partial({
   aws: FREE,
   azure: FREE,
   baremetal: FREE,
   external: FREE,
   gcp: FREE,
   ibmcloud: FREE,
-  none: record({}),
+  none: partial({}),
   nutanix: FREE,
   openstack: FREE,
   powervc: FREE,
@@ -75,20 +83,20 @@ const PLATFORM = record({
   vsphere: FREE,
 });
 
-const IMAGE_SOURCES = list(record({ source: TEXT, mirrors: list(TEXT), sourcePolicy: TEXT }));
+const IMAGE_SOURCES = listOf(partial({ source: TEXT, mirrors: listOf(TEXT), sourcePolicy: TEXT }));
 
 /** install-config.yaml, with the deprecated networking keys that are still converted. */
-export const INSTALL_CONFIG = record({
+export const INSTALL_CONFIG = partial({
   ...OBJECT,
   additionalTrustBundle: TEXT,
   additionalTrustBundlePolicy: TEXT,
   sshKey: TEXT,
   baseDomain: TEXT,
-  networking: record({
+  networking: partial({
     networkType: TEXT,
-    machineNetwork: list(record({ cidr: TEXT })),
+    machineNetwork: listOf(partial({ cidr: TEXT })),
     clusterNetwork: CLUSTER_NETWORKS,
-    serviceNetwork: list(TEXT),
+    serviceNetwork: listOf(TEXT),
     clusterNetworkMTU: INTEGER,
     ovnKubernetesConfig: FREE,
     machineCIDR: TEXT,
@@ -98,46 +106,46 @@ export const INSTALL_CONFIG = record({
   }),
   controlPlane: MACHINE_POOL,
   arbiter: MACHINE_POOL,
-  compute: list(MACHINE_POOL),
+  compute: listOf(MACHINE_POOL),
   platform: PLATFORM,
   pullSecret: TEXT,
-  proxy: record({ httpProxy: TEXT, httpsProxy: TEXT, noProxy: TEXT }),
-  imageContentSources: list(record({ source: TEXT, mirrors: list(TEXT) })),
+  proxy: partial({ httpProxy: TEXT, httpsProxy: TEXT, noProxy: TEXT }),
+  imageContentSources: listOf(partial({ source: TEXT, mirrors: listOf(TEXT) })),
   imageDigestSources: IMAGE_SOURCES,
   publish: TEXT,
   operatorPublishingStrategy: FREE,
   fips: FLAG,
   cpuPartitioningMode: TEXT,
   credentialsMode: TEXT,
-  bootstrapInPlace: record({ installationDisk: TEXT }),
-  capabilities: record({
+  bootstrapInPlace: partial({ installationDisk: TEXT }),
+  capabilities: partial({
     baselineCapabilitySet: TEXT,
-    additionalEnabledCapabilities: list(TEXT),
+    additionalEnabledCapabilities: listOf(TEXT),
   }),
   featureSet: TEXT,
-  featureGates: list(TEXT),
+  featureGates: listOf(TEXT),
   osImageStream: TEXT,
 });
 
 /** install-config.yaml as the user wrote it, without any default. */
-export type WrittenInstallConfig = ValueOf<typeof INSTALL_CONFIG>;
+export type WrittenInstallConfig = TypeOf<typeof INSTALL_CONFIG>;
 
 /** image-based-config.yaml. Two of its keys are written with underscores. */
-export const IMAGE_BASED_CONFIG = record({
+export const IMAGE_BASED_CONFIG = partial({
   ...OBJECT,
-  additionalNTPSources: list(TEXT),
+  additionalNTPSources: listOf(TEXT),
   hostname: TEXT,
   networkConfig: FREE,
   releaseRegistry: TEXT,
   cluster_id: TEXT,
   infra_id: TEXT,
-  nodeLabels: map(TEXT),
+  nodeLabels: TEXTS,
 });
 
-export type WrittenImageBasedConfig = ValueOf<typeof IMAGE_BASED_CONFIG>;
+export type WrittenImageBasedConfig = TypeOf<typeof IMAGE_BASED_CONFIG>;
 
 /** A file of a site, read according to its shape. */
-export type SiteDocument<S> = ConfigDocument<ValueOf<S>>;
+export type SiteDocument<S> = ConfigDocument<TypeOf<S>>;
 
 /** The places in which `file:` and `env:` are looked up. */
 export type ReferenceSource = {
@@ -161,8 +169,7 @@ export const PLATFORMS: readonly string[] = Object.keys(PLATFORM.members);
 export const readSiteDocument = <S extends Shape>(
   { bytes, shownAs }: SiteFile,
   shape: S,
-): SiteDocument<S> =>
-  readAlongShape({ text: bytes, file: shownAs, publicKeys: PUBLIC_KEYS }, shape);
+): SiteDocument<S> => decodeYaml({ text: bytes, file: shownAs, publicKeys: PUBLIC_KEYS }, shape);
 
 /** Keys of the network configuration whose values may be shown in a problem. */
 const NETWORK_KEYS = [
@@ -180,8 +187,9 @@ const NETWORK_KEYS = [
 
 /** Keys that may be shown, in lower case. A key that is not among them may be a misspelt secret. */
 export const PUBLIC_KEYS: ReadonlySet<string> = new Set([
-  ...listNames(INSTALL_CONFIG),
-  ...listNames(IMAGE_BASED_CONFIG),
+  ...[INSTALL_CONFIG, IMAGE_BASED_CONFIG]
+    .flatMap(listMemberNames)
+    .map((name) => name.toLowerCase()),
   ...NETWORK_KEYS,
 ]);
 
@@ -221,15 +229,6 @@ export function resolveReferences<Value>(
       problems: [...document.problems, ...problems],
     },
   };
-}
-
-function listNames(shape: Shape): readonly string[] {
-  if (shape.kind === 'list' || shape.kind === 'map') return listNames(shape.of);
-  if (shape.kind !== 'record') return [];
-  return Object.entries(shape.members).flatMap(([name, child]) => [
-    name.toLowerCase(),
-    ...listNames(child),
-  ]);
 }
 
 const IN_ARCHIVE = {

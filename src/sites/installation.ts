@@ -8,8 +8,13 @@ import { readConfigText } from '../config/load.ts';
 import { checkNetworkConfig } from '../nmstate/check.ts';
 import { formatNetworkConfig } from '../nmstate/tool.ts';
 import type { DigestSource, InstallationProxy } from '../openshift/installation/mirrors.ts';
-import { readAlongSchema, listKeys, readSchema, SCHEMA } from '../shape/document.ts';
-import { checkSchema } from '../shape/json-schema.ts';
+import {
+  readAlongSchema,
+  listKeys,
+  readSchema,
+  SCHEMA,
+  checkSchema,
+} from '../shape/json-schema.ts';
 import type { Report } from '../shape/report.ts';
 import type { Plain } from '../shape/shape.ts';
 import { resolveReferences, type ReferenceSource, PUBLIC_KEYS } from './documents.ts';

@@ -15,7 +15,7 @@ import type { UserManifests } from '../openshift/node/manifests.ts';
 import type { BaseIso, GivenBaseIso } from '../openshift/release/base-iso.ts';
 import type { Release } from '../openshift/release/release.ts';
 import type { UpgradePath } from '../openshift/release/upgrade-path.ts';
-import type { View } from '../shape/document.ts';
+import { type View } from '../shape/document.ts';
 import type { FactKind } from '../sites/facts.ts';
 import type { Keys } from '../sites/identity/keys.ts';
 import type { InstallationConfig } from '../sites/installation-rules.ts';

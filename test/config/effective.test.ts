@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { loadConfig, readConfigFiles } from '../../src/config/load.ts';
-import { readSchema } from '../../src/shape/document.ts';
+import { readSchema } from '../../src/shape/json-schema.ts';
 import { DEFAULT_CONCURRENCY } from '../../src/cli/options.ts';
 import { runLine } from '../support/run-line.ts';
 

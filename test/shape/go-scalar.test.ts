@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { readAlongShape } from '../../src/shape/document.ts';
+import { readYaml } from '../../src/shape/document.ts';
 import { readGoScalar } from '../../src/shape/go-scalar.ts';
 import { FREE } from '../../src/shape/shape.ts';
 
@@ -11,11 +11,7 @@ const { scalars } = JSON.parse(
 ) as { readonly scalars: readonly Judged[] };
 
 const read = (text: string): unknown =>
-  (
-    readAlongShape({ text, file: 'a.yaml', publicKeys: new Set() }, FREE).value as {
-      readonly a?: unknown;
-    }
-  ).a;
+  (readYaml({ text, file: 'a.yaml', publicKeys: new Set() }, FREE).value as { a?: unknown }).a;
 
 describe('a scalar of YAML', () => {
   it.each(scalars.map(({ written, ...judged }) => [written, judged] as const))(

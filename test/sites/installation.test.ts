@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { readSchema, SCHEMA } from '../../src/shape/document.ts';
+import { readSchema, SCHEMA } from '../../src/shape/json-schema.ts';
 import { INSTALLATION_TEMPLATE } from '../../src/config/starter.ts';
 import { checkInstallationConfig, readInstallationConfig } from '../../src/sites/installation.ts';
 import {

@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
 import { ConfigProblems, isError, type DocumentProblem } from '../../base/errors.ts';
-import { readAlongSchema, createView, type View } from '../../shape/document.ts';
+import { createView, type View } from '../../shape/document.ts';
+import { readAlongSchema } from '../../shape/json-schema.ts';
 import {
   importAdditionalImages,
   importBlockedImages,

@@ -1,13 +1,7 @@
 import semver from 'semver';
 import type { DocumentProblem } from '../../base/errors.ts';
-import {
-  readTexts,
-  type View,
-  type ConfigDocument,
-  type SchemaNode,
-  readSchema,
-} from '../../shape/document.ts';
-import { checkSchema } from '../../shape/json-schema.ts';
+import { readTexts, type View, type ConfigDocument } from '../../shape/document.ts';
+import { type SchemaNode, readSchema, checkSchema } from '../../shape/json-schema.ts';
 import { checkDuplicates, checkPatterns, checkReferenceShape } from '../rules.ts';
 
 /** All problems for which oc-mirror would refuse an image set configuration. */

@@ -1,7 +1,7 @@
 import { withoutUndefined, isObject } from '../../base/lists.ts';
+import { foldCase } from '../../shape/decode.ts';
 import {
   findValue,
-  foldCase,
   nameType,
   needText,
   readField,

@@ -4,16 +4,16 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { PACKAGE_ROOT } from '../../base/program.ts';
 import { suggestName } from '../../base/text/words.ts';
 import { joinPath } from '../../shape/decode-yaml.ts';
-import { type ConfigDocument, readAlongShape } from '../../shape/document.ts';
+import { type ConfigDocument, decodeYaml } from '../../shape/document.ts';
 import { readGoScalar } from '../../shape/go-scalar.ts';
 import {
   FLAG,
   FREE,
   INTEGER,
   list,
-  map,
+  mapping,
+  partial,
   type Plain,
-  record,
   type Shape,
   TEXT,
 } from '../../shape/shape.ts';
@@ -67,9 +67,9 @@ function toShape(type: Type): Shape {
   }
   if (isListType(type)) return list(toShape(type[0]));
   const { '*': values } = type;
-  if (values !== undefined) return map(toShape(values));
+  if (values !== undefined) return mapping(toShape(values));
   const members = Object.entries(type).map(([name, member]) => [name, toShape(member)] as const);
-  return record(Object.fromEntries(members));
+  return partial(Object.fromEntries(members));
 }
 
 const isListType = (type: Type): type is readonly [Type] => Array.isArray(type);
@@ -79,7 +79,7 @@ export function readMembers(
   source: { readonly text: string; readonly file: string },
   { members }: Definition,
 ): { readonly document: ConfigDocument; readonly problems: readonly DocumentProblem[] } {
-  const document = readAlongShape(
+  const document = decodeYaml(
     { ...source, publicKeys: new Set(listNames(members)) },
     toShape(members),
   ) as ConfigDocument;
@@ -136,7 +136,7 @@ function checkText(
   if (typeof value !== 'string' || type === 'any') return [];
   const { report } = document;
   const read = readGoScalar(value);
-  if (document.isUnquoted(path) && (read.kind === 'flag' || read.kind === 'number')) {
+  if (document.writtenOf(path) !== undefined && (read.kind === 'flag' || read.kind === 'number')) {
     const problem = `is read as ${String(read.value)} and not as a text`;
     return [report(path, problem, { code: 'config.type', hint: 'write it in quotes' })];
   }

@@ -1,6 +1,6 @@
 import { ConfigError, ConfigProblems, type DocumentProblem } from '../../base/errors.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
-import { readAlongShape } from '../../shape/document.ts';
+import { readYaml } from '../../shape/document.ts';
 import { FREE } from '../../shape/shape.ts';
 import { formatManifest, splitDocuments, type SplitDocument } from '../node/manifests.ts';
 import { findDefinition, readMembers } from './resource-members.ts';
@@ -64,7 +64,7 @@ function readDocument(document: SplitDocument, whole: string): readonly ReadReso
     } = readMembers(source, definition);
     return [{ resource: toResource(objectOrEmpty(value), kind, file), problems }];
   }
-  const { value } = readAlongShape({ ...source, publicKeys: new Set() }, FREE);
+  const { value } = readYaml({ ...source, publicKeys: new Set() }, FREE);
   const members = objectOrEmpty(value);
   if (kind === 'List' && Array.isArray(members['items'])) return readItems(members['items'], file);
   const name = findDefinition(kind) ? `${kind} of ${apiVersion}` : kind;

@@ -1,0 +1,285 @@
+import { isUtf8 } from 'node:buffer';
+import type { SealiftError } from '../base/errors.ts';
+import { findJsonExcess, type JsonBounds } from './parse-text.ts';
+import { shapeOf, type RecordNode, type Shape } from './shape.ts';
+
+/* Owns the judgement of parsed values along a shape. */
+
+/** The manner of a syntax and of its consumer. */
+export type Rules = {
+  /** Names of members match exactly, or regardless of case as in Go's JSON decoder. */
+  readonly members: 'exact' | 'fold-case';
+  /** A member that is null counts as absent, or has the value null. */
+  readonly null: 'absent' | 'value';
+  /** Bounds of a JSON text. */
+  readonly most: JsonBounds;
+};
+
+const MOST: JsonBounds = { values: 1_500_000, depth: 16 };
+
+export const JSON_RULES: Rules = { members: 'exact', null: 'value', most: MOST };
+/** Go's encoding/json. */
+export const GO_RULES: Rules = { members: 'fold-case', null: 'absent', most: MOST };
+/** A document of YAML, whose members got the names of the shape while it was read. */
+export const YAML_RULES: Rules = { members: 'exact', null: 'absent', most: MOST };
+
+export type Path = readonly (string | number)[];
+
+/** `operators[0].catalog`. */
+export const formatSteps = (path: Path): string =>
+  path.reduce<string>((text, step) => {
+    if (typeof step === 'number') return `${text}[${step}]`;
+    return text === '' ? step : `${text}.${step}`;
+  }, '');
+
+/** A fault of a value, or of the text that it was to be read from. */
+export type Finding = {
+  readonly path: Path;
+  readonly code: 'syntax' | 'type' | 'value' | 'missing' | 'unknown';
+  /** The shape that the value breaks; for an unknown member the shape of the record. */
+  readonly shape: Shape;
+  readonly found: unknown;
+  /** The fault in words, if the shape does not say it: a fault of the text, or found by `refine`. */
+  readonly why?: string;
+};
+
+/** `value` is what could be read, undefined if a part that it needs is wrong. */
+export type Decoded<T> = {
+  readonly value: T | undefined;
+  readonly findings: readonly Finding[];
+};
+
+/** Reads a parsed value along a shape. Members may have any name, also `__proto__`. */
+export function decode<T>(shape: Shape<T>, value: unknown, rules: Rules = JSON_RULES): Decoded<T> {
+  const at: Reading = { rules, findings: [], path: [] };
+  const read = readValue(shape, value, at);
+  return { value: read === WRONG ? undefined : (read as T), findings: at.findings };
+}
+
+/** The value; if there are findings, `refuse` makes the error of them. */
+export function requireDecoded<T>(
+  { value, findings }: Decoded<T>,
+  refuse: (findings: readonly [Finding, ...Finding[]]) => SealiftError,
+): T {
+  const [first, ...others] = findings;
+  if (first) throw refuse([first, ...others]);
+  return value as T;
+}
+
+/** Reads a JSON text along a shape. Its faults are findings, which do not quote the text. */
+export function decodeJson<T>(
+  shape: Shape<T>,
+  source: Uint8Array | string,
+  rules: Rules = JSON_RULES,
+): Decoded<T> {
+  const bytes = typeof source === 'string' ? Buffer.from(source) : source;
+  const refuseText = (why: string): Decoded<T> => ({
+    value: undefined,
+    findings: [{ path: [], code: 'syntax', shape, found: undefined, why }],
+  });
+  const excess = findJsonExcess(bytes, rules.most);
+  if (excess !== undefined) return refuseText(excess);
+  if (!isUtf8(bytes)) return refuseText('is not UTF-8');
+  let value: unknown;
+  try {
+    value = JSON.parse(typeof source === 'string' ? source : Buffer.from(source).toString('utf8'));
+  } catch {
+    return refuseText('is not JSON');
+  }
+  return decode(shape, value, rules);
+}
+
+type Reading = {
+  readonly rules: Rules;
+  readonly findings: Finding[];
+  /** Place of the value that is being read. */
+  readonly path: (string | number)[];
+};
+
+/** The result for a value that cannot be read. */
+const WRONG = Symbol('wrong');
+
+/** A text full of faults must not fill the memory. */
+const MOST_FINDINGS = 10_000;
+
+function refuse(at: Reading, finding: Omit<Finding, 'path'>): typeof WRONG {
+  if (at.findings.length < MOST_FINDINGS) at.findings.push({ path: [...at.path], ...finding });
+  return WRONG;
+}
+
+/** Reads a part of a value. */
+function readAt(step: string | number, value: unknown, { shape, at }: Part): unknown {
+  at.path.push(step);
+  const read = readValue(shape, value, at);
+  at.path.pop();
+  return read;
+}
+
+type Part = { readonly shape: Shape; readonly at: Reading };
+
+type NodeOf<K> = Extract<Shape, { readonly kind: K }>;
+type Read<K> = (shape: NodeOf<K>, value: unknown, at: Reading) => unknown;
+
+function readValue(shape: Shape, value: unknown, at: Reading): unknown {
+  const read = READERS[shape.kind] as Read<Shape['kind']>;
+  return read(shape, value, at);
+}
+
+const READERS: { readonly [K in Shape['kind']]: Read<K> } = {
+  text: readScalar,
+  flag: readScalar,
+  integer: readScalar,
+  choice: readScalar,
+  free: (_, value) => value,
+  list: readList,
+  mapping: readMapping,
+  record: readRecord,
+  otherwise(shape, value, at) {
+    const read = (value ?? undefined) === undefined ? WRONG : readValue(shape.of, value, at);
+    return read === WRONG ? shape.value : read;
+  },
+  refined: readRefined,
+  mapped(shape, value, at) {
+    const read = readValue(shape.of, value, at);
+    return read === WRONG ? WRONG : shape.to(read as never);
+  },
+};
+
+function readRefined(shape: NodeOf<'refined'>, value: unknown, at: Reading): unknown {
+  const read = readValue(shape.of, value, at);
+  if (read === WRONG) return WRONG;
+  const why = shape.why(read as never);
+  return why === undefined ? read : refuse(at, { code: 'value', shape, found: value, why });
+}
+
+function readScalar(shape: Shape, value: unknown, at: Reading): unknown {
+  if (!isOfType(shape, value)) return refuse(at, { code: 'type', shape, found: value });
+  return isAllowed(shape, value) ? value : refuse(at, { code: 'value', shape, found: value });
+}
+
+function isOfType({ kind }: Shape, value: unknown): boolean {
+  if (kind === 'text') return typeof value === 'string';
+  if (kind === 'flag') return typeof value === 'boolean';
+  if (kind === 'integer') return Number.isSafeInteger(value);
+  return kind !== 'choice' || typeof value === 'string' || typeof value === 'number';
+}
+
+function isAllowed(shape: Shape, value: unknown): boolean {
+  if (shape.kind === 'text') return isTextAllowed(shape, value as string);
+  if (shape.kind === 'choice') return shape.words.includes(value as string);
+  if (shape.kind !== 'integer') return true;
+  const { least = -Infinity, most = Infinity } = shape;
+  return least <= Number(value) && Number(value) <= most;
+}
+
+const isTextAllowed = ({ pattern, isFilled = false }: NodeOf<'text'>, text: string): boolean =>
+  !(isFilled && text === '') && (pattern === undefined || pattern.test(text));
+
+function readList(shape: NodeOf<'list'>, value: unknown, at: Reading): unknown {
+  if (!Array.isArray(value)) return refuse(at, { code: 'type', shape, found: value });
+  const part = { shape: shape.of, at };
+  const items = value.map((item: unknown, index) => readAt(index, item, part));
+  if (items.includes(WRONG)) return WRONG;
+  if (!shape.isUnique || new Set(items).size === items.length) return items;
+  return refuse(at, { code: 'value', shape, found: value });
+}
+
+function readMapping(shape: NodeOf<'mapping'>, value: unknown, at: Reading): unknown {
+  if (!isHolder(value)) return refuse(at, { code: 'type', shape, found: value });
+  const result = createObject();
+  let isWrong = false;
+  for (const [name, member] of Object.entries(value)) {
+    result[name] = readAt(name, member, { shape: shape.of, at });
+    isWrong ||= result[name] === WRONG;
+  }
+  return isWrong ? WRONG : result;
+}
+
+function readRecord(shape: RecordNode, value: unknown, at: Reading): unknown {
+  if (!isHolder(value)) return refuse(at, { code: 'type', shape, found: value });
+  const { known, others } = sortMembers(shape, value, at);
+  const result = shape.others === 'kept' ? others : createObject();
+  let isWrong = false;
+  for (const [name, member] of Object.entries(shape.members)) {
+    const read = readMember(member, known[name], { name, at });
+    if (read === WRONG) isWrong ||= member.kind !== 'optional';
+    else if (read !== undefined) result[name] = read;
+  }
+  return isWrong ? WRONG : result;
+}
+
+type Place = { readonly name: string; readonly at: Reading };
+
+function readMember(
+  member: RecordNode['members'][string],
+  written: unknown,
+  { name, at }: Place,
+): unknown {
+  const part = { shape: shapeOf(member), at };
+  const isAbsent = written === undefined || (written === null && at.rules.null === 'absent');
+  if (!isAbsent) return readAt(name, written, part);
+  return member.kind === 'optional' ? member.value?.() : readAbsent(name, part);
+}
+
+function readAbsent(name: string, { shape, at }: Part): unknown {
+  if (shape.kind === 'otherwise') return shape.value;
+  at.path.push(name);
+  refuse(at, { code: 'missing', shape, found: undefined });
+  at.path.pop();
+  return WRONG;
+}
+
+/** The members by their names in the shape, and the others. */
+function sortMembers(
+  shape: RecordNode,
+  value: Holder,
+  at: Reading,
+): { readonly known: Holder; readonly others: Holder } {
+  const [known, others] = [createObject(), createObject()];
+  for (const [written, member] of Object.entries(value)) {
+    const name = findMember(shape, written, at.rules);
+    if (name === undefined) others[written] = member;
+    else if (name === written || !(name in known)) known[name] = member;
+  }
+  if (shape.others === 'kept' || shape.others === 'left-out') return { known, others };
+  for (const [name, found] of Object.entries(others)) {
+    at.path.push(name);
+    refuse(at, { code: 'unknown', shape, found });
+    at.path.pop();
+  }
+  return { known, others };
+}
+
+/** The member of a record that a key means: the key itself goes before others that fold to it. */
+function findMember({ members }: RecordNode, written: string, rules: Rules): string | undefined {
+  if (Object.hasOwn(members, written)) return written;
+  return rules.members === 'exact' ? undefined : foldNames(members).get(foldCase(written));
+}
+
+const folded = new WeakMap<object, ReadonlyMap<string, string>>();
+
+function foldNames(members: RecordNode['members']): ReadonlyMap<string, string> {
+  const known = folded.get(members);
+  if (known) return known;
+  const names = new Map(Object.keys(members).map((name) => [foldCase(name), name]));
+  folded.set(members, names);
+  return names;
+}
+
+/**
+ * Folds a key: keys that are equal after this are the same key. The dotless i folds to itself
+ * alone (Unicode CaseFolding.txt has it for Turkic languages only), although its capital is I.
+ */
+export const foldCase = (key: string): string =>
+  key
+    .split('ı')
+    .map((part) => part.toLowerCase().toUpperCase())
+    .join('ı');
+
+type Holder = Record<string, unknown>;
+
+/** Without a prototype: a member may be called `__proto__`. */
+const createObject = (): Holder => Object.create(null) as Holder;
+
+const isHolder = (value: unknown): value is Holder =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
