@@ -5,8 +5,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import { readConfigText } from '../config/load.ts';
-import { checkNetworkConfig } from '../nmstate/check.ts';
-import { formatNetworkConfig } from '../nmstate/tool.ts';
+import { formatNetworkConfig } from '../nmstate/format.ts';
 import type { DigestSource, InstallationProxy } from '../openshift/installation/mirrors.ts';
 import { readAlongSchema, listKeys, readSchema, SCHEMA } from '../shape/document.ts';
 import { checkSchema } from '../shape/json-schema.ts';
@@ -18,6 +17,7 @@ import {
   checkInstallationRules,
   warnOfInstallation,
 } from './installation-rules.ts';
+import { checkNetworkConfig } from './rules/network-config.ts';
 
 /*
  * Owns the reading of image-based-installation-config.yaml: its references, defaults and checks,

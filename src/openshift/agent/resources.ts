@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
 import { formatManifest, splitDocuments } from '../node/manifests.ts';
-import type { HostNetwork } from '../../nmstate/values.ts';
+import type { HostNetwork } from '../../nmstate/plan.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
