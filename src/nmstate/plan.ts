@@ -213,7 +213,7 @@ function placeIn({ source, networkConfig }: HostNetwork, path: string): string {
 }
 
 /** Line of the value at a path of a YAML text, or of the nearest value above it; from 1. */
-export function lineIn(text: string, path: string): number {
+function lineIn(text: string, path: string): number {
   const keys = path.split(/[.[\]]+/).filter((key) => key !== '');
   const document = parseDocument(text, { prettyErrors: false });
   const values = keys.map((_, at) => document.getIn(keys.slice(0, at + 1), true));

@@ -266,7 +266,6 @@ export const isKnownType = (type: string): boolean => Object.hasOwn(SECTIONS, ty
 
 type Read<K> = K extends Kind<infer T> ? T : never;
 type Ports = { readonly port?: readonly (string | Read<typeof OVS_PORT>)[] };
-export type BondOptions = Read<typeof BOND_OPTIONS>;
 type InterfaceMembers = Omit<Members<typeof COMMON, 'name'>, 'type' | 'state'> & {
   readonly 'vlan'?: Read<typeof VLAN>;
   readonly 'link-aggregation'?: Read<typeof BOND>;
