@@ -19,7 +19,7 @@ import { fetchText } from '../src/base/download/fetch.ts';
 import { takeLease } from '../src/base/disk/lease.ts';
 import { resolveInGraph } from '../src/openshift/release/update-graph.ts';
 import { createKeySource } from '../src/sites/identity/keys.ts';
-import { findNmstate } from '../src/nmstate/tool.ts';
+import { findNetworkTool } from '../src/nmstate/tool.ts';
 import { createRegistryClient, type RegistryClient } from '../src/registry/client.ts';
 import { credentialsFromFiles } from '../src/registry/client/credentials.ts';
 import { createHostLimit } from '../src/registry/client/requester.ts';
@@ -259,7 +259,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'nmstatectl that never says its version': async (signal) => {
     await writeScript('nmstatectl', ...STUBBORN);
     const env = { PATH: `${directory}:${process.env['PATH'] ?? ''}` };
-    return { work: findNmstate({ env, signal }), waiting: whenStarted('nmstatectl') };
+    return { work: findNetworkTool({ env, signal }), waiting: whenStarted('nmstatectl') };
   },
   'a reader of the output that does not read': (signal) => {
     const stdout = new Writable({ write: () => undefined });

@@ -4,7 +4,9 @@ import { hasFile } from '../base/disk/files.ts';
 import { ConfigError, UsageError, type DocumentProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { readConfigFiles } from '../config/load.ts';
-import { findNmstate } from '../nmstate/tool.ts';
+import { planNetwork } from '../nmstate/plan.ts';
+import { findNetworkTool } from '../nmstate/tool.ts';
+import { formatFinding } from '../nmstate/values.ts';
 import { listUnusableEntries } from '../registry/index.ts';
 import { readPostScript, readInstallationConfig } from '../sites/installation.ts';
 import { checkInstallation } from '../stages/installation-iso.ts';
@@ -148,11 +150,16 @@ async function readConfig(
 ): Promise<Pick<Installation, 'config' | 'notes'>> {
   const notes: (DocumentProblem | string)[] = [];
   const warn = (warning: DocumentProblem): void => void notes.push(warning);
-  const nmstate = await findNmstate(host);
+  const nmstate = await findNetworkTool(host);
   const judgeNetwork = async (text: string): Promise<string | undefined> => {
-    if (nmstate) return nmstate.ask(text, host.signal);
-    notes.push('nmstatectl is not installed: networkConfig was checked, but not by nmstate');
-    return undefined;
+    const network = { networkConfig: text, interfaces: [] };
+    const options = { tool: nmstate, signal: host.signal, isApplied: true };
+    const { ofTool } = await planNetwork(network, options);
+    if (!nmstate) {
+      notes.push('nmstatectl is not installed: networkConfig was checked, but not by nmstate');
+    }
+    for (const warning of ofTool.warnings) notes.push(formatFinding(warning, 'networkConfig'));
+    return ofTool.problems[0] && formatFinding(ofTool.problems[0]);
   };
   return {
     config: await readInstallationConfig(file, { shownAs, env: host.env, judgeNetwork, warn }),

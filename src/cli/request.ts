@@ -15,9 +15,8 @@ import {
   type ConfigNames,
 } from '../config/load.ts';
 import { LAST_EPOCH } from '../iso/index.ts';
-import { addProfiles } from '../nmstate/tool.ts';
 import { parseResources, readHostNetworks } from '../openshift/agent/resources.ts';
-import type { HostNetwork } from '../nmstate/values.ts';
+import type { HostNetwork } from '../nmstate/plan.ts';
 import { readOverrides } from '../openshift/installer/overrides.ts';
 import { readUserManifests } from '../openshift/node/manifests.ts';
 import type { GivenBaseIso } from '../openshift/release/base-iso.ts';
@@ -37,6 +36,7 @@ import {
 import { readSavedPlan, type SavedPlan, heldBy } from '../stages/resolved/use.ts';
 import { LIVE_ISO_RULES } from '../stages/rules.ts';
 import type { CliHost } from './host.ts';
+import { planNetworks } from './networks.ts';
 import { listLockInputs, readLockUse, type LockOptions, refuseOption } from './options.ts';
 
 /*
@@ -328,7 +328,7 @@ function wishOfImagePolicy({ build }: ApplianceConfig, { env }: CliHost): boolea
   return build.disableImagePolicy ?? (variable === '' ? undefined : true);
 }
 
-/** Reads the hosts of NMStateConfigs, with the profiles that only nmstate makes. */
+/** Reads the hosts of NMStateConfigs, with their profiles. */
 async function readHosts(
   { build }: ApplianceConfig,
   host: CliHost,
@@ -336,7 +336,7 @@ async function readHosts(
   if (build.nmstate === undefined) return undefined;
   const text = readInputFile(build.nmstate, { domain: 'nmstate' }).toString('utf8');
   if (text.trim() === '') return undefined;
-  return addProfiles(readHostNetworks(parseResources(text, 'build.nmstate')), host);
+  return planNetworks(readHostNetworks(parseResources(text, 'build.nmstate')), host);
 }
 
 /** Merges the command line into the configuration; the command line wins. */

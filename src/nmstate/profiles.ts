@@ -1,104 +1,84 @@
 import { createHash } from 'node:crypto';
+import { type Family, formatAddress } from '../base/ip-address.ts';
 import { append } from '../base/lists.ts';
-import { type Network, type Route, readNetwork } from './read.ts';
-import type { Interface, InterfaceType } from './state.ts';
 import {
-  escapeText,
-  type Keyfile,
-  malformed,
-  type Section,
-  refuse,
-  formatKeyfile,
-} from './values.ts';
+  FAMILIES,
+  isDynamic,
+  isEnabled,
+  isThere,
+  listAddresses,
+  listPorts,
+  type NamesOfInterface,
+  outOf,
+  placeNames,
+  settingsOf,
+} from './addresses.ts';
+import { type Entry, escapeText, formatKeyfile, type Keyfile, type Section } from './keyfile.ts';
+import type { NetworkState } from './read.ts';
+import { describeRoutes } from './routes.ts';
+import type { IpSettings } from './members.ts';
+import type { NetworkInterface, TranslatedType } from './state.ts';
 
-type Family = 4 | 6;
-type Entry = readonly [string, string];
-type Settings = NonNullable<Interface['ipv6']> &
-  Pick<NonNullable<Interface['ipv4']>, 'dhcp-client-id'>;
-type Paths = Pick<Network, 'routes' | 'resolver'>;
+/* This file owns the profiles that nmstate 2.2 makes of a network without problems. */
 
 /** The bond or bridge that each port belongs to, by the name of the port. */
-type Controllers = ReadonlyMap<string, Interface>;
+type Controllers = ReadonlyMap<string, NetworkInterface>;
 
 const FOREVER = '2147483647';
-const DEFAULT_DESTINATIONS = ['0.0.0.0/0', '::/0'];
-const MAIN_TABLE = 254;
 
-/** NetworkManager's name of each supported type; nmstate supports more. */
-const TYPES: Readonly<Record<InterfaceType, string>> = {
+/** NetworkManager's name of each translated type. */
+const TYPES: Readonly<Record<TranslatedType | 'loopback', string>> = {
   'ethernet': '802-3-ethernet',
   'vlan': 'vlan',
   'bond': 'bond',
   'linux-bridge': 'bridge',
+  'loopback': 'loopback',
 };
 
 /**
- * Renders the profiles that nmstate 2.2 makes of a configuration with ethernet, VLAN, bond and
- * bridge interfaces. Sections and keys are in nmstate's order; UUIDs are derived from type and name as
+ * Renders the profiles that nmstate 2.2 makes of a network with ethernet, VLAN, bond and bridge
+ * interfaces. Sections and keys are in nmstate's order; UUIDs are derived from type and name as
  * nmstate does.
- *
- * @throws ConfigError `nmstate.unsupported` if only nmstate itself can write the profiles;
- * `nmstate.malformed`
  */
-export function renderKeyfiles(networkConfig: string): readonly Keyfile[] {
-  const { interfaces: listed, routes, resolver } = readNetwork(networkConfig);
-  const controllers = listControllers(listed);
-  const interfaces = listInterfaces(listed, controllers);
-  const addresses = planAddresses(
-    interfaces.filter(({ name }) => !controllers.has(name)),
-    { routes, resolver },
-  );
-  const files = interfaces.map((each) => ({
+export function renderProfiles(state: NetworkState): readonly Keyfile[] {
+  const controllers = listControllers(state);
+  const { placed } = placeNames(state);
+  return listInterfaces(state, controllers).map((each) => ({
     name: `${each.name}.nmconnection`,
     content: formatKeyfile([
       describeConnection(each, controllers.get(each.name)),
       ...describeController(each),
-      ...(addresses.get(each.name) ?? []),
+      ...(controllers.has(each.name) ? [] : describeAddresses(each, state, placed)),
       ...describeEthernet(each),
-      ...describeVlan(each),
+      ...describeVlan(each, state),
       ...describeUser(each),
     ]),
   }));
-  if (files.length > 0) return files;
-  throw malformed('nmstate generated an empty NetworkManager config file content');
 }
 
-function listControllers(listed: readonly Interface[]): Controllers {
-  const controllers = new Map<string, Interface>();
-  for (const each of listed) {
-    for (const port of portsOf(each)) {
-      const { name = each.name } = controllers.get(port) ?? {};
-      if (name !== each.name || port === each.name) {
-        throw refuse(placeOf(each), `"${port}" cannot be a port of it and of ${name}`);
-      }
-      controllers.set(port, each);
-    }
-  }
-  return controllers;
-}
+const listControllers = ({ interfaces }: NetworkState): Controllers =>
+  new Map(
+    interfaces
+      .filter(isThere)
+      .flatMap((each) => listPorts(each).map(({ name }) => [name, each] as const)),
+  );
 
 /**
- * Lists controllers before their ports, by name; ports that only a controller names are ethernet.
+ * Lists controllers before their ports, by name. Ports that only a controller names are ethernet, and
+ * the loopback exists if a route needs it.
  */
 function listInterfaces(
-  listed: readonly Interface[],
+  { interfaces, routes }: NetworkState,
   controllers: Controllers,
-): readonly Interface[] {
-  const names = new Set<string>();
-  for (const each of listed) {
-    if (names.has(each.name)) throw refuse(placeOf(each), 'another interface has the same name');
-    names.add(each.name);
-    const hasAddresses = each.ipv4?.enabled === true || each.ipv6?.enabled === true;
-    if (!hasAddresses || !controllers.has(each.name)) continue;
-    const why = 'it is attached to a controller where IP is not allowed';
-    throw refuse(placeOf(each), `cannot have IP enabled as ${why}`);
-  }
-  const all: Interface[] = [...listed];
+): readonly NetworkInterface[] {
+  const names = new Set(interfaces.map(({ name }) => name));
   const implied = [...controllers.keys()].filter((name) => !names.has(name));
-  append(
-    all,
-    implied.map((name): Interface => ({ name, type: 'ethernet' })),
-  );
+  const needsLoopback = routes.some((route) => outOf(route) === 'lo') && !names.has('lo');
+  const all = [
+    ...interfaces.filter(isThere),
+    ...implied.map((name) => imply(name, 'ethernet')),
+    ...(needsLoopback ? [LOOPBACK] : []),
+  ];
   return all.toSorted(
     (a, b) =>
       Number(controllers.has(a.name)) - Number(controllers.has(b.name)) ||
@@ -106,103 +86,69 @@ function listInterfaces(
   );
 }
 
-const placeOf = ({ name }: Interface) => ({ owner: `interface "${name}"`, path: '' });
+const imply = (name: string, type: string): NetworkInterface => ({
+  name,
+  type,
+  path: '',
+  state: 'up',
+});
 
-/** Ports, under any of their member names. */
-function portsOf({ 'link-aggregation': bond, bridge }: Interface): readonly string[] {
-  const bonded = [bond?.port, bond?.ports, bond?.slaves].map((names = []) => names);
-  const bridged = [bridge?.port, bridge?.ports].map((ports = []) => ports);
-  return [...bonded.flat(), ...bridged.flat().map(({ name }) => name)];
-}
+/** nmstate gives it the addresses that it always has. */
+const LOOPBACK: NetworkInterface = {
+  ...imply('lo', 'loopback'),
+  ipv4: { enabled: true },
+  ipv6: { enabled: true },
+};
+const LOOPBACK_ADDRESSES = { 4: ['127.0.0.1/8'], 6: ['::1/128'] } as const;
 
-/** The sections `ipv4` and `ipv6` of each interface, by its name. */
-function planAddresses(
-  interfaces: readonly Interface[],
-  { routes, resolver }: Paths,
-): ReadonlyMap<string, readonly Section[]> {
-  for (const route of routes) requireRoute(route, interfaces);
-  const names = planNames(interfaces, { routes, resolver });
-  return new Map(
-    interfaces.map((each) => [
-      each.name,
-      ([4, 6] as const).map((family) => ({
-        name: `ipv${family}`,
-        entries: [
-          ...describeFamily(each, family),
-          ...(names.get(`${each.name} ${family}`) ?? []),
-          ...describeRoutes(
-            each.name,
-            routes.filter((route) => familyOf(route) === family),
-          ),
-        ].toSorted(([a], [b]) => (a < b ? -1 : Number(a > b))),
-      })),
-    ]),
-  );
-}
+const describeAddresses = (
+  each: NetworkInterface,
+  { routes }: NetworkState,
+  placed: readonly NamesOfInterface[],
+): readonly Section[] =>
+  FAMILIES.map((family) => {
+    const own = routes.filter(
+      (route) => outOf(route) === each.name && route.destination.family === family,
+    );
+    const names = placed.find((names) => names.owner === each.name && names.family === family);
+    const entries = [
+      ...describeFamily(each, family),
+      ...(names ? describeNames(names) : []),
+      ...describeRoutes(own, family),
+    ];
+    return { name: `ipv${family}`, entries: sortEntries(entries) };
+  });
 
-const isOfFamily = (text: string, family: Family): boolean => text.includes(':') === (family === 6);
+const sortEntries = (entries: readonly Entry[]): readonly Entry[] =>
+  entries.toSorted(([a], [b]) => (a < b ? -1 : Number(a > b)));
 
-const familyOf = ({ destination }: Route): Family => (destination.includes(':') ? 6 : 4);
-
-const settingsOf = (each: Interface, family: Family): Settings => each[`ipv${family}`] ?? {};
-
-/**
- * Refuses a route that its interface cannot have: it would be left out silently otherwise.
- */
-function requireRoute(route: Route, interfaces: readonly Interface[]): void {
-  const { destination, 'next-hop-interface': out, 'next-hop-address': gateway } = route;
-  const place = { path: `route to ${destination}` };
-  const found = interfaces.find(({ name }) => name === out);
-  if (!found) throw refuse(place, `next-hop-interface "${out}" is not an interface with addresses`);
-  const family = familyOf(route);
-  const { enabled, dhcp, address = [] } = settingsOf(found, family);
-  if (enabled !== true) {
-    throw refuse(place, `next-hop-interface "${out}" has been marked as IPv${family} disabled`);
-  }
-  if (dhcp !== true && address.length === 0) {
-    throw refuse(place, `next-hop-interface "${out}" has no IPv${family} address`);
-  }
-  if (gateway === undefined || isOfFamily(gateway, family)) return;
-  throw refuse(place, `next-hop-address ${gateway} is not an IPv${family} address`);
-}
-
-function describeFamily(each: Interface, family: Family): readonly Entry[] {
-  const settings = settingsOf(each, family);
-  const { enabled, dhcp, address: addresses = [] } = settings;
+function describeFamily(each: NetworkInterface, family: Family): readonly Entry[] {
+  const addresses =
+    each.type === 'loopback'
+      ? LOOPBACK_ADDRESSES[family]
+      : listAddresses(each, family).map(({ subnet }) => subnet.text);
   const entries: Entry[] = [
     ['dhcp-timeout', FOREVER],
-    ['method', methodOf(settings, family)],
+    ['method', methodOf(each, family, addresses)],
   ];
   if (family === 6 && each.ipv6 !== undefined) {
-    const isPrivate = each.ipv6['addr-gen-mode'] === 'stable-privacy';
-    entries.push(['addr-gen-mode', isPrivate ? '1' : '0']);
+    entries.push(['addr-gen-mode', each.ipv6['addr-gen-mode'] === 'stable-privacy' ? '1' : '0']);
   }
-  if (enabled !== true) return entries;
-  if (dhcp === true) append(entries, describeDhcp(settings, family));
+  if (isDynamic(each, family)) append(entries, describeDhcp(settingsOf(each, family), family));
   for (const [index, address] of addresses.entries()) entries.push([`address${index}`, address]);
   return entries;
 }
 
-function methodOf({ enabled, dhcp, autoconf, address = [] }: Settings, family: Family): string {
-  if (enabled !== true) return 'disabled';
+function methodOf(each: NetworkInterface, family: Family, addresses: readonly string[]): string {
+  if (!isEnabled(each, family)) return 'disabled';
+  const { dhcp, autoconf } = settingsOf(each, family);
   if (dhcp === true) return family === 6 && autoconf !== true ? 'dhcp' : 'auto';
-  if (family === 6 && autoconf === true) {
-    throw malformed('NotImplementedError: Autoconf without DHCP is not supported yet');
-  }
-  if (address.length > 0) return 'manual';
+  if (addresses.length > 0) return 'manual';
   return family === 6 ? 'link-local' : 'disabled';
 }
 
-/** NetworkManager's words for those of nmstate; other values, such as hexadecimal octets, are equal. */
-const CLIENT_IDS = new Map([
-  ['ll', 'mac'],
-  ['LL', 'mac'],
-  ['iaid+duid', 'duid'],
-  ['IAID+DUID', 'duid'],
-]);
-
-function describeDhcp(settings: Settings, family: Family): readonly Entry[] {
-  const { 'dhcp-client-id': client = 'll', 'dhcp-duid': duid = 'll' } = settings;
+function describeDhcp(settings: IpSettings, family: Family): readonly Entry[] {
+  const { 'dhcp-client-id': client = 'mac', 'dhcp-duid': duid = 'll' } = settings;
   const { 'auto-route-metric': metric, 'auto-route-table-id': table } = settings;
   const ignores = (key: 'auto-dns' | 'auto-routes' | 'auto-gateway'): string =>
     String(settings[key] === false);
@@ -212,98 +158,30 @@ function describeDhcp(settings: Settings, family: Family): readonly Entry[] {
     ['ignore-auto-routes', ignores('auto-routes')],
     ['never-default', ignores('auto-gateway')],
   ];
-  if (metric !== undefined) entries.push(['route-metric', String(metric)]);
+  // Without router advertisements, nmstate drops the metric of their routes.
+  const hasMetric = metric !== undefined && !(family === 6 && settings.autoconf === false);
+  if (hasMetric) entries.push(['route-metric', String(metric)]);
   if (table !== undefined) entries.push(['route-table', String(table)]);
-  if (family === 4) {
-    entries.push(['dhcp-client-id', escapeText(CLIENT_IDS.get(client) ?? client)]);
-    return entries;
-  }
-  const known = /^(?:llt|ll|en|uuid)$/i.test(duid) ? duid.toLowerCase() : duid;
-  append(entries, [
-    ['dhcp-duid', escapeText(known)],
+  if (family === 4) return [...entries, ['dhcp-client-id', escapeText(client)]];
+  return [
+    ...entries,
+    ['dhcp-duid', escapeText(duid)],
     ['dhcp-iaid', 'mac'],
     ['ra-timeout', FOREVER],
-  ]);
-  return entries;
-}
-
-/** Default routes first, the others in their order. */
-function describeRoutes(name: string, routes: readonly Route[]): readonly Entry[] {
-  const own = routes.filter((route) => route['next-hop-interface'] === name);
-  const ordered = [...own.filter(isDefault), ...own.filter((route) => !isDefault(route))];
-  return ordered.flatMap((route, index): readonly Entry[] => {
-    const { destination, metric = 0, 'table-id': table = 0, weight } = route;
-    const gateway = route['next-hop-address'] ?? '';
-    const options = `table=${table === 0 ? MAIN_TABLE : table}`;
-    return [
-      [`route${index}`, `${destination},${gateway},${Math.max(metric, 0)}`],
-      [`route${index}_options`, weight === undefined ? options : `${options},weight=${weight}`],
-    ];
-  });
-}
-
-const isDefault = ({ destination }: Route): boolean => DEFAULT_DESTINATIONS.includes(destination);
-
-/**
- * Plans the name servers of each family: they go to the interface with its default route, else to one
- * on which the family is enabled.
- */
-function planNames(
-  interfaces: readonly Interface[],
-  { routes, resolver }: Paths,
-): ReadonlyMap<string, readonly Entry[]> {
-  const { server: servers = [] } = resolver;
-  const first: Family = servers[0]?.includes(':') ? 6 : 4;
-  return new Map(
-    ([4, 6] as const).flatMap((family) => {
-      const entries = describeNames(resolver, family, family === first);
-      if (entries.length === 0) return [];
-      const target = chooseInterface(interfaces, { routes, resolver }, family);
-      if (target !== undefined) return [[`${target} ${family}`, entries] as const];
-      throw malformed(`no interface can have the IPv${family} name servers`);
-    }),
-  );
-}
-
-function describeNames(
-  { server = [], search = [] }: Network['resolver'],
-  family: Family,
-  isFirst: boolean,
-): readonly Entry[] {
-  const servers = server.filter((each) => isOfFamily(each, family));
-  const domains = isFirst ? search : [];
-  if (servers.length + domains.length === 0) return [];
-  return [
-    ...(servers.length > 0 ? [['dns', servers.join(';')] as const] : []),
-    ['dns-priority', isFirst ? '40' : '50'],
-    ...(domains.length > 0 ? [['dns-search', domains.join(';')] as const] : []),
   ];
 }
 
-/** Chooses an interface for name servers: the zone of link-local servers, if they have one. */
-function chooseInterface(
-  interfaces: readonly Interface[],
-  { routes, resolver: { server: servers = [] } }: Paths,
-  family: Family,
-): string | undefined {
-  const usable = interfaces.filter((each) => settingsOf(each, family).enabled === true);
-  const zones = servers.flatMap((each) => each.split('%').slice(1));
-  const [zone, ...others] = new Set(family === 6 ? zones : []);
-  if (zone !== undefined) {
-    const hasIt = others.length === 0 && usable.some(({ name }) => name === zone);
-    return hasIt ? zone : undefined;
-  }
-  const routed = routes.find((route) => isDefault(route) && familyOf(route) === family);
-  const target =
-    usable.find(({ name }) => name === routed?.['next-hop-interface']) ??
-    usable.find((each) => settingsOf(each, family).dhcp === true) ??
-    usable[0];
-  return target?.name;
-}
+const describeNames = ({ servers, domains, isFirst }: NamesOfInterface): readonly Entry[] => [
+  ...(servers.length > 0
+    ? [['dns', servers.map(({ address }) => formatAddress(address)).join(';')] as const]
+    : []),
+  ['dns-priority', isFirst ? '40' : '50'],
+  ...(domains.length > 0 ? [['dns-search', domains.join(';')] as const] : []),
+];
 
 function describeConnection(
-  { name, type, identifier }: Interface,
-  controller: Interface | undefined,
+  { name, type, identifier }: NetworkInterface,
+  controller: NetworkInterface | undefined,
 ): Section {
   const isController = type === 'bond' || type === 'linux-bridge';
   return {
@@ -316,56 +194,93 @@ function describeConnection(
       ...(controller
         ? ([
             ['master', controller.name],
-            ['slave-type', TYPES[controller.type]],
+            ['slave-type', typeOf(controller)],
           ] as const)
         : []),
-      ['type', TYPES[type]],
-      ['uuid', formatUuid(`${type}://${name}`)],
+      ['type', typeOf({ type })],
+      ['uuid', formatUuid(type, name)],
     ],
   };
 }
 
+const typeOf = ({ type }: Pick<NetworkInterface, 'type'>): string =>
+  TYPES[type as TranslatedType | 'loopback'];
+
 /** A UUID of version 5 in the namespace of URLs (RFC 9562 5.5). */
-function formatUuid(text: string): string {
+function formatUuid(type: string, name: string): string {
   const namespace = Buffer.from('6ba7b8119dad11d180b400c04fd430c8', 'hex');
+  const text = `${type}://${name}`;
   const bytes = createHash('sha1').update(namespace).update(text).digest().subarray(0, 16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x50;
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
-function describeController({
-  type,
-  bridge,
-  'link-aggregation': bond,
-}: Interface): readonly Section[] {
+function describeController(each: NetworkInterface): readonly Section[] {
+  const { type, bridge, 'link-aggregation': bond } = each;
   if (type === 'bond') {
-    return [{ name: 'bond', entries: sortEntries({ ...bond?.options, mode: bond?.mode }) }];
+    return [
+      { name: 'bond', entries: formatMembers({ ...listBondOptions(each), mode: bond?.mode }) },
+    ];
   }
   if (type !== 'linux-bridge') return [];
+  const filters = bridge?.port === undefined ? undefined : false;
   const stp = bridge?.options?.stp?.enabled;
-  return [{ name: 'bridge', entries: sortEntries({ stp, 'vlan-filtering': false }) }];
+  return [{ name: 'bridge', entries: formatMembers({ stp, 'vlan-filtering': filters }) }];
 }
 
-const sortEntries = (members: Readonly<Record<string, unknown>>): Section['entries'] =>
-  Object.entries(members)
-    .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => [key, String(value)] as const)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1));
+/** The options of a bond as a profile has them; empty for an interface of another type. */
+export function listBondOptions({
+  'link-aggregation': bond,
+}: NetworkInterface): Readonly<Record<string, string | number | undefined>> {
+  const { all_slaves_active: active, ...options } = bond?.options ?? {};
+  const { arp_ip_target: targets, arp_missed_max: missed } = options;
+  return {
+    ...options,
+    ...(active && { all_slaves_active: Number(active === 'delivered') }),
+    arp_ip_target: targets === '' ? undefined : targets,
+    // The default, which NetworkManager before 1.42 does not know.
+    arp_missed_max: missed === 2 ? undefined : missed,
+  };
+}
 
-function describeEthernet({ identifier, mtu, 'mac-address': mac }: Interface): readonly Section[] {
+const formatMembers = (members: Readonly<Record<string, unknown>>): Section['entries'] =>
+  sortEntries(
+    Object.entries(members)
+      .filter(([, value]) => value !== undefined)
+      .map(([key, value]) => [key, String(value)] as const),
+  );
+
+/** True for a bond that takes the address of its active port. */
+const followsPort = ({ 'link-aggregation': bond }: NetworkInterface): boolean =>
+  bond?.mode === 'active-backup' && bond.options?.fail_over_mac === 'active';
+
+function describeEthernet(each: NetworkInterface): readonly Section[] {
+  const { identifier, mtu, 'mac-address': mac } = each;
   const key = identifier === 'mac-address' ? 'mac-address' : 'cloned-mac-address';
-  const entries = sortEntries({ [key]: mac?.toUpperCase(), mtu });
+  const entries = formatMembers({ [key]: followsPort(each) ? undefined : mac, mtu });
   return entries.length === 0 ? [] : [{ name: 'ethernet', entries }];
 }
 
-function describeVlan({ vlan }: Interface): readonly Section[] {
+/** The parent is named by its UUID if it has no fixed name. */
+function describeVlan(
+  { vlan }: NetworkInterface,
+  { interfaces }: NetworkState,
+): readonly Section[] {
   if (!vlan) return [];
-  const { id, 'base-iface': parent } = vlan;
-  return [{ name: 'vlan', entries: sortEntries({ flags: 1, id, parent }) }];
+  const { id, 'base-iface': base, protocol } = vlan;
+  const parent = interfaces.find(({ name }) => name === base);
+  const isNamed = parent?.identifier !== 'mac-address';
+  const members = {
+    id,
+    flags: 1,
+    parent: isNamed ? base : formatUuid(parent.type, base),
+    protocol: protocol && '802.1Q',
+  };
+  return [{ name: 'vlan', entries: formatMembers(members) }];
 }
 
-const describeUser = ({ description = '' }: Interface): readonly Section[] =>
+const describeUser = ({ description = '' }: NetworkInterface): readonly Section[] =>
   description === ''
     ? []
     : [{ name: 'user', entries: [['nmstate.interface.description', escapeText(description)]] }];

@@ -1,109 +1,210 @@
-import { isIP } from 'node:net';
-import { isObject } from '../base/lists.ts';
-import { parse } from '../shape/parse-text.ts';
-import { NAME, name, networkInterface, U32, type Interface } from './state.ts';
 import {
-  malformed,
+  type Cidr,
+  createCidr,
+  type IpAddress,
+  parseAddress,
+  widthOf,
+} from '../base/ip-address.ts';
+import { isObject } from '../base/lists.ts';
+import { label, name, U32 } from './members.ts';
+import { isLongNamed, isTranslated, type NetworkInterface, readMembers } from './state.ts';
+import {
+  choice,
+  expected,
+  type Finding,
   foreign,
+  type NetworkFindings,
   integer,
   ip,
+  join,
+  type Kind,
   list,
+  type Members,
+  needNmstate,
   object,
-  refuseValue,
+  type Place,
+  quote,
+  reportAt,
   text,
+  untranslated,
   unused,
   word,
-  type Kind,
-  type Place,
 } from './values.ts';
 
-export type Route = ReturnType<typeof ROUTE>;
+/* This file owns the reading of a document into typed members. */
 
-export type Network = {
-  /** The interfaces with profiles. */
-  readonly interfaces: readonly Interface[];
+export type Route = Omit<Members<typeof ROUTE_MEMBERS, 'destination'>, 'state'> & {
+  readonly path: string;
+};
+
+export type NameServer = { readonly address: IpAddress; readonly zone?: string };
+
+export type NetworkState = {
+  /** Interfaces of every type and state whose name could be read. */
+  readonly interfaces: readonly NetworkInterface[];
+  /** Routes that are not absent. */
   readonly routes: readonly Route[];
-  readonly resolver: { readonly server?: readonly string[]; readonly search?: readonly string[] };
+  readonly rules: readonly RouteRule[];
+  readonly servers: readonly NameServer[];
+  readonly domains: readonly string[];
 };
 
-/**
- * Reads a configuration into typed members.
- *
- * @throws ConfigError `nmstate.unsupported` if only nmstate itself can write the profiles; `nmstate.malformed`
- */
-export function readNetwork(networkConfig: string): Network {
-  const found: Place = { path: '', foreign: [] };
-  const state = STATE_OF_NETWORK(parseState(networkConfig) ?? {}, found);
-  const [first] = found.foreign;
-  if (first) throw first;
-  const isThere = <T>(each: T | undefined): each is T => each !== undefined;
-  return {
-    interfaces: (state.interfaces ?? []).filter(isThere),
-    routes: (state.routes?.config ?? []).filter(isThere),
-    resolver: state['dns-resolver']?.config ?? {},
+export type ReadNetwork = {
+  readonly state: NetworkState;
+  readonly problems: readonly Finding[];
+  readonly untranslated: readonly Finding[];
+};
+
+/** Reads a parsed document; members with problems are left out of the state. */
+export function readNetworkState(value: unknown): ReadNetwork {
+  const found: NetworkFindings = { problems: [], untranslated: [] };
+  const read = NETWORK(value ?? {}, { path: '', found }) ?? {};
+  const { interfaces = [], routes, 'route-rules': rules, 'dns-resolver': resolver } = read;
+  const { server: servers = [], search: domains = [] } = resolver?.config ?? {};
+  const state = {
+    interfaces,
+    routes: dropAbsent(routes?.config),
+    rules: dropAbsent(rules?.config),
+    servers,
+    domains,
   };
+  return { state, ...found };
 }
 
-function parseState(networkConfig: string): unknown {
-  try {
-    return parse(networkConfig);
-  } catch (cause) {
-    throw malformed('it is not YAML', cause);
-  }
-}
+const dropAbsent = <T>(items: readonly (T | 'absent')[] = []): readonly T[] =>
+  items.filter((each): each is T => each !== 'absent');
 
-const destination: Kind<string> = (value, place) => {
-  const [found = '', length, ...more] = typeof value === 'string' ? value.split('/') : [];
-  const most = isIP(found) === 4 ? 32 : 128;
-  if (isIP(found) === 0 || found.includes('%') || more.length > 0) {
-    throw refuseValue(place, value, 'an IP network: invalid IP address syntax');
-  }
-  const explain = (text: string): string =>
-    `Invalid IPv${isIP(found)} network prefix length '${text}' in '${String(value)}', should be in the range of 0 to ${most}`;
-  return `${found}/${integer(0, most, explain)(length ?? most, place)}`;
+/** Only interfaces, for readers that compare sites; a document with problems gives those that could be read. */
+export const readInterfaces = (value: unknown): readonly NetworkInterface[] =>
+  readNetworkState(value).state.interfaces;
+
+const STATE = word(['up', 'down', 'absent', 'ignore'], ['unknown']);
+
+const networkInterface: Kind<NetworkInterface> = (value, place) => {
+  if (!isObject(value)) return reportAt(place, expected(value, 'an object'));
+  const named = readName(value, place);
+  if (named === null) return null;
+  const inside = { ...place, owner: named };
+  const about = readKind(value, inside);
+  // nmstate reads only the name of an interface that it removes.
+  if (about?.state === 'absent') return { name: named, ...about };
+  const members = about && readMembers(about.type, value, inside);
+  return members && { ...members, ...about };
 };
 
-const ROUTE = object(
+function readName(value: Readonly<Record<string, unknown>>, place: Place): string | null {
+  const { name: written, identifier, type } = value;
+  if ((written ?? '') === '') return reportAt(place, "missing field 'name'");
+  const kind = identifier === 'mac-address' || isLongNamed(type) ? label : name;
+  return kind(written, { ...place, path: join(place.path, 'name') });
+}
+
+type KindOfInterface = Pick<NetworkInterface, 'path' | 'type' | 'state'>;
+
+/** Reads the type and the state. Without a running system, an unknown type is an Ethernet interface. */
+function readKind(value: Readonly<Record<string, unknown>>, place: Place): KindOfInterface | null {
+  const at = (member: string): Place => ({ ...place, path: join(place.path, member) });
+  const state = STATE(value['state'] ?? 'up', at('state')) ?? 'up';
+  const type = TYPE(value['type'] ?? 'ethernet', at('type'))?.toLowerCase();
+  if (type === undefined) return null;
+  const isForeign = !isTranslated(type) && (state === 'up' || state === 'down');
+  if (isForeign) needNmstate(at('type'), `is ${quote(type)}, which needs nmstate`);
+  return { path: place.path, type: type === 'unknown' ? 'ethernet' : type, state };
+}
+
+const TYPE = text(/^[\p{L}\p{N}-]+$/u, 'the type of an interface');
+
+/** Reads a network; an address alone is a network of one address. */
+const destination: Kind<Cidr> = (value, place) => {
+  const [written = '', length, ...more] = typeof value === 'string' ? value.split('/') : [];
+  const address = parseAddress(written);
+  if (!address || more.length > 0) return reportAt(place, expected(value, 'an IP network'));
+  const width = widthOf(address.family);
+  const prefix = length === undefined ? width : integer(0, width)(length, place);
+  return prefix === null ? null : createCidr(address, prefix, String(value));
+};
+
+const ROUTE_MEMBERS = {
+  'state': unused,
+  'destination': destination,
+  'next-hop-address': ip,
+  'next-hop-interface': name,
+  'metric': integer(-1, U32),
+  'table-id': integer(0, U32),
+  'weight': integer(1, 256),
+  'route-type': choice(['blackhole', 'unreachable', 'prohibit']),
+  'source': untranslated(ip),
+  'cwnd': untranslated(integer(1, U32)),
+  'initcwnd': foreign,
+  'initrwnd': foreign,
+  'mtu': foreign,
+  'quickack': foreign,
+  'advmss': foreign,
+  'lock-mtu': foreign,
+  'vrf-name': foreign,
+};
+const ROUTE = object(ROUTE_MEMBERS, { required: ['destination'] });
+
+/** Reads an item unless it is absent: no route exists before the first boot. */
+const present =
+  <T extends object>(
+    kind: Kind<T>,
+    states: readonly string[] = ['absent'],
+  ): Kind<(T & { readonly path: string }) | 'absent'> =>
+  (value, place) => {
+    const state = isObject(value) ? (value['state'] ?? undefined) : undefined;
+    if (state !== undefined) {
+      word(states)(state, { ...place, path: `${place.path}.state` });
+      return 'absent';
+    }
+    const read = kind(value, place);
+    return read && { ...read, path: place.path };
+  };
+
+const network: Kind<Cidr> = destination;
+
+const ROUTE_RULE = object(
   {
     'state': unused,
-    'destination': destination,
-    'next-hop-address': ip,
-    'next-hop-interface': name,
-    'metric': integer(-1, U32),
-    'table-id': integer(0, U32),
-    'weight': integer(1, 256),
+    'family': word(['ipv4', 'ipv6']),
+    'ip-from': network,
+    'ip-to': network,
+    'priority': integer(-1, U32),
+    'route-table': integer(0, U32),
+    'fwmark': integer(0, U32),
+    'fwmask': integer(0, U32),
+    'action': word(['blackhole', 'unreachable', 'prohibit']),
+    'iif': name,
+    'suppress-prefix-length': integer(0, U32),
   },
-  ['destination', 'next-hop-interface'],
+  { aliases: { suppress_prefixlength: 'suppress-prefix-length' } },
 );
-
-/** Undefined for a route with `state: absent`: no route exists before the first boot. */
-const route: Kind<Route | undefined> = (value, place) => {
-  const state = isObject(value) ? (value['state'] ?? undefined) : undefined;
-  if (state !== undefined) {
-    word(['absent'])(state, { ...place, path: `${place.path}.state` });
-    return undefined;
-  }
-  return ROUTE(value, place);
-};
+export type RouteRule = NonNullable<ReturnType<typeof ROUTE_RULE>> & { readonly path: string };
 
 /** Reads a name server: a link-local address may have its interface as a zone (RFC 4007 11). */
-const server: Kind<string> = (value, place) => {
-  const [found = '', zone, ...more] = typeof value === 'string' ? value.split('%') : [];
-  const isZoned = zone !== undefined;
-  const isWrong = isZoned && (isIP(found) !== 6 || !NAME.test(zone));
-  if (isIP(found) !== 0 && !isWrong && more.length === 0) return String(value);
-  throw refuseValue(place, value, 'the address of a name server');
+const server: Kind<NameServer> = (value, place) => {
+  const [written = '', zone, ...more] = typeof value === 'string' ? value.split('%') : [];
+  const address = parseAddress(written);
+  const isWrong = zone !== undefined && (address?.family !== 6 || zone === '');
+  if (!address || isWrong || more.length > 0) {
+    return reportAt(place, expected(value, 'the address of a name server'));
+  }
+  return zone === undefined ? { address } : { address, zone };
 };
 
-const DOMAIN = text(/^[^\s\p{Cc};\\]+$/u, 'the name of a domain');
+/** NetworkManager refuses the characters that separate domains (nm-setting-ip-config.c, verify). */
+const DOMAIN = text(/^[^\s\p{Cc},;\\]+$/u, 'the name of a domain');
 
-const STATE_OF_NETWORK = object({
+const NETWORK = object({
   'description': unused,
+  'hostname': object({ running: unused, config: foreign }),
   'interfaces': list(networkInterface),
-  'routes': object({ running: unused, config: list(route) }),
-  'route-rules': object({ config: list(foreign) }),
+  'routes': object({ running: unused, config: list(present(ROUTE, ['absent', 'ignore'])) }),
+  'route-rules': object({ config: list(present(untranslated(ROUTE_RULE))) }),
   'dns-resolver': object({
     running: unused,
     config: object({ server: list(server), search: list(DOMAIN), options: list(foreign) }),
   }),
+  'ovs-db': foreign,
+  'ovn': foreign,
 });

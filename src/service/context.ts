@@ -5,6 +5,7 @@ import { isErrno } from '../base/errors.ts';
 import type { ServedEntry } from '../base/http/serve-bytes.ts';
 import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/tokens.ts';
+import type { NetworkTool } from '../nmstate/tool.ts';
 import type { CustomisedImages } from './images/images.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
 import type { ServiceKey, State } from './state/state.ts';
@@ -21,6 +22,8 @@ export type Service = {
   readonly urlTokens: UrlTokens;
   readonly releases: Releases;
   readonly images: CustomisedImages;
+  /** The installed nmstate; absent: only networks that are translated here are accepted. */
+  readonly networkTool: NetworkTool | undefined;
   readonly openApi: OpenApi;
   /** Address without a slash at its end; absent: the address that a client used. */
   readonly publicUrl?: string;

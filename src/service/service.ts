@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { withoutUndefined } from '../base/lists.ts';
 import type { Secret } from '../base/secret.ts';
 import { openPartCache } from '../base/store/part-cache.ts';
+import { findNetworkTool } from '../nmstate/tool.ts';
 import type { SourceHost } from '../outputs/read/open.ts';
 import { createApp, type AnsweredRequest } from './app.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
@@ -87,7 +88,8 @@ export async function openService(
     warn,
     ...withoutUndefined({ retryAfter: settings.storeRetryAfter }),
   });
-  const images = createImages({ key, releases }, data);
+  const networkTool = await findNetworkTool(host);
+  const images = createImages({ key, releases, networkTool }, data);
   const closing = new AbortController();
   const sweeping = keepSwept(
     { state, directory: overlaysBelow(data) },
@@ -95,7 +97,7 @@ export async function openService(
   );
   const metrics = createMetrics();
   const app = createApp(
-    { ...service, state, releases, images },
+    { ...service, state, releases, images, networkTool },
     {
       metrics,
       onAnswer(request) {

@@ -1,7 +1,7 @@
 import type { DocumentProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { formatNetworkConfig } from '../nmstate/tool.ts';
-import { isMapping } from '../nmstate/values.ts';
+import { isObject } from '../base/lists.ts';
+import { formatNetworkConfig } from '../nmstate/format.ts';
 import type { DigestSource } from '../openshift/installation/mirrors.ts';
 import type { Shape } from '../shape/shape.ts';
 import {
@@ -277,7 +277,7 @@ function keepImageBasedConfig(written: WrittenImageBasedConfig): SiteImageBasedC
   const { additionalNTPSources = [], hostname = '', nodeLabels = {} } = written;
   const { networkConfig: network, releaseRegistry } = written;
   const { cluster_id: clusterId, infra_id: infraId } = written;
-  const isGiven = isMapping(network) && Object.keys(network).length > 0;
+  const isGiven = isObject(network) && Object.keys(network).length > 0;
   return {
     additionalNTPSources: additionalNTPSources.map((source = '') => source),
     hostname,

@@ -1,7 +1,8 @@
 import type { FilePlace, Problem } from '../base/errors.ts';
 import { contains, formatAddress, type Cidr } from '../base/ip-address.ts';
 import { toPrintable } from '../base/text/words.ts';
-import { readInterfaces } from '../nmstate/rules.ts';
+import { FAMILIES, listAddresses } from '../nmstate/addresses.ts';
+import { readInterfaces } from '../nmstate/read.ts';
 import type { SiteDocument, IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './documents.ts';
 
 /* Owns the comparison of sites with each other: the facts that must not occur twice. */
@@ -114,18 +115,20 @@ function listNetworkFacts(
   network: ImageBased['value']['networkConfig'],
   machine: readonly Cidr[],
 ): readonly SiteFact[] {
-  const interfaces = readInterfaces(network).filter(({ isUp }) => isUp);
+  const interfaces = readInterfaces(network).filter(({ state }) => state === 'up');
   // A VLAN or a bond may have the address of the interface below it.
-  const macs = new Map(interfaces.map(({ mac = '', path }) => [mac, path]));
+  const macs = new Map(interfaces.map(({ 'mac-address': mac = '', path }) => [mac, path]));
   const addresses = interfaces
-    .flatMap((each) => each.addresses)
+    .flatMap((each) => FAMILIES.flatMap((family) => listAddresses(each, family)))
     // Addresses that are not the node's may be equal on every site.
     .filter(({ subnet }) => machine.length === 0 || machine.some((cidr) => contains(cidr, subnet)));
   return [
     ...[...macs]
       .filter(([mac]) => !isPlaceholder(mac))
-      .flatMap(([mac, path]) => write('mac', mac, `${path}.mac-address`)),
-    ...addresses.flatMap(({ subnet, path }) => write('address', formatAddress(subnet), path)),
+      .flatMap(([mac, path]) => write('mac', mac, `networkConfig.${path}.mac-address`)),
+    ...addresses.flatMap(({ subnet, path }) =>
+      write('address', formatAddress(subnet), `networkConfig.${path}`),
+    ),
   ];
 }
 

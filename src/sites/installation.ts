@@ -5,8 +5,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import { readConfigText } from '../config/load.ts';
-import { checkNetworkConfig } from '../nmstate/check.ts';
-import { formatNetworkConfig } from '../nmstate/tool.ts';
+import { formatNetworkConfig } from '../nmstate/format.ts';
 import type { DigestSource, InstallationProxy } from '../openshift/installation/mirrors.ts';
 import {
   readAlongSchema,
@@ -23,6 +22,7 @@ import {
   checkInstallationRules,
   warnOfInstallation,
 } from './installation-rules.ts';
+import { checkNetworkConfig } from './rules/network-config.ts';
 import { warnOfEmptyNetwork } from './rules/warnings.ts';
 
 /*

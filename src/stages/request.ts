@@ -5,8 +5,8 @@ import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { ConfigRule } from '../config/load.ts';
 import type { EventListener } from '../engine/index.ts';
 import type { Layout } from '../iso/index.ts';
-import type { Nmstate } from '../nmstate/tool.ts';
-import type { HostNetwork } from '../nmstate/values.ts';
+import type { HostNetwork } from '../nmstate/plan.ts';
+import type { NetworkTool } from '../nmstate/tool.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
 import type { Overrides } from '../openshift/installer/overrides.ts';
 import type { MirrorPlan } from '../openshift/mirror/plan.ts';
@@ -221,7 +221,7 @@ export type SiteTools = {
   readonly now: () => number;
   readonly signal: AbortSignal;
   /** Sees every network configuration; without it, a warning says that it did not. */
-  readonly nmstate?: Nmstate | undefined;
+  readonly nmstate?: NetworkTool | undefined;
 };
 
 export type ConfigIsosTools = SiteTools & {

@@ -53,7 +53,7 @@ describe('a network that only nmstate can make profiles for', () => {
     setPath();
     await copyFile(join(world.directory, 'test.iso'), join(world.directory, 'same.iso'));
     const refusals = [
-      ['ethtool: {ring: {rx: 1}}', 'nmstate.unsupported', '"eth0": ethtool needs nmstate'],
+      ['ethtool: {ring: {rx: 1}}', 'nmstate.unsupported', '"eth0": ethtool: needs nmstate'],
       ['ipv4: {enabled: true, address: [{ip: 192.0.2.1}]}', 'nmstate.malformed', "'prefix-length'"],
     ] as const;
     for (const [member, code, reason] of refusals) {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { formatNetworkConfig } from '../../src/nmstate/tool.ts';
+import { formatNetworkConfig } from '../../src/nmstate/format.ts';
 import { FREE, record, type Plain } from '../../src/shape/shape.ts';
 import { readSiteDocument } from '../../src/sites/documents.ts';
 

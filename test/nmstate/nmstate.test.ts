@@ -3,12 +3,6 @@ import { checkImageBased, eth0, network, tell } from '../support/site-inputs.ts'
 
 type Row = readonly [what: string, lines: readonly string[], ...problems: readonly string[]];
 
-const AT = 'networkConfig.interfaces[0]';
-const SECOND = 'networkConfig.interfaces[1]';
-const ROUTE = 'networkConfig.routes.config[0]';
-const RULE = 'networkConfig.route-rules.config[0]';
-const SERVER = 'networkConfig.dns-resolver.config.server[0]';
-
 const route = (members: string): readonly string[] => [
   ...eth0(),
   `routes: {config: [{${members}}]}`,
@@ -22,29 +16,29 @@ const MEMBERS: readonly Row[] = [
   [
     'a misspelt member',
     eth0('  mac-adress: 52:54:00:00:00:01'),
-    `8:17 ${AT}.mac-adress: unknown field "mac-adress"`,
+    '8:17 networkConfig.interfaces[0].mac-adress: interface "eth0": unknown field "mac-adress"',
   ],
   [
     'another spelling of a word',
     eth0('  mac_address: 52:54:00:00:00:01'),
-    `8:18 ${AT}.mac_address: unknown field "mac_address"`,
+    '8:18 networkConfig.interfaces[0].mac_address: interface "eth0": unknown field "mac_address"',
   ],
   [
     'a word of another tool',
     eth0('  ipv6: {enabled: true, dhcp: true, autoconf: true, gateway: "fe80::1"}'),
-    `8:64 ${AT}.ipv6.gateway: unknown field "gateway"`,
+    '8:64 networkConfig.interfaces[0].ipv6.gateway: interface "eth0": unknown field "gateway"',
   ],
   [
     'the settings of another type',
     eth0('  vlan: {base-iface: eth1, id: 7}'),
-    `8:11 ${AT}.vlan: unknown field "vlan"`,
+    '8:11 networkConfig.interfaces[0].vlan: interface "eth0": unknown field "vlan"',
   ],
   [
     'an option of a bond that none has',
     eth0(
       '- {name: bond0, type: bond, link-aggregation: {mode: 802.3ad, options: {mimon: 100}, port: [eth1]}}',
     ),
-    `8:82 ${SECOND}.link-aggregation.options.mimon: unknown field "mimon"`,
+    '8:82 networkConfig.interfaces[1].link-aggregation.options.mimon: interface "bond0": unknown field "mimon"',
   ],
   [
     'name servers that are not below config',
@@ -54,52 +48,47 @@ const MEMBERS: readonly Row[] = [
   [
     'a name that is a number',
     eth0('- {name: 123, type: dummy}'),
-    `8:12 ${SECOND}.name: Invalid value: "123": this must be a string: put it in quotes`,
+    '8:12 networkConfig.interfaces[1].name: 123 is not the name of an interface: put it in quotes',
   ],
   [
     'a flag that nobody understands',
     eth0('  ipv6: {enabled: true, dhcp: true, auto-dns: maybe}'),
-    `8:49 ${AT}.ipv6.auto-dns: this must be true or false`,
+    '8:49 networkConfig.interfaces[0].ipv6.auto-dns: interface "eth0": "maybe" is not true or false',
   ],
   [
     'an address without its braces',
     eth0('- name: eth1', '  ipv4: {enabled: true, address: {ip: 192.0.2.9, prefix-length: 24}}'),
-    `9:36 ${SECOND}.ipv4.address: this must be a list`,
+    '9:36 networkConfig.interfaces[1].ipv4.address: interface "eth1": an object is not a list',
   ],
   [
     'a hostname that is not an object',
     [...eth0(), 'hostname: alpha'],
-    '8:13 networkConfig.hostname: this must be an object',
+    '8:13 networkConfig.hostname: "alpha" is not an object',
   ],
   [
     'interfaces that are nothing',
     ['interfaces:'],
-    '4:3 networkConfig.interfaces: this must be a list',
-  ],
-  [
-    'routes that are nothing',
-    [...eth0(), 'routes:'],
-    '8:3 networkConfig.routes: this must be an object',
+    '4:3 networkConfig: nmstate generated an empty NetworkManager config file content',
   ],
   [
     'a length that is a mapping',
     eth0('  mtu: {}'),
-    `8:10 ${AT}.mtu: this must be a whole number of at least 0`,
+    '8:10 networkConfig.interfaces[0].mtu: interface "eth0": an object is not a whole number from 0 to 4294967295',
   ],
   [
     'a number beyond all numbers',
     eth0('  mtu: 99999999999999999999'),
-    `8:10 ${AT}.mtu: Invalid value: "100000000000000000000": this must be a whole number of at least 0`,
+    '8:10 networkConfig.interfaces[0].mtu: interface "eth0": 100000000000000000000 is not a whole number from 0 to 4294967295',
   ],
   [
     'packets too small for IPv6',
     eth0('  mtu: 1000', '  ipv6: {enabled: true, dhcp: true, autoconf: true}'),
-    `8:10 ${AT}.mtu: Invalid value: "1000": IPv6 needs an MTU of at least 1280`,
+    '8:10 networkConfig.interfaces[0].mtu: interface "eth0": IPv6 needs an MTU of at least 1280, but got 1000',
   ],
   [
     'autoconf of IPv4',
     eth0('- {name: eth1, ipv4: {enabled: true, autoconf: true}}'),
-    `8:50 ${SECOND}.ipv4.autoconf: IPv4 has no autoconf; use dhcp`,
+    '8:50 networkConfig.interfaces[1].ipv4.autoconf: interface "eth1": autoconf is not allowed for IPv4',
   ],
   [
     'interfaces and routes that all go away',
@@ -107,12 +96,12 @@ const MEMBERS: readonly Row[] = [
       'interfaces: [{name: eth0, state: absent}]',
       'routes: {config: [{next-hop-interface: eth0, state: absent}]}',
     ],
-    '4:3 networkConfig: Invalid value: nmstate generated an empty NetworkManager config file content',
+    '4:3 networkConfig: nmstate generated an empty NetworkManager config file content',
   ],
   [
     'interfaces that all go away',
     ['interfaces:', '- {name: eth0, state: absent}', '- {name: eth1, state: ignore}'],
-    '4:3 networkConfig: Invalid value: nmstate generated an empty NetworkManager config file content',
+    '4:3 networkConfig: nmstate generated an empty NetworkManager config file content',
   ],
 ];
 
@@ -120,27 +109,27 @@ const TYPES: readonly Row[] = [
   [
     'a VXLAN without a number',
     eth0('- {name: vx0, type: vxlan, vxlan: {base-iface: eth0}}'),
-    `8:37 ${SECOND}.vxlan.id: Required value: this is needed`,
+    '8:37 networkConfig.interfaces[1].vxlan: interface "vx0": missing field \'id\'',
   ],
   [
     'a MAC VTAP on nothing',
     eth0('- {name: m0, type: mac-vtap, mac-vtap: {mode: bridge}}'),
-    `8:42 ${SECOND}.mac-vtap.base-iface: Required value: this is needed`,
+    '8:42 networkConfig.interfaces[1].mac-vtap: interface "m0": missing field \'base-iface\'',
   ],
   [
     'an InfiniBand port without a mode',
     eth0('- {name: ib0, type: infiniband, infiniband: {pkey: "0x80ff"}}'),
-    `8:47 ${SECOND}.infiniband.mode: Required value: this is needed`,
+    '8:47 networkConfig.interfaces[1].infiniband: interface "ib0": missing field \'mode\'',
   ],
   [
     'a port of a bridge without a name',
     eth0('- {name: br0, type: linux-bridge, bridge: {port: [{stp-priority: 32}]}}'),
-    `8:53 ${SECOND}.bridge.port[0]: Required value: a port needs a name`,
+    '8:53 networkConfig.interfaces[1].bridge.port[0]: interface "br0": missing field \'name\'',
   ],
   [
     'a VRF without a table',
     eth0('- {name: vrf0, type: vrf, vrf: {port: [eth1]}}'),
-    `8:34 ${SECOND}.vrf.route-table-id: Required value: a VRF needs a route table`,
+    '8:34 networkConfig.interfaces[1].vrf: interface "vrf0": missing field \'route-table-id\'',
   ],
   [
     'a port of a bridge that has addresses',
@@ -150,7 +139,7 @@ const TYPES: readonly Row[] = [
       '- name: eth0',
       '  ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}',
     ],
-    `7:11 ${SECOND}.ipv4: a port of br0 cannot have addresses of its own`,
+    '7:11 networkConfig.interfaces[1].ipv4: interface "eth0": a port of br0 cannot have addresses of its own',
   ],
   [
     'a port of a bond of Open vSwitch that has addresses',
@@ -159,12 +148,12 @@ const TYPES: readonly Row[] = [
       '- {name: br0, type: ovs-bridge, bridge: {port: [{name: b, link-aggregation: {mode: balance-slb, port: [{name: eth0}, {name: eth1}]}}]}}',
       '- {name: eth0, ipv4: {enabled: true, dhcp: true}}',
     ],
-    `6:24 ${SECOND}.ipv4: a port of br0 cannot have addresses of its own`,
+    '6:24 networkConfig.interfaces[1].ipv4: interface "eth0": a port of br0 cannot have addresses of its own',
   ],
   [
     'a port that a bond has twice',
     eth0('- {name: bond0, type: bond, link-aggregation: {mode: 802.3ad, port: [eth1, eth1]}}'),
-    `8:78 ${SECOND}.link-aggregation.port[1]: Invalid value: "eth1": this is already a port of bond0`,
+    '8:78 networkConfig.interfaces[1].link-aggregation.port[1]: interface "bond0": "eth1" is already a port of bond0',
   ],
 ];
 
@@ -175,67 +164,67 @@ const ROUTES: readonly Row[] = [
       ...eth0('- {name: eth1, state: absent}'),
       'routes: {config: [{destination: 198.51.100.0/24, next-hop-interface: eth1}]}',
     ],
-    `9:72 ${ROUTE}.next-hop-interface: Invalid value: "eth1": this interface has the state absent`,
+    '9:72 networkConfig.routes.config[0].next-hop-interface: no interface has the name "eth1"',
   ],
   [
     'a route of a family that is off',
     route('destination: "::/0", next-hop-interface: eth0'),
-    `8:63 ${ROUTE}.next-hop-interface: Invalid value: "eth0": IPv6 is not enabled on this interface`,
+    '8:63 networkConfig.routes.config[0].next-hop-interface: IPv6 is not enabled on "eth0"',
   ],
   [
     'a route into nothing with a gateway',
     route('destination: 198.51.100.0/24, route-type: blackhole, next-hop-address: 192.0.2.1'),
-    `8:93 ${ROUTE}.next-hop-address: Invalid value: "192.0.2.1": a route with a route-type has no next hop`,
+    '8:93 networkConfig.routes.config[0].next-hop-address: a blackhole route has no next hop',
   ],
   [
     'a default route of another length',
     route('destination: 0.0.0.0/8, next-hop-interface: eth0'),
-    `8:35 ${ROUTE}.destination: Invalid value: "0.0.0.0/8": not a usable host network; the default route is 0.0.0.0/0`,
+    '8:35 networkConfig.routes.config[0].destination: no host is in 0.0.0.0/8; the default route is 0.0.0.0/0',
   ],
   [
     'a metric that is not a number',
     route('destination: 0.0.0.0/0, next-hop-interface: eth0, metric: low'),
-    `8:80 ${ROUTE}.metric: Invalid value: "low": this must be a whole number`,
+    '8:80 networkConfig.routes.config[0].metric: "low" is not a whole number from -1 to 4294967295',
   ],
   [
     'a weight beyond 256',
     route('destination: 0.0.0.0/0, next-hop-interface: eth0, weight: 300'),
-    `8:80 ${ROUTE}.weight: Invalid value: "300": this must be from 1 to 256`,
+    '8:80 networkConfig.routes.config[0].weight: 300 is not a whole number from 1 to 256',
   ],
   [
     'a source of another family',
     route('destination: 0.0.0.0/0, next-hop-interface: eth0, source: "2001:db8::1"'),
-    `8:80 ${ROUTE}.source: Invalid value: "2001:db8::1": its address family is not that of the destination`,
+    '8:80 networkConfig.routes.config[0].source: 2001:db8::1 is not an IPv4 address',
   ],
   [
     'a gateway by another name',
     route('destination: 0.0.0.0/0, next-hop-interface: eth0, via: 192.0.2.1'),
-    `8:77 ${ROUTE}.via: unknown field "via"`,
+    '8:77 networkConfig.routes.config[0].via: unknown field "via"',
   ],
   [
     'a rule for nothing',
     rule('route-table: 254'),
-    `8:26 ${RULE}: Required value: a rule needs ip-from, ip-to or family`,
+    '8:26 networkConfig.route-rules.config[0]: a rule needs ip-from, ip-to or family',
   ],
   [
     'a rule from no network',
     rule('ip-from: here, route-table: 254'),
-    `8:36 ${RULE}.ip-from: Invalid value: "here": not a valid network`,
+    '8:36 networkConfig.route-rules.config[0].ip-from: "here" is not an IP network',
   ],
   [
     'a rule between two families',
     rule('ip-from: 192.0.2.0/24, ip-to: "2001:db8::/64"'),
-    `8:57 ${RULE}.ip-to: Invalid value: "2001:db8::/64": not an IPv4 address`,
+    '8:57 networkConfig.route-rules.config[0].ip-to: 2001:db8::/64 is not an IPv4 network',
   ],
   [
     'a name server of a family that no interface has',
     [...eth0(), 'dns-resolver: {config: {server: ["2001:db8::53"]}}'],
-    `8:36 ${SERVER}: Invalid value: "2001:db8::53": no interface has IPv6, so nmstate cannot store it`,
+    '8:36 networkConfig.dns-resolver.config.server[0]: no interface has an IPv6 address, so none can have this name server',
   ],
   [
     'a name server on an interface that is not there',
     [...eth0(), 'dns-resolver: {config: {server: ["fe80::1%eth9"]}}'],
-    `8:36 ${SERVER}: Invalid value: "fe80::1%eth9": no interface has the name "eth9"`,
+    '8:36 networkConfig.dns-resolver.config.server[0]: no interface has the name "eth9"',
   ],
 ];
 
@@ -247,6 +236,7 @@ describe('a network configuration is refused for', () => {
 
 describe('a network configuration may have', () => {
   it.for<Row>([
+    ['routes that are nothing', [...eth0(), 'routes:']],
     [
       'flags and numbers as text',
       [
@@ -363,7 +353,7 @@ it('a hint names the member to write instead of that of another tool', () => {
   );
   expect(problems.map(({ hint }) => hint)).toEqual([
     'write it as the next-hop-address of a route',
-    'only interfaces of a type like ovs-bridge have this',
+    'set the type of the interface that has it',
     'did you mean "mac-address"?',
   ]);
 });
@@ -371,24 +361,31 @@ it('a hint names the member to write instead of that of another tool', () => {
 describe('a network configuration brings a warning for', () => {
   it.for<Row>([
     [
-      'a member that nmstate 2.2 does not know',
-      eth0('  ethernet: {wake-on-lan: magic}'),
-      `8:29 ${AT}.ethernet.wake-on-lan: nmstate 2.2 does not know the field "wake-on-lan"`,
+      'a VLAN over an interface that is not defined',
+      eth0('- {name: eth9.5, type: vlan, vlan: {base-iface: eth9, id: 5}}'),
+      '8:51 networkConfig.interfaces[1].vlan.base-iface: interface "eth9.5": vlan eth9.5 needs "eth9", which is not defined',
     ],
     [
-      'a MAC address copied from an interface without one',
-      eth0('  copy-mac-from: eth1', '- {name: eth1, type: ethernet}'),
-      `8:20 ${AT}.copy-mac-from: nmstate 2.2 finds no MAC address for eth1: write its mac-address`,
+      'an option of a bond that NetworkManager drops',
+      eth0(
+        '- {name: bond0, type: bond, link-aggregation: {mode: 802.3ad, options: {tlb_dynamic_lb: 1}}}',
+      ),
+      '8:91 networkConfig.interfaces[1].link-aggregation.options.tlb_dynamic_lb: interface "bond0": has an effect only in the mode balance-tlb or balance-alb',
     ],
     [
-      'router advertisements alone',
-      [
-        'interfaces:',
-        '- name: eth0',
-        '  ipv4: {enabled: true, dhcp: true}',
-        '  ipv6: {enabled: true, autoconf: true}',
-      ],
-      `7:37 ${AT}.ipv6.autoconf: nmstate 2.2 accepts autoconf only together with dhcp`,
+      'a delay of a bond without miimon',
+      eth0('- {name: bond0, type: bond, link-aggregation: {mode: 802.3ad, options: {updelay: 5}}}'),
+      '8:84 networkConfig.interfaces[1].link-aggregation.options.updelay: interface "bond0": has an effect only with miimon, which is not given',
+    ],
+    [
+      'a link-local address, which nmstate leaves out',
+      eth0('  ipv6: {enabled: true, address: [{ip: "fe80::1", prefix-length: 64}]}'),
+      '8:42 networkConfig.interfaces[0].ipv6.address[0].ip: interface "eth0": nmstate leaves out the link-local address fe80::1',
+    ],
+    [
+      'a name server that is the host itself',
+      [...eth0(), 'dns-resolver: {config: {server: [192.0.2.10]}}'],
+      '8:36 networkConfig.dns-resolver.config.server[0]: the name server 192.0.2.10 is the address of the host itself',
     ],
   ])('%s', ([, lines, expected]) => {
     const { problems, warnings } = checkImageBased(network(lines));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { renderKeyfiles } from '../../src/nmstate/profiles.ts';
-import { normaliseKeyfile } from '../../src/nmstate/values.ts';
+import { normaliseKeyfile } from '../../src/nmstate/keyfile.ts';
+import { renderKeyfiles } from '../support/render-profiles.ts';
 
 const render = (config: string): Readonly<Record<string, string>> =>
   Object.fromEntries(renderKeyfiles(config).map(({ name, content }) => [name, content]));
@@ -90,7 +90,7 @@ cloned-mac-address=52:54:00:AA:BB:CC
       expect.objectContaining({ code: 'nmstate.unsupported' }),
     );
     const autoconf = 'interfaces: [{name: a, ipv6: {enabled: true, autoconf: true, dhcp: false}}]';
-    expect(() => renderKeyfiles(autoconf)).toThrow(/Autoconf without DHCP/);
+    expect(() => renderKeyfiles(autoconf)).toThrow(/autoconf only together with dhcp/);
     expect(() => renderKeyfiles('interfaces: [{name: a, state: absent}]')).toThrow(
       /empty NetworkManager/,
     );

@@ -182,7 +182,7 @@ describe('the JSON Schema of a shape', () => {
       const accepted = { good: 0, bad: 0 };
       for (let count = 0; count < 5000; count++) {
         const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].filter(() => random(5) === 0);
-        const document = {
+        const document: Readonly<Record<string, unknown>> = {
           ...(random(9) > 0 && { a: 'x' }),
           ...Object.fromEntries(names.map((name) => [name, MORE[random(MORE.length)]])),
         };

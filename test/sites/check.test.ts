@@ -312,8 +312,8 @@ describe('a site gets a warning for', () => {
     );
     expect(site).toBeDefined();
     expect(tell(warnings).filter((each) => each.includes('which is not defined'))).toEqual([
-      '10:47 networkConfig.interfaces[3].vlan.base-iface: vlan v2 needs "eno2", which is not defined',
-      '11:81 networkConfig.interfaces[4].link-aggregation.port[1]: bond b1 needs "eno3", which is not defined',
+      '10:47 networkConfig.interfaces[3].vlan.base-iface: interface "v2": vlan v2 needs "eno2", which is not defined',
+      '11:81 networkConfig.interfaces[4].link-aggregation.port[1]: interface "b1": bond b1 needs "eno3", which is not defined',
     ]);
   });
 

@@ -127,8 +127,8 @@ const REFUSED: readonly Row[] = [
   [
     'a network interface that nmstate would refuse',
     ['networkConfig:', '  interfaces:', '  - {name: eth0, type: ethernet, state: sideways}'],
-    '7:41 networkConfig.interfaces[0].state: Unsupported value: "sideways": ' +
-      'supported values: "up", "down", "absent", "ignore", "unknown"',
+    '7:41 networkConfig.interfaces[0].state: interface "eth0": "sideways" is not ' +
+      'one of up, down, absent, ignore, unknown',
   ],
   [
     'a negative partition number',

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/base/errors.ts';
 import { checkSite, type SiteCheck } from '../../src/sites/check.ts';
 import type { Plain } from '../../src/shape/shape.ts';
-import { formatNetworkConfig } from '../../src/nmstate/tool.ts';
+import { formatNetworkConfig } from '../../src/nmstate/format.ts';
 import { runs } from '../support/properties.ts';
 import { putAnything } from '../support/put-anything.ts';
 import { TEST_CERTIFICATE, TEST_SSH_KEY } from '../support/installation-iso.ts';

@@ -6,7 +6,7 @@ import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import type { KeySource } from '../../src/sites/identity/keys.ts';
-import type { Nmstate } from '../../src/nmstate/tool.ts';
+import type { NetworkTool } from '../../src/nmstate/tool.ts';
 import { buildConfigIsos, type ConfigIsosReport } from '../../src/stages/config-isos.ts';
 import type { SiteListing } from '../../src/stages/report/sites.ts';
 import { writeTree, type Tree } from './site-archives.ts';
@@ -44,7 +44,7 @@ export type BuildRequest = {
   readonly useGenerations?: ReadonlyMap<string, number>;
   readonly epoch?: number;
   readonly env?: NodeJS.ProcessEnv;
-  readonly nmstate?: Nmstate;
+  readonly nmstate?: NetworkTool;
   readonly program?: Digest;
   readonly signal?: AbortSignal;
 };

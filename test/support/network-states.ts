@@ -38,13 +38,12 @@ export const TAKEN: readonly (readonly [string, readonly string[]])[] = [
   [ipv6('dhcp: true, autoconf: true, dhcp-duid: LLT'), ['dhcp-duid=llt', 'dhcp-iaid=mac']],
   [ipv6('dhcp: true'), ['method=dhcp']],
   [ipv6('dhcp: true, autoconf: "off", addr-gen-mode: stable-privacy'), ['addr-gen-mode=1']],
-  [vlan('base-iface: eth0, id: "5", protocol: 802.1q'), ['id=5', 'parent=eth0', 'flags=1']],
   [
-    'interfaces: [{name: enp94s0f0np0.2507, type: vlan, vlan: {id: 2507, base-iface: enp94s0f0np0}}]',
-    ['interface-name=enp94s0f0np0.2507'],
+    vlan('base-iface: eth0, id: "5", protocol: 802.1q'),
+    ['id=5', 'parent=eth0', 'flags=1', 'protocol=802.1Q'],
   ],
   [
-    bond('mode: 4, slaves: [eth1], options: {miimon: 100, lacp_rate: 1, use_carrier: yes}'),
+    bond('mode: 4, port: [eth1], options: {miimon: 100, lacp_rate: 1, use_carrier: yes}'),
     ['mode=802.3ad', 'miimon=100', 'lacp_rate=fast', 'use_carrier=1'],
   ],
   [
@@ -64,7 +63,7 @@ export const TAKEN: readonly (readonly [string, readonly string[]])[] = [
   ],
   [
     `${ipv6('dhcp: true, autoconf: true')}dns-resolver: {config: {server: ["fe80::1%eth0"]}}`,
-    ['dns=fe80::1%eth0'],
+    ['dns=fe80::1'],
   ],
   [`${eth0()}routes: {running: [], config: null}\ndescription: a`, ['id=eth0']],
   ['interfaces: [{name: eth0}, {name: v0, type: vxlan, state: absent}]', ['id=eth0']],

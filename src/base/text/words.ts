@@ -24,7 +24,7 @@ export function appendSuggestion(name: string, known: Iterable<string>, separato
 }
 
 /** Levenshtein distance, with one row of the table in memory. */
-export function countEdits(from: string, to: string): number {
+function countEdits(from: string, to: string): number {
   const row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let i = 1; i <= from.length; i++) {
     let diagonal = i - 1;

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize, toPrintable } from '../../base/text/words.ts';
-import { findNmstate } from '../../nmstate/tool.ts';
+import { findNetworkTool } from '../../nmstate/tool.ts';
 import { createKeySource } from '../../sites/identity/keys.ts';
 import { buildConfigIsos, type ConfigIsosReport } from '../../stages/config-isos.ts';
 import { ONLY_SITE, type ConfigIsosRequest } from '../../stages/request.ts';
@@ -172,7 +172,7 @@ async function run(
   host: CliHost,
 ): Promise<ConfigIsosReport> {
   const { signal, now } = host;
-  const nmstate = await findNmstate(host);
+  const nmstate = await findNetworkTool(host);
   const progress = createProgress(host, logFormat);
   const doubt = doubtEpoch(request.epoch, now());
   if (doubt !== undefined) progress.listener({ type: 'warning', message: doubt });

@@ -9,7 +9,7 @@ import {
 } from '../../base/errors.ts';
 import { groupBy } from '../../base/lists.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
-import { findNmstate } from '../../nmstate/tool.ts';
+import { findNetworkTool } from '../../nmstate/tool.ts';
 import { validateSites, type SitesVerdict } from '../../stages/config-isos.ts';
 import type { CliHost } from '../host.ts';
 import {
@@ -43,7 +43,7 @@ export function registerConfigIsoValidate(parent: Command, host: CliHost): void 
 }
 
 async function run(sites: string, options: SitesOptions, host: CliHost): Promise<SitesVerdict> {
-  const nmstate = await findNmstate(host);
+  const nmstate = await findNetworkTool(host);
   const progress = createProgress(host, options.logFormat);
   const { signal, now } = host;
   try {

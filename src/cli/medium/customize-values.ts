@@ -8,14 +8,14 @@ import {
   isReference,
   readSecretSource,
 } from '../../config/secrets.ts';
-import { malformed } from '../../nmstate/values.ts';
+import { malformed } from '../../nmstate/plan.ts';
 import { readResourceValues } from '../../openshift/agent/read-resources.ts';
 import {
   parseResources,
   readHostNetworks,
   refuseResource,
 } from '../../openshift/agent/resources.ts';
-import type { HostNetwork } from '../../nmstate/values.ts';
+import type { HostNetwork } from '../../nmstate/plan.ts';
 import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
 import { findYamlExcess, parse } from '../../shape/parse-text.ts';
 import { readTrustBundle } from '../../sites/rules/credentials.ts';

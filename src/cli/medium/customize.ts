@@ -17,11 +17,11 @@ import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/wr
 import { openGivenIso } from '../../media/delta/describe.ts';
 import { readMedium } from '../../media/medium.ts';
 import { isOurs } from '../../media/open.ts';
-import { addProfiles } from '../../nmstate/tool.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import { claimFile } from '../../outputs/file/claim.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
 import type { CliHost } from '../host.ts';
+import { planNetworks } from '../networks.ts';
 import { createWaitOption } from '../options.ts';
 import { runWithProgress, ISO_ARGUMENT, useIso, useWatched } from '../run.ts';
 import { BEGIN_AGAIN, sayAgain } from '../terminal/continuation.ts';
@@ -102,7 +102,7 @@ export function registerCustomize(program: Command, host: CliHost): void {
       if (options.show) return show(iso, options, host);
       const read = readValues(options, host);
       if (!isWork(options) && Object.keys(read).length === 0) throw noValue();
-      const hosts = read.hosts && (await addProfiles(read.hosts, host));
+      const hosts = read.hosts && (await planNetworks(read.hosts, host));
       const values = { ...read, ...withoutUndefined({ hosts }) };
       const plan = createPlan(values, options, host);
       const done =

@@ -8,12 +8,9 @@ import {
 } from '../../ignition/index.ts';
 import { type IsoImage, type KargAreas, readCoreosFeatures } from '../../iso/index.ts';
 import { configure, isForAgents, readRendezvousIp } from '../../openshift/agent/configure.ts';
-import type { Keyfile } from '../../nmstate/values.ts';
-import {
-  type CustomValues,
-  type InstallerValues,
-  profilesOf,
-} from '../../openshift/agent/values.ts';
+import type { Keyfile } from '../../nmstate/keyfile.ts';
+import { profilesOf } from '../../nmstate/plan.ts';
+import { type CustomValues, type InstallerValues } from '../../openshift/agent/values.ts';
 import {
   planEmbedPart,
   readOptionalKargs,

@@ -4,7 +4,7 @@ import { readYaml } from '../../shape/document.ts';
 import { FREE } from '../../shape/shape.ts';
 import { formatManifest, splitDocuments, type SplitDocument } from '../node/manifests.ts';
 import { findDefinition, readMembers } from './resource-members.ts';
-import type { HostNetwork } from '../../nmstate/values.ts';
+import type { HostNetwork } from '../../nmstate/plan.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.ts';
 import { type File, textFile } from '../../ignition/index.ts';
-import { renderKeyfiles } from '../../nmstate/profiles.ts';
-import { normaliseKeyfile, type HostNetwork, type Keyfile } from '../../nmstate/values.ts';
+import type { Keyfile } from '../../nmstate/keyfile.ts';
+import { type HostNetwork, profilesOf } from '../../nmstate/plan.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { formatManifest } from '../node/manifests.ts';
 
@@ -96,10 +96,6 @@ export function planHostNetworks(hosts: readonly HostNetwork[]): readonly File[]
     ];
   });
 }
-
-/** Profiles of one host, as nmstate made them or as it would. */
-export const profilesOf = ({ keyfiles, networkConfig }: HostNetwork): readonly Keyfile[] =>
-  keyfiles?.map(normaliseKeyfile) ?? renderKeyfiles(networkConfig);
 
 /** The hosts in the installer's order, which numbers them: by configuration, then by addresses. */
 function sortHosts(hosts: readonly HostNetwork[]): readonly HostNetwork[] {

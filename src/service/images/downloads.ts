@@ -18,7 +18,7 @@ import {
   findRelease,
   sendBytes,
 } from './urls.ts';
-import { listHosts } from './values.ts';
+import { planNetworksOf } from './values.ts';
 
 /** Archives of profiles in memory; one for hundreds of hosts has a few MiB. */
 const MOST_ARCHIVES = 16;
@@ -83,7 +83,9 @@ async function sendFile(
   if (name === 'static-network-config') {
     const { id, revision } = infraEnv;
     const filename = `${id}-static-network-config.tar`;
-    const archive = await archives.get(`${id} ${revision}`, () => packNetworks(infraEnv));
+    const archive = await archives.get(`${id} ${revision}`, () =>
+      packNetworks(infraEnv, service.networkTool),
+    );
     return sendBytes(exchange, serveText(archive), { filename, lastModified });
   }
   const release = await findRelease(service, infraEnv);
@@ -207,8 +209,11 @@ function checkQuery({ req }: Exchange): void {
 }
 
 /** Packs the profiles of the hosts as a tar; empty if there are no profiles. */
-async function packNetworks(infraEnv: InfraEnv): Promise<Uint8Array> {
-  const files = planHostNetworks(listHosts(infraEnv));
+async function packNetworks(
+  infraEnv: InfraEnv,
+  networkTool: Service['networkTool'],
+): Promise<Uint8Array> {
+  const files = planHostNetworks(await planNetworksOf(infraEnv, networkTool));
   if (files.length === 0) return new Uint8Array();
   const archive = pack();
   for (const file of files) {

@@ -18,6 +18,7 @@ import {
 } from '../../media/serve/overlay.ts';
 import { createVirtualIso } from '../../media/serve/virtual.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
+import type { NetworkTool } from '../../nmstate/tool.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure } from '../openapi.ts';
@@ -58,11 +59,16 @@ const MOST = 256;
 const MOST_TEXTS = 16;
 
 export function createImages(
-  service: { readonly key: ServiceKey; readonly releases: Releases },
+  service: {
+    readonly key: ServiceKey;
+    readonly releases: Releases;
+    readonly networkTool: NetworkTool | undefined;
+  },
   data: string,
 ): CustomisedImages {
   const directory = overlaysBelow(data);
   const key = service.key.derive('overlays');
+  const read = (iso: IsoImage, infraEnv: InfraEnv) => readAll(iso, infraEnv, service.networkTool);
   const overlays = createRecent<PackedOverlay>(MOST, isOfValues);
   const ignitions = createRecent<string>(MOST_TEXTS, isOfValues);
   const archives = createRecent<Uint8Array>(MOST_TEXTS, isOfValues);
@@ -75,7 +81,7 @@ export function createImages(
     if (stored) return stored;
     const parts = await generating('failed to generate image', () =>
       useRelease(release, async (iso) =>
-        planCustomisation(iso, await readAll(iso, infraEnv), { force: true, dropBuilt: true }),
+        planCustomisation(iso, await read(iso, infraEnv), { force: true, dropBuilt: true }),
       ),
     );
     return storeOverlay(place, parts);
@@ -86,13 +92,7 @@ export function createImages(
     readIgnition: (infraEnv, release) =>
       ignitions.get(nameOf(infraEnv, release), () =>
         generating('failed to generate ignition', () =>
-          useRelease(release, async (iso) => {
-            const pristine = await readPristine(iso);
-            const forAgents = hasAgents(pristine);
-            const { hosts = [], ...others } = readValues(infraEnv, { forAgents });
-            // On any other ISO, networks are files next to the config.
-            return configure(pristine, forAgents ? { ...others, hosts } : others);
-          }),
+          useRelease(release, async (iso) => renderIgnition(iso, await read(iso, infraEnv))),
         ),
       ),
     open: async (infraEnv, release) =>
@@ -100,7 +100,7 @@ export function createImages(
     readArchive: (infraEnv, release) =>
       archives.get(nameOf(infraEnv, release), () =>
         generating('failed to generate initrd', () =>
-          useRelease(release, async (iso) => renderArchive(iso, await readAll(iso, infraEnv))),
+          useRelease(release, async (iso) => renderArchive(iso, await read(iso, infraEnv))),
         ),
       ),
     async forget(infraEnv) {
@@ -214,8 +214,20 @@ async function readPristine(iso: IsoImage): Promise<string | undefined> {
   return (await decodeEmbedded(ownArchiveOf(await readMedium(iso)))).config;
 }
 
-async function readAll(iso: IsoImage, infraEnv: InfraEnv): Promise<CustomValues> {
-  return readValues(infraEnv, { forAgents: hasAgents(await readPristine(iso)) });
+async function readAll(
+  iso: IsoImage,
+  infraEnv: InfraEnv,
+  networkTool: NetworkTool | undefined,
+): Promise<CustomValues> {
+  const forAgents = hasAgents(await readPristine(iso));
+  return readValues(infraEnv, { forAgents, networkTool });
+}
+
+async function renderIgnition(iso: IsoImage, values: CustomValues): Promise<string> {
+  const pristine = await readPristine(iso);
+  const { hosts, ...others } = values;
+  // On any other ISO, networks are files next to the config.
+  return configure(pristine, hasAgents(pristine) && hosts ? values : others);
 }
 
 const hasAgents = (pristine: string | undefined): boolean =>

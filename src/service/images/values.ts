@@ -1,6 +1,7 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import { mergeConfigs, parseIgnition } from '../../ignition/index.ts';
-import type { HostNetwork } from '../../nmstate/values.ts';
+import { type HostNetwork, planHosts } from '../../nmstate/plan.ts';
+import type { NetworkTool } from '../../nmstate/tool.ts';
 import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
 import type { InfraEnv, StaticNetwork } from '../infra-envs/infra-env.ts';
 import { listNtpSources } from '../infra-envs/rules.ts';
@@ -9,17 +10,20 @@ import { listNtpSources } from '../infra-envs/rules.ts';
  * Reads the values that assisted-service passes to the installer of an InfraEnv, and the trust bundle and
  * the override, which assisted-service only stores.
  */
-export function readValues(
+export async function readValues(
   infraEnv: InfraEnv,
-  { forAgents }: { readonly forAgents: boolean },
-): CustomValues {
+  {
+    forAgents,
+    networkTool,
+  }: { readonly forAgents: boolean } & { readonly networkTool: NetworkTool | undefined },
+): Promise<CustomValues> {
   const { ssh_authorized_key: keys, rendezvous_ip: rendezvousIp, proxy } = infraEnv;
   const { additional_trust_bundle: trustBundle } = infraEnv;
   const ntp = listNtpSources(infraEnv);
   const isExclusive = (infraEnv.ntp_sources ?? '') !== '';
   return {
     pullSecret: infraEnv.pull_secret.reveal(),
-    hosts: listHosts(infraEnv),
+    hosts: await planNetworksOf(infraEnv, networkTool),
     ignitionOverride: composeOverride(infraEnv),
     kargs: { append: (infraEnv.kernel_arguments ?? []).map(({ value }) => value) },
     ...(keys && { sshKeys: keys.split(/\r?\n/) }),
@@ -31,8 +35,19 @@ export function readValues(
   };
 }
 
+/** Plans the hosts that have a network; it was judged when the InfraEnv was stored. */
+export const planNetworksOf = (
+  infraEnv: Pick<InfraEnv, 'static_network_config'>,
+  tool: NetworkTool | undefined,
+): Promise<readonly HostNetwork[]> =>
+  planHosts(listHosts(infraEnv), {
+    tool,
+    signal: new AbortController().signal,
+    warn: () => undefined,
+  });
+
 /** Lists hosts, without those that have no network or no interface. */
-export const listHosts = ({
+const listHosts = ({
   static_network_config: hosts = [],
 }: Pick<InfraEnv, 'static_network_config'>): readonly HostNetwork[] =>
   hosts.map(toHost).filter(({ networkConfig, interfaces }) => {

@@ -84,7 +84,7 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-create-params');
   const { requiredRegistries: registries } = service;
   checkSettings(params, { registries, prefix: 'pull secret for new infraEnv is invalid: ' });
-  await checkNetworks(params.static_network_config);
+  await checkNetworks(params.static_network_config, service.networkTool);
   const cluster = await findBound(service, params.cluster_id, identity);
   const time = toTime(service.now());
   const infraEnv: InfraEnv = {
@@ -134,7 +134,7 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
   await findInfraEnv(service, asked, identity);
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-update-params');
   checkSettings(params, { registries: service.requiredRegistries });
-  await checkNetworks(params.static_network_config);
+  await checkNetworks(params.static_network_config, service.networkTool);
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const before = await findInfraEnv(service, asked, identity);
     const { id, tenant, revision, name, cpu_architecture, user_name, created_at } = before;

@@ -1,11 +1,13 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
-import { SealiftError, ConfigError } from '../../base/errors.ts';
+import { SealiftError } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
 import { sleep } from '../../base/wait.ts';
 import { checkSshKey } from '../../config/secrets.ts';
 import { IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
-import { profilesOf } from '../../openshift/agent/values.ts';
+import { planNetwork } from '../../nmstate/plan.ts';
+import type { NetworkTool } from '../../nmstate/tool.ts';
+import { formatFinding } from '../../nmstate/values.ts';
 import { readYamlTokens, YamlExcess, parseDocument } from '../../shape/parse-text.ts';
 import { ApiFailure } from '../openapi.ts';
 import type {
@@ -88,15 +90,17 @@ const MOST_INTERFACES = 4096;
  *
  * @throws ApiFailure 400 that names the field
  */
-export async function checkNetworks(networks: readonly StaticNetwork[] = []): Promise<void> {
+export async function checkNetworks(
+  networks: readonly StaticNetwork[] = [],
+  tool?: NetworkTool,
+): Promise<void> {
   const interfaces = networks.flatMap(({ mac_interface_map: map = [] }) => map).length;
   if (interfaces > MOST_INTERFACES) {
     throw refuse('static_network_config', `has more than ${MOST_INTERFACES} interfaces`);
   }
   let values = 0;
-  for (const [index, { network_yaml: text = '' }] of networks.entries()) {
-    if (text.trim() === '') continue;
-    values += checkNetwork(text, `static_network_config[${index}].network_yaml`);
+  for (const [index, network] of networks.entries()) {
+    values += await checkNetwork(network, index, tool);
     if (values > MOST_VALUES) {
       throw refuse('static_network_config', `has more than ${MOST_VALUES} values`);
     }
@@ -211,6 +215,13 @@ function checkHosts(hosts: readonly StaticNetwork[]): void {
 
 function checkHost({ mac_interface_map: map = [] }: StaticNetwork, host: number): void {
   if (map.length === 0) throw bad(`at least one interface for host ${host} must be provided`);
+  for (const [at, entry] of map.entries()) {
+    for (const member of ['mac_address', 'logical_nic_name'] as const) {
+      if ((entry[member] ?? '') !== '') continue;
+      const place = `static_network_config.${host}.mac_interface_map.${at}.${member}`;
+      throw bad(`${place} in body is required`);
+    }
+  }
   const macs = new Set(map.map(({ mac_address: mac = '' }) => mac.toLowerCase()));
   const names = new Set(map.map(({ logical_nic_name: name = '' }) => name));
   if (macs.size < map.length || names.size < map.length) {
@@ -267,14 +278,22 @@ const refuse = (field: string, problem: string): ApiFailure =>
   new ApiFailure(400, `${field} ${problem}`);
 
 /** Checks the network of one host. @returns the number of its values */
-function checkNetwork(networkConfig: string, field: string): number {
+async function checkNetwork(
+  { network_yaml: networkConfig = '', mac_interface_map: map = [] }: StaticNetwork,
+  index: number,
+  tool: NetworkTool | undefined,
+): Promise<number> {
+  const field = `static_network_config[${index}].network_yaml`;
+  if (networkConfig.trim() === '') throw refuse(field, 'is empty');
   const count = countValues(parseNetwork(networkConfig, field), field);
-  try {
-    profilesOf({ networkConfig, interfaces: [] });
-  } catch (error) {
-    if (error instanceof ConfigError) throw refuse(field, `cannot be used: ${error.message}`);
-    throw error;
-  }
+  const interfaces = map.map(({ mac_address: macAddress = '', logical_nic_name: name = '' }) => ({
+    macAddress,
+    name,
+  }));
+  const { signal } = new AbortController();
+  const { verdict } = await planNetwork({ networkConfig, interfaces }, { tool, signal });
+  const [problem] = verdict.problems;
+  if (problem) throw refuse(field, `cannot be used: ${formatFinding(problem)}`);
   return count;
 }
 

@@ -1,6 +1,5 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import type { Cidr } from '../../base/ip-address.ts';
-import { checkNetworkConfig } from '../../nmstate/check.ts';
 import type { InstallationProxy } from '../../openshift/installation/mirrors.ts';
 import { type Report, invalid, unsupported, required } from '../../shape/report.ts';
 import type { WrittenInstallConfig, WrittenImageBasedConfig } from '../documents.ts';
@@ -19,6 +18,7 @@ import {
   isAddressOrDomain,
 } from './images.ts';
 import { checkMachinePools, checkPlatform } from './machine-pools.ts';
+import { checkNetworkConfig } from './network-config.ts';
 import { checkNetworking } from './networking.ts';
 import { checkMachineNetwork, type NetworkEntry, type SiteNetworks } from './networks.ts';
 import { checkPlausibility, type ClusterNetworks } from './plausibility.ts';

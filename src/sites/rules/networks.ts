@@ -1,7 +1,7 @@
 import semver from 'semver';
 import type { DocumentProblem } from '../../base/errors.ts';
 import { parseCidr, type Cidr } from '../../base/ip-address.ts';
-import { mapOf, textOf } from '../../nmstate/values.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
 import { type Report, required } from '../../shape/report.ts';
 import type { WrittenInstallConfig } from '../documents.ts';
 
@@ -150,8 +150,8 @@ function createEntry(path: string, text: string): NetworkEntry {
 }
 
 function readJoinNetwork({ ovnKubernetesConfig }: Written): NetworkEntry | undefined {
-  const ipv4 = mapOf(mapOf(ovnKubernetesConfig)['ipv4']);
-  const text = textOf(ipv4['internalJoinSubnet']) ?? '';
+  const { internalJoinSubnet } = objectOrEmpty(objectOrEmpty(ovnKubernetesConfig)['ipv4']);
+  const text = typeof internalJoinSubnet === 'string' ? internalJoinSubnet : '';
   const path = 'networking.ovnKubernetesConfig.ipv4.internalJoinSubnet';
   return text === '' ? undefined : createEntry(path, text);
 }

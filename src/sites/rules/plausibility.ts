@@ -3,17 +3,13 @@ import {
   contains,
   formatAddress,
   overlaps,
-  parseAddress,
-  parseCidr,
   type Cidr,
   type Family,
 } from '../../base/ip-address.ts';
-import {
-  readInterfaces,
-  type InterfaceAddress,
-  type NetworkInterface,
-} from '../../nmstate/rules.ts';
-import { listOf, mapOf, textOf, type FreeMap } from '../../nmstate/values.ts';
+import { FAMILIES, isDynamic, listAddresses } from '../../nmstate/addresses.ts';
+import type { InterfaceAddress } from '../../nmstate/members.ts';
+import { type NetworkState, readNetworkState, type Route } from '../../nmstate/read.ts';
+import type { NetworkInterface } from '../../nmstate/state.ts';
 import { type Report, invalid } from '../../shape/report.ts';
 import type { Plain } from '../../shape/shape.ts';
 
@@ -38,17 +34,24 @@ export function checkPlausibility(
   network: Plain | undefined,
   networks: ClusterNetworks,
 ): readonly DocumentProblem[] {
-  const interfaces = readInterfaces(network).filter(({ isUp }) => isUp);
+  const { state } = readNetworkState(network);
+  const interfaces = state.interfaces.filter((each) => each.state === 'up');
   if (interfaces.length === 0) return [];
-  const addresses = interfaces.flatMap((each) => each.addresses);
+  const addresses = interfaces.flatMap(addressesOf);
   return [
     ...checkMachineNetworks(report, { interfaces, addresses }, networks.machine),
     ...checkOwnNetworks(report, addresses, networks),
     ...checkEdges(report, addresses),
     ...checkTwice(report, interfaces),
-    ...checkNextHops(report, network, interfaces),
+    ...checkNextHops(report, state),
   ];
 }
+
+const addressesOf = (each: NetworkInterface): readonly InterfaceAddress[] =>
+  FAMILIES.flatMap((family) => listAddresses(each, family));
+
+/** The path in the document of a path in its network. */
+const pathOf = ({ path }: Pick<InterfaceAddress, 'path'>): string => `networkConfig.${path}`;
 
 type Given = {
   readonly interfaces: readonly NetworkInterface[];
@@ -61,7 +64,9 @@ function checkMachineNetworks(
   { interfaces, addresses }: Given,
   machine: readonly Cidr[],
 ): readonly DocumentProblem[] {
-  const dynamic = new Set(interfaces.flatMap((each) => each.dynamic));
+  const dynamic = new Set(
+    FAMILIES.filter((family) => interfaces.some((each) => isDynamic(each, family))),
+  );
   return machine.flatMap((cidr) => {
     const mine = addresses.filter(({ subnet }) => subnet.family === cidr.family);
     if (dynamic.has(cidr.family) || mine.some(({ subnet }) => contains(cidr, subnet))) return [];
@@ -71,7 +76,7 @@ function checkMachineNetworks(
       return [report('networkConfig', why)];
     }
     return [
-      report(first.path, invalid(first.text, `no address is in machine network ${cidr.text}`)),
+      report(pathOf(first), invalid(first.text, `no address is in machine network ${cidr.text}`)),
     ];
   });
 }
@@ -83,10 +88,16 @@ function checkOwnNetworks(
 ): readonly DocumentProblem[] {
   return addresses.flatMap(({ path, text, subnet }) => [
     ...listOverlaps(subnet, service).map((other) =>
-      report(path, invalid(text, `its subnet must not overlap with service network ${other.text}`)),
+      report(
+        pathOf({ path }),
+        invalid(text, `its subnet must not overlap with service network ${other.text}`),
+      ),
     ),
     ...listOverlaps(subnet, cluster).map((other) =>
-      report(path, invalid(text, `its subnet must not overlap with cluster network ${other.text}`)),
+      report(
+        pathOf({ path }),
+        invalid(text, `its subnet must not overlap with cluster network ${other.text}`),
+      ),
     ),
   ]);
 }
@@ -107,7 +118,9 @@ function checkEdges(
     const isNetwork = subnet.value === subnet.first;
     if (!isNetwork && subnet.value !== subnet.last) return [];
     const what = isNetwork ? 'network' : 'broadcast';
-    return [report(path, invalid(text, `this is the ${what} address of ${subnet.text}`))];
+    return [
+      report(pathOf({ path }), invalid(text, `this is the ${what} address of ${subnet.text}`)),
+    ];
   });
 }
 
@@ -118,62 +131,50 @@ function checkTwice(
 ): readonly DocumentProblem[] {
   const owners = new Map<string, string>();
   if (interfaces.some(({ type }) => type === 'vrf')) return [];
-  return interfaces.flatMap(({ name, addresses }) =>
-    addresses.flatMap(({ path, text, subnet }) => {
+  return interfaces.flatMap((each) =>
+    addressesOf(each).flatMap(({ path, text, subnet }) => {
       const address = formatAddress(subnet);
-      const owner = owners.get(address) ?? name;
+      const owner = owners.get(address) ?? each.name;
       owners.set(address, owner);
-      return owner === name ? [] : [report(path, `Duplicate value: "${text}"`)];
+      return owner === each.name ? [] : [report(pathOf({ path }), `Duplicate value: "${text}"`)];
     }),
   );
 }
 
 function checkNextHops(
   report: Report,
-  network: Plain | undefined,
-  interfaces: readonly NetworkInterface[],
+  { interfaces, routes }: NetworkState,
 ): readonly DocumentProblem[] {
-  const byName = new Map(interfaces.map((each) => [each.name, each]));
-  const routes = listOf(mapOf(mapOf(network)['routes'])['config']).map(mapOf);
-  return routes.flatMap((route, index) => {
-    const text = textOf(route['next-hop-address']) ?? '';
-    const hop = parseAddress(text);
-    const out = byName.get(textOf(route['next-hop-interface']) ?? '');
-    if (!hop || !out || route['state'] === 'absent' || isLinkLocal(hop)) return [];
+  return routes.flatMap((route) => {
+    const hop = route['next-hop-address'];
+    const out = interfaces.find(({ name }) => name === route['next-hop-interface']);
+    if (!hop || !out || isLinkLocalHop(hop)) return [];
     if (routes.some((other) => isOnLink(other, out.name, hop))) return [];
     const why = explainNextHop(hop, out);
-    const path = `networkConfig.routes.config[${index}].next-hop-address`;
-    return why === undefined ? [] : [report(path, invalid(text, why))];
+    const path = `${pathOf(route)}.next-hop-address`;
+    return why === undefined ? [] : [report(path, invalid(formatAddress(hop), why))];
   });
 }
 
 /** fe80::/10 can be reached over any interface. */
-const isLinkLocal = ({ family, value }: Hop): boolean => family === 6 && value >> 118n === 0x3fan;
+const isLinkLocalHop = ({ family, value }: Hop): boolean =>
+  family === 6 && value >> 118n === 0x3fan;
 
 /** A route without a gateway means that its hosts are on the link. */
-function isOnLink(route: FreeMap, name: string, hop: Hop): boolean {
-  const network = parseCidr(textOf(route['destination']) ?? '');
-  const hasGateway = (textOf(route['next-hop-address']) ?? '') !== '';
-  return (
-    route['next-hop-interface'] === name &&
-    !hasGateway &&
-    network !== undefined &&
-    contains(network, hop)
-  );
-}
+const isOnLink = (route: Route, name: string, hop: Hop): boolean =>
+  route['next-hop-interface'] === name &&
+  route['next-hop-address'] === undefined &&
+  contains(route.destination, hop);
 
-function explainNextHop(
-  hop: Hop,
-  { name, addresses, dynamic }: NetworkInterface,
-): string | undefined {
-  if (dynamic.includes(hop.family)) return undefined;
-  if (addresses.some(({ subnet }) => subnet.family === hop.family && subnet.value === hop.value)) {
-    return `this is the address of ${name} itself`;
+function explainNextHop(hop: Hop, out: NetworkInterface): string | undefined {
+  if (isDynamic(out, hop.family)) return undefined;
+  const mine = listAddresses(out, hop.family);
+  if (mine.some(({ subnet }) => subnet.value === hop.value)) {
+    return `this is the address of ${out.name} itself`;
   }
-  const mine = addresses.filter(({ subnet }) => subnet.family === hop.family);
   // NetworkManager adds a route to a gateway for an address that is alone in its subnet.
   const isAlone = mine.length > 0 && mine.every(({ subnet }) => subnet.first === subnet.last);
   return isAlone || mine.some(({ subnet }) => contains(subnet, hop))
     ? undefined
-    : `this is in no subnet of interface ${name}`;
+    : `this is in no subnet of interface ${out.name}`;
 }

@@ -1,11 +1,11 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
-import { warnOfNetworkConfig } from '../../nmstate/check.ts';
 import type { Report } from '../../shape/report.ts';
 import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../documents.ts';
 import { listPullSecretHosts, readTrustBundle } from './credentials.ts';
 import { warnOfMirrors } from './images.ts';
 import { refusedByInstaller, warnOfMachinePools, warnOfStream } from './machine-pools.ts';
+import { warnOfNetworkConfig } from './network-config.ts';
 import { warnOfMachineNetwork } from './networks.ts';
 
 /* Owns the warnings about values that are allowed but rarely intended. */

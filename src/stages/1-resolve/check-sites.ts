@@ -2,7 +2,9 @@ import type { Digest } from '../../base/digest.ts';
 import { type FileProblem, isError, UsageError } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
 import { type MappedStage, mapStage } from '../../engine/index.ts';
-import type { Nmstate } from '../../nmstate/tool.ts';
+import { planNetwork } from '../../nmstate/plan.ts';
+import type { NetworkTool } from '../../nmstate/tool.ts';
+import type { Finding } from '../../nmstate/values.ts';
 import { type SiteFacts, checkAcrossSites } from '../../sites/facts.ts';
 import { type ReadSite, type SiteReader, createSiteReader } from '../../sites/reader.ts';
 import { findingOfError, isOfOneSite } from '../../sites/site.ts';
@@ -29,7 +31,7 @@ export type CheckedSite = {
 
 type SiteItem = { readonly name: string };
 
-type CheckTools = { readonly reader: SiteReader; readonly nmstate?: Nmstate | undefined };
+type CheckTools = { readonly reader: SiteReader; readonly nmstate?: NetworkTool | undefined };
 
 /** Reads a site and applies every rule that concerns it alone. */
 const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools, SiteItem> = {
@@ -40,9 +42,13 @@ const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools, SiteIte
     const { site, files, findings, ...seen } = await reader.read(name);
     const network = site?.imageBased.networkConfig;
     if (network === undefined) return { ...seen, findings };
-    const problem = await nmstate?.ask(network, signal);
-    const refused = problem === undefined ? [] : [describeRefused(problem, files)];
-    return { ...seen, findings: [...findings, ...refused], isUnseen: !nmstate };
+    const host = { networkConfig: network, interfaces: [] };
+    const { ofTool } = await planNetwork(host, { tool: nmstate, signal, isApplied: true });
+    const told = [
+      ...ofTool.problems.map((finding) => describe(finding, 'error', files)),
+      ...ofTool.warnings.map((finding) => describe(finding, 'warning', files)),
+    ];
+    return { ...seen, findings: [...findings, ...told], isUnseen: !nmstate };
   },
   recover(name, error) {
     if (!isOfOneSite(error)) throw error;
@@ -50,11 +56,20 @@ const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools, SiteIte
   },
 };
 
-const REFUSED = { severity: 'error', code: 'sites.nmstate' } as const;
-
-function describeRefused(problem: string, files: ReadSite['files']): FileProblem {
+/** A finding of nmstatectl, which knows no lines. */
+function describe(
+  { owner, problem }: Finding,
+  severity: FileProblem['severity'],
+  files: ReadSite['files'],
+): FileProblem {
   const file = files.find(({ path }) => path === 'image-based-config.yaml');
-  return { ...REFUSED, file: file?.shownAs ?? '', path: 'networkConfig', problem };
+  const about = {
+    severity,
+    code: 'sites.nmstate',
+    file: file?.shownAs ?? '',
+    path: 'networkConfig',
+  };
+  return { ...about, problem: owner === undefined ? problem : `interface "${owner}": ${problem}` };
 }
 
 /** Facts about a site after it was looked at; small, because there may be ten thousand. */

@@ -1,9 +1,9 @@
 import { dirname } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../../src/base/errors.ts';
-import { renderKeyfiles } from '../../../src/nmstate/profiles.ts';
-import { findNmstate } from '../../../src/nmstate/tool.ts';
-import { normaliseKeyfile, type Keyfile } from '../../../src/nmstate/values.ts';
+import { type Keyfile, normaliseKeyfile } from '../../../src/nmstate/keyfile.ts';
+import { findNetworkTool } from '../../../src/nmstate/tool.ts';
+import { renderKeyfiles } from '../../support/render-profiles.ts';
 import { TAKEN } from '../../support/network-states.ts';
 import { createComparer, findJudge } from '../find-judge.ts';
 import { DIFFERENCES } from './differences.ts';
@@ -36,10 +36,11 @@ function listEntries(content: string): readonly string[] {
 describe.skipIf(judge === undefined)('nmstatectl and sealift', () => {
   test('write the same profiles for the same networks, or refuse them both', async () => {
     const { signal } = new AbortController();
-    const nmstate = await findNmstate({ env: { PATH: dirname(judge ?? '') }, signal });
+    const nmstate = await findNetworkTool({ env: { PATH: dirname(judge ?? '') }, signal });
     if (!nmstate) throw new Error('nmstatectl of the judge does not run');
     for (const [document] of TAKEN) {
-      const theirs = await answer(async () => nmstate.makeProfiles(document, signal));
+      const made = await nmstate.makeProfiles(document, signal);
+      const theirs = 'problem' in made ? undefined : sortProfiles(made.profiles);
       const ours = await answer(() => Promise.resolve(renderKeyfiles(document)));
       requireAgreement(document, ours, theirs);
     }

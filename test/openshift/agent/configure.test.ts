@@ -8,7 +8,7 @@ import { decodeEmbedded, encodeEmbedded } from '../../../src/media/areas.ts';
 import { parseIgnition } from '../../../src/ignition/config.ts';
 import { decodeFileContent } from '../../../src/ignition/resource.ts';
 import { configure, INFRA_ENV } from '../../../src/openshift/agent/configure.ts';
-import { renderKeyfiles } from '../../../src/nmstate/profiles.ts';
+import { renderKeyfiles } from '../../support/render-profiles.ts';
 import type { CustomValues } from '../../../src/openshift/agent/values.ts';
 import {
   standInForInstaller,

@@ -1,0 +1,20 @@
+import { type HostNetwork, planHosts } from '../nmstate/plan.ts';
+import { findNetworkTool } from '../nmstate/tool.ts';
+import type { CliHost } from './host.ts';
+import { writeMessage } from './terminal/output.ts';
+
+/**
+ * Plans the networks of hosts for the commands that write profiles; warnings go to standard error.
+ *
+ * @throws ConfigError `nmstate.malformed`, `nmstate.unsupported`
+ */
+export async function planNetworks(
+  hosts: readonly HostNetwork[],
+  host: CliHost,
+): Promise<readonly HostNetwork[]> {
+  const tool = await findNetworkTool(host);
+  const warn = (warning: string): void => {
+    writeMessage(host, `warning: ${warning}\n`);
+  };
+  return planHosts(hosts, { tool, signal: host.signal, warn });
+}

@@ -1,0 +1,222 @@
+import {
+  FAMILIES,
+  isDynamic,
+  isEnabled,
+  isThere,
+  listPorts,
+  placeNames,
+  type Port,
+  settingsOf,
+} from './addresses.ts';
+import { isAddressOfHost, refuseBondOptions } from './bond.ts';
+import { listBondOptions } from './profiles.ts';
+import { checkRoute, checkRule } from './judge-routes.ts';
+import type { NetworkState } from './read.ts';
+import { isLongNamed, type NetworkInterface } from './state.ts';
+import { expected, type Finding, join } from './values.ts';
+
+/*
+ * This file owns the rules for a whole network: what nmstate refuses, what NetworkManager refuses in
+ * the profiles, and what no kernel can apply. The members of the document have been read without a problem.
+ */
+
+export type JudgeOptions = {
+  /** True if a map of MAC addresses gives the interfaces their names on the host. */
+  readonly isMapped?: boolean;
+};
+
+/** The problems of a network whose members could all be read. */
+export const judgeState = (state: NetworkState, options: JudgeOptions = {}): readonly Finding[] => [
+  ...checkNames(state.interfaces, options),
+  ...state.interfaces.filter(isThere).flatMap((each) => checkInterface(each, state)),
+  ...checkPorts(state.interfaces),
+  ...checkMacs(state.interfaces),
+  ...state.routes.flatMap((route) => checkRoute(route, state)),
+  ...state.rules.flatMap(checkRule),
+  ...placeNames(state).problems,
+  ...checkContent(state),
+];
+
+const findingAt = (each: NetworkInterface, member: string, problem: string): Finding => ({
+  path: join(each.path, member),
+  owner: each.name,
+  problem,
+});
+
+/** IFNAMSIZ without the final zero, bytes. */
+const LONGEST_NAME = 15;
+
+function checkNames(
+  interfaces: readonly NetworkInterface[],
+  { isMapped = false }: JudgeOptions,
+): readonly Finding[] {
+  const seen = new Set<string>();
+  return interfaces.flatMap((each) => {
+    const { name, type, state } = each;
+    if (state === 'absent') return [];
+    // An Open vSwitch bridge and its port may share a name: only the port is in the kernel.
+    const key = `${type === 'ovs-bridge' ? 'bridge' : 'kernel'} ${name}`;
+    const isTwice = seen.has(key);
+    seen.add(key);
+    return [
+      ...(isTwice ? [findingAt(each, 'name', 'another interface has the same name')] : []),
+      ...(isMapped && /\s/.test(name)
+        ? [
+            findingAt(
+              each,
+              'name',
+              'a name in a MAC map has no spaces: scripts of the host split it',
+            ),
+          ]
+        : []),
+      ...(isThere(each) && !fitsKernel(each, isMapped)
+        ? [findingAt(each, 'name', `a name must have at most ${LONGEST_NAME} bytes`)]
+        : []),
+    ];
+  });
+}
+
+/**
+ * The script that installs profiles by MAC address at boot writes the name of the real interface into
+ * the name of a VLAN, so that its first part may be a longer name.
+ */
+function fitsKernel({ name, type, identifier }: NetworkInterface, isMapped: boolean): boolean {
+  if (isLongNamed(type) || (identifier ?? 'name') !== 'name') return true;
+  if (Buffer.byteLength(name) <= LONGEST_NAME) return name !== '.' && name !== '..';
+  return isMapped && type === 'vlan' && /^[^.]{1,15}\.\d{1,4}$/.test(name);
+}
+
+function checkInterface(each: NetworkInterface, state: NetworkState): readonly Finding[] {
+  const { identifier, 'mac-address': mac, 'link-aggregation': bond, 'vlan': vlan } = each;
+  const options = bond ? refuseBondOptions(bond.mode, listBondOptions(each)) : [];
+  return [
+    ...(identifier === 'mac-address' && mac === undefined
+      ? [findingAt(each, '', "missing field 'mac-address'")]
+      : []),
+    ...(mac !== undefined && !isAddressOfHost(mac) && !isZero(mac)
+      ? [
+          findingAt(
+            each,
+            'mac-address',
+            `${mac} is the address of a group, which no interface can have`,
+          ),
+        ]
+      : []),
+    ...options.map(([option, why]) => findingAt(each, `link-aggregation.options.${option}`, why)),
+    ...(vlan?.['base-iface'] === each.name
+      ? [findingAt(each, 'vlan.base-iface', 'an interface cannot be its own base')]
+      : []),
+    ...checkMtu(each, state),
+    ...checkFamilies(each),
+  ];
+}
+
+/** Templates use the zero address as a placeholder: it is warned of. */
+export const isZero = (mac: string): boolean => /^(?:00:)+00$/.test(mac);
+
+/** RFC 8200 5. */
+const LEAST_IPV6_MTU = 1280;
+/** Headers of VXLAN over IPv4 (RFC 7348 5). */
+const VXLAN_HEADERS = 50;
+
+function checkMtu(each: NetworkInterface, state: NetworkState): readonly Finding[] {
+  const { mtu = 0 } = each;
+  if (mtu === 0) return [];
+  const isSmall = isEnabled(each, 6) && mtu < LEAST_IPV6_MTU;
+  const small = `IPv6 needs an MTU of at least ${LEAST_IPV6_MTU}, but got ${mtu}`;
+  return [...(isSmall ? [findingAt(each, 'mtu', small)] : []), ...checkBaseMtu(each, mtu, state)];
+}
+
+/** The kernel answers ERANGE (net/8021q/vlan_dev.c, vlan_dev_change_mtu; vxlan_change_mtu). */
+function checkBaseMtu(
+  each: NetworkInterface,
+  mtu: number,
+  { interfaces }: NetworkState,
+): readonly Finding[] {
+  const { vlan, vxlan } = each;
+  const name = vlan?.['base-iface'] ?? vxlan?.['base-iface'];
+  const base = interfaces.find((other) => other.name === name && isThere(other));
+  if (base?.mtu === undefined) return [];
+  const most = base.mtu - (vxlan ? VXLAN_HEADERS : 0);
+  const why = `${mtu} is above ${most}, which the MTU ${base.mtu} of "${base.name}" allows`;
+  return mtu > most ? [findingAt(each, 'mtu', why)] : [];
+}
+
+/** NetworkManager's forms (nm-utils.c, _nm_utils_dhcp_duid_valid): a word, or 3 to 130 octets. */
+export const isDuid = (text: string): boolean =>
+  /^(?:lease|llt|ll|stable-(?:llt|ll|uuid))$/.test(text) ||
+  /^[\da-f]{1,2}(?::[\da-f]{1,2}){2,129}$/i.test(text) ||
+  /^(?:[\da-f]{2}){3,130}$/i.test(text);
+
+function checkFamilies(each: NetworkInterface): readonly Finding[] {
+  const { dhcp, autoconf, enabled, 'dhcp-duid': duid } = settingsOf(each, 6);
+  return [
+    ...(enabled === true && autoconf === true && dhcp !== true
+      ? [findingAt(each, 'ipv6.autoconf', 'nmstate has autoconf only together with dhcp')]
+      : []),
+    ...(isDynamic(each, 6) && duid !== undefined && !isDuid(duid)
+      ? [
+          findingAt(
+            each,
+            'ipv6.dhcp-duid',
+            expected(
+              duid,
+              'a DUID that NetworkManager knows: ll, llt, lease or octets in hexadecimal',
+            ),
+          ),
+        ]
+      : []),
+  ];
+}
+
+/** A port belongs to one controller, and only ports of a VRF and of Open vSwitch have addresses. */
+function checkPorts(interfaces: readonly NetworkInterface[]): readonly Finding[] {
+  const owners = new Map<string, NetworkInterface>();
+  const there = interfaces.filter(isThere);
+  const ports = there.flatMap((owner) => listPorts(owner).map((port) => ({ port, owner })));
+  const twice = ports.flatMap(({ port, owner }) => {
+    const problem = explainPort(port, owner, owners.get(port.name));
+    owners.set(port.name, owner);
+    return problem === undefined ? [] : [{ path: port.path, owner: owner.name, problem }];
+  });
+  const addressed = there.flatMap((each) => {
+    const owner = owners.get(each.name);
+    const family = FAMILIES.find((family) => isEnabled(each, family));
+    const mayHave = each.type.startsWith('ovs-') || owner?.type === 'vrf' || owner === each;
+    if (!owner || family === undefined || mayHave) return [];
+    const why = `a port of ${owner.name} cannot have addresses of its own`;
+    return [findingAt(each, `ipv${family}`, why)];
+  });
+  return [...twice, ...addressed];
+}
+
+function explainPort(
+  { name }: Port,
+  owner: NetworkInterface,
+  known: NetworkInterface | undefined,
+): string | undefined {
+  if (name === owner.name && owner.type !== 'ovs-bridge')
+    return 'an interface cannot be its own port';
+  return known && `"${name}" is already a port of ${known.name}`;
+}
+
+/** Profiles that are found by the same address would both claim one interface. */
+function checkMacs(interfaces: readonly NetworkInterface[]): readonly Finding[] {
+  const owners = new Map<string, string>();
+  return interfaces
+    .filter((each) => isThere(each) && each.identifier === 'mac-address')
+    .flatMap((each) => {
+      const mac = each['mac-address'] ?? '';
+      const owner = owners.get(mac);
+      owners.set(mac, each.name);
+      return mac === '' || owner === undefined
+        ? []
+        : [findingAt(each, 'mac-address', `${mac} is also the address of "${owner}"`)];
+    });
+}
+
+/** A document that configures nothing leaves a host offline; openshift-install refuses it, too. */
+function checkContent({ interfaces, routes, rules }: NetworkState): readonly Finding[] {
+  if (interfaces.some(isThere) || routes.length + rules.length > 0) return [];
+  return [{ path: '', problem: 'nmstate generated an empty NetworkManager config file content' }];
+}

@@ -1,0 +1,85 @@
+import { findRepeated } from '../base/lists.ts';
+import { isThere, listPorts } from './addresses.ts';
+import { isAddressOfHost } from './bond.ts';
+import type { NetworkState } from './read.ts';
+import { expected, type Finding } from './values.ts';
+
+/*
+ * This file owns the map of MAC addresses by which a host finds its network, and gives the names in the
+ * document to its interfaces.
+ */
+
+/** An interface of a document, with the MAC address by which a host has it. */
+export type MappedInterface = { readonly name: string; readonly macAddress: string };
+
+const MAC_ADDRESS = /^(?:[0-9A-F]{2}:){5}[0-9A-F]{2}$/;
+
+const normalise = (mac: string): string => mac.toUpperCase().replaceAll('-', ':');
+
+/** Names that systemd gives to devices (systemd.net-naming-scheme), which need no map. */
+const PREDICTABLE = /^en[PsvxXbucaipod]/;
+
+/** Problems of a map, and of the names that it lacks (assisted-service, staticnetworkconfig). */
+export function checkMap(
+  { interfaces }: NetworkState,
+  map: readonly MappedInterface[],
+): readonly Finding[] {
+  const names = new Set(map.map(({ name }) => name));
+  const macs = map.map(({ macAddress }) => normalise(macAddress));
+  const there = interfaces.filter(isThere);
+  const found = new Set(
+    there.filter(({ identifier }) => identifier === 'mac-address').map(({ name }) => name),
+  );
+  const lacks = (name: string): boolean =>
+    !names.has(name) && !found.has(name) && !PREDICTABLE.test(name);
+  return [
+    ...map.flatMap(({ macAddress, name }) => explainMac(normalise(macAddress), name)),
+    ...findRepeated(macs).map((mac) => ({ path: '', problem: `the MAC map has ${mac} twice` })),
+    ...there.flatMap((each) => {
+      const ports = each.type === 'bond' ? listPorts(each) : [];
+      const isLacking = each.type === 'ethernet' && lacks(each.name);
+      return [
+        ...(isLacking ? [lacking(each.name, `${each.path}.name`)] : []),
+        ...ports
+          .filter(({ name }) => lacks(name) && !interfaces.some((other) => other.name === name))
+          .map(({ name, path }) => lacking(name, path)),
+      ];
+    }),
+  ];
+}
+
+const lacking = (name: string, path: string): Finding => ({
+  path,
+  owner: name,
+  problem: 'the MAC map has no entry for this interface',
+  hint: `add its MAC address with the name "${name}"`,
+});
+
+function explainMac(mac: string, name: string): readonly Finding[] {
+  const about = { path: '', owner: name };
+  if (!MAC_ADDRESS.test(mac)) {
+    return [{ ...about, problem: `MAC map: ${expected(mac, 'a MAC address')}` }];
+  }
+  return isAddressOfHost(mac)
+    ? []
+    : [{ ...about, problem: `MAC map: no interface can have the address ${mac}` }];
+}
+
+/** Entries that name no interface of the document, or contradict its address. */
+export function warnOfMap(
+  { interfaces }: NetworkState,
+  map: readonly MappedInterface[],
+): readonly Finding[] {
+  const ports = interfaces.flatMap((each) => listPorts(each).map(({ name }) => name));
+  const bases = interfaces.map(({ vlan, vxlan }) => vlan?.['base-iface'] ?? vxlan?.['base-iface']);
+  const named = new Set([...interfaces.map(({ name }) => name), ...ports, ...bases]);
+  return map.flatMap(({ name, macAddress }) => {
+    const { path, 'mac-address': mac } = interfaces.find((each) => each.name === name) ?? {};
+    if (!named.has(name)) {
+      return [{ path: '', problem: `the MAC map names "${name}", which is not in the document` }];
+    }
+    if (mac === undefined || mac === normalise(macAddress)) return [];
+    const problem = `the document has ${mac}, but the MAC map ${normalise(macAddress)}`;
+    return [{ path: `${path ?? ''}.mac-address`, owner: name, problem }];
+  });
+}

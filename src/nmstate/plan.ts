@@ -1,0 +1,223 @@
+import { ConfigError } from '../base/errors.ts';
+import { parse, parseDocument } from '../shape/parse-text.ts';
+import { judgeState } from './judge.ts';
+import type { Keyfile } from './keyfile.ts';
+import { normaliseKeyfile } from './keyfile.ts';
+import { checkMap, type MappedInterface, warnOfMap } from './mac-map.ts';
+import { explainDifferences, judgeProfiles } from './network-manager.ts';
+import { renderProfiles } from './profiles.ts';
+import { type NetworkState, readNetworkState } from './read.ts';
+import type { MadeProfiles, NetworkTool } from './tool.ts';
+import { type Finding, formatFinding } from './values.ts';
+import { warnOfState } from './warnings.ts';
+
+/*
+ * Main file of the room: a document comes in, and its profiles and findings leave, the same for each
+ * command. The room must not know for which product a network is.
+ */
+
+/** The network of one host, as in an NMStateConfig. */
+export type HostNetwork = {
+  /** nmstate, as YAML text. */
+  readonly networkConfig: string;
+  /** The file that holds only this configuration, for messages; absent if a resource names the interfaces. */
+  readonly source?: string;
+  /** The place of a value for messages, such as `net.yaml:4`, by its path in the document. */
+  readonly placeOf?: (path: string) => string;
+  /** Names in the configuration, each with the MAC address of its interface. */
+  readonly interfaces: readonly MappedInterface[];
+  /** The profiles of a network that is planned. */
+  readonly keyfiles?: readonly Keyfile[];
+};
+
+export type NetworkVerdict = {
+  readonly problems: readonly Finding[];
+  /** Settings that are allowed, but that seldom work; empty if there are problems. */
+  readonly warnings: readonly Finding[];
+  /** Members that nmstate knows, and that are not translated here. */
+  readonly untranslated: readonly Finding[];
+};
+
+export type PlannedNetwork = {
+  /** Empty if there are problems, or if the host applies the document itself. */
+  readonly profiles: readonly Keyfile[];
+  readonly verdict: NetworkVerdict;
+  /** Findings of nmstatectl, which are in the verdict as well. */
+  readonly ofTool: Pick<NetworkVerdict, 'problems' | 'warnings'>;
+};
+
+export type PlanNetworkOptions = {
+  /** The installed nmstate, which judges every document and writes the profiles of the others. */
+  readonly tool?: NetworkTool | undefined;
+  readonly signal: AbortSignal;
+  /** True if the host applies the document itself (`nmstatectl apply`) and needs no profiles. */
+  readonly isApplied?: boolean;
+};
+
+type Judged = NetworkVerdict & { readonly state: NetworkState };
+
+/**
+ * Judges a parsed document without nmstate: the part of `planNetwork` that needs no other program.
+ *
+ * @param host absent if the interfaces have their names already, and no map gives them
+ */
+export function judgeNetwork(
+  value: unknown,
+  host?: Pick<HostNetwork, 'interfaces' | 'source'>,
+): Judged {
+  const { state, problems: unread, untranslated } = readNetworkState(value);
+  if (unread.length > 0) return { state, problems: unread, warnings: [], untranslated };
+  const { interfaces = [], source } = host ?? {};
+  const isMapped = interfaces.length > 0;
+  const hasOwnMap = isMapped && source === undefined;
+  const problems = [
+    ...judgeState(state, { isMapped }),
+    ...(hasOwnMap ? checkMap(state, interfaces) : []),
+  ];
+  const warnings = [...warnOfState(state), ...(hasOwnMap ? warnOfMap(state, interfaces) : [])];
+  return { state, problems, untranslated, warnings: problems.length > 0 ? [] : warnings };
+}
+
+/**
+ * Plans the network of a host. The verdict on a document that is translated here is the same with
+ * nmstatectl and without it, except for what nmstatectl itself adds: its refusal, and differences.
+ */
+export async function planNetwork(
+  host: HostNetwork,
+  { tool, signal, isApplied = false }: PlanNetworkOptions,
+): Promise<PlannedNetwork> {
+  const judged = judgeText(host);
+  if (judged.problems.length > 0) return finish(judged, {});
+  const made = await tool?.makeProfiles(host.networkConfig, signal);
+  return made ? takeMade(judged, made) : finishAlone(judged, isApplied);
+}
+
+function judgeText(host: HostNetwork): Judged {
+  try {
+    return judgeNetwork(parse(host.networkConfig), host);
+  } catch (error) {
+    // A fault of YAML may quote the text, which may have a password.
+    if (!(error instanceof Error)) throw error;
+    const { state } = readNetworkState({});
+    return {
+      state,
+      problems: [{ path: '', problem: 'it is not YAML' }],
+      warnings: [],
+      untranslated: [],
+    };
+  }
+}
+
+type Finished = {
+  readonly profiles?: readonly Keyfile[];
+  readonly problems?: readonly Finding[];
+  readonly warnings?: readonly Finding[];
+};
+
+const finish = (
+  judged: Judged,
+  { profiles = [], problems = [], warnings = [] }: Finished,
+): PlannedNetwork => ({
+  profiles,
+  verdict: {
+    problems: [...judged.problems, ...problems],
+    warnings: [...judged.warnings, ...warnings],
+    untranslated: judged.untranslated,
+  },
+  ofTool: { problems, warnings },
+});
+
+function takeMade(judged: Judged, made: MadeProfiles): PlannedNetwork {
+  if ('problem' in made) return finish(judged, { problems: [{ path: '', problem: made.problem }] });
+  if (judged.untranslated.length === 0) {
+    const profiles = renderProfiles(judged.state);
+    return finish(judged, { profiles, warnings: explainDifferences(profiles, made.profiles) });
+  }
+  const problems = judgeProfiles(made.profiles);
+  return finish(judged, { profiles: made.profiles.map(normaliseKeyfile), problems });
+}
+
+function finishAlone(judged: Judged, isApplied: boolean): PlannedNetwork {
+  const [first] = judged.untranslated;
+  if (!first) return finish(judged, { profiles: renderProfiles(judged.state) });
+  if (isApplied) return finish(judged, {});
+  return finish(judged, { problems: [{ ...first, hint: WAYS_OUT }] });
+}
+
+const WAYS_OUT =
+  'install nmstate, whose nmstatectl writes the profiles of every network; a node of a ' +
+  'configuration ISO applies the document itself';
+
+/**
+ * The profiles of a host that is planned, or of one that needs no other program.
+ *
+ * @throws ConfigError `nmstate.malformed`, `nmstate.unsupported`
+ */
+export const profilesOf = (host: HostNetwork): readonly Keyfile[] =>
+  host.keyfiles ?? requireProfiles(host, finishJudged(host));
+
+function finishJudged(host: HostNetwork): PlannedNetwork {
+  const judged = judgeText(host);
+  return judged.problems.length > 0 ? finish(judged, {}) : finishAlone(judged, false);
+}
+
+/**
+ * Plans hosts: each gets its profiles.
+ *
+ * @param warn receives warnings, with their places
+ * @throws ConfigError `nmstate.malformed`, `nmstate.unsupported`
+ */
+export async function planHosts(
+  hosts: readonly HostNetwork[],
+  { warn, ...options }: PlanNetworkOptions & { readonly warn: (warning: string) => void },
+): Promise<readonly HostNetwork[]> {
+  const planned: HostNetwork[] = [];
+  for (const { placeOf, ...host } of hosts) {
+    const place = placeOf ?? ((path: string) => placeIn(host, path));
+    const plan = await planNetwork(host, options);
+    const keyfiles = requireProfiles({ ...host, placeOf: place }, plan);
+    for (const each of plan.verdict.warnings) warn(formatFinding(each, place(each.path)));
+    planned.push({ ...host, keyfiles });
+  }
+  return planned;
+}
+
+const MOST_TOLD = 10;
+
+function requireProfiles(
+  host: HostNetwork,
+  { profiles, verdict }: PlannedNetwork,
+): readonly Keyfile[] {
+  const [first] = verdict.problems;
+  if (!first) return profiles;
+  const place = host.placeOf ?? ((path: string) => placeIn(host, path));
+  const told = verdict.problems
+    .slice(0, MOST_TOLD)
+    .map((each) => formatFinding(each, place(each.path)));
+  throw first.hint === WAYS_OUT
+    ? new ConfigError('nmstate.unsupported', told.join('; '), { hint: WAYS_OUT })
+    : malformed(told.join('; '), first.hint);
+}
+
+export const malformed = (
+  problem: string,
+  hint = 'correct the network configuration',
+): ConfigError =>
+  new ConfigError('nmstate.malformed', `network configuration has no valid profiles: ${problem}`, {
+    hint,
+  });
+
+/** `FILE:LINE`; empty if the document is in no file of its own. */
+function placeIn({ source, networkConfig }: HostNetwork, path: string): string {
+  return source === undefined ? '' : `${source}:${lineIn(networkConfig, path)}`;
+}
+
+/** Line of the value at a path of a YAML text, or of the nearest value above it; from 1. */
+function lineIn(text: string, path: string): number {
+  const keys = path.split(/[.[\]]+/).filter((key) => key !== '');
+  const document = parseDocument(text, { prettyErrors: false });
+  const values = keys.map((_, at) => document.getIn(keys.slice(0, at + 1), true));
+  const found = values.findLast((value) => value !== undefined && value !== null);
+  const [offset = 0] = (found as { readonly range?: readonly [number] } | undefined)?.range ?? [];
+  return text.slice(0, offset).split('\n').length;
+}

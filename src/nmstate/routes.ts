@@ -1,0 +1,60 @@
+import { type Family, formatAddress, formatNetwork } from '../base/ip-address.ts';
+import type { Entry } from './keyfile.ts';
+import type { Route } from './read.ts';
+
+/* This file owns routes in profiles. */
+
+const MAIN_TABLE = 254;
+/** The kernel's metric of IPv6 routes (IP6_RT_PRIO_USER). */
+const IPV6_METRIC = 1024;
+
+/**
+ * Describes routes in nmstate's order, by their texts; of routes that differ only in their metric, it
+ * keeps the first.
+ */
+export function describeRoutes(routes: readonly Route[], family: Family): readonly Entry[] {
+  const known = new Set<string>();
+  const described = routes
+    .map((route) => ({ key: keyOf(route), ...formatRoute(route, family) }))
+    .toSorted((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)))
+    .filter(({ key }) => !known.has(key) && known.add(key));
+  return described.flatMap(({ route, options }, index): readonly Entry[] => [
+    [`route${index}`, route],
+    [`route${index}_options`, options],
+  ]);
+}
+
+function keyOf(route: Route): string {
+  const { destination, weight = 0, cwnd = 0, 'route-type': type = '' } = route;
+  const texts = [formatNetwork(destination), formatHop(route), formatSource(route)];
+  const numbers = [tableOf(route), cwnd, weight].map((number) => String(number).padStart(10, '0'));
+  return [...texts, ...numbers, type].join('\0');
+}
+
+/** The unspecified address means that there is no gateway. */
+const formatHop = ({ 'next-hop-address': hop }: Route): string =>
+  hop === undefined || hop.value === 0n ? '' : formatAddress(hop);
+
+const formatSource = ({ source }: Route): string =>
+  source === undefined ? '' : formatAddress(source);
+
+const tableOf = ({ 'table-id': table = 0 }: Route): number => (table === 0 ? MAIN_TABLE : table);
+
+function formatRoute(
+  route: Route,
+  family: Family,
+): { readonly route: string; readonly options: string } {
+  const { destination, metric = -1, weight, cwnd, 'route-type': type } = route;
+  const metricOr = family === 6 ? IPV6_METRIC : 0;
+  const source = formatSource(route);
+  return {
+    route: `${formatNetwork(destination)},${formatHop(route)},${metric === -1 ? metricOr : metric}`,
+    options: [
+      `table=${tableOf(route)}`,
+      ...(weight === undefined ? [] : [`weight=${weight}`]),
+      ...(cwnd === undefined ? [] : [`cwnd=${cwnd},lock-cwnd=true`]),
+      ...(source === '' ? [] : [`src=${source}`]),
+      ...(type === undefined ? [] : [`type=${type}`]),
+    ].join(','),
+  };
+}

@@ -1,0 +1,137 @@
+import { contains, formatAddress, type Cidr, type Family } from '../base/ip-address.ts';
+import {
+  FAMILIES,
+  isDynamic,
+  isLinkLocal,
+  isThere,
+  listAddresses,
+  listPorts,
+  settingsOf,
+} from './addresses.ts';
+import { warnOfBondOptions } from './bond.ts';
+import { isZero } from './judge.ts';
+import { listBondOptions } from './profiles.ts';
+import type { NetworkState } from './read.ts';
+import { isKnownType, type NetworkInterface } from './state.ts';
+import { type Finding, join } from './values.ts';
+
+/* This file owns the warnings of settings that nmstate accepts, but that seldom work on a node. */
+
+/** Warns of a network without problems. */
+export const warnOfState = (state: NetworkState): readonly Finding[] => [
+  ...state.interfaces.filter(isThere).flatMap(warnOfInterface),
+  ...warnOfBases(state.interfaces),
+  ...warnOfMacs(state.interfaces),
+  ...warnOfDefaultRoutes(state),
+  ...warnOfServers(state),
+];
+
+function warnOfInterface(each: NetworkInterface): readonly Finding[] {
+  const { name, type, 'mac-address': mac, 'link-aggregation': bond } = each;
+  const at = (member: string, problem: string): Finding => ({
+    path: join(each.path, member),
+    owner: name,
+    problem,
+  });
+  const local = (settingsOf(each, 6).address ?? []).filter(isLinkLocal);
+  return [
+    ...(bond
+      ? warnOfBondOptions(bond.mode, listBondOptions(each)).map(([option, why]) =>
+          at(`link-aggregation.options.${option}`, why),
+        )
+      : []),
+    ...(isKnownType(type) ? [] : [at('type', `interfaces of type "${type}" are not checked here`)]),
+    ...(mac !== undefined && isZero(mac)
+      ? [at('mac-address', 'no interface can have this MAC address')]
+      : []),
+    ...local.map(({ path, text }) => ({
+      path,
+      owner: name,
+      problem: `nmstate leaves out the link-local address ${text}`,
+    })),
+  ];
+}
+
+/** Without a running system, nmstate knows only interfaces that the document defines. */
+function warnOfBases(interfaces: readonly NetworkInterface[]): readonly Finding[] {
+  const defined = new Set(interfaces.map(({ name }) => name));
+  return interfaces
+    .filter(({ state }) => state === 'up')
+    .flatMap((each) => {
+      const base = each.vlan?.['base-iface'];
+      const ports = each.type === 'bond' ? listPorts(each) : [];
+      const bases =
+        base === undefined ? [] : [{ name: base, path: `${each.path}.vlan.base-iface` }];
+      return [...ports, ...bases]
+        .filter(({ name }) => !defined.has(name))
+        .map(({ name, path }) => ({
+          path,
+          owner: each.name,
+          problem: `${each.type} ${each.name} needs "${name}", which is not defined`,
+          hint: `add "${name}" to the interfaces`,
+        }));
+    });
+}
+
+/** Two interfaces with one address reach no one if they are on the same network. */
+function warnOfMacs(interfaces: readonly NetworkInterface[]): readonly Finding[] {
+  const owners = new Map<string, string>();
+  return interfaces.filter(isThere).flatMap((each) => {
+    const mac = each['mac-address'];
+    if (mac === undefined || isZero(mac) || each.type !== 'ethernet') return [];
+    const owner = owners.get(mac);
+    owners.set(mac, each.name);
+    if (owner === undefined) return [];
+    const problem = `${mac} is also the address of "${owner}"`;
+    return [{ path: join(each.path, 'mac-address'), owner: each.name, problem }];
+  });
+}
+
+/**
+ * Lists the families of static addresses; empty if any interface is dynamic, as DHCP and router
+ * advertisements bring routes and name servers.
+ */
+function listStatic(interfaces: readonly NetworkInterface[]): readonly Family[] {
+  const up = interfaces.filter(({ state }) => state === 'up');
+  if (up.some((each) => FAMILIES.some((family) => isDynamic(each, family)))) return [];
+  return FAMILIES.filter((family) => up.some((each) => listAddresses(each, family).length > 0));
+}
+
+/** The cluster network takes the interface of the default route. */
+const warnOfDefaultRoutes = ({ interfaces, routes }: NetworkState): readonly Finding[] =>
+  listStatic(interfaces)
+    .filter(
+      (family) =>
+        !routes.some(
+          ({ destination }) => destination.family === family && destination.prefix === 0,
+        ),
+    )
+    .map((family) => ({
+      path: 'routes.config',
+      problem: `there is no default route for IPv${family}`,
+    }));
+
+function warnOfServers({ interfaces, routes, servers }: NetworkState): readonly Finding[] {
+  const path = 'dns-resolver.config.server';
+  const addresses = interfaces
+    .filter(isThere)
+    .flatMap((each) => FAMILIES.flatMap((family) => listAddresses(each, family)));
+  const isStaticOnly = listStatic(interfaces).length > 0;
+  if (isStaticOnly && servers.length === 0)
+    return [{ path, problem: 'no name server is configured' }];
+  const reached: readonly Cidr[] = [
+    ...routes.map(({ destination }) => destination),
+    ...addresses.map(({ subnet }) => subnet),
+  ];
+  return servers.flatMap(({ address, zone }, index) => {
+    const text = formatAddress(address);
+    const at = { path: `${path}[${index}]` };
+    if (addresses.some((own) => own.text === text)) {
+      return [{ ...at, problem: `the name server ${text} is the address of the host itself` }];
+    }
+    const isReached = zone !== undefined || reached.some((cidr) => contains(cidr, address));
+    return !isStaticOnly || isReached
+      ? []
+      : [{ ...at, problem: `no route leads to the name server ${text}` }];
+  });
+}

@@ -1,0 +1,39 @@
+import type { DocumentProblem } from '../../base/errors.ts';
+import { isObject } from '../../base/lists.ts';
+import { judgeNetwork } from '../../nmstate/plan.ts';
+import { type Finding, formatFinding } from '../../nmstate/values.ts';
+import type { Report } from '../../shape/report.ts';
+import type { Plain } from '../../shape/shape.ts';
+
+/* Owns the places of findings about `networkConfig`; the rules themselves are nmstate's. */
+
+/** The problems of a network configuration, which may be absent or empty. */
+export const checkNetworkConfig = (
+  report: Report,
+  network: Plain | undefined,
+): readonly DocumentProblem[] => {
+  if (isAbsent(network)) return [];
+  if (!isObject(network)) return [report('networkConfig', 'cannot unmarshal it into an object')];
+  return reportFindings(report, judgeNetwork(network).problems);
+};
+
+/** Warnings of settings that nmstate accepts, but that seldom work on a node. */
+export const warnOfNetworkConfig = (
+  report: Report,
+  network: Plain | undefined,
+): readonly DocumentProblem[] =>
+  isAbsent(network) ? [] : reportFindings(report, judgeNetwork(network).warnings);
+
+const isAbsent = (network: Plain | undefined): boolean =>
+  (network ?? undefined) === undefined || (isObject(network) && Object.keys(network).length === 0);
+
+const reportFindings = (report: Report, findings: readonly Finding[]): readonly DocumentProblem[] =>
+  findings.map(({ path, hint, hidesValue, ...finding }) =>
+    report(path === '' ? 'networkConfig' : `networkConfig.${path}`, explain(finding), {
+      hint,
+      hideValue: hidesValue,
+    }),
+  );
+
+/** The path names the member; only the interface is missing. */
+const explain = (finding: Omit<Finding, 'path'>): string => formatFinding({ ...finding, path: '' });
