@@ -75,7 +75,7 @@ function toShape(type: Type): Shape {
 const isListType = (type: Type): type is readonly [Type] => Array.isArray(type);
 
 /** The document of a resource, and everything that is wrong with it. */
-export function readMembers(
+export function readResourceMembers(
   source: { readonly text: string; readonly file: string },
   { members }: Definition,
 ): { readonly document: ConfigDocument; readonly problems: readonly DocumentProblem[] } {

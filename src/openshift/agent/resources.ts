@@ -3,7 +3,7 @@ import { objectOrEmpty } from '../../base/lists.ts';
 import { readYaml } from '../../shape/document.ts';
 import { FREE } from '../../shape/shape.ts';
 import { formatManifest, splitDocuments, type SplitDocument } from '../node/manifests.ts';
-import { findDefinition, readMembers } from './resource-members.ts';
+import { findDefinition, readResourceMembers } from './resource-members.ts';
 import type { HostNetwork } from '../../nmstate/plan.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -61,7 +61,7 @@ function readDocument(document: SplitDocument, whole: string): readonly ReadReso
     const {
       document: { value },
       problems,
-    } = readMembers(source, definition);
+    } = readResourceMembers(source, definition);
     return [{ resource: toResource(objectOrEmpty(value), kind, file), problems }];
   }
   const { value } = readYaml({ ...source, publicKeys: new Set() }, FREE);

@@ -121,7 +121,7 @@ const CLUSTER: readonly Row[] = [
   [
     'two platforms',
     { platform: 'platform: {none: {}, aws: {}}' },
-    '7:11 platform: Invalid value: "none, aws": must only specify a single type of platform',
+    '7:11 platform: Invalid value: "aws, none": must only specify a single type of platform',
     '7:27 Platform: Unsupported value: "aws": supported values: "none"',
   ],
   [
