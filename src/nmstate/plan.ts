@@ -128,9 +128,14 @@ const finish = (
 });
 
 function takeMade(judged: Judged, made: MadeProfiles): PlannedNetwork {
-  if ('problem' in made) return finish(judged, { problems: [{ path: '', problem: made.problem }] });
-  if (judged.untranslated.length === 0) {
-    const profiles = renderProfiles(judged.state);
+  const isTranslated = judged.untranslated.length === 0;
+  const profiles = isTranslated ? renderProfiles(judged.state) : [];
+  if ('problem' in made) {
+    const findings = [{ path: '', problem: made.problem }];
+    const isOurs = isTranslated && made.isUnread === true;
+    return finish(judged, isOurs ? { profiles, warnings: findings } : { problems: findings });
+  }
+  if (isTranslated) {
     return finish(judged, { profiles, warnings: explainDifferences(profiles, made.profiles) });
   }
   const problems = judgeProfiles(made.profiles);
