@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
 import { formatManifest, splitDocuments } from '../node/manifests.ts';
-import type { HostNetwork } from '../../nmstate/plan.ts';
+import { type HostNetwork, lineOfValue } from '../../nmstate/plan.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -15,6 +15,8 @@ export type Resource = {
   readonly value: Members;
   /** Name for messages. */
   readonly file: string;
+  /** `FILE:LINE` of the value at a path. */
+  readonly placeOf: (path: string) => string;
 };
 
 /**
@@ -35,6 +37,7 @@ export const parseResources = (text: string, file: string): readonly Resource[] 
       spec: objectOrEmpty(value['spec']),
       value,
       file,
+      placeOf: (path) => `${file}:${lineOfValue(text, document, path)}`,
     };
   });
 
@@ -73,6 +76,7 @@ function readHostNetwork(resource: Resource): HostNetwork {
   if (!Array.isArray(interfaces)) throw lacks(resource, 'spec.interfaces');
   return {
     networkConfig: formatManifest(config),
+    placeOf: (path) => resource.placeOf(`spec.config.${path}`),
     interfaces: interfaces.map((each) => {
       const { name, macAddress } = objectOrEmpty(each);
       if (typeof name === 'string' && typeof macAddress === 'string') return { name, macAddress };
