@@ -90,9 +90,7 @@ function checkInterface(each: NetworkInterface, state: NetworkState): readonly F
   const { identifier, 'mac-address': mac, 'link-aggregation': bond, 'vlan': vlan } = each;
   const options = bond ? refuseBondOptions(bond.mode, listBondOptions(each)) : [];
   return [
-    ...(identifier === 'mac-address' && mac === undefined
-      ? [findingAt(each, '', "missing field 'mac-address'")]
-      : []),
+    ...(identifier === 'mac-address' ? checkIdentifier(each) : []),
     ...(mac !== undefined && !isAddressOfHost(mac) && !isZero(mac)
       ? [
           findingAt(
@@ -108,6 +106,19 @@ function checkInterface(each: NetworkInterface, state: NetworkState): readonly F
       : []),
     ...checkMtu(each, state),
     ...checkFamilies(each),
+  ];
+}
+
+/** NetworkManager creates bonds and bridges by their names (nm-setting-bond.c and nm-setting-bridge.c, verify). */
+function checkIdentifier(each: NetworkInterface): readonly Finding[] {
+  const isVirtual = ['bond', 'linux-bridge'].includes(each.type);
+  return [
+    ...(each['mac-address'] === undefined
+      ? [findingAt(each, '', "missing field 'mac-address'")]
+      : []),
+    ...(isVirtual
+      ? [findingAt(each, 'identifier', `an interface of type ${each.type} is found by its name`)]
+      : []),
   ];
 }
 
@@ -183,7 +194,8 @@ function checkPorts(interfaces: readonly NetworkInterface[]): readonly Finding[]
     const owner = owners.get(each.name);
     const family = FAMILIES.find((family) => isEnabled(each, family));
     const mayHave = each.type.startsWith('ovs-') || owner?.type === 'vrf' || owner === each;
-    if (!owner || family === undefined || mayHave) return [];
+    // The addresses of a port that is down are in no profile.
+    if (!owner || family === undefined || mayHave || each.state === 'down') return [];
     const why = `a port of ${owner.name} cannot have addresses of its own`;
     return [findingAt(each, `ipv${family}`, why)];
   });

@@ -55,9 +55,14 @@ function judgeAddresses(section: string, values: Values): readonly BondFinding[]
   ];
 }
 
-/** Metrics of IPv6 routes that mean the same: nmstate before 2.2.60 writes 0 for the kernel's 1024. */
+/**
+ * Spellings that mean the same: nmstate before 2.2.60 writes 0 for the kernel's metric of IPv6 routes, and
+ * nmstate escapes no text.
+ */
 const withoutDefault = (key: string, value: string): string =>
-  /^ipv6\.route\d+$/.test(key) ? value.replace(/,0$/, ',1024') : value.replaceAll('\\\\', '\\');
+  /^ipv6\.route\d+$/.test(key)
+    ? value.replace(/,0$/, ',1024')
+    : value.replaceAll('\\\\', '\\').replace(/^\\s/, '');
 
 /** Names the first differences between our profiles and those of the installed nmstate. */
 export function explainDifferences(

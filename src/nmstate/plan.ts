@@ -128,9 +128,14 @@ const finish = (
 });
 
 function takeMade(judged: Judged, made: MadeProfiles): PlannedNetwork {
-  if ('problem' in made) return finish(judged, { problems: [{ path: '', problem: made.problem }] });
-  if (judged.untranslated.length === 0) {
-    const profiles = renderProfiles(judged.state);
+  const isTranslated = judged.untranslated.length === 0;
+  const profiles = isTranslated ? renderProfiles(judged.state) : [];
+  if ('problem' in made) {
+    const findings = [{ path: '', problem: made.problem }];
+    const isOurs = isTranslated && made.isUnread === true;
+    return finish(judged, isOurs ? { profiles, warnings: findings } : { problems: findings });
+  }
+  if (isTranslated) {
     return finish(judged, { profiles, warnings: explainDifferences(profiles, made.profiles) });
   }
   const problems = judgeProfiles(made.profiles);
@@ -214,8 +219,17 @@ function placeIn({ source, networkConfig }: HostNetwork, path: string): string {
 
 /** Line of the value at a path of a YAML text, or of the nearest value above it; from 1. */
 function lineIn(text: string, path: string): number {
-  const keys = path.split(/[.[\]]+/).filter((key) => key !== '');
   const document = parseDocument(text, { prettyErrors: false });
+  return lineOfValue(text, document, path);
+}
+
+/** Line of the value at a path of a document, whose text is `text` or a part of it; from 1. */
+function lineOfValue(
+  text: string,
+  document: { readonly getIn: (keys: readonly string[], keepsNode: boolean) => unknown },
+  path: string,
+): number {
+  const keys = path.split(/[.[\]]+/).filter((key) => key !== '');
   const values = keys.map((_, at) => document.getIn(keys.slice(0, at + 1), true));
   const found = values.findLast((value) => value !== undefined && value !== null);
   const [offset = 0] = (found as { readonly range?: readonly [number] } | undefined)?.range ?? [];

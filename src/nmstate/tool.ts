@@ -11,7 +11,13 @@ import type { Keyfile } from './keyfile.ts';
 /* This file owns the program nmstatectl. */
 
 /** nmstate's answer to a document: profiles, or its objection. */
-export type MadeProfiles = { readonly profiles: readonly Keyfile[] } | { readonly problem: string };
+export type MadeProfiles =
+  | { readonly profiles: readonly Keyfile[] }
+  | {
+      readonly problem: string;
+      /** True if nmstate accepts the document, and its answer could not be read. */
+      readonly isUnread?: true;
+    };
 
 /** The installed nmstate. */
 export type NetworkTool = {
@@ -72,7 +78,9 @@ const FILE_NAME = /^[\p{L}\p{N}_][^/\p{Cc}]*\.nmconnection$/u;
 /** `NetworkManager: [[<file name>, <content>], ...]` */
 function readProfiles(stdout: string): MadeProfiles {
   const printed = readYaml(stdout);
-  if (printed === undefined) return { problem: "'nmstatectl gc' did not print YAML" };
+  if (printed === undefined) {
+    return { problem: "'nmstatectl gc' did not print YAML", isUnread: true };
+  }
   const { NetworkManager: listed } = objectOrEmpty(printed);
   const profiles = (Array.isArray(listed) ? (listed as readonly unknown[]) : []).map((profile) => {
     const [name, content] = Array.isArray(profile) ? (profile as readonly unknown[]) : [];

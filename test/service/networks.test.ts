@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from '../../src/shape/parse-text.ts';
 import { API, PULL_SECRET, startService, type TestService } from '../support/service.ts';
@@ -96,6 +99,34 @@ describe('networks of hosts', () => {
     expect(read.body['static_network_config']).toBe(body['static_network_config']);
   });
 
+  it.each([
+    ['mac_address', { logical_nic_name: 'eth0' }],
+    ['logical_nic_name', { mac_address: '52:54:00:00:00:01' }],
+  ])('are refused if an entry of the map of a later host has no %s', async (member, entry) => {
+    const good = {
+      network_yaml: network(),
+      mac_interface_map: [{ ...MAP[0], mac_address: '52:54:00:00:00:02' }],
+    };
+    const refused = await create([good, { network_yaml: network(), mac_interface_map: [entry] }]);
+    expect([refused.status, refused.body['reason']]).toEqual([
+      400,
+      `static_network_config.1.mac_interface_map.0.${member} in body is required`,
+    ]);
+  });
+
+  it('are refused if the text is empty, or the map names another interface', async () => {
+    const empty = await create([{ network_yaml: '', mac_interface_map: MAP }]);
+    expect([empty.status, empty.body['reason']]).toEqual([
+      400,
+      'static_network_config[0].network_yaml is empty',
+    ]);
+    const mac_interface_map = [{ ...MAP[0], logical_nic_name: 'eth7' }];
+    const other = await create([{ network_yaml: network(), mac_interface_map }]);
+    expect(other.body['reason']).toMatch(
+      /interface "eth0": name: the MAC map has no entry for this interface$/,
+    );
+  });
+
   it('are refused if two hosts have the same address', async () => {
     const host = (mac_address: string): object => {
       return { network_yaml: network(), mac_interface_map: [{ ...MAP[0], mac_address }] };
@@ -127,6 +158,49 @@ describe('networks of hosts', () => {
     const [one, two] = [await service.call('GET', path), await service.call('GET', path)];
     expect(one.text).toContain('host499/eth0.nmconnection');
     expect(two.headers.get('etag')).toBe(one.headers.get('etag'));
+  });
+});
+
+describe('a network that only nmstate translates', () => {
+  let directory: string;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'sealift-nmstatectl-'));
+    const profile = '[connection]\\nid=br0-br\\n\\n[ovs-bridge]\\n';
+    const script = [
+      '#!/bin/sh',
+      '[ "$1" = gc ] || exit 0',
+      'grep -q ovs-bridge "$2" || { echo "Error: no such type" >&2; exit 1; }',
+      `printf 'NetworkManager:\\n- - br0-br.nmconnection\\n  - "%s"\\n' '${profile}'`,
+      '',
+    ];
+    await writeFile(join(directory, 'nmstatectl'), script.join('\n'), { mode: 0o755 });
+  });
+  afterAll(() => rm(directory, { recursive: true }));
+
+  it('has the profiles of an installed nmstatectl, which judges every network', async () => {
+    const { signal } = new AbortController();
+    const env = { PATH: `${directory}:/usr/bin:/bin` };
+    const service = await startService({
+      host: { env, cwd: directory, signal, emit: () => undefined },
+    });
+    try {
+      const create = (network_yaml: string) =>
+        service.call('POST', `${API}/v2/infra-envs`, {
+          body: {
+            name: 'edge',
+            pull_secret: PULL_SECRET,
+            static_network_config: [{ network_yaml, mac_interface_map: MAP }],
+          },
+        });
+      const { status, body } = await create('interfaces: [{name: br0, type: ovs-bridge}]');
+      expect(status).toBe(201);
+      const path = `${API}/v2/infra-envs/${String(body['id'])}/downloads/files?file_name=static-network-config`;
+      expect((await service.call('GET', path)).text).toContain('id=br0-br\n');
+      const refused = await create(network());
+      expect(refused.body['reason']).toMatch(/error: no such type$/);
+    } finally {
+      await service.close();
+    }
   });
 });
 

@@ -18,6 +18,8 @@ export type Resource = {
   readonly value: Members;
   /** Name for messages. */
   readonly file: string;
+  /** `FILE:LINE` of the value at a path. */
+  readonly placeOf: (path: string) => string;
 };
 
 /**
@@ -57,27 +59,28 @@ function readDocument(document: SplitDocument, whole: string): readonly ReadReso
   );
   const source = { text: `${padding}${text}`, file };
   const definition = findDefinition(kind, apiVersion);
-  if (definition) {
-    const {
-      document: { value },
-      problems,
-    } = readResourceMembers(source, definition);
-    return [{ resource: toResource(objectOrEmpty(value), kind, file), problems }];
-  }
-  const { value } = readYaml({ ...source, publicKeys: new Set() }, FREE);
-  const members = objectOrEmpty(value);
+  const read = definition
+    ? readResourceMembers(source, definition)
+    : { document: readYaml({ ...source, publicKeys: new Set() }, FREE), problems: [] };
+  const members = objectOrEmpty(read.document.value);
+  const placeOf = (path: string): string => `${file}:${read.document.lineOf(path)}`;
   if (kind === 'List' && Array.isArray(members['items'])) return readItems(members['items'], file);
-  const name = findDefinition(kind) ? `${kind} of ${apiVersion}` : kind;
-  return [{ resource: toResource(members, name, file), problems: [] }];
+  const name = !definition && findDefinition(kind) ? `${kind} of ${apiVersion}` : kind;
+  const { problems } = read;
+  return [{ resource: { ...toResource(members, name, file), placeOf }, problems }];
 }
 
 /** The items of a List, each as a document of its own; problems have their number, and no line. */
 const readItems = (items: readonly unknown[], file: string): readonly ReadResource[] =>
   items.flatMap((item, index) => {
     const text = JSON.stringify(item);
-    return splitDocuments({ name: `${file} (item ${index} of a List)`, text }).flatMap((document) =>
-      readDocument(document, text),
-    );
+    const name = `${file} (item ${index} of a List)`;
+    return splitDocuments({ name, text })
+      .flatMap((document) => readDocument(document, text))
+      .map(({ resource, problems }) => ({
+        resource: { ...resource, placeOf: () => name },
+        problems,
+      }));
   });
 
 function textsOf(value: unknown): { readonly kind: string; readonly apiVersion: string } {
@@ -85,7 +88,7 @@ function textsOf(value: unknown): { readonly kind: string; readonly apiVersion: 
   return { kind: String(kind), apiVersion: typeof apiVersion === 'string' ? apiVersion : '' };
 }
 
-function toResource(value: Members, kind: string, file: string): Resource {
+function toResource(value: Members, kind: string, file: string): Omit<Resource, 'placeOf'> {
   const metadata = objectOrEmpty(value['metadata']);
   const { name = '', namespace } = metadata;
   return {
@@ -117,6 +120,7 @@ function readHostNetwork(resource: Resource): HostNetwork {
   if (!Array.isArray(interfaces)) throw lacks(resource, 'spec.interfaces');
   return {
     networkConfig: formatManifest(config),
+    placeOf: (path) => resource.placeOf(`spec.config.${path}`),
     interfaces: interfaces.map((each) => {
       const { name, macAddress } = objectOrEmpty(each);
       if (typeof name === 'string' && typeof macAddress === 'string') return { name, macAddress };
