@@ -2,6 +2,7 @@ import { ConfigError, IntegrityError } from '../base/errors.ts';
 import { withoutUndefined, isObject as isRecord } from '../base/lists.ts';
 import type { Json } from '../base/text/json.ts';
 import { foldCase } from './decode.ts';
+import { nameType } from './words.ts';
 import { parseDocument, findYamlExcess, findJsonExcess } from './parse-text.ts';
 
 /*
@@ -85,18 +86,6 @@ function reportType(
   { value, expected }: { readonly value: unknown; readonly expected: string },
 ): void {
   report(`${path}${key} should be ${expected}, but is ${nameType(value)}`);
-}
-
-/** The type of a value, in the words of RFC 8259; a short value with its text. */
-export function nameType(value: unknown): string {
-  if (value === undefined) return 'absent';
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'a list';
-  if (typeof value === 'object') return 'an object';
-  if (typeof value === 'string') return `the string ${JSON.stringify(value.slice(0, 40))}`;
-  if (typeof value === 'number' || typeof value === 'boolean')
-    return `the ${typeof value} ${value}`;
-  return `a ${typeof value}`;
 }
 
 /** Most problems in one report. A catalog full of mistakes should not fill the terminal. */
