@@ -19,7 +19,10 @@ import {
   readManifestBytes,
   type RegistryTree,
 } from '../registry/index.ts';
-import { checkText, parseObject, isTexts, isTextList } from '../shape/go-json.ts';
+import { decode, requireDecoded } from '../shape/decode.ts';
+import { checkText, parseObject } from '../shape/go-json.ts';
+import { list, oneOf, record, TEXT } from '../shape/shape.ts';
+import { describeFinding } from '../shape/words.ts';
 import {
   formatMediaIndex,
   type IndexExtent,
@@ -173,31 +176,43 @@ export function parseBundleFile(bytes: Uint8Array): BundleFile {
       hint: 'use a newer version of sealift',
     });
   }
-  const { release, images } = document;
-  const isWhole =
-    isTexts(document, ['name', 'version', 'architecture']) &&
-    isTexts(release, ['image', 'digest']) &&
-    Array.isArray(images) &&
-    images.every(isImage);
-  if (!isWhole) throw malformed();
-  return document as unknown as BundleFile;
+  return requireDecoded(decode(BUNDLE_FILE, document), ([first]) =>
+    malformed(`${NOT_OURS}: ${describeFinding(first)}`),
+  );
 }
+
+const BUNDLE_FILE = record(
+  {
+    format: oneOf(1),
+    name: TEXT,
+    version: TEXT,
+    architecture: TEXT,
+    release: record({ image: TEXT, digest: TEXT }, { others: 'kept' }),
+    images: list(
+      record(
+        {
+          name: TEXT,
+          set: TEXT,
+          image: TEXT,
+          repository: TEXT,
+          digest: TEXT,
+          tags: list(TEXT),
+          manifests: list(TEXT),
+        },
+        { others: 'kept' },
+      ),
+    ),
+  },
+  { others: 'kept' },
+);
 
 /** Ten times as many as 4,000 images have. */
 const MOST_VALUES = 500_000;
 
-type Document = Readonly<Record<string, unknown>>;
+const NOT_OURS = 'is not in the form that sealift writes';
 
-function isImage(value: unknown): boolean {
-  if (!isTexts(value, ['name', 'set', 'image', 'repository', 'digest'])) return false;
-  const { tags, manifests } = value as Document;
-  return isTextList(tags) && isTextList(manifests);
-}
-
-const malformed = (
-  problem = 'is not in the form that sealift writes',
-  cause?: unknown,
-): IntegrityError => new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`, { cause });
+const malformed = (problem = NOT_OURS, cause?: unknown): IntegrityError =>
+  new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`, { cause });
 
 /** Describes the differences between a bundle file and the index of its medium. */
 export function compareBundleFile(

@@ -1,7 +1,7 @@
-import { groupBy, isObject, withoutUndefined } from '../base/lists.ts';
+import { groupBy, withoutUndefined } from '../base/lists.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected.ts';
 import { nameCatalog } from '../openshift/mirror/operator-set.ts';
-import { isTexts } from '../shape/go-json.ts';
+import { list, optional, record, TEXT } from '../shape/shape.ts';
 
 /* The catalogs of a medium, as its index lists them. */
 
@@ -45,27 +45,24 @@ const sortByName = <Item extends { readonly name: string }>(
   items: readonly Item[],
 ): readonly Item[] => items.toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
 
-/** True if a member of an index is a valid list of catalogs. */
-export const areCatalogs = (value: unknown): boolean =>
-  value === undefined ||
-  isListOf(
-    value,
-    (catalog) => isTexts(catalog, ['name', 'digest']) && isListOf(catalog['packages'], isPackage),
-  );
-
-const isPackage = (value: Members): boolean =>
-  isTexts(value, ['name']) &&
-  isOptionalText(value['defaultChannel']) &&
-  isListOf(value['channels'], (channel) => isNamed(channel, 'head')) &&
-  isListOf(value['bundles'], (bundle) => isNamed(bundle, 'version'));
-
-type Members = Readonly<Record<string, unknown>>;
-
-const isListOf = (value: unknown, isItem: (item: Members) => boolean): boolean =>
-  Array.isArray(value) && value.every((item) => isObject(item) && isItem(item));
-
-const isNamed = (value: Members, optional: string): boolean =>
-  isTexts(value, ['name']) && isOptionalText(value[optional]);
-
-export const isOptionalText = (value: unknown): boolean =>
-  value === undefined || typeof value === 'string';
+/** The form of the catalogs in an index. */
+export const INDEX_CATALOGS = list(
+  record(
+    {
+      name: TEXT,
+      digest: TEXT,
+      packages: list(
+        record(
+          {
+            name: TEXT,
+            defaultChannel: optional(TEXT),
+            channels: list(record({ name: TEXT, head: optional(TEXT) }, { others: 'kept' })),
+            bundles: list(record({ name: TEXT, version: optional(TEXT) }, { others: 'kept' })),
+          },
+          { others: 'kept' },
+        ),
+      ),
+    },
+    { others: 'kept' },
+  ),
+);

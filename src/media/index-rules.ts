@@ -1,64 +1,82 @@
-import { isDigest } from '../base/digest.ts';
-import { isObject } from '../base/lists.ts';
 import type { ByteRange } from '../base/random-access.ts';
-import { type Document, isTexts, isTextList } from '../shape/go-json.ts';
-import { areCatalogs, isOptionalText } from './index-catalogs.ts';
+import {
+  COUNT,
+  defaulted,
+  DIGEST,
+  integerFrom,
+  list,
+  oneOf,
+  optional,
+  record,
+  refine,
+  TEXT,
+} from '../shape/shape.ts';
+import { INDEX_CATALOGS } from './index-catalogs.ts';
 
-/* The form that an index must have before its members are read. */
+/* The form of an index. Members that it does not name are of other versions, and stay. */
 
-/** Limit on offsets and sizes: far larger than any medium, and the sum of two is still exact. */
-const LARGEST_COUNT = 2 ** 52;
-
-export const isCount = (value: unknown): value is number =>
-  Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) < LARGEST_COUNT;
-
-export const isIndexForm = (document: Document): boolean =>
-  typeof document['product'] === 'string' &&
-  isOptionalText(document['program']) &&
-  isOfReleases(document) &&
-  isBase(document['base']) &&
-  areAreas(document['areas']) &&
-  areMutable(document['mutable']) &&
-  areCatalogs(document['catalogs']) &&
-  Array.isArray(document['extents']) &&
-  Array.isArray(document['images']) &&
-  (document['images'] as unknown[]).every(isImage);
-
-const isOfReleases = ({ release, unsigned }: Document): boolean =>
-  isTexts(release, ['version', 'reference', 'architecture']) &&
-  (unsigned === undefined || isTextList(unsigned));
-
-const AREAS = ['structures', 'files', 'index', 'smallBlobs', 'blobs'] as const;
-
-const areAreas = (areas: unknown): boolean =>
-  areas === undefined || (isObject(areas) && AREAS.every((name) => isCount(areas[name])));
+const KEPT = { others: 'kept' } as const;
 
 /** Maximum number of mutable areas; a medium has one for Ignition and one for each boot menu. */
 const MOST_MUTABLE = 100;
 
-const areMutable = (areas: unknown): boolean =>
-  areas === undefined ||
-  (Array.isArray(areas) && areas.length <= MOST_MUTABLE && areas.every(isMutableArea));
-
-const isMutableArea = (area: unknown): boolean =>
-  isObject(area) &&
-  typeof area['kind'] === 'string' &&
-  typeof area['digest'] === 'string' &&
-  isDigest(area['digest']) &&
-  isCount(area['offset']) &&
-  isCount(area['size']) &&
-  area['size'] <= LARGEST_MUTABLE;
-
 /** Far larger than any Ignition config that a machine boots with. */
 const LARGEST_MUTABLE = 64 * 1024 * 1024;
 
-const isBase = (base: unknown): boolean => base === undefined || isTexts(base, ['digest']);
+const MUTABLE_AREAS = list(
+  record(
+    { kind: TEXT, digest: DIGEST, offset: COUNT, size: integerFrom(0, LARGEST_MUTABLE) },
+    KEPT,
+  ),
+);
 
-function isImage(value: unknown): boolean {
-  if (!isTexts(value, ['name', 'set', 'source', 'repository'])) return false;
-  const { tags, manifests } = value as { tags?: unknown; manifests?: unknown };
-  return isTextList(tags) && isTextList(manifests);
-}
+const IMAGE = record(
+  {
+    name: TEXT,
+    set: TEXT,
+    source: TEXT,
+    repository: TEXT,
+    tags: list(TEXT),
+    manifests: list(TEXT),
+  },
+  KEPT,
+);
+
+const EXTENT = record(
+  {
+    offset: COUNT,
+    size: COUNT,
+    digest: optional(DIGEST),
+    paths: defaulted(list(TEXT), () => []),
+  },
+  { others: 'left-out' },
+);
+
+export const INDEX = record(
+  {
+    format: oneOf(1, 2, 3),
+    product: TEXT,
+    program: optional(TEXT),
+    release: record({ version: TEXT, reference: TEXT, architecture: TEXT }, KEPT),
+    unsigned: optional(list(TEXT)),
+    base: optional(record({ digest: TEXT }, KEPT)),
+    areas: optional(
+      record(
+        { structures: COUNT, files: COUNT, index: COUNT, smallBlobs: COUNT, blobs: COUNT },
+        KEPT,
+      ),
+    ),
+    mutable: optional(
+      refine(MUTABLE_AREAS, ({ length }) =>
+        length <= MOST_MUTABLE ? undefined : `has more than ${MOST_MUTABLE} areas`,
+      ),
+    ),
+    catalogs: optional(INDEX_CATALOGS),
+    images: list(IMAGE),
+    extents: list(EXTENT),
+  },
+  KEPT,
+);
 
 /**
  * Finds extents that begin before an earlier one ends. Our own indexes have no overlaps, and checking

@@ -1,11 +1,14 @@
-import { isDigest, type Digest } from '../base/digest.ts';
+import type { Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { ByteRange } from '../base/random-access.ts';
 import { digestCanonicalJson, formatReadableJson, type Json } from '../base/text/json.ts';
 import type { Areas, IsoImage, Layout, Places } from '../iso/index.ts';
-import { checkText, parseObject, isTextList, type Document } from '../shape/go-json.ts';
+import { decode, requireDecoded } from '../shape/decode.ts';
+import { checkText, parseObject, type Document } from '../shape/go-json.ts';
+import type { TypeOf } from '../shape/shape.ts';
+import { describeFinding } from '../shape/words.ts';
 import type { IndexCatalog } from './index-catalogs.ts';
-import { findOverlaps, isCount, isIndexForm } from './index-rules.ts';
+import { findOverlaps, INDEX } from './index-rules.ts';
 import { NewerFormatError } from './newer.ts';
 
 /* The index of a medium, `/sealift/index.json`: its paths, members and format. */
@@ -133,13 +136,13 @@ export function decodeMediaIndex(source: Uint8Array | string): {
 } {
   const document = parse(source);
   requireKnown(document);
-  if (!isIndexForm(document)) throw malformed();
-  const { mutable = [] } = document as { readonly mutable?: readonly MutableArea[] };
-  const extents = (document['extents'] as unknown[])
-    .map(parseExtent)
-    .map((extent) => markMutable(extent, mutable));
+  const read = requireDecoded(decode(INDEX, document), ([first]) =>
+    malformed(`${NOT_OURS}: ${describeFinding(first)}`),
+  );
+  const { mutable = [] } = read as MediaIndex;
+  const extents = read.extents.map((extent) => markMutable(requireDigest(extent), mutable));
   const damage = findWrongDigest(document);
-  return { index: { ...(document as unknown as MediaIndex), extents }, ...(damage && { damage }) };
+  return { index: { ...(read as MediaIndex), extents }, ...(damage && { damage }) };
 }
 
 /** The newest format of an index. */
@@ -152,12 +155,15 @@ const NEWEST = 3;
  */
 function requireKnown(document: Document): void {
   const { format } = document;
-  if (!isCount(format) || format === 0) throw malformed();
+  if (!isFormat(format)) throw malformed();
   if (format <= NEWEST) return;
   const { digest, ...content } = document;
   if (digest !== digestCanonicalJson(content)) throw malformed();
   throw new NewerFormatError('the medium', format, NEWEST);
 }
+
+const isFormat = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) > 0;
 
 const createOverlapError = ({ offset, size }: IndexExtent): IntegrityError =>
   new IntegrityError(
@@ -196,14 +202,9 @@ const checkIndexText = (bytes: Uint8Array): string => checkText(bytes, MOST_VALU
 const parse = (source: Uint8Array | string): Document =>
   parseObject(typeof source === 'string' ? source : checkIndexText(source), malformed);
 
-function parseExtent(value: unknown): IndexExtent {
-  const extent = value as Partial<Record<keyof IndexExtent, unknown>> | null;
-  const { offset, size, digest, paths = [] } = extent ?? {};
-  if (!isCount(offset) || !isCount(size) || !isTextList(paths)) throw malformed();
-  const place = { offset, size, paths };
-  if (typeof digest === 'string' && isDigest(digest)) return { ...place, digest };
-  if (digest !== undefined || !isIndexItself(paths)) throw malformed();
-  return place;
+function requireDigest(extent: TypeOf<typeof INDEX>['extents'][number]): IndexExtent {
+  if (extent.digest !== undefined || isIndexItself(extent.paths)) return extent;
+  throw malformed(`${NOT_OURS}: the extent at ${extent.offset} has no digest`);
 }
 
 function markMutable(extent: IndexExtent, areas: readonly MutableArea[]): IndexExtent {
@@ -221,10 +222,10 @@ function markMutable(extent: IndexExtent, areas: readonly MutableArea[]): IndexE
 const isIndexItself = (paths: readonly unknown[]): boolean =>
   paths.length === 1 && paths[0] === INDEX_PATH;
 
-const malformed = (
-  problem = 'is not in the form that sealift writes',
-  cause?: unknown,
-): IntegrityError => new IntegrityError('index.malformed', `${INDEX_PATH} ${problem}`, { cause });
+const NOT_OURS = 'is not in the form that sealift writes';
+
+const malformed = (problem = NOT_OURS, cause?: unknown): IntegrityError =>
+  new IntegrityError('index.malformed', `${INDEX_PATH} ${problem}`, { cause });
 
 /** Enough for 3,000 images with 60,000 blobs and 72,000 links, which take 48,000,000 bytes. */
 export const LARGEST_INDEX = 48 * 1024 * 1024;

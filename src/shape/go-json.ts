@@ -2,11 +2,12 @@ import { ConfigError, IntegrityError } from '../base/errors.ts';
 import { withoutUndefined, isObject as isRecord } from '../base/lists.ts';
 import type { Json } from '../base/text/json.ts';
 import { foldCase } from './decode.ts';
-import { parseDocument, findYamlExcess, findJsonExcess } from './parse-text.ts';
+import { nameType } from './words.ts';
+import { findJsonExcess } from './parse-text.ts';
 
 /*
- * Owns JSON in the manner of Go: reading keys regardless of case, strict decoding, the bytes of
- * encoding/json, and the bounded JSON files of a medium.
+ * Owns JSON in the manner of Go: reading keys regardless of case, the bytes of encoding/json, and
+ * the bounded JSON files of a medium.
  */
 
 /** An object within a document, and the report of its faults. */
@@ -87,18 +88,6 @@ function reportType(
   report(`${path}${key} should be ${expected}, but is ${nameType(value)}`);
 }
 
-/** The type of a value, in the words of RFC 8259; a short value with its text. */
-export function nameType(value: unknown): string {
-  if (value === undefined) return 'absent';
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'a list';
-  if (typeof value === 'object') return 'an object';
-  if (typeof value === 'string') return `the string ${JSON.stringify(value.slice(0, 40))}`;
-  if (typeof value === 'number' || typeof value === 'boolean')
-    return `the ${typeof value} ${value}`;
-  return `a ${typeof value}`;
-}
-
 /** Most problems in one report. A catalog full of mistakes should not fill the terminal. */
 const MAX_PROBLEMS = 1000;
 
@@ -118,111 +107,6 @@ export function malformedCatalog(
     { ...withoutUndefined({ hint }) },
   );
 }
-
-/** A type of Go, a list of one shape, the members of a struct, or those and any others. */
-export type Shape =
-  'string' | 'integer' | 'strings' | readonly [Shape] | Members | readonly ['with others', Members];
-
-/** The path of a file that has a fault, for its message. */
-export type ShownFile = { readonly directory: string; readonly path: string };
-
-/**
- * Parses strictly: keys match the shape exactly, including case, and none is repeated. If a shape
- * is "with others", the others are not checked.
- *
- * @throws ConfigError `retained.manifest`, in the words of openshift-install
- */
-export function decodeStrictly(text: string, shape: Shape, file: ShownFile): unknown {
-  const value = parseJson(text, file);
-  const excess = findYamlExcess(text);
-  if (excess) throw manifestError(file, excess.message);
-  // JSON is YAML, whose parser reports faults that JSON.parse overlooks.
-  const repeated = parseDocument(text).errors.find(({ code }) => code === 'DUPLICATE_KEY');
-  if (repeated) throw manifestError(file, `a key appears twice in line ${lineOf(repeated)}`);
-  refuseStrange(value, shape, { file, path: '' });
-  return value;
-}
-
-const lineOf = ({ linePos }: { readonly linePos?: readonly { readonly line: number }[] }): number =>
-  linePos?.[0]?.line ?? 1;
-
-/** Parses JSON with our own message. The parser's own would quote the text, keys and all. */
-function parseJson(text: string, file: ShownFile): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw manifestError(file, 'invalid JSON syntax');
-  }
-}
-
-type Place = { readonly file: ShownFile; readonly path: string };
-
-/** Refuses values of another type. Null means absent, as in Go. */
-function refuseStrange(value: unknown, shape: Shape, place: Place): void {
-  if (value === null && place.path !== '') return;
-  if (typeof shape === 'string') {
-    if (!SHAPES[shape].test(value)) throw wrongType(place, SHAPES[shape].name);
-  } else if (isOpen(shape)) {
-    refuseStrangeMembers(keepKnown(value, shape[1]), shape[1], place);
-  } else if (isList(shape)) {
-    refuseStrangeItems(value, shape[0], place);
-  } else {
-    refuseStrangeMembers(value, shape, place);
-  }
-}
-
-const keepKnown = (value: unknown, members: Members): unknown =>
-  isRecord(value)
-    ? Object.fromEntries(Object.entries(value).filter(([key]) => Object.hasOwn(members, key)))
-    : value;
-
-function refuseStrangeItems(value: unknown, shape: Shape, place: Place): void {
-  if (!Array.isArray(value)) throw wrongType(place, 'a list');
-  for (const [index, item] of value.entries()) {
-    refuseStrange(item, shape, { ...place, path: `${place.path}[${index}]` });
-  }
-}
-
-export type Members = { readonly [key: string]: Shape };
-
-function refuseStrangeMembers(value: unknown, shape: Members, { file, path }: Place): void {
-  if (!isRecord(value)) throw wrongType({ file, path }, 'an object');
-  for (const [key, member] of Object.entries(value)) {
-    const inner = { file, path: path === '' ? key : `${path}.${key}` };
-    const known = Object.hasOwn(shape, key) ? shape[key] : undefined;
-    if (known === undefined) {
-      throw manifestError(file, `unknown field ${JSON.stringify(inner.path)}`);
-    }
-    refuseStrange(member, known, inner);
-  }
-}
-
-const isString = (value: unknown): boolean => typeof value === 'string' || value === null;
-
-const SHAPES = {
-  string: { name: 'a string', test: isString },
-  integer: { name: 'an integer', test: Number.isSafeInteger },
-  strings: {
-    name: 'a list of strings',
-    test: (value: unknown) => Array.isArray(value) && value.every(isString),
-  },
-} as const;
-
-const isList = (shape: Shape): shape is readonly [Shape] =>
-  Array.isArray(shape) && shape.length === 1;
-
-const isOpen = (shape: Shape): shape is readonly ['with others', Members] =>
-  Array.isArray(shape) && shape.length === 2;
-
-function wrongType({ file, path }: Place, name: string): ConfigError {
-  const field = path === '' ? 'all of it' : `field ${JSON.stringify(path)}`;
-  return manifestError(file, `${field} should be ${name}`);
-}
-
-export const manifestError = ({ directory, path }: ShownFile, problem: string): ConfigError =>
-  new ConfigError('retained.manifest', `${directory}: failed to unmarshal ${path}: ${problem}`, {
-    hint: 'use the file as openshift-install wrote it, or omit it',
-  });
 
 /** A value in the manifests of a site; a map keeps the order of its keys. */
 export type GoJson = string | number | readonly GoJson[] | ReadonlyMap<string, GoJson>;

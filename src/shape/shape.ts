@@ -1,3 +1,5 @@
+import { isDigest, type Digest } from '../base/digest.ts';
+
 /*
  * Owns the language in which foreign values are described: one shape serves YAML with places, JSON
  * and Go's JSON. A shape is data, so that reading, the JSON Schema and the hints walk one table.
@@ -112,10 +114,15 @@ export const transform = <T, U>(of: Shape<T>, to: (value: T) => U): Shape<U> => 
   to,
 });
 
-export const described = <T>(description: string, shape: Shape<T>): Shape<T> => ({
-  ...shape,
-  description,
-});
+export const DIGEST = refine(TEXT, (text) =>
+  isDigest(text) ? undefined : 'is not a digest',
+) as Shape<Digest>;
+
+/** Limit on offsets and sizes: far larger than any medium, and the sum of two is still exact. */
+const LARGEST_COUNT = 2 ** 52 - 1;
+
+/** A number of bytes. */
+export const COUNT = integerFrom(0, LARGEST_COUNT);
 
 /** A member that may be absent. */
 export const optional = <T>(of: Shape<T>): Optional<T> => ({ kind: 'optional', of });

@@ -187,7 +187,7 @@ describe('the JSON Schema of a shape', () => {
           ...Object.fromEntries(names.map((name) => [name, MORE[random(MORE.length)]])),
         };
         // Go reads a required null as its zero value; our shapes require a value.
-        if (nulls === 'absent' && Object.values(document).some((value) => value === null)) continue;
+        if (nulls === 'absent' && JSON.stringify(document).includes('null')) continue;
         const isGood = decode(shape, document, rules).findings.length === 0;
         expect([document, isGood]).toEqual([document, validate(document)]);
         accepted[isGood ? 'good' : 'bad']++;

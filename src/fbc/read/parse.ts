@@ -2,7 +2,6 @@ import { withoutUndefined, isObject } from '../../base/lists.ts';
 import { foldCase } from '../../shape/decode.ts';
 import {
   findValue,
-  nameType,
   needText,
   readField,
   readObjects,
@@ -10,6 +9,7 @@ import {
   readTexts,
   type Fields,
 } from '../../shape/go-json.ts';
+import { nameType } from '../../shape/words.ts';
 import type {
   CatalogBundle,
   CatalogChannel,

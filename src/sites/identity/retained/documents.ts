@@ -1,14 +1,21 @@
 import { join } from 'node:path';
+import { ConfigError } from '../../../base/errors.ts';
 import { isObject, withoutUndefined } from '../../../base/lists.ts';
 import {
-  decodeStrictly,
-  manifestError,
-  type Members,
-  type Shape,
-  type ShownFile,
-} from '../../../shape/go-json.ts';
+  decode,
+  formatSteps,
+  requireDecoded,
+  YAML_RULES,
+  type Finding,
+} from '../../../shape/decode.ts';
+import { findYamlExcess, parseDocument } from '../../../shape/parse-text.ts';
+import { INTEGER, list, otherwise, partial, TEXT, type Shape } from '../../../shape/shape.ts';
+import { nameShape } from '../../../shape/words.ts';
 
 /* Owns the formats of an earlier producer's JSON files. */
+
+/** The path of a file that has a fault, for its message. */
+export type ShownFile = { readonly directory: string; readonly path: string };
 
 /** A cluster's identity according to a manifest.json of an earlier producer; texts may be empty. */
 export type RetainedManifest = {
@@ -34,8 +41,6 @@ export type RetainedSource = {
   readonly sourcePolicy?: string;
 };
 
-type MirrorEntry = { readonly mirrorSourcePolicy?: string } & Omit<RetainedSource, 'sourcePolicy'>;
-
 /** Texts that an openshift-install state holds; absent if the run stopped before making them. */
 export type InstallState = {
   /** manifest.json of the configuration ISO. */
@@ -46,34 +51,33 @@ export type InstallState = {
   readonly adminSignerKey?: string;
 };
 
-const STRINGS = (...keys: readonly string[]): Members =>
-  Object.fromEntries(keys.map((key) => [key, 'string' as const]));
-
-const SERVING_KEYS = {
-  localhost: 'localhost_signer_private_key',
-  serviceNetwork: 'service_network_signer_private_key',
-  loadBalancer: 'loadbalancer_external_signer_private_key',
-} as const;
-
 /**
  * The members of a SeedReconfiguration that are the cluster's identity. The rest (host name,
  * network, proxy, and anything that another version has) belongs to an earlier installation, and
  * the new inputs replace it.
  */
-const MANIFEST: Shape = [
-  'with others',
+const MANIFEST = partial(
   {
-    api_version: 'integer',
-    ...STRINGS('base_domain', 'cluster_id', 'cluster_name', 'infra_id', 'kubeadmin_password_hash'),
-    KubeconfigCryptoRetention: {
-      KubeAPICrypto: {
-        ServingCrypto: STRINGS(...Object.values(SERVING_KEYS)),
-        ClientAuthCrypto: STRINGS('admin_ca_certificate'),
-      },
-      IngresssCrypto: STRINGS('ingress_ca', 'ingress_certificate_cn'),
-    },
+    api_version: INTEGER,
+    base_domain: TEXT,
+    cluster_id: TEXT,
+    cluster_name: TEXT,
+    infra_id: TEXT,
+    kubeadmin_password_hash: TEXT,
+    KubeconfigCryptoRetention: partial({
+      KubeAPICrypto: partial({
+        ServingCrypto: partial({
+          localhost_signer_private_key: TEXT,
+          service_network_signer_private_key: TEXT,
+          loadbalancer_external_signer_private_key: TEXT,
+        }),
+        ClientAuthCrypto: partial({ admin_ca_certificate: TEXT }),
+      }),
+      IngresssCrypto: partial({ ingress_ca: TEXT, ingress_certificate_cn: TEXT }),
+    }),
   },
-];
+  { others: 'left-out' },
+);
 
 const API_VERSION = 1;
 
@@ -85,20 +89,16 @@ const API_VERSION = 1;
  */
 export function parseRetainedManifest(text: string, file: ShownFile): RetainedManifest {
   const manifest = decodeStrictly(text, MANIFEST, file);
+  const { api_version: version = 0 } = manifest;
+  if (version !== API_VERSION) {
+    throw manifestError(file, `api_version is ${version}, but should be ${API_VERSION}`);
+  }
   const read = (...path: readonly string[]): string => {
     const member = findAtPath(manifest, path);
     return typeof member === 'string' ? member : '';
   };
-  const version = findAtPath(manifest, ['api_version']) ?? 0;
-  if (version !== API_VERSION) {
-    throw manifestError(
-      file,
-      `api_version is ${JSON.stringify(version)}, but should be ${API_VERSION}`,
-    );
-  }
   const kubeApi = ['KubeconfigCryptoRetention', 'KubeAPICrypto'];
-  const serving = (name: keyof typeof SERVING_KEYS): string =>
-    read(...kubeApi, 'ServingCrypto', SERVING_KEYS[name]);
+  const serving = (name: string): string => read(...kubeApi, 'ServingCrypto', name);
   const ingress = (name: string): string =>
     read('KubeconfigCryptoRetention', 'IngresssCrypto', name);
   return {
@@ -109,9 +109,9 @@ export function parseRetainedManifest(text: string, file: ShownFile): RetainedMa
     infraId: read('infra_id'),
     passwordHash: read('kubeadmin_password_hash'),
     keys: {
-      localhost: serving('localhost'),
-      serviceNetwork: serving('serviceNetwork'),
-      loadBalancer: serving('loadBalancer'),
+      localhost: serving('localhost_signer_private_key'),
+      serviceNetwork: serving('service_network_signer_private_key'),
+      loadBalancer: serving('loadbalancer_external_signer_private_key'),
       ingress: ingress('ingress_ca'),
     },
     adminCertificate: read(...kubeApi, 'ClientAuthCrypto', 'admin_ca_certificate'),
@@ -119,7 +119,53 @@ export function parseRetainedManifest(text: string, file: ShownFile): RetainedMa
   };
 }
 
-const SOURCES: Shape = [{ source: 'string', mirrors: 'strings', sourcePolicy: 'string' }];
+/**
+ * Reads JSON strictly: members match including case, and none is repeated. Null means absent, as in
+ * Go.
+ *
+ * @throws ConfigError `retained.manifest`, in the words of openshift-install
+ */
+function decodeStrictly<T>(text: string, shape: Shape<T>, file: ShownFile): T {
+  const value = parseJson(text, file);
+  const excess = findYamlExcess(text);
+  if (excess) throw manifestError(file, excess.message);
+  // JSON is YAML, whose parser reports faults that JSON.parse overlooks.
+  const repeated = parseDocument(text).errors.find(({ code }) => code === 'DUPLICATE_KEY');
+  if (repeated) {
+    throw manifestError(file, `a key appears twice in line ${repeated.linePos?.[0].line ?? 1}`);
+  }
+  return requireDecoded(decode(shape, value, YAML_RULES), (findings) =>
+    manifestError(file, findings.map(describeStrange).join('; ')),
+  );
+}
+
+/** The fault of a value, which may be a key and is not quoted. */
+function describeStrange({ code, path, shape }: Finding): string {
+  const field = JSON.stringify(formatSteps(path));
+  if (code === 'unknown') return `unknown field ${field}`;
+  return `${path.length === 0 ? 'all of it' : `field ${field}`} should be ${nameShape(shape)}`;
+}
+
+/** Parses JSON with our own message. The parser's own would quote the text, keys and all. */
+function parseJson(text: string, file: ShownFile): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw manifestError(file, 'invalid JSON syntax');
+  }
+}
+
+const manifestError = ({ directory, path }: ShownFile, problem: string): ConfigError =>
+  new ConfigError('retained.manifest', `${directory}: failed to unmarshal ${path}: ${problem}`, {
+    hint: 'use the file as openshift-install wrote it, or omit it',
+  });
+
+/** An entry that is null is empty, as in Go. */
+const orEmpty = <T extends object>(of: Shape<T>): Shape<T> => otherwise(of, {} as T);
+
+const MIRRORS = list(otherwise(TEXT, ''));
+
+const SOURCES = list(orEmpty(partial({ source: TEXT, mirrors: MIRRORS, sourcePolicy: TEXT })));
 
 /**
  * Reads image-digest-mirror-set.json: the list that openshift-install accepts in its directory, or
@@ -129,8 +175,7 @@ const SOURCES: Shape = [{ source: 'string', mirrors: 'strings', sourcePolicy: 's
  */
 export function parseRetainedSources(text: string, file: ShownFile): readonly RetainedSource[] {
   if (text.trimStart().startsWith('{')) return parseMirrorSet(text, file);
-  const sources = decodeStrictly(text, SOURCES, file) as readonly (RetainedSource | null)[];
-  return sources.map((one) => toSource(one ?? {}));
+  return decodeStrictly(text, SOURCES, file).map(toSource);
 }
 
 /** File in which openshift-install records the files it made, in its directory. */
@@ -159,30 +204,26 @@ function findAtPath(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((inner, key) => (isObject(inner) ? inner[key] : undefined), value);
 }
 
-const MIRROR_SET: Shape = [
-  'with others',
+const MIRROR_SET = partial(
   {
-    kind: 'string',
-    spec: {
-      imageDigestMirrors: [{ source: 'string', mirrors: 'strings', mirrorSourcePolicy: 'string' }],
-    },
+    kind: TEXT,
+    spec: partial({
+      imageDigestMirrors: list(
+        orEmpty(partial({ source: TEXT, mirrors: MIRRORS, mirrorSourcePolicy: TEXT })),
+      ),
+    }),
   },
-];
-
-type MirrorSet = {
-  readonly kind?: string;
-  readonly spec?: { readonly imageDigestMirrors?: readonly (MirrorEntry | null)[] | null } | null;
-};
+  { others: 'left-out' },
+);
 
 function parseMirrorSet(text: string, file: ShownFile): readonly RetainedSource[] {
-  const { kind, spec } = decodeStrictly(text, MIRROR_SET, file) as MirrorSet;
+  const { kind, spec } = decodeStrictly(text, MIRROR_SET, file);
   if (kind !== 'ImageDigestMirrorSet') {
     throw manifestError(file, 'field "kind" should be "ImageDigestMirrorSet"');
   }
-  return (spec?.imageDigestMirrors ?? []).map((entry) => {
-    const { mirrorSourcePolicy, ...one } = entry ?? ({} as Partial<MirrorEntry>);
-    return toSource({ ...one, ...(mirrorSourcePolicy && { sourcePolicy: mirrorSourcePolicy }) });
-  });
+  return (spec?.imageDigestMirrors ?? []).map(({ mirrorSourcePolicy, ...one }) =>
+    toSource({ ...one, ...(mirrorSourcePolicy && { sourcePolicy: mirrorSourcePolicy }) }),
+  );
 }
 
 const toSource = ({ source, mirrors, sourcePolicy }: Partial<RetainedSource>): RetainedSource => ({
@@ -191,14 +232,8 @@ const toSource = ({ source, mirrors, sourcePolicy }: Partial<RetainedSource>): R
   ...(sourcePolicy && { sourcePolicy }),
 });
 
-/** The parser's own message would quote the text, including keys. */
 function parseAssets(text: string, file: ShownFile): Readonly<Record<string, unknown>> {
-  let assets: unknown;
-  try {
-    assets = JSON.parse(text);
-  } catch {
-    throw manifestError(file, 'invalid JSON syntax');
-  }
+  const assets = parseJson(text, file);
   if (isObject(assets)) return assets;
   throw manifestError(file, 'all of it should be an object');
 }

@@ -2,7 +2,6 @@ import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { ConfigError } from '../../../base/errors.ts';
 import { isObject } from '../../../base/lists.ts';
-import type { ShownFile } from '../../../shape/go-json.ts';
 import { parse, findYamlExcess } from '../../../shape/parse-text.ts';
 import {
   type KeyPair,
@@ -12,7 +11,7 @@ import {
   type CertifiedKey,
   type SiteIdentity,
 } from '../identity.ts';
-import type { RetainedManifest } from './documents.ts';
+import type { RetainedManifest, ShownFile } from './documents.ts';
 import {
   isSameKey,
   parseRetainedCertificate,

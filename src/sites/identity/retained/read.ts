@@ -1,7 +1,6 @@
 import { basename, dirname } from 'node:path';
 import { ConfigError } from '../../../base/errors.ts';
 import { formatCanonicalJson } from '../../../base/text/json.ts';
-import type { ShownFile } from '../../../shape/go-json.ts';
 import { SIGNER_NAMES, SIGNERS, type SiteIdentity, type RetainedIdentity } from '../identity.ts';
 import {
   INSTALL_STATE_FILE,
@@ -10,6 +9,7 @@ import {
   parseRetainedManifest,
   parseRetainedSources,
   type RetainedManifest,
+  type ShownFile,
 } from './documents.ts';
 import {
   incomplete,
