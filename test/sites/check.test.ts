@@ -214,6 +214,16 @@ describe('a site gets a warning for', () => {
       '5:49 compute[0].platform: platform is ignored',
     ],
     [
+      'a pool for edge zones',
+      { compute: 'compute: [{name: edge, replicas: 0}]' },
+      '5:18 compute[0].name: openshift-install 4.22 refuses the pool edge, which has no effect on the node',
+    ],
+    [
+      'a stream of the operating system',
+      { f: 'osImageStream: rhel-9' },
+      '9:16 osImageStream: openshift-install 4.22 refuses osImageStream, which has no effect on the node',
+    ],
+    [
       'FIPS, which the seed decides',
       { f: 'fips: true' },
       '9:7 fips: is ignored: the seed image has decided it',
@@ -266,6 +276,11 @@ describe('a site gets a warning for', () => {
       'a cluster id that is not a valid UUID',
       { c: 'cluster_id: alpha' },
       '3:13 cluster_id: not a valid UUID',
+    ],
+    [
+      'an empty network configuration',
+      { networkConfig: 'networkConfig: {}' },
+      '3:16 networkConfig: openshift-install 4.22 refuses an empty networkConfig, which has no effect on the node',
     ],
     [
       'a label that Kubernetes will refuse',
