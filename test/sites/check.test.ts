@@ -477,6 +477,23 @@ describe('a site whose node would never finish is refused for', () => {
     expect(tell(warnings).join().includes('machineNetwork')).toBe(passes);
   });
 
+  it.each([
+    ['4.19.30', '192.0.2.0/24'],
+    ['4.20.0-rc.1', undefined],
+    [undefined, undefined],
+  ])('a second machine network if the seed is %s: only %s is read', (seedVersion, single) => {
+    const networking =
+      'networking: {machineNetwork: [{cidr: 192.0.2.0/24}, {cidr: 198.51.100.0/24}]}';
+    const input = createSiteInput({ 'install-config.yaml': writeInstallConfig({ networking }) });
+    const options = { epoch: TEST_EPOCH, ...(seedVersion !== undefined && { seedVersion }) };
+    const { site, warnings } = checkSite(input, options);
+    expect(site?.install.machineNetworks).toEqual(['192.0.2.0/24', '198.51.100.0/24']);
+    expect(site?.install.machineNetwork).toBe(single);
+    expect(tell(warnings).join().includes('only the first machine network')).toBe(
+      single !== undefined,
+    );
+  });
+
   it('a hostname that the services of the node wait to see replaced', () => {
     const { problems } = checkImageBased({ hostname: 'hostname: localhost.localdomain' });
     expect(tell(problems)).toEqual([
