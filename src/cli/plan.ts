@@ -92,6 +92,7 @@ function formatPlan(plan: LiveIsoPlan): string {
     ...formatSignatures(plan.signatures, 'signature      '),
     ...formatImagePolicy(plan.imagePolicy, 'image policy   '),
     `base ISO       ${formatSize(plan.base.size)} from ${plan.base.from}`,
+    ...(plan.base.osStream === undefined ? [] : [`OS stream      ${plan.base.osStream}`]),
     `Ignition area  ${formatSize(plan.ignitionArea.used)} of ${formatSize(plan.ignitionArea.size)} used`,
     `images         ${plan.images}`,
     `unique blobs   ${plan.blobs}, ${formatSize(plan.payloadSize)}`,

@@ -17,7 +17,12 @@ import {
 import { listFacts, type SiteFacts } from './facts.ts';
 import { checkExtraManifests, listExtraManifests, warnOfExtraManifests } from './manifests.ts';
 import { checkImageBasedConfig, checkInstallConfig, readProxy } from './rules/install-config.ts';
-import { listMachineNetworks, resolveNetworks, type NetworkEntry } from './rules/networks.ts';
+import {
+  keepMachineNetworks,
+  listMachineNetworks,
+  resolveNetworks,
+  type NetworkEntry,
+} from './rules/networks.ts';
 import type { ClusterNetworks } from './rules/plausibility.ts';
 import { warnOfImageBasedConfig, warnOfInstallConfig } from './rules/warnings.ts';
 import type { Site, SiteFile, SiteInput, SiteImageBasedConfig, SiteInstallConfig } from './site.ts';
@@ -74,7 +79,7 @@ export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck {
   ]);
   return {
     ...(both && { facts: gatherFacts(input, both) }),
-    ...(both && problems.length === 0 && { site: createSite(input, both) }),
+    ...(both && problems.length === 0 && { site: createSite(input, both, options) }),
     problems,
     references,
     warnings: limit([
@@ -224,17 +229,20 @@ const gatherFacts = ({ name }: SiteInput, { install, imageBased }: Both): SiteFa
   facts: listFacts(install, imageBased, listNetworks(install).machine),
 });
 
-const createSite = ({ name, files }: SiteInput, { install, imageBased }: Both): Site => ({
+const createSite = (
+  { name, files }: SiteInput,
+  { install, imageBased }: Both,
+  options: CheckOptions,
+): Site => ({
   name,
-  install: keepInstallConfig(install.value),
+  install: keepInstallConfig(install.value, options),
   imageBased: keepImageBasedConfig(imageBased.value),
   extraManifests: listExtraManifests(files),
 });
 
 /** The parts of install-config.yaml that go to the node, without any default. */
-function keepInstallConfig(written: WrittenInstallConfig): SiteInstallConfig {
+function keepInstallConfig(written: WrittenInstallConfig, seed: CheckOptions): SiteInstallConfig {
   const { metadata = {}, baseDomain = '', sshKey = '', pullSecret = '' } = written;
-  const machine = listMachineNetworks(written.networking).map(({ text }) => text);
   const proxy = readProxy(written.proxy);
   return {
     clusterName: metadata.name ?? '',
@@ -243,7 +251,7 @@ function keepInstallConfig(written: WrittenInstallConfig): SiteInstallConfig {
     pullSecret,
     ...(proxy && { proxy }),
     ...keepTrust(written),
-    ...(machine.length > 0 && { machineNetworks: machine }),
+    ...keepMachineNetworks(written.networking, seed),
     ...(written.imageDigestSources && {
       imageDigestSources: written.imageDigestSources.map(keepSource),
     }),

@@ -40,6 +40,8 @@ export type SiteInstallConfig = {
   readonly additionalTrustBundlePolicy?: string;
   /** CIDRs in the user's order. */
   readonly machineNetworks?: readonly string[];
+  /** The first of them, present if the seed is known to read no others. */
+  readonly machineNetwork?: string;
   /** Present, even if empty, when the key is present. */
   readonly imageDigestSources?: readonly DigestSource[];
 };

@@ -49,8 +49,10 @@ describe.skipIf(!hasTools)('the area for Ignition of a live ISO', () => {
       const plan = JSON.parse(await done('plan', ...args, '-o', 'json')) as {
         readonly isoSize: number;
         readonly ignitionArea: { readonly size: number; readonly used: number };
+        readonly base: { readonly osStream?: string };
       };
       expect(plan.ignitionArea.size).toBe(size);
+      expect(plan.base.osStream).toBe('rhel-9');
       expect(plan.isoSize).toBe(await sizeOf(name));
       expect(areaOf(name)).toBe(size);
       const inspected = JSON.parse(await done('inspect', name, '-o', 'json')) as object;

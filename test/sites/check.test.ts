@@ -214,6 +214,16 @@ describe('a site gets a warning for', () => {
       '5:49 compute[0].platform: platform is ignored',
     ],
     [
+      'a pool for edge zones',
+      { compute: 'compute: [{name: edge, replicas: 0}]' },
+      '5:18 compute[0].name: openshift-install 4.22 refuses the pool edge, which has no effect on the node',
+    ],
+    [
+      'a stream of the operating system',
+      { f: 'osImageStream: rhel-9' },
+      '9:16 osImageStream: openshift-install 4.22 refuses osImageStream, which has no effect on the node',
+    ],
+    [
       'FIPS, which the seed decides',
       { f: 'fips: true' },
       '9:7 fips: is ignored: the seed image has decided it',
@@ -266,6 +276,11 @@ describe('a site gets a warning for', () => {
       'a cluster id that is not a valid UUID',
       { c: 'cluster_id: alpha' },
       '3:13 cluster_id: not a valid UUID',
+    ],
+    [
+      'an empty network configuration',
+      { networkConfig: 'networkConfig: {}' },
+      '3:16 networkConfig: openshift-install 4.22 refuses an empty networkConfig, which has no effect on the node',
     ],
     [
       'a label that Kubernetes will refuse',
@@ -460,6 +475,23 @@ describe('a site whose node would never finish is refused for', () => {
         : [`1:1 ${wanted}: nodes of a seed ${seedVersion ?? ''} stop without machineNetwork`],
     );
     expect(tell(warnings).join().includes('machineNetwork')).toBe(passes);
+  });
+
+  it.each([
+    ['4.19.30', '192.0.2.0/24'],
+    ['4.20.0-rc.1', undefined],
+    [undefined, undefined],
+  ])('a second machine network if the seed is %s: only %s is read', (seedVersion, single) => {
+    const networking =
+      'networking: {machineNetwork: [{cidr: 192.0.2.0/24}, {cidr: 198.51.100.0/24}]}';
+    const input = createSiteInput({ 'install-config.yaml': writeInstallConfig({ networking }) });
+    const options = { epoch: TEST_EPOCH, ...(seedVersion !== undefined && { seedVersion }) };
+    const { site, warnings } = checkSite(input, options);
+    expect(site?.install.machineNetworks).toEqual(['192.0.2.0/24', '198.51.100.0/24']);
+    expect(site?.install.machineNetwork).toBe(single);
+    expect(tell(warnings).join().includes('only the first machine network')).toBe(
+      single !== undefined,
+    );
   });
 
   it('a hostname that the services of the node wait to see replaced', () => {

@@ -241,4 +241,28 @@ describe('the configuration of an installation', () => {
       ]);
     },
   );
+
+  it('warns of what openshift-install 4.22 refuses, without the text of the override', () => {
+    const warn = (...lines: readonly string[]): readonly object[] =>
+      checkInstallationConfig([...HEAD, ...lines, ''].join('\n'), 'i.yaml').warnings;
+    const override = (version: string): string =>
+      `ignitionConfigOverride: '{"ignition":{"version":"${version}"},"passwd":{}}'`;
+    for (const version of ['3.0.0', '3.1.0']) {
+      const [warning, ...more] = warn(override(version));
+      expect(more).toEqual([]);
+      expect(warning).toMatchObject({
+        path: 'ignitionConfigOverride',
+        problem: `openshift-install 4.22 refuses Ignition ${version}: it takes 3.2.0`,
+        lineText: 'ignitionConfigOverride:',
+      });
+    }
+    expect(warn(override('3.2.0'))).toEqual([]);
+    expect(warn('ignitionConfigOverride: no JSON')).toEqual([]);
+    expect(warn('networkConfig: {}')).toEqual([
+      expect.objectContaining({
+        problem:
+          'openshift-install 4.22 refuses an empty networkConfig, which has no effect on the node',
+      }),
+    ]);
+  });
 });

@@ -83,7 +83,8 @@ describe.skipIf(!hasTools)("upstream's configurations", () => {
     const iso = await readFile(at('test.iso'));
     for (const version of [...ERAS, '4.21.2']) {
       for (const architecture of ['amd64', 'arm64']) {
-        const options = { version, iso, architecture, installer: INSTALLER };
+        const foreignInstallers = { amd64: INSTALLER, arm64: INSTALLER };
+        const options = { version, iso, architecture, installer: INSTALLER, foreignInstallers };
         const release = await addRelease({ ...registry, host: 'quay.io' }, options);
         releases.set(`${version} ${architecture}`, release);
       }

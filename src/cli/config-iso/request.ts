@@ -47,7 +47,7 @@ export const addSitesOptions = (command: Command): Command =>
     )
     .option(
       '--seed-version <x.y.z>',
-      'version of the seed image, to check what its nodes need',
+      'version of the seed image, whose nodes need and read other values than those of newer ones',
       parseSeedVersion,
     )
     .addOption(createLogFormatOption())

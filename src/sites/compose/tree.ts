@@ -91,6 +91,7 @@ export function renderSeedReconfiguration(
       ['infra_id', identity.infraId],
       ['kubeadmin_password_hash', identity.password.bcrypt],
       ['KubeconfigCryptoRetention', mapRetention(identity)],
+      ['machine_network', install.machineNetwork],
       ['machine_networks', install.machineNetworks],
       ['raw_nm_state_config', imageBased.networkConfig],
       ['release_registry', imageBased.releaseRegistry],

@@ -4,6 +4,7 @@ import { parseCidr, type Cidr } from '../../base/ip-address.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
 import { type Report, required } from '../../shape/report.ts';
 import type { WrittenInstallConfig } from '../documents.ts';
+import type { SiteInstallConfig } from '../site.ts';
 
 /*
  * Owns the networks of a cluster with their defaults, and the rule that a machine network is
@@ -108,11 +109,29 @@ export function warnOfMachineNetwork(
   written: WrittenInstallConfig,
   seed: Seed,
 ): readonly DocumentProblem[] {
-  if (hasNetworks(written) || explainNeed(written, seed) !== undefined) return [];
+  const [first, ignored] = listMachineNetworks(written.networking);
+  if (first && ignored && readsOneNetwork(seed)) {
+    const why = `nodes of a seed ${seed.seedVersion ?? ''} read only the first machine network`;
+    return [report(ignored.path, why)];
+  }
+  if (first || explainNeed(written, seed) !== undefined) return [];
   const problem =
     'no machineNetwork is given: the node cannot tell which of its addresses to use, ' +
     'and stops if its seed is 4.20 or later';
   return [reportMissing(report, problem)];
+}
+
+/** The machine networks that go to the node, without a default. */
+export function keepMachineNetworks(
+  networking: WrittenInstallConfig['networking'],
+  seed: Seed,
+): Pick<SiteInstallConfig, 'machineNetwork' | 'machineNetworks'> {
+  const [first, ...others] = listMachineNetworks(networking).map(({ text }) => text);
+  if (first === undefined) return {};
+  return {
+    machineNetworks: [first, ...others],
+    ...(readsOneNetwork(seed) && { machineNetwork: first }),
+  };
 }
 
 function listServiceNetworks(written: Written): readonly NetworkEntry[] {
@@ -156,8 +175,14 @@ function readJoinNetwork({ ovnKubernetesConfig }: Written): NetworkEntry | undef
   return text === '' ? undefined : createEntry(path, text);
 }
 
-/** The first seed whose node compares its machine networks with the seed's. */
+/** The first seed whose node reads several machine networks, and compares them with the seed's. */
 const FIRST_COMPARED = '4.20.0-0';
+
+/** True if nodes of the seed read `machine_network` alone; false if the seed is not known. */
+function readsOneNetwork({ seedVersion }: Seed): boolean {
+  const seed = semver.coerce(seedVersion ?? '');
+  return seed !== null && semver.lt(seed, FIRST_COMPARED);
+}
 
 function explainNeed(written: WrittenInstallConfig, { seedVersion }: Seed): string | undefined {
   if (hasNetworks(written)) return undefined;

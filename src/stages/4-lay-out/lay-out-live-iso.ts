@@ -33,6 +33,7 @@ import { planLiveRegistry } from '../../media/tree.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../../openshift/node/bootstrap.ts';
+import { osStreamOf } from '../../openshift/release/os-stream.ts';
 import { type Release, describeRelease } from '../../openshift/release/release.ts';
 
 export type LiveIsoParts = {
@@ -63,6 +64,8 @@ export type LiveIsoParts = {
  */
 export type LiveLayout = Layout & {
   readonly ignitionArea: { readonly size: number; readonly used: number };
+  /** Stream of the operating system, such as `rhel-10`, if the name of the base's volume has it. */
+  readonly osStream?: string;
 };
 
 type LayoutTools = { readonly cache: BlobCache; readonly digests: FileDigests };
@@ -131,7 +134,8 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout
     });
     const { archive } = built ?? { archive: pristine };
     const configured = built ? configureLayout(layout, graft.areas, built) : layout;
-    return { ...configured, ignitionArea: { size, used: archive.length } };
+    const more = withoutUndefined({ osStream: osStreamOf(iso.volume.volumeId) });
+    return { ...configured, ignitionArea: { size, used: archive.length }, ...more };
   } finally {
     await iso.close();
   }

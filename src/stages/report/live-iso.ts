@@ -9,6 +9,7 @@ import {
   type PartCost,
 } from '../../openshift/mirror/costs.ts';
 import type { PlannedImage } from '../../openshift/mirror/plan.ts';
+import type { BaseIso } from '../../openshift/release/base-iso.ts';
 import {
   findInternalReleaseImage,
   skipsLocalRegistry,
@@ -46,7 +47,7 @@ export type LiveIsoPlan = {
   readonly imagePolicy: ImagePolicyCheck;
   /** The registry server on the hosts, by digest. */
   readonly registryImage?: string;
-  readonly base: { readonly digest: string; readonly from: string; readonly size: number };
+  readonly base: Pick<BaseIso, 'digest' | 'from' | 'size'> & { readonly osStream?: string };
   /**
    * Room for the compressed Ignition config with the values of a site, and the part of it that is
    * used.
@@ -160,7 +161,7 @@ export const summarizePlan = (request: LiveIsoRequest, prepared: PreparedLiveIso
   const { hostCopy, warnings } = planHostCopy(request.config, prepared);
   return {
     product: 'live-iso',
-    base: { digest, from, size },
+    base: { digest, from, size, ...withoutUndefined({ osStream: prepared.layout.osStream }) },
     ignitionArea: prepared.layout.ignitionArea,
     ...summarizePayload(prepared),
     internalReleaseImage: interactive

@@ -48,6 +48,16 @@ const parse = (site: ConfiguredSite): Record<string, unknown> =>
   JSON.parse(manifestOf(site)) as Record<string, unknown>;
 
 describe('the tree of a configuration ISO', () => {
+  it('names one machine network besides the list for seeds that read no list', () => {
+    const machineNetworks = ['192.0.2.0/24', '2001:db8::/64'];
+    expect(parse(install({ machineNetworks }))).not.toHaveProperty('machine_network');
+    const machineNetwork = '192.0.2.0/24';
+    expect(parse(install({ machineNetworks, machineNetwork }))).toMatchObject({
+      machine_network: machineNetwork,
+      machine_networks: machineNetworks,
+    });
+  });
+
   it('has its three directories and one file for the smallest site', () => {
     const { directories, files } = planConfigTree(SMALL, IDENTITY);
     expect(directories).toEqual([
