@@ -62,7 +62,8 @@ const OF_NO_HOST = /^(?:0\.|127\.|(?:22[4-9]|2[3-5]\d)\.|::1?$|ff[0-9a-f]{2}:)/;
  * one, hosts in the order in which they are given (installer: `GetNodeZeroIP`).
  */
 export function findFirstAddress(hosts: readonly HostNetwork[]): string | undefined {
-  for (const { networkConfig } of hosts) {
+  // Most networks without an address are not worth parsing: there may be thousands.
+  for (const { networkConfig } of hosts.filter((host) => /\bip\b/.test(host.networkConfig))) {
     const { interfaces } = objectOrEmpty(parse(networkConfig));
     const [address] = listOf(interfaces).flatMap((each) =>
       ['ipv4', 'ipv6'].flatMap((family) => listAddresses(each, family)),
