@@ -52,23 +52,32 @@ type ReadResource = { readonly resource: Resource; readonly problems: readonly D
 function readDocument(document: SplitDocument, whole: string): readonly ReadResource[] {
   const { file, text } = document;
   const { kind, apiVersion } = textsOf(document.document.toJS());
-  const padding = '\n'.repeat(
-    Math.max(0, whole.slice(0, whole.indexOf(text.trimEnd())).split('\n').length - 1),
-  );
-  const source = { text: `${padding}${text}`, file };
+  const source = { text, file };
   const definition = findDefinition(kind, apiVersion);
   if (definition) {
     const {
       document: { value },
       problems,
     } = readMembers(source, definition);
-    return [{ resource: toResource(objectOrEmpty(value), kind, file), problems }];
+    const resource = toResource(objectOrEmpty(value), kind, file);
+    return [{ resource, problems: toLinesOf(whole, text, problems) }];
   }
   const { value } = readAlongShape({ ...source, publicKeys: new Set() }, FREE);
   const members = objectOrEmpty(value);
   if (kind === 'List' && Array.isArray(members['items'])) return readItems(members['items'], file);
   const name = findDefinition(kind) ? `${kind} of ${apiVersion}` : kind;
   return [{ resource: toResource(members, name, file), problems: [] }];
+}
+
+/** Problems of a document with its lines in the whole file. */
+function toLinesOf(
+  whole: string,
+  text: string,
+  problems: readonly DocumentProblem[],
+): readonly DocumentProblem[] {
+  if (problems.length === 0) return [];
+  const before = whole.slice(0, Math.max(0, whole.indexOf(text.trimEnd()))).split('\n').length - 1;
+  return problems.map((problem) => ({ ...problem, line: problem.line + before }));
 }
 
 /** The items of a List, each as a document of its own; problems have their number, and no line. */
