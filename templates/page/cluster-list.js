@@ -92,6 +92,7 @@ function toRow({ cluster, infraEnv, isLastOfCluster }) {
   const { name, created_at: created } = cluster ?? infraEnv ?? NOTHING;
   const facts = [`created ${formatTime(created)}`];
   if (infraEnv) facts.unshift(infraEnv.cpu_architecture);
+  if (infraEnv?.rendezvous_ip) facts.push(`rendezvous host ${infraEnv.rendezvous_ip}`);
   if (cluster) facts.unshift(`OpenShift ${cluster.openshift_version}`);
   return {
     name,

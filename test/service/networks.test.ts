@@ -127,6 +127,14 @@ describe('networks of hosts', () => {
     );
   });
 
+  it('choose the rendezvous host that the answer names, if no address of it is given', async () => {
+    const more = '  ipv6: {enabled: true, address: [{ip: "2001:db8::10", prefix-length: 64}]}\n';
+    const hosts = [{ network_yaml: `interfaces:\n${eth(0, more)}`, mac_interface_map: MAP }];
+    expect((await create(hosts)).body).toMatchObject({ rendezvous_ip: '2001:db8::10' });
+    const none = await create([{ network_yaml: network(), mac_interface_map: MAP }]);
+    expect(none.body['rendezvous_ip']).toBeUndefined();
+  });
+
   it('are refused if two hosts have the same address', async () => {
     const host = (mac_address: string): object => {
       return { network_yaml: network(), mac_interface_map: [{ ...MAP[0], mac_address }] };

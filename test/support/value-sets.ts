@@ -1,5 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { ConfigError } from '../../src/base/errors.ts';
+import { parseIgnition } from '../../src/ignition/config.ts';
+import { decodeFileContent } from '../../src/ignition/resource.ts';
+import { configure } from '../../src/openshift/agent/configure.ts';
+import { readResourceValues } from '../../src/openshift/agent/read-resources.ts';
+import { parseResources } from '../../src/openshift/agent/resources.ts';
 import { standInForInstaller } from './installer-stand-in.ts';
 
 /*
@@ -82,4 +89,117 @@ export function composePristine(): string {
       })),
     },
   });
+}
+
+/** Sets whose files are others than the installer's, or that one of the two refuses, each with the reason. */
+export const DIFFERENT_SETS: Readonly<Record<string, string>> = {
+  '04ssh2trail': 'white space around keys is left out',
+  '63sshtabs': 'white space around keys is left out',
+  '64sshcrlf': 'a carriage return is no part of a key',
+  '18ns': 'an annotation that is y without quotes is true, which Kubernetes refuses',
+  '10proxyno': 'exceptions have no meaning without a proxy; customize refuses them',
+  '11proxyempty': 'an empty proxy is none',
+  '13ca': 'the live system trusts the certificates too',
+  '14ca2': 'the live system trusts the certificates too',
+  '37all': 'the live system trusts the certificates too',
+  '70psbad': 'customize refuses it: pull secrets have a reader of their own',
+  '71psempty': 'customize refuses it: pull secrets have a reader of their own',
+  '72psuni': "the installer's writer of YAML refuses control characters that JSON has",
+  '75sec data': 'a Secret may have data as well as stringData',
+  '78nm otherlabel': 'a selector that selects no network would leave the host without one',
+};
+
+/** Sets with networks that only nmstate translates. */
+export const SETS_OF_NMSTATE = ['45slashif', '46ovs', '50veth'];
+
+export type Changes = {
+  readonly files: Readonly<Record<string, unknown>>;
+  readonly units: Readonly<Record<string, string>>;
+  readonly users: unknown;
+};
+
+/** Files without the text of network profiles, which nmstate writes: other tests compare them. */
+const showFile = (path: string, mode: string, text: string): unknown => ({
+  mode,
+  ...(!path.endsWith('.nmconnection') && { text }),
+});
+
+function describeConfig(config: string): {
+  readonly files: ReadonlyMap<string, string>;
+  readonly shown: ReadonlyMap<string, unknown>;
+  readonly units: ReadonlyMap<string, string>;
+  readonly users: unknown;
+} {
+  const { storage, systemd, passwd } = parseIgnition(config, 'a config');
+  const files = (storage?.files ?? []).map((file) => {
+    const text = decodeFileContent(file)?.toString('utf8') ?? '';
+    const mode = (file.mode ?? 0).toString(8);
+    return { path: file.path, key: `${mode} ${text}`, shown: showFile(file.path, mode, text) };
+  });
+  const units = (systemd?.units ?? []).map(
+    ({ name, enabled, contents }) =>
+      [name, `${String(enabled ?? null)} ${contents ?? ''}`] as const,
+  );
+  return {
+    files: new Map(files.map(({ path, key }) => [path, key])),
+    shown: new Map(files.map(({ path, shown }) => [path, shown])),
+    units: new Map(units),
+    users: Object.fromEntries((passwd?.users ?? []).map((user) => [user.name, user])),
+  };
+}
+
+/** A document as it was written for the installer: `y` without quotes. */
+export const formatInput = (document: unknown): string => stringify(document);
+
+/** The rendezvous IP for agent-config.yaml, which makes the installer drop networks: with these, it is not given. */
+export const rendezvousIpOf = ({ rendezvousIP, nmstateconfigs }: ValueSet): string | undefined =>
+  nmstateconfigs.length === 0 ? (rendezvousIP ?? undefined) : undefined;
+
+/** Files, units and users of a config that another lacks or has otherwise. */
+export function compareConfigs(pristine: string, config: string): Changes {
+  const after = describeConfig(config);
+  const before = describeConfig(pristine);
+  const files = [...after.files].filter(([path, key]) => before.files.get(path) !== key);
+  const units = [...after.units].filter(([name, unit]) => before.units.get(name) !== unit);
+  return {
+    files: Object.fromEntries(files.map(([path]) => [path, after.shown.get(path)])),
+    units: Object.fromEntries(units),
+    users: after.users,
+  };
+}
+
+/** The changes of the pristine config for a set, or 'refused'. */
+export function changeBySealift(set: ValueSet, pristine: string): Changes | 'refused' {
+  const text = [set.infraenv, set.pull_secret, ...set.nmstateconfigs]
+    .map(formatInput)
+    .join('---\n');
+  try {
+    const { values } = readResourceValues(parseResources(text, 'a.yaml'), { hasPullSecret: false });
+    const ip = rendezvousIpOf(set);
+    const rendezvousIp = ip === undefined ? {} : { rendezvousIp: ip };
+    return compareConfigs(pristine, configure(pristine, { ...values, ...rendezvousIp }));
+  } catch (error) {
+    if (error instanceof ConfigError) return 'refused';
+    throw error;
+  }
+}
+
+/** The recorded changes of the installer. */
+export function readChanges({ made }: ValueSet): Changes | 'refused' {
+  if (!made) return 'refused';
+  return {
+    files: Object.fromEntries(
+      made['changed or new files'].map(({ path, mode, text = '' }) => [
+        path,
+        showFile(path, mode, text),
+      ]),
+    ),
+    units: Object.fromEntries(
+      made['changed or new units'].map(({ name, enabled, sha256 }) => [
+        name,
+        `${String(enabled)} ${sha256}`,
+      ]),
+    ),
+    users: made.users,
+  };
 }

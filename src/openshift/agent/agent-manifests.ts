@@ -1,5 +1,7 @@
+import { ConfigError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { parse } from '../../shape/parse-text.ts';
+import { toRpmName } from '../release/bundle.ts';
 import { formatGoYaml } from './go-yaml.ts';
 import type { CustomValues } from './values.ts';
 
@@ -30,6 +32,7 @@ export const WITHOUT_EFFECT: readonly string[] = [
 export function configureInfraEnv(text: string, values: CustomValues): string {
   const infraEnv = objectOrEmpty(parse(text));
   const given = values.infraEnv ?? {};
+  requireSameArchitecture(objectOrEmpty(infraEnv['spec']), given.spec);
   const { pullSecretRef, ...spec } = withoutTimeServers(objectOrEmpty(infraEnv['spec']), values);
   const selector = hasHosts(values) ? { matchLabels: NETWORK_LABELS } : undefined;
   return formatGoYaml({
@@ -49,6 +52,22 @@ export function configureInfraEnv(text: string, values: CustomValues): string {
       ...given.spec,
     },
   });
+}
+
+function requireSameArchitecture(own: Members, given: Members = {}): void {
+  const [expected, found] = [own, given].map(({ cpuArchitecture: name }) =>
+    typeof name === 'string' && name !== '' ? toRpmName(name) : undefined,
+  );
+  if (expected === undefined || found === undefined || found === expected) return;
+  throw new ConfigError(
+    'customize.architecture',
+    `the InfraEnv is for ${found}, but the medium is for ${expected}`,
+    {
+      expected,
+      found,
+      hint: 'correct spec.cpuArchitecture, or take the medium of that architecture',
+    },
+  );
 }
 
 /** The API refuses an InfraEnv with both kinds of time servers. */

@@ -61,8 +61,20 @@ const explainLoss = ({ resource, name }: Annotation): string =>
   `annotation ${name} of ${nameOf(resource)} has no place on the medium and is ignored` +
   (name === HOSTNAME ? ': the host has no spec.bootMACAddress' : '');
 
+const MAC = /^(?:[\da-f]{2}:){5}[\da-f]{2}$/i;
+const NAME =
+  /^(?=.{1,253}$)[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?)*$/;
+
 /** How the readers of assisted-service check the texts. */
 const CHECKS: Readonly<Record<string, (annotation: Annotation) => void>> = {
+  // Both become the path and the text of a file.
+  [HOSTNAME]: (annotation) => {
+    const { resource, text } = annotation;
+    if (!NAME.test(text)) throw refuseText(annotation, 'is not the name of a host');
+    if (hasPlace(annotation) && !MAC.test(readMac(resource))) {
+      throw refuseResource(`spec.bootMACAddress of ${nameOf(resource)} is not XX:XX:XX:XX:XX:XX`);
+    }
+  },
   [`${OF_CLUSTER}install-config-overrides`]: (annotation) => {
     if (!isObject(parseJson(annotation))) throw refuseText(annotation, 'is not a JSON object');
   },

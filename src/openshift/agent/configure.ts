@@ -59,7 +59,7 @@ const EMPTY = '{"ignition":{"version":"3.2.0"}}';
  * @param current JSON text; undefined if the medium has no config
  * @param pristine as the medium has it without values of a site; default: the same
  * @throws ConfigError `customize.no-effect` for a value that no program on the medium reads,
- * `customize.rendezvous-ip`, `nmstate.unsupported`, `nmstate.malformed`, `nmstate.interfaces`;
+ * `customize.architecture`, `customize.rendezvous-ip`, `nmstate.unsupported`, `nmstate.malformed`, `nmstate.interfaces`;
  * IntegrityError `ignition.malformed`, `ignition.version`, `ignition.invalid`
  */
 export function configure(

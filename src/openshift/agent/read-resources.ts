@@ -61,29 +61,43 @@ export function readResourceValues(
         .map((resource) => `${nameOf(resource)} has no place on the medium and is ignored`),
       ...networks.warnings,
       ...(infraEnv ? warnOfInfraEnv(infraEnv) : []),
+      ...(install ? warnOfInstall(install) : []),
       ...hosts.warnings,
     ],
   };
 }
 
 function warnOfInfraEnv({ spec }: Resource): readonly string[] {
-  const unread = WITHOUT_EFFECT.filter((member) => spec[member] !== undefined);
-  const names = unread.map((member) => `spec.${member}`).join(', ');
-  const verb = unread.length === 1 ? 'has' : 'have';
   return [
     ...(spec['mirrorRegistryRef'] === undefined
       ? []
       : ['spec.mirrorRegistryRef of the InfraEnv is ignored: the medium has its own mirrors']),
-    ...(unread.length === 0
-      ? []
-      : [
-          `${names} of the InfraEnv ${verb} no effect on the medium: only a hub reads such members`,
-        ]),
+    ...warnOfMembers(
+      'InfraEnv',
+      Object.keys(spec).filter((member) => WITHOUT_EFFECT.includes(member)),
+    ),
     ...(spec['ntpSources'] === undefined
       ? []
       : [
           'spec.ntpSources of the InfraEnv needs a release that knows exclusive time servers: others ignore them',
         ]),
+  ];
+}
+
+/** Members of an AgentClusterInstall that are read; the web interface of the installer asks for all others. */
+const OF_INSTALL = ['imageSetRef', 'manifestsConfigMapRef', 'manifestsConfigMapRefs'];
+
+const warnOfInstall = ({ spec }: Resource): readonly string[] =>
+  warnOfMembers(
+    'AgentClusterInstall',
+    Object.keys(spec).filter((member) => !OF_INSTALL.includes(member)),
+  );
+
+function warnOfMembers(kind: string, members: readonly string[]): readonly string[] {
+  if (members.length === 0) return [];
+  const names = members.map((member) => `spec.${member}`).join(', ');
+  return [
+    `${names} of the ${kind} ${members.length === 1 ? 'has' : 'have'} no effect on the medium`,
   ];
 }
 
@@ -290,11 +304,7 @@ function findPullSecret(infraEnv: Resource, resources: readonly Resource[]): str
   if (typeof plain === 'string') return plain;
   const encoded = objectOrEmpty(data)[SECRET_KEY];
   if (typeof encoded !== 'string') throw lacks(secret, SECRET_KEY);
-  const text = encoded.replaceAll(/\s/g, '');
-  if (/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)) {
-    return Buffer.from(text, 'base64').toString('utf8');
-  }
-  throw refuseResource(`data of ${nameOf(secret)} is not base64`, 'encode it, or use stringData');
+  return Buffer.from(encoded, 'base64').toString('utf8');
 }
 
 function readKargs(value: unknown): NonNullable<CustomValues['kargs']> {

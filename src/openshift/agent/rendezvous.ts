@@ -61,10 +61,17 @@ const OF_NO_HOST = /^(?:0\.|127\.|(?:22[4-9]|2[3-5]\d)\.|::1?$|ff[0-9a-f]{2}:)/;
  * The address that becomes the rendezvous IP if none is given: the first one of the first host that has a static
  * one, hosts in the order in which they are given (installer: `GetNodeZeroIP`).
  */
-export const findFirstAddress = (hosts: readonly HostNetwork[]): string | undefined =>
-  hosts
-    .flatMap(({ networkConfig }) => listOf(objectOrEmpty(parse(networkConfig))['interfaces']))
-    .flatMap((each) => ['ipv4', 'ipv6'].flatMap((family) => listAddresses(each, family)))[0];
+export function findFirstAddress(hosts: readonly HostNetwork[]): string | undefined {
+  // Most networks without an address are not worth parsing: there may be thousands.
+  for (const { networkConfig } of hosts.filter((host) => /\bip\b/.test(host.networkConfig))) {
+    const { interfaces } = objectOrEmpty(parse(networkConfig));
+    const [address] = listOf(interfaces).flatMap((each) =>
+      ['ipv4', 'ipv6'].flatMap((family) => listAddresses(each, family)),
+    );
+    if (address !== undefined) return address;
+  }
+  return undefined;
+}
 
 const listAddresses = (port: unknown, family: string): readonly string[] =>
   listOf(objectOrEmpty(objectOrEmpty(port)[family])['address'])

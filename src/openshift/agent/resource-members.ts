@@ -24,7 +24,7 @@ import {
  */
 
 /**
- * The type of a member: a word of SCALARS, `=` and the words that it may have, a list with the type of its items, a
+ * The type of a member: a word of SCALARS, `base64`, `=` and the words that it may have, a list with the type of its items, a
  * mapping with the type of all its values under `*`, or an object by its members.
  */
 type Type = string | readonly [Type] | { readonly [member: string]: Type };
@@ -140,6 +140,14 @@ function checkText(
     const problem = `is read as ${String(read.value)} and not as a text`;
     return [report(path, problem, { code: 'config.type', hint: 'write it in quotes' })];
   }
+  if (type === 'base64' && !isBase64(value)) {
+    const details = {
+      code: 'config.schema',
+      hint: 'encode it, or use stringData',
+      hideValue: true,
+    };
+    return [report(path, 'is not base64', details)];
+  }
   const words = type.startsWith('=') ? type.slice(1).split('|') : [value];
   if (words.includes(value)) return [];
   const shown = words.filter((word) => word !== '').map((word) => `"${word}"`);
@@ -147,3 +155,8 @@ function checkText(
   const hint = suggestName(value, words);
   return [report(path, problem, { code: 'config.schema', ...withoutUndefined({ hint }) })];
 }
+
+const isBase64 = (text: string): boolean =>
+  /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(
+    text.replaceAll(/\s/g, ''),
+  );

@@ -54,21 +54,33 @@ type ReadResource = { readonly resource: Resource; readonly problems: readonly D
 function readDocument(document: SplitDocument, whole: string): readonly ReadResource[] {
   const { file, text } = document;
   const { kind, apiVersion } = textsOf(document.document.toJS());
-  const padding = '\n'.repeat(
-    Math.max(0, whole.slice(0, whole.indexOf(text.trimEnd())).split('\n').length - 1),
-  );
-  const source = { text: `${padding}${text}`, file };
+  const source = { text, file };
   const definition = findDefinition(kind, apiVersion);
   const read = definition
     ? readResourceMembers(source, definition)
     : { document: readYaml({ ...source, publicKeys: new Set() }, FREE), problems: [] };
   const members = objectOrEmpty(read.document.value);
-  const placeOf = (path: string): string => `${file}:${read.document.lineOf(path)}`;
+  const placeOf = (path: string): string =>
+    `${file}:${read.document.lineOf(path) + countLinesBefore(whole, text)}`;
   if (kind === 'List' && Array.isArray(members['items'])) return readItems(members['items'], file);
   const name = !definition && findDefinition(kind) ? `${kind} of ${apiVersion}` : kind;
-  const { problems } = read;
+  const problems = toLinesOf(whole, text, read.problems);
   return [{ resource: { ...toResource(members, name, file), placeOf }, problems }];
 }
+
+/** Problems of a document with its lines in the whole file. */
+function toLinesOf(
+  whole: string,
+  text: string,
+  problems: readonly DocumentProblem[],
+): readonly DocumentProblem[] {
+  if (problems.length === 0) return [];
+  const before = countLinesBefore(whole, text);
+  return problems.map((problem) => ({ ...problem, line: problem.line + before }));
+}
+
+const countLinesBefore = (whole: string, text: string): number =>
+  whole.slice(0, Math.max(0, whole.indexOf(text.trimEnd()))).split('\n').length - 1;
 
 /** The items of a List, each as a document of its own; problems have their number, and no line. */
 const readItems = (items: readonly unknown[], file: string): readonly ReadResource[] =>

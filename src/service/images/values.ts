@@ -47,7 +47,7 @@ export const planNetworksOf = (
   });
 
 /** Lists hosts, without those that have no network or no interface. */
-const listHosts = ({
+export const listHosts = ({
   static_network_config: hosts = [],
 }: Pick<InfraEnv, 'static_network_config'>): readonly HostNetwork[] =>
   hosts.map(toHost).filter(({ networkConfig, interfaces }) => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
+import { findFirstAddress } from '../../openshift/agent/rendezvous.ts';
 import type { Identity } from '../auth/identity.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
 import {
@@ -14,6 +15,7 @@ import {
   type Service,
 } from '../context.ts';
 import { NO_EXPIRY, signImageUrl } from '../images/urls.ts';
+import { listHosts } from '../images/values.ts';
 import { toArchitecture, ApiFailure, notFound, requireUuid } from '../openapi.ts';
 import {
   isBoundTo,
@@ -224,6 +226,8 @@ async function formatInfraEnv(
     type: IMAGE_TYPE,
     org_id: tenant.replace(/^org /, ''),
     pull_secret_set: true,
+    // The image has this address, chosen from the networks if no client gave one.
+    rendezvous_ip: infraEnv.rendezvous_ip ?? findFirstAddress(listHosts(infraEnv)),
     static_network_config: network ? JSON.stringify(network) : '',
     kernel_arguments: kargs ? JSON.stringify(kargs) : undefined,
     download_url: url?.url ?? '',

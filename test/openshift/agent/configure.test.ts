@@ -7,7 +7,12 @@ import { withoutUndefined } from '../../../src/base/lists.ts';
 import { decodeEmbedded, encodeEmbedded } from '../../../src/media/areas.ts';
 import { parseIgnition } from '../../../src/ignition/config.ts';
 import { decodeFileContent } from '../../../src/ignition/resource.ts';
-import { configure, INFRA_ENV } from '../../../src/openshift/agent/configure.ts';
+import {
+  configure,
+  findHost,
+  INFRA_ENV,
+  readRendezvousIp,
+} from '../../../src/openshift/agent/configure.ts';
 import { renderKeyfiles } from '../../support/render-profiles.ts';
 import type { CustomValues } from '../../../src/openshift/agent/values.ts';
 import {
@@ -105,7 +110,7 @@ const anyValues = fc
     names: fc.shuffledSubarray(['eth0', 'eth1', 'eth2']),
     rendezvousIp: optional(fc.constantFrom('192.0.2.10', 'fd2e::50')),
     metadata: optional(fc.constantFrom({ name: 'site' }, { name: 'b', namespace: 'c' })),
-    architecture: optional(fc.constant('aarch64')),
+    architecture: optional(fc.constant('x86_64')),
   })
   .map(({ keys, secret, proxy, sources, names, rendezvousIp, metadata, architecture }) => {
     const hosts = names.map((name, at) => ({
@@ -292,6 +297,85 @@ describe('a configured config', () => {
       code: 'ignition.version',
     });
   });
+});
+
+describe('the rendezvous host', () => {
+  const pristine = standInForInstaller('B', PRISTINE);
+  const withAddress = (name: string, ...addresses: readonly string[]) => ({
+    networkConfig: `interfaces:\n  - name: ${name}\n    type: ethernet\n    ipv4: { enabled: true, address: [${addresses
+      .map((ip) => `{ ip: ${ip}, prefix-length: 24 }`)
+      .join(', ')}] }\n`,
+    interfaces: [{ name, macAddress: `52:54:00:00:00:${addresses[0]?.slice(-2) ?? '99'}` }],
+  });
+  const addressOf = (config: string): string | undefined =>
+    readRendezvousIp(parseIgnition(config, 'a config').storage?.files ?? []);
+
+  it('is the first host with an address, in the given order', () => {
+    const hosts = [
+      withAddress('eth0'),
+      withAddress('eth1', '192.0.2.12', '192.0.2.13'),
+      withAddress('eth0', '192.0.2.11'),
+    ];
+    const config = configure(pristine, { hosts });
+    expect(addressOf(config)).toBe('192.0.2.12');
+    expect(findHost(parseIgnition(config, 'a config').storage?.files ?? [], '192.0.2.12')).toBe(
+      'host1',
+    );
+  });
+
+  it('is not chosen where it is given, or set and of no network that is replaced', () => {
+    const hosts = [withAddress('eth0', '192.0.2.10')];
+    expect(addressOf(configure(pristine, { hosts, rendezvousIp: '::ffff:192.0.2.1' }))).toBe(
+      '192.0.2.1',
+    );
+    const set = configure(pristine, { rendezvousIp: '192.0.2.99' });
+    expect(addressOf(configure(set, { hosts }, pristine))).toBe('192.0.2.99');
+    const chosen = configure(pristine, { hosts: [withAddress('eth0', '192.0.2.20')] });
+    expect(addressOf(configure(chosen, { hosts }, pristine))).toBe('192.0.2.10');
+  });
+
+  it('is not set for hosts without an address', () => {
+    expect(addressOf(configure(pristine, { hosts: [withAddress('eth0')] }))).toBeUndefined();
+  });
+});
+
+describe('time servers', () => {
+  const fileOf = (config: string, path: string) =>
+    parseIgnition(config, 'a config').storage?.files?.find((file) => file.path === path);
+  const specOf = (config: string): unknown => {
+    const file = fileOf(config, INFRA_ENV) ?? {};
+    return (parse(decodeFileContent(file)?.toString() ?? '') as { readonly spec: unknown }).spec;
+  };
+
+  it('stay exclusive on a medium of agents, and replace those from before', () => {
+    const pristine = standInForInstaller('B', PRISTINE);
+    const added = configure(pristine, { ntpSources: ['a.example'] });
+    expect(specOf(added)).toMatchObject({ additionalNTPSources: ['a.example'] });
+    const exclusive = configure(added, { exclusiveNtpSources: ['b.example'] });
+    expect(specOf(exclusive)).toMatchObject({ ntpSources: ['b.example'] });
+    expect(specOf(exclusive)).not.toHaveProperty('additionalNTPSources');
+  });
+
+  it('are added to the configuration of chrony on other media, or replace it', () => {
+    const path = '/etc/chrony.conf';
+    expect(fileOf(configure(undefined, { ntpSources: ['a.example'] }), path)).toMatchObject({
+      overwrite: false,
+      append: [{ source: expect.stringContaining('data:') as unknown }],
+    });
+    const file = fileOf(configure(undefined, { exclusiveNtpSources: ['a.example'] }), path) ?? {};
+    expect(decodeFileContent(file)?.toString()).toMatch(/^server a.example iburst\ndriftfile/);
+  });
+});
+
+it('an InfraEnv for another architecture than that of the medium is refused', () => {
+  const infraEnv = { spec: { cpuArchitecture: 'aarch64' } };
+  expect(() => configure(standInForInstaller('B', PRISTINE), { infraEnv })).toThrow(
+    expect.objectContaining({
+      code: 'customize.architecture',
+      expected: 'x86_64',
+      found: 'aarch64',
+    }),
+  );
 });
 
 describe('a config whose parts lie inside configs that it merges', () => {

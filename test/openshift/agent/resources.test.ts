@@ -159,13 +159,8 @@ describe('custom resources are refused', () => {
     ],
     [
       'with a Secret of something else',
-      [infraEnv(REF), secret({ data: { a: 'b' } })],
+      [infraEnv(REF), secret({ data: { a: 'Yg==' } })],
       /lacks .docker/,
-    ],
-    [
-      'with a Secret that is not base64',
-      [infraEnv(REF), secret({ data: { '.dockerconfigjson': '{"auths":{}}' } })],
-      /^data of Secret "pull" of a.yaml is not base64$/,
     ],
     [
       'with labels that select nothing',
@@ -302,6 +297,11 @@ describe('a custom resource is read strictly', () => {
       'a.yaml:3 spec.bootMacAddres: unknown field "bootMacAddres"; did you mean "bootMACAddress"?',
     ],
     [
+      'data of a Secret that is not base64',
+      'kind: Secret\ndata:\n  .dockerconfigjson: "{}"\n',
+      'a.yaml:3 data..dockerconfigjson: is not base64; encode it, or use stringData',
+    ],
+    [
       'an item of a List',
       'apiVersion: v1\nkind: List\nitems:\n- kind: InfraEnv\n  spec: { prox: {} }\n',
       'a.yaml (item 0 of a List):1 spec.prox: unknown field "prox"; did you mean "proxy"?',
@@ -341,9 +341,13 @@ describe('a custom resource is read strictly', () => {
   });
 
   it('and members without effect on a medium are named', () => {
+    const { warnings: others } = read(install({ sshPublicKey: 'a', manifestsConfigMapRefs: [] }));
+    expect(others).toEqual([
+      'spec.sshPublicKey of the AgentClusterInstall has no effect on the medium',
+    ]);
     const { warnings } = readText(spec('agentLabels: { a: b }', 'imageType: full-iso'));
     expect(warnings).toEqual([
-      'spec.agentLabels, spec.imageType of the InfraEnv have no effect on the medium: only a hub reads such members',
+      'spec.agentLabels, spec.imageType of the InfraEnv have no effect on the medium',
     ]);
   });
 });
@@ -406,6 +410,8 @@ describe('annotations of hosts and clusters', () => {
     ['is not JSON', host({ [`${OF_HOST}installer-args`]: '-n' })],
     ['is no Ignition config', host({ [`${OF_HOST}ignition-config-overrides`]: '{}' })],
     ['is not a JSON object', overridden('[]')],
+    ['is not the name of a host', host({ [`${OF_HOST}hostname`]: '../a' })],
+    ['is not XX:XX', host({ [`${OF_HOST}hostname`]: 'a' }, { bootMACAddress: '../../root' })],
   ])('are refused if their text %s', (message, resource) => {
     expect(() => read(resource)).toThrow(message);
   });
