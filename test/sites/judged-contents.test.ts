@@ -165,6 +165,6 @@ describe.skipIf(!existsSync(RECORDED))('what openshift-install 4.22 was recorded
       count++;
       expect(ours, recorded.name).toEqual(treeOf(recorded));
     }
-    expect(count).toBe(51);
+    expect(count).toBe(50);
   });
 });
