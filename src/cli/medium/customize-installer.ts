@@ -6,7 +6,7 @@ import { ConfigError, UsageError } from '../../base/errors.ts';
 import { isObject, withoutUndefined } from '../../base/lists.ts';
 import type { CustomValues, InstallerValues, NamedFile } from '../../openshift/agent/values.ts';
 import { parse } from '../../shape/parse-text.ts';
-import { readTrustBundle } from '../../sites/rules/credentials.ts';
+import { readTrustBundle } from '../../keys/index.ts';
 import type { CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 
@@ -183,7 +183,7 @@ function normaliseConsole(text: string): string {
 }
 
 function checkAuthorities({ name, bytes }: NamedFile): void {
-  const { problem, certificates } = readTrustBundle(bytes.toString());
+  const { problem, certificates } = readTrustBundle(bytes);
   const why = problem ?? (certificates.length === 0 ? 'has no certificate' : undefined);
   if (why !== undefined) throw new UsageError('usage.ignition-ca', `${name}: ${why}`);
 }

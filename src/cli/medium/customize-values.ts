@@ -2,12 +2,8 @@ import { Option, type Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
-import {
-  checkPullSecret,
-  checkSshKey,
-  isReference,
-  readSecretSource,
-} from '../../config/secrets.ts';
+import { checkPullSecret, isReference, readSecretSource } from '../../config/secrets.ts';
+import { readSshKeys, readTrustBundle } from '../../keys/index.ts';
 import { malformed } from '../../nmstate/values.ts';
 import { readResourceValues } from '../../openshift/agent/read-resources.ts';
 import {
@@ -18,7 +14,6 @@ import {
 import type { HostNetwork } from '../../nmstate/values.ts';
 import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
 import { findYamlExcess, parse } from '../../shape/parse-text.ts';
-import { readTrustBundle } from '../../sites/rules/credentials.ts';
 import type { CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 import { writeMessage } from '../terminal/output.ts';
@@ -215,10 +210,11 @@ function readPullSecret(text: string, host: CliHost): string {
   });
 }
 
-const readKeys = (text: string, host: CliHost): readonly string[] =>
-  readSecret('usage.ssh-key', text, host)
-    .split(/\r?\n/)
-    .filter((line) => line.trim() !== '' && !line.startsWith('#'));
+function readKeys(text: string, host: CliHost): readonly string[] {
+  const { keys, problem } = readSshKeys(readSecret('usage.ssh-key', text, host));
+  refuse('usage.ssh-key', 'SSH key', problem);
+  return keys.map(({ line }) => line);
+}
 
 function readProxy({ proxy, noProxy }: ValueOptions, values: CustomValues): CustomValues['proxy'] {
   if (proxy === undefined && noProxy === undefined) return undefined;
@@ -250,10 +246,14 @@ function checkValues(values: CustomValues): void {
 }
 
 function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): void {
-  for (const key of sshKeys) refuse('usage.ssh-key', 'SSH key', checkSshKey(key));
+  for (const key of sshKeys) refuse('usage.ssh-key', 'SSH key', readSshKeys(key).problem);
   if (pullSecret !== undefined) {
     rememberSecret(pullSecret);
-    refuse('usage.pull-secret', 'pull secret', checkPullSecret(pullSecret)[0]);
+    refuse(
+      'usage.pull-secret',
+      'pull secret',
+      checkPullSecret(pullSecret, { isForHosts: true })[0],
+    );
   }
   if (trustBundle === undefined) return;
   const { problem, certificates } = readTrustBundle(trustBundle);

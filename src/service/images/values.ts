@@ -1,3 +1,4 @@
+import { readSshKeys } from '../../keys/index.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { mergeConfigs, parseIgnition } from '../../ignition/index.ts';
 import type { HostNetwork } from '../../nmstate/values.ts';
@@ -21,7 +22,7 @@ export function readValues(
     hosts: listHosts(infraEnv),
     ignitionOverride: composeOverride(infraEnv),
     kargs: { append: (infraEnv.kernel_arguments ?? []).map(({ value }) => value) },
-    ...(keys && { sshKeys: keys.split(/\r?\n/) }),
+    ...(keys && { sshKeys: readSshKeys(keys).keys.map(({ line }) => line) }),
     ...(rendezvousIp && { rendezvousIp }),
     ...(trustBundle && { trustBundle }),
     ...(ntpSources.length > 0 && { ntpSources }),

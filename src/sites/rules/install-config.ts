@@ -1,16 +1,11 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import type { Cidr } from '../../base/ip-address.ts';
+import { readTrustBundle } from '../../keys/index.ts';
 import { checkNetworkConfig } from '../../nmstate/check.ts';
 import type { InstallationProxy } from '../../openshift/installation/mirrors.ts';
 import { type Report, invalid, unsupported, required } from '../../shape/report.ts';
 import type { WrittenInstallConfig, WrittenImageBasedConfig } from '../documents.ts';
-import {
-  explainPullSecret,
-  HIDDEN,
-  checkProxy,
-  explainSshKeys,
-  readTrustBundle,
-} from './credentials.ts';
+import { explainPullSecret, HIDDEN, checkProxy, explainSshKeys } from './credentials.ts';
 import {
   checkImageSources,
   explainBoth,

@@ -1,7 +1,14 @@
 import { readFile, stat } from 'node:fs/promises';
 import { ConfigError, isError } from '../../base/errors.ts';
 import { append } from '../../base/lists.ts';
-import { formatSize } from '../../base/text/words.ts';
+import { formatSize, printable } from '../../base/text/words.ts';
+import {
+  readCsvTable,
+  readYamlTable,
+  type Table,
+  type TableProblem,
+  type TableRow,
+} from '../../table/index.ts';
 import { readTemplateFolder, type TemplateFile, type TemplateFolder } from './folder.ts';
 import { findContextFault, normalizeValue } from './holes.ts';
 import {
@@ -12,16 +19,11 @@ import {
   type SiteList,
   type SiteMember,
   type SiteProblem,
-  type TableProblem,
-  type TableRow,
-  type Table,
   findLabelFault,
   foldName,
   groupByFold,
-  printable,
 } from './list.ts';
 import { listMembers } from './members.ts';
-import { readCsvTable, readYamlTable } from './tables.ts';
 import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './template.ts';
 
 /* Owns the sites of a table: columns against holes, and rows into sites. */
