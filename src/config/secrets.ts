@@ -1,3 +1,4 @@
+import { decodeUserText } from '../base/text/utf8.ts';
 import { resolve } from 'node:path';
 import { readInputFile } from '../base/disk/files.ts';
 import { isErrno, SealiftError, type DocumentProblem } from '../base/errors.ts';
@@ -72,7 +73,7 @@ export function readSecretSource(
 ): SecretReading {
   if (text.startsWith('env:')) return readVariable(text.slice('env:'.length), env);
   if (text.startsWith('file:')) return readText(text.slice('file:'.length), directory);
-  return { kind: 'value', value: text.trim(), from: 'inline' };
+  return { kind: 'value', value: trimBlanks(text), from: 'inline' };
 }
 
 export const isReference = (text: string): boolean => /^(?:env|file):/.test(text);
@@ -124,7 +125,7 @@ export const PLACEHOLDER_PROBLEM =
   'write file:PATH, env:NAME or the JSON text of your pull secret in its place';
 
 function readVariable(name: string, env: NodeJS.ProcessEnv): SecretReading {
-  const value = Object.hasOwn(env, name) ? env[name]?.trim() : undefined;
+  const value = Object.hasOwn(env, name) ? trimBlanks(env[name] ?? '') : undefined;
   if (value !== undefined && value !== '') return { kind: 'value', value, from: 'reference' };
   return {
     kind: 'absent',
@@ -135,12 +136,14 @@ function readVariable(name: string, env: NodeJS.ProcessEnv): SecretReading {
 
 const MAX_SIZE = 4 << 20;
 
+/** Other blanks, such as a byte order mark, are part of the value, whose reader refuses them. */
+const trimBlanks = (text: string): string => text.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, '');
+
 function readText(path: string, directory: string): SecretReading {
   const full = resolve(directory, path.replace(/^\/\/(?=\/)/, ''));
   try {
-    const value = readInputFile(full, { domain: 'secret', limit: MAX_SIZE })
-      .toString('utf8')
-      .trim();
+    const bytes = readInputFile(full, { domain: 'secret', limit: MAX_SIZE });
+    const value = trimBlanks(decodeUserText(bytes, full));
     if (value === '') return { kind: 'refused', problem: `${full} is empty` };
     return { kind: 'value', value, from: 'reference' };
   } catch (error) {
@@ -156,6 +159,7 @@ function readText(path: string, directory: string): SecretReading {
 
 function checkValue(path: SecretPath, value: string): readonly string[] {
   if (path === 'userCorePass') {
+    if (value.startsWith('\ufeff')) return ['begins with a byte order mark; save it without'];
     return /[\r\n]/.test(value) ? ['must be one line'] : [];
   }
   if (path !== 'sshKey') return checkPullSecret(value);

@@ -1,3 +1,4 @@
+import { decodeUserText } from '../../base/text/utf8.ts';
 import type { Command } from 'commander';
 import { basename, resolve } from 'node:path';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
@@ -120,7 +121,7 @@ export function readInstallerValues(
   const installer = readParameters(options, host);
   const keyfiles = readFiles(options.networkKeyfile, host)?.map(({ name, bytes }) => ({
     name,
-    content: Buffer.from(bytes).toString('utf8'),
+    content: decodeUserText(bytes, name),
   }));
   return {
     ...(hasEdits && { kargs: edits }),
@@ -216,7 +217,7 @@ const PARAMETERS = [
 ];
 
 function checkInstallerConfig({ name, bytes }: NamedFile): void {
-  const parsed = parseYaml(Buffer.from(bytes).toString('utf8'));
+  const parsed = parseYaml(decodeUserText(bytes, name));
   if (!isObject(parsed)) throw refuseConfig(`${name} is not a YAML mapping`);
   const odd = Object.keys(parsed).find((key) => !PARAMETERS.includes(key));
   if (odd !== undefined) throw refuseConfig(`${name} has "${odd}", which is not a parameter`);

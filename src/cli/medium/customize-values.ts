@@ -1,3 +1,7 @@
+import { isAddressOrHostName, isHostName, LONGEST_HOST_NAME } from '../../base/host-name.ts';
+import { explainNoProxy } from '../../base/http/no-proxy.ts';
+import { MAC_FORM, parseMacAddress } from '../../base/mac-address.ts';
+import { decodeUserText } from '../../base/text/utf8.ts';
 import { Option, type Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
@@ -162,7 +166,8 @@ function readNetwork(options: ValueOptions, values: CustomValues, host: CliHost)
   };
 }
 
-const readText = (path: string, host: CliHost): string => readFile(path, host).toString('utf8');
+const readText = (path: string, host: CliHost): string =>
+  decodeUserText(readFile(path, host), path);
 
 /**
  * Reads networks: NMStateConfigs, which have the MAC address of each interface, or one document of
@@ -177,7 +182,9 @@ function readNetworks(text: string, path: string): readonly HostNetwork[] {
   const { interfaces } = objectOrEmpty(parseState(text, path));
   const named = (Array.isArray(interfaces) ? interfaces : []).flatMap((each) => {
     const { name, 'mac-address': macAddress } = objectOrEmpty(each);
-    return typeof macAddress === 'string' ? [{ name: String(name), macAddress }] : [];
+    return typeof macAddress === 'string'
+      ? [{ name: String(name), macAddress: parseMacAddress(macAddress) ?? macAddress }]
+      : [];
   });
   return [{ networkConfig: text, interfaces: named, source: path }];
 }
@@ -223,13 +230,13 @@ function readProxy({ proxy, noProxy }: ValueOptions, values: CustomValues): Cust
 }
 
 function parseHostname(text: string): { readonly macAddress: string; readonly name: string } {
-  const [, macAddress, name] =
-    /^((?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2})=([a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?)$/.exec(text) ??
-    [];
-  const isName = name !== undefined && !/\.\.|\.-|-\./.test(name);
+  const [, mac = '', name = ''] = /^([^=]*)=(.*)$/.exec(text) ?? [];
+  const macAddress = parseMacAddress(mac);
+  const isName =
+    isHostName(name) && name.length <= LONGEST_HOST_NAME && name === name.toLowerCase();
   if (macAddress !== undefined && isName) return { macAddress, name };
   throw new UsageError('usage.hostname', `--hostname is "${text}"`, {
-    expected: 'XX:XX:XX:XX:XX:XX=NAME, the name in lower case',
+    expected: `MAC=NAME: the MAC as ${MAC_FORM}; the name in lower case, at most ${LONGEST_HOST_NAME} characters`,
     found: text,
   });
 }
@@ -264,7 +271,7 @@ function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): v
 function checkNetwork({ proxy = {}, ntpSources = [], hostnames = [] }: CustomValues): void {
   checkProxy(proxy);
   checkHostnames(hostnames);
-  const odd = ntpSources.find((source) => !/^[A-Za-z0-9][A-Za-z0-9.:-]*$/.test(source));
+  const odd = ntpSources.find((source) => !isAddressOrHostName(source));
   if (odd !== undefined)
     refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
 }
@@ -288,8 +295,7 @@ const hostname = (problem: string, hint: string): UsageError =>
 function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValues): void {
   for (const address of [httpProxy, httpsProxy])
     if (address !== '') refuse('usage.proxy', 'proxy', explainProxy(address));
-  if (/[\s"]/.test(noProxy))
-    refuse('usage.proxy', 'hosts without proxy', 'the list has a space or a quotation mark');
+  refuse('usage.proxy', 'hosts without proxy', explainNoProxy(noProxy));
   if (noProxy !== '' && httpProxy + httpsProxy === '')
     refuse('usage.proxy', 'proxy', 'there are hosts without proxy, but there is no proxy');
 }

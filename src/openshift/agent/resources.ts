@@ -1,3 +1,4 @@
+import { parseMacAddress } from '../../base/mac-address.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
 import { formatManifest, splitDocuments } from '../node/manifests.ts';
@@ -75,7 +76,8 @@ function readHostNetwork(resource: Resource): HostNetwork {
     networkConfig: formatManifest(config),
     interfaces: interfaces.map((each) => {
       const { name, macAddress } = objectOrEmpty(each);
-      if (typeof name === 'string' && typeof macAddress === 'string') return { name, macAddress };
+      if (typeof name === 'string' && typeof macAddress === 'string')
+        return { name, macAddress: parseMacAddress(macAddress) ?? macAddress };
       throw lacks(resource, 'name or macAddress in spec.interfaces');
     }),
   };

@@ -1,3 +1,4 @@
+import { parseMacAddress } from '../../base/mac-address.ts';
 import { readSshKeys } from '../../keys/index.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { mergeConfigs, parseIgnition } from '../../ignition/index.ts';
@@ -75,7 +76,7 @@ function composeOverride({ ignition_config_override: override }: InfraEnv): stri
 const toHost = ({ network_yaml, mac_interface_map = [] }: StaticNetwork): HostNetwork => ({
   networkConfig: network_yaml ?? '',
   interfaces: mac_interface_map.flatMap(({ mac_address: macAddress, logical_nic_name: name }) =>
-    !macAddress || !name ? [] : [{ macAddress, name }],
+    !macAddress || !name ? [] : [{ macAddress: parseMacAddress(macAddress) ?? macAddress, name }],
   ),
 });
 

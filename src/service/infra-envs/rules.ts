@@ -1,3 +1,6 @@
+import { isAddressOrHostName } from '../../base/host-name.ts';
+import { explainNoProxy } from '../../base/http/no-proxy.ts';
+import { parseMacAddress } from '../../base/mac-address.ts';
 import { isIP } from 'node:net';
 import { SealiftError, ConfigError } from '../../base/errors.ts';
 import { sleep } from '../../base/wait.ts';
@@ -163,18 +166,13 @@ function checkNtp({
     throw bad('ntp_sources and additional_ntp_sources are mutually exclusive');
   }
   const wrong = listNtpSources({ ntp_sources: sources, additional_ntp_sources: additional }).find(
-    (source) => isIP(source) === 0 && !isHostName(source),
+    (source) => !isAddressOrHostName(source),
   );
   if (wrong !== undefined) throw bad(`Invalid NTP source: ${wrong}`);
 }
 
 const isGiven = (text: string | null | undefined): text is string =>
   text !== undefined && text !== null && text !== '';
-
-const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
-
-const isHostName = (name: string): boolean =>
-  name.length <= 253 && name.split('.').every((label) => LABEL.test(label));
 
 function checkKernelArgument({ operation, value }: KernelArgument): void {
   if (operation !== 'append') {
@@ -189,16 +187,19 @@ function checkHosts(hosts: readonly StaticNetwork[]): void {
   for (const [index, host] of hosts.entries()) {
     checkHost(host, index);
     for (const { mac_address = '' } of host.mac_interface_map ?? []) {
-      const mac = mac_address.toLowerCase();
+      const mac = foldMac(mac_address);
       if (macs.has(mac)) throw bad(`MAC ${mac} belongs to two hosts`);
       macs.add(mac);
     }
   }
 }
 
+/** Another form of a MAC address is the same address. */
+const foldMac = (text: string): string => parseMacAddress(text) ?? text.toLowerCase();
+
 function checkHost({ mac_interface_map: map = [] }: StaticNetwork, host: number): void {
   if (map.length === 0) throw bad(`at least one interface for host ${host} must be provided`);
-  const macs = new Set(map.map(({ mac_address: mac = '' }) => mac.toLowerCase()));
+  const macs = new Set(map.map(({ mac_address: mac = '' }) => foldMac(mac)));
   const names = new Set(map.map(({ logical_nic_name: name = '' }) => name));
   if (macs.size < map.length || names.size < map.length) {
     throw bad(`MACs and Interfaces for host ${host} must be unique`);
@@ -213,7 +214,8 @@ function checkProxy(proxy: InfraEnvSettings['proxy']): void {
     const text = proxy?.[name] ?? '';
     if (text !== '' && !isProxyUrl(text)) throw bad(`${name} is not an http or https URL`);
   }
-  if (UNQUOTED.test(proxy?.no_proxy ?? '')) throw bad('no_proxy has white space or quotes');
+  const why = explainNoProxy(proxy?.no_proxy ?? '');
+  if (why !== undefined) throw bad(`no_proxy: ${why}`);
 }
 
 function isProxyUrl(text: string): boolean {

@@ -1,3 +1,4 @@
+import { findNoProxyFaults } from '../../base/http/no-proxy.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
 import { contains, parseAddress, type Cidr } from '../../base/ip-address.ts';
 import { isPlaceholder, PLACEHOLDER_PROBLEM } from '../../config/secrets.ts';
@@ -5,7 +6,7 @@ import { readSshKeys } from '../../keys/index.ts';
 import type { InstallationProxy } from '../../openshift/installation/mirrors.ts';
 import { explainAuth, readPullSecret, type PullSecretFault } from '../../registry/index.ts';
 import { type Report, invalid, required, unsupported } from '../../shape/report.ts';
-import { isNoProxyElement } from './images.ts';
+import { explainDomain } from './images.ts';
 
 /* Owns the rules of pull secrets, SSH keys and proxies. */
 
@@ -135,12 +136,16 @@ function explainHost(
 function explainNoProxy(text: string): readonly string[] {
   if (text === '' || text === '*') return [];
   const spaces = text.includes(' ') ? [invalid(text, 'noProxy must not have spaces')] : [];
-  const elements = text.split(',').map((element) => element.trim());
-  const broken = elements.flatMap((element, index) =>
-    isNoProxyElement(element) ? [] : [invalid(text, explainElement(element, index))],
-  );
+  const trimmed = text.split(',').map((element) => element.trim());
+  // The installer takes an element twice.
+  const broken = findNoProxyFaults(trimmed.join(','), isDomain)
+    .filter(({ isMalformed }) => isMalformed)
+    .map(({ element, index }) => invalid(text, explainElement(element, index)));
   return [...spaces, ...broken];
 }
+
+/** The installer takes names in lower case, with a dot at the end or not. */
+const isDomain = (name: string): boolean => explainDomain(name) === undefined;
 
 const explainElement = (element: string, index: number): string =>
   'each element of noProxy must be a IP, CIDR or domain without wildcard characters, ' +

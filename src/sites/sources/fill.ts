@@ -1,3 +1,4 @@
+import { decodeUserText } from '../../base/text/utf8.ts';
 import { readFile, stat } from 'node:fs/promises';
 import { ConfigError, isError } from '../../base/errors.ts';
 import { append } from '../../base/lists.ts';
@@ -281,14 +282,6 @@ async function readBytes(path: string, signal: AbortSignal): Promise<Buffer> {
   return readFile(path, { signal });
 }
 
-/** The decoder drops a byte order mark. */
-function decodeTable(path: string, bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch (cause) {
-    throw new ConfigError('sites.not-utf8', `table ${path} is not UTF-8`, {
-      cause,
-      hint: 'save it as "CSV UTF-8"',
-    });
-  }
-}
+/** A spreadsheet writes a byte order mark, which is not part of the first column's name. */
+const decodeTable = (path: string, bytes: Buffer): string =>
+  decodeUserText(bytes, path, 'sites.not-utf8').replace(/^\ufeff/, '');
