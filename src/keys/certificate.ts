@@ -70,7 +70,21 @@ function judgeNames(elements: readonly Element[]): string | undefined {
   const wrong = NAMES.find(([, tag], at) => elements[at]?.tag !== tag);
   if (wrong) return `x509: malformed ${wrong[0]}`;
   const times = childrenOf(elements[1]);
-  return times.length === 2 && times.every(isTime) ? undefined : 'x509: malformed validity';
+  if (times.length !== 2 || !times.every(isTime)) return 'x509: malformed validity';
+  return isKey(childrenOf(elements[3])) ? undefined : 'x509: invalid RSA public key';
+}
+
+/** rsaEncryption (RFC 8017, A.1). */
+const RSA = '2a864886f70d010101';
+
+/** False for an RSA key whose modulus or exponent is not positive; other keys are not judged. */
+function isKey([algorithm, key]: readonly Element[]): boolean {
+  if (childrenOf(algorithm)[0]?.content.toString('hex') !== RSA) return true;
+  const numbers = childrenOf(readElement(key?.content.subarray(1) ?? Buffer.of()));
+  return (
+    hasTags(numbers, [DER.integer, DER.integer]) &&
+    numbers.every(({ content }) => content.length > 0 && content.readInt8(0) >= 0)
+  );
 }
 
 /** RFC 5280, 4.1.2.5: Greenwich time with seconds. */
