@@ -37,6 +37,15 @@ export function readTrustBundle(source: string | Uint8Array): TrustBundle {
   return bundle;
 }
 
+/**
+ * Explains why a file is not a list of roots for connections of this program. An empty file has no roots; blank lines may
+ * follow the last block.
+ */
+export function explainRoots(bytes: Uint8Array): string | undefined {
+  const text = Buffer.from(bytes).toString('latin1');
+  return text.trim() === '' ? undefined : readTrustBundle(`${text.trimEnd()}\n`).problem;
+}
+
 function parseBundle(text: string): TrustBundle {
   if (text === '') return { certificates: [] };
   const { blocks, problem } = readPem(text);
