@@ -1,3 +1,4 @@
+import { decodeUserText } from '../base/text/utf8.ts';
 import type { Command } from 'commander';
 import { resolve, dirname, join } from 'node:path';
 import { digestFromHex } from '../base/digest.ts';
@@ -334,7 +335,7 @@ async function readHosts(
   host: CliHost,
 ): Promise<readonly HostNetwork[] | undefined> {
   if (build.nmstate === undefined) return undefined;
-  const text = readInputFile(build.nmstate, { domain: 'nmstate' }).toString('utf8');
+  const text = decodeUserText(readInputFile(build.nmstate, { domain: 'nmstate' }), build.nmstate);
   if (text.trim() === '') return undefined;
   return planNetworks(readHostNetworks(parseResources(text, 'build.nmstate')), host);
 }

@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { decodeUserText } from '../base/text/utf8.ts';
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { visit } from 'yaml';
@@ -137,7 +137,7 @@ function adviseMissing(path: string): string {
  */
 export function readConfigText(path: string, limit = MAX_SIZE): string {
   try {
-    return decodeText(path, readInputFile(path, { domain: 'config', limit }));
+    return decodeUserText(readInputFile(path, { domain: 'config', limit }), path);
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
       const hint = adviseMissing(path);
@@ -193,14 +193,6 @@ export function listNamedPaths(text: string, directory: string): readonly string
     },
   });
   return [...paths];
-}
-
-/** YAML 1.2.2, 5.1 does not allow NUL: a file with one is UTF-16 or not text. */
-function decodeText(path: string, bytes: Buffer): string {
-  if (isUtf8(bytes) && !bytes.includes(0)) return bytes.toString('utf8');
-  throw new ConfigError('config.not-utf8', `${path} is not UTF-8 text`, {
-    hint: 'save it as UTF-8, or name another file',
-  });
 }
 
 function examine(

@@ -1,3 +1,5 @@
+import { readInputFile } from '../base/disk/files.ts';
+import { explainRoots } from '../keys/index.ts';
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import semver from 'semver';
@@ -31,6 +33,7 @@ export function checkRules(view: View): readonly DocumentProblem[] {
     ...['installer', 'caBundle', 'registriesConf', 'nmstate', 'signatureKeys'].flatMap((name) =>
       checkFile(view, `build.${name}`),
     ),
+    ...checkCaBundle(view),
     ...checkSignatures(view),
   ];
 }
@@ -297,6 +300,14 @@ function checkFile(view: View, path: string): readonly DocumentProblem[] {
   const kind = readKind(full);
   if (kind === 'file') return [];
   return [view.report(path, `${full} ${describeMissing(kind, 'file')}`)];
+}
+
+function checkCaBundle(view: View): readonly DocumentProblem[] {
+  const path = 'build.caBundle';
+  const full = resolve(view.directoryOf(path), view.text(path) ?? '');
+  if (view.text(path) === undefined || readKind(full) !== 'file') return [];
+  const why = explainRoots(readInputFile(full, { domain: 'ca-bundle' }));
+  return why === undefined ? [] : [view.report(path, `${full}: ${why}`)];
 }
 
 /** `build.signatures` may be a folder or a file. */

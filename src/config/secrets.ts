@@ -1,9 +1,17 @@
+import { decodeUserText } from '../base/text/utf8.ts';
 import { resolve } from 'node:path';
 import { readInputFile } from '../base/disk/files.ts';
 import { isErrno, SealiftError, type DocumentProblem } from '../base/errors.ts';
 import { append } from '../base/lists.ts';
 import { rememberSecret } from '../base/text/redact.ts';
-import { type View } from '../shape/document.ts';
+import { readSshKeys } from '../keys/index.ts';
+import {
+  explainAuth,
+  type PullSecretEntry,
+  type PullSecretFault,
+  readPullSecret,
+} from '../registry/index.ts';
+import type { View } from '../shape/document.ts';
 
 /* Owns the secrets of a configuration: their references, and the rules of pull secrets and SSH keys. */
 
@@ -65,48 +73,46 @@ export function readSecretSource(
 ): SecretReading {
   if (text.startsWith('env:')) return readVariable(text.slice('env:'.length), env);
   if (text.startsWith('file:')) return readText(text.slice('file:'.length), directory);
-  return { kind: 'value', value: text.trim(), from: 'inline' };
+  return { kind: 'value', value: trimBlanks(text), from: 'inline' };
 }
 
 export const isReference = (text: string): boolean => /^(?:env|file):/.test(text);
 
 /**
- * Problems of a pull secret as a whole, each a sentence without its value: it must be a JSON
- * object whose `auths` has an entry with `auth` or `credsStore`. Other entries matter only if they
- * are used.
+ * Problems of a pull secret, each a sentence without its value. An `auth` that is not
+ * `user:password` is refused, since no node can read it. At least one entry must have `auth` or
+ * `credsStore`; on hosts, which have no credential helpers, each must have `auth`.
  */
-export function checkPullSecret(text: string): readonly string[] {
+export function checkPullSecret(
+  text: string,
+  { isForHosts = false }: { readonly isForHosts?: boolean } = {},
+): readonly string[] {
   if (isPlaceholder(text)) return [PLACEHOLDER_PROBLEM];
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch (error) {
-    // The parser's own words quote the text, which is the secret.
-    if (error instanceof SyntaxError) return ['is not JSON'];
-    throw error;
-  }
-  if (!isObject(parsed)) return ['must be a JSON object'];
-  const auths = parsed['auths'];
-  if (!isObject(auths) || Object.keys(auths).length === 0)
-    return ['must have at least one entry in "auths"'];
-  const empty = Object.entries(auths).filter(
-    ([, entry]) => !isObject(entry) || !(hasText(entry, 'auth') || hasText(entry, 'credsStore')),
-  );
-  return empty.length < Object.keys(auths).length
-    ? []
-    : empty.map(([host]) => `entry ${JSON.stringify(host)} has neither "auth" nor "credsStore"`);
+  const { fault, entries } = readPullSecret(text);
+  if (fault !== undefined) return [FAULTS[fault]];
+  const isEmpty = ({ fault }: PullSecretEntry): boolean => fault === 'absent' || fault === 'empty';
+  const isHelpful = entries.some((entry) => !isEmpty(entry) || entry.hasStore);
+  return entries
+    .filter((entry) => !isEmpty(entry) || isForHosts || !isHelpful)
+    .flatMap((entry) => explainAuth(entry) ?? []);
 }
 
+const FAULTS: Readonly<Record<PullSecretFault, string>> = {
+  'empty': 'is empty',
+  'not-json': 'is not JSON',
+  'not-an-object': 'must be a JSON object',
+  'no-auths': 'must have at least one entry in "auths"',
+  'no-entries': 'must have at least one entry in "auths"',
+  'auths-not-an-object': 'must have at least one entry in "auths"',
+};
+
 /**
- * The problem of an SSH key, if any. A key is one line of an authorized_keys file (sshd(8)): options,
- * type, base64 (RFC 4253 6.6), comment.
+ * The problem of an SSH key, if any. A key is one line of an authorized_keys file; comment lines may
+ * precede it.
  */
-export function checkSshKey(text: string): string | undefined {
-  if (text.includes('PRIVATE KEY')) return 'is a private key; give the public key';
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '' && !line.startsWith('#'));
-  const [line] = lines;
-  if (line === undefined || lines.length > 1) return `must be one line, but has ${lines.length}`;
-  return checkKeyFields(splitOutsideQuotes(line));
+function checkSshKey(text: string): string | undefined {
+  const { keys, problem } = readSshKeys(text);
+  return problem ?? (keys.length > 1 ? `must be one key, but has ${keys.length}` : undefined);
 }
 
 /** Placeholder of the pull secret in our template and in openshift-install's. */
@@ -118,42 +124,8 @@ export const PLACEHOLDER_PROBLEM =
   `"${PLACEHOLDER}" is the placeholder of the template: ` +
   'write file:PATH, env:NAME or the JSON text of your pull secret in its place';
 
-const KEY_TYPES = [
-  'ssh-rsa',
-  'ssh-dss',
-  'ssh-ed25519',
-  'ecdsa-sha2-nistp256',
-  'ecdsa-sha2-nistp384',
-  'ecdsa-sha2-nistp521',
-  'sk-ssh-ed25519@openssh.com',
-  'sk-ecdsa-sha2-nistp256@openssh.com',
-];
-
-function checkKeyFields(fields: readonly string[]): string | undefined {
-  const at = fields.findIndex((field) => KEY_TYPES.includes(field));
-  if (at !== 0 && at !== 1)
-    return `has no key type such as ${KEY_TYPES.slice(0, 4).join(', ')}, ...`;
-  const type = fields[at] ?? '';
-  const blob = fields[at + 1] ?? '';
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(blob)) return `has no base64 text after "${type}"`;
-  const bytes = Buffer.from(blob, 'base64');
-  const inner = bytes.length < 4 ? '' : bytes.toString('latin1', 4, 4 + bytes.readUInt32BE(0));
-  if (inner !== type) return `says "${type}", but its base64 text contains another key type`;
-  return bytes.length > 4 + type.length ? undefined : 'is truncated after its type';
-}
-
-function splitOutsideQuotes(line: string): readonly string[] {
-  return line.match(/(?:"(?:\\.|[^"\\])*"|[^\s"])+/g) ?? [];
-}
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const hasText = (value: Readonly<Record<string, unknown>>, key: string): boolean =>
-  typeof value[key] === 'string' && value[key] !== '';
-
 function readVariable(name: string, env: NodeJS.ProcessEnv): SecretReading {
-  const value = Object.hasOwn(env, name) ? env[name]?.trim() : undefined;
+  const value = Object.hasOwn(env, name) ? trimBlanks(env[name] ?? '') : undefined;
   if (value !== undefined && value !== '') return { kind: 'value', value, from: 'reference' };
   return {
     kind: 'absent',
@@ -164,12 +136,14 @@ function readVariable(name: string, env: NodeJS.ProcessEnv): SecretReading {
 
 const MAX_SIZE = 4 << 20;
 
+/** Other blanks, such as a byte order mark, are part of the value, whose reader refuses them. */
+const trimBlanks = (text: string): string => text.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, '');
+
 function readText(path: string, directory: string): SecretReading {
   const full = resolve(directory, path.replace(/^\/\/(?=\/)/, ''));
   try {
-    const value = readInputFile(full, { domain: 'secret', limit: MAX_SIZE })
-      .toString('utf8')
-      .trim();
+    const bytes = readInputFile(full, { domain: 'secret', limit: MAX_SIZE });
+    const value = trimBlanks(decodeUserText(bytes, full));
     if (value === '') return { kind: 'refused', problem: `${full} is empty` };
     return { kind: 'value', value, from: 'reference' };
   } catch (error) {
@@ -185,6 +159,7 @@ function readText(path: string, directory: string): SecretReading {
 
 function checkValue(path: SecretPath, value: string): readonly string[] {
   if (path === 'userCorePass') {
+    if (value.startsWith('\ufeff')) return ['begins with a byte order mark; save it without'];
     return /[\r\n]/.test(value) ? ['must be one line'] : [];
   }
   if (path !== 'sshKey') return checkPullSecret(value);

@@ -1,6 +1,7 @@
 import type { DocumentProblem } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
 import type { Secret } from '../base/secret.ts';
+import { readTrustBundle } from '../keys/index.ts';
 import type {
   InstallationSettings,
   DigestSource,
@@ -10,9 +11,10 @@ import { parseJsonObject } from '../shape/go-json.ts';
 import { type Report, invalid, required } from '../shape/report.ts';
 import {
   checkProxy,
+  explainAuths,
   explainPullSecret,
   explainSshKeys,
-  readTrustBundle,
+  HIDDEN,
 } from './rules/credentials.ts';
 import { explainRepository } from './rules/images.ts';
 
@@ -82,19 +84,16 @@ function warnOfOverride(report: Report, text = ''): readonly DocumentProblem[] {
 
 function checkPullSecret(report: Report, text: string): readonly DocumentProblem[] {
   const faults =
-    text === '' ? [required('you must specify a pullSecret')] : explainPullSecret(text);
+    text === ''
+      ? [required('you must specify a pullSecret')]
+      : [...explainPullSecret(text), ...explainAuths(text).map((why) => `${HIDDEN}: ${why}`)];
   return faults.map((problem) => report('pullSecret', problem));
 }
 
-/** Replaces a value that is confidential, or that may hold text that does not belong there. */
-const HIDDEN = 'Invalid value: "[redacted]"';
-
-/** If there are several lines, the first that is a key counts. */
 function checkSshKey(report: Report, text: string): readonly DocumentProblem[] {
-  const lines = text.split('\n').filter((line) => line.trim() !== '');
-  if (text === '' || lines.some((line) => explainSshKeys(line, false) === undefined)) return [];
+  const why = text === '' ? undefined : explainSshKeys(text, false);
   // The value may be a private key.
-  return [report('sshKey', `${HIDDEN}: ssh: no key found`, { hideValue: true })];
+  return why === undefined ? [] : [report('sshKey', `${HIDDEN}: ${why}`, { hideValue: true })];
 }
 
 function checkRequired(report: Report, config: InstallationConfig): readonly DocumentProblem[] {

@@ -1,3 +1,4 @@
+import { isText } from '../base/text/utf8.ts';
 import {
   isAlias,
   isMap,
@@ -98,11 +99,14 @@ function findManifestFaults(bytes: Uint8Array): readonly ManifestFault[] {
   const key = digestOf(bytes);
   const known = cached.get(key);
   if (known) return known;
-  const faults = listFaults(new TextDecoder().decode(bytes));
+  const faults = isText(bytes) ? listFaults(Buffer.from(bytes).toString('utf8')) : [NOT_TEXT];
   if (cached.size >= CACHED) cached.clear();
   cached.set(key, faults);
   return faults;
 }
+
+/** Kubernetes' YAML reader stops at it, on a node that is already installed. */
+const NOT_TEXT: ManifestFault = { ...START, problem: 'this is not UTF-8' };
 
 /** More faults than a user fixes before the next try. */
 const MOST_FAULTS = 20;

@@ -1,3 +1,4 @@
+import { decodeUserText } from '../base/text/utf8.ts';
 import { resolve } from 'node:path';
 import { readInputFile } from '../base/disk/files.ts';
 import { SealiftError, type DocumentProblem } from '../base/errors.ts';
@@ -63,7 +64,7 @@ function checkRegistriesConf(view: View) {
   return refuse(
     attempt(view, path, () => {
       const bytes = readInputFile(file, { domain: 'registries-conf' });
-      return parseRegistriesConf(bytes.toString('utf8'), file);
+      return parseRegistriesConf(decodeUserText(bytes, file), file);
     }),
   );
 }

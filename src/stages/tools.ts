@@ -1,3 +1,5 @@
+import { ConfigError } from '../base/errors.ts';
+import { explainRoots } from '../keys/index.ts';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { Digest } from '../base/digest.ts';
@@ -95,10 +97,7 @@ export async function openRegistryAccess(options: RegistryAccessOptions): Promis
   const { retryFor, insecureRegistries } = build;
   const retries = createRetries(withoutUndefined({ onEvent: emit, retryFor }));
   const http = reportRequests(createHttp({ env, retries }), emit);
-  const caBundle =
-    build.caBundle === undefined
-      ? undefined
-      : readInputFile(build.caBundle, { domain: 'ca-bundle' }).toString('utf8');
+  const caBundle = build.caBundle === undefined ? undefined : readRoots(build.caBundle);
   const registriesConf = await loadRegistriesConf(build.registriesConf, options);
   warnOfPullSecret(options);
   warnOfInsecure(options);
@@ -113,6 +112,15 @@ export async function openRegistryAccess(options: RegistryAccessOptions): Promis
     insecureRegistries,
   });
   return { client, http, caBundle, registriesConf };
+}
+
+function readRoots(path: string): string {
+  const bytes = readInputFile(path, { domain: 'ca-bundle' });
+  const why = explainRoots(bytes);
+  if (why === undefined) return bytes.toString('latin1');
+  throw new ConfigError('ca-bundle.malformed', `${path}: ${why}`, {
+    hint: 'name a file with certificates in PEM',
+  });
 }
 
 /**

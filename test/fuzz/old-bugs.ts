@@ -70,12 +70,12 @@ export const OLD_BUGS: readonly OldBug[] = [
     reader: 'table',
     edits: [
       {
-        file: 'sites/sources/tables.ts',
+        file: 'table/csv.ts',
         now: 'seen.has(column)',
         then: 'columns.indexOf(column) < index',
       },
       {
-        file: 'sites/sources/tables.ts',
+        file: 'table/csv.ts',
         now: 'columns.length > MAX_COLUMNS',
         then: 'columns.length > Infinity',
       },

@@ -156,7 +156,10 @@ describe('bad input', () => {
     ],
     [{ pull_secret: PULL_SECRET }, `${prefix}pull secret must contain auth for "docker.io"`],
     [{ pull_secret: auths('YTpi') }, `${prefix}pull secret must contain auth for "quay.io"`],
-    [{ ssh_authorized_key: 'ssh-rsa x' }, 'SSH key is not valid'],
+    [
+      { ssh_authorized_key: 'ssh-rsa x' },
+      'SSH key is not valid: is cut short: its base64 text is incomplete',
+    ],
     [
       { rendezvous_ip: 'here' },
       'Invalid rendezvous IP: here (must be a valid IPv4 or IPv6 address)',
@@ -176,7 +179,7 @@ describe('bad input', () => {
     ],
     [
       { pull_secret: auths(5) },
-      `${prefix}invalid pull secret: 'auth' field of "r.io" is a number but should be a string`,
+      `${prefix}invalid pull secret: 'auth' field of "r.io" is not a text but should be a string`,
     ],
     [
       { pull_secret: '{"auths":{"r.io":{}}}' },

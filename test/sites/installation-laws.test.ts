@@ -21,7 +21,7 @@ const GOOD = {
   installationDisk: '/dev/vda',
   networkConfig: { interfaces: [{ name: 'eth0', ipv4: { enabled: true, dhcp: true } }] },
   proxy: { httpProxy: 'http://p.example', httpsProxy: 'https://p.example', noProxy: 'a, ::1' },
-  pullSecret: '{"auths":{"quay.io":{"auth":"eA=="}}}',
+  pullSecret: '{"auths":{"quay.io":{"auth":"eDp5"}}}',
   releaseRegistry: 'registry.lab:5000',
   seedImage: 'quay.io/edge/seed:4.21.3',
   seedVersion: '4.21.3',

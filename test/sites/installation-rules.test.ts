@@ -26,7 +26,7 @@ const START = "partition start must be '0' or match pattern [+-]?<number>[KMGTP]
 type Row = readonly [what: string, lines: readonly string[], problem: string];
 
 const REFUSED: readonly Row[] = [
-  ['an invalid SSH key', ['sshKey: ssh-rsa nothing'], `5:9 sshKey: ${HIDDEN}ssh: no key found`],
+  ['an invalid SSH key', ['sshKey: ssh-rsa nothing'], `5:9 sshKey: ${HIDDEN}ssh: no key found: is cut short: its base64 text is incomplete`],
   [
     'a partition that starts nowhere',
     ['extraPartitionStart: ""'],
@@ -45,7 +45,7 @@ const REFUSED: readonly Row[] = [
   [
     'a trust bundle that is not PEM',
     ['additionalTrustBundle: certificate'],
-    `5:24 additionalTrustBundle: ${HIDDEN}invalid block`,
+    `5:24 additionalTrustBundle: ${HIDDEN}invalid block: has no block of PEM`,
   ],
   [
     'a source in capitals',
@@ -233,7 +233,7 @@ describe('the configuration of an installation', () => {
       const bundle = ['additionalTrustBundle: |', indented, indented];
       expect(check(...HEAD, ...bundle)).toEqual([]);
       expect(check(...HEAD, ...bundle, '  more')).toEqual([
-        `5:24 additionalTrustBundle: ${HIDDEN}invalid block`,
+        `5:24 additionalTrustBundle: ${HIDDEN}invalid block: has text after the last block`,
       ]);
       const broken = indented.replace(/MII./, 'MIIA');
       expect(check(...HEAD, 'additionalTrustBundle: |', broken)).toEqual([

@@ -174,7 +174,7 @@ describe.skipIf(!hasTools)('a build in a work directory that was used before', (
         'sshKey',
         () => ({
           head: [
-            'sshKey: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGtleSBvZiBhIHRlc3QsIG5vdGhpbmcgZWxzZSAh me',
+            'sshKey: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIISTX3LCNOY4BXACjLBvmWv0enV8idA15Muu90cuDhYA me',
           ],
         }),
       ],

@@ -59,6 +59,12 @@ export const toPrintableLines = (text: string): string =>
 export const toPrintable = (text: string): string =>
   toPrintableLines(text).replaceAll('\n', escapeCharacter);
 
+/** A name for messages: short, on one line, without characters that move a terminal's cursor. */
+export const printable = (name: string): string =>
+  toPrintable(
+    JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}...` : name).slice(1, -1),
+  ).replaceAll('\\\\', '\\');
+
 /** A value of a foreign document in a message: a scalar as it is, anything else by its kind. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return 'undefined';

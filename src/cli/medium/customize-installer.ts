@@ -1,3 +1,4 @@
+import { decodeUserText } from '../../base/text/utf8.ts';
 import type { Command } from 'commander';
 import { basename, resolve } from 'node:path';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
@@ -6,7 +7,7 @@ import { ConfigError, UsageError } from '../../base/errors.ts';
 import { isObject, withoutUndefined } from '../../base/lists.ts';
 import type { CustomValues, InstallerValues, NamedFile } from '../../openshift/agent/values.ts';
 import { parse } from '../../shape/parse-text.ts';
-import { readTrustBundle } from '../../sites/rules/credentials.ts';
+import { readTrustBundle } from '../../keys/index.ts';
 import type { CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 
@@ -120,7 +121,7 @@ export function readInstallerValues(
   const installer = readParameters(options, host);
   const keyfiles = readFiles(options.networkKeyfile, host)?.map(({ name, bytes }) => ({
     name,
-    content: Buffer.from(bytes).toString('utf8'),
+    content: decodeUserText(bytes, name),
   }));
   return {
     ...(hasEdits && { kargs: edits }),
@@ -183,7 +184,7 @@ function normaliseConsole(text: string): string {
 }
 
 function checkAuthorities({ name, bytes }: NamedFile): void {
-  const { problem, certificates } = readTrustBundle(bytes.toString());
+  const { problem, certificates } = readTrustBundle(bytes);
   const why = problem ?? (certificates.length === 0 ? 'has no certificate' : undefined);
   if (why !== undefined) throw new UsageError('usage.ignition-ca', `${name}: ${why}`);
 }
@@ -216,7 +217,7 @@ const PARAMETERS = [
 ];
 
 function checkInstallerConfig({ name, bytes }: NamedFile): void {
-  const parsed = parseYaml(Buffer.from(bytes).toString('utf8'));
+  const parsed = parseYaml(decodeUserText(bytes, name));
   if (!isObject(parsed)) throw refuseConfig(`${name} is not a YAML mapping`);
   const odd = Object.keys(parsed).find((key) => !PARAMETERS.includes(key));
   if (odd !== undefined) throw refuseConfig(`${name} has "${odd}", which is not a parameter`);

@@ -1,13 +1,13 @@
+import { isAddressOrHostName, isHostName, LONGEST_HOST_NAME } from '../../base/host-name.ts';
+import { explainNoProxy } from '../../base/http/no-proxy.ts';
+import { MAC_FORM, parseMacAddress } from '../../base/mac-address.ts';
+import { decodeUserText } from '../../base/text/utf8.ts';
 import { Option, type Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
-import {
-  checkPullSecret,
-  checkSshKey,
-  isReference,
-  readSecretSource,
-} from '../../config/secrets.ts';
+import { checkPullSecret, isReference, readSecretSource } from '../../config/secrets.ts';
+import { readSshKeys, readTrustBundle } from '../../keys/index.ts';
 import { malformed } from '../../nmstate/plan.ts';
 import { readResourceValues } from '../../openshift/agent/read-resources.ts';
 import {
@@ -18,7 +18,6 @@ import {
 import type { HostNetwork } from '../../nmstate/plan.ts';
 import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
 import { findYamlExcess, parse } from '../../shape/parse-text.ts';
-import { readTrustBundle } from '../../sites/rules/credentials.ts';
 import type { CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 import { writeMessage } from '../terminal/output.ts';
@@ -168,7 +167,8 @@ function readNetwork(options: ValueOptions, values: CustomValues, host: CliHost)
   };
 }
 
-const readText = (path: string, host: CliHost): string => readFile(path, host).toString('utf8');
+const readText = (path: string, host: CliHost): string =>
+  decodeUserText(readFile(path, host), path);
 
 /**
  * Reads networks: NMStateConfigs, which have the MAC address of each interface, or one document of
@@ -183,7 +183,9 @@ function readNetworks(text: string, path: string): readonly HostNetwork[] {
   const { interfaces } = objectOrEmpty(parseState(text, path));
   const named = (Array.isArray(interfaces) ? interfaces : []).flatMap((each) => {
     const { name, 'mac-address': macAddress } = objectOrEmpty(each);
-    return typeof macAddress === 'string' ? [{ name: String(name), macAddress }] : [];
+    return typeof macAddress === 'string'
+      ? [{ name: String(name), macAddress: parseMacAddress(macAddress) ?? macAddress }]
+      : [];
   });
   return [{ networkConfig: text, interfaces: named, source: path }];
 }
@@ -216,10 +218,11 @@ function readPullSecret(text: string, host: CliHost): string {
   });
 }
 
-const readKeys = (text: string, host: CliHost): readonly string[] =>
-  readSecret('usage.ssh-key', text, host)
-    .split(/\r?\n/)
-    .filter((line) => line.trim() !== '' && !line.startsWith('#'));
+function readKeys(text: string, host: CliHost): readonly string[] {
+  const { keys, problem } = readSshKeys(readSecret('usage.ssh-key', text, host));
+  refuse('usage.ssh-key', 'SSH key', problem);
+  return keys.map(({ line }) => line);
+}
 
 function readProxy({ proxy, noProxy }: ValueOptions, values: CustomValues): CustomValues['proxy'] {
   if (proxy === undefined && noProxy === undefined) return undefined;
@@ -228,13 +231,13 @@ function readProxy({ proxy, noProxy }: ValueOptions, values: CustomValues): Cust
 }
 
 function parseHostname(text: string): { readonly macAddress: string; readonly name: string } {
-  const [, macAddress, name] =
-    /^((?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2})=([a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?)$/.exec(text) ??
-    [];
-  const isName = name !== undefined && !/\.\.|\.-|-\./.test(name);
+  const [, mac = '', name = ''] = /^([^=]*)=(.*)$/.exec(text) ?? [];
+  const macAddress = parseMacAddress(mac);
+  const isName =
+    isHostName(name) && name.length <= LONGEST_HOST_NAME && name === name.toLowerCase();
   if (macAddress !== undefined && isName) return { macAddress, name };
   throw new UsageError('usage.hostname', `--hostname is "${text}"`, {
-    expected: 'XX:XX:XX:XX:XX:XX=NAME, the name in lower case',
+    expected: `MAC=NAME: the MAC as ${MAC_FORM}; the name in lower case, at most ${LONGEST_HOST_NAME} characters`,
     found: text,
   });
 }
@@ -251,10 +254,14 @@ function checkValues(values: CustomValues): void {
 }
 
 function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): void {
-  for (const key of sshKeys) refuse('usage.ssh-key', 'SSH key', checkSshKey(key));
+  for (const key of sshKeys) refuse('usage.ssh-key', 'SSH key', readSshKeys(key).problem);
   if (pullSecret !== undefined) {
     rememberSecret(pullSecret);
-    refuse('usage.pull-secret', 'pull secret', checkPullSecret(pullSecret)[0]);
+    refuse(
+      'usage.pull-secret',
+      'pull secret',
+      checkPullSecret(pullSecret, { isForHosts: true })[0],
+    );
   }
   if (trustBundle === undefined) return;
   const { problem, certificates } = readTrustBundle(trustBundle);
@@ -267,7 +274,7 @@ function checkNetwork({ proxy = {}, hostnames = [], ...values }: CustomValues): 
   checkProxy(proxy);
   checkHostnames(hostnames);
   const odd = [...ntpSources, ...exclusiveNtpSources].find(
-    (source) => !/^[A-Za-z0-9][A-Za-z0-9.:-]*$/.test(source),
+    (source) => !isAddressOrHostName(source),
   );
   if (odd !== undefined)
     refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
@@ -292,8 +299,7 @@ const hostname = (problem: string, hint: string): UsageError =>
 function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValues): void {
   for (const address of [httpProxy, httpsProxy])
     if (address !== '') refuse('usage.proxy', 'proxy', explainProxy(address));
-  if (/[\s"]/.test(noProxy))
-    refuse('usage.proxy', 'hosts without proxy', 'the list has a space or a quotation mark');
+  refuse('usage.proxy', 'hosts without proxy', explainNoProxy(noProxy));
   if (noProxy !== '' && httpProxy + httpsProxy === '')
     refuse('usage.proxy', 'proxy', 'there are hosts without proxy, but there is no proxy');
 }

@@ -1,4 +1,5 @@
 import { ConfigError, ConfigProblems, type DocumentProblem } from '../../base/errors.ts';
+import { parseMacAddress } from '../../base/mac-address.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
 import { readYaml } from '../../shape/document.ts';
 import { FREE } from '../../shape/shape.ts';
@@ -135,7 +136,8 @@ function readHostNetwork(resource: Resource): HostNetwork {
     placeOf: (path) => resource.placeOf(`spec.config.${path}`),
     interfaces: interfaces.map((each) => {
       const { name, macAddress } = objectOrEmpty(each);
-      if (typeof name === 'string' && typeof macAddress === 'string') return { name, macAddress };
+      if (typeof name === 'string' && typeof macAddress === 'string')
+        return { name, macAddress: parseMacAddress(macAddress) ?? macAddress };
       throw lacks(resource, 'name or macAddress in spec.interfaces');
     }),
   };

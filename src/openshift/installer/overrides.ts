@@ -1,3 +1,4 @@
+import { decodeUserText } from '../../base/text/utf8.ts';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { readInputFile } from '../../base/disk/files.ts';
@@ -39,7 +40,7 @@ export function readOverrides(directory: string): Overrides {
 function readIfPresent(directory: string, path: string): string | undefined {
   try {
     const bytes = readInputFile(join(directory, path), { domain: 'override', limit: 1 << 20 });
-    return bytes.toString('utf8');
+    return decodeUserText(bytes, path);
   } catch (cause) {
     if (isErrno(cause, 'ENOENT', 'ENOTDIR')) return undefined;
     if (!isErrno(cause, 'EACCES', 'EISDIR', 'EPERM')) throw cause;

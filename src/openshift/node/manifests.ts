@@ -1,3 +1,4 @@
+import { decodeUserText } from '../../base/text/utf8.ts';
 import { lstatSync, readdirSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import { CST, isMap, isScalar, Parser, stringify, visit, type Document, type Scalar } from 'yaml';
@@ -229,7 +230,7 @@ const readYamlFiles = (directory: string): readonly Manifest[] =>
     .map((name) => {
       const path = join(directory, name);
       const bytes = readListed(path, MANIFESTS, () => readInputFile(path, MANIFESTS));
-      return { name, text: bytes.toString('utf8') };
+      return { name, text: decodeUserText(bytes, path) };
     });
 
 function listNames(directory: string): readonly string[] {

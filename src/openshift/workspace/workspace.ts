@@ -1,3 +1,4 @@
+import { decodeUserText } from '../../base/text/utf8.ts';
 import { readdirSync, realpathSync, statSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import type { Document } from 'yaml';
@@ -67,7 +68,7 @@ export function readWorkspace(directory: string): Workspace {
     const file = join(resources, name);
     locate(file, path);
     const bytes = ifReadable(file, (file) => readInputFile(file, { domain: 'workspace' }));
-    return splitDocuments({ name, text: bytes.toString('utf8') });
+    return splitDocuments({ name, text: decodeUserText(bytes, file) });
   });
   return { path, root, ...sortDocuments(documents) };
 }

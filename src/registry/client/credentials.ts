@@ -4,6 +4,7 @@ import { runProcess } from '../../base/process.ts';
 import { rememberCredential, rememberSecret, rememberEntry } from '../../base/text/redact.ts';
 import { describeValue } from '../../base/text/words.ts';
 import type { Reference } from '../reference.ts';
+import { decodeAuth } from './pull-secret.ts';
 
 /** `from` names the entry in messages; it never has the value. */
 export type Credential =
@@ -218,17 +219,10 @@ function parseEntry(entry: unknown, from: string): Entry {
 const EMPTY: Entry = { kind: 'empty', reason: 'it has neither "auth" nor "credsStore"' };
 
 function parseAuth(auth: string, from: string): Entry {
-  const text = Buffer.from(auth, 'base64').toString();
-  const colon = text.indexOf(':');
-  if (!/^[A-Za-z0-9+/_-]+=*\s*$/.test(auth) || colon < 1) {
-    return { kind: 'unusable', reason: '"auth" is not the base64 form of user:password' };
-  }
-  return {
-    kind: 'basic',
-    username: text.slice(0, colon),
-    password: text.slice(colon + 1).replace(/\0+$/, ''),
-    from,
-  };
+  const decoded = decodeAuth(auth);
+  return typeof decoded === 'string'
+    ? { kind: 'unusable', reason: '"auth" is not the base64 form of user:password' }
+    : { kind: 'basic', ...decoded, from };
 }
 
 const malformed = (name: string, reason: string): ConfigError =>

@@ -1,3 +1,4 @@
+import { parseMacAddress } from '../../base/mac-address.ts';
 import { pack } from 'tar-stream';
 import { decodeFileContent } from '../../ignition/index.ts';
 import { editKargs } from '../../iso/index.ts';
@@ -201,7 +202,7 @@ const TYPES = ['discovery-image-always', 'boot-order-control'];
 
 function checkQuery({ req }: Exchange): void {
   const { mac, ipxe_script_type: type } = req.query();
-  if (mac !== undefined && !/^(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$/.test(mac)) {
+  if (mac !== undefined && parseMacAddress(mac) === undefined) {
     throw new ApiFailure(422, 'mac in query must be of type mac');
   }
   if (type === undefined || TYPES.includes(type)) return;

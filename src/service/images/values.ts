@@ -1,3 +1,5 @@
+import { parseMacAddress } from '../../base/mac-address.ts';
+import { readSshKeys } from '../../keys/index.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { mergeConfigs, parseIgnition } from '../../ignition/index.ts';
 import { type HostNetwork, planHosts } from '../../nmstate/plan.ts';
@@ -26,7 +28,7 @@ export async function readValues(
     hosts: await planNetworksOf(infraEnv, networkTool),
     ignitionOverride: composeOverride(infraEnv),
     kargs: { append: (infraEnv.kernel_arguments ?? []).map(({ value }) => value) },
-    ...(keys && { sshKeys: keys.split(/\r?\n/) }),
+    ...(keys && { sshKeys: readSshKeys(keys).keys.map(({ line }) => line) }),
     ...(rendezvousIp && { rendezvousIp }),
     ...(trustBundle && { trustBundle }),
     ...(ntp.length > 0 && (isExclusive ? { exclusiveNtpSources: ntp } : { ntpSources: ntp })),
@@ -90,7 +92,7 @@ function composeOverride({ ignition_config_override: override }: InfraEnv): stri
 const toHost = ({ network_yaml, mac_interface_map = [] }: StaticNetwork): HostNetwork => ({
   networkConfig: network_yaml ?? '',
   interfaces: mac_interface_map.flatMap(({ mac_address: macAddress, logical_nic_name: name }) =>
-    !macAddress || !name ? [] : [{ macAddress, name }],
+    !macAddress || !name ? [] : [{ macAddress: parseMacAddress(macAddress) ?? macAddress, name }],
   ),
 });
 

@@ -1,13 +1,15 @@
-import { X509Certificate } from 'node:crypto';
+import { isAddressOrHostName } from '../../base/host-name.ts';
+import { explainNoProxy } from '../../base/http/no-proxy.ts';
+import { parseMacAddress } from '../../base/mac-address.ts';
 import { isIP } from 'node:net';
 import { SealiftError } from '../../base/errors.ts';
-import { isObject } from '../../base/lists.ts';
 import { sleep } from '../../base/wait.ts';
-import { checkSshKey } from '../../config/secrets.ts';
 import { IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
+import { readSshKeys, readTrustBundle } from '../../keys/index.ts';
 import { planNetwork } from '../../nmstate/plan.ts';
 import type { NetworkTool } from '../../nmstate/tool.ts';
 import { formatFinding } from '../../nmstate/values.ts';
+import { readPullSecret, type AuthFault } from '../../registry/index.ts';
 import { readYamlTokens, YamlExcess, parseDocument } from '../../shape/parse-text.ts';
 import { ApiFailure } from '../openapi.ts';
 import type {
@@ -119,57 +121,45 @@ function checkRendezvous(type: string, address: string): void {
 
 const bad = (reason: string): ApiFailure => new ApiFailure(400, reason);
 
-/** Checks a pull secret. Messages quote only the names of registries. */
+/** Checks a pull secret, in assisted-service's words. Messages quote only the names of registries. */
 function checkPullSecret(text: string, { prefix = '', registries }: PullSecretRules): void {
-  const { auths } = parseObject(text, `${prefix}pull secret must be a well-formed JSON`);
-  if (!isObject(auths)) throw bad(`${prefix}pull secret must contain 'auths' JSON-object field`);
-  for (const [registry, entry] of Object.entries(auths)) {
-    const problem = findAuthProblem(registry, isObject(entry) ? entry['auth'] : undefined);
-    if (problem !== undefined) throw bad(`${prefix}invalid pull secret: ${problem}`);
+  const { fault, entries } = readPullSecret(text);
+  if (fault !== undefined && fault !== 'no-entries')
+    throw bad(`${prefix}pull secret ${FAULTS[fault]}`);
+  for (const { registry, fault } of entries) {
+    if (fault !== undefined) throw bad(`${prefix}invalid pull secret: ${AUTH[fault](registry)}`);
   }
   const missing = registries.find((each) =>
-    namesOf(each).every((name) => !Object.hasOwn(auths, name)),
+    namesOf(each).every((name) => entries.every(({ registry }) => registry !== name)),
   );
   if (missing === undefined) return;
   throw bad(`${prefix}pull secret must contain auth for "${missing}"`);
 }
 
+const FAULTS = {
+  'empty': 'must be a well-formed JSON',
+  'not-json': 'must be a well-formed JSON',
+  'not-an-object': 'must be a well-formed JSON',
+  'no-auths': "must contain 'auths' JSON-object field",
+  'auths-not-an-object': "must contain 'auths' JSON-object field",
+} as const;
+
+const AUTH: Readonly<Record<AuthFault, (registry: string) => string>> = {
+  'absent': (registry) => `'auth' field of "${registry}" is <nil> but should be a string`,
+  'empty': (registry) => `'auth' for ${registry} is not in 'user:password' format`,
+  'not-a-text': (registry) => `'auth' field of "${registry}" is not a text but should be a string`,
+  'not-base64': (registry) => `'auth' field of "${registry}" is not base64-encoded`,
+  'not-a-pair': (registry) => `'auth' for ${registry} is not in 'user:password' format`,
+};
+
 /** Names of a registry: Docker's clients use their own name for Docker Hub. */
 const namesOf = (registry: string): readonly string[] =>
   registry === 'docker.io' ? [registry, 'https://index.docker.io/v1/'] : [registry];
 
-function findAuthProblem(registry: string, auth: unknown): string | undefined {
-  if (typeof auth !== 'string') {
-    return `'auth' field of "${registry}" is ${describeValue(auth)} but should be a string`;
-  }
-  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(auth) || auth.length % 4 !== 0) {
-    return `'auth' field of "${registry}" is not base64-encoded`;
-  }
-  const isPair = /^[^:]+:.+$/s.test(Buffer.from(auth, 'base64').toString('latin1'));
-  return isPair ? undefined : `'auth' for ${registry} is not in 'user:password' format`;
-}
-
-/** Describes a value without quoting it, because it may be a secret. */
-function describeValue(value: unknown): string {
-  if (value === undefined || value === null) return '<nil>';
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
-}
-
-function parseObject(text: string, reason: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (isObject(value)) return value;
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-  }
-  throw bad(reason);
-}
-
 function checkKeys(keys: string | null | undefined): void {
-  const lines = (keys ?? '').split(/\r?\n/).filter((line) => line.trim() !== '');
-  if (lines.some((line) => checkSshKey(line.trim()) !== undefined)) {
-    throw bad('SSH key is not valid');
-  }
+  if ((keys ?? '').trim() === '') return;
+  const { problem } = readSshKeys(keys ?? '');
+  if (problem !== undefined) throw bad(`SSH key is not valid: ${problem}`);
 }
 
 function checkNtp({
@@ -180,18 +170,13 @@ function checkNtp({
     throw bad('ntp_sources and additional_ntp_sources are mutually exclusive');
   }
   const wrong = listNtpSources({ ntp_sources: sources, additional_ntp_sources: additional }).find(
-    (source) => isIP(source) === 0 && !isHostName(source),
+    (source) => !isAddressOrHostName(source),
   );
   if (wrong !== undefined) throw bad(`Invalid NTP source: ${wrong}`);
 }
 
 const isGiven = (text: string | null | undefined): text is string =>
   text !== undefined && text !== null && text !== '';
-
-const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
-
-const isHostName = (name: string): boolean =>
-  name.length <= 253 && name.split('.').every((label) => LABEL.test(label));
 
 function checkKernelArgument({ operation, value }: KernelArgument): void {
   if (operation !== 'append') {
@@ -206,12 +191,15 @@ function checkHosts(hosts: readonly StaticNetwork[]): void {
   for (const [index, host] of hosts.entries()) {
     checkHost(host, index);
     for (const { mac_address = '' } of host.mac_interface_map ?? []) {
-      const mac = mac_address.toLowerCase();
+      const mac = foldMac(mac_address);
       if (macs.has(mac)) throw bad(`MAC ${mac} belongs to two hosts`);
       macs.add(mac);
     }
   }
 }
+
+/** Another form of a MAC address is the same address. */
+const foldMac = (text: string): string => parseMacAddress(text) ?? text.toLowerCase();
 
 function checkHost({ mac_interface_map: map = [] }: StaticNetwork, host: number): void {
   if (map.length === 0) throw bad(`at least one interface for host ${host} must be provided`);
@@ -222,7 +210,7 @@ function checkHost({ mac_interface_map: map = [] }: StaticNetwork, host: number)
       throw bad(`${place} in body is required`);
     }
   }
-  const macs = new Set(map.map(({ mac_address: mac = '' }) => mac.toLowerCase()));
+  const macs = new Set(map.map(({ mac_address: mac = '' }) => foldMac(mac)));
   const names = new Set(map.map(({ logical_nic_name: name = '' }) => name));
   if (macs.size < map.length || names.size < map.length) {
     throw bad(`MACs and Interfaces for host ${host} must be unique`);
@@ -237,7 +225,8 @@ function checkProxy(proxy: InfraEnvSettings['proxy']): void {
     const text = proxy?.[name] ?? '';
     if (text !== '' && !isProxyUrl(text)) throw bad(`${name} is not an http or https URL`);
   }
-  if (UNQUOTED.test(proxy?.no_proxy ?? '')) throw bad('no_proxy has white space or quotes');
+  const why = explainNoProxy(proxy?.no_proxy ?? '');
+  if (why !== undefined) throw bad(`no_proxy: ${why}`);
 }
 
 function isProxyUrl(text: string): boolean {
@@ -247,18 +236,8 @@ function isProxyUrl(text: string): boolean {
 
 function checkTrustBundle(bundle: string | null | undefined): void {
   if (!isGiven(bundle)) return;
-  const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
-  if (blocks.length > 0 && blocks.every(isCertificate)) return;
-  throw bad('additional_trust_bundle is not a list of certificates in PEM');
-}
-
-function isCertificate(text: string): boolean {
-  try {
-    new X509Certificate(text);
-    return true;
-  } catch {
-    return false;
-  }
+  const { problem } = readTrustBundle(bundle);
+  if (problem !== undefined) throw bad(`additional_trust_bundle: ${problem}`);
 }
 
 /** Checks an override against Ignition 3.1 and 3.2, the versions that assisted-service accepts. */

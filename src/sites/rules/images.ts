@@ -1,5 +1,6 @@
 import type { DocumentProblem } from '../../base/errors.ts';
-import { parseAddress, parseCidr } from '../../base/ip-address.ts';
+import { isAddressOrHostName, LONGEST_LABEL } from '../../base/host-name.ts';
+import { parseAddress } from '../../base/ip-address.ts';
 import { type Report, invalid } from '../../shape/report.ts';
 
 /* Owns the rules of names: domains, image repositories and mirrors. */
@@ -15,6 +16,8 @@ const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-
 /** Explains what is wrong with a DNS-1123 subdomain in the words of Kubernetes, or undefined. */
 export function explainSubdomain(text: string): string | undefined {
   if (text.length > 253) return 'must be no more than 253 characters';
+  if (text.split('.').some((label) => label.length > LONGEST_LABEL))
+    return `each label between dots must be no more than ${LONGEST_LABEL} characters`;
   return SUBDOMAIN.test(text)
     ? undefined
     : "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', " +
@@ -26,13 +29,8 @@ export const explainDomain = (text: string): string | undefined =>
   explainSubdomain(text.replace(/\.$/, ''));
 
 export const isAddressOrDomain = (text: string): boolean =>
-  parseAddress(text) !== undefined || explainDomain(text) === undefined;
-
-/** Accepts an element of noProxy: a domain may have one dot before it and one after it. */
-export const isNoProxyElement = (text: string): boolean =>
   parseAddress(text) !== undefined ||
-  parseCidr(text) !== undefined ||
-  explainSubdomain(text.replace(/^\./, '').replace(/\.$/, '')) === undefined;
+  (explainDomain(text) === undefined && isAddressOrHostName(text));
 
 /** Checks `imageDigestSources`, and `imageContentSources`, which has the same form. */
 export function checkImageSources(

@@ -1,15 +1,11 @@
+import { LONGEST_HOST_NAME } from '../../base/host-name.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
 import type { Cidr } from '../../base/ip-address.ts';
+import { readTrustBundle } from '../../keys/index.ts';
 import type { InstallationProxy } from '../../openshift/installation/mirrors.ts';
 import { type Report, invalid, unsupported, required } from '../../shape/report.ts';
 import type { WrittenInstallConfig, WrittenImageBasedConfig } from '../documents.ts';
-import {
-  explainPullSecret,
-  HIDDEN,
-  checkProxy,
-  explainSshKeys,
-  readTrustBundle,
-} from './credentials.ts';
+import { explainPullSecret, HIDDEN, checkProxy, explainSshKeys } from './credentials.ts';
 import {
   checkImageSources,
   explainBoth,
@@ -219,9 +215,6 @@ function reportNtpSource(report: Report, source: string, index: number): Documen
   return report(`additionalNTPSources[${index}]`, invalid(source, why), { shownPath });
 }
 
-/** Limit of the kernel: longer names cannot be set. */
-const LONGEST_HOSTNAME = 64;
-
 function checkHostname(report: Report, hostname = ''): readonly DocumentProblem[] {
   if (hostname === '') return [];
   if (/^localhost\.localdomain$/i.test(hostname)) {
@@ -229,8 +222,9 @@ function checkHostname(report: Report, hostname = ''): readonly DocumentProblem[
     return [report('hostname', invalid(hostname, why), { hint: 'give the node a name' })];
   }
   const why =
-    hostname.length > LONGEST_HOSTNAME
-      ? `must be no more than ${LONGEST_HOSTNAME} characters`
+    hostname.length > LONGEST_HOST_NAME
+      ? `must be no more than ${LONGEST_HOST_NAME} characters, ` +
+        'because Kubernetes writes it into a label'
       : explainSubdomain(hostname.toLowerCase());
   return why === undefined ? [] : [report('hostname', invalid(hostname, why))];
 }

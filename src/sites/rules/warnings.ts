@@ -1,8 +1,9 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
+import { readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import type { Report } from '../../shape/report.ts';
 import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../documents.ts';
-import { listPullSecretHosts, readTrustBundle } from './credentials.ts';
+import { explainAuths, listPullSecretHosts } from './credentials.ts';
 import { warnOfMirrors } from './images.ts';
 import { refusedByInstaller, warnOfMachinePools, warnOfStream } from './machine-pools.ts';
 import { warnOfNetworkConfig } from './network-config.ts';
@@ -28,6 +29,7 @@ export function warnOfInstallConfig(
     ...warnOfMachinePools(report, written),
     ...warnOfStream(report, 'osImageStream', written.osImageStream),
     ...warnOfMirrors(report, imageDigestSources, listPullSecretHosts(pullSecret)),
+    ...explainAuths(pullSecret).map((why) => report('pullSecret', `${why}: no node can read it`)),
     ...warnOfCertificates(report, written.additionalTrustBundle, options.epoch * 1000),
     ...warnOfIgnored(report, written),
   ];
@@ -81,21 +83,8 @@ function warnOfPolicy(report: Report, policy = ''): readonly DocumentProblem[] {
   ];
 }
 
-const DAY = 24 * 3600 * 1000;
-/** A certificate with less time left gets a warning. */
-const SOON = 30 * DAY;
-
-function warnOfCertificates(report: Report, bundle = '', now: number): readonly DocumentProblem[] {
-  return readTrustBundle(bundle).certificates.flatMap(({ subject, notBefore, notAfter }, index) => {
-    const at = (time: number): string => new Date(time).toISOString();
-    const who = `certificate ${index + 1} (${subject})`;
-    const why =
-      (notAfter < now && `expired at ${at(notAfter)}`) ||
-      (notAfter < now + SOON && `expires soon, at ${at(notAfter)}`) ||
-      (notBefore > now && `is not valid before ${at(notBefore)}`);
-    return why === false ? [] : [report('additionalTrustBundle', `${who} ${why}`)];
-  });
-}
+const warnOfCertificates = (report: Report, text = '', now: number): readonly DocumentProblem[] =>
+  warnOfBundle(readTrustBundle(text), now).map((why) => report('additionalTrustBundle', why));
 
 /** Warns of keys whose values a seed has already decided. */
 function warnOfIgnored(

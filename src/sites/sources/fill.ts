@@ -1,7 +1,15 @@
+import { decodeUserText } from '../../base/text/utf8.ts';
 import { readFile, stat } from 'node:fs/promises';
 import { ConfigError, isError } from '../../base/errors.ts';
 import { append } from '../../base/lists.ts';
-import { formatSize } from '../../base/text/words.ts';
+import { formatSize, printable } from '../../base/text/words.ts';
+import {
+  readCsvTable,
+  readYamlTable,
+  type Table,
+  type TableProblem,
+  type TableRow,
+} from '../../table/index.ts';
 import { readTemplateFolder, type TemplateFile, type TemplateFolder } from './folder.ts';
 import { findContextFault, normalizeValue } from './holes.ts';
 import {
@@ -12,16 +20,11 @@ import {
   type SiteList,
   type SiteMember,
   type SiteProblem,
-  type TableProblem,
-  type TableRow,
-  type Table,
   findLabelFault,
   foldName,
   groupByFold,
-  printable,
 } from './list.ts';
 import { listMembers } from './members.ts';
-import { readCsvTable, readYamlTable } from './tables.ts';
 import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './template.ts';
 
 /* Owns the sites of a table: columns against holes, and rows into sites. */
@@ -279,14 +282,6 @@ async function readBytes(path: string, signal: AbortSignal): Promise<Buffer> {
   return readFile(path, { signal });
 }
 
-/** The decoder drops a byte order mark. */
-function decodeTable(path: string, bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch (cause) {
-    throw new ConfigError('sites.not-utf8', `table ${path} is not UTF-8`, {
-      cause,
-      hint: 'save it as "CSV UTF-8"',
-    });
-  }
-}
+/** A spreadsheet writes a byte order mark, which is not part of the first column's name. */
+const decodeTable = (path: string, bytes: Buffer): string =>
+  decodeUserText(bytes, path, 'sites.not-utf8').replace(/^\ufeff/, '');

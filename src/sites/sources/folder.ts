@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { openListed } from '../../base/disk/open-file.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/words.ts';
+import { formatSize, printable } from '../../base/text/words.ts';
 import {
   type MemberSource,
   type SiteMember,
@@ -13,7 +13,6 @@ import {
   REFUSED,
   UNUSED,
   type SiteProblem,
-  printable,
 } from './list.ts';
 import { CONFIG_FILES, isInput } from './members.ts';
 import { parseTemplate, placeHoles, type Template } from './template.ts';

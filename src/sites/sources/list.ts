@@ -1,5 +1,5 @@
 import { type FilePlace, type Problem, ConfigError } from '../../base/errors.ts';
-import { formatSize, toPrintable } from '../../base/text/words.ts';
+import { formatSize } from '../../base/text/words.ts';
 import type { SiteInput } from '../site.ts';
 
 /* Owns the types of a list of sites, the limits of sources, and the checks of names. */
@@ -54,27 +54,6 @@ export type MemberSource = {
   readonly close: () => Promise<void>;
 };
 
-/** A fault of a table, and its line, from 1. */
-export type TableProblem = { readonly line: number; readonly problem: string };
-
-export type TableRow = {
-  /** Line at which the row begins, from 1. */
-  readonly line: number;
-  /** Texts as written, by column. */
-  readonly cells: ReadonlyMap<string, string>;
-};
-
-export type Table = {
-  /** Rows without a problem. */
-  readonly rows: readonly TableRow[];
-  /** Problems of single rows: the others are good. */
-  readonly rowProblems: readonly TableProblem[];
-  /** Problems of the whole table: no row can be used. */
-  readonly tableProblems: readonly TableProblem[];
-  /** Line that names the columns, if they are named once for all rows. */
-  readonly headerLine?: number;
-};
-
 /**
  * A member's name split into parts, or its fault. Leading `./`, doubled and trailing slashes have
  * no meaning.
@@ -114,8 +93,6 @@ export function nameBelow(list: SiteList, cwd: string): SiteList {
 export const MAX_FILE = 1 << 20;
 export const MAX_SITE = 16 << 20;
 export const MAX_TABLE = 64 << 20;
-/** A site takes a few dozen values. */
-export const MAX_COLUMNS = 10_000;
 
 /** Ten thousand sites of fifty files each. */
 const MAX_MEMBERS = 500_000;
@@ -126,57 +103,6 @@ export function refuseManyMembers(count: number, shownAs: string): void {
   throw new ConfigError('sites.too-large', `${shownAs} has more than ${MAX_MEMBERS} members`, {
     hint: 'split the sites over several sources',
   });
-}
-
-/** The program is made for ten thousand sites. */
-const MAX_ROWS = 50_000;
-
-/** Limits the rows of a table. @throws ConfigError `sites.too-large` */
-export function refuseManyRows(count: number): void {
-  if (count <= MAX_ROWS) return;
-  throw new ConfigError('sites.too-large', `the table has more than ${MAX_ROWS} rows`, {
-    hint: 'split the table',
-  });
-}
-
-/** Ten thousand sites of two hundred columns each. */
-const MAX_CELLS = 2_000_000;
-
-/** Limits the cells of a table. @throws ConfigError `sites.too-large` */
-export function refuseManyCells(count: number): void {
-  if (count <= MAX_CELLS) return;
-  throw new ConfigError(
-    'sites.too-large',
-    `the table has ${count} cells or more, but may have at most ${MAX_CELLS}`,
-    { hint: 'split the table, or remove columns that are empty' },
-  );
-}
-
-const MAX_QUOTED = 4;
-const QUOTED_FLOOR = 16 << 20;
-
-/**
- * The parser copies a cell for each wrong quote in it, so that a line of quotes costs the square
- * of its size.
- *
- * @param quoted bytes of all those copies
- * @throws ConfigError `sites.too-large` when they are many times the size of the table
- */
-export function refuseManyQuotes({
-  quoted,
-  size,
-  line,
-}: {
-  readonly quoted: number;
-  readonly size: number;
-  readonly line: number;
-}): void {
-  if (quoted <= QUOTED_FLOOR + MAX_QUOTED * size) return;
-  throw new ConfigError(
-    'sites.too-large',
-    `line ${line} of the table has too many quotes in cells that do not begin with one`,
-    { hint: 'put each such cell in quotes, and double the quotes in it' },
-  );
 }
 
 /**
@@ -233,12 +159,6 @@ export const isIgnored = (name: string): boolean =>
  */
 export const foldName = (name: string): string =>
   name.normalize('NFC').toLowerCase().normalize('NFC');
-
-/** A name for messages: short, on one line, without characters that move a terminal's cursor. */
-export const printable = (name: string): string =>
-  toPrintable(
-    JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}...` : name).slice(1, -1),
-  ).replaceAll('\\\\', '\\');
 
 /** RFC 1123 2.1 in Kubernetes' version: the fault of a name as a label, or undefined. */
 export function findLabelFault(name: string): string | undefined {

@@ -1,6 +1,6 @@
 import { ConfigError, isError } from '../../base/errors.ts';
 import { append, withoutUndefined } from '../../base/lists.ts';
-import { formatSize } from '../../base/text/words.ts';
+import { formatSize, printable } from '../../base/text/words.ts';
 import type { SiteFile, SiteInput } from '../site.ts';
 import {
   MAX_FILE,
@@ -17,7 +17,6 @@ import {
   groupByFold,
   isIgnored,
   parseMemberPath,
-  printable,
 } from './list.ts';
 
 /* Owns the sorting of a folder's or an archive's members into sites. */

@@ -1,5 +1,5 @@
 import { LineCounter } from 'yaml';
-import { formatSize, appendSuggestion } from '../../base/text/words.ts';
+import { formatSize, appendSuggestion, printable } from '../../base/text/words.ts';
 import { parseAllDocuments, findYamlExcess } from '../../shape/parse-text.ts';
 import {
   findContexts,
@@ -8,7 +8,8 @@ import {
   normalizeValue,
   writeValue,
 } from './holes.ts';
-import { MAX_FILE, printable } from './list.ts';
+import { isColumnName } from '../../table/index.ts';
+import { MAX_FILE } from './list.ts';
 
 /* Owns texts with holes, and the filling of them. */
 
@@ -27,8 +28,6 @@ export type Hole = {
   /** Place of the hole in YAML; without it, values are put in unchanged. */
   readonly context?: HoleContext;
 };
-
-export const isColumnName = (text: string): boolean => /^[A-Za-z_][A-Za-z0-9_.-]*$/.test(text);
 
 const HOLE = /\{\{[ \t]*(?:('\{\{')|([^{}\r\n]*?))[ \t]*\}\}|\{\{/g;
 

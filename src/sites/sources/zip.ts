@@ -11,13 +11,8 @@ import {
 } from 'yauzl';
 import { openToRead } from '../../base/disk/open-file.ts';
 import { ConfigError, SealiftError } from '../../base/errors.ts';
-import {
-  type MemberSource,
-  type SiteMember,
-  MAX_FILE,
-  refuseManyMembers,
-  printable,
-} from './list.ts';
+import { printable } from '../../base/text/words.ts';
+import { type MemberSource, type SiteMember, MAX_FILE, refuseManyMembers } from './list.ts';
 
 /* Owns the reading of .zip archives. */
 

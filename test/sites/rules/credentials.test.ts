@@ -42,7 +42,7 @@ describe.skipIf(!requireTool(KEYGEN))('a key of ssh-keygen', () => {
 
   it('is refused if its middle is cut out', () => {
     const key = create('ecdsa', '384');
-    expect(explainSshKeys(key.replace(/AAAA.{8}/, 'AAAA'), false)).toBe('ssh: no key found');
+    expect(explainSshKeys(key.replace(/AAAA.{8}/, 'AAAA'), false)).toMatch(/^ssh: no key found: /);
   });
 });
 
@@ -59,6 +59,6 @@ describe('a text that is not an SSH key is refused', () => {
       `ssh-quantum ${Buffer.from('\0\0\0\x0bssh-quantum').toString('base64')}`,
     ],
   ])('%s', (_, text) => {
-    expect(explainSshKeys(text, false)).toBe('ssh: no key found');
+    expect(explainSshKeys(text, false)).toMatch(/^ssh: no key found: /);
   });
 });

@@ -291,7 +291,7 @@ describe('an image-based-config.yaml is refused for', () => {
     [
       'a hostname of 65 characters',
       { hostname: `hostname: ${'a'.repeat(65)}` },
-      `1:11 hostname: Invalid value: "${'a'.repeat(65)}": must be no more than 64 characters`,
+      `1:11 hostname: Invalid value: "${'a'.repeat(65)}": must be no more than 63 characters, because Kubernetes writes it into a label`,
     ],
     [
       'an id in the wrong spelling',

@@ -65,7 +65,7 @@ const GENERAL: readonly Row[] = [
   [
     'an invalid SSH key',
     { sshKey: 'sshKey: ssh-rsa nothing' },
-    `9:9 sshKey: ${HIDDEN} ssh: no key found`,
+    `9:9 sshKey: ${HIDDEN} ssh: no key found: is cut short: its base64 text is incomplete`,
   ],
   [
     'an Ed25519 key with FIPS',
@@ -75,19 +75,19 @@ const GENERAL: readonly Row[] = [
   [
     'a trust bundle that is not PEM',
     { bundle: 'additionalTrustBundle: nothing' },
-    `9:24 additionalTrustBundle: ${HIDDEN} invalid block`,
+    `9:24 additionalTrustBundle: ${HIDDEN} invalid block: has no block of PEM`,
   ],
   [
     'lines behind the certificates',
     { bundle: `additionalTrustBundle: ${JSON.stringify(`${TEST_CERTIFICATE}\n`)}` },
-    `9:24 additionalTrustBundle: ${HIDDEN} invalid block`,
+    `9:24 additionalTrustBundle: ${HIDDEN} invalid block: has text after the last block`,
   ],
   [
     'an invalid certificate',
     {
       bundle: `additionalTrustBundle: ${JSON.stringify('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n')}`,
     },
-    `9:24 additionalTrustBundle: ${HIDDEN} x509: malformed certificate (block 1)`,
+    `9:24 additionalTrustBundle: ${HIDDEN} block 1 is not a certificate: x509: malformed certificate`,
   ],
   [
     'an unknown policy of trust',

@@ -1,0 +1,53 @@
+import { parseAddress, parseCidr } from '../ip-address.ts';
+
+/* Owns the rule of the hosts that are reached without a proxy, as a user types them. */
+
+/** The name of a host or of a domain; assisted-service allows underscores. */
+const NAME = /^[A-Za-z0-9_][A-Za-z0-9_-]{0,62}(?:\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*[._]?$/;
+
+const isName = (text: string): boolean => text.length <= 255 && NAME.test(text);
+
+export type NoProxyFault = {
+  readonly element: string;
+  readonly index: number;
+  /** False if the element is right but occurs before it. */
+  readonly isMalformed: boolean;
+};
+
+/**
+ * Finds the wrong elements of a no_proxy list: `*` alone, or addresses, networks and names with or
+ * without a dot before them, each once (assisted-service, ValidateNoProxyFormat). Blanks belong to
+ * their element.
+ *
+ * @param accepts names that the consumer takes
+ */
+export function findNoProxyFaults(
+  text: string,
+  accepts: (name: string) => boolean = isName,
+): readonly NoProxyFault[] {
+  if (text === '' || text === '*') return [];
+  const elements = text.split(',');
+  return elements.flatMap((element, index) => {
+    const isMalformed = !isElement(element, accepts);
+    return isMalformed || elements.indexOf(element) < index
+      ? [{ element, index, isMalformed }]
+      : [];
+  });
+}
+
+const isElement = (text: string, accepts: (name: string) => boolean): boolean =>
+  parseAddress(text) !== undefined ||
+  parseCidr(text) !== undefined ||
+  (!/^\d+(?:\.\d+)*(?:\/|$)/.test(text) && accepts(text.replace(/^\./, '')));
+
+/** Explains what is wrong with a no_proxy list; undefined if nothing is. */
+export function explainNoProxy(text: string): string | undefined {
+  const [fault] = findNoProxyFaults(text);
+  if (fault === undefined) return undefined;
+  const { element, isMalformed } = fault;
+  const shown = JSON.stringify(element);
+  if (!isMalformed) return `${shown} occurs twice`;
+  if (element === '') return 'has an empty element';
+  if (element === '*') return '"*" must be alone';
+  return `${shown} is neither an address, a network nor a name (no wildcard, no port, no blank)`;
+}

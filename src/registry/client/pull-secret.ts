@@ -1,0 +1,97 @@
+import { isObject } from '../../base/lists.ts';
+
+/* Owns the reading of pull secrets. No result repeats a value of one. */
+
+/** Fault of a text that is not a pull secret. */
+export type PullSecretFault =
+  'empty' | 'not-json' | 'not-an-object' | 'no-auths' | 'no-entries' | 'auths-not-an-object';
+
+/** Fault of an entry's `auth`. */
+export type AuthFault = 'absent' | 'empty' | 'not-a-text' | 'not-base64' | 'not-a-pair';
+
+export type PullSecretEntry = {
+  readonly registry: string;
+  /** True if it names a credential helper, which only clients on this machine can ask. */
+  readonly hasStore: boolean;
+  readonly fault?: AuthFault;
+};
+
+export type PullSecret = {
+  readonly fault?: PullSecretFault;
+  readonly entries: readonly PullSecretEntry[];
+};
+
+/**
+ * Reads a pull secret and judges each `auth` as assisted-service does: base64 of `user:password`,
+ * neither of them empty.
+ */
+export function readPullSecret(text: string): PullSecret {
+  if (text.trim() === '') return { fault: 'empty', entries: [] };
+  const value = parseJson(text);
+  if (value === undefined) return { fault: 'not-json', entries: [] };
+  // Go reads JSON's null as an empty object.
+  if (!isObject(value ?? {})) return { fault: 'not-an-object', entries: [] };
+  const auths = isObject(value) ? value['auths'] : undefined;
+  if (auths === undefined || auths === null) return { fault: 'no-auths', entries: [] };
+  if (!isObject(auths)) return { fault: 'auths-not-an-object', entries: [] };
+  const entries = Object.entries(auths).map(([registry, entry]) => readEntry(registry, entry));
+  return entries.length === 0 ? { fault: 'no-entries', entries } : { entries };
+}
+
+const AUTH_FAULTS: Readonly<Record<AuthFault, string>> = {
+  'absent': 'has no "auth"',
+  'empty': 'has an empty "auth"',
+  'not-a-text': 'has an "auth" that is not a text',
+  'not-base64': 'has an "auth" that is not base64',
+  'not-a-pair': 'has an "auth" that is not the base64 form of user:password',
+};
+
+/** Explains the fault of an entry without its value; undefined if there is no fault. */
+export function explainAuth({ registry, hasStore, fault }: PullSecretEntry): string | undefined {
+  if (fault === undefined) return undefined;
+  const why = fault === 'absent' && !hasStore ? NEITHER : AUTH_FAULTS[fault];
+  return `entry ${JSON.stringify(registry)} ${why}`;
+}
+
+const NEITHER = 'has neither "auth" nor "credsStore"';
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    // The parser's own words quote the text, which is the secret.
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function readEntry(registry: string, entry: unknown): PullSecretEntry {
+  const { auth, credsStore } = isObject(entry) ? entry : {};
+  const fault = judgeAuth(auth);
+  const hasStore = credsStore !== undefined && credsStore !== null;
+  return { registry, hasStore, ...(fault !== undefined && { fault }) };
+}
+
+function judgeAuth(auth: unknown): AuthFault | undefined {
+  if (auth === undefined || auth === null) return 'absent';
+  if (auth === '') return 'empty';
+  if (typeof auth !== 'string') return 'not-a-text';
+  const decoded = decodeAuth(auth);
+  if (typeof decoded === 'string') return decoded;
+  return decoded.password === '' ? 'not-a-pair' : undefined;
+}
+
+/**
+ * Decodes an `auth` (containers-auth.json(5)) as Go's clients do: base64 of RFC 4648, 4, in which
+ * line breaks do not count.
+ */
+export function decodeAuth(
+  auth: string,
+): { readonly username: string; readonly password: string } | 'not-base64' | 'not-a-pair' {
+  const base64 = auth.replaceAll(/[\r\n]/g, '');
+  if (base64.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64)) return 'not-base64';
+  const text = Buffer.from(base64, 'base64').toString();
+  const colon = text.indexOf(':');
+  if (colon < 1) return 'not-a-pair';
+  return { username: text.slice(0, colon), password: text.slice(colon + 1).replace(/\0+$/, '') };
+}

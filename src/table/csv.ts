@@ -1,0 +1,141 @@
+import { parse, type CsvError } from 'csv-parse/sync';
+import { printable } from '../base/text/words.ts';
+import {
+  isColumnName,
+  MAX_COLUMNS,
+  refuseManyCells,
+  refuseManyQuotes,
+  refuseManyRows,
+  type Table,
+  type TableProblem,
+  type TableRow,
+} from './table.ts';
+
+/* Owns the parsing of CSV and TSV (RFC 4180). */
+
+/** The line break is not part of the match, so that lines keep their numbers. */
+const TOLD_DELIMITER = /^sep=([,;\t])(?=\r?\n)/i;
+
+/**
+ * Reads RFC 4180 with a header row. The separator is the comma; or `;` or a tab if the header has
+ * that and no comma, as spreadsheets of many countries write; or the one in Excel's line `sep=;`
+ * before the header. White space around a cell is not part of it. Lines without any text are
+ * skipped.
+ *
+ * @throws ConfigError `sites.too-large`
+ */
+export function readCsvTable(text: string, separator?: string): Table {
+  const rowProblems: TableProblem[] = [];
+  const told = TOLD_DELIMITER.exec(text)?.[1];
+  const rest = text.replace(TOLD_DELIMITER, '');
+  const delimiter = told ?? separator ?? findDelimiter(rest);
+  const [header, ...lines] = readLines(rest, { delimiter, problems: rowProblems });
+  if (!header)
+    return { rows: [], rowProblems, tableProblems: [{ line: 1, problem: 'has no header row' }] };
+  const columns = dropEmptyEnd(header.cells).map((cell) => cell.trim());
+  const tableProblems = checkHeader(columns, header.line);
+  const rows: TableRow[] = [];
+  for (const { line, cells } of tableProblems.length > 0 ? [] : lines) {
+    const fault = findCountFault(cells, columns);
+    if (fault === undefined)
+      rows.push({
+        line,
+        cells: new Map(columns.map((column, i) => [column, (cells[i] ?? '').trim()])),
+      });
+    else rowProblems.push({ line, problem: fault });
+  }
+  return { rows, rowProblems, tableProblems, headerLine: header.line };
+}
+
+type Line = { readonly line: number; readonly cells: readonly string[] };
+
+/** Texts of the parser's errors quote the cell, which may be a password; these do not. */
+const FAULTS: Readonly<Record<string, string>> = {
+  CSV_QUOTE_NOT_CLOSED: 'has a quote that is never closed',
+  INVALID_OPENING_QUOTE: 'has a quote in a cell that does not begin with one',
+  CSV_INVALID_CLOSING_QUOTE: 'has text after a closing quote',
+};
+
+/**
+ * The parser makes an error with a stack for each wrong quote: it costs as much as this many
+ * bytes.
+ */
+const FAULT_COST = 1000;
+
+type Reading = { readonly delimiter: string; readonly problems: TableProblem[] };
+
+function readLines(text: string, { delimiter, problems }: Reading): Line[] {
+  const lines: Line[] = [];
+  let next = 1;
+  let count = 0;
+  let quoted = 0;
+  parse(text, {
+    delimiter,
+    relax_column_count: true,
+    skip_records_with_error: true,
+    on_record: (cells: string[], context) => {
+      count += cells.length;
+      refuseManyCells(count);
+      if (cells.some((cell) => cell !== '')) lines.push({ line: next, cells });
+      refuseManyRows(lines.length);
+      next = context.lines + 1;
+      return null;
+    },
+    on_skip: (error: CsvError | undefined) => {
+      const line = Number(error?.['lines'] ?? next);
+      const field: unknown = error?.['field'];
+      quoted += FAULT_COST + (typeof field === 'string' ? field.length : 0);
+      refuseManyQuotes({ quoted, size: text.length, line });
+      if (line < next) return undefined; // the line has a problem already
+      refuseManyRows(problems.length);
+      problems.push({ line: next, problem: FAULTS[error?.code ?? ''] ?? 'is not well-formed' });
+      next = line + 1;
+      return undefined;
+    },
+  });
+  return lines;
+}
+
+function findDelimiter(text: string): string {
+  const header = /[^\r\n]+/.exec(text)?.[0] ?? '';
+  return [',', ';', '\t'].find((delimiter) => header.includes(delimiter)) ?? ',';
+}
+
+const dropEmptyEnd = (cells: readonly string[]): readonly string[] =>
+  cells.slice(0, cells.findLastIndex((cell) => cell.trim() !== '') + 1);
+
+function checkHeader(columns: readonly string[], line: number): TableProblem[] {
+  if (columns.length > MAX_COLUMNS) {
+    return [
+      {
+        line,
+        problem: `has ${columns.length} columns, but a table may have at most ${MAX_COLUMNS}`,
+      },
+    ];
+  }
+  const problems: TableProblem[] = [];
+  const seen = new Set<string>();
+  for (const [index, column] of columns.entries()) {
+    if (column === '') problems.push({ line, problem: `column ${index + 1} has no name` });
+    else if (!isColumnName(column)) {
+      problems.push({
+        line,
+        problem: `column "${printable(column)}" may have only letters, digits, "_", "-" and "."`,
+      });
+    } else if (seen.has(column)) {
+      problems.push({ line, problem: `column "${column}" appears twice` });
+    }
+    seen.add(column);
+  }
+  return problems;
+}
+
+/**
+ * The message does not show the cells: in a shifted row it is not known which cell is the
+ * password.
+ */
+function findCountFault(cells: readonly string[], columns: readonly string[]): string | undefined {
+  const isFull = cells.length >= columns.length;
+  if (isFull && cells.slice(columns.length).every((cell) => cell === '')) return undefined;
+  return `has ${cells.length} cells, but the header names ${columns.length}`;
+}

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { isAddressOrHostName } from '../../src/base/host-name.ts';
+import { explainNoProxy } from '../../src/base/http/no-proxy.ts';
+import { parseMacAddress } from '../../src/base/mac-address.ts';
+import { decodeUserText } from '../../src/base/text/utf8.ts';
+
+describe('hosts that are reached without a proxy', () => {
+  it.each(['*', 'example.com,.example.org,10.0.0.0/8,fd00::/64', 'my_host', '::1', ''])(
+    'may be %j',
+    (text) => {
+      expect(explainNoProxy(text)).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ['*,example.com', '"*" must be alone'],
+    ['*.example.com', /"\*\.example\.com" is neither/],
+    ['example.com:443', /"example.com:443" is neither/],
+    ['10.0.0.0/33', /"10.0.0.0\/33" is neither/],
+    ['a.example,a.example', '"a.example" occurs twice'],
+    ['example.com,', 'has an empty element'],
+    ['a.example, b.example', /" b.example" is neither/],
+  ])('may not be %j', (text, why) => {
+    expect(explainNoProxy(text)).toMatch(why);
+  });
+});
+
+it.each(['02:00:0A:00:00:01', '02-00-0a-00-00-01', '0200.0a00.0001', '02000A000001'])(
+  'the MAC address %s has one form',
+  (text) => {
+    expect(parseMacAddress(text)).toBe('02:00:0a:00:00:01');
+  },
+);
+
+it.each(['02:00:0a:00:00', '02:00-0a:00:00:01', '02:00:0a:00:00:0g', ''])(
+  '%j is not a MAC address',
+  (text) => {
+    expect(parseMacAddress(text)).toBeUndefined();
+  },
+);
+
+it.each([
+  ['10.1.0.1', true],
+  ['fd00::1', true],
+  ['ntp.example.com.', true],
+  ['10.1.0.', false],
+  ['10.1.0', false],
+  [`${'d'.repeat(64)}.com`, false],
+  ['a b', false],
+])('a time server %s is accepted: %s', (text, isAccepted) => {
+  expect(isAddressOrHostName(text)).toBe(isAccepted);
+});
+
+it('a file in Latin-1 or UTF-16 is refused by name', () => {
+  for (const encoding of ['latin1', 'utf16le'] as const) {
+    expect(() => decodeUserText(Buffer.from('süd', encoding), 'a.yaml')).toThrow(
+      /a\.yaml is not UTF-8/,
+    );
+  }
+});

@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readTrustBundle, warnOfBundle } from '../../src/keys/index.ts';
+import { requireTool } from '../support/tools.ts';
+
+const OPENSSL = 'openssl';
+
+describe.skipIf(!requireTool(OPENSSL))('a trust bundle', () => {
+  let directory = '';
+  const read = (name: string): string => readFileSync(join(directory, name), 'utf8');
+  const openssl = (line: string): void => {
+    execFileSync(OPENSSL, line.split(' '), { cwd: directory, stdio: 'pipe' });
+  };
+  beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), 'keys-'));
+    const pair = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes';
+    openssl(`req -x509 ${pair} -keyout ca.key -out ca.pem -subj /CN=authority -days 36500`);
+    openssl('req -new -key ca.key -subj /CN=leaf -out request.pem');
+    const sign = 'x509 -req -in request.pem -CA ca.pem -CAkey ca.key -days 36500';
+    openssl(`${sign} -set_serial 5 -out leaf.pem`);
+    openssl(`${sign} -set_serial -5 -out negative.pem`);
+    openssl('x509 -in ca.pem -outform der -out ca.der');
+    openssl('x509 -in ca.pem -trustout -addtrust serverAuth -out trusted.pem');
+  });
+  afterAll(() => {
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  it('has certificates, with comments between them', () => {
+    const { certificates, problem } = readTrustBundle(
+      `# one\n${read('ca.pem')}# two\n${read('ca.pem')}`,
+    );
+    expect(problem).toBeUndefined();
+    expect(certificates.map(({ subject }) => subject)).toEqual(['CN=authority', 'CN=authority']);
+  });
+
+  it.each([
+    ['a private key', 'ca.key', /^block 2 is a private key/],
+    ['a request', 'request.pem', /^block 2 is a certificate request/],
+    ['a trusted certificate', 'trusted.pem', /^block 2 is in OpenSSL's own form/],
+    ['a negative serial number', 'negative.pem', /^block 2 is not a certificate: x509: negative/],
+  ])('may not have %s behind the first', (_, name, problem) => {
+    expect(readTrustBundle(read('ca.pem') + read(name)).problem).toMatch(problem);
+  });
+
+  it('may not end in text, nor hide a broken block', () => {
+    const good = read('ca.pem');
+    expect(readTrustBundle(`${good}more`).problem).toMatch(/text after the last block/);
+    const broken = good.replace('-----END CERTIFICATE-----', '');
+    expect(readTrustBundle(broken + good).problem).toMatch(/block 1 is broken/);
+    const longer = good.replace(/\n-----END/, 'AAAA\n-----END');
+    expect(readTrustBundle(longer + good).problem).toMatch(/block 1 is/);
+  });
+
+  it('may be neither a DER file nor a web page', () => {
+    expect(readTrustBundle(readFileSync(join(directory, 'ca.der'))).problem).toMatch(/is in DER/);
+    expect(readTrustBundle('<!DOCTYPE html><html></html>').problem).toMatch(/is a web page/);
+  });
+
+  it('gives a warning for a certificate that is not an authority, and for one that expires', () => {
+    const bundle = readTrustBundle(read('ca.pem') + read('leaf.pem'));
+    expect(warnOfBundle(bundle)).toEqual([
+      expect.stringMatching(/^certificate 2 \(CN=leaf\) is not marked as a certificate authority/),
+    ]);
+    const end = bundle.certificates[0]?.notAfter ?? 0;
+    expect(warnOfBundle(bundle, end + 1)[0]).toMatch(/^certificate 1 \(CN=authority\) expired at /);
+  });
+});
