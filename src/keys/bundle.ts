@@ -37,14 +37,17 @@ export function readTrustBundle(source: string | Uint8Array): TrustBundle {
   return bundle;
 }
 
-/**
- * Explains why a file is not a list of roots for connections of this program. An empty file has no roots; blank lines may
- * follow the last block.
- */
+/** Explains why a file is not a list of roots for connections of this program; blank lines may follow the last block. */
 export function explainRoots(bytes: Uint8Array): string | undefined {
-  const text = Buffer.from(bytes).toString('latin1');
-  return text.trim() === '' ? undefined : readTrustBundle(`${text.trimEnd()}\n`).problem;
+  const { certificates, problem } = readRoots(bytes);
+  return problem ?? (certificates.length === 0 ? 'has no certificate' : undefined);
 }
+
+/** True if a list of roots has a certificate before its first problem, up to which OpenSSL reads it. */
+export const hasRoots = (bytes: Uint8Array): boolean => readRoots(bytes).certificates.length > 0;
+
+const readRoots = (bytes: Uint8Array): TrustBundle =>
+  readTrustBundle(`${Buffer.from(bytes).toString('latin1').trimEnd()}\n`);
 
 function parseBundle(text: string): TrustBundle {
   if (text === '') return { certificates: [] };

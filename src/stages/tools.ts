@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.ts';
-import { explainRoots } from '../keys/index.ts';
+import { explainRoots, hasRoots } from '../keys/index.ts';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { Digest } from '../base/digest.ts';
@@ -99,6 +99,7 @@ export async function openRegistryAccess(options: RegistryAccessOptions): Promis
   const http = reportRequests(createHttp({ env, retries }), emit);
   const caBundle = build.caBundle === undefined ? undefined : readRoots(build.caBundle);
   const registriesConf = await loadRegistriesConf(build.registriesConf, options);
+  judgeRootsOf(env, emit);
   warnOfPullSecret(options);
   warnOfInsecure(options);
   const client = createRegistryClient({
@@ -118,9 +119,30 @@ function readRoots(path: string): string {
   const bytes = readInputFile(path, { domain: 'ca-bundle' });
   const why = explainRoots(bytes);
   if (why === undefined) return bytes.toString('latin1');
-  throw new ConfigError('ca-bundle.malformed', `${path}: ${why}`, {
+  throw malformedRoots(path, why);
+}
+
+const malformedRoots = (path: string, why: string): ConfigError =>
+  new ConfigError('ca-bundle.malformed', `${path}: ${why}`, {
     hint: 'name a file with certificates in PEM',
   });
+
+/**
+ * Judges the roots that the environment names. Files of systems have blocks that OpenSSL skips, so only a
+ * file without any root is refused.
+ */
+function judgeRootsOf(env: NodeJS.ProcessEnv, emit: RegistryAccessOptions['emit']): void {
+  for (const name of ['SSL_CERT_FILE', 'NODE_EXTRA_CA_CERTS']) {
+    const path = env[name] ?? '';
+    const bytes = path === '' ? undefined : readInputFile(path, { domain: 'ca-bundle' });
+    const why = bytes && explainRoots(bytes);
+    if (!bytes || why === undefined) continue;
+    if (!hasRoots(bytes)) throw malformedRoots(`${name} names ${path}`, why);
+    emit({
+      type: 'warning',
+      message: `${name} names ${path}: ${why}: what follows is not trusted`,
+    });
+  }
 }
 
 /**

@@ -212,12 +212,14 @@ describe('sealift validate', () => {
     expect(code).toBe(0);
   });
 
-  it('accepts an unusable entry of a pull secret that may never be needed', async () => {
+  it('refuses a pull secret with an entry that no node can read', async () => {
     const odd = '{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"},"odd.example":{"auth":"aHVzaA=="}}}';
     await write({ 'appliance-config.yaml': appliance().replace(SECRET, odd) });
-    const { code, stdout } = await run({}, 'validate');
-    expect(stdout).toContain('pullSecret: note: entry "odd.example" cannot be used: "auth" is not');
-    expect(stdout).not.toContain('aHVzaA');
-    expect(code).toBe(0);
+    const { code, stderr } = await run({}, 'validate');
+    expect(stderr).toMatch(
+      /pullSecret: entry "odd\.example" has an "auth" that is not the base64 form of a user/,
+    );
+    expect(stderr).not.toContain('aHVzaA');
+    expect(code).toBe(3);
   });
 });

@@ -8,6 +8,7 @@ import type { ApplianceConfig } from '../../src/config/appliance-config.ts';
 import { checkConfig, loadConfig } from '../../src/config/load.ts';
 import { ConfigProblems, formatProblem } from '../../src/base/errors.ts';
 import { inputOf } from '../support/config-input.ts';
+import { TEST_CERTIFICATE } from '../support/installation-iso.ts';
 
 const PULL_SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpodW50ZXIy"}}}';
 const HEAD = `apiVersion: v1beta1\nocpRelease: {version: "4.21"}\npullSecret: '${PULL_SECRET}'\n`;
@@ -107,7 +108,7 @@ describe('values are used as written', () => {
   });
 
   test('sizes become bytes, and paths absolute', async () => {
-    await writeFile(join(directory, 'ca.pem'), '');
+    await writeFile(join(directory, 'ca.pem'), TEST_CERTIFICATE);
     const config = await load(
       `${HEAD}build:\n  maxSize: 45GiB\n  retryFor: 1h30m\n  caBundle: ca.pem\n`,
     );

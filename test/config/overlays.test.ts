@@ -13,6 +13,7 @@ import {
   type ConfigInput,
 } from '../../src/config/load.ts';
 import { runLine } from '../support/run-line.ts';
+import { TEST_CERTIFICATE } from '../support/installation-iso.ts';
 
 const PULL_SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpodW50ZXIy"}}}';
 const BASE = `apiVersion: v1beta1
@@ -158,7 +159,7 @@ test('relative paths start at the folder of their file, and those of --set at th
   };
   for (const path of ['base/pull.json', 'base/ca.pem', 'ci/net.yaml', 'installer']) {
     await mkdir(dirname(join(directory, path)), { recursive: true });
-    await writeFile(join(directory, path), path.endsWith('.pem') ? '' : PULL_SECRET);
+    await writeFile(join(directory, path), path.endsWith('.pem') ? TEST_CERTIFICATE : PULL_SECRET);
   }
   const { build } = await load(files, ['build.installer=installer']);
   expect([build.caBundle, build.nmstate, build.installer]).toEqual(

@@ -144,7 +144,7 @@ describe.skipIf(!hasTools)('a live ISO of CoreOS that already has values', () =>
     ['usage.hostname', 'localhost', ['--hostname', `${A}=localhost`]],
     ['usage.hostname', 'a..b', ['--hostname', `${A}=a..b`]],
     ['usage.proxy', 'a space', ['--proxy', 'http://p.example:1/ x']],
-    ['usage.proxy', 'a space', ['--proxy', 'http://p.example:1', '--no-proxy', 'a, b']],
+    ['usage.proxy', '" b" is', ['--proxy', 'http://p.example:1', '--no-proxy', 'a, b']],
     ['usage.no-stream', 'standard output', ['--ntp', 'a.example', '--output', '-']],
   ])('refuses values that cannot be intended: %s, %s', async (code, text, args) => {
     const place = args.includes('--output') ? [] : ['--in-place'];

@@ -81,14 +81,20 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
     const { passwd, storage } = JSON.parse(config) as {
       readonly passwd: object;
       readonly storage: {
-        readonly files: readonly { path: string; contents: { source: string } }[];
+        readonly files: readonly {
+          path: string;
+          contents?: { source: string };
+          append?: readonly { source: string }[];
+        }[];
       };
     };
     expect(passwd).toEqual({ users: [{ name: 'core', sshAuthorizedKeys: [TEST_SSH_KEY] }] });
     const files = Object.fromEntries(
-      storage.files.map(({ path, contents: { source } }) => [
+      storage.files.map(({ path, contents, append = [] }) => [
         path,
-        Buffer.from(source.replace(/^data:[^,]*,/, ''), 'base64').toString(),
+        [...(contents ? [contents] : []), ...append]
+          .map(({ source }) => Buffer.from(source.replace(/^data:[^,]*,/, ''), 'base64').toString())
+          .join(''),
       ]),
     );
     expect(Object.keys(files).sort()).toEqual([
@@ -135,9 +141,18 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
     [['--hostname', `${MAC}=a`], 'a host name has no effect on this ISO: it lacks the services'],
     [['--infraenv', 'manifest.yaml'], 'a manifest has no effect'],
     [['--infraenv', 'cluster.yaml'], 'a ClusterImageSet has no effect'],
-    [['--infraenv', 'labels.yaml'], 'agentLabels of an InfraEnv has no effect'],
   ])('refuses %j with the reason', async (args, text) => {
     await expectRefused([3, 'customize.no-effect', text], ...args, '--in-place');
+  });
+
+  test('warns of the members of a resource that have no effect', async () => {
+    const { exitCode, stderr } = await world.run(
+      ...['customize', 'x.iso', '--infraenv', 'labels.yaml', '--in-place', '--force'],
+    );
+    expect([exitCode, stderr]).toEqual([
+      0,
+      expect.stringContaining('warning: spec.agentLabels of the InfraEnv has no effect'),
+    ]);
   });
 
   test('has the guards of CoreOS’s own tool', async () => {

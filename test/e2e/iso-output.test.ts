@@ -20,7 +20,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { checkOutputPlace } from '../../src/base/disk/claim-output.ts';
 import { digestFile } from '../../src/base/disk/files.ts';
 import { asUser } from '../support/as-user.ts';
-import { writeInstallationConfig } from '../support/installation-iso.ts';
+import { TEST_CERTIFICATE, writeInstallationConfig } from '../support/installation-iso.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
 import { mayMount } from '../support/may-mount.ts';
 
@@ -210,10 +210,11 @@ describe('even with --force an ISO is never written to', () => {
   it.each(['pull-secret.json', 'key.pub', 'ca.pem', 'registries.conf'])(
     '%s, which the configuration names',
     async (output) => {
-      for (const name of ['ca.pem', 'registries.conf']) await writeFile(at(name), '');
+      await writeFile(at('registries.conf'), '');
+      await writeFile(at('ca.pem'), TEST_CERTIFICATE);
       await writeFile(
         at('key.pub'),
-        'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGtleSBvZiBhIHRlc3QsIG5vdGhpbmcgZWxzZSAh me',
+        'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGtleSBvZiBhIHRlc3QsIG5vdGhpbmcgZWxzZSAhICAg me',
       );
       await writeFile(at('pull-secret.json'), '{"auths":{"quay.io":{"auth":"dTpw"}}}');
       await world.writeConfig(

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readTrustBundle, warnOfBundle } from '../../src/keys/index.ts';
+import { explainRoots, hasRoots, readTrustBundle, warnOfBundle } from '../../src/keys/index.ts';
+import { openRegistryAccess } from '../../src/stages/tools.ts';
 import { requireTool } from '../support/tools.ts';
 
 const OPENSSL = 'openssl';
@@ -28,6 +29,46 @@ describe.skipIf(!requireTool(OPENSSL))('a trust bundle', () => {
   afterAll(() => {
     rmSync(directory, { recursive: true, force: true });
   });
+
+  it.each([
+    ['comments between its blocks', '# one\n@\n# two\n@', undefined, true],
+    ['blank lines at its end', '@\n\n', undefined, true],
+    ['nothing', '', /has no block of PEM/, false],
+    ['a web page', '<html>login</html>', /is a web page/, false],
+    ['a broken block after a good one', '@-----BEGIN CERTIFICATE-----\nAAAA\n', /./, true],
+  ] as const)('is judged as a list of roots: %s', (...[, form, why, isUsed]) => {
+    const bytes = Buffer.from(form.replaceAll('@', read('ca.pem')));
+    const found = explainRoots(bytes);
+    if (why === undefined) expect(found).toBeUndefined();
+    else expect(found).toMatch(why);
+    expect(hasRoots(bytes)).toBe(isUsed);
+  });
+
+  it.each(['SSL_CERT_FILE', 'NODE_EXTRA_CA_CERTS'])(
+    'that %s names is refused without any root, and warned of with a broken block',
+    async (name) => {
+      const path = join(directory, 'roots.pem');
+      const open = async (content: string): Promise<readonly string[]> => {
+        writeFileSync(path, content);
+        const warnings: string[] = [];
+        const { http } = await openRegistryAccess({
+          config: { build: { insecureRegistries: [], retryFor: 0 } },
+          env: { [name]: path },
+          cwd: directory,
+          emit: (event) => {
+            if (event.type === 'warning') warnings.push(event.message);
+          },
+        });
+        await http.close();
+        return warnings;
+      };
+      await expect(open('<html>')).rejects.toMatchObject({ code: 'ca-bundle.malformed' });
+      expect(await open(read('ca.pem'))).toEqual([]);
+      expect(await open(`${read('ca.pem')}-----BEGIN CERTIFICATE-----\nAAAA\n`)).toEqual([
+        expect.stringContaining(`${name} names ${path}`),
+      ]);
+    },
+  );
 
   it('has certificates, with comments between them', () => {
     const { certificates, problem } = readTrustBundle(

@@ -62,7 +62,7 @@ export async function completeOveConfig(
     `  version: "${version}"`,
     `  url: ${release.pullspec}`,
     `pullSecret: '{"auths":{"quay.io":{"auth":"dXNlcjpzZWNyZXQtd29yZA=="}}}'`,
-    'sshKey: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGtleSBvZiBhIHRlc3QsIG5vdGhpbmcgZWxzZSAh me',
+    'sshKey: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGtleSBvZiBhIHRlc3QsIG5vdGhpbmcgZWxzZSAhICAg me',
     'build:',
     '  ignition: embedded',
     '  registriesConf: registries.conf',

@@ -221,7 +221,10 @@ const EMPTY: Entry = { kind: 'empty', reason: 'it has neither "auth" nor "credsS
 function parseAuth(auth: string, from: string): Entry {
   const decoded = decodeAuth(auth);
   return typeof decoded === 'string'
-    ? { kind: 'unusable', reason: '"auth" is not the base64 form of user:password' }
+    ? {
+        kind: 'unusable',
+        reason: '"auth" is not the base64 form of a user, a colon and a password',
+      }
     : { kind: 'basic', ...decoded, from };
 }
 

@@ -43,7 +43,7 @@ const AUTH_FAULTS: Readonly<Record<AuthFault, string>> = {
   'empty': 'has an empty "auth"',
   'not-a-text': 'has an "auth" that is not a text',
   'not-base64': 'has an "auth" that is not base64',
-  'not-a-pair': 'has an "auth" that is not the base64 form of user:password',
+  'not-a-pair': 'has an "auth" that is not the base64 form of a user, a colon and a password',
 };
 
 /** Explains the fault of an entry without its value; undefined if there is no fault. */
