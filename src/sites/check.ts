@@ -84,7 +84,9 @@ export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck {
     references,
     warnings: limit([
       ...warn(install, ({ report, value }) => warnOfInstallConfig(report, value, options)),
-      ...warn(imageBased, ({ report, value }) => warnOfImageBasedConfig(report, value)),
+      ...warn(imageBased, ({ report, value }) =>
+        warnOfImageBasedConfig(report, value, listNetworks(install)),
+      ),
       ...warnOfExtraManifests(input.files),
     ]),
   };
@@ -181,12 +183,16 @@ function judgeImageBased(
   if (!isDocument(imageBased)) return [imageBased];
   const { value, report, problems, isBroken } = imageBased;
   if (isBroken) return problems;
-  const networks = isDocument(install) ? listNetworks(install) : NO_NETWORKS;
-  return join(problems, checkImageBasedConfig(report, value, networks));
+  return join(problems, checkImageBasedConfig(report, value, listNetworks(install)));
 }
 
 /** Machine networks exactly as written, since these are the ones the node will get. */
-function listNetworks({ value: { networking }, isBroken }: InstallDocument): ClusterNetworks {
+function listNetworks(install: InstallDocument | DocumentProblem): ClusterNetworks {
+  if (!isDocument(install)) return NO_NETWORKS;
+  const {
+    value: { networking },
+    isBroken,
+  } = install;
   if (isBroken) return NO_NETWORKS;
   const { service, cluster } = resolveNetworks(networking);
   const machine = listMachineNetworks(networking);

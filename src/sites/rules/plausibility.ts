@@ -81,6 +81,21 @@ function checkMachineNetworks(
   });
 }
 
+/** Warns of addresses whose subnet is another one than the machine network that they are in. */
+export function warnOfPrefixes(
+  report: Report,
+  network: Plain | undefined,
+  { machine }: ClusterNetworks,
+): readonly DocumentProblem[] {
+  const addresses = readNetworkState(network).state.interfaces.flatMap(addressesOf);
+  return addresses.flatMap(({ path, text, subnet }) => {
+    const around = machine.find((cidr) => cidr.family === subnet.family && contains(cidr, subnet));
+    if (!around || around.prefix === subnet.prefix) return [];
+    const why = `${subnet.text} has another prefix than machine network ${around.text}`;
+    return [report(pathOf({ path }), invalid(text, why))];
+  });
+}
+
 function checkOwnNetworks(
   report: Report,
   addresses: readonly InterfaceAddress[],

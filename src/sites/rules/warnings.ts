@@ -8,6 +8,7 @@ import { warnOfMirrors } from './images.ts';
 import { refusedByInstaller, warnOfMachinePools, warnOfStream } from './machine-pools.ts';
 import { warnOfNetworkConfig } from './network-config.ts';
 import { warnOfMachineNetwork } from './networks.ts';
+import { type ClusterNetworks, warnOfPrefixes } from './plausibility.ts';
 
 /* Owns the warnings about values that are allowed but rarely intended. */
 
@@ -41,6 +42,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export function warnOfImageBasedConfig(
   report: Report,
   written: WrittenImageBasedConfig,
+  networks: ClusterNetworks,
 ): readonly DocumentProblem[] {
   const { hostname = '', additionalNTPSources = [], cluster_id: id = '' } = written;
   return [
@@ -60,6 +62,7 @@ export function warnOfImageBasedConfig(
     ...warnOfLabels(report, written.nodeLabels),
     ...warnOfEmptyNetwork(report, written.networkConfig),
     ...warnOfNetworkConfig(report, written.networkConfig),
+    ...warnOfPrefixes(report, written.networkConfig, networks),
   ];
 }
 
