@@ -124,6 +124,13 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
     expect(sumOf('x.iso')).toBe(sumOf('test.iso'));
   });
 
+  test('takes a key text of an InfraEnv that begins with a comment line', async () => {
+    const spec = { sshAuthorizedKey: `# the team\n${TEST_SSH_KEY}\n` };
+    await writeFile(at('team.yaml'), JSON.stringify({ kind: 'InfraEnv', spec }));
+    await done('customize', 'x.iso', '--infraenv', 'team.yaml', '--output', 'team.iso');
+    expect(areaOf('team.iso').some((byte) => byte !== 0)).toBe(true);
+  });
+
   test('embeds no config for kernel arguments alone, which would keep users from logging in', async () => {
     await done('customize', 'x.iso', '--infraenv', 'infra.yaml', '--in-place');
     expect(areaOf('x.iso').every((byte) => byte === 0)).toBe(true);

@@ -254,7 +254,9 @@ function checkValues(values: CustomValues): void {
 }
 
 function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): void {
-  for (const key of sshKeys) refuse('usage.ssh-key', 'SSH key', readSshKeys(key).problem);
+  // One reading of all lines: comment lines of an InfraEnv stay, as the installer keeps them.
+  if (sshKeys.length > 0)
+    refuse('usage.ssh-key', 'SSH key', readSshKeys(sshKeys.join('\n')).problem);
   if (pullSecret !== undefined) {
     rememberSecret(pullSecret);
     refuse(
