@@ -66,6 +66,10 @@ export function requireDecoded<T>(
   return value as T;
 }
 
+/** The value if it has no fault: for records of our own, which are made again. */
+export const ifFaultless = <T>({ value, findings }: Decoded<T>): T | undefined =>
+  findings.length === 0 ? value : undefined;
+
 /** Reads a JSON text along a shape. Its faults are findings, which do not quote the text. */
 export function decodeJson<T>(
   shape: Shape<T>,

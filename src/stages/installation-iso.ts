@@ -35,7 +35,7 @@ import {
   type PreparedInstallationIso,
 } from './report/installation-iso.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './request.ts';
-import type { LockedBase } from './resolved/record.ts';
+import type { Lock } from './resolved/record.ts';
 import {
   flatten,
   makeLock,
@@ -241,7 +241,7 @@ function findBase(
  */
 function findLockedStream(
   stream: CoreosStream,
-  held: LockedBase | undefined,
+  held: Lock['base'],
 ): Promise<StreamIso> | undefined {
   if (held?.url === undefined || !('streamUrl' in stream)) return undefined;
   return Promise.resolve({ url: held.url, sha256: held.digest as Digest });
@@ -251,10 +251,7 @@ function findLockedStream(
  * Checks the base ISO against the lock, before it is fetched.
  * @throws ConfigError `lock.mismatch`
  */
-function requireLockedBase<Given extends GivenBaseIso>(
-  held: LockedBase | undefined,
-  given: Given,
-): Given {
+function requireLockedBase<Given extends GivenBaseIso>(held: Lock['base'], given: Given): Given {
   const found = 'sha256' in given ? given.sha256 : undefined;
   if (held && found !== undefined) requireSame('base.digest', held.digest, found);
   return given;

@@ -33,6 +33,8 @@ const LOCK: Lock & Required<Pick<Lock, 'places'>> = {
   },
 };
 
+const PLACE = `places.offsets.${digest}`;
+
 describe('the file of a lock', () => {
   const directory = mkdtempSync(join(tmpdir(), 'sealift-locks-'));
   const path = join(directory, 'sealift.lock.json');
@@ -63,21 +65,59 @@ describe('the file of a lock', () => {
   });
 
   it.each([
-    ['of another program', '{"lockfileVersion":3,"packages":{}}', 'kind'],
-    ['a list', '[]', 'kind'],
-    ['of a later format', formatLock({ ...LOCK, format: 2 as 1 }), 'format'],
-    ['without images', formatLock({ ...LOCK, images: undefined as never }), 'images'],
-    ['with an image by tag', formatLock({ ...LOCK, images: ['quay.io/a/b:1'] }), 'images'],
-    ['with a number for a digest', formatLock({ ...LOCK, program: 7 as never }), 'program'],
-    ['with another prototype', withPrototype('"tags": {', '{}'), 'tags'],
-    ['with a prototype among the places', withPrototype('"offsets": {', '7'), 'places'],
-    ['with a place that is negative', placedAt(-2048), 'places'],
-    ['with a place that is a fraction', placedAt(0.5), 'places'],
-    ['with a place that no number is', placedAt(2 ** 60), 'places'],
-  ])('that is %s is refused with the name of its member', (_what, text, field) => {
-    expect(refusalOf(text)).toBe(
-      `lock.malformed: "${path}" is not a valid lock: its member "${field}" is wrong`,
-    );
+    [
+      'of another program',
+      '{"lockfileVersion":3,"packages":{}}',
+      'kind should be "SealiftLock", but is absent',
+    ],
+    ['a list', '[]', 'should be an object, but is a list'],
+    [
+      'of a later format',
+      formatLock({ ...LOCK, format: 2 as 1 }),
+      'format should be 1, but is the number 2',
+    ],
+    [
+      'without images',
+      formatLock({ ...LOCK, images: undefined as never }),
+      'images should be a list, but is absent',
+    ],
+    [
+      'with an image by tag',
+      formatLock({ ...LOCK, images: ['quay.io/a/b:1'] }),
+      'images[0] is not a reference by digest',
+    ],
+    [
+      'with a number for a digest',
+      formatLock({ ...LOCK, program: 7 as never }),
+      'program should be a string, but is the number 7',
+    ],
+    [
+      'with another prototype',
+      withPrototype('"tags": {', '{}'),
+      'tags.__proto__ should be a string, but is an object',
+    ],
+    [
+      'with a prototype among the places',
+      withPrototype('"offsets": {', '7'),
+      'places.offsets has a name that is not a digest',
+    ],
+    [
+      'with a place that is negative',
+      placedAt(-2048),
+      `${PLACE} should be an integer of at least 0, but is the number -2048`,
+    ],
+    [
+      'with a place that is a fraction',
+      placedAt(0.5),
+      `${PLACE} should be an integer of at least 0, but is the number 0.5`,
+    ],
+    [
+      'with a place that no number is',
+      placedAt(2 ** 60),
+      `${PLACE} should be an integer of at least 0, but is the number ${2 ** 60}`,
+    ],
+  ])('that is %s is refused with the name of its member', (_what, text, fault) => {
+    expect(refusalOf(text)).toBe(`lock.malformed: "${path}" is not a valid lock: ${fault}`);
   });
 
   it.each([

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, dirname } from 'node:path';
-import { digestOf, hexOf, isDigest, type Digest } from '../../base/digest.ts';
+import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { readStamp } from '../../base/disk/file-digests.ts';
 import {
@@ -11,7 +11,7 @@ import {
 } from '../../base/disk/files.ts';
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
-import { isObject, withoutUndefined } from '../../base/lists.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { formatReadableJson, type Json, formatCanonicalJson } from '../../base/text/json.ts';
 import {
   fingerprintOf,
@@ -32,6 +32,8 @@ import {
 import { recallFinished, type IsoRecords } from '../../outputs/file.ts';
 import { namesBeside, type IsoPlace } from '../../outputs/place.ts';
 import { parseReference, type RegistryClient } from '../../registry/index.ts';
+import { decodeJson, ifFaultless } from '../../shape/decode.ts';
+import { DIGEST, mapping, oneOf, optional, record, type TypeOf } from '../../shape/shape.ts';
 import { describeUntouched, type MadeIso } from '../5-pour/pour.ts';
 import type { BuildTools } from '../tools.ts';
 import { secretsPathOf } from './record.ts';
@@ -40,47 +42,36 @@ import type { LockUse } from './use.ts';
 
 /* The record of a finished ISO, by which the next build finds that there is no work to do. */
 
+const FINISHED = record(
+  {
+    format: oneOf(1),
+    /** Digest of the request, the files that it names, and the program. */
+    asked: DIGEST,
+    /** Digests that names had and that may have changed by now. */
+    names: mapping(DIGEST),
+    /** Digest of the report next to the ISO. */
+    report: DIGEST,
+    /** Digests of other files that the build wrote next to it, by path. */
+    beside: optional(mapping(DIGEST)),
+  },
+  { others: 'left-out' },
+);
+
 /** The inputs of an ISO, as far as they can be asked for again without planning it. */
-export type FinishedIso = {
-  /** Digest of the request, the files that it names, and the program. */
-  readonly asked: Digest;
-  /** Digests that names had and that may have changed by now. */
-  readonly names: Readonly<Record<string, Digest>>;
-  /** Digest of the report next to the ISO. */
-  readonly report: Digest;
-  /** Digests of other files that the build wrote next to it, by path. */
-  readonly beside?: Readonly<Record<string, Digest>>;
-};
+type FinishedIso = TypeOf<typeof FINISHED>;
 
 const pathOf = (workDir: string, output: string): string =>
   join(workDir, 'finished', `${hexOf(digestOf(output)).slice(0, 32)}.json`);
 
 /** Writes the record last: without it, the ISO is planned again. */
 const writeFinishedIso = (workDir: string, output: string, finished: FinishedIso): Promise<void> =>
-  writeFileAtomic(pathOf(workDir, output), formatReadableJson({ format: 1, output, ...finished }));
+  writeFileAtomic(pathOf(workDir, output), formatReadableJson({ output, ...finished }));
 
-/** Reads the record; undefined if there is no readable one. */
+/** Reads the record; undefined if it is missing or damaged. */
 async function readFinishedIso(workDir: string, output: string): Promise<FinishedIso | undefined> {
   const bytes = await readFileIfPresent(pathOf(workDir, output));
-  try {
-    const value: unknown = JSON.parse(bytes?.toString('utf8') ?? '');
-    return isFinishedIso(value) ? value : undefined;
-  } catch {
-    return undefined; // missing or damaged: the ISO is planned again
-  }
+  return bytes && ifFaultless(decodeJson(FINISHED, bytes));
 }
-
-const isFinishedIso = (value: unknown): value is FinishedIso =>
-  isObject(value) &&
-  value['format'] === 1 &&
-  [value['asked'], value['report']].every(isDigestText) &&
-  areDigests(value['names']) &&
-  areDigests(value['beside'] ?? {});
-
-const areDigests = (value: unknown): boolean =>
-  isObject(value) && Object.values(value).every(isDigestText);
-
-const isDigestText = (value: unknown): boolean => typeof value === 'string' && isDigest(value);
 
 export type FindUnchangedIsoInput = {
   /** Digest of the request, the files that it names, and the program. */
@@ -342,6 +333,7 @@ export async function rememberFinished(
   if (asked === undefined || !report) return;
   const names = Object.entries(tags).filter(([name]) => !OF_DIGEST.test(name));
   await writeFinishedIso(workDir, request.output, {
+    format: 1,
     asked: await digestWithLock(asked, request),
     names: Object.fromEntries(names),
     report: digestOf(report),

@@ -2,67 +2,128 @@ import { isDigest, type Digest, digestOf } from '../../base/digest.ts';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
-import { isObject } from '../../base/lists.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
 import { formatReadableJson, type Json, formatCanonicalJson } from '../../base/text/json.ts';
 import type { StageEntry, StageStore } from '../../engine/index.ts';
 import type { Places } from '../../iso/index.ts';
-import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
-import type { TagDigests } from './tags.ts';
+import { decode, requireDecoded } from '../../shape/decode.ts';
+import {
+  DIGEST,
+  FILLED,
+  FREE,
+  integerFrom,
+  list,
+  mapping,
+  oneOf,
+  optional,
+  record,
+  refine,
+  TEXT,
+  transform,
+  type Shape,
+  type TypeOf,
+} from '../../shape/shape.ts';
+import { describeFinding } from '../../shape/words.ts';
 
 /* The format of the lock and of its secrets, and the ledger of values drawn at random. */
 
 export const LOCK_NAME = 'sealift.lock.json';
 
+const KEPT = { others: 'kept' } as const;
+
+/** Characters of a name, a version or a reference. */
+const MAX_TEXT = 4096;
+
+const NAME = refine(FILLED, ({ length }) =>
+  length <= MAX_TEXT ? undefined : `has more than ${MAX_TEXT} characters`,
+);
+const PINNED = refine(NAME, (reference) =>
+  isDigest(reference.replace(/^[^@]+@/, '')) ? undefined : 'is not a reference by digest',
+);
+const SUM: Shape<string> = DIGEST;
+const OFFSET = integerFrom(0);
+
+const PATH = record(
+  {
+    from: optional(NAME),
+    hops: list(
+      record(
+        {
+          version: NAME,
+          image: PINNED,
+          risks: list(record({ name: TEXT, message: TEXT, url: TEXT }, KEPT)),
+        },
+        KEPT,
+      ),
+    ),
+  },
+  KEPT,
+);
+
+const AREAS = record(
+  { structures: OFFSET, files: OFFSET, index: OFFSET, smallBlobs: OFFSET, blobs: OFFSET },
+  KEPT,
+);
+
+const OFFSETS = transform(
+  refine(mapping(OFFSET), (offsets) =>
+    Object.keys(offsets).every(isDigest) ? undefined : 'has a name that is not a digest',
+  ),
+  (offsets) => Object.entries(offsets) as Places['offsets'],
+);
+
+const LOCK = record(
+  {
+    kind: oneOf('SealiftLock'),
+    format: oneOf(1),
+    product: NAME,
+    /** Digest of the program: another one may make other bytes. */
+    program: SUM,
+    /** Absent on media that are made without a release. */
+    release: optional(
+      record(
+        {
+          version: NAME,
+          /** Absent if a pullspec is given. */
+          channel: optional(NAME),
+          architecture: NAME,
+          reference: PINNED,
+        },
+        KEPT,
+      ),
+    ),
+    /** The releases that upgrade ISOs lead from and to, as the update graph had them. */
+    path: optional(PATH),
+    /** The seed that installation ISOs install; its reference is as it is configured. */
+    seed: optional(record({ version: NAME, reference: NAME, architecture: NAME }, KEPT)),
+    /** Signatures by version: fingerprint of the key, and digest of the messages; or `unsigned`. */
+    signatures: mapping(record({ key: NAME, digest: SUM }, KEPT)),
+    /**
+     * The live ISO that a medium grew from, absent on media that do not boot; `url` is present if
+     * a CoreOS stream named it.
+     */
+    base: optional(record({ digest: SUM, url: optional(NAME) }, KEPT)),
+    installer: optional(record({ digest: SUM }, KEPT)),
+    registryImage: optional(PINNED),
+    catalogs: mapping(SUM),
+    /** Every image on the medium, by digest, sorted. */
+    images: list(PINNED),
+    tags: mapping(DIGEST),
+    /** Digest of the randomly drawn value, by stage; the values are in `LockSecrets`. */
+    drawn: mapping(SUM),
+    /** Digest; see `digestContents`. */
+    contents: SUM,
+    /** Absent on media without an index. */
+    places: optional(record({ areas: AREAS, offsets: OFFSETS }, { others: 'left-out' })),
+  },
+  KEPT,
+);
+
 /**
  * Everything that a build resolved, by digest. It has no secret: it belongs next to the
  * configuration in Git.
  */
-export type Lock = {
-  readonly kind: 'SealiftLock';
-  readonly format: 1;
-  readonly product: string;
-  /** Digest of the program: another one may make other bytes. */
-  readonly program: string;
-  /** Absent on media that are made without a release. */
-  readonly release?: {
-    readonly version: string;
-    /** Absent if a pullspec is given. */
-    readonly channel?: string;
-    readonly architecture: string;
-    /** Reference by digest. */
-    readonly reference: string;
-  };
-  /** The releases that upgrade ISOs lead from and to, as the update graph had them. */
-  readonly path?: UpgradePath;
-  /** The seed that installation ISOs install. */
-  readonly seed?: LockedSeed;
-  /** Signatures by version: fingerprint of the key, and digest of the messages; or `unsigned`. */
-  readonly signatures: Readonly<Record<string, { readonly key: string; readonly digest: string }>>;
-  /** Absent on media that do not boot. */
-  readonly base?: LockedBase;
-  readonly installer?: { readonly digest: string };
-  readonly registryImage?: string;
-  readonly catalogs: Readonly<Record<string, string>>;
-  /** Every image on the medium, by digest, sorted. */
-  readonly images: readonly string[];
-  readonly tags: TagDigests;
-  /** Digest of the randomly drawn value, by stage; the values are in `LockSecrets`. */
-  readonly drawn: Readonly<Record<string, string>>;
-  /** Digest; see `digestContents`. */
-  readonly contents: string;
-  /** Absent on media without an index. */
-  readonly places?: Places;
-};
-
-export type LockedSeed = {
-  readonly version: string;
-  /** Reference as it is configured. */
-  readonly reference: string;
-  readonly architecture: string;
-};
-
-/** The live ISO that a medium grew from; `url` is present if a CoreOS stream named it. */
-export type LockedBase = { readonly digest: string; readonly url?: string };
+export type Lock = TypeOf<typeof LOCK>;
 
 /**
  * Formats a lock with one value in each line, so that Git shows the differences between two locks.
@@ -92,19 +153,13 @@ export function readLock(path: string): Lock | undefined {
       hint: 'resolve the merge conflict in it, restore it, or remove it and run "sealift lock"',
     });
   }
-  if (!isObject(value) || value['kind'] !== 'SealiftLock') {
-    throw malformed(path, { field: 'kind', expected: 'SealiftLock', found: value });
-  }
-  if (value['secrets'] !== undefined) throw encrypted(path);
-  for (const [field, { expected, isRight }] of Object.entries(FIELDS)) {
-    if (!isRight(value[field])) throw malformed(path, { field, expected, found: value[field] });
-  }
-  const { places, ...stored } = value as unknown as Omit<Lock, 'places'> & {
-    readonly places?: StoredPlaces;
-  };
-  if (!places) return stored;
-  const { areas, offsets } = places;
-  return { ...stored, places: { areas, offsets: Object.entries(offsets) as [Digest, number][] } };
+  const { kind, secrets } = objectOrEmpty(value);
+  if (kind === 'SealiftLock' && secrets !== undefined) throw encrypted(path);
+  return requireDecoded(decode(LOCK, value), ([first]) => {
+    const message = `"${path}" is not a valid lock: ${describeFinding(first)}`;
+    const hint = 'restore it, or remove it and run "sealift lock"';
+    return new ConfigError('lock.malformed', message, { hint });
+  });
 }
 
 /** Earlier versions encrypted the drawn values in the lock itself, under a key of the user. */
@@ -118,8 +173,6 @@ const encrypted = (path: string): ConfigError =>
       hint: 'remove the lock, run "sealift lock", and keep sealift.lock.secrets in the secret store of your CI',
     },
   );
-
-type StoredPlaces = Pick<Places, 'areas'> & { readonly offsets: Readonly<Record<Digest, number>> };
 
 /**
  * Reads the parsed text of the lock, or of its secrets; undefined if there is no file, null if it
@@ -143,143 +196,31 @@ function readJson(path: string): Json | undefined {
   }
 }
 
-type Rule = { readonly expected: string; readonly isRight: (value: unknown) => boolean };
+const VALUE: Shape<Json> = FREE;
+const DRAWN = record({ fingerprint: SUM, value: VALUE }, KEPT);
 
-/** Characters of a name, a version or a reference. */
-const MAX_TEXT = 4096;
+/** Bytes of the key for fingerprints of inputs. */
+const KEY_SIZE = 32;
 
-const isText = (value: unknown): boolean =>
-  typeof value === 'string' && value.length > 0 && value.length <= MAX_TEXT;
-const isDigestText = (value: unknown): boolean => typeof value === 'string' && isDigest(value);
-const isPinned = (value: unknown): boolean =>
-  isText(value) && isDigestText(String(value).replace(/^[^@]+@/, ''));
-const isOffset = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0;
-
-const hasMembers = (value: unknown, members: Readonly<Record<string, Rule['isRight']>>): boolean =>
-  isObject(value) && Object.entries(members).every(([name, isRight]) => isRight(value[name]));
-const isRecord = (value: unknown, isRight: Rule['isRight']): boolean =>
-  isObject(value) && Object.values(value).every(isRight);
-const isListOf = (value: unknown, isRight: Rule['isRight']): boolean =>
-  Array.isArray(value) && value.every(isRight);
-const isRisk = (value: unknown): boolean =>
-  isObject(value) && ['name', 'message', 'url'].every((name) => typeof value[name] === 'string');
-const isHop = (value: unknown): boolean =>
-  hasMembers(value, {
-    version: isText,
-    image: isPinned,
-    risks: (risks) => isListOf(risks, isRisk),
-  });
-const isDigestObject = (value: unknown): boolean => hasMembers(value, { digest: isDigestText });
-
-const digests: Rule = {
-  expected: 'digests by name',
-  isRight: (value) => isRecord(value, isDigestText),
-};
-const isOptional =
-  (isRight: Rule['isRight']): Rule['isRight'] =>
-  (value) =>
-    value === undefined || isRight(value);
-const optional = ({ expected, isRight }: Rule): Rule => ({
-  expected,
-  isRight: isOptional(isRight),
-});
-const digestObject: Rule = { expected: 'a digest', isRight: isDigestObject };
-const digest: Rule = { expected: 'a digest', isRight: isDigestText };
-
-const FIELDS: Readonly<Record<Exclude<keyof Lock, 'kind'>, Rule>> = {
-  format: { expected: '1', isRight: (value) => value === 1 },
-  product: { expected: 'a product', isRight: isText },
-  program: digest,
-  release: optional({
-    expected: 'version, channel, architecture and a reference by digest',
-    isRight: (value) =>
-      hasMembers(value, {
-        version: isText,
-        channel: isOptional(isText),
-        architecture: isText,
-        reference: isPinned,
-      }),
-  }),
-  path: optional({
-    expected: 'the version of the cluster, and updates with an image by digest',
-    isRight: (value) =>
-      hasMembers(value, { from: isOptional(isText), hops: (hops) => isListOf(hops, isHop) }),
-  }),
-  seed: optional({
-    expected: 'version, reference and architecture',
-    isRight: (value) =>
-      hasMembers(value, { version: isText, reference: isText, architecture: isText }),
-  }),
-  signatures: {
-    expected: 'keys and digests by version',
-    isRight: (value) =>
-      isRecord(value, (one) => hasMembers(one, { key: isText, digest: isDigestText })),
+const LOCK_SECRETS = record(
+  {
+    kind: oneOf('SealiftLockSecrets'),
+    format: oneOf(1),
+    /** The key for fingerprints of inputs, base64. */
+    key: refine(TEXT, (key) =>
+      Buffer.from(key, 'base64').length === KEY_SIZE ? undefined : `is not ${KEY_SIZE} bytes`,
+    ),
+    /** Values by stage. */
+    drawn: mapping(DRAWN),
   },
-  base: optional({
-    expected: 'a digest',
-    isRight: (value) => hasMembers(value, { digest: isDigestText, url: isOptional(isText) }),
-  }),
-  installer: optional(digestObject),
-  registryImage: optional({ expected: 'a reference by digest', isRight: isPinned }),
-  catalogs: digests,
-  images: {
-    expected: 'references by digest',
-    isRight: (value) => isListOf(value, isPinned),
-  },
-  tags: digests,
-  drawn: digests,
-  contents: digest,
-  places: optional({
-    expected: 'areas, and offsets by digest',
-    isRight: (value) =>
-      hasMembers(value, {
-        areas: (areas) =>
-          hasMembers(areas, {
-            structures: isOffset,
-            files: isOffset,
-            index: isOffset,
-            smallBlobs: isOffset,
-            blobs: isOffset,
-          }),
-        offsets: (offsets) =>
-          isRecord(offsets, isOffset) && Object.keys(offsets as object).every(isDigestText),
-      }),
-  }),
-};
-
-function malformed(
-  path: string,
-  { field, expected, found }: { field: string; expected: string; found: unknown },
-): ConfigError {
-  return new ConfigError(
-    'lock.malformed',
-    `"${path}" is not a valid lock: its member "${field}" is wrong`,
-    {
-      expected,
-      found: describeFound(found),
-      hint: 'restore it, or remove it and run "sealift lock"',
-    },
-  );
-}
-
-function describeFound(found: unknown): string {
-  if (found === undefined) return 'none';
-  if (typeof found === 'object') return found === null ? 'null' : 'something else';
-  return JSON.stringify(found).slice(0, 100);
-}
+  KEPT,
+);
 
 /** Values that were drawn at random for a lock, which has only their digests. */
-export type LockSecrets = {
-  readonly kind: 'SealiftLockSecrets';
-  readonly format: 1;
-  /** 32 bytes, base64: the key for fingerprints of inputs. */
-  readonly key: string;
-  /** Values by stage. */
-  readonly drawn: Readonly<Record<string, Drawn>>;
-};
+export type LockSecrets = TypeOf<typeof LOCK_SECRETS>;
 
 /** A value that was drawn, and a fingerprint of the inputs it was drawn for. */
-export type Drawn = { readonly fingerprint: string; readonly value: Json };
+export type Drawn = TypeOf<typeof DRAWN>;
 
 /** Path of the secrets next to the lock: `sealift.lock.secrets` for `sealift.lock.json`. */
 export const secretsPathOf = (lock: string): string => `${lock.replace(/\.json$/, '')}.secrets`;
@@ -294,34 +235,13 @@ export const formatLockSecrets = (secrets: LockSecrets): string => formatReadabl
 export function readLockSecrets(lock: string): LockSecrets | undefined {
   const path = secretsPathOf(lock);
   const value = readJson(path);
-  return value === undefined ? undefined : requireSecrets(value, path);
+  if (value === undefined) return undefined;
+  return requireDecoded(decode(LOCK_SECRETS, value), () => {
+    const message = `"${path}" does not contain the secrets of a lock`;
+    const hint = 'restore it, or remove it and run "sealift lock"';
+    return new ConfigError('lock.secrets-malformed', message, { hint });
+  });
 }
-
-function requireSecrets(value: Json, path: string): LockSecrets {
-  if (isLockSecrets(value)) return value;
-  throw new ConfigError(
-    'lock.secrets-malformed',
-    `"${path}" does not contain the secrets of a lock`,
-    {
-      hint: 'restore it, or remove it and run "sealift lock"',
-    },
-  );
-}
-
-function isLockSecrets(value: unknown): value is LockSecrets {
-  if (!isObject(value) || value['kind'] !== 'SealiftLockSecrets' || value['format'] !== 1) {
-    return false;
-  }
-  const { key, drawn } = value;
-  if (typeof key !== 'string' || Buffer.from(key, 'base64').length !== 32) return false;
-  return isObject(drawn) && Object.values(drawn).every(isDrawn);
-}
-
-const isDrawn = (value: unknown): boolean =>
-  isObject(value) &&
-  'value' in value &&
-  typeof value['fingerprint'] === 'string' &&
-  isDigest(value['fingerprint']);
 
 /** Names a field of a lock: `release.channel`, `tags["quay.io/a:1"]`. */
 export const nameField = (path: string, name: string): string =>

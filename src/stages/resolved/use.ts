@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { digestOf, isDigest, type Digest, hexOf } from '../../base/digest.ts';
+import { digestOf, type Digest, hexOf } from '../../base/digest.ts';
 import { claimOutput } from '../../base/disk/claim-output.ts';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import type { FileInput } from '../../base/disk/file-digests.ts';
@@ -18,12 +18,13 @@ import { describeRelease, type Release, digestOfRelease } from '../../openshift/
 import { type UpgradePath, noteOfRelease } from '../../openshift/release/upgrade-path.ts';
 import type { IsoPlace } from '../../outputs/place.ts';
 import { formatReference } from '../../registry/index.ts';
+import { decodeJson, ifFaultless, requireDecoded } from '../../shape/decode.ts';
+import { DIGEST, mapping, oneOf, optional, record, TEXT, type TypeOf } from '../../shape/shape.ts';
+import { describeFinding } from '../../shape/words.ts';
 import type { BuildTools } from '../tools.ts';
 import {
   digestOfDrawn,
   type Lock,
-  type LockedBase,
-  type LockedSeed,
   mismatch,
   nameField,
   type DrawnSource,
@@ -41,18 +42,28 @@ import type { TagDigests, Pinned } from './tags.ts';
  * and written. Tags that moved are reported here, too.
  */
 
+const KEPT = { others: 'kept' } as const;
+
+const describePlan = (product: string) =>
+  record(
+    {
+      product: oneOf(product),
+      release: optional(record({ version: TEXT, reference: TEXT }, KEPT)),
+      /** The registry server, by digest. */
+      registryImage: optional(TEXT),
+      /** Absent on media that do not boot. */
+      base: optional(record({ digest: TEXT }, KEPT)),
+      tags: mapping(DIGEST),
+      /** Digest of every image with its place, every catalog, and the base ISO. */
+      contents: TEXT,
+    },
+    KEPT,
+  );
+
 /** The part of a plan, or of a build's report, that another build takes exactly. */
-export type SavedPlan = {
-  readonly release?: { readonly version: string; readonly reference: string };
-  /** The registry server, by digest. */
-  readonly registryImage?: string;
-  /** Absent on media that do not boot. */
-  readonly base?: { readonly digest: string };
-  readonly tags: TagDigests;
+export type SavedPlan = Omit<TypeOf<ReturnType<typeof describePlan>>, 'product'> & {
   /** True if it is from a lock. */
   readonly isLock?: boolean;
-  /** Digest of every image with its place, every catalog, and the base ISO. */
-  readonly contents: string;
 };
 
 /** A digest of all that is carried, by digest. */
@@ -78,18 +89,17 @@ export const digestContents = (carried: {
  * @throws ConfigError `plan.unreadable`, `plan.too-large`, `plan.malformed`
  */
 export function readSavedPlan(path: string, product: string): SavedPlan {
-  const value = parse(readPlanText(path));
-  if (isSavedPlan(value) && value.product === product) return value;
-  throw new ConfigError('plan.malformed', `"${path}" is not a plan of the product ${product}`, {
-    expected: `JSON with product "${product}", tags and contents`,
-    found: describe(value),
-    hint: 'name the file that "sealift plan -o json" was saved to, or the report next to an ISO',
+  return requireDecoded(decodeJson(describePlan(product), readPlanText(path)), ([first]) => {
+    const message = `"${path}" is not a plan of the product ${product}: ${describeFinding(first)}`;
+    const hint =
+      'name the file that "sealift plan -o json" was saved to, or the report next to an ISO';
+    return new ConfigError('plan.malformed', message, { hint });
   });
 }
 
-function readPlanText(path: string): string {
+function readPlanText(path: string): Uint8Array {
   try {
-    return readInputFile(path, { domain: 'plan' }).toString('utf8');
+    return readInputFile(path, { domain: 'plan' });
   } catch (cause) {
     if (!isUnreadable(cause)) throw cause;
     throw new ConfigError('plan.unreadable', `plan "${path}" cannot be read`, {
@@ -97,33 +107,6 @@ function readPlanText(path: string): string {
       hint: 'name the file that "sealift plan -o json" was saved to',
     });
   }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function isSavedPlan(value: unknown): value is SavedPlan & { readonly product: string } {
-  if (typeof value !== 'object' || value === null) return false;
-  const { product, tags, contents, base } = value as Partial<Record<string, unknown>>;
-  if (typeof product !== 'string' || typeof contents !== 'string') return false;
-  if (base !== undefined && !isObject(base, 'digest')) return false;
-  return (
-    isObject(tags) && Object.values(tags).every((tag) => typeof tag === 'string' && isDigest(tag))
-  );
-}
-
-const isObject = (value: unknown, ...keys: readonly string[]): value is object =>
-  typeof value === 'object' && value !== null && keys.every((key) => key in value);
-
-function describe(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return 'not a JSON object';
-  const { product } = value as { readonly product?: unknown };
-  return typeof product === 'string' ? `a ${product}` : 'another document';
 }
 
 /**
@@ -161,8 +144,8 @@ export type LockedContents = {
   /** All releases that it carries; the last is the one that the medium is for. */
   readonly releases: readonly Release[];
   readonly path?: UpgradePath;
-  readonly seed?: LockedSeed;
-  readonly base?: LockedBase;
+  readonly seed?: NonNullable<Lock['seed']>;
+  readonly base?: NonNullable<Lock['base']>;
   readonly installer?: FileInput;
   readonly plan: MirrorPlan;
   readonly catalogs: readonly SelectedCatalog[];
@@ -452,6 +435,8 @@ export async function settleTags(
   return tags.list();
 }
 
+const NOTED_TAGS = record({ tags: mapping(TEXT) }, { others: 'left-out' });
+
 /**
  * Warns about tags that name another image than when this configuration was last planned or built
  * in this work directory, and stores what they name now. A build of a saved plan takes the digests
@@ -474,7 +459,8 @@ export async function reportMovedTags(
   if (saved) return;
   const name = hexOf(digestOf(configuration)).slice(0, 32);
   const path = join(workDir, 'tags', `${name}.json`);
-  const before = parseOfMovedTags(await readFileIfPresent(path));
+  const bytes = await readFileIfPresent(path);
+  const before = (bytes && ifFaultless(decodeJson(NOTED_TAGS, bytes)))?.tags ?? {};
   for (const [tag, digest] of Object.entries(tags)) {
     const earlier = before[tag];
     if (earlier === undefined || earlier === digest) continue;
@@ -482,18 +468,4 @@ export async function reportMovedTags(
     emit({ type: 'warning', message });
   }
   await writeFileAtomic(path, formatReadableJson({ configuration, tags }));
-}
-
-function parseOfMovedTags(
-  bytes: Uint8Array | undefined,
-): Readonly<Record<string, string | undefined>> {
-  if (bytes === undefined) return {};
-  try {
-    const value = JSON.parse(Buffer.from(bytes).toString('utf8')) as {
-      readonly tags?: Readonly<Record<string, string>>;
-    } | null;
-    return value?.tags ?? {};
-  } catch {
-    return {}; // damaged: no earlier digest is known
-  }
 }
