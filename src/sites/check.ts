@@ -188,12 +188,8 @@ function judgeImageBased(
 
 /** Machine networks exactly as written, since these are the ones the node will get. */
 function listNetworks(install: InstallDocument | DocumentProblem): ClusterNetworks {
-  if (!isDocument(install)) return NO_NETWORKS;
-  const {
-    value: { networking },
-    isBroken,
-  } = install;
-  if (isBroken) return NO_NETWORKS;
+  if (!isDocument(install) || install.isBroken) return NO_NETWORKS;
+  const { networking } = install.value;
   const { service, cluster } = resolveNetworks(networking);
   const machine = listMachineNetworks(networking);
   return { machine: cidrsOf(machine), service: cidrsOf(service), cluster: cidrsOf(cluster) };

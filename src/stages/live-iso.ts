@@ -6,6 +6,7 @@ import { Secret } from '../base/secret.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { HostNetwork } from '../nmstate/plan.ts';
 import { readOnlyResource } from '../openshift/agent/resources.ts';
+import { requireUsable } from '../openshift/agent/unusable.ts';
 import type { CustomValues } from '../openshift/agent/values.ts';
 import { OVERRIDE_PATHS } from '../openshift/installer/overrides.ts';
 import { CONFIGURE } from '../openshift/mirror/server.ts';
@@ -241,7 +242,9 @@ function listValues({ config, ignition, hosts, overrides }: LiveIsoRequest): Cus
 function readForAgents(hosts: readonly HostNetwork[] = [], infraEnv?: string): CustomValues {
   const networks = hosts.length > 0 ? { hosts } : {};
   if (infraEnv === undefined) return networks;
-  const { value, spec } = readOnlyResource(infraEnv, OVERRIDE_PATHS.infraEnv, 'InfraEnv');
+  const resource = readOnlyResource(infraEnv, OVERRIDE_PATHS.infraEnv, 'InfraEnv');
+  requireUsable(resource);
+  const { value, spec } = resource;
   const { sshAuthorizedKey, proxy, cpuArchitecture } = spec;
   const isNamed = typeof cpuArchitecture === 'string';
   const named = isNamed ? { cpuArchitecture: toRpmName(cpuArchitecture) } : {};

@@ -4,6 +4,7 @@ import { MAC_FORM, parseMacAddress } from '../../base/mac-address.ts';
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { Option, type Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
+import { readUserInfo } from '../../base/http/address.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import { checkPullSecret, isReference, readSecretSource } from '../../config/secrets.ts';
@@ -307,12 +308,12 @@ function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValu
 }
 
 function explainProxy(address: string): string | undefined {
-  const { password, protocol } = URL.canParse(address)
-    ? new URL(address)
-    : { password: '', protocol: '' };
-  if (password !== '') rememberSecret(decodeURIComponent(password));
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (url) readUserInfo(url); // masked from now on
   if (/[\s"]/.test(address)) return 'has a space or a quotation mark';
-  return ['http:', 'https:'].includes(protocol) ? undefined : 'is not an http or https address';
+  return ['http:', 'https:'].includes(url?.protocol ?? '')
+    ? undefined
+    : 'is not an http or https address';
 }
 
 function refuse(code: string, what: string, why: string | undefined): void {
