@@ -199,7 +199,11 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     );
     await refuse('pull-secret', '{}', "Pull secret must contain 'auths' JSON-object field.");
     await page.locator('#pull-secret').fill(PULL_SECRET);
-    await refuse('ssh-key', 'ssh-rsa x', 'SSH key is not valid: is cut short: its base64 text is incomplete.');
+    await refuse(
+      'ssh-key',
+      'ssh-rsa x',
+      'SSH key is not valid: is cut short: its base64 text is incomplete.',
+    );
     await page.getByText('Proxy and time servers').click();
     await refuse('https-proxy', 'proxy:3128', 'HTTPS proxy is not an http or https URL.');
     await refuse('ntp-sources', 'a b', 'Invalid NTP source: a b.');

@@ -26,7 +26,11 @@ const START = "partition start must be '0' or match pattern [+-]?<number>[KMGTP]
 type Row = readonly [what: string, lines: readonly string[], problem: string];
 
 const REFUSED: readonly Row[] = [
-  ['an invalid SSH key', ['sshKey: ssh-rsa nothing'], `5:9 sshKey: ${HIDDEN}ssh: no key found: is cut short: its base64 text is incomplete`],
+  [
+    'an invalid SSH key',
+    ['sshKey: ssh-rsa nothing'],
+    `5:9 sshKey: ${HIDDEN}ssh: no key found: is cut short: its base64 text is incomplete`,
+  ],
   [
     'a partition that starts nowhere',
     ['extraPartitionStart: ""'],

@@ -12,7 +12,8 @@ export type UpstreamConfiguration = {
   readonly lines: readonly string[];
 };
 
-const SSH_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGtleSBvZiBhIHRlc3QsIG5vdGhpbmcgZWxzZSAhICAg me';
+const SSH_KEY =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGtleSBvZiBhIHRlc3QsIG5vdGhpbmcgZWxzZSAhICAg me';
 
 const HEAD = ['apiVersion: v1beta1', 'kind: ApplianceConfig'];
 

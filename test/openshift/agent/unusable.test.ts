@@ -17,7 +17,9 @@ it.each([
   [{ ntpSources: ['ntp://a.example'] }, /ntpSources "ntp:/],
   [{ proxy: { httpProxy: 'http://p:1', noProxy: '*.example.com' } }, /spec\.proxy\.noProxy/],
 ])('an InfraEnv of a build that no host can use is refused: %j', (spec, why) => {
-  expect(() => { judge(spec); }).toThrow(why);
+  expect(() => {
+    judge(spec);
+  }).toThrow(why);
 });
 
 it('an InfraEnv of a build with comment lines in its keys, a name and an exception is taken', () => {

@@ -17,10 +17,13 @@ const INFRA_ENV = {
 it.each([
   [{ ntp_sources: 'a.example,192.0.2.1' }, { exclusiveNtpSources: ['a.example', '192.0.2.1'] }],
   [{ additional_ntp_sources: 'a.example', ntp_sources: '' }, { ntpSources: ['a.example'] }],
-])('time servers of an InfraEnv replace those of the ISO, or are added: %j', async (given, expected) => {
-  const { ntpSources, exclusiveNtpSources } = await readValues(
-    { ...INFRA_ENV, ...given },
-    { forAgents: true, networkTool: undefined },
-  );
-  expect({ ntpSources, exclusiveNtpSources }).toEqual(expected);
-});
+])(
+  'time servers of an InfraEnv replace those of the ISO, or are added: %j',
+  async (given, expected) => {
+    const { ntpSources, exclusiveNtpSources } = await readValues(
+      { ...INFRA_ENV, ...given },
+      { forAgents: true, networkTool: undefined },
+    );
+    expect({ ntpSources, exclusiveNtpSources }).toEqual(expected);
+  },
+);
