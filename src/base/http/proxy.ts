@@ -35,13 +35,25 @@ const SCHEMES = ['http:', 'https:', 'socks5:', 'socks:'];
 function readProxy(env: NodeJS.ProcessEnv, name: string): string {
   const text = readEither(env, name);
   if (text === '') return '';
-  const url = text.includes('://') ? text : `http://${text}`;
-  if (URL.canParse(url)) readUserInfo(new URL(url)); // masked from now on
-  if (URL.canParse(url) && SCHEMES.includes(new URL(url).protocol)) return url;
+  const address = text.includes('://') ? text : `http://${text}`;
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  const user = url && readUserInfo(url); // masked from now on
+  if (url && SCHEMES.includes(url.protocol)) return user ? withUserInfo(url, user) : address;
   throw new ConfigError('proxy.malformed', `${name} is not the address of a proxy`, {
-    expected: 'http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT',
-    hint: `correct or unset ${name}`,
+    expected: 'an address such as http://proxy.example.com:3128; https and socks5 as well',
+    hint: `correct or unset ${name}; write # in a password as %23`,
   });
+}
+
+/** The address with its user and password in percent-encoding: a bare % in them would not be one. */
+function withUserInfo(
+  url: URL,
+  { username, password }: { readonly username: string; readonly password: string },
+): string {
+  const encoded = new URL(url);
+  encoded.username = encodeURIComponent(username);
+  encoded.password = encodeURIComponent(password);
+  return encoded.href;
 }
 
 const readEither = (env: NodeJS.ProcessEnv, name: string): string =>

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createHttp } from '../../../src/base/http/http.ts';
+import { readProxies } from '../../../src/base/http/proxy.ts';
 import { fetchText } from '../../../src/base/download/fetch.ts';
 import { createTestRetries } from '../../support/test-clock.ts';
 import { requireTool } from '../../support/tools.ts';
@@ -86,6 +87,15 @@ describe('a request through a proxy', () => {
     const { error } = await askThrough(`http://127.0.0.1:${port}`);
     expect(error).toMatchObject({ code: 'proxy.unreachable', found: 'ECONNREFUSED' });
     expect(error.message).toContain(`proxy http://127.0.0.1:${port} `);
+  });
+
+  it.each([
+    ['http://user:100%@p.example:3128', '100%'],
+    ['http://user:p%25w%23@p.example:3128', 'p%w#'],
+    ['http://us%40er:ü@p.example:3128', 'ü'],
+  ])('has the password that was written in its address: %s', (address, password) => {
+    const proxy = readProxies({ HTTPS_PROXY: address })(new URL('https://quay.io/'));
+    expect(decodeURIComponent(new URL(proxy ?? '').password)).toBe(password);
   });
 
   it('is refused before it is sent if the address of the proxy is not valid', async () => {
