@@ -44,8 +44,9 @@ export function createAuth(stores: readonly CredentialStore[], tokens: Tokens): 
 
 async function findCredential(
   stores: readonly CredentialStore[],
-  { endpoint, repository, signal }: AccessRequest,
+  { endpoint, repository, challenges, signal }: AccessRequest,
 ): Promise<Credential | undefined> {
+  if (challenges.length === 0) return undefined; // a helper may open a window: only if it is needed
   for (const store of stores) {
     const found = await store.find({ registry: endpoint.host, repository }, signal);
     if (found) return found;

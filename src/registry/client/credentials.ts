@@ -3,6 +3,7 @@ import { ConfigError, ToolError } from '../../base/errors.ts';
 import { runProcess } from '../../base/process.ts';
 import { rememberCredential, rememberSecret, rememberEntry } from '../../base/text/redact.ts';
 import { describeValue } from '../../base/text/words.ts';
+import { untilAborted } from '../../base/wait.ts';
 import type { Reference } from '../reference.ts';
 import { decodeAuth } from './pull-secret.ts';
 
@@ -64,12 +65,13 @@ export function credentialsFromPullSecret(json: string, name: string): Credentia
  */
 export function credentialsFromFiles(env: NodeJS.ProcessEnv): CredentialStore {
   let files: readonly AuthFile[] | undefined;
+  const ask = createHelperDesk(env);
   return {
     async find(reference, signal) {
       files ??= readAuthFiles(env);
       const keys = keysOf(reference);
       for (const file of files) {
-        const found = (await askHelpers(file, keys, { env, signal })) ?? findEntry(file, keys);
+        const found = (await askHelpers(file, keys, { ask, signal })) ?? findEntry(file, keys);
         if (found) return found;
       }
       return undefined;
@@ -107,18 +109,39 @@ function findEntry({ name, auths }: AuthFile, keys: readonly string[]): Credenti
   return entry?.kind === 'empty' ? undefined : entry;
 }
 
+type HelperDesk = ReturnType<typeof createHelperDesk>;
+
+/**
+ * Asks each helper once for each host, because some open a window or ask a service that counts. An
+ * answer counts until the end of the run; a failure is asked again.
+ */
+function createHelperDesk(env: NodeJS.ProcessEnv) {
+  const answers = new Map<string, Promise<Credential | undefined>>();
+  return async (
+    helper: string,
+    host: string,
+    signal: AbortSignal,
+  ): Promise<Credential | undefined> => {
+    const key = `${helper} ${host}`;
+    const asked = answers.get(key) ?? askHelper(helper, host, { env, signal });
+    answers.set(key, asked);
+    asked.catch(() => answers.delete(key));
+    return untilAborted(asked, signal);
+  };
+}
+
 async function askHelpers(
   file: AuthFile,
   keys: readonly string[],
-  asking: Asking,
+  { ask, signal }: { readonly ask: HelperDesk; readonly signal: AbortSignal },
 ): Promise<Credential | undefined> {
   for (const key of keys) {
     const helper = file.helpers.get(key);
-    if (helper !== undefined) return askHelper(helper, key, asking);
+    if (helper !== undefined) return ask(helper, key, signal);
   }
   const host = keys.find((key) => !key.includes('/'));
   if (file.defaultHelper === undefined || host === undefined) return undefined;
-  return askHelper(file.defaultHelper, host === 'docker.io' ? DOCKER_INDEX : host, asking);
+  return ask(file.defaultHelper, host === 'docker.io' ? DOCKER_INDEX : host, signal);
 }
 
 const DOCKER_INDEX = 'https://index.docker.io/v1/';

@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, writeFile, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -187,5 +187,33 @@ describe('credential files', () => {
     await expect(store.find(reference('broken.example/x:v1'), signal)).rejects.toMatchObject({
       code: 'tool.failed',
     });
+  });
+
+  it('asks a helper once for each host, and again after a failure', async () => {
+    const config = {
+      credHelpers: { 'a.example': 'count', 'b.example': 'count', 'c.example': 'fail' },
+    };
+    await mkdir(join(home, '.docker'), { recursive: true });
+    await writeFile(join(home, '.docker/config.json'), JSON.stringify(config));
+    const log = join(home, 'asked');
+    const note = `read h; echo "$h" >> "${log}"`;
+    const scripts = {
+      count: `${note}; echo '{"Username":"u","Secret":"p"}'`,
+      fail: `${note}; echo locked >&2; exit 1`,
+    };
+    for (const [name, script] of Object.entries(scripts)) {
+      const path = join(home, `docker-credential-${name}`);
+      await writeFile(path, `#!/bin/sh\n${script}\n`);
+      await chmod(path, 0o755);
+    }
+    const env = { HOME: home, PATH: `${home}:${process.env['PATH'] ?? ''}` };
+    const store = credentialsFromFiles(env);
+    const ask = (name: string) =>
+      store.find(reference(`${name}/x:v1`), signal).catch(() => 'failed');
+    const found = await Promise.all(['a.example', 'a.example', 'b.example', 'a.example'].map(ask));
+    expect(new Set(found.map((one) => JSON.stringify(one))).size).toBe(2);
+    expect([await ask('c.example'), await ask('c.example')]).toEqual(['failed', 'failed']);
+    const asked = (await readFile(log, 'utf8')).trim().split('\n').sort();
+    expect(asked).toEqual(['a.example', 'b.example', 'c.example', 'c.example']);
   });
 });
