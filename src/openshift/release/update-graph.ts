@@ -3,11 +3,20 @@ import { ConfigError, IntegrityError, RegistryError } from '../../base/errors.ts
 import type { Http, HttpResponse } from '../../base/http/http.ts';
 import { TransientError } from '../../base/http/network-failure.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
-import { isObject } from '../../base/lists.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { formatDuration } from '../../base/text/words.ts';
 import { withTimeLimit } from '../../base/wait.ts';
 import { parseReference, type Reference } from '../../registry/index.ts';
+import {
+  decodeJson,
+  ifFaultless,
+  JSON_RULES,
+  requireDecoded,
+  type Rules,
+} from '../../shape/decode.ts';
+import { defaulted, FREE, list, record, refine, TEXT, transform } from '../../shape/shape.ts';
+import { describeFinding } from '../../shape/words.ts';
 import { archNames, type RpmArchitecture } from './bundle.ts';
 import { compareVersions, isMinorVersion, isVersion, minorOf, stripBuild } from './version.ts';
 
@@ -58,6 +67,46 @@ const MAX_SIZE = 64 * 1024 * 1024;
 /** Maximum number; real graphs have a few hundred. */
 const MAX_NODES = 5000;
 const NEAREST = 5;
+
+/** A list that is null counts as absent. */
+const RULES: Rules = { ...JSON_RULES, null: 'absent' };
+const LEFT_OUT = { others: 'left-out' } as const;
+
+const NODE = record(
+  {
+    version: refine(TEXT, (version) => (isVersion(version) ? undefined : 'is not a version')),
+    payload: TEXT,
+  },
+  LEFT_OUT,
+);
+
+/** Texts that are missing are empty. */
+const RISK = transform(FREE, (risk): UpgradeRisk => {
+  const { name, message, url } = objectOrEmpty(risk);
+  return { name: textOf(name), message: textOf(message), url: textOf(url) };
+});
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const CONDITIONAL = record(
+  {
+    edges: defaulted(list(record({ from: TEXT, to: TEXT }, LEFT_OUT)), () => []),
+    risks: refine(list(RISK), ({ length }) => (length > 0 ? undefined : 'is empty')),
+  },
+  LEFT_OUT,
+);
+
+const GRAPH = record(
+  {
+    nodes: refine(list(NODE), ({ length }) =>
+      length <= MAX_NODES ? undefined : `has more than ${MAX_NODES} nodes`,
+    ),
+    /** Pairs of places in `nodes`. */
+    edges: defaulted(list(list(FREE)), () => []),
+    conditionalEdges: defaulted(list(CONDITIONAL), () => []),
+  },
+  LEFT_OUT,
+);
 
 /**
  * Looks a version up in the update graph of its channel. Never another version than the wanted
@@ -209,10 +258,11 @@ async function readText(response: HttpResponse, url: URL): Promise<string> {
 }
 
 /** Cincinnati's error body is `{"kind": "missing_params", "value": "in words"}`. */
+const REFUSAL = record({ value: TEXT }, LEFT_OUT);
+
 function refused(url: URL, status: number, text: string): RegistryError {
-  const body = parseJson(text);
-  const words =
-    isObject(body) && typeof body['value'] === 'string' ? `: ${body['value'].slice(0, 300)}` : '';
+  const body = ifFaultless(decodeJson(REFUSAL, text));
+  const words = body ? `: ${body.value.slice(0, 300)}` : '';
   return new RegistryError('graph.refused', `${redactUrl(url)} answers ${status}${words}`, {
     expected: '200',
     found: String(status),
@@ -220,73 +270,22 @@ function refused(url: URL, status: number, text: string): RegistryError {
 }
 
 function parseGraph(text: string, url: URL): UpdateGraph {
-  const document = parseJson(text);
-  if (!isObject(document)) throw malformed(url, 'is not a JSON object');
-  const nodes = document['nodes'];
-  if (!Array.isArray(nodes)) throw malformed(url, 'has no nodes');
-  if (nodes.length > MAX_NODES) throw malformed(url, `has more than ${MAX_NODES} nodes`);
-  const parsed = nodes.map((node, index) => parseNode(node, index, url));
+  const decoded = decodeJson(GRAPH, text, RULES);
+  const read = requireDecoded(decoded, ([first]) =>
+    malformed(url, `is not a graph: ${describeFinding(first)}`),
+  );
   return {
-    nodes: parsed,
-    edges: listOf(document, 'edges', url).map((edge, index) => {
-      const [from, to] = Array.isArray(edge) ? edge.map((at) => nodeAt(parsed, at)) : [];
+    nodes: read.nodes,
+    edges: read.edges.map((edge, index) => {
+      const [from, to] = edge.map((at) => (typeof at === 'number' ? read.nodes[at] : undefined));
       if (from && to) return { from: from.version, to: to.version };
       throw malformed(url, `has no pair of nodes in edges[${index}]`);
     }),
-    conditionalEdges: listOf(document, 'conditionalEdges', url).flatMap((group, index) =>
-      parseConditional(group, `conditionalEdges[${index}]`, url),
+    conditionalEdges: read.conditionalEdges.flatMap(({ edges, risks }) =>
+      edges.map((edge) => ({ ...edge, risks })),
     ),
   };
 }
 
-const nodeAt = (nodes: readonly GraphNode[], index: unknown): GraphNode | undefined =>
-  typeof index === 'number' ? nodes[index] : undefined;
-
-/** Absent lists are empty. */
-function listOf(document: Record<string, unknown>, key: string, url: URL): readonly unknown[] {
-  const value = document[key] ?? [];
-  if (Array.isArray(value)) return value;
-  throw malformed(url, `has ${key} that are not a list`);
-}
-
-function parseConditional(
-  group: unknown,
-  where: string,
-  url: URL,
-): UpdateGraph['conditionalEdges'] {
-  if (!isObject(group)) throw malformed(url, `has no object in ${where}`);
-  const risks = listOf(group, 'risks', url).map((risk) => {
-    const { name, message, url: link } = isObject(risk) ? risk : {};
-    return { name: textOf(name), message: textOf(message), url: textOf(link) };
-  });
-  if (risks.length === 0) throw malformed(url, `has no risks in ${where}`);
-  return listOf(group, 'edges', url).map((edge) => {
-    const { from, to } = isObject(edge) ? edge : {};
-    if (typeof from === 'string' && typeof to === 'string') return { from, to, risks };
-    throw malformed(url, `has no "from" and "to" in the edges of ${where}`);
-  });
-}
-
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-
-function parseNode(node: unknown, index: number, url: URL): GraphNode {
-  if (isObject(node)) {
-    const { version, payload } = node;
-    if (typeof version === 'string' && isVersion(version) && typeof payload === 'string') {
-      return { version, payload };
-    }
-  }
-  throw malformed(url, `has no version and payload in nodes[${index}]`);
-}
-
 const malformed = (url: URL, reason: string): RegistryError =>
   new RegistryError('graph.malformed', `update graph at ${redactUrl(url)} ${reason}`);
-
-/** Undefined for text that is not valid JSON; no JSON text means undefined. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // both callers describe in their own words what they expected
-  }
-}

@@ -164,14 +164,25 @@ describe('the request for an update graph', () => {
     expect(requests).toHaveLength(1);
   });
 
+  const NODE = { version: '4.13.1', payload: 'quay.io/ocp/release' };
+
   it.each([
-    ['no JSON', '<html>', 'is not a JSON object'],
-    ['no graph', '{}', 'has no nodes'],
-    ['half a node', '{"nodes":[{"version":"4.13.1"}]}', 'in nodes[0]'],
-    ['a version with a line break', answer({}, '4.13.1\n'), 'in nodes[0]'],
+    ['no JSON', '<html>', 'is not JSON'],
+    ['no graph', '{}', 'nodes should be a list, but is absent'],
+    [
+      'half a node',
+      '{"nodes":[{"version":"4.13.1"}]}',
+      'nodes[0].payload should be a string, but is absent',
+    ],
+    ['a version with a line break', answer({}, '4.13.1\n'), 'nodes[0].version is not a version'],
     ['an edge of no numbers', answer({ edges: [[null, '0']] }), 'in edges[0]'],
+    ['an edge of texts', answer({ edges: [['0', '0']] }), 'in edges[0]'],
     ['an edge to no node', answer({ edges: [[0, 1]] }), 'in edges[0]'],
-    ['more nodes than releases', JSON.stringify({ nodes: Array(5001).fill({}) }), 'more than 5000'],
+    [
+      'more nodes than releases',
+      JSON.stringify({ nodes: Array(5001).fill(NODE) }),
+      'more than 5000',
+    ],
   ])('fails for an answer that is %s', async (_, text, reason) => {
     const { url } = await serve((__, response) => response.end(text));
     await expect(ask(url)).rejects.toMatchObject({
