@@ -47,6 +47,6 @@ function readBlock(lines: readonly string[], at: number, end: number): PemBlock 
 function decodeBody(lines: readonly string[]): Buffer | undefined {
   const first = lines.findIndex((line) => !/^[A-Za-z][A-Za-z0-9-]*:/.test(line));
   const base64 = lines.slice(Math.max(first, 0)).join('').replaceAll(/[ \t]/g, '');
-  const isWhole = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(base64);
+  const isWhole = base64.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(base64);
   return isWhole ? Buffer.from(base64, 'base64') : undefined;
 }

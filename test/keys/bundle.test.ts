@@ -9,6 +9,11 @@ import { requireTool } from '../support/tools.ts';
 
 const OPENSSL = 'openssl';
 
+it('a block of PEM of 20 MB is refused, and does not overflow the stack of a pattern', () => {
+  const block = `-----BEGIN CERTIFICATE-----\n${'AAAA'.repeat(5_000_000)}\n-----END CERTIFICATE-----\n`;
+  expect(readTrustBundle(block).problem).toMatch(/^block 1 /);
+});
+
 describe.skipIf(!requireTool(OPENSSL))('a trust bundle', () => {
   let directory = '';
   const read = (name: string): string => readFileSync(join(directory, name), 'utf8');

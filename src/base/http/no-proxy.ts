@@ -26,12 +26,12 @@ export function findNoProxyFaults(
   accepts: (name: string) => boolean = isName,
 ): readonly NoProxyFault[] {
   if (text === '' || text === '*') return [];
-  const elements = text.split(',');
-  return elements.flatMap((element, index) => {
+  const seen = new Set<string>();
+  return text.split(',').flatMap((element, index) => {
     const isMalformed = !isElement(element, accepts);
-    return isMalformed || elements.indexOf(element) < index
-      ? [{ element, index, isMalformed }]
-      : [];
+    const isTwice = seen.has(element);
+    seen.add(element);
+    return isMalformed || isTwice ? [{ element, index, isMalformed }] : [];
   });
 }
 
