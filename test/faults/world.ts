@@ -61,7 +61,7 @@ export async function createWorld(directory: string): Promise<World> {
           ...['apiVersion: v1beta1', 'kind: ApplianceConfig', 'ocpRelease:'],
           ...[`  version: "${VERSION}"`, `  url: ${pullspec}`],
           `pullSecret: '{"auths":{"${registry.host}":{"auth":"ZmF1bHRzOmZhdWx0cw=="}}}'`,
-          `sshKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH${'abc'[key] ?? 'a'}Xk2b4nQ2vN0rT3mB6yqW8eR1tY5uI7oP9aS0dF1gH2j user"`,
+          `sshKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH${'abc'[key] ?? 'a'}Xk2b4nQ2vN0rT3mB6yqW8eR1tY5uI7oP9aS0dF1gH user"`,
           `stopLocalRegistry: ${stopRegistry}`,
           ...['build:', '  ignition: embedded', '  baseIso: base.iso', ...SIGNATURE_LINES],
           ...[`  concurrency: ${lanes}`, '  registriesConf: registries.conf'],

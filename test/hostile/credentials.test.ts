@@ -285,7 +285,7 @@ describe('a refusal', () => {
     registry.script(({ path }) => (path === '/v2/' ? undefined : { status }));
     await expect(openClient().fetchManifest(image(), { signal })).rejects.toMatchObject({
       message: expect.stringContaining(' refuses an anonymous request for a/b: ') as string,
-      hint: expect.stringContaining('did not ask for "entry A", so it was not sent') as string,
+      hint: expect.stringContaining('asks for no credential') as string,
     });
   });
 

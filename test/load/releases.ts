@@ -31,7 +31,7 @@ export type Values = {
 };
 
 const keyOf = (letter: string): string =>
-  `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH${letter}Xk2b4nQ2vN0rT3mB6yqW8eR1tY5uI7oP9aS0dF1gH2j load`;
+  `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH${letter}Xk2b4nQ2vN0rT3mB6yqW8eR1tY5uI7oP9aS0dF1gH load`;
 
 export const VALUES: readonly [Values, ...Values[]] = [
   { sshKey: keyOf('a'), pullSecret: '{"auths":{"a.example":{"auth":"dTpw"}}}', kargs: [] },

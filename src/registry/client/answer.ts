@@ -59,8 +59,15 @@ function readErrors(text: string): readonly Readonly<Record<string, unknown>>[] 
   }
 }
 
-/** The credential of a request: `from` names the credential that was found for it. */
-export type Carried = { readonly from: string | undefined; readonly sent: boolean };
+/**
+ * The credential of a request: `from` names the credential that was found for it. One is looked for
+ * only if the host asks, because a credential helper may open a window.
+ */
+export type Carried = {
+  readonly asked: boolean;
+  readonly from: string | undefined;
+  readonly sent: boolean;
+};
 
 /** A refused request. */
 type Refused = {
@@ -74,21 +81,23 @@ type Refused = {
 export function explainRefusal(
   { host, repository, isPush = false }: Refused,
   { status, text }: { readonly status: number; readonly text: string },
-  { from, sent }: Carried,
+  carried: Carried,
 ): RegistryError {
+  const { from, sent } = carried;
   const code = status === 401 ? 'registry.unauthorized' : 'registry.forbidden';
   const who = from === undefined || !sent ? 'an anonymous request' : `the credential "${from}"`;
   const said = text === '' ? '' : ` (${text})`;
   return new RegistryError(code, `${host} refuses ${who} for ${repository}: ${status}${said}`, {
-    hint: adviseOnRefusal({ host, repository, isPush }, { from, sent }),
+    hint: adviseOnRefusal({ host, repository, isPush }, carried),
     found: String(status),
   });
 }
 
 function adviseOnRefusal(
   { host, repository, isPush = false }: Refused,
-  { from, sent }: Carried,
+  { asked, from, sent }: Carried,
 ): string {
+  if (!asked) return `check the address of ${repository}: ${host} asks for no credential`;
   if (from === undefined) {
     return `add an entry for ${host} to the pull secret, or log in with "podman login ${host}"`;
   }

@@ -38,7 +38,9 @@ export function createAuth(stores: readonly CredentialStore[], tokens: Tokens): 
   return async (request) => {
     const credential = await findCredential(stores, request);
     const value = await answer(request, credential, tokens);
-    return { value, from: credential?.from, sent: credential !== undefined && value !== undefined };
+    const asked = request.challenges.length > 0;
+    const from = credential?.from;
+    return { value, asked, from, sent: from !== undefined && value !== undefined };
   };
 }
 
@@ -176,6 +178,7 @@ async function fetchToken(parts: TokensParts, fetching: Fetching): Promise<Token
       { host: endpoint.host, repository },
       { status: response.status, text: `token server ${response.url.host}` },
       {
+        asked: true,
         from: credential?.from,
         sent: response.url.origin === new URL(fetching.question.realm).origin,
       },
