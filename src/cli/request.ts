@@ -243,6 +243,7 @@ export type LiveIsoOptions = BuildOptions &
     /** In bytes. */
     readonly ignitionArea?: number;
     readonly baseIso?: string;
+    readonly allowIncomplete?: boolean;
   };
 
 const DEFAULT_OUTPUT = 'appliance.iso';
@@ -270,6 +271,7 @@ export async function readLiveIsoRequest(
     manifests,
     overrides: readOverrides(dirname(file)),
     signatures,
+    allowIncomplete: options.allowIncomplete ?? false,
     ...readIsoPlace(
       { ...options, output: options.output ?? DEFAULT_OUTPUT },
       {

@@ -143,6 +143,10 @@ export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =
       ).argParser(parseAreaSize),
     )
     .option('--base-iso <file>', 'use this CoreOS live ISO instead of the one in the payload')
+    .option(
+      '--allow-incomplete',
+      'accept a mirrorPath that lacks images which its catalogs name, with a warning',
+    )
     .addOption(createSetOption())
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());

@@ -19,6 +19,7 @@ import { roomOf } from '../outputs/place.ts';
 import { formatReference, parseReference } from '../registry/index.ts';
 import { fetchBaseIso, scanBase, takeBaseIso } from './1-resolve/fetch-base-iso.ts';
 import { surveyWorkspace } from './1-resolve/survey-workspace.ts';
+import { checkComplete } from './2-select/check-complete.ts';
 import { checkSpace } from './2-select/check-space.ts';
 import { checkSize } from './4-lay-out/check-size.ts';
 import { layOutLiveIso } from './4-lay-out/lay-out-live-iso.ts';
@@ -72,6 +73,7 @@ export async function prepareLiveIso(
   const places = await findPlaces(request, tools);
   const images = selectImages(request, tools);
   const { release, catalogs, plan, imagePolicy } = images;
+  const complete = proveComplete(request, tools, images);
   const base = findBase(request, tools, images);
   const { bootstrap, unconfigured, installer } = renderIgnition(request, tools, images);
   const layout = engine.run(layOutLiveIso, {
@@ -93,6 +95,7 @@ export async function prepareLiveIso(
     ...withoutUndefined({ maxSize }),
   });
   const { registriesConf } = tools;
+  await complete;
   const made = { plan: await plan, catalogs: await catalogs, base: await base, registriesConf };
   const contents = digestContents(made);
   const { warnings } = await bootstrap;
@@ -164,6 +167,19 @@ function findWorkspace(
   const workspace = engine.run(surveyWorkspace, { directory, registry });
   workspace.catch(() => undefined); // the stages that wait for it report its failure
   return workspace;
+}
+
+/** A workspace may be the rest of a partial mirror; registries have what the plan has read. */
+function proveComplete(
+  { allowIncomplete }: LiveIsoRequest,
+  { engine }: BuildTools,
+  { release, plan, workspace }: LiveIsoImages,
+): Promise<unknown> {
+  if (workspace === undefined) return Promise.resolve();
+  const arch = release.then(({ arch }) => arch);
+  const complete = engine.run(checkComplete, { plan, workspace, arch, allowIncomplete });
+  complete.catch(() => undefined); // awaited once the layout is known
+  return complete;
 }
 
 /** Renames images to their copies in the mirror, if the configuration gives them other names. */

@@ -49,6 +49,8 @@ export type LiveIsoRequest = IsoRequest & {
    * needs.
    */
   readonly disableImagePolicy?: boolean;
+  /** True if a medium from a workspace may lack images that its catalogs name. */
+  readonly allowIncomplete: boolean;
   /** Conditions for trusting the release. */
   readonly signatures: SignatureGate;
   /** SOURCE_DATE_EPOCH, seconds; default: the release's creation. */

@@ -122,8 +122,8 @@ export function mergeMirrorPlan(options: {
     blobSize,
     dedupeSaved: blobSizeUnshared - blobSize,
     mirrors: joinMirrors(
-      mirrors,
       planMirrors(images.filter(({ set }) => set !== 'workspace').flatMap(toMirrored)),
+      mirrors,
     ),
     blocked,
   };

@@ -24,10 +24,12 @@ export type WorkspaceImage = {
   readonly tags: readonly string[];
   /** Reference by digest, as a cluster names it. */
   readonly source: Reference;
+  /** True if it holds signatures of another image. */
+  readonly isSignature?: true;
 };
 
 /** The contents of a workspace, and the part of its resources that is carried. Plain JSON. */
-export type SurveyedWorkspace = Pick<Workspace, 'signatures'> & {
+export type SurveyedWorkspace = Pick<Workspace, 'signatures' | 'failures'> & {
   /** Sorted by repository, then by digest. */
   readonly images: readonly WorkspaceImage[];
   readonly mirrors: readonly PlannedMirror[];
@@ -38,14 +40,23 @@ export type SurveyedWorkspace = Pick<Workspace, 'signatures'> & {
 };
 
 /**
- * The release of a workspace, if the configuration names no release.
+ * The release of a workspace, if the configuration names none by URL. oc-mirror tags every release
+ * `VERSION-ARCH`; other images there are left over from a release that was signed again or removed.
  *
+ * @param version version or minor that the configuration names
  * @throws ConfigError `workspace.no-release`, `workspace.several-releases`
  */
-export function findWorkspaceRelease({ images }: Pick<SurveyedWorkspace, 'images'>): string {
-  const releases = images.filter(
-    ({ repository, tags }) => isReleaseImages(repository) && !tags.some(isAttached),
+export function findWorkspaceRelease(
+  { images }: Pick<SurveyedWorkspace, 'images'>,
+  version: string,
+): string {
+  const candidates = images.filter(
+    ({ repository, tags, isSignature }) =>
+      isReleaseImages(repository) && isSignature === undefined && !tags.some(isAttached),
   );
+  const tagged = candidates.filter(({ tags }) => tags.length > 0);
+  const named = tagged.filter(({ tags }) => tags.some((tag) => /^[.-]/.test(cut(tag, version))));
+  const releases = [named, tagged, candidates].find((list) => list.length > 0) ?? [];
   const digests = new Set(releases.map(({ digest }) => digest));
   const [first] = releases;
   if (first === undefined) {
@@ -60,9 +71,17 @@ export function findWorkspaceRelease({ images }: Pick<SurveyedWorkspace, 'images
   throw new ConfigError(
     'workspace.several-releases',
     `the mirror has ${digests.size} releases: ${names}`,
-    { expected: 'one release', found: names, hint: 'set ocpRelease.url to one of them, by digest' },
+    {
+      expected: 'one release',
+      found: names,
+      hint: 'set ocpRelease.version to one of their versions, or ocpRelease.url to one of them, by digest',
+    },
   );
 }
+
+/** The rest of a text behind a beginning; empty if it begins otherwise. */
+const cut = (text: string, beginning: string): string =>
+  text.startsWith(beginning) ? text.slice(beginning.length) : '';
 
 const isReleaseImages = (repository: string): boolean =>
   `/${repository}`.endsWith(`/${RELEASE_IMAGES_REPOSITORY}`);
@@ -94,7 +113,8 @@ export function planWorkspaceSet(
     images: workspace.images.flatMap((image): WantedImage[] => {
       const { repository, source } = image;
       const tags = tagsLeft(image);
-      if (tags === undefined) return [];
+      // A signature without a tag was replaced by a later one: nodes never find it.
+      if (tags === undefined || (image.isSignature && image.tags.length === 0)) return [];
       const name = nameInWorkspace(image);
       const kind = kindOf(image, catalogs);
       return [
@@ -114,10 +134,10 @@ export function planWorkspaceSet(
 const PART = 'rest of the mirror';
 
 function kindOf(
-  { repository, digest, tags }: WorkspaceImage,
+  { repository, digest, tags, isSignature }: WorkspaceImage,
   catalogs: ReadonlySet<string>,
 ): WantedImage['kind'] {
-  if (tags.length > 0 && tags.every(isAttached)) return 'signature';
+  if (isSignature || (tags.length > 0 && tags.every(isAttached))) return 'signature';
   const names = [`${repository}@${digest}`, ...tags.map((tag) => `${repository}:${tag}`)];
   return names.some((name) => catalogs.has(name)) ? 'catalog' : undefined;
 }

@@ -2,7 +2,7 @@ import { decodeUserText } from '../../base/text/utf8.ts';
 import { readdirSync, realpathSync, statSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import type { Document } from 'yaml';
-import type { Digest } from '../../base/digest.ts';
+import { isDigest, type Digest } from '../../base/digest.ts';
 import { readInputFile, unlessAbsent } from '../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
@@ -11,6 +11,7 @@ import { splitDocuments, type Manifest, type SplitDocument } from '../node/manif
 import {
   isOfSignatures,
   isWellFormed,
+  type StoredSignature,
   listStoredSignatures,
   MAX_SIGNATURE_SIZE,
 } from '../release/signature-store.ts';
@@ -41,13 +42,18 @@ export type Workspace = {
   readonly root: string;
   readonly mirrors: readonly WorkspaceMirror[];
   readonly catalogs: readonly WorkspaceCatalog[];
-  /** Detached signatures of release images, base64. */
-  readonly signatures: readonly { readonly digest: Digest; readonly signature: string }[];
+  /** Detached signatures of release images, base64: of all runs first, then of the last one. */
+  readonly signatures: readonly StoredSignature[];
+  /** Lines of the newest error log: images that oc-mirror could not mirror, and why. */
+  readonly failures: readonly string[];
   /** Descriptions of content of the files that is not carried. */
   readonly warnings: readonly string[];
 };
 
 const RESOURCES = 'working-dir/cluster-resources';
+/** Files `VERSION-ARCH-sha256-HEX`, one for each release that any run mirrored. */
+const SIGNATURES = 'working-dir/signatures';
+const LOGS = 'working-dir/logs';
 const IDMS_FILE = 'idms-oc-mirror.yaml';
 
 /**
@@ -70,7 +76,44 @@ export function readWorkspace(directory: string): Workspace {
     const bytes = ifReadable(file, (file) => readInputFile(file, { domain: 'workspace' }));
     return splitDocuments({ name, text: decodeUserText(bytes, file) });
   });
-  return { path, root, ...sortDocuments(documents) };
+  const sorted = sortDocuments(documents);
+  const signatures = [...readSignatures(directory, path), ...sorted.signatures];
+  return { path, root, ...sorted, signatures, failures: readFailures(directory, path) };
+}
+
+/** Time is in the names: `mirroring_errors_YYYYMMDD_HHMMSS.txt`. */
+const ERROR_LOG = /^mirroring_errors_.*\.txt$/;
+const MOST_FAILURES = 1000;
+
+function readFailures(directory: string, workspace: string): readonly string[] {
+  const folder = join(directory, LOGS);
+  if (!isDirectory(folder)) return [];
+  locate(folder, workspace);
+  const name = readdirSync(folder)
+    .filter((name) => ERROR_LOG.test(name))
+    .sort()
+    .at(-1);
+  if (name === undefined) return [];
+  const file = join(folder, name);
+  locate(file, workspace);
+  const bytes = ifReadable(file, (file) => readInputFile(file, { domain: 'workspace' }));
+  const lines = bytes.toString('utf8').split('\n');
+  return lines.filter((line) => line.trim() !== '').slice(0, MOST_FAILURES);
+}
+
+function readSignatures(directory: string, workspace: string): readonly StoredSignature[] {
+  const folder = join(directory, SIGNATURES);
+  if (!isDirectory(folder)) return [];
+  locate(folder, workspace);
+  return readdirSync(folder).flatMap((name) => {
+    const digest = name.replace(/^.*-sha256-([0-9a-f]{64})$/, 'sha256:$1');
+    if (!isDigest(digest)) return [];
+    const file = join(folder, name);
+    locate(file, workspace);
+    const rules = { domain: 'workspace', limit: MAX_SIGNATURE_SIZE };
+    const bytes = ifReadable(file, (file) => readInputFile(file, rules));
+    return [{ digest, signature: bytes.toString('base64') }];
+  });
 }
 
 /** Checks that a workspace has its required parts; missing parts are named. */
@@ -142,7 +185,7 @@ const listYaml = (directory: string): readonly string[] =>
     .filter((name) => /\.ya?ml$/.test(name))
     .sort();
 
-type Sorted = Omit<Workspace, 'path' | 'root'>;
+type Sorted = Omit<Workspace, 'path' | 'root' | 'failures'>;
 
 /** Handles each kind of object that oc-mirror writes. */
 function sortDocuments(documents: readonly SplitDocument[]): Sorted {

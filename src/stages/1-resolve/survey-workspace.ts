@@ -2,6 +2,7 @@ import { isDigest, type Digest } from '../../base/digest.ts';
 import type { Stage } from '../../engine/index.ts';
 import type { PlannedMirror } from '../../openshift/mirror/mirrors.ts';
 import type { Manifest } from '../../openshift/node/manifests.ts';
+import { SIMPLE_SIGNING } from '../../openshift/release/signature.ts';
 import {
   hasPath,
   nameSource,
@@ -24,6 +25,7 @@ import {
   pathTo,
   readStored,
   readTag,
+  type ImageManifest,
   type Reference,
   type RegistryTree,
 } from '../../registry/index.ts';
@@ -67,6 +69,7 @@ export const surveyWorkspace: Stage<SurveyWorkspaceInput, SurveyedWorkspace, unk
       images: images.flat(),
       mirrors,
       signatures: workspace.signatures,
+      failures: workspace.failures,
       resources: catalogs.map(({ manifest }) => manifest),
       catalogImages: catalogs.flatMap(({ place }) => (place === undefined ? [] : [place])),
     };
@@ -132,10 +135,12 @@ async function listImages(place: Place, source: Reference): Promise<WorkspaceIma
   }
   const revisions = await listRevisions(place);
   const children = new Set<Digest>();
+  const signatures = new Set<Digest>();
   for (const digest of revisions) {
     const { manifest } = await readStored(tree, { ...place, digest });
     if (manifest.kind === 'index')
       for (const child of manifest.manifests) children.add(child.digest);
+    else if (isSignatureImage(manifest)) signatures.add(digest);
   }
   return revisions
     .filter((digest) => tags.has(digest) || !children.has(digest))
@@ -144,8 +149,12 @@ async function listImages(place: Place, source: Reference): Promise<WorkspaceIma
       digest,
       tags: tags.get(digest) ?? [],
       source: { ...source, digest },
+      ...(signatures.has(digest) && { isSignature: true as const }),
     }));
 }
+
+const isSignatureImage = ({ layers }: ImageManifest): boolean =>
+  layers.length > 0 && layers.every(({ mediaType }) => mediaType === SIMPLE_SIGNING);
 
 /** Lists the revisions, without the directories of deleted manifests, which have no link. */
 async function listRevisions({ tree, repository }: Place): Promise<Digest[]> {

@@ -60,7 +60,8 @@ type Tools = VerifyReleaseTools & StageContext;
  * Verifies the release and adds the facts about its signature. Sources are asked by digest,
  * regardless of the registry that the release is read from, until one has a valid signature: the
  * named files, the workspace, the named store, then the public stores. The public stores have no
- * signatures of nightlies and CI builds, and are not asked for them.
+ * signatures of nightlies and CI builds, and are not asked for them; a build from a workspace waits
+ * for no network.
  *
  * @throws IntegrityError `signature.missing`, `signature.unsigned`, and the codes of
  * `verifySignedMessage` and `verifyReleaseMessage`; RegistryError `signature.store-failed`;
@@ -126,15 +127,16 @@ function listSources(input: VerifyReleaseInput, digest: Digest): readonly (reado
       Object.assign(new URL(base), { pathname: `${folder}/signature-${number}` });
     return { from: redactUrl(base), store };
   };
+  const asksPublicStores = workspace === undefined && !isNightly(release);
   const own = workspace?.filter((one) => one.digest === digest);
   const messages = own?.map(({ signature }) => Buffer.from(signature, 'base64'));
   return [
     ...(files === undefined
       ? []
       : [[{ from: files, read: () => readSignatureFiles(files, digest) }]]),
-    ...(messages ? [[{ from: "the mirror's cluster resources", read: () => messages }]] : []),
+    ...(messages ? [[{ from: "the workspace's working-dir", read: () => messages }]] : []),
     ...(store === undefined ? [] : [[toStore(store)]]),
-    ...(isNightly(release) ? [] : [(input.publicStores ?? PUBLIC_STORES).map(toStore)]),
+    ...(asksPublicStores ? [(input.publicStores ?? PUBLIC_STORES).map(toStore)] : []),
   ];
 }
 

@@ -4,7 +4,9 @@ import { hexOf, type Digest } from '../../base/digest.ts';
 import { SealiftError, type PulledProblem } from '../../base/errors.ts';
 import type { Stage, StageContext } from '../../engine/index.ts';
 import { readBlob, readManifest, type ImageTools } from '../../openshift/images.ts';
+import { shelfOf } from '../../openshift/mirror/closure.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/plan.ts';
+import { createNodeLookup } from '../../openshift/node/lookup.ts';
 import {
   createPolicyFinder,
   disablesImagePolicy,
@@ -73,8 +75,11 @@ export const checkImagePolicy: Stage<
     const isDisabled = disablesImagePolicy(release.version, disableImagePolicy);
     const candidates = isDisabled ? [] : listCandidates(policies, plan);
     const limit = pLimit(CONCURRENCY);
+    const findAttached = createAttachedFinder(plan);
     const findings = await Promise.all(
-      candidates.map((one) => limit(() => findProblem(one, plan, { ...tools, ...context }))),
+      candidates.map((one) =>
+        limit(() => findProblem(one, findAttached, { ...tools, ...context })),
+      ),
     );
     return {
       policies: policies.filter(({ key }) => key !== undefined).map(({ name }) => name),
@@ -141,10 +146,10 @@ const INDEXES: readonly string[] = [MEDIA_TYPE.ociIndex, MEDIA_TYPE.dockerList];
 
 async function findProblem(
   { image, digest, signed }: Candidate,
-  plan: MirrorPlan,
+  findAttached: FindAttached,
   tools: Tools,
 ): Promise<readonly PulledProblem[]> {
-  const attached = findAttached(plan, image, digest);
+  const attached = findAttached(image, digest);
   const problem = attached
     ? await findAttachedProblem(attached, signed, tools)
     : await explainAbsent(image, signed, tools);
@@ -160,16 +165,23 @@ async function findProblem(
 const REFUSED = { severity: 'warning', code: 'signature.image-refused' } as const;
 
 /** The image that cosign attaches to another, where nodes look for it. */
-function findAttached(
-  plan: MirrorPlan,
-  { destination, signedCopy = destination }: PlannedImage,
-  digest: Digest,
-): PlannedImage | undefined {
-  const tag = `sha256-${hexOf(digest)}.sig`;
-  return plan.images.find(
-    ({ destination: { repository, tags } }) =>
-      repository === signedCopy.repository && tags.includes(tag),
+type FindAttached = (image: PlannedImage, digest: Digest) => PlannedImage | undefined;
+
+/** Nodes look in the first repository that has the image, and in no other. */
+function createAttachedFinder(plan: MirrorPlan): FindAttached {
+  const look = createNodeLookup(plan.mirrors);
+  const shelf = shelfOf(plan);
+  const attached = new Map(
+    plan.images.flatMap((image) =>
+      image.destination.tags.map((tag) => [`${image.destination.repository}:${tag}`, image]),
+    ),
   );
+  return ({ origin, destination }, digest) => {
+    const { registry, repository } = origin;
+    const asked = look({ registry, repository, digest });
+    const place = asked.find((one) => shelf.has(`${one}@${digest}`)) ?? destination.repository;
+    return attached.get(`${place}:sha256-${hexOf(digest)}.sig`);
+  };
 }
 
 /** Undefined if one of its signatures is accepted, else the reason why the first is not. */

@@ -1,0 +1,108 @@
+import { join } from 'node:path';
+import { IntegrityError } from '../../base/errors.ts';
+import { append } from '../../base/lists.ts';
+import type { Stage, StageContext } from '../../engine/index.ts';
+import { readCatalog } from '../../fbc/index.ts';
+import { extractCatalog, openCatalogImage } from '../../openshift/catalog/image.ts';
+import { listBundles } from '../../openshift/catalog/selected.ts';
+import type { ImageTools } from '../../openshift/images.ts';
+import {
+  type AbsentImage,
+  findAbsent,
+  type NamedImage,
+  shelfOf,
+} from '../../openshift/mirror/closure.ts';
+import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/plan.ts';
+import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
+import { readReference, type SurveyedWorkspace } from '../../openshift/workspace/set.ts';
+
+export type CheckCompleteInput = {
+  readonly plan: MirrorPlan;
+  readonly workspace: SurveyedWorkspace;
+  readonly arch: RpmArchitecture;
+  /** True if absent images are only warned of. */
+  readonly allowIncomplete: boolean;
+};
+
+export type CheckCompleteTools = Pick<ImageTools, 'client' | 'cache'> & {
+  readonly workDir: string;
+};
+
+/** Number of images named in the error; the others are counted. */
+const MOST_NAMED = 50;
+
+/**
+ * Finds the images that a workspace's catalogs name and that its medium would not have where nodes
+ * look for them: oc-mirror writes its resources after a partial mirror, too. Other images of a
+ * plan are there, because the plan has their manifests.
+ *
+ * @throws IntegrityError `mirror.incomplete`
+ */
+export const checkComplete: Stage<CheckCompleteInput, readonly AbsentImage[], CheckCompleteTools> =
+  {
+    name: 'check completeness',
+    async run({ plan, workspace, arch, allowIncomplete }, { workDir, ...tools }, context) {
+      const directory = join(workDir, 'cache', 'catalogs');
+      const named: NamedImage[] = [];
+      for (const catalog of plan.images.filter(({ kind }) => kind === 'catalog')) {
+        append(named, await readNames(catalog, arch, { ...tools, ...context, directory }));
+      }
+      const blocked = new Set(plan.blocked.map(({ image }) => image.replace(/^.*@/, '')));
+      const wanted = named.filter(({ image }) => !blocked.has(image.digest ?? ''));
+      const absent = findAbsent(wanted, { mirrors: plan.mirrors, shelf: shelfOf(plan) });
+      if (absent.length === 0) return [];
+      const text = describeAbsent(absent, workspace);
+      if (!allowIncomplete) throw incomplete(absent, text);
+      context.warn(text);
+      return absent;
+    },
+  };
+
+type Tools = ImageTools & StageContext & { readonly directory: string };
+
+async function readNames(
+  { name, source }: PlannedImage,
+  arch: RpmArchitecture,
+  tools: Tools,
+): Promise<readonly NamedImage[]> {
+  const image = await openCatalogImage(tools, source, platformOf(arch));
+  const directory = await extractCatalog(tools, image, tools.directory);
+  const catalog = await readCatalog(directory, { name, signal: tools.signal });
+  return listBundles(catalog).flatMap((bundle) =>
+    bundle.relatedImages.flatMap(({ image }) => {
+      const reference = readReference(image);
+      const neededBy = { part: bundle.package, bundle: bundle.name, catalog: name };
+      return reference ? [{ image: reference, neededBy }] : [];
+    }),
+  );
+}
+
+function describeAbsent(
+  absent: readonly AbsentImage[],
+  { failures }: Pick<SurveyedWorkspace, 'failures'>,
+): string {
+  const lines = absent.slice(0, MOST_NAMED).flatMap((one) => {
+    const said = failures.find((line) => line.includes(one.image));
+    return [describeOne(one), ...(said === undefined ? [] : [`  oc-mirror said: ${said}`])];
+  });
+  const rest = absent.length - MOST_NAMED;
+  const count = absent.length === 1 ? '1 image is' : `${absent.length} images are`;
+  return [
+    `the mirror is incomplete: ${count} named by its catalogs and not where nodes look`,
+    ...lines,
+    ...(rest > 0 ? [`and ${rest} more`] : []),
+  ].join('\n');
+}
+
+function describeOne({ image, neededBy, asked }: AbsentImage): string {
+  const bundles = new Set(neededBy.map(({ bundle, part }) => bundle ?? part));
+  const places = asked.length === 0 ? 'no mirror set leads to it' : `looked in ${asked.join(', ')}`;
+  return `${image} (needed by ${[...bundles].join(', ')}): ${places}`;
+}
+
+const incomplete = (absent: readonly AbsentImage[], text: string): IntegrityError =>
+  new IntegrityError('mirror.incomplete', text, {
+    expected: 'every image that a catalog names',
+    found: `${absent.length} missing`,
+    hint: 'run oc-mirror again until it ends with 0; or build without these images with --allow-incomplete',
+  });
