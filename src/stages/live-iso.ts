@@ -5,6 +5,7 @@ import { objectOrEmpty, withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { HostNetwork } from '../nmstate/plan.ts';
+import { findFirstAddress, WITHOUT_RENDEZVOUS } from '../openshift/agent/rendezvous.ts';
 import { readOnlyResource } from '../openshift/agent/resources.ts';
 import { requireUsable } from '../openshift/agent/unusable.ts';
 import type { CustomValues } from '../openshift/agent/values.ts';
@@ -95,7 +96,7 @@ export async function prepareLiveIso(
   const { registriesConf } = tools;
   const made = { plan: await plan, catalogs: await catalogs, base: await base, registriesConf };
   const contents = digestContents(made);
-  const { warnings } = await bootstrap;
+  const warnings = [...(await bootstrap).warnings, ...warnOfHosts(request)];
   const prepared = { ...made, contents, warnings, release: await release, layout: await layout };
   const settled = { ...prepared, tags: await settleTags(request, tools, release) };
   const lock = makeLock(
@@ -237,6 +238,9 @@ function listValues({ config, ignition, hosts, overrides }: LiveIsoRequest): Cus
     ...forAgents,
   };
 }
+
+const warnOfHosts = ({ hosts = [] }: LiveIsoRequest): readonly string[] =>
+  hosts.length === 0 || findFirstAddress(hosts) !== undefined ? [] : [WITHOUT_RENDEZVOUS];
 
 /** Reads the values that only the agent-based installer has a place for. */
 function readForAgents(hosts: readonly HostNetwork[] = [], infraEnv?: string): CustomValues {

@@ -2,7 +2,7 @@
  * The calls of the API. URLs are relative to the page, which may be below a path of a proxy.
  *
  * @typedef {{ id: string, name: string, openshift_version: string, created_at: string }} Cluster
- * @typedef {{ id: string, name: string, cluster_id?: string, cpu_architecture: string, rendezvous_ip?: string, created_at: string, download_url: string, expires_at: string }} InfraEnv
+ * @typedef {{ id: string, name: string, cluster_id?: string, cpu_architecture: string, rendezvous_ip?: string, static_network_config?: string, created_at: string, download_url: string, expires_at: string }} InfraEnv
  * @typedef {{ cpu_architectures: string[], default: boolean }} Version
  */
 

@@ -93,6 +93,7 @@ function toRow({ cluster, infraEnv, isLastOfCluster }) {
   const facts = [`created ${formatTime(created)}`];
   if (infraEnv) facts.unshift(infraEnv.cpu_architecture);
   if (infraEnv?.rendezvous_ip) facts.push(`rendezvous host ${infraEnv.rendezvous_ip}`);
+  else if (infraEnv?.static_network_config) facts.push('no host has a static address');
   if (cluster) facts.unshift(`OpenShift ${cluster.openshift_version}`);
   return {
     name,

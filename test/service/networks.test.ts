@@ -133,6 +133,9 @@ describe('networks of hosts', () => {
     expect((await create(hosts)).body).toMatchObject({ rendezvous_ip: '2001:db8::10' });
     const none = await create([{ network_yaml: network(), mac_interface_map: MAP }]);
     expect(none.body['rendezvous_ip']).toBeUndefined();
+    expect(none.headers.get('warning')).toMatch(/^299 sealift "no host has a static address, /);
+    expect((await create(hosts)).headers.get('warning')).toBeNull();
+    expect((await create([])).headers.get('warning')).toBeNull();
   });
 
   it('are refused if two hosts have the same address', async () => {

@@ -14,13 +14,12 @@ import {
   CHRONY_CONFIG,
   DOCKER_CONFIG,
   EXTRA_MANIFESTS,
-  findHost,
   HOSTNAMES,
   NETWORK_UNIT,
   PROXY_CONFIG,
-  RENDEZVOUS,
   TRUST_ANCHOR,
 } from '../../openshift/agent/configure.ts';
+import { findHost, RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
 import { HOST_NETWORKS } from '../../openshift/agent/values.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { decodeEmbedded, overlayRead, readOptionalKargs } from '../areas.ts';

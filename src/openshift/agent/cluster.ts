@@ -7,6 +7,7 @@ import {
   type LiveSystem,
 } from './live-system.ts';
 import { toRpmName } from '../release/bundle.ts';
+import { AGENT_CLUSTER_INSTALL } from './install-overrides.ts';
 import { shorten } from './obstacles.ts';
 
 /** The description of the cluster in a configuration image. */
@@ -144,8 +145,6 @@ function findArchitectureCaution({ files }: ConfigArchive, medium: string | unde
   if (medium === undefined || found === undefined || toRpmName(found) === medium) return [];
   return [`the image is for hosts of ${shorten(found)}, but the medium is for ${medium}`];
 }
-
-const AGENT_CLUSTER_INSTALL = '/etc/assisted/manifests/agent-cluster-install.yaml';
 
 /** In JSON inside an annotation, with any quotes, or as a member of its own. */
 const STREAM = /\bos(?:Image)?Stream\b[\\"']*: *[\\"']*([\w.-]+)/;

@@ -52,6 +52,7 @@ export function readResourceValues(
       ...(infraEnv && readInfraEnv(infraEnv, resources, options)),
       ...(selected.length > 0 && { hosts: selected }),
       ...(hosts.hostnames.length > 0 && { hostnames: hosts.hostnames }),
+      ...withoutUndefined({ installOverrides: hosts.installOverrides }),
       ...(manifests.length > 0 && { manifests }),
       ...withoutUndefined({ releaseImage }),
     },

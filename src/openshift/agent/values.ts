@@ -37,6 +37,8 @@ export type CustomValues = {
   /** Network profiles that the initramfs copies into the live system. */
   readonly keyfiles?: readonly Keyfile[];
   readonly installer?: InstallerValues;
+  /** JSON text: members of install-config, merged over those that the medium describes the cluster with. */
+  readonly installOverrides?: string;
   /** Manifests for the cluster, by file name. */
   readonly manifests?: readonly { readonly name: string; readonly text: string }[];
   /** The release that the values are for: a medium with another release is refused. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
-import { findFirstAddress } from '../../openshift/agent/rendezvous.ts';
+import { findFirstAddress, WITHOUT_RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
 import type { Identity } from '../auth/identity.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
 import {
@@ -216,6 +216,12 @@ async function formatInfraEnv(
 ): Promise<object> {
   const { id, tenant, static_network_config: network, kernel_arguments: kargs } = infraEnv;
   const url = await signImageUrl(service, exchange, infraEnv);
+  const hosts = listHosts(infraEnv);
+  // The image has this address, chosen from the networks if no client gave one.
+  const rendezvousIp = infraEnv.rendezvous_ip ?? findFirstAddress(hosts);
+  if (hosts.length > 0 && rendezvousIp === undefined) {
+    exchange.header('warning', `299 sealift "${WITHOUT_RENDEZVOUS}"`);
+  }
   return {
     ...infraEnv,
     tenant: undefined,
@@ -226,8 +232,7 @@ async function formatInfraEnv(
     type: IMAGE_TYPE,
     org_id: tenant.replace(/^org /, ''),
     pull_secret_set: true,
-    // The image has this address, chosen from the networks if no client gave one.
-    rendezvous_ip: infraEnv.rendezvous_ip ?? findFirstAddress(listHosts(infraEnv)),
+    rendezvous_ip: rendezvousIp,
     static_network_config: network ? JSON.stringify(network) : '',
     kernel_arguments: kargs ? JSON.stringify(kargs) : undefined,
     download_url: url?.url ?? '',

@@ -397,15 +397,36 @@ describe('annotations of hosts and clusters', () => {
     ],
     [`${OF_HOST}hostname of BareMetalHost`, host({ [`${OF_HOST}hostname`]: 'a' }, {})],
     [
-      'agent-install.openshift.io/install-config-overrides of AgentClusterInstall',
-      overridden('{"fips":true}'),
+      'agent-install.openshift.io/other of AgentClusterInstall',
+      { ...install({}), metadata: { annotations: { 'agent-install.openshift.io/other': '' } } },
     ],
   ])('are named without a place on the medium: %s', (name, resource) => {
     expect(read(resource).warnings[0]).toMatch(`annotation ${name}`);
     expect(read(resource).warnings[0]).toMatch('has no place on the medium');
   });
 
+  it('give overrides of install-config, and a guess for members that it lacks', () => {
+    expect(read(overridden('{"fips":true}'))).toEqual({
+      values: { installOverrides: '{"fips":true}' },
+      warnings: [],
+    });
+    expect(read(overridden('{"Fips":true,"networkin":{}}')).warnings).toEqual([
+      expect.stringMatching(
+        / has "networkin" \(did you mean "?networking"?\?\): assisted-service refuses/,
+      ),
+    ]);
+  });
+
+  it('are named with the reason where a medium cannot give them to one host', () => {
+    const args = '["--append-karg","console=ttyS0","-n","--save-partlabel","data*"]';
+    expect(read(host({ [`${OF_HOST}installer-args`]: args })).warnings[0]).toMatch(
+      /is ignored: only a hub gives it to a host; a MachineConfig among the manifests/,
+    );
+  });
+
   it.each<[string, object]>([
+    ['has the flag "--append-kargs"', host({ [`${OF_HOST}installer-args`]: '["--append-kargs"]' })],
+    ['has characters in "a b"', host({ [`${OF_HOST}installer-args`]: '["--image-url","a b"]' })],
     ['is not a JSON list of strings', host({ [`${OF_HOST}installer-args`]: '[1]' })],
     ['is not JSON', host({ [`${OF_HOST}installer-args`]: '-n' })],
     ['is no Ignition config', host({ [`${OF_HOST}ignition-config-overrides`]: '{}' })],
