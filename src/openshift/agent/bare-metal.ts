@@ -1,7 +1,7 @@
 import { SealiftError } from '../../base/errors.ts';
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
 import { IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
-import { explainUnknown, INSTALL_OVERRIDES } from './install-overrides.ts';
+import { explainUnknownMembers, INSTALL_OVERRIDES } from './install-overrides.ts';
 import { nameOf, refuseResource, type Resource } from './resources.ts';
 import type { CustomValues } from './values.ts';
 
@@ -82,7 +82,7 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 function warnOfOverrides(annotation: Annotation): readonly string[] {
-  const unknown = explainUnknown(objectOrEmpty(parseJson(annotation)));
+  const unknown = explainUnknownMembers(objectOrEmpty(parseJson(annotation)));
   if (unknown.length === 0) return [];
   const { name, resource } = annotation;
   return [

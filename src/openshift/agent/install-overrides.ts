@@ -95,7 +95,7 @@ const MEMBERS: readonly string[] = [
 ];
 
 /** Members that the assisted service of a release may not know, each with a guess. Go matches them without case. */
-export const explainUnknown = (overrides: Members): readonly string[] =>
+export const explainUnknownMembers = (overrides: Members): readonly string[] =>
   Object.keys(overrides)
     .filter((name) => !MEMBERS.some((known) => known.toLowerCase() === name.toLowerCase()))
     .map((name) => {
