@@ -10,7 +10,9 @@ import { rememberSecret } from '../../base/text/redact.ts';
 import { checkPullSecret, isReference, readSecretSource } from '../../config/secrets.ts';
 import { readSshKeys, readTrustBundle } from '../../keys/index.ts';
 import { malformed } from '../../nmstate/plan.ts';
+import { OF_PAYLOADS } from '../../openshift/agent/payload-definitions.ts';
 import { readResourceValues } from '../../openshift/agent/read-resources.ts';
+import type { Definitions } from '../../openshift/agent/resource-members.ts';
 import {
   parseResources,
   readHostNetworks,
@@ -107,6 +109,9 @@ const NAMES = Object.keys(FLAGS) as readonly (keyof ValueOptions)[];
 export const listGiven = (options: ValueOptions): readonly string[] =>
   NAMES.flatMap((name) => (options[name] === undefined ? [] : [FLAGS[name]]));
 
+/** Finds the definitions of kinds in the payload of the ISO that gets the values. */
+type FindDefinitions = (kinds: readonly string[]) => Promise<Definitions>;
+
 /**
  * Reads the values that the options mean; values of single options win over those of custom
  * resources.
@@ -114,10 +119,17 @@ export const listGiven = (options: ValueOptions): readonly string[] =>
  * @throws UsageError `usage.ssh-key`, `usage.pull-secret` and the like; errors of reading the
  * files
  */
-export function readValues(options: ValueOptions, host: CliHost): CustomValues {
+export async function readValues(
+  options: ValueOptions,
+  host: CliHost,
+  findDefinitions: FindDefinitions,
+): Promise<CustomValues> {
   refuseEmpty(options);
+  const files = (options.infraenv ?? []).map((path) => ({ path, text: readText(path, host) }));
+  const kinds = OF_PAYLOADS.filter((kind) => files.some(({ text }) => text.includes(kind)));
+  const ofPayload = kinds.length === 0 ? {} : await findDefinitions(kinds);
   const { values, warnings } = readResourceValues(
-    (options.infraenv ?? []).flatMap((path) => parseResources(readText(path, host), path)),
+    files.flatMap(({ path, text }) => parseResources(text, path, ofPayload)),
     { hasPullSecret: options.pullSecret !== undefined },
   );
   for (const warning of warnings) writeMessage(host, `warning: ${warning}\n`);
