@@ -59,7 +59,7 @@ export const INDEX = record(
     program: optional(TEXT),
     release: record({ version: TEXT, reference: TEXT, architecture: TEXT }, KEPT),
     unsigned: optional(list(TEXT)),
-    base: optional(record({ digest: TEXT }, KEPT)),
+    base: optional(record({ digest: TEXT, osStream: optional(TEXT) }, KEPT)),
     areas: optional(
       record(
         { structures: COUNT, files: COUNT, index: COUNT, smallBlobs: COUNT, blobs: COUNT },

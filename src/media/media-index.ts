@@ -77,7 +77,12 @@ export type MediaIndex = {
   /** Version of sealift that made the medium; absent on media of earlier versions. */
   readonly program?: string;
   /** ISO that the medium was built from; absent on media that do not boot. */
-  readonly base?: { readonly digest: string; readonly size: number };
+  readonly base?: {
+    readonly digest: string;
+    readonly size: number;
+    /** Stream of its operating system, such as `rhel-10`; absent on media of earlier versions. */
+    readonly osStream?: string;
+  };
   readonly release: {
     readonly version: string;
     readonly reference: string;

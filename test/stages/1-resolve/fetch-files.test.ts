@@ -200,6 +200,8 @@ describe('the installer of a release', () => {
     });
     await expect(fetchTool(await releaseOf(), false, 'arm64')).rejects.toMatchObject({
       code: 'release.component-missing',
+      expected: 'installer-artifacts',
+      hint: 'name an installer of this release that runs on this machine in build.installer',
     });
   });
 });
