@@ -32,6 +32,7 @@ export function readHosts(resources: readonly Resource[]): ReadHosts {
   const annotations = resources.flatMap(listAnnotations);
   for (const annotation of annotations) CHECKS[annotation.name]?.(annotation);
   const named = annotations.filter(hasPlace);
+  const withName = new Set(named.map(({ resource }) => resource));
   const overrides = annotations.find(({ name }) => name === INSTALL_OVERRIDES);
   return {
     hostnames: named.map(({ resource, text }) => ({ macAddress: readMac(resource), name: text })),
@@ -40,10 +41,7 @@ export function readHosts(resources: readonly Resource[]): ReadHosts {
       ...(overrides ? warnOfOverrides(overrides) : []),
       ...annotations.filter((each) => each !== overrides && !hasPlace(each)).map(explainLoss),
       ...resources
-        .filter(
-          ({ kind, name }) =>
-            kind === 'BareMetalHost' && !named.some(({ resource }) => resource.name === name),
-        )
+        .filter((resource) => resource.kind === 'BareMetalHost' && !withName.has(resource))
         .map((host) => `${nameOf(host)} has no value for the medium and is ignored`),
     ],
   };

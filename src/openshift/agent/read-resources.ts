@@ -113,7 +113,8 @@ function selectNetworks(
       'give both the same labels and the same namespace',
     );
   }
-  const left = all.filter((each) => !selected.includes(each));
+  const taken = new Set(selected);
+  const left = all.filter((each) => !taken.has(each));
   return {
     selected,
     warnings: [

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { ConfigProblems } from '../../../src/base/errors.ts';
-import { parseResources } from '../../../src/openshift/agent/resources.ts';
+import { readHosts } from '../../../src/openshift/agent/bare-metal.ts';
+import { parseResources, type Resource } from '../../../src/openshift/agent/resources.ts';
 import {
   readResourceValues,
   type ValuesOfResources,
@@ -415,6 +416,29 @@ describe('annotations of hosts and clusters', () => {
         / has "networkin" \(did you mean "?networking"?\?\): assisted-service refuses/,
       ),
     ]);
+  });
+
+  it('are read once for each of 10,000 hosts', () => {
+    let reads = 0;
+    const hosts = Array.from({ length: 10_000 }, (_, at): Resource => {
+      const annotations = { [`${OF_HOST}hostname`]: `h${at}` };
+      return {
+        get name() {
+          reads += 1;
+          return `h${at}`;
+        },
+        kind: 'BareMetalHost',
+        namespace: undefined,
+        labels: {},
+        spec: { bootMACAddress: '52:54:00:00:00:01' },
+        value: { metadata: { annotations } },
+        file: 'a.yaml',
+        placeOf: () => 'a.yaml:1',
+      };
+    });
+    const { hostnames, warnings } = readHosts(hosts);
+    expect([hostnames.length, warnings.length]).toEqual([10_000, 0]);
+    expect(reads).toBeLessThan(50_000);
   });
 
   it('are named with the reason where a medium cannot give them to one host', () => {
