@@ -52,6 +52,16 @@ const EXTENT = record(
   { others: 'left-out' },
 );
 
+/** Members of an index of format 1 that was written before indexes had a digest. */
+export const KEYS_WITHOUT_DIGEST: ReadonlySet<string> = new Set([
+  'format',
+  'product',
+  'base',
+  'release',
+  'images',
+  'extents',
+]);
+
 export const INDEX = record(
   {
     format: oneOf(1, 2, 3),

@@ -1,6 +1,7 @@
 import { SealiftError } from '../../base/errors.ts';
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
 import { IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
+import { findJsonExcess } from '../../shape/parse-text.ts';
 import { explainUnknownMembers, INSTALL_OVERRIDES } from './install-overrides.ts';
 import { nameOf, refuseResource, type Resource } from './resources.ts';
 import type { CustomValues } from './values.ts';
@@ -148,7 +149,12 @@ const CHECKS: Readonly<Record<string, (annotation: Annotation) => void>> = {
   },
 };
 
+/** More than any override or list of arguments has. */
+const BOUNDS = { values: 100_000, depth: 64 };
+
 function parseJson(annotation: Annotation): unknown {
+  const excess = findJsonExcess(Buffer.from(annotation.text), BOUNDS);
+  if (excess !== undefined) throw refuseText(annotation, excess);
   try {
     return JSON.parse(annotation.text);
   } catch {

@@ -451,6 +451,7 @@ describe('annotations of hosts and clusters', () => {
   it.each<[string, object]>([
     ['has the flag "--append-kargs"', host({ [`${OF_HOST}installer-args`]: '["--append-kargs"]' })],
     ['has characters in "a b"', host({ [`${OF_HOST}installer-args`]: '["--image-url","a b"]' })],
+    ['has more than 64 levels', overridden('{"a":'.repeat(20_000) + '1' + '}'.repeat(20_000))],
     ['is not a JSON list of strings', host({ [`${OF_HOST}installer-args`]: '[1]' })],
     ['is not JSON', host({ [`${OF_HOST}installer-args`]: '-n' })],
     ['is no Ignition config', host({ [`${OF_HOST}ignition-config-overrides`]: '{}' })],
