@@ -231,7 +231,7 @@ function listValues({ config, ignition, hosts, overrides }: LiveIsoRequest): Cus
   const { sshKey } = config;
   return {
     ...withoutUndefined({
-      sshKeys: sshKey === undefined ? undefined : [sshKey],
+      sshKeys: sshKey === undefined ? undefined : [sshKey.trim()],
       pullSecret: embed.pullSecret?.reveal(),
       kargs: kernelArguments.length === 0 ? undefined : { append: kernelArguments },
     }),

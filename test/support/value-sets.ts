@@ -93,8 +93,6 @@ export function composePristine(): string {
 
 /** Sets whose files are others than the installer's, or that one of the two refuses, each with the reason. */
 export const DIFFERENT_SETS: Readonly<Record<string, string>> = {
-  '04ssh2trail': 'white space around keys is left out',
-  '63sshtabs': 'white space around keys is left out',
   '64sshcrlf': 'a carriage return is no part of a key',
   '18ns': 'an annotation that is y without quotes is true, which Kubernetes refuses',
   '10proxyno': 'exceptions have no meaning without a proxy; customize refuses them',

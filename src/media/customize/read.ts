@@ -171,7 +171,9 @@ function describe(config: IgnitionConfig | undefined, own: ReadonlyMap<string, s
   const address = /^NODE_ZERO_IP=(.*)$/m.exec(own.get(RENDEZVOUS) ?? '')?.[1];
   const names = [...own].filter(([path]) => path.startsWith(HOSTNAMES));
   return {
-    sshKeys: (core?.sshAuthorizedKeys ?? []).flatMap((text) => text.split('\n')),
+    sshKeys: (core?.sshAuthorizedKeys ?? [])
+      .flatMap((text) => text.split('\n'))
+      .filter((line) => line.trim() !== ''),
     pullSecret: own.has(DOCKER_CONFIG),
     ...withoutUndefined({
       rendezvousIp: address,

@@ -41,9 +41,7 @@ export function readInfraEnv(
   const { proxy, kernelArguments } = spec;
   return {
     ...withoutUndefined({
-      sshKeys: textOf(spec['sshAuthorizedKey'])
-        ?.split(/\r?\n/)
-        .filter((line) => line.trim() !== ''),
+      sshKeys: keysOf(textOf(spec['sshAuthorizedKey'])),
       pullSecret: options.hasPullSecret ? undefined : findPullSecret(infraEnv, resources),
       proxy: proxy === undefined ? undefined : objectOrEmpty(proxy),
       ntpSources: listTexts(spec['additionalNTPSources']),
@@ -77,6 +75,10 @@ function requireOneKindOfServers(infraEnv: Resource): void {
 
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value : undefined;
+
+/** The keys as they are written, as the installer keeps them, but without carriage returns, which sshd takes for text. */
+const keysOf = (text: string | undefined): readonly string[] | undefined =>
+  text === undefined ? undefined : [text.replaceAll('\r\n', '\n')];
 
 const listTexts = (value: unknown): readonly string[] | undefined =>
   Array.isArray(value) && value.length > 0 ? value.map(String) : undefined;

@@ -10,7 +10,7 @@ import { formatManifest } from '../node/manifests.ts';
  * the medium has it.
  */
 export type CustomValues = {
-  /** Lines of authorized_keys, for the user core. */
+  /** Texts of authorized_keys, for the user core; each may have several lines. */
   readonly sshKeys?: readonly string[];
   /** JSON text. */
   readonly pullSecret?: string;

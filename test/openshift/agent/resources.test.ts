@@ -62,10 +62,14 @@ const select = (selector: object): readonly string[] =>
   );
 
 describe('custom resources', () => {
-  it('have SSH keys one per line, even in a YAML block that ends with a line break', () => {
+  it('have SSH keys as they are written, without carriage returns', () => {
     const text =
       'kind: InfraEnv\nspec:\n  sshAuthorizedKey: |\n    ssh-ed25519 AAAA a\n    ssh-ed25519 BBBB b\n';
-    expect(readText(text).values.sshKeys).toEqual(['ssh-ed25519 AAAA a', 'ssh-ed25519 BBBB b']);
+    const keys = 'ssh-ed25519 AAAA a\nssh-ed25519 BBBB b\n';
+    expect(readText(text).values.sshKeys).toEqual([keys]);
+    expect(
+      read(infraEnv({ sshAuthorizedKey: keys.replaceAll('\n', '\r\n') })).values.sshKeys,
+    ).toEqual([keys]);
   });
 
   it.each<[object, readonly string[]]>([
