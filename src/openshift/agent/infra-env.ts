@@ -76,7 +76,7 @@ function requireOneKindOfServers(infraEnv: Resource): void {
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value : undefined;
 
-/** The keys as they are written, as the installer keeps them, but without carriage returns, which sshd takes for text. */
+/** The keys as they are written, as the installer keeps them, without the carriage returns of line breaks. */
 const keysOf = (text: string | undefined): readonly string[] | undefined =>
   text === undefined ? undefined : [text.replaceAll('\r\n', '\n')];
 
