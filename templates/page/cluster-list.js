@@ -91,9 +91,10 @@ async function readRows() {
 function toRow({ cluster, infraEnv, isLastOfCluster }) {
   const { name, created_at: created } = cluster ?? infraEnv ?? NOTHING;
   const facts = [`created ${formatTime(created)}`];
-  if (infraEnv) facts.unshift(infraEnv.cpu_architecture);
-  if (infraEnv?.rendezvous_ip) facts.push(`rendezvous host ${infraEnv.rendezvous_ip}`);
-  else if (infraEnv?.static_network_config) facts.push('no host has a static address');
+  if (infraEnv) {
+    facts.unshift(infraEnv.cpu_architecture);
+    facts.push(...listRendezvous(infraEnv));
+  }
   if (cluster) facts.unshift(`OpenShift ${cluster.openshift_version}`);
   return {
     name,
@@ -103,6 +104,12 @@ function toRow({ cluster, infraEnv, isLastOfCluster }) {
     ...(cluster && { cluster: cluster.id }),
     ...(infraEnv && { infraEnv: infraEnv.id }),
   };
+}
+
+/** @param {import('./api.js').InfraEnv} infraEnv */
+function listRendezvous({ rendezvous_ip: ip, static_network_config: networks }) {
+  if (ip) return [`rendezvous host ${ip}`];
+  return networks ? ['no host has a static address'] : [];
 }
 
 /** @param {string} time */
