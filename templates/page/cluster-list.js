@@ -90,11 +90,8 @@ async function readRows() {
  */
 function toRow({ cluster, infraEnv, isLastOfCluster }) {
   const { name, created_at: created } = cluster ?? infraEnv ?? NOTHING;
-  const facts = [`created ${formatTime(created)}`];
-  if (infraEnv) {
-    facts.unshift(infraEnv.cpu_architecture);
-    facts.push(...listRendezvous(infraEnv));
-  }
+  const facts = [`created ${formatTime(created)}`, ...listRendezvous(infraEnv)];
+  if (infraEnv) facts.unshift(infraEnv.cpu_architecture);
   if (cluster) facts.unshift(`OpenShift ${cluster.openshift_version}`);
   return {
     name,
@@ -106,10 +103,10 @@ function toRow({ cluster, infraEnv, isLastOfCluster }) {
   };
 }
 
-/** @param {import('./api.js').InfraEnv} infraEnv */
-function listRendezvous({ rendezvous_ip: ip, static_network_config: networks }) {
-  if (ip) return [`rendezvous host ${ip}`];
-  return networks ? ['no host has a static address'] : [];
+/** @param {import('./api.js').InfraEnv | undefined} infraEnv */
+function listRendezvous(infraEnv) {
+  if (infraEnv?.rendezvous_ip) return [`rendezvous host ${infraEnv.rendezvous_ip}`];
+  return infraEnv?.static_network_config ? ['no host has a static address'] : [];
 }
 
 /** @param {string} time */
