@@ -106,7 +106,8 @@ function toRow({ cluster, infraEnv, isLastOfCluster }) {
 /** @param {import('./api.js').InfraEnv | undefined} infraEnv */
 function listRendezvous(infraEnv) {
   if (infraEnv?.rendezvous_ip) return [`rendezvous host ${infraEnv.rendezvous_ip}`];
-  return infraEnv?.static_network_config ? ['no host has a static address'] : [];
+  const hasNetworks = !['', '[]'].includes(infraEnv?.static_network_config ?? '');
+  return hasNetworks ? ['no host has a static address'] : [];
 }
 
 /** @param {string} time */
