@@ -137,7 +137,8 @@ function readVariable(name: string, env: NodeJS.ProcessEnv): SecretReading {
 const MAX_SIZE = 4 << 20;
 
 /** Other blanks, such as a byte order mark, are part of the value, whose reader refuses them. */
-const trimBlanks = (text: string): string => text.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, '');
+const trimBlanks = (text: string): string =>
+  text.replace(/^[ \t\r\n]+|(?<![ \t\r\n])[ \t\r\n]+$/g, '');
 
 function readText(path: string, directory: string): SecretReading {
   const full = resolve(directory, path.replace(/^\/\/(?=\/)/, ''));

@@ -23,7 +23,7 @@ export function readSshKeys(text: string): SshKeys {
   if (text.includes('PRIVATE KEY')) {
     return { keys: [], problem: 'is a private key; give the public key' };
   }
-  const lines = text.split('\n').map((line) => line.replace(/^[ \t]+|[ \t\r]+$/g, ''));
+  const lines = text.split('\n').map((line) => line.replace(/^[ \t]+|(?<![ \t\r])[ \t\r]+$/g, ''));
   const entries = lines.flatMap((line, index) =>
     line === '' || line.startsWith('#') ? [] : [{ line, number: index + 1 }],
   );

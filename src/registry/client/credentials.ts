@@ -223,7 +223,7 @@ const isLegacy = (key: string): boolean => key !== normaliseKey(key);
 const normaliseKey = (key: string): string =>
   key
     .replace(/^https?:\/\//, '')
-    .replace(/\/+$/, '')
+    .replace(/(?<!\/)\/+$/, '')
     .replace(/\/v[12]$/, '');
 
 /** An empty entry means: ask anonymously. */

@@ -93,5 +93,8 @@ export function decodeAuth(
   const text = Buffer.from(base64, 'base64').toString();
   const colon = text.indexOf(':');
   if (colon < 1) return 'not-a-pair';
-  return { username: text.slice(0, colon), password: text.slice(colon + 1).replace(/\0+$/, '') };
+  return {
+    username: text.slice(0, colon),
+    password: text.slice(colon + 1).replace(/(?<!\0)\0+$/, ''),
+  };
 }
