@@ -24,6 +24,23 @@ export function isHostName(name: string): boolean {
   );
 }
 
+/** Names that every host has: assisted-service forbids them, and nodes wait for another one. */
+const SHARED_NAME = /^localhost[46]?(?:\.|$)/;
+
+/**
+ * Explains why a host cannot have a name; undefined if it can. Numbers are names, too (assisted-service,
+ * ValidateHostname).
+ */
+export function explainHostName(name: string): string | undefined {
+  if (SHARED_NAME.test(name)) return 'is the name of every host; give the host another name';
+  if (name !== name.toLowerCase()) return 'has capital letters; write it in lower case';
+  if (name.length > LONGEST_HOST_NAME) return `has more than ${LONGEST_HOST_NAME} characters`;
+  if (parseAddress(name)) return 'is an address, not the name of a host';
+  return name.split('.').every((label) => LABEL.test(label))
+    ? undefined
+    : 'is not the name of a host: letters, digits and "-" between dots';
+}
+
 /** True for an address, or a name that may end in a dot: what a time server is named by. */
 export const isAddressOrHostName = (text: string): boolean =>
   parseAddress(text) !== undefined || isHostName(text.replace(/(?<=[A-Za-z0-9])\.$/, ''));

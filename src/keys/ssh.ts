@@ -32,7 +32,7 @@ export function readSshKeys(text: string): SshKeys {
   for (const { line, number } of entries) {
     const read = readLine(line);
     if ('problem' in read) {
-      const place = lines.length > 1 && entries.length > 1 ? `line ${number}: ` : '';
+      const place = lines.length > 1 && entries.length > 1 ? `line ${number} ` : '';
       return { keys, problem: place + read.problem };
     }
     keys.push({ ...read, line });

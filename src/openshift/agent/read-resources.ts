@@ -1,4 +1,5 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { rememberSecret } from '../../base/text/redact.ts';
 import { planExtraManifests } from '../node/manifests.ts';
 import { toRpmName } from '../release/bundle.ts';
 import { WITHOUT_EFFECT } from './agent-manifests.ts';
@@ -14,6 +15,7 @@ import {
   isRead,
   readHostNetworks,
 } from './resources.ts';
+import { explainUnusable, requireUsable, requireValue } from './unusable.ts';
 import type { CustomValues } from './values.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -241,6 +243,7 @@ function readInfraEnv(
 ): CustomValues {
   const { spec, value } = infraEnv;
   requireOneKindOfServers(infraEnv);
+  requireUsable(infraEnv);
   const { proxy, kernelArguments } = spec;
   return {
     ...withoutUndefined({
@@ -301,10 +304,15 @@ function findPullSecret(infraEnv: Resource, resources: readonly Resource[]): str
   }
   const { data, stringData } = secret.value;
   const plain = objectOrEmpty(stringData)[SECRET_KEY];
-  if (typeof plain === 'string') return plain;
   const encoded = objectOrEmpty(data)[SECRET_KEY];
-  if (typeof encoded !== 'string') throw lacks(secret, SECRET_KEY);
-  return Buffer.from(encoded, 'base64').toString('utf8');
+  const member = typeof plain === 'string' ? 'stringData' : 'data';
+  if (typeof plain !== 'string' && typeof encoded !== 'string') throw lacks(secret, SECRET_KEY);
+  const text =
+    typeof plain === 'string' ? plain : Buffer.from(String(encoded), 'base64').toString('utf8');
+  rememberSecret(text);
+  const explain = explainUnusable.pullSecret;
+  requireValue(secret, `${member}.${SECRET_KEY}`, { value: text, explain });
+  return text;
 }
 
 function readKargs(value: unknown): NonNullable<CustomValues['kargs']> {

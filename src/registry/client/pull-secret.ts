@@ -38,6 +38,33 @@ export function readPullSecret(text: string): PullSecret {
   return entries.length === 0 ? { fault: 'no-entries', entries } : { entries };
 }
 
+const FAULTS: Readonly<Record<PullSecretFault, string>> = {
+  'empty': 'is empty',
+  'not-json': 'is not JSON',
+  'not-an-object': 'must be a JSON object',
+  'no-auths': 'must have at least one entry in "auths"',
+  'no-entries': 'must have at least one entry in "auths"',
+  'auths-not-an-object': 'must have at least one entry in "auths"',
+};
+
+/**
+ * Problems of a pull secret, each a sentence without its value. An `auth` that is not
+ * `user:password` is refused, since no node can read it. At least one entry must have `auth` or
+ * `credsStore`; on hosts, which have no credential helpers, each must have `auth`.
+ */
+export function explainPullSecret(
+  text: string,
+  { isForHosts = false }: { readonly isForHosts?: boolean } = {},
+): readonly string[] {
+  const { fault, entries } = readPullSecret(text);
+  if (fault !== undefined) return [FAULTS[fault]];
+  const isEmpty = ({ fault }: PullSecretEntry): boolean => fault === 'absent' || fault === 'empty';
+  const isHelpful = entries.some((entry) => !isEmpty(entry) || entry.hasStore);
+  return entries
+    .filter((entry) => !isEmpty(entry) || isForHosts || !isHelpful)
+    .flatMap((entry) => explainAuth(entry) ?? []);
+}
+
 const AUTH_FAULTS: Readonly<Record<AuthFault, string>> = {
   'absent': 'has no "auth"',
   'empty': 'has an empty "auth"',
