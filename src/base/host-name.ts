@@ -15,7 +15,7 @@ const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?$/;
  * True for a name that DNS can have (RFC 1123, 2.1): labels of 63 octets, 253 in all. The last
  * label is not a number, since then the text is meant to be an address.
  */
-export function isHostName(name: string): boolean {
+function isHostName(name: string): boolean {
   const labels = name.split('.');
   return (
     name.length <= 253 &&

@@ -5,7 +5,7 @@ import { isErrno, SealiftError, type DocumentProblem } from '../base/errors.ts';
 import { append } from '../base/lists.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import { readSshKeys } from '../keys/index.ts';
-import { explainPullSecret } from '../registry/index.ts';
+import { judgePullSecret } from '../registry/index.ts';
 import type { View } from '../shape/document.ts';
 
 /* Owns the secrets of a configuration: their references, and the rules of pull secrets and SSH keys. */
@@ -78,7 +78,7 @@ export const checkPullSecret = (
   text: string,
   options?: { readonly isForHosts?: boolean },
 ): readonly string[] =>
-  isPlaceholder(text) ? [PLACEHOLDER_PROBLEM] : explainPullSecret(text, options);
+  isPlaceholder(text) ? [PLACEHOLDER_PROBLEM] : judgePullSecret(text, options);
 
 /**
  * The problem of an SSH key, if any. A key is one line of an authorized_keys file; comment lines may

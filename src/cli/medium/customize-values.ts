@@ -7,7 +7,7 @@ import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { checkPullSecret, isReference, readSecretSource } from '../../config/secrets.ts';
-import { explainBundle, readSshKeys } from '../../keys/index.ts';
+import { explainBundle, readSshKeys, readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import { malformed } from '../../nmstate/plan.ts';
 import { readResourceValues } from '../../openshift/agent/read-resources.ts';
 import {
@@ -128,6 +128,8 @@ export function readValues(options: ValueOptions, host: CliHost): CustomValues {
     ...readInstallerValues(options, values, host),
   };
   checkValues(given);
+  for (const doubt of warnOfBundle(readTrustBundle(given.trustBundle ?? '')))
+    writeMessage(host, `warning: trust bundle: ${doubt}\n`);
   return given;
 }
 

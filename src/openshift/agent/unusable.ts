@@ -3,7 +3,7 @@ import { explainNoProxy, explainProxyUrl } from '../../base/http/typed-proxy.ts'
 import { objectOrEmpty } from '../../base/lists.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { explainBundle, readSshKeys } from '../../keys/index.ts';
-import { explainPullSecret } from '../../registry/index.ts';
+import { judgePullSecret } from '../../registry/index.ts';
 import { refuseResource, type Resource } from './resources.ts';
 
 /* Owns the rules of the values of hosts, whichever command gives them. */
@@ -15,7 +15,7 @@ export const explainUnusable = {
   hostname: explainHostName,
   noProxy: explainNoProxy,
   proxy: explainProxyUrl,
-  pullSecret: (text) => explainPullSecret(text, { isForHosts: true })[0],
+  pullSecret: (text) => judgePullSecret(text, { isForHosts: true })[0],
   sshKeys: (text) => readSshKeys(text).problem,
   timeServer: (text) =>
     isAddressOrHostName(text) ? undefined : `"${text}" is neither a name nor an address`,

@@ -52,7 +52,7 @@ const FAULTS: Readonly<Record<PullSecretFault, string>> = {
  * `user:password` is refused, since no node can read it. At least one entry must have `auth` or
  * `credsStore`; on hosts, which have no credential helpers, each must have `auth`.
  */
-export function explainPullSecret(
+export function judgePullSecret(
   text: string,
   { isForHosts = false }: { readonly isForHosts?: boolean } = {},
 ): readonly string[] {
