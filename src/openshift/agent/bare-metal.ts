@@ -1,3 +1,4 @@
+import { explainHostName } from '../../base/host-name.ts';
 import { SealiftError } from '../../base/errors.ts';
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
 import { IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
@@ -115,15 +116,14 @@ function explainArgument(text: string): string | undefined {
 }
 
 const MAC = /^(?:[\da-f]{2}:){5}[\da-f]{2}$/i;
-const NAME =
-  /^(?=.{1,253}$)[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?)*$/;
 
 /** How the readers of assisted-service check the texts. */
 const CHECKS: Readonly<Record<string, (annotation: Annotation) => void>> = {
   // Both become the path and the text of a file.
   [HOSTNAME]: (annotation) => {
     const { resource, text } = annotation;
-    if (!NAME.test(text)) throw refuseText(annotation, 'is not the name of a host');
+    const why = explainHostName(text);
+    if (why !== undefined) throw refuseText(annotation, why);
     if (hasPlace(annotation) && !MAC.test(readMac(resource))) {
       throw refuseResource(`spec.bootMACAddress of ${nameOf(resource)} is not XX:XX:XX:XX:XX:XX`);
     }

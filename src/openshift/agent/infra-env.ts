@@ -1,4 +1,5 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { rememberSecret } from '../../base/text/redact.ts';
 import { toRpmName } from '../release/bundle.ts';
 import { WITHOUT_EFFECT } from './agent-manifests.ts';
 import {
@@ -9,6 +10,7 @@ import {
   refuseResource,
   type Resource,
 } from './resources.ts';
+import { explainUnusable, requireUsable, requireValue } from './unusable.ts';
 import type { CustomValues } from './values.ts';
 
 /* Reads the values of a site in an InfraEnv and the Secret that it names, and warns of members without effect. */
@@ -38,6 +40,7 @@ export function readInfraEnv(
 ): CustomValues {
   const { spec, value } = infraEnv;
   requireOneKindOfServers(infraEnv);
+  requireUsable(infraEnv);
   const { proxy, kernelArguments } = spec;
   return {
     ...withoutUndefined({
@@ -100,10 +103,15 @@ function findPullSecret(infraEnv: Resource, resources: readonly Resource[]): str
   }
   const { data, stringData } = secret.value;
   const plain = objectOrEmpty(stringData)[SECRET_KEY];
-  if (typeof plain === 'string') return plain;
   const encoded = objectOrEmpty(data)[SECRET_KEY];
-  if (typeof encoded !== 'string') throw lacks(secret, SECRET_KEY);
-  return Buffer.from(encoded, 'base64').toString('utf8');
+  const member = typeof plain === 'string' ? 'stringData' : 'data';
+  if (typeof plain !== 'string' && typeof encoded !== 'string') throw lacks(secret, SECRET_KEY);
+  const text =
+    typeof plain === 'string' ? plain : Buffer.from(String(encoded), 'base64').toString('utf8');
+  rememberSecret(text);
+  const explain = explainUnusable.pullSecret;
+  requireValue(secret, `${member}.${SECRET_KEY}`, { value: text, explain });
+  return text;
 }
 
 function readKargs(value: unknown): NonNullable<CustomValues['kargs']> {

@@ -1,14 +1,13 @@
-import { isAddressOrHostName } from '../../base/host-name.ts';
-import { explainNoProxy } from '../../base/http/no-proxy.ts';
 import { parseMacAddress } from '../../base/mac-address.ts';
 import { isIP } from 'node:net';
 import { SealiftError } from '../../base/errors.ts';
 import { sleep } from '../../base/wait.ts';
 import { IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
-import { readSshKeys, readTrustBundle } from '../../keys/index.ts';
+import { joinProblem } from '../../base/text/words.ts';
 import { planNetwork } from '../../nmstate/plan.ts';
 import type { NetworkTool } from '../../nmstate/tool.ts';
 import { formatFinding } from '../../nmstate/values.ts';
+import { explainUnusable } from '../../openshift/agent/unusable.ts';
 import { readPullSecret, type AuthFault } from '../../registry/index.ts';
 import { readYamlTokens, YamlExcess, parseDocument } from '../../shape/parse-text.ts';
 import { ApiFailure } from '../openapi.ts';
@@ -158,8 +157,8 @@ const namesOf = (registry: string): readonly string[] =>
 
 function checkKeys(keys: string | null | undefined): void {
   if ((keys ?? '').trim() === '') return;
-  const { problem } = readSshKeys(keys ?? '');
-  if (problem !== undefined) throw bad(`SSH key is not valid: ${problem}`);
+  const why = explainUnusable.sshKeys(keys ?? '');
+  if (why !== undefined) throw bad(`SSH key is not valid: ${why}`);
 }
 
 function checkNtp({
@@ -170,7 +169,7 @@ function checkNtp({
     throw bad('ntp_sources and additional_ntp_sources are mutually exclusive');
   }
   const wrong = listNtpSources({ ntp_sources: sources, additional_ntp_sources: additional }).find(
-    (source) => !isAddressOrHostName(source),
+    (source) => explainUnusable.timeServer(source) !== undefined,
   );
   if (wrong !== undefined) throw bad(`Invalid NTP source: ${wrong}`);
 }
@@ -217,27 +216,20 @@ function checkHost({ mac_interface_map: map = [] }: StaticNetwork, host: number)
   }
 }
 
-/** Characters that systemd would interpret in the files that hold proxies. */
-const UNQUOTED = /[\s"\p{Cc}]/u;
-
 function checkProxy(proxy: InfraEnvSettings['proxy']): void {
   for (const name of ['http_proxy', 'https_proxy'] as const) {
     const text = proxy?.[name] ?? '';
-    if (text !== '' && !isProxyUrl(text)) throw bad(`${name} is not an http or https URL`);
+    const why = text === '' ? undefined : explainUnusable.proxy(text);
+    if (why !== undefined) throw bad(joinProblem(name, why));
   }
-  const why = explainNoProxy(proxy?.no_proxy ?? '');
-  if (why !== undefined) throw bad(`no_proxy: ${why}`);
-}
-
-function isProxyUrl(text: string): boolean {
-  if (!URL.canParse(text) || UNQUOTED.test(text)) return false;
-  return ['http:', 'https:'].includes(new URL(text).protocol);
+  const why = explainUnusable.noProxy(proxy?.no_proxy ?? '');
+  if (why !== undefined) throw bad(joinProblem('no_proxy', why));
 }
 
 function checkTrustBundle(bundle: string | null | undefined): void {
   if (!isGiven(bundle)) return;
-  const { problem } = readTrustBundle(bundle);
-  if (problem !== undefined) throw bad(`additional_trust_bundle: ${problem}`);
+  const why = explainUnusable.trustBundle(bundle);
+  if (why !== undefined) throw bad(joinProblem('additional_trust_bundle', why));
 }
 
 /** Checks an override against Ignition 3.1 and 3.2, the versions that assisted-service accepts. */

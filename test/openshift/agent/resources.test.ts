@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { TEST_SSH_KEY } from '../../support/installation-iso.ts';
 import { ConfigProblems } from '../../../src/base/errors.ts';
 import { readHosts } from '../../../src/openshift/agent/bare-metal.ts';
 import { parseResources, type Resource } from '../../../src/openshift/agent/resources.ts';
@@ -51,7 +52,9 @@ const imageSet = (name: string, spec: object): object => ({
 });
 
 const REF = { pullSecretRef: { name: 'pull' } };
-const PULL = '{"auths":{}}';
+const PULL = '{"auths":{"r.io":{"auth":"dTpw"}}}';
+const OTHER = '{"auths":{"r.io":{"auth":"dTpx"}}}';
+const LINES = Buffer.from(PULL).toString('base64').replaceAll(/.{20}/g, '$&\n');
 const DATA = { data: { '.dockerconfigjson': Buffer.from(PULL).toString('base64') } };
 const HOSTS = [network('a', { site: 'x', rack: '1' }), network('b', { site: 'y' })];
 
@@ -63,9 +66,9 @@ const select = (selector: object): readonly string[] =>
 
 describe('custom resources', () => {
   it('have SSH keys as they are written, without carriage returns', () => {
-    const text =
-      'kind: InfraEnv\nspec:\n  sshAuthorizedKey: |\n    ssh-ed25519 AAAA a\n    ssh-ed25519 BBBB b\n';
-    const keys = 'ssh-ed25519 AAAA a\nssh-ed25519 BBBB b\n';
+    const [a, b] = [TEST_SSH_KEY, `${TEST_SSH_KEY}.org`];
+    const text = `kind: InfraEnv\nspec:\n  sshAuthorizedKey: |\n    ${a}\n    ${b}\n`;
+    const keys = `${a}\n${b}\n`;
     expect(readText(text).values.sshKeys).toEqual([keys]);
     expect(
       read(infraEnv({ sshAuthorizedKey: keys.replaceAll('\n', '\r\n') })).values.sshKeys,
@@ -104,9 +107,9 @@ describe('custom resources', () => {
 
   it.each<[string, object, string]>([
     ['data', DATA, PULL],
-    ['data on several lines', { data: { '.dockerconfigjson': 'eyJhdXRo\ncyI6e319\n' } }, PULL],
+    ['data on several lines', { data: { '.dockerconfigjson': LINES } }, PULL],
     ['stringData', { stringData: { '.dockerconfigjson': PULL } }, PULL],
-    ['stringData before data', { ...DATA, stringData: { '.dockerconfigjson': '{}' } }, '{}'],
+    ['stringData before data', { ...DATA, stringData: { '.dockerconfigjson': OTHER } }, OTHER],
   ])('have the pull secret in %s of the Secret', (_, members, expected) => {
     expect(read(secret(members), infraEnv(REF)).values.pullSecret).toBe(expected);
   });
@@ -330,8 +333,8 @@ describe('a custom resource is read strictly', () => {
   );
 
   it('and takes members by any case, as Go does', () => {
-    const { values } = readText(spec('SSHAuthorizedKey: ssh-ed25519 AAAA a'));
-    expect(values.sshKeys).toEqual(['ssh-ed25519 AAAA a']);
+    const { values } = readText(spec(`SSHAuthorizedKey: ${TEST_SSH_KEY}`));
+    expect(values.sshKeys).toEqual([TEST_SSH_KEY]);
   });
 
   it('and has the name of its architecture that RPM has', () => {
@@ -340,9 +343,9 @@ describe('a custom resource is read strictly', () => {
   });
 
   it('and taken out of a List', () => {
-    const items = [infraEnv({ sshAuthorizedKey: 'ssh-ed25519 AAAA a' }), ...HOSTS];
+    const items = [infraEnv({ sshAuthorizedKey: TEST_SSH_KEY }), ...HOSTS];
     const { values } = read({ apiVersion: 'v1', kind: 'List', items });
-    expect(values.sshKeys).toEqual(['ssh-ed25519 AAAA a']);
+    expect(values.sshKeys).toEqual([TEST_SSH_KEY]);
   });
 
   it('and members without effect on a medium are named', () => {
