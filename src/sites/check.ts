@@ -287,11 +287,10 @@ function keepImageBasedConfig(written: WrittenImageBasedConfig): SiteImageBasedC
   const { additionalNTPSources = [], hostname = '', nodeLabels = {} } = written;
   const { networkConfig: network, releaseRegistry } = written;
   const { cluster_id: clusterId, infra_id: infraId } = written;
-  const isGiven = isObject(network) && Object.keys(network).length > 0;
   return {
     additionalNTPSources: additionalNTPSources.map((source = '') => source),
     hostname,
-    ...(isGiven && { networkConfig: formatNetworkConfig(network) }),
+    ...(isObject(network) && { networkConfig: formatNetworkConfig(network) }),
     ...(releaseRegistry && { releaseRegistry }),
     ...(clusterId && { clusterId }),
     ...(infraId && { infraId }),

@@ -124,16 +124,13 @@ function listNetworkFacts(
     .filter(({ subnet }) => machine.length === 0 || machine.some((cidr) => contains(cidr, subnet)));
   return [
     ...[...macs]
-      .filter(([mac]) => !isPlaceholder(mac))
+      .filter(([mac]) => mac !== '')
       .flatMap(([mac, path]) => write('mac', mac, `networkConfig.${path}.mac-address`)),
     ...addresses.flatMap(({ subnet, path }) =>
       write('address', formatAddress(subnet), `networkConfig.${path}`),
     ),
   ];
 }
-
-/** Templates use the zero address as a placeholder. */
-const isPlaceholder = (mac: string): boolean => /^(?:00:)*0*$/.test(mac);
 
 const hintAt = (kind: FactKind): { readonly hint?: string } =>
   kind === 'address' || kind === 'hostname'

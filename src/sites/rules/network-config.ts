@@ -7,7 +7,7 @@ import type { Plain } from '../../shape/shape.ts';
 
 /* Owns the places of findings about `networkConfig`; the rules themselves are nmstate's. */
 
-/** The problems of a network configuration, which may be absent or empty. */
+/** The problems of a network configuration, which may be absent. */
 export const checkNetworkConfig = (
   report: Report,
   network: Plain | undefined,
@@ -24,8 +24,7 @@ export const warnOfNetworkConfig = (
 ): readonly DocumentProblem[] =>
   isAbsent(network) ? [] : reportFindings(report, judgeNetwork(network).warnings);
 
-const isAbsent = (network: Plain | undefined): boolean =>
-  (network ?? undefined) === undefined || (isObject(network) && Object.keys(network).length === 0);
+const isAbsent = (network: Plain | undefined): boolean => (network ?? undefined) === undefined;
 
 const reportFindings = (report: Report, findings: readonly Finding[]): readonly DocumentProblem[] =>
   findings.map(({ path, hint, hidesValue, ...finding }) =>
