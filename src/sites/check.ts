@@ -1,7 +1,7 @@
 import type { DocumentProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { isObject } from '../base/lists.ts';
-import { formatNetworkConfig } from '../nmstate/format.ts';
+import { formatNetworkConfig } from '../nmstate/index.ts';
 import type { DigestSource } from '../openshift/installation/mirrors.ts';
 import type { Shape } from '../shape/shape.ts';
 import {

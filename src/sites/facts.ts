@@ -1,8 +1,7 @@
 import type { FilePlace, Problem } from '../base/errors.ts';
 import { contains, formatAddress, type Cidr } from '../base/ip-address.ts';
 import { toPrintable } from '../base/text/words.ts';
-import { FAMILIES, listAddresses } from '../nmstate/addresses.ts';
-import { readInterfaces } from '../nmstate/read.ts';
+import { FAMILIES, listAddresses, readInterfaces } from '../nmstate/index.ts';
 import type { SiteDocument, IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './documents.ts';
 
 /* Owns the comparison of sites with each other: the facts that must not occur twice. */

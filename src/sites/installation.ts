@@ -5,7 +5,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import { readConfigText } from '../config/load.ts';
-import { formatNetworkConfig } from '../nmstate/format.ts';
+import { formatNetworkConfig } from '../nmstate/index.ts';
 import type { DigestSource, InstallationProxy } from '../openshift/installation/mirrors.ts';
 import {
   readAlongSchema,

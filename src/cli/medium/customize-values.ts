@@ -9,14 +9,13 @@ import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import { checkPullSecret, isReference, readSecretSource } from '../../config/secrets.ts';
 import { readSshKeys, readTrustBundle } from '../../keys/index.ts';
-import { malformed } from '../../nmstate/plan.ts';
+import { type HostNetwork, malformed } from '../../nmstate/index.ts';
 import { readResourceValues } from '../../openshift/agent/read-resources.ts';
 import {
   parseResources,
   readHostNetworks,
   refuseResource,
 } from '../../openshift/agent/resources.ts';
-import type { HostNetwork } from '../../nmstate/plan.ts';
 import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
 import { findYamlExcess, parse } from '../../shape/parse-text.ts';
 import type { CliHost } from '../host.ts';

@@ -8,8 +8,7 @@ import {
 } from '../../ignition/index.ts';
 import { type IsoImage, type KargAreas, readCoreosFeatures } from '../../iso/index.ts';
 import { configure, isForAgents, readRendezvousIp } from '../../openshift/agent/configure.ts';
-import type { Keyfile } from '../../nmstate/keyfile.ts';
-import { profilesOf } from '../../nmstate/plan.ts';
+import { type Keyfile, profilesOf } from '../../nmstate/index.ts';
 import { type CustomValues, type InstallerValues } from '../../openshift/agent/values.ts';
 import {
   planEmbedPart,

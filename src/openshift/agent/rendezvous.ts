@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { ConfigError } from '../../base/errors.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
-import type { HostNetwork } from '../../nmstate/plan.ts';
+import type { HostNetwork } from '../../nmstate/index.ts';
 import { parse } from '../../shape/parse-text.ts';
 
 /* Owns the host that installs the cluster: which one it is, and the file that tells it so. */

@@ -1,7 +1,6 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
-import { judgeNetwork } from '../../nmstate/plan.ts';
-import { type Finding, formatFinding } from '../../nmstate/values.ts';
+import { type Finding, formatFinding, judgeNetwork } from '../../nmstate/index.ts';
 import type { Report } from '../../shape/report.ts';
 import type { Plain } from '../../shape/shape.ts';
 

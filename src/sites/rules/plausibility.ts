@@ -1,9 +1,13 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { contains, overlaps, type Cidr } from '../../base/ip-address.ts';
-import { FAMILIES, isDynamic, listAddresses } from '../../nmstate/addresses.ts';
-import type { InterfaceAddress } from '../../nmstate/members.ts';
-import { readNetworkState } from '../../nmstate/read.ts';
-import type { NetworkInterface } from '../../nmstate/state.ts';
+import {
+  FAMILIES,
+  type InterfaceAddress,
+  isDynamic,
+  listAddresses,
+  type NetworkInterface,
+  readInterfaces,
+} from '../../nmstate/index.ts';
 import { type Report, invalid } from '../../shape/report.ts';
 import type { Plain } from '../../shape/shape.ts';
 
@@ -26,8 +30,7 @@ export function checkPlausibility(
   network: Plain | undefined,
   networks: ClusterNetworks,
 ): readonly DocumentProblem[] {
-  const { state } = readNetworkState(network);
-  const interfaces = state.interfaces.filter((each) => each.state === 'up');
+  const interfaces = readInterfaces(network).filter((each) => each.state === 'up');
   if (interfaces.length === 0) return [];
   const addresses = interfaces.flatMap(addressesOf);
   return [
@@ -76,7 +79,7 @@ export function warnOfPrefixes(
   network: Plain | undefined,
   { machine }: ClusterNetworks,
 ): readonly DocumentProblem[] {
-  const addresses = readNetworkState(network).state.interfaces.flatMap(addressesOf);
+  const addresses = readInterfaces(network).flatMap(addressesOf);
   return addresses.flatMap(({ path, text, subnet }) => {
     const around = machine.find((cidr) => cidr.family === subnet.family && contains(cidr, subnet));
     if (!around || around.prefix === subnet.prefix) return [];
