@@ -24,6 +24,9 @@ import type { NetworkInterface, TranslatedType } from './state.ts';
 /** The bond or bridge that each port belongs to, by the name of the port. */
 type Controllers = ReadonlyMap<string, NetworkInterface>;
 
+/** nmstate writes the section for each port of a bridge, with the options that it has. */
+const BRIDGE_PORT: Section = { name: 'bridge-port', entries: [] };
+
 const FOREVER = '2147483647';
 
 /** NetworkManager's name of each translated type. */
@@ -49,6 +52,7 @@ export function renderProfiles(state: NetworkState): readonly Keyfile[] {
     content: formatKeyfile([
       describeConnection(each, controllers.get(each.name)),
       ...describeController(each),
+      ...(controllers.get(each.name)?.type === 'linux-bridge' ? [BRIDGE_PORT] : []),
       ...(controllers.has(each.name)
         ? []
         : describeAddresses(each, routes.get(each.name) ?? [], placed)),
