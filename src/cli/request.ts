@@ -17,7 +17,7 @@ import {
 } from '../config/load.ts';
 import { LAST_EPOCH } from '../iso/index.ts';
 import { parseResources, readHostNetworks } from '../openshift/agent/resources.ts';
-import type { HostNetwork } from '../nmstate/plan.ts';
+import type { HostNetwork } from '../nmstate/index.ts';
 import { readOverrides } from '../openshift/installer/overrides.ts';
 import { readUserManifests } from '../openshift/node/manifests.ts';
 import type { GivenBaseIso } from '../openshift/release/base-iso.ts';

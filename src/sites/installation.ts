@@ -5,7 +5,7 @@ import { withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import { readConfigText } from '../config/load.ts';
-import { formatNetworkConfig } from '../nmstate/format.ts';
+import { formatNetworkConfig } from '../nmstate/index.ts';
 import type { DigestSource, InstallationProxy } from '../openshift/installation/mirrors.ts';
 import {
   readAlongSchema,
@@ -22,8 +22,7 @@ import {
   checkInstallationRules,
   warnOfInstallation,
 } from './installation-rules.ts';
-import { checkNetworkConfig } from './rules/network-config.ts';
-import { warnOfEmptyNetwork } from './rules/warnings.ts';
+import { checkNetworkConfig, warnOfNetworkConfig } from './rules/network-config.ts';
 
 /*
  * Owns the reading of image-based-installation-config.yaml: its references, defaults and checks,
@@ -121,7 +120,7 @@ export function checkInstallationConfig(
     problems: [...problems, ...judged].toSorted((a, b) => a.line - b.line || a.column - b.column),
     warnings: [
       ...warnOfInstallation(config, report),
-      ...(isBroken ? [] : warnOfEmptyNetwork(report, networkOf(document.value))),
+      ...(isBroken ? [] : warnOfNetworkConfig(report, networkOf(document.value))),
     ],
   };
 }
@@ -178,7 +177,7 @@ function judgeNetworkConfig(
   value: Plain,
 ): { readonly text?: string; readonly problems?: readonly DocumentProblem[] } {
   const network = networkOf(value);
-  if (!isObject(network) || Object.keys(network).length === 0) return {};
+  if (!isObject(network)) return {};
   return { text: formatNetworkConfig(network), problems: checkNetworkConfig(report, network) };
 }
 

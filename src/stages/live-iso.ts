@@ -4,7 +4,7 @@ import { ConfigError } from '../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import type { HostNetwork } from '../nmstate/plan.ts';
+import type { HostNetwork } from '../nmstate/index.ts';
 import { findFirstAddress, WITHOUT_RENDEZVOUS } from '../openshift/agent/rendezvous.ts';
 import { readOnlyResource } from '../openshift/agent/resources.ts';
 import { requireUsable } from '../openshift/agent/unusable.ts';

@@ -101,7 +101,7 @@ networkConfig:
     );
   });
 
-  it.each([undefined, null, {}])('has no network configuration if it is %j', (networkConfig) => {
+  it.each([undefined, null])('has no network configuration if it is %j', (networkConfig) => {
     expect(read({ networkConfig })).not.toHaveProperty('networkConfig');
   });
 

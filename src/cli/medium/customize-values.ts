@@ -8,8 +8,8 @@ import { rememberSecret } from '../../base/text/redact.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { checkPullSecret, isReference, readSecretSource } from '../../config/secrets.ts';
 import { explainBundle, readSshKeys, readTrustBundle, warnOfBundle } from '../../keys/index.ts';
-import { malformed } from '../../nmstate/plan.ts';
 import { OF_PAYLOADS } from '../../openshift/agent/payload-definitions.ts';
+import { type HostNetwork, malformed } from '../../nmstate/index.ts';
 import { readResourceValues } from '../../openshift/agent/read-resources.ts';
 import type { Definitions } from '../../openshift/agent/resource-members.ts';
 import {
@@ -18,7 +18,6 @@ import {
   refuseResource,
 } from '../../openshift/agent/resources.ts';
 import { explainUnusable } from '../../openshift/agent/unusable.ts';
-import type { HostNetwork } from '../../nmstate/plan.ts';
 import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
 import { findYamlExcess, parse } from '../../shape/parse-text.ts';
 import type { CliHost } from '../host.ts';

@@ -10,8 +10,7 @@ import { type IsoImage, type KargAreas, readCoreosFeatures } from '../../iso/ind
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
 import { listWithoutPlace } from '../../openshift/agent/install-overrides.ts';
 import { readRendezvousIp, WITHOUT_RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
-import type { Keyfile } from '../../nmstate/keyfile.ts';
-import { profilesOf } from '../../nmstate/plan.ts';
+import { type Keyfile, profilesOf } from '../../nmstate/index.ts';
 import { type CustomValues, type InstallerValues } from '../../openshift/agent/values.ts';
 import {
   planEmbedPart,

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { ConfigError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { decodeFileContent, type File } from '../../ignition/index.ts';
-import type { HostNetwork } from '../../nmstate/plan.ts';
+import type { HostNetwork } from '../../nmstate/index.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { type CustomValues, HOST_NETWORKS } from './values.ts';
 

@@ -5,7 +5,7 @@ import { readYaml } from '../../shape/document.ts';
 import { FREE } from '../../shape/shape.ts';
 import { formatManifest, splitDocuments, type SplitDocument } from '../node/manifests.ts';
 import { type Definitions, findDefinition, readResourceMembers } from './resource-members.ts';
-import type { HostNetwork } from '../../nmstate/plan.ts';
+import type { HostNetwork } from '../../nmstate/index.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 

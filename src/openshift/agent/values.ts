@@ -1,7 +1,6 @@
 import { ConfigError } from '../../base/errors.ts';
 import { type File, textFile } from '../../ignition/index.ts';
-import type { Keyfile } from '../../nmstate/keyfile.ts';
-import { type HostNetwork, profilesOf } from '../../nmstate/plan.ts';
+import { type HostNetwork, type Keyfile, profilesOf } from '../../nmstate/index.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { formatManifest } from '../node/manifests.ts';
 

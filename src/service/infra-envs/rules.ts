@@ -1,12 +1,11 @@
+import { append } from '../../base/lists.ts';
+import { formatFinding, type NetworkTool, planNetwork } from '../../nmstate/index.ts';
 import { parseMacAddress } from '../../base/mac-address.ts';
 import { isIP } from 'node:net';
 import { SealiftError } from '../../base/errors.ts';
 import { sleep } from '../../base/wait.ts';
 import { IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
 import { joinProblem } from '../../base/text/words.ts';
-import { planNetwork } from '../../nmstate/plan.ts';
-import type { NetworkTool } from '../../nmstate/tool.ts';
-import { formatFinding } from '../../nmstate/values.ts';
 import { explainUnusable } from '../../openshift/agent/unusable.ts';
 import { readPullSecret, type AuthFault } from '../../registry/index.ts';
 import { readYamlTokens, YamlExcess, parseDocument } from '../../shape/parse-text.ts';
@@ -89,24 +88,29 @@ const MOST_INTERFACES = 4096;
  * Refuses networks that no profiles can be made from, and too many of them. The reason may end up in logs,
  * so it does not quote a text that is not YAML, which may hold passwords.
  *
+ * @returns warnings, each with its field
  * @throws ApiFailure 400 that names the field
  */
 export async function checkNetworks(
   networks: readonly StaticNetwork[] = [],
   tool?: NetworkTool,
-): Promise<void> {
+): Promise<readonly string[]> {
   const interfaces = networks.flatMap(({ mac_interface_map: map = [] }) => map).length;
   if (interfaces > MOST_INTERFACES) {
     throw refuse('static_network_config', `has more than ${MOST_INTERFACES} interfaces`);
   }
   let values = 0;
+  const warnings: string[] = [];
   for (const [index, network] of networks.entries()) {
-    values += await checkNetwork(network, index, tool);
+    const checked = await checkNetwork(network, index, tool);
+    values += checked.count;
+    append(warnings, checked.warnings);
     if (values > MOST_VALUES) {
       throw refuse('static_network_config', `has more than ${MOST_VALUES} values`);
     }
     await sleep(0, new AbortController().signal); // other requests are answered in between
   }
+  return warnings;
 }
 
 function checkRendezvous(type: string, address: string): void {
@@ -248,12 +252,12 @@ function checkOverride(override: string | null | undefined): void {
 const refuse = (field: string, problem: string): ApiFailure =>
   new ApiFailure(400, `${field} ${problem}`);
 
-/** Checks the network of one host. @returns the number of its values */
+/** Checks the network of one host, and counts its values. */
 async function checkNetwork(
   { network_yaml: networkConfig = '', mac_interface_map: map = [] }: StaticNetwork,
   index: number,
   tool: NetworkTool | undefined,
-): Promise<number> {
+): Promise<{ readonly count: number; readonly warnings: readonly string[] }> {
   const field = `static_network_config[${index}].network_yaml`;
   if (networkConfig.trim() === '') throw refuse(field, 'is empty');
   const count = countValues(parseNetwork(networkConfig, field), field);
@@ -264,8 +268,11 @@ async function checkNetwork(
   const { signal } = new AbortController();
   const { verdict } = await planNetwork({ networkConfig, interfaces }, { tool, signal });
   const [problem] = verdict.problems;
-  if (problem) throw refuse(field, `cannot be used: ${formatFinding(problem)}`);
-  return count;
+  if (problem) {
+    const hint = problem.hint === undefined ? '' : `; ${problem.hint}`;
+    throw refuse(field, `cannot be used: ${formatFinding(problem)}${hint}`);
+  }
+  return { count, warnings: verdict.warnings.map((each) => formatFinding(each, field)) };
 }
 
 const MOST_LEXEMES = 30_000;
