@@ -2,11 +2,12 @@ import { LONGEST_HOST_NAME } from '../../base/host-name.ts';
 import { MAC_FORM, parseMacAddress } from '../../base/mac-address.ts';
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { Option, type Command } from 'commander';
-import { UsageError } from '../../base/errors.ts';
+import { formatSentence, UsageError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { checkPullSecret, isReference, readSecretSource } from '../../config/secrets.ts';
+import { findIgnitionWarnings, IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
 import { explainBundle, readSshKeys, readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import { OF_PAYLOADS } from '../../openshift/agent/payload-definitions.ts';
 import { type HostNetwork, malformed } from '../../nmstate/index.ts';
@@ -139,9 +140,20 @@ export async function readValues(
     ...readInstallerValues(options, values, host),
   };
   checkValues(given);
-  for (const doubt of warnOfBundle(readTrustBundle(given.trustBundle ?? '')))
-    writeMessage(host, `warning: trust bundle: ${doubt}\n`);
+  for (const doubt of listDoubts(given)) writeMessage(host, `warning: ${doubt}\n`);
   return given;
+}
+
+/** Lists what hosts accept, and was probably not intended. */
+function listDoubts({ trustBundle = '', ignitionOverride }: CustomValues): readonly string[] {
+  const name = 'the Ignition override';
+  return [
+    ...warnOfBundle(readTrustBundle(trustBundle)).map((doubt) => `trust bundle: ${doubt}`),
+    ...(ignitionOverride === undefined
+      ? []
+      : findIgnitionWarnings(parseIgnition(ignitionOverride, name, IGNITION_VERSION), name)
+    ).map(formatSentence),
+  ];
 }
 
 /** Refuses empty values: an unset variable of a script would leave the ISO without the value. */
