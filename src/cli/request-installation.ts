@@ -10,7 +10,8 @@ import { readPostScript, readInstallationConfig } from '../sites/installation.ts
 import { checkInstallation } from '../stages/installation-iso.ts';
 import type { InstallationIsoRequest } from '../stages/request.ts';
 import type { CliHost } from './host.ts';
-import { DEFAULT_CONCURRENCY, listLockInputs, readLockUse, type LockOptions } from './options.ts';
+import { DEFAULT_CONCURRENCY } from '../config/build-shape.ts';
+import { listLockInputs, readLockUse, type LockOptions } from './options.ts';
 import {
   readGraphUrl,
   readEpoch,

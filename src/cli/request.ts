@@ -260,7 +260,7 @@ export async function readLiveIsoRequest(
   const { epoch, graphUrl, manifests } = readSurroundings(file, host);
   const disableImagePolicy = wishOfImagePolicy(config, host);
   const baseIso = findBaseIso(config, options, host);
-  const ignition = options.ignition ?? config.build.ignition ?? 'installer';
+  const ignition = options.ignition ?? config.build.ignition;
   const hosts = ignition === 'installer' ? await readHosts(config, host) : undefined;
   const saved = readSaved(options, 'live-iso', host);
   const locking = readLockUse(options, { product: 'live-iso', config: input }, host);

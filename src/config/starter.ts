@@ -1,4 +1,4 @@
-import { formatModeline, SCHEMA } from '../shape/json-schema.ts';
+import { formatModeline, SCHEMA } from '../shape/configuration.ts';
 import { PLACEHOLDER } from './secrets.ts';
 
 /* Owns the files that "sealift init" writes. */

@@ -54,7 +54,7 @@ export const buildLiveIso = (request: LiveIsoRequest, tools: BuildTools): Promis
       blobs: plan.blobs,
       base: await fileOf(base),
       mode: isConfidential(request) ? 0o600 : 0o644,
-      lanes: request.config.build.concurrency ?? 8,
+      lanes: request.config.build.concurrency,
     }),
   });
 
