@@ -1,5 +1,7 @@
 import { ConfigError } from '../base/errors.ts';
 import { parse, parseText } from '../shape/parse-text.ts';
+import type { Plain } from '../shape/shape.ts';
+import { formatNetworkConfig } from './format.ts';
 import { judgeState } from './judge.ts';
 import type { Keyfile } from './keyfile.ts';
 import { normaliseKeyfile } from './keyfile.ts';
@@ -88,9 +90,15 @@ export async function planNetwork(
 ): Promise<PlannedNetwork> {
   const judged = judgeText(host);
   if (judged.problems.length > 0) return finish(judged, {});
-  const made = await tool?.makeProfiles(host.networkConfig, signal);
+  const made = await tool?.makeProfiles(withUsualMacs(host.networkConfig), signal);
   return made ? takeMade(judged, made) : finishAlone(judged, isApplied);
 }
+
+/** A MAC address without colons, which NetworkManager does not read from a profile. */
+const OTHER_MAC = /mac-address["']?\s*:\s*["']?(?:[\da-f]{2}-|[\da-f]{4}\.|[\da-f]{12}\b)/i;
+
+const withUsualMacs = (text: string): string =>
+  OTHER_MAC.test(text) ? formatNetworkConfig(parse(text) as Plain) : text;
 
 function judgeText(host: HostNetwork): Judged {
   try {
