@@ -73,6 +73,7 @@ export default {
     },
     onlyIn('processes', 'execa', 'base/process\\.ts'),
     onlyIn('http', 'undici', 'base/http/(http|proxy)\\.ts'),
+    onlyIn('schema', 'ajv/', 'service/openapi\\.ts'),
     onlyIn('patterns', 're2js', 'base/text/go-pattern\\.ts'),
   ],
   options: {

@@ -2,15 +2,20 @@ import { fileURLToPath } from 'node:url';
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
-import { renderSiteSchema } from './site-schema.ts';
+import { renderApplianceSchema, renderInstallationSchema, renderSiteSchema } from './schemas.ts';
 import { renderTemplate } from '../src/config/starter.ts';
-import { readSchema, SCHEMA, type SchemaNode } from '../src/shape/json-schema.ts';
+import { APPLIANCE } from '../src/config/appliance-shape.ts';
+import { SCHEMA } from '../src/shape/configuration.ts';
+import { coreOf, shapeOf, type RecordNode, type Shape } from '../src/shape/shape.ts';
+import { INSTALLATION } from '../src/sites/installation-shape.ts';
 
 /** The documents made from the program itself, by their path in the repository. */
 export const DOCUMENTS: readonly { readonly path: string; readonly render: () => string }[] = [
   { path: pathOf('docs/configuration.md'), render: renderConfiguration },
   { path: pathOf('docs/installation-configuration.md'), render: renderInstallation },
   { path: pathOf('docs/cli.md'), render: renderCommandLine },
+  { path: pathOf(SCHEMA.appliance), render: renderApplianceSchema },
+  { path: pathOf(SCHEMA.installation), render: renderInstallationSchema },
   { path: pathOf(SCHEMA.site), render: renderSiteSchema },
   { path: pathOf('appliance-config.yaml'), render: () => renderTemplate('minimal') },
 ];
@@ -20,11 +25,11 @@ function pathOf(name: string): string {
 }
 
 function renderConfiguration(): string {
-  const rows = listKeys(readSchema(), '');
+  const rows = listKeys(APPLIANCE, '');
   return [
     '# appliance-config.yaml',
     '',
-    'Made from `schema/appliance-config.schema.json`; `npx tsx scripts/generate-docs.ts` writes it again.',
+    'Made from `src/config/appliance-shape.ts`; `npx tsx scripts/generate-docs.ts` writes it again.',
     '',
     'Keys are matched without regard to case. Unknown keys are refused. A key without a value counts',
     'as absent. `sealift init` writes a file to start from, `sealift validate` checks one.',
@@ -42,14 +47,14 @@ function renderInstallation(): string {
   return [
     '# image-based-installation-config.yaml',
     '',
-    'Made from `schema/image-based-installation-config.schema.json`; `npx tsx scripts/generate-docs.ts`',
+    'Made from `src/sites/installation-shape.ts`; `npx tsx scripts/generate-docs.ts`',
     'writes it again. What it is for stands in [image-based.md](image-based.md).',
     '',
     'The keys, defaults and rules are those of openshift-install. Unknown keys are refused.',
     '`sealift init --template ibi` writes a file to start from. Relative paths of `file:PATH` start at',
     'the directory of the file.',
     '',
-    ...formatTable(listKeys(readSchema(SCHEMA.installation), '')),
+    ...formatTable(listKeys(INSTALLATION, '')),
   ].join('\n');
 }
 
@@ -60,36 +65,45 @@ const formatTable = (rows: readonly string[]): readonly string[] => [
   '',
 ];
 
-function listKeys(schema: SchemaNode, path: string): readonly string[] {
-  return Object.entries(schema.properties ?? {}).flatMap(([name, child]) => {
-    const isList = child.type === 'array';
-    const place = `${path === '' ? name : `${path}.${name}`}${isList ? '[]' : ''}`;
-    const row = `| \`${place}\` | ${describeType(child)} | ${describeDefault(child, schema, name)} | ${describeMeaning(child)} |`;
-    return [row, ...listKeys(child.items ?? child, place)];
+function listKeys(shape: Shape, path: string): readonly string[] {
+  const core = coreOf(shape);
+  if (core.kind === 'list') return listKeys(core.of, path);
+  if (core.kind !== 'record') return [];
+  return Object.entries(core.members).flatMap(([name, member]) => {
+    const child = shapeOf(member);
+    const place = `${path === '' ? name : `${path}.${name}`}${coreOf(child).kind === 'list' ? '[]' : ''}`;
+    const row = `| \`${place}\` | ${describeType(coreOf(child))} | ${describeDefault(member)} | ${describeMeaning(child)} |`;
+    return [row, ...listKeys(child, place)];
   });
 }
 
-function describeType({ type, items, enum: values, ...node }: SchemaNode): string {
-  if (node.const !== undefined) return `\`${node.const}\``;
-  if (values) return values.map((value) => `\`${value}\``).join(', ');
-  if (type === 'array') return `list of ${items?.type === 'string' ? 'strings' : 'mappings'}`;
-  const range =
-    node.maximum === undefined
-      ? ` >= ${node.minimum ?? 0}`
-      : ` ${node.minimum ?? 0}-${node.maximum}`;
-  if (type === 'integer') return `integer${range}`;
-  return type === 'object' ? 'mapping' : String(type);
+function describeType(shape: Shape): string {
+  if (shape.kind === 'choice') return shape.words.map((word) => `\`${word}\``).join(', ');
+  if (shape.kind === 'list') return `list of ${isText(shape.of) ? 'strings' : 'mappings'}`;
+  if (shape.kind === 'integer') {
+    const { least = 0, most } = shape;
+    return `integer ${most === undefined ? `>= ${least}` : `${least}-${most}`}`;
+  }
+  if (shape.kind === 'flag') return 'boolean';
+  return isText(shape) ? 'string' : 'mapping';
 }
 
-function describeDefault(node: SchemaNode, parent: SchemaNode, name: string): string {
-  if (parent.required?.includes(name)) return '**required**';
-  return node.default === undefined ? '' : `\`${JSON.stringify(node.default)}\``;
+const isText = (shape: Shape): boolean => coreOf(shape).kind === 'text';
+
+function describeDefault(member: RecordNode['members'][string]): string {
+  if (member.kind !== 'optional') return '**required**';
+  return member.value === undefined ? '' : `\`${JSON.stringify(member.value())}\``;
 }
 
-const describeMeaning = ({ description = '', items }: SchemaNode): string =>
-  [description, ...(items?.type === 'string' ? [items.description ?? ''] : [])]
-    .join(' ')
-    .replaceAll('|', '\\|');
+function describeMeaning(shape: Shape): string {
+  const { description = '' } = shape;
+  const core = coreOf(shape);
+  const items = core.kind === 'list' && isText(core.of) ? (core.of.description ?? '') : '';
+  return `${description}${core.kind === 'list' && isText(core.of) ? ` ${items}` : ''}`.replaceAll(
+    '|',
+    '\\|',
+  );
+}
 
 function renderCommandLine(): string {
   const program = createProgram({

@@ -16,7 +16,7 @@ import {
   type StarterFile,
   renderTemplate,
 } from '../config/starter.ts';
-import { readSchemaText, SCHEMA } from '../shape/json-schema.ts';
+import { readSchemaText, SCHEMA } from '../shape/configuration.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation.ts';
 import type { CliHost } from './host.ts';
 import { writeTexts } from './terminal/log.ts';

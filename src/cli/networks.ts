@@ -1,5 +1,4 @@
-import { type HostNetwork, planHosts } from '../nmstate/plan.ts';
-import { findNetworkTool } from '../nmstate/tool.ts';
+import { findNetworkTool, type HostNetwork, planHosts } from '../nmstate/index.ts';
 import type { CliHost } from './host.ts';
 import { writeMessage } from './terminal/output.ts';
 

@@ -8,7 +8,7 @@ import { loadConfig, readConfigFiles, type ConfigInput } from '../config/load.ts
 import { isAreaSize, parseSize } from '../config/rules.ts';
 import type { EventListener } from '../engine/index.ts';
 import type { WritingClient } from '../registry/index.ts';
-import { readSchema } from '../shape/json-schema.ts';
+import { CONCURRENCY, DEFAULT_CONCURRENCY } from '../config/build-shape.ts';
 import { LOCK_NAME, readLock, type Lock, readLockSecrets } from '../stages/resolved/record.ts';
 import { toSavedPlan, type LockUse, type SavedPlan } from '../stages/resolved/use.ts';
 import { openRegistryAccess, type RegistryAccessOptions } from '../stages/tools.ts';
@@ -135,17 +135,13 @@ export function parseAreaSize(text: string): number {
   throw refuseOption('usage.ignition-area', text, { expected: 'a size from 256KiB to 64MiB' });
 }
 
-export const DEFAULT_CONCURRENCY = 8;
-
-/** Creates `--concurrency`, which has the range of `build.concurrency`. */
+/** Creates `--concurrency`, which has the range and the default of `build.concurrency`. */
 export function createConcurrencyOption(): Option {
-  const { minimum: least, maximum: most } =
-    readSchema().properties?.['build']?.properties?.['concurrency'] ?? {};
-  if (least === undefined || most === undefined) throw new Error('the schema has no range');
+  const [least, most] = CONCURRENCY;
   return new Option(
     '--concurrency <n>',
-    `extents poured at a time, ${least} to ${most} (default: 8)`,
-  ).argParser(parseWhole('usage.concurrency', [least, most]));
+    `extents poured at a time, ${least} to ${most} (default: ${DEFAULT_CONCURRENCY})`,
+  ).argParser(parseWhole('usage.concurrency', CONCURRENCY));
 }
 
 /** Options that set the access to registries for commands without their own configuration. */

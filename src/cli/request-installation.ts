@@ -4,15 +4,14 @@ import { hasFile } from '../base/disk/files.ts';
 import { ConfigError, UsageError, type DocumentProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { readConfigFiles } from '../config/load.ts';
-import { planNetwork } from '../nmstate/plan.ts';
-import { findNetworkTool } from '../nmstate/tool.ts';
-import { formatFinding } from '../nmstate/values.ts';
+import { findNetworkTool, formatFinding, planNetwork } from '../nmstate/index.ts';
 import { listUnusableEntries } from '../registry/index.ts';
 import { readPostScript, readInstallationConfig } from '../sites/installation.ts';
 import { checkInstallation } from '../stages/installation-iso.ts';
 import type { InstallationIsoRequest } from '../stages/request.ts';
 import type { CliHost } from './host.ts';
-import { DEFAULT_CONCURRENCY, listLockInputs, readLockUse, type LockOptions } from './options.ts';
+import { DEFAULT_CONCURRENCY } from '../config/build-shape.ts';
+import { listLockInputs, readLockUse, type LockOptions } from './options.ts';
 import {
   readGraphUrl,
   readEpoch,

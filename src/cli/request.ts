@@ -17,7 +17,7 @@ import {
 } from '../config/load.ts';
 import { LAST_EPOCH } from '../iso/index.ts';
 import { parseResources, readHostNetworks } from '../openshift/agent/resources.ts';
-import type { HostNetwork } from '../nmstate/plan.ts';
+import type { HostNetwork } from '../nmstate/index.ts';
 import { readOverrides } from '../openshift/installer/overrides.ts';
 import { readUserManifests } from '../openshift/node/manifests.ts';
 import type { GivenBaseIso } from '../openshift/release/base-iso.ts';
@@ -261,7 +261,7 @@ export async function readLiveIsoRequest(
   const { epoch, graphUrl, manifests } = readSurroundings(file, host);
   const disableImagePolicy = wishOfImagePolicy(config, host);
   const baseIso = findBaseIso(config, options, host);
-  const ignition = options.ignition ?? config.build.ignition ?? 'installer';
+  const ignition = options.ignition ?? config.build.ignition;
   const hosts = ignition === 'installer' ? await readHosts(config, host) : undefined;
   const saved = readSaved(options, 'live-iso', host);
   const locking = readLockUse(options, { product: 'live-iso', config: input }, host);

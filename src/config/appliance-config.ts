@@ -3,10 +3,12 @@ import { withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import { parseDuration } from '../base/text/words.ts';
 import { type LocalCatalog, parseLocalCatalog } from '../fbc/index.ts';
-import { readTexts, type View } from '../shape/document.ts';
-import { readSchema, type SchemaNode } from '../shape/json-schema.ts';
+import { decode, YAML_RULES } from '../shape/decode.ts';
+import type { View } from '../shape/document.ts';
+import type { TypeOf } from '../shape/shape.ts';
+import { COMPLETE_APPLIANCE } from './appliance-shape.ts';
 import { parseSize } from './rules.ts';
-import type { Secrets } from './secrets.ts';
+import type { SecretPath, Secrets } from './secrets.ts';
 
 /* Owns the typed configuration of an appliance, with its defaults. */
 
@@ -29,14 +31,13 @@ export type CatalogSettings = {
   readonly full: boolean;
   readonly targetCatalog?: string;
   readonly targetTag?: string;
-  /** Absent: `warn`. */
-  readonly dependencies?: 'add' | 'warn';
+  readonly dependencies: 'add' | 'warn';
   readonly packages: readonly ({
     readonly name: string;
     readonly defaultChannel?: string;
     readonly channels: readonly ({ readonly name: string } & VersionRange)[];
-    /** Names of bundles to leave out; absent when the list is empty. */
-    readonly skipBundles?: readonly string[];
+    /** Names of bundles to leave out. */
+    readonly skipBundles: readonly string[];
   } & VersionRange)[];
 };
 
@@ -47,7 +48,7 @@ export type BuildSettings = {
   /** 64 lower-case hex digits. */
   readonly baseIsoSha256?: string;
   readonly installer?: string;
-  readonly ignition?: 'installer' | 'embedded';
+  readonly ignition: 'installer' | 'embedded';
   /** Appended to every karg area, in this order. */
   readonly kernelArguments: readonly string[];
   readonly caBundle?: string;
@@ -61,7 +62,7 @@ export type BuildSettings = {
   readonly signatureKeys?: string;
   /** True if nightlies and CI builds are accepted without a signature. */
   readonly allowUnsigned: boolean;
-  readonly concurrency?: number;
+  readonly concurrency: number;
   /** Milliseconds without a byte after which a host is considered unreachable. */
   readonly retryFor?: number;
   /** Bytes. */
@@ -119,164 +120,119 @@ export type ApplianceConfig = {
   readonly build: BuildSettings;
 };
 
-/** The typed configuration of a document that has passed its checks. Defaults come from the schema. */
+type Given = TypeOf<typeof COMPLETE_APPLIANCE>;
+
+/**
+ * The typed configuration of a document that has passed its checks, with the defaults of its shape.
+ * An empty text counts as absent.
+ */
 export function applyDefaults(view: View, secrets: Secrets): ApplianceConfig {
-  const flag = (path: string): boolean => view.flag(path) ?? findDefault(path) === true;
-  const text = (path: string): string =>
-    view.text(path) ?? (findDefault(path) as string | undefined) ?? '';
-  const url = view.text('ocpRelease.url');
-  const pullSecret = secrets.values.get('pullSecret');
-  const sshKey = secrets.values.get('sshKey');
-  const corePass = secrets.values.get('userCorePass');
-  const mirrorPath = view.text('mirrorPath');
-  const diskSizeGB = view.number('diskSizeGB');
-  const skipLocalRegistry = view.flag('skipLocalRegistry');
+  const sections = { imageRegistry: {}, build: {}, ...(view.document.value as object) };
+  const { value } = decode(COMPLETE_APPLIANCE, sections, YAML_RULES);
+  if (value === undefined) throw new Error('the configuration has not passed its checks');
+  const [pullSecret, userCorePass] = [
+    readSecret('pullSecret', secrets),
+    readSecret('userCorePass', secrets),
+  ];
   return {
-    ocpRelease: {
-      version: text('ocpRelease.version'),
-      channel: text('ocpRelease.channel') as ReleaseChannel,
-      ...readArchitecture(view, url ?? mirrorPath),
-      ...withoutUndefined({ url }),
-    },
-    ...(pullSecret !== undefined && { pullSecret: new Secret(pullSecret) }),
-    ...withoutUndefined({ sshKey }),
-    ...(corePass !== undefined && { userCorePass: new Secret(corePass) }),
-    imageRegistry: {
-      uri: text('imageRegistry.uri'),
-      port: view.number('imageRegistry.port') ?? Number(findDefault('imageRegistry.port')),
-      useBinary: flag('imageRegistry.useBinary'),
-    },
-    enableDefaultSources: flag('enableDefaultSources'),
-    enableFips: flag('enableFips'),
-    stopLocalRegistry: flag('stopLocalRegistry'),
-    ...withoutUndefined({ skipLocalRegistry }),
-    createPinnedImageSets: flag('createPinnedImageSets'),
-    enableInteractiveFlow: flag('enableInteractiveFlow'),
-    useDefaultSourceNames: flag('useDefaultSourceNames'),
-    disableSigstoreRegistries: listTexts(view, 'disableSigstoreRegistries'),
-    additionalImages: view.items('additionalImages').map((path) => ({
-      name: view.text(`${path}.name`) ?? '',
-      ...readPresent(view, path, ['targetRepo', 'targetTag']),
-    })),
-    blockedImages: listTexts(view, 'blockedImages', '.name').map((name) => ({ name })),
-    operators: view.items('operators').map((path) => readCatalog(view, path)),
-    ...(mirrorPath !== undefined && {
-      mirrorPath: resolve(view.directoryOf('mirrorPath'), mirrorPath),
+    ocpRelease: readRelease(value, view),
+    ...withoutUndefined({ pullSecret, userCorePass, sshKey: secrets.values.get('sshKey') }),
+    imageRegistry: value.imageRegistry,
+    enableDefaultSources: value.enableDefaultSources,
+    enableFips: value.enableFips,
+    stopLocalRegistry: value.stopLocalRegistry,
+    createPinnedImageSets: value.createPinnedImageSets,
+    enableInteractiveFlow: value.enableInteractiveFlow,
+    useDefaultSourceNames: value.useDefaultSourceNames,
+    disableSigstoreRegistries: value.disableSigstoreRegistries,
+    additionalImages: value.additionalImages,
+    blockedImages: value.blockedImages,
+    operators: value.operators.map((catalog, index) =>
+      readCatalog(catalog, view.directoryOf(`operators[${index}].catalog`)),
+    ),
+    ...withoutUndefined({
+      mirrorPath: resolvePath('mirrorPath', view),
+      diskSizeGB: value.diskSizeGB,
+      skipLocalRegistry: value.skipLocalRegistry,
     }),
-    ...withoutUndefined({ diskSizeGB }),
-    build: readBuild(view, secrets),
+    build: readBuild(value.build, view, secrets),
   };
 }
 
-function readBuild(view: View, secrets: Secrets): BuildSettings {
-  const ignition = view.text('build.ignition');
-  const concurrency = view.number('build.concurrency');
-  const maxSize = view.text('build.maxSize');
-  const ignitionArea = view.text('build.ignitionArea');
-  const disableImagePolicy = view.flag('build.disableImagePolicy');
-  const retryFor = parseDuration(view.text('build.retryFor') ?? '');
-  const embedded = secrets.values.get('build.embed.pullSecret');
+function readSecret(path: SecretPath, { values }: Secrets): Secret | undefined {
+  const text = values.get(path);
+  return text === undefined ? undefined : new Secret(text);
+}
+
+/** The absolute path of a value that is a path. */
+function resolvePath(path: string, view: View): string | undefined {
+  const text = view.text(path);
+  return text === undefined ? undefined : resolve(view.directoryOf(path), text);
+}
+
+/** The payload or the mirror determines the architecture, unless it is written. */
+function readRelease(
+  { ocpRelease, mirrorPath = '' }: Given,
+  view: View,
+): ApplianceConfig['ocpRelease'] {
+  const { cpuArchitecture, ...release } = withoutEmptyTexts(ocpRelease);
+  const isGiven = (release.url ?? mirrorPath) !== '';
+  const isWritten = view.text('ocpRelease.cpuArchitecture') !== undefined;
+  return { ...release, ...((isWritten || !isGiven) && { cpuArchitecture }) };
+}
+
+function readBuild(given: Given['build'], view: View, secrets: Secrets): BuildSettings {
+  const pullSecret = readSecret('build.embed.pullSecret', secrets);
+  const sizeOf = (text: string | undefined): number | undefined =>
+    text === undefined ? undefined : parseSize(text);
   return {
-    ...readBaseIso(view),
-    ...readPaths(view),
-    ...(ignition !== undefined && { ignition: ignition as 'installer' | 'embedded' }),
-    kernelArguments: listTexts(view, 'build.kernelArguments'),
-    allArchitectures: view.flag('build.allArchitectures') === true,
-    allowUnsigned: view.flag('build.allowUnsigned') === true,
-    ...withoutUndefined({ disableImagePolicy, concurrency }),
-    ...(maxSize !== undefined && { maxSize: parseSize(maxSize) }),
-    ...(ignitionArea !== undefined && { ignitionArea: parseSize(ignitionArea) }),
-    ...withoutUndefined({ retryFor }),
-    insecureRegistries: listTexts(view, 'build.insecureRegistries'),
-    registryData: (view.text('build.registryData') ??
-      findDefault('build.registryData')) as BuildSettings['registryData'],
-    embed: embedded === undefined ? {} : { pullSecret: new Secret(embedded) },
+    ...readBaseIso(given, view),
+    ...withoutUndefined(
+      Object.fromEntries(PATHS.map((name) => [name, resolvePath(`build.${name}`, view)])),
+    ),
+    ignition: given.ignition,
+    kernelArguments: given.kernelArguments,
+    allArchitectures: given.allArchitectures,
+    allowUnsigned: given.allowUnsigned,
+    concurrency: given.concurrency,
+    insecureRegistries: given.insecureRegistries,
+    registryData: given.registryData,
+    ...withoutUndefined({
+      disableImagePolicy: given.disableImagePolicy,
+      maxSize: sizeOf(given.maxSize),
+      // The base ISO and the host have defaults of their own for an absent value.
+      ignitionArea: sizeOf(view.text('build.ignitionArea')),
+      retryFor: parseDuration(view.text('build.retryFor') ?? ''),
+    }),
+    embed: withoutUndefined({ pullSecret }),
   };
 }
 
-function readBaseIso(view: View): Partial<BuildSettings> {
-  const baseIso = view.text('build.baseIso');
-  const baseIsoSha256 = view.text('build.baseIsoSha256');
+function readBaseIso(
+  { baseIso, baseIsoSha256 }: Given['build'],
+  view: View,
+): Partial<BuildSettings> {
   if (baseIso === undefined) return {};
   const isUrl = baseIso.startsWith('https://');
+  return withoutUndefined({
+    baseIso: isUrl ? baseIso : resolvePath('build.baseIso', view),
+    baseIsoSha256,
+  });
+}
+
+const PATHS = ['installer', 'caBundle', 'registriesConf', 'nmstate', 'signatures', 'signatureKeys'];
+
+function readCatalog(given: Given['operators'][number], directory: string): CatalogSettings {
+  const local = parseLocalCatalog(given.catalog, directory);
   return {
-    baseIso: isUrl ? baseIso : resolve(view.directoryOf('build.baseIso'), baseIso),
-    ...withoutUndefined({ baseIsoSha256 }),
-  };
-}
-
-/** The architecture, unless the payload or mirror that is `given` determines it. */
-function readArchitecture(view: View, given = ''): { readonly cpuArchitecture?: CpuArchitecture } {
-  const path = 'ocpRelease.cpuArchitecture';
-  const text = view.text(path) ?? (given === '' ? findDefault(path) : undefined);
-  return text === undefined ? {} : { cpuArchitecture: text as CpuArchitecture };
-}
-
-function readPaths(view: View): Partial<BuildSettings> {
-  const names = [
-    'installer',
-    'caBundle',
-    'registriesConf',
-    'nmstate',
-    'signatures',
-    'signatureKeys',
-  ];
-  return Object.fromEntries(
-    names.flatMap((name) => {
-      const path = `build.${name}`;
-      const text = view.text(path);
-      return text === undefined ? [] : [[name, resolve(view.directoryOf(path), text)]];
-    }),
-  );
-}
-
-function readCatalog(view: View, path: string): CatalogSettings {
-  const catalog = view.text(`${path}.catalog`) ?? '';
-  const local = parseLocalCatalog(catalog, view.directoryOf(`${path}.catalog`));
-  return {
-    catalog,
+    ...given,
     ...(local && { local }),
-    full: view.flag(`${path}.full`) ?? false,
-    ...readPresent(view, path, ['targetCatalog', 'targetTag']),
-    ...(view.text(`${path}.dependencies`) === 'add' && { dependencies: 'add' as const }),
-    packages: view.items(`${path}.packages`).map((item) => ({
-      name: view.text(`${item}.name`) ?? '',
-      channels: view.items(`${item}.channels`).map((channel) => ({
-        name: view.text(`${channel}.name`) ?? '',
-        ...readPresent(view, channel, RANGE),
-      })),
-      ...readPresent(view, item, ['defaultChannel', ...RANGE]),
-      ...readSkipped(view, item),
+    packages: given.packages.map(({ channels, ...item }) => ({
+      ...withoutEmptyTexts(item),
+      channels: channels.map(withoutEmptyTexts),
     })),
   };
 }
 
-function readSkipped(view: View, item: string): { readonly skipBundles?: readonly string[] } {
-  const skipBundles = listTexts(view, `${item}.skipBundles`);
-  return skipBundles.length === 0 ? {} : { skipBundles };
-}
-
-const RANGE = ['minVersion', 'maxVersion', 'minBundle'] as const satisfies (keyof VersionRange)[];
-
-/** The keys among `names` that the document has, each with its value. */
-function readPresent<Name extends string>(
-  view: View,
-  path: string,
-  names: readonly Name[],
-): Readonly<Partial<Record<Name, string>>> {
-  return Object.fromEntries(
-    names.flatMap((name) => {
-      const text = view.text(`${path}.${name}`);
-      return text === undefined ? [] : [[name, text]];
-    }),
-  ) as Readonly<Partial<Record<Name, string>>>;
-}
-
-const listTexts = (view: View, list: string, member = ''): readonly string[] =>
-  readTexts(view, list, member).map(({ text }) => text);
-
-function findDefault(path: string): unknown {
-  let node: SchemaNode | undefined = readSchema();
-  for (const name of path.split('.')) node = node?.properties?.[name];
-  return node?.default;
-}
+const withoutEmptyTexts = <T extends object>(given: T): T =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== '')) as T;

@@ -3,9 +3,10 @@ import type { Json } from '../base/text/json.ts';
 import { redact } from '../base/text/redact.ts';
 import { toPrintable } from '../base/text/words.ts';
 import { joinPath } from '../shape/decode-yaml.ts';
-import { readSchema, type SchemaNode } from '../shape/json-schema.ts';
 import type { Entry } from '../shape/merge-documents.ts';
 import { maskUserInfo } from '../shape/report.ts';
+import { FREE, shapeOf, type Shape } from '../shape/shape.ts';
+import { APPLIANCE } from './appliance-shape.ts';
 import { readMerged, type ConfigInput } from './load.ts';
 import { isReference, SECRET_PATHS } from './secrets.ts';
 
@@ -37,7 +38,9 @@ export type EnvironmentValues = ReadonlyMap<
 
 type Place = {
   /** Undefined for an unknown key, which may be a misspelt secret. */
-  readonly node: SchemaNode | undefined;
+  readonly shape: Shape | undefined;
+  /** Makes the default, if there is one. */
+  readonly byDefault?: (() => unknown) | undefined;
   /** Absent if no input has a value. */
   readonly entry: Entry | undefined;
   readonly path: string;
@@ -50,7 +53,7 @@ type Circumstances = {
 };
 
 /**
- * Every value that a configuration has after its defaults, in the order of the schema; undefined if a
+ * Every value that a configuration has after its defaults, in the order of the shape; undefined if a
  * file cannot be read as YAML.
  */
 export function describeConfig(
@@ -62,7 +65,7 @@ export function describeConfig(
   // A release given by reference or mirror determines the architecture.
   const isGiven = (view.text('ocpRelease.url') ?? view.text('mirrorPath')) !== undefined;
   const open = new Set(isGiven ? ['ocpRelease.cpuArchitecture'] : []);
-  return describe({ node: readSchema(), entry: document.root, path: '' }, { environment, open });
+  return describe({ shape: APPLIANCE, entry: document.root, path: '' }, { environment, open });
 }
 
 /** The values as plain JSON, without their sources. */
@@ -108,14 +111,15 @@ export function formatConfig(effective: Effective, hasSources: boolean): string 
 }
 
 function describe(place: Place, given: Circumstances): Effective | undefined {
-  const { entry, node, path } = place;
+  const { entry, shape, path } = place;
   const content = entry?.content;
   if (content === undefined) return describeAbsent(place, given);
   if (isHidden(place)) return describeValue(place);
   if (content instanceof Map) return describeMapping(place, content, given);
   if (!Array.isArray(content) || content.length === 0) return describeValue(place);
   const items = content.flatMap((item, index) => {
-    const below = { node: node?.items ?? {}, entry: item, path: `${path}[${index}]` };
+    const of = shape?.kind === 'list' ? shape.of : FREE;
+    const below = { shape: of, entry: item, path: `${path}[${index}]` };
     return describe(below, given) ?? [];
   });
   return { kind: 'list', items };
@@ -126,31 +130,34 @@ function describeMapping(
   content: ReadonlyMap<string, Entry>,
   given: Circumstances,
 ): Effective | undefined {
-  const { node, path } = place;
-  const properties = node?.properties;
-  const names = new Set([...Object.keys(properties ?? {}), ...content.keys()]);
+  const { shape, path } = place;
+  const known = shape?.kind === 'record' ? shape.members : undefined;
+  const names = new Set([...Object.keys(known ?? {}), ...content.keys()]);
   const members = [...names].flatMap((name) => {
+    const member = known?.[name];
     const below = {
-      node: properties ? properties[name] : {},
+      shape: known ? member && shapeOf(member) : FREE,
+      byDefault: member?.kind === 'optional' ? member.value : undefined,
       entry: content.get(name),
       path: joinPath(path, name),
     };
-    const member = describe(below, given);
-    return member === undefined ? [] : [[name, member] as const];
+    const described = describe(below, given);
+    return described === undefined ? [] : [[name, described] as const];
   });
   return members.length === 0 ? describeValue(place) : { kind: 'mapping', members };
 }
 
 function describeAbsent(place: Place, given: Circumstances): Effective | undefined {
-  const { node, path } = place;
+  const { shape, byDefault, path } = place;
   const variable = given.environment.get(path);
   if (variable !== undefined) {
     const { value } = variable;
     return { kind: 'value', value, source: { kind: 'environment', variable: variable.variable } };
   }
-  if (node?.properties) return describeMapping({ ...place, entry: undefined }, new Map(), given);
-  if (node?.default === undefined || given.open.has(path)) return undefined;
-  return { kind: 'value', value: node.default as Json, source: { kind: 'default' } };
+  if (shape?.kind === 'record')
+    return describeMapping({ ...place, entry: undefined }, new Map(), given);
+  if (byDefault === undefined || given.open.has(path)) return undefined;
+  return { kind: 'value', value: byDefault() as Json, source: { kind: 'default' } };
 }
 
 const MASK = '[redacted]';
@@ -172,8 +179,8 @@ function plain(content: Entry['content']): Json {
 }
 
 /** True for secrets, regardless of the kind of value; references and public keys are shown. */
-function isHidden({ node, entry, path }: Place): boolean {
-  if (node !== undefined && !SECRET_PATHS.some((secret) => secret === path)) return false;
+function isHidden({ shape, entry, path }: Place): boolean {
+  if (shape !== undefined && !SECRET_PATHS.some((secret) => secret === path)) return false;
   const content = entry?.content ?? '';
   if (typeof content !== 'string') return true;
   return (

@@ -7,10 +7,11 @@ import { readInputFile } from '../base/disk/files.ts';
 import { ConfigError, isErrno, ConfigProblems, type DocumentProblem } from '../base/errors.ts';
 import { isTooMany } from '../shape/decode-yaml.ts';
 import { type ConfigDocument, createView, type View } from '../shape/document.ts';
-import { readAlongSchema, readSchema, checkSchema } from '../shape/json-schema.ts';
+import { checkConfiguration, readConfiguration } from '../shape/configuration.ts';
 import { mergeDocuments, type MergedDocument } from '../shape/merge-documents.ts';
 import { parseDocument } from '../shape/parse-text.ts';
 import { type ApplianceConfig, applyDefaults } from './appliance-config.ts';
+import { APPLIANCE } from './appliance-shape.ts';
 import { checkOperators } from './imageset/rules.ts';
 import { checkRules, noteVersion } from './rules.ts';
 import { resolveSecrets, type Secrets } from './secrets.ts';
@@ -155,18 +156,17 @@ export function readMerged({ files, settings, cwd }: ConfigInput): {
   readonly document: MergedDocument;
   readonly view: View;
 } {
-  const schema = readSchema();
   const count = { values: 0 };
   const directories = new Map<ConfigDocument, string>();
   const read = ({ path, shownAs, text }: ConfigFile): ConfigDocument => {
-    const document = readAlongSchema({ text, file: shownAs, count }, schema);
+    const document = readConfiguration({ text, file: shownAs, count }, APPLIANCE);
     directories.set(document, dirname(path));
     return document;
   };
   const [first, ...overlays] = files;
   const document = mergeDocuments(
     [read(first), ...overlays.flatMap((file) => (isTooMany(count) ? [] : [read(file)]))],
-    settings.flatMap((text) => (isTooMany(count) ? [] : [readSetting(text, schema, count)])),
+    settings.flatMap((text) => (isTooMany(count) ? [] : [readSetting(text, count)])),
   );
   const view = createView(document, (path) => directories.get(document.ownerOf(path)) ?? cwd);
   return { document, view };
@@ -199,7 +199,6 @@ function examine(
   input: ConfigInput,
   options: ConfigOptions,
 ): ConfigCheck & { readonly view: View; readonly secrets: Secrets } {
-  const schema = readSchema();
   const { document, view } = readMerged(input);
   const secrets = resolveSecrets(view, options.env);
   if (document.isBroken) return { view, secrets, problems: document.problems, notes: [] };
@@ -207,7 +206,7 @@ function examine(
   const verdicts = (options.rules ?? []).map((rule) => rule(view, given));
   const problems = [
     ...document.problems,
-    ...checkSchema(document, schema),
+    ...checkConfiguration(document, APPLIANCE),
     ...checkRules(view),
     ...checkOperators(view),
     ...secrets.problems,

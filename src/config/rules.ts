@@ -12,7 +12,7 @@ import {
   parseLocalCatalog,
 } from '../fbc/index.ts';
 import { readTexts, type View } from '../shape/document.ts';
-import { readSchema } from '../shape/json-schema.ts';
+import { TARGETS } from './appliance-shape.ts';
 
 type Kind = 'file' | 'directory' | 'other' | 'absent' | 'forbidden';
 
@@ -192,8 +192,7 @@ function checkName(
   item: string,
   { key, name }: { readonly key: 'targetCatalog' | 'targetTag'; readonly name: string },
 ): readonly DocumentProblem[] {
-  const pattern = readSchema().properties?.['operators']?.items?.properties?.[key]?.pattern ?? '';
-  if (view.text(`${item}.${key}`) !== undefined || new RegExp(pattern).test(name)) return [];
+  if (view.text(`${item}.${key}`) !== undefined || TARGETS[key].test(name)) return [];
   const what = key === 'targetCatalog' ? 'repository' : 'tag';
   const problem = `"${name}" is not a valid ${what} for the copy of the catalog`;
   return [view.report(`${item}.catalog`, problem, { hint: `write one to ${key}` })];

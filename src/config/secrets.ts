@@ -5,12 +5,7 @@ import { isErrno, SealiftError, type DocumentProblem } from '../base/errors.ts';
 import { append } from '../base/lists.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import { readSshKeys } from '../keys/index.ts';
-import {
-  explainAuth,
-  type PullSecretEntry,
-  type PullSecretFault,
-  readPullSecret,
-} from '../registry/index.ts';
+import { judgePullSecret } from '../registry/index.ts';
 import type { View } from '../shape/document.ts';
 
 /* Owns the secrets of a configuration: their references, and the rules of pull secrets and SSH keys. */
@@ -78,33 +73,12 @@ export function readSecretSource(
 
 export const isReference = (text: string): boolean => /^(?:env|file):/.test(text);
 
-/**
- * Problems of a pull secret, each a sentence without its value. An `auth` that is not
- * `user:password` is refused, since no node can read it. At least one entry must have `auth` or
- * `credsStore`; on hosts, which have no credential helpers, each must have `auth`.
- */
-export function checkPullSecret(
+/** Problems of a pull secret, each a sentence without its value. */
+export const checkPullSecret = (
   text: string,
-  { isForHosts = false }: { readonly isForHosts?: boolean } = {},
-): readonly string[] {
-  if (isPlaceholder(text)) return [PLACEHOLDER_PROBLEM];
-  const { fault, entries } = readPullSecret(text);
-  if (fault !== undefined) return [FAULTS[fault]];
-  const isEmpty = ({ fault }: PullSecretEntry): boolean => fault === 'absent' || fault === 'empty';
-  const isHelpful = entries.some((entry) => !isEmpty(entry) || entry.hasStore);
-  return entries
-    .filter((entry) => !isEmpty(entry) || isForHosts || !isHelpful)
-    .flatMap((entry) => explainAuth(entry) ?? []);
-}
-
-const FAULTS: Readonly<Record<PullSecretFault, string>> = {
-  'empty': 'is empty',
-  'not-json': 'is not JSON',
-  'not-an-object': 'must be a JSON object',
-  'no-auths': 'must have at least one entry in "auths"',
-  'no-entries': 'must have at least one entry in "auths"',
-  'auths-not-an-object': 'must have at least one entry in "auths"',
-};
+  options?: { readonly isForHosts?: boolean },
+): readonly string[] =>
+  isPlaceholder(text) ? [PLACEHOLDER_PROBLEM] : judgePullSecret(text, options);
 
 /**
  * The problem of an SSH key, if any. A key is one line of an authorized_keys file; comment lines may
@@ -137,7 +111,8 @@ function readVariable(name: string, env: NodeJS.ProcessEnv): SecretReading {
 const MAX_SIZE = 4 << 20;
 
 /** Other blanks, such as a byte order mark, are part of the value, whose reader refuses them. */
-const trimBlanks = (text: string): string => text.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, '');
+const trimBlanks = (text: string): string =>
+  text.replace(/^[ \t\r\n]+|(?<![ \t\r\n])[ \t\r\n]+$/g, '');
 
 function readText(path: string, directory: string): SecretReading {
   const full = resolve(directory, path.replace(/^\/\/(?=\/)/, ''));

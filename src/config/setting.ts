@@ -2,8 +2,10 @@ import { UsageError, type DocumentProblem } from '../base/errors.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import { findMember, joinPath, type ValueCount } from '../shape/decode-yaml.ts';
 import { type ConfigDocument, readPath, UNKNOWN_KEY } from '../shape/document.ts';
-import { readAlongSchema, listKeys, type SchemaNode, suggestKey } from '../shape/json-schema.ts';
+import { readConfiguration, listKeys, suggestKey } from '../shape/configuration.ts';
 import type { Setting } from '../shape/merge-documents.ts';
+import { FREE, shapeOf, type Shape } from '../shape/shape.ts';
+import { APPLIANCE } from './appliance-shape.ts';
 import { isReference, SECRET_PATHS } from './secrets.ts';
 
 /**
@@ -12,23 +14,23 @@ import { isReference, SECRET_PATHS } from './secrets.ts';
  *
  * @throws UsageError `usage.set`
  */
-export function readSetting(text: string, schema: SchemaNode, count: ValueCount): Setting {
+export function readSetting(text: string, count: ValueCount): Setting {
   const { path, value } = splitSetting(text);
-  const place = resolvePlace(path, schema);
-  const { steps, node } = place;
+  const place = resolvePlace(path);
+  const { steps, shape } = place;
   const canonical = steps.reduce<string>(joinStep, '');
   const isSecret = SECRET_PATHS.some((secret) => `${secret}.`.startsWith(`${canonical}.`));
-  const document = readAlongSchema(
+  const document = readConfiguration(
     {
       // Padded, so that the value keeps its column in the option.
       text: `${' '.repeat(path.length + 1)}${value}`,
       file: nameSetting(text),
-      publicKeys: listKeys(schema),
+      publicKeys: listKeys(APPLIANCE),
       path: canonical,
       count,
       shownLines: isSecret || place.unknown ? [`${path}=[redacted]`] : text.split('\n'),
     },
-    node,
+    shape,
   );
   const { report } = document;
   const problems = [
@@ -64,46 +66,46 @@ function splitSetting(text: string): { readonly path: string; readonly value: st
 
 type Place = {
   readonly steps: readonly (string | number)[];
-  /** The schema of the value. */
-  readonly node: SchemaNode;
+  /** The shape of the value. */
+  readonly shape: Shape;
   /** Code and hint of the problem, if no configuration has the path. */
   readonly unknown?: { readonly code: string; readonly hint: string | undefined };
 };
 
-/** Walks the schema along a path. Names match without regard to case, as in files. */
-function resolvePlace(path: string, schema: SchemaNode): Place {
+/** Walks the shape along a path. Names match without regard to case, as in files. */
+function resolvePlace(path: string): Place {
   const steps: (string | number)[] = [];
-  let node = schema;
+  let shape: Shape = APPLIANCE;
   for (const [, name = '', index] of path.matchAll(/([\w-]+)|\[(\d+)\]/g)) {
     const { step, below } =
-      index === undefined ? stepToMember(node, name) : stepToItem(node, index);
+      index === undefined ? stepToMember(shape, name) : stepToItem(shape, index);
     steps.push(step);
     if (below === undefined) {
-      const hint = suggestKey(name, Object.keys(node.properties ?? {}), schema);
-      return { steps, node: {}, unknown: { code: UNKNOWN_KEY, hint } };
+      const known = shape.kind === 'record' ? Object.keys(shape.members) : [];
+      const hint = suggestKey(name, known, APPLIANCE);
+      return { steps, shape: FREE, unknown: { code: UNKNOWN_KEY, hint } };
     }
-    node = below;
+    shape = below;
   }
-  return { steps, node };
+  return { steps, shape };
 }
 
-type Step = { readonly step: string | number; readonly below: SchemaNode | undefined };
+type Step = { readonly step: string | number; readonly below: Shape | undefined };
 
-function stepToMember(node: SchemaNode, name: string): Step {
-  const { properties } = node;
-  if (properties === undefined) return { step: name, below: isFree(node) ? {} : undefined };
-  const found = findMember(properties, name);
-  return { step: found ?? name, below: found === undefined ? undefined : properties[found] };
+function stepToMember(shape: Shape, name: string): Step {
+  if (shape.kind !== 'record') return { step: name, below: isFree(shape) ? FREE : undefined };
+  const step = findMember(shape.members, name) ?? name;
+  const member = Object.hasOwn(shape.members, step) ? shape.members[step] : undefined;
+  return { step, below: member && shapeOf(member) };
 }
 
-const stepToItem = (node: SchemaNode, index: string): Step => ({
-  step: Number(index),
-  below: node.items ?? (isFree(node) ? {} : undefined),
-});
+function stepToItem(shape: Shape, index: string): Step {
+  const below = shape.kind === 'list' ? shape.of : isFree(shape) ? FREE : undefined;
+  return { step: Number(index), below };
+}
 
 /** True if any value is allowed. */
-const isFree = ({ type, properties }: SchemaNode): boolean =>
-  properties === undefined && (type === undefined || type === 'object');
+const isFree = ({ kind }: Shape): boolean => kind === 'free' || kind === 'mapping';
 
 const joinStep = (path: string, step: string | number): string =>
   typeof step === 'number' ? `${path}[${step}]` : joinPath(path, step);

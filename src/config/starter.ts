@@ -1,4 +1,4 @@
-import { formatModeline, SCHEMA } from '../shape/json-schema.ts';
+import { formatModeline, SCHEMA } from '../shape/configuration.ts';
 import { PLACEHOLDER } from './secrets.ts';
 
 /* Owns the files that "sealift init" writes. */
@@ -241,7 +241,7 @@ pullSecret: file:pull-secret.json
 #     - name: eth0
 #       type: ethernet
 #       state: up
-#       mac-address: 00:00:00:00:00:00
+#       mac-address: 02:00:00:00:00:01
 #       ipv4:
 #         enabled: true
 #         dhcp: false

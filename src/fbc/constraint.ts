@@ -79,7 +79,7 @@ export function completeVersion(text: string): string | undefined {
 }
 
 function rewriteHyphen(range: string): string {
-  const [from = '', to = ''] = range.trim().split(/\s+-\s+/);
+  const [from = '', to = ''] = range.trim().split(/(?<!\s)\s+-\s+/);
   return ` >=${from} <=${to} `;
 }
 

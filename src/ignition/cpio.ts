@@ -111,3 +111,35 @@ const truncated = (offset: number, needed: number, size: number): IntegrityError
     `archive member at byte ${offset} needs ${needed} bytes, but there are ${size}`,
     { expected: String(needed), found: String(size) },
   );
+
+/** More than any archive that is searched here. */
+const MOST_SEARCHED = 64;
+const LONGEST_NAME = 4096;
+const LARGEST_FOUND = 64 << 10;
+
+/**
+ * Finds a small member of the archive that a file begins with, without reading the others; undefined if it is not
+ * there, or the file does not begin with an archive.
+ *
+ * @param read reads a range of the file, which may be shorter at the end
+ */
+export async function findCpioMember(
+  wanted: string,
+  read: (range: { readonly start: number; readonly size: number }) => Promise<Uint8Array>,
+): Promise<Uint8Array | undefined> {
+  let start = 0;
+  for (let count = 0; count < MOST_SEARCHED; count++) {
+    const head = Buffer.from(await read({ start, size: HEADER_SIZE }));
+    if (head.length < HEADER_SIZE || !isCpio(head, 0)) return undefined;
+    const { nameSize, dataSize } = decodeHeader(head, 0);
+    if (nameSize > LONGEST_NAME) return undefined;
+    const bytes = await read({ start: start + HEADER_SIZE, size: nameSize });
+    const name = Buffer.from(bytes).toString('utf8').split('\0', 1)[0];
+    const data = start + align4(HEADER_SIZE + nameSize);
+    if (name === wanted) {
+      return dataSize > LARGEST_FOUND ? undefined : read({ start: data, size: dataSize });
+    }
+    start = data + align4(dataSize);
+  }
+  return undefined;
+}

@@ -14,6 +14,6 @@ export type { Unresolved } from './resolve.ts';
 export { findIgnitionWarnings, formatValidIgnition } from './check.ts';
 
 // Archives.
-export { decodeCpio } from './cpio.ts';
+export { decodeCpio, findCpioMember } from './cpio.ts';
 export type { CpioMember, SpecialMember } from './cpio.ts';
 export { decodeInitrd, encodeInitrd, isCheckedXz } from './initrd.ts';

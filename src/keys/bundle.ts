@@ -37,20 +37,27 @@ export function readTrustBundle(source: string | Uint8Array): TrustBundle {
   return bundle;
 }
 
-/** Explains why a file is not a list of roots for connections of this program; blank lines may follow the last block. */
-export function explainRoots(bytes: Uint8Array): string | undefined {
-  const { certificates, problem } = readRoots(bytes);
+/** Explains why a bundle cannot be trusted, because it has a fault or nothing; undefined if it can. */
+export function explainBundle(source: string | Uint8Array): string | undefined {
+  const { problem, certificates } = readTrustBundle(source);
   return problem ?? (certificates.length === 0 ? 'has no certificate' : undefined);
 }
 
-/** True if a list of roots has a certificate before its first problem, up to which OpenSSL reads it. */
-export const hasRoots = (bytes: Uint8Array): boolean => readRoots(bytes).certificates.length > 0;
+/** Explains why a file is not a list of roots for connections of this program; blank lines may follow the last block. */
+export const explainRoots = (bytes: Uint8Array): string | undefined =>
+  explainBundle(withoutEnd(bytes));
 
-const readRoots = (bytes: Uint8Array): TrustBundle =>
-  readTrustBundle(`${Buffer.from(bytes).toString('latin1').trimEnd()}\n`);
+/** True if a list of roots has a certificate before its first problem, up to which OpenSSL reads it. */
+export const hasRoots = (bytes: Uint8Array): boolean =>
+  readTrustBundle(withoutEnd(bytes)).certificates.length > 0;
+
+const withoutEnd = (bytes: Uint8Array): string =>
+  `${Buffer.from(bytes).toString('latin1').trimEnd()}\n`;
 
 function parseBundle(text: string): TrustBundle {
   if (text === '') return { certificates: [] };
+  const mark = explainMark(text);
+  if (mark !== undefined) return { certificates: [], problem: mark };
   const { blocks, problem } = readPem(text);
   const certificates: Certificate[] = [];
   for (const [index, block] of blocks.entries()) {
@@ -61,6 +68,13 @@ function parseBundle(text: string): TrustBundle {
   if (problem !== undefined) return { certificates, problem: `invalid block: ${problem}` };
   if (blocks.length > 0) return { certificates };
   return { certificates, problem: `invalid block: ${explainForeign(text)}` };
+}
+
+/** A byte order mark (Unicode, 23.8), in a text or in bytes as Latin-1. */
+function explainMark(text: string): string | undefined {
+  if (/^(?:\ufeff|\u00ef\u00bb\u00bf)/.test(text))
+    return 'begins with a byte order mark (U+FEFF); remove it';
+  return /^(?:\u00ff\u00fe|\u00fe\u00ff)/.test(text) ? 'is UTF-16; save it as UTF-8' : undefined;
 }
 
 function explainForeign(text: string): string {

@@ -12,7 +12,7 @@ const BEGIN = /^-----BEGIN (.*)-----$/;
  */
 export function readPem(text: string): PemReading {
   const blocks: PemBlock[] = [];
-  const lines = text.split('\n').map((line) => line.replace(/[ \t\r]+$/, ''));
+  const lines = text.split('\n').map((line) => line.replace(/(?<![ \t\r])[ \t\r]+$/, ''));
   if (lines.at(-1) === '' && text.endsWith('\n')) lines.pop();
   const last = lines.findLastIndex((line) => line.includes('-----'));
   for (let at = 0; at <= last; at++) {

@@ -23,7 +23,7 @@ export function readSshKeys(text: string): SshKeys {
   if (text.includes('PRIVATE KEY')) {
     return { keys: [], problem: 'is a private key; give the public key' };
   }
-  const lines = text.split('\n').map((line) => line.replace(/^[ \t]+|[ \t\r]+$/g, ''));
+  const lines = text.split('\n').map((line) => line.replace(/^[ \t]+|(?<![ \t\r])[ \t\r]+$/g, ''));
   const entries = lines.flatMap((line, index) =>
     line === '' || line.startsWith('#') ? [] : [{ line, number: index + 1 }],
   );
@@ -32,7 +32,7 @@ export function readSshKeys(text: string): SshKeys {
   for (const { line, number } of entries) {
     const read = readLine(line);
     if ('problem' in read) {
-      const place = lines.length > 1 && entries.length > 1 ? `line ${number}: ` : '';
+      const place = lines.length > 1 && entries.length > 1 ? `line ${number} ` : '';
       return { keys, problem: place + read.problem };
     }
     keys.push({ ...read, line });

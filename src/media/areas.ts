@@ -19,7 +19,7 @@ import {
   readKargAreas,
   requireMenuWords,
 } from '../iso/index.ts';
-import type { Keyfile } from '../nmstate/keyfile.ts';
+import type { Keyfile } from '../nmstate/index.ts';
 import { type IndexExtent, type MediaIndex, PRISTINE_IGNITION_PATH } from './media-index.ts';
 
 /*

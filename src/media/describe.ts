@@ -90,7 +90,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
     format: mutable?.some(({ kind }) => kind === 'built') ? 3 : 2,
     product,
     program: readVersion(),
-    ...(base && { base: { digest: base.digest, size: base.size } }),
+    ...(base && { base: describeBase(base) }),
     release,
     ...(unsigned.length > 0 && { unsigned }),
     images: [...images, ...(registryImage ? [registryImage] : [])].map(toIndexImage),
@@ -100,6 +100,12 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
   });
   return Buffer.from(text);
 }
+
+const describeBase = ({ digest, size, osStream }: NonNullable<MediaIndex['base']>) => ({
+  digest,
+  size,
+  ...withoutUndefined({ osStream }),
+});
 
 const toIndexImage = (image: PlannedImage): IndexImage => ({
   name: image.name,

@@ -22,7 +22,6 @@ import {
   writeInstallerMarkers,
   type InstallerRelease,
 } from '../openshift/installer/installer.ts';
-import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts';
 import {
   getComponent,
   IMAGE_REFERENCES_PATH,
@@ -32,10 +31,10 @@ import {
   type Release,
 } from '../openshift/release/release.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
-import { extractFile, parseReference, readFiles, type Reference } from '../registry/index.ts';
-import { INDEX_PATH, REGISTRY_ROOT, readIndex } from './media-index.ts';
+import { extractFile, readFiles } from '../registry/index.ts';
+import { INDEX_PATH, readIndex } from './media-index.ts';
 import { readEmbeddedIgnition, useMedium, type IsoSource } from './open.ts';
-import { isoRegistryTree, openMediumLayers } from './tree.ts';
+import { openImageOf, openPayload } from './payload.ts';
 
 export type ExtractInstallerRequest = {
   /** A live ISO. */
@@ -118,9 +117,7 @@ async function readRelease(iso: IsoImage, signal: AbortSignal): Promise<MediumRe
       { expected: 'a live-iso', found: index.product, hint: 'name the live ISO' },
     );
   }
-  const reference = parseReference(index.release.reference);
-  const arch = index.release.architecture as RpmArchitecture;
-  const layers = await openImageOf(iso, { name: 'the release image', reference, arch }, signal);
+  const { reference, arch, layers } = await openPayload(iso, index, signal);
   const files = await readFiles(
     layers,
     (path) => path === IMAGE_REFERENCES_PATH || path === RELEASE_METADATA_PATH,
@@ -162,20 +159,6 @@ async function readImageSet(iso: IsoImage): Promise<Uint8Array | undefined> {
   const embedded = await readEmbeddedIgnition(iso);
   if (embedded === undefined) return undefined;
   return describeLiveSystem([parseResolved(embedded, 'embedded Ignition config')]).clusterImageSet;
-}
-
-function openImageOf(
-  iso: IsoImage,
-  image: { readonly name: string; readonly reference: Reference; readonly arch: RpmArchitecture },
-  signal: AbortSignal,
-) {
-  const { name, reference, arch } = image;
-  const { digest } = reference;
-  if (digest === undefined) {
-    throw new IntegrityError('medium.no-image', `the medium names ${name} without a digest`);
-  }
-  const wanted = { name, digest, platform: platformOf(arch) };
-  return openMediumLayers(isoRegistryTree(iso, REGISTRY_ROOT), wanted, signal);
 }
 
 async function hasFipsKernelArgument(iso: IsoImage): Promise<boolean> {

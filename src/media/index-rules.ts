@@ -52,6 +52,16 @@ const EXTENT = record(
   { others: 'left-out' },
 );
 
+/** Members of an index of format 1 that was written before indexes had a digest. */
+export const KEYS_WITHOUT_DIGEST: ReadonlySet<string> = new Set([
+  'format',
+  'product',
+  'base',
+  'release',
+  'images',
+  'extents',
+]);
+
 export const INDEX = record(
   {
     format: oneOf(1, 2, 3),
@@ -59,7 +69,7 @@ export const INDEX = record(
     program: optional(TEXT),
     release: record({ version: TEXT, reference: TEXT, architecture: TEXT }, KEPT),
     unsigned: optional(list(TEXT)),
-    base: optional(record({ digest: TEXT }, KEPT)),
+    base: optional(record({ digest: TEXT, osStream: optional(TEXT) }, KEPT)),
     areas: optional(
       record(
         { structures: COUNT, files: COUNT, index: COUNT, smallBlobs: COUNT, blobs: COUNT },

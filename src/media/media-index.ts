@@ -8,7 +8,7 @@ import { checkText, parseObject, type Document } from '../shape/go-json.ts';
 import type { TypeOf } from '../shape/shape.ts';
 import { describeFinding } from '../shape/words.ts';
 import type { IndexCatalog } from './index-catalogs.ts';
-import { findOverlaps, INDEX } from './index-rules.ts';
+import { findOverlaps, INDEX, KEYS_WITHOUT_DIGEST } from './index-rules.ts';
 import { NewerFormatError } from './newer.ts';
 
 /* The index of a medium, `/sealift/index.json`: its paths, members and format. */
@@ -67,6 +67,9 @@ export type IndexImage = {
   readonly manifests: readonly string[];
 };
 
+/** `osStream` is that of its operating system, such as `rhel-10`; media of earlier versions do not name it. */
+type IndexBase = { readonly digest: string; readonly size: number; readonly osStream?: string };
+
 /** Content of `/sealift/index.json`, which describes the medium. Offsets and sizes are bytes. */
 export type MediaIndex = {
   /** Format 2 has areas and catalogs; format 3 has a copy of the areas as built. */
@@ -77,7 +80,7 @@ export type MediaIndex = {
   /** Version of sealift that made the medium; absent on media of earlier versions. */
   readonly program?: string;
   /** ISO that the medium was built from; absent on media that do not boot. */
-  readonly base?: { readonly digest: string; readonly size: number };
+  readonly base?: IndexBase;
   readonly release: {
     readonly version: string;
     readonly reference: string;
@@ -94,16 +97,6 @@ export type MediaIndex = {
   readonly mutable?: readonly MutableArea[];
   readonly extents: readonly IndexExtent[];
 };
-
-/** Members of an index of format 1 that was written before indexes had a digest. */
-const KEYS_WITHOUT_DIGEST: ReadonlySet<string> = new Set([
-  'format',
-  'product',
-  'base',
-  'release',
-  'images',
-  'extents',
-]);
 
 /** Formats an index with its digest. The length does not depend on the digests in it. */
 export function formatMediaIndex(content: Omit<MediaIndex, 'digest'>): string {

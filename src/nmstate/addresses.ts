@@ -1,4 +1,4 @@
-import { contains, type Family, parseCidr } from '../base/ip-address.ts';
+import { contains, type Family, type IpAddress, parseCidr } from '../base/ip-address.ts';
 import type { NetworkState, Route } from './read.ts';
 import type { InterfaceAddress, IpSettings } from './members.ts';
 import type { NetworkInterface } from './state.ts';
@@ -23,8 +23,8 @@ export function isDynamic(each: NetworkInterface, family: Family): boolean {
 const LINK_LOCAL = parseCidr('fe80::/10');
 
 /** Addresses of fe80::/10 exist without being configured; nmstate leaves them out of profiles. */
-export const isLinkLocal = ({ subnet }: Pick<InterfaceAddress, 'subnet'>): boolean =>
-  LINK_LOCAL !== undefined && contains(LINK_LOCAL, subnet);
+export const isLinkLocal = (address: IpAddress): boolean =>
+  LINK_LOCAL !== undefined && contains(LINK_LOCAL, address);
 
 /** The addresses that a profile gets. */
 export const listAddresses = (
@@ -32,7 +32,7 @@ export const listAddresses = (
   family: Family,
 ): readonly InterfaceAddress[] =>
   isEnabled(each, family)
-    ? (settingsOf(each, family).address ?? []).filter((address) => !isLinkLocal(address))
+    ? (settingsOf(each, family).address ?? []).filter(({ subnet }) => !isLinkLocal(subnet))
     : [];
 
 const isStatic = (each: NetworkInterface, family: Family): boolean =>
@@ -49,6 +49,15 @@ export function listPorts(each: NetworkInterface): readonly Port[] {
     ...name(bridge?.port, `${each.path}.bridge.port`),
     ...name(vrf?.port, `${each.path}.vrf.port`),
   ];
+}
+
+/** The interface on which one of a type like VLAN is, with its path. */
+export function listBases(each: NetworkInterface): readonly Port[] {
+  const sections = ['vlan', 'vxlan', 'mac-vlan', 'mac-vtap'] as const;
+  return sections.flatMap((section) => {
+    const base = each[section]?.['base-iface'];
+    return base === undefined ? [] : [{ name: base, path: `${each.path}.${section}.base-iface` }];
+  });
 }
 
 export type Port = { readonly name: string; readonly path: string };
@@ -125,9 +134,10 @@ function checkZones(
 ): readonly Finding[] {
   const zones = servers.flatMap(({ zone }, at) => (zone === undefined ? [] : [{ zone, at }]));
   const [first] = zones;
+  const byName = new Map(usable.map((each) => [each.name, each]));
   return zones.flatMap(({ zone, at }) => {
     const path = `${SERVERS}[${at}]`;
-    const found = usable.find(({ name: own }) => own === zone);
+    const found = byName.get(zone);
     if (!found) return [{ path, problem: `no interface has the name "${zone}"` }];
     if (zone !== first?.zone) {
       return [{ path, problem: 'link-local name servers must be on one interface' }];

@@ -1,3 +1,4 @@
+import { parseMacAddress } from '../base/mac-address.ts';
 import { escapeCharacter } from '../base/text/words.ts';
 import { isOtherInYaml } from '../shape/decode-yaml.ts';
 import type { Plain } from '../shape/shape.ts';
@@ -17,7 +18,8 @@ const UNPRINTABLE = /[\0-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udff
 
 /**
  * Formats an nmstate document in its normal form: keys sorted on every level, two spaces for each level,
- * lists not indented, quotes only if YAML 1.1 would read another type, a newline at the end.
+ * lists not indented, quotes only if YAML 1.1 would read another type, MAC addresses with colons, a newline
+ * at the end.
  */
 export const formatNetworkConfig = (value: Plain): string =>
   isEmpty(value) ? `${formatScalar(value)}\n` : `${formatBlock(value, '').join('\n')}\n`;
@@ -36,7 +38,13 @@ function formatBlock(value: Plain, indent: string): readonly string[] {
     .flatMap((key) => formatMember(key, map[key] ?? null, indent));
 }
 
-function formatMember(key: string, value: Plain, indent: string): readonly string[] {
+/** nmstate compares the text of an address with that of the kernel, and undoes the network if they differ. */
+const formatMac = (text: string): string =>
+  text.includes(':') ? text : (parseMacAddress(text)?.toUpperCase() ?? text);
+
+function formatMember(key: string, written: Plain, indent: string): readonly string[] {
+  const isMac = key === 'mac-address' && typeof written === 'string';
+  const value = isMac ? formatMac(written) : written;
   const name = `${indent}${formatText(key)}:`;
   if (isEmpty(value)) return [`${name} ${formatScalar(value)}`];
   return [name, ...formatBlock(value, Array.isArray(value) ? indent : `${indent}  `)];

@@ -1,5 +1,6 @@
 import { type Family, formatAddress, formatNetwork } from '../base/ip-address.ts';
-import { isDynamic, isEnabled, listAddresses } from './addresses.ts';
+import { isDynamic, isEnabled, listAddresses, outOf } from './addresses.ts';
+import { explainHop } from './judge-addresses.ts';
 import type { NetworkState, Route, RouteRule } from './read.ts';
 import type { NetworkInterface } from './state.ts';
 import { type Finding, join } from './values.ts';
@@ -19,7 +20,9 @@ export function checkRoute(route: Route, state: NetworkState): readonly Finding[
     ['destination', explainDestination(route)],
     [
       'next-hop-address',
-      type === undefined ? ofFamily(hop) : hop && `a ${type} route has no next hop`,
+      type === undefined
+        ? (ofFamily(hop) ?? explainHop(hop, state.byName.get(outOf(route))))
+        : hop && `a ${type} route has no next hop`,
     ],
     ['next-hop-interface', explainOut(route, state)],
     ['source', ofFamily(source)],
@@ -41,12 +44,12 @@ function explainDestination({ destination, 'route-type': type }: Route): string 
   return isOfNone ? 'no host is in 0.0.0.0/8; the default route is 0.0.0.0/0' : undefined;
 }
 
-function explainOut(route: Route, { interfaces }: NetworkState): string | undefined {
+function explainOut(route: Route, { byName }: NetworkState): string | undefined {
   const { destination, 'next-hop-interface': out, 'route-type': type } = route;
   if (type !== undefined)
     return out === undefined || out === 'lo' ? undefined : `a ${type} route has no next hop`;
   if (out === undefined) return `the route to ${formatNetwork(destination)} needs an interface`;
-  const found = interfaces.find(({ name, state }) => name === out && state !== 'absent');
+  const found = byName.get(out);
   if (!found) return out === 'lo' ? undefined : `no interface has the name "${out}"`;
   if (found.state !== 'up') return `"${out}" has the state ${found.state}`;
   return explainFamily(found, destination.family);

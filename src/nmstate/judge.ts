@@ -3,11 +3,13 @@ import {
   isDynamic,
   isEnabled,
   isThere,
+  listBases,
   listPorts,
   placeNames,
   type Port,
   settingsOf,
 } from './addresses.ts';
+import { checkAddresses } from './judge-addresses.ts';
 import { isAddressOfHost, refuseBondOptions } from './bond.ts';
 import { listBondOptions } from './profiles.ts';
 import { checkRoute, checkRule } from './judge-routes.ts';
@@ -31,6 +33,8 @@ export const judgeState = (state: NetworkState, options: JudgeOptions = {}): rea
   ...state.interfaces.filter(isThere).flatMap((each) => checkInterface(each, state)),
   ...checkPorts(state.interfaces),
   ...checkMacs(state.interfaces),
+  ...checkCycles(state),
+  ...checkAddresses(state),
   ...state.routes.flatMap((route) => checkRoute(route, state)),
   ...state.rules.flatMap(checkRule),
   ...placeNames(state).problems,
@@ -91,14 +95,8 @@ function checkInterface(each: NetworkInterface, state: NetworkState): readonly F
   const options = bond ? refuseBondOptions(bond.mode, listBondOptions(each)) : [];
   return [
     ...(identifier === 'mac-address' ? checkIdentifier(each) : []),
-    ...(mac !== undefined && !isAddressOfHost(mac) && !isZero(mac)
-      ? [
-          findingAt(
-            each,
-            'mac-address',
-            `${mac} is the address of a group, which no interface can have`,
-          ),
-        ]
+    ...(mac !== undefined && !isAddressOfHost(mac)
+      ? [findingAt(each, 'mac-address', `no interface can have the address ${mac}`)]
       : []),
     ...options.map(([option, why]) => findingAt(each, `link-aggregation.options.${option}`, why)),
     ...(vlan?.['base-iface'] === each.name
@@ -122,9 +120,6 @@ function checkIdentifier(each: NetworkInterface): readonly Finding[] {
   ];
 }
 
-/** Templates use the zero address as a placeholder: it is warned of. */
-export const isZero = (mac: string): boolean => /^(?:00:)+00$/.test(mac);
-
 /** RFC 8200 5. */
 const LEAST_IPV6_MTU = 1280;
 /** Headers of VXLAN over IPv4 (RFC 7348 5). */
@@ -142,13 +137,12 @@ function checkMtu(each: NetworkInterface, state: NetworkState): readonly Finding
 function checkBaseMtu(
   each: NetworkInterface,
   mtu: number,
-  { interfaces }: NetworkState,
+  { byName }: NetworkState,
 ): readonly Finding[] {
-  const { vlan, vxlan } = each;
-  const name = vlan?.['base-iface'] ?? vxlan?.['base-iface'];
-  const base = interfaces.find((other) => other.name === name && isThere(other));
-  if (base?.mtu === undefined) return [];
-  const most = base.mtu - (vxlan ? VXLAN_HEADERS : 0);
+  const [{ name } = { name: '' }] = listBases(each);
+  const base = byName.get(name);
+  if (base?.mtu === undefined || !isThere(base)) return [];
+  const most = base.mtu - (each.vxlan ? VXLAN_HEADERS : 0);
   const why = `${mtu} is above ${most}, which the MTU ${base.mtu} of "${base.name}" allows`;
   return mtu > most ? [findingAt(each, 'mtu', why)] : [];
 }
@@ -227,8 +221,58 @@ function checkMacs(interfaces: readonly NetworkInterface[]): readonly Finding[] 
     });
 }
 
+/** Interfaces that are below each other: none of them can be made before the others. */
+function checkCycles({ interfaces, byName }: NetworkState): readonly Finding[] {
+  const done = new Set<string>();
+  return interfaces.flatMap((each) => {
+    const path = isThere(each) ? findCycle(each, byName, done) : undefined;
+    if (path === undefined) return [];
+    return [findingAt(each, '', `is below itself: ${[...path, path[0]].join(' over ')}`)];
+  });
+}
+
+/**
+ * Walks down from an interface, without recursion: a chain may be as long as the document.
+ *
+ * @param done interfaces with no cycle below them, or whose cycle is known
+ */
+function findCycle(
+  top: NetworkInterface,
+  byName: NetworkState['byName'],
+  done: Set<string>,
+): readonly string[] | undefined {
+  const walk = [{ name: top.name, below: listBelow(top) }];
+  const open = new Set([top.name]);
+  for (let last = walk.at(-1); last; last = walk.at(-1)) {
+    const next = done.has(last.name) ? undefined : last.below.pop();
+    if (next === undefined) {
+      done.add(last.name);
+      open.delete(last.name);
+      walk.pop();
+    } else if (open.has(next)) {
+      const names = walk.map(({ name }) => name);
+      for (const name of names) done.add(name);
+      return names.slice(names.indexOf(next));
+    } else if (!done.has(next)) {
+      open.add(next);
+      const found = byName.get(next);
+      walk.push({ name: next, below: found ? listBelow(found) : [] });
+    }
+  }
+  return undefined;
+}
+
+/** Names of the interfaces that an interface is made of; its own name is refused elsewhere. */
+const listBelow = (each: NetworkInterface): string[] =>
+  each.type.startsWith('ovs-')
+    ? []
+    : [...listBases(each), ...listPorts(each)]
+        .map(({ name }) => name)
+        .filter((name) => name !== each.name);
+
 /** A document that configures nothing leaves a host offline; openshift-install refuses it, too. */
 function checkContent({ interfaces, routes, rules }: NetworkState): readonly Finding[] {
   if (interfaces.some(isThere) || routes.length + rules.length > 0) return [];
-  return [{ path: '', problem: 'nmstate generated an empty NetworkManager config file content' }];
+  const problem = 'nmstate generated an empty NetworkManager config file content';
+  return [{ path: '', problem, hint: 'leave the network out for DHCP on all interfaces' }];
 }

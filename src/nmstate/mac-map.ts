@@ -1,5 +1,5 @@
 import { findRepeated } from '../base/lists.ts';
-import { isThere, listPorts } from './addresses.ts';
+import { isThere, listBases, listPorts } from './addresses.ts';
 import { isAddressOfHost } from './bond.ts';
 import type { NetworkState } from './read.ts';
 import { expected, type Finding } from './values.ts';
@@ -21,7 +21,7 @@ const PREDICTABLE = /^en[PsvxXbucaipod]/;
 
 /** Problems of a map, and of the names that it lacks (assisted-service, staticnetworkconfig). */
 export function checkMap(
-  { interfaces }: NetworkState,
+  { interfaces, byName }: NetworkState,
   map: readonly MappedInterface[],
 ): readonly Finding[] {
   const names = new Set(map.map(({ name }) => name));
@@ -41,7 +41,7 @@ export function checkMap(
       return [
         ...(isLacking ? [lacking(each.name, `${each.path}.name`)] : []),
         ...ports
-          .filter(({ name }) => lacks(name) && !interfaces.some((other) => other.name === name))
+          .filter(({ name }) => lacks(name) && !byName.has(name))
           .map(({ name, path }) => lacking(name, path)),
       ];
     }),
@@ -67,14 +67,16 @@ function explainMac(mac: string, name: string): readonly Finding[] {
 
 /** Entries that name no interface of the document, or contradict its address. */
 export function warnOfMap(
-  { interfaces }: NetworkState,
+  { interfaces, byName }: NetworkState,
   map: readonly MappedInterface[],
 ): readonly Finding[] {
-  const ports = interfaces.flatMap((each) => listPorts(each).map(({ name }) => name));
-  const bases = interfaces.map(({ vlan, vxlan }) => vlan?.['base-iface'] ?? vxlan?.['base-iface']);
-  const named = new Set([...interfaces.map(({ name }) => name), ...ports, ...bases]);
+  const named = new Set(
+    interfaces.flatMap((each) =>
+      [each, ...listPorts(each), ...listBases(each)].map(({ name }) => name),
+    ),
+  );
   return map.flatMap(({ name, macAddress }) => {
-    const { path, 'mac-address': mac } = interfaces.find((each) => each.name === name) ?? {};
+    const { path, 'mac-address': mac } = byName.get(name) ?? {};
     if (!named.has(name)) {
       return [{ path: '', problem: `the MAC map names "${name}", which is not in the document` }];
     }

@@ -5,6 +5,7 @@ import {
   type IpAddress,
   widthOf,
 } from '../base/ip-address.ts';
+import { parseMacAddress } from '../base/mac-address.ts';
 import {
   choice,
   expected,
@@ -48,13 +49,13 @@ export const line = text(/^\P{Cc}+$/u, 'a string on one line');
 const lineOrNothing = text(/^\P{Cc}*$/u, 'a string on one line');
 const number = integer(0, U32);
 
-/** Reads a MAC address, or the longer one of InfiniBand; either separator. */
+/** Reads a MAC address in one of its usual forms, or the longer one of InfiniBand. */
 export const mac: Kind<string> = (value, place) => {
   if (value === '') return null;
-  const form = /^[\da-f]{2}(?:[:-][\da-f]{2}){5}(?:(?:[:-][\da-f]{2}){14})?$/i;
-  return typeof value === 'string' && form.test(value)
-    ? value.replaceAll('-', ':').toUpperCase()
-    : reportAt(place, expected(value, 'a MAC address'));
+  const written = typeof value === 'string' ? value : '';
+  const isLong = /^[\da-f]{2}(?:[:-][\da-f]{2}){19}$/i.test(written);
+  const read = isLong ? written.replaceAll('-', ':') : parseMacAddress(written);
+  return read?.toUpperCase() ?? reportAt(place, expected(value, 'a MAC address'));
 };
 
 const ADDRESS = object(

@@ -1,5 +1,7 @@
 import { ConfigError } from '../base/errors.ts';
-import { parse, parseDocument } from '../shape/parse-text.ts';
+import { parse, parseText } from '../shape/parse-text.ts';
+import type { Plain } from '../shape/shape.ts';
+import { formatNetworkConfig } from './format.ts';
 import { judgeState } from './judge.ts';
 import type { Keyfile } from './keyfile.ts';
 import { normaliseKeyfile } from './keyfile.ts';
@@ -88,9 +90,15 @@ export async function planNetwork(
 ): Promise<PlannedNetwork> {
   const judged = judgeText(host);
   if (judged.problems.length > 0) return finish(judged, {});
-  const made = await tool?.makeProfiles(host.networkConfig, signal);
+  const made = await tool?.makeProfiles(withUsualMacs(host.networkConfig), signal);
   return made ? takeMade(judged, made) : finishAlone(judged, isApplied);
 }
+
+/** A MAC address without colons, which NetworkManager does not read from a profile. */
+const OTHER_MAC = /mac-address["']?\s*:\s*["']?(?:[\da-f]{2}-|[\da-f]{4}\.|[\da-f]{12}\b)/i;
+
+const withUsualMacs = (text: string): string =>
+  OTHER_MAC.test(text) ? formatNetworkConfig(parse(text) as Plain) : text;
 
 function judgeText(host: HostNetwork): Judged {
   try {
@@ -178,10 +186,12 @@ export async function planHosts(
 ): Promise<readonly HostNetwork[]> {
   const planned: HostNetwork[] = [];
   for (const { placeOf, ...host } of hosts) {
-    const place = placeOf ?? ((path: string) => placeIn(host, path));
     const plan = await planNetwork(host, options);
-    const keyfiles = requireProfiles({ ...host, placeOf: place }, plan);
-    for (const each of plan.verdict.warnings) warn(formatFinding(each, place(each.path)));
+    const { warnings, problems } = plan.verdict;
+    const place =
+      placeOf ?? (warnings.length + problems.length > 0 ? createPlaces(host) : undefined);
+    const keyfiles = requireProfiles({ ...host, ...(place && { placeOf: place }) }, plan);
+    for (const each of warnings) warn(formatFinding(each, place?.(each.path)));
     planned.push({ ...host, keyfiles });
   }
   return planned;
@@ -195,7 +205,7 @@ function requireProfiles(
 ): readonly Keyfile[] {
   const [first] = verdict.problems;
   if (!first) return profiles;
-  const place = host.placeOf ?? ((path: string) => placeIn(host, path));
+  const place = host.placeOf ?? createPlaces(host);
   const told = verdict.problems
     .slice(0, MOST_TOLD)
     .map((each) => formatFinding(each, place(each.path)));
@@ -212,26 +222,15 @@ export const malformed = (
     hint,
   });
 
-/** `FILE:LINE`; empty if the document is in no file of its own. */
-function placeIn({ source, networkConfig }: HostNetwork, path: string): string {
-  return source === undefined ? '' : `${source}:${lineIn(networkConfig, path)}`;
-}
-
-/** Line of the value at a path of a YAML text, or of the nearest value above it; from 1. */
-function lineIn(text: string, path: string): number {
-  const document = parseDocument(text, { prettyErrors: false });
-  return lineOfValue(text, document, path);
-}
-
-/** Line of the value at a path of a document, whose text is `text` or a part of it; from 1. */
-function lineOfValue(
-  text: string,
-  document: { readonly getIn: (keys: readonly string[], keepsNode: boolean) => unknown },
-  path: string,
-): number {
-  const keys = path.split(/[.[\]]+/).filter((key) => key !== '');
-  const values = keys.map((_, at) => document.getIn(keys.slice(0, at + 1), true));
-  const found = values.findLast((value) => value !== undefined && value !== null);
-  const [offset = 0] = (found as { readonly range?: readonly [number] } | undefined)?.range ?? [];
-  return text.slice(0, offset).split('\n').length;
+/** Tells `FILE:LINE` of a path; empty if the document is in no file of its own. */
+function createPlaces({ source, networkConfig }: HostNetwork): (path: string) => string {
+  if (source === undefined) return () => '';
+  const { document, lines } = parseText(networkConfig);
+  return (path) => {
+    const keys = path.split(/[.[\]]+/).filter((key) => key !== '');
+    const values = keys.map((_, at) => document.getIn(keys.slice(0, at + 1), true));
+    const found = values.findLast((value) => value !== undefined && value !== null);
+    const [offset = 0] = (found as { readonly range?: readonly [number] } | undefined)?.range ?? [];
+    return `${source}:${lines.linePos(offset).line}`;
+  };
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Family, formatAddress } from '../base/ip-address.ts';
-import { append } from '../base/lists.ts';
+import { append, groupBy } from '../base/lists.ts';
 import {
   FAMILIES,
   isDynamic,
@@ -14,7 +14,7 @@ import {
   settingsOf,
 } from './addresses.ts';
 import { type Entry, escapeText, formatKeyfile, type Keyfile, type Section } from './keyfile.ts';
-import type { NetworkState } from './read.ts';
+import type { NetworkState, Route } from './read.ts';
 import { describeRoutes } from './routes.ts';
 import type { IpSettings } from './members.ts';
 import type { NetworkInterface, TranslatedType } from './state.ts';
@@ -23,6 +23,9 @@ import type { NetworkInterface, TranslatedType } from './state.ts';
 
 /** The bond or bridge that each port belongs to, by the name of the port. */
 type Controllers = ReadonlyMap<string, NetworkInterface>;
+
+/** nmstate writes the section for each port of a bridge, with the options that it has. */
+const BRIDGE_PORT: Section = { name: 'bridge-port', entries: [] };
 
 const FOREVER = '2147483647';
 
@@ -43,12 +46,16 @@ const TYPES: Readonly<Record<TranslatedType | 'loopback', string>> = {
 export function renderProfiles(state: NetworkState): readonly Keyfile[] {
   const controllers = listControllers(state);
   const { placed } = placeNames(state);
+  const routes = groupBy(state.routes, outOf);
   return listInterfaces(state, controllers).map((each) => ({
     name: `${each.name}.nmconnection`,
     content: formatKeyfile([
       describeConnection(each, controllers.get(each.name)),
       ...describeController(each),
-      ...(controllers.has(each.name) ? [] : describeAddresses(each, state, placed)),
+      ...(controllers.get(each.name)?.type === 'linux-bridge' ? [BRIDGE_PORT] : []),
+      ...(controllers.has(each.name)
+        ? []
+        : describeAddresses(each, routes.get(each.name) ?? [], placed)),
       ...describeEthernet(each),
       ...describeVlan(each, state),
       ...describeUser(each),
@@ -103,13 +110,11 @@ const LOOPBACK_ADDRESSES = { 4: ['127.0.0.1/8'], 6: ['::1/128'] } as const;
 
 const describeAddresses = (
   each: NetworkInterface,
-  { routes }: NetworkState,
+  routes: readonly Route[],
   placed: readonly NamesOfInterface[],
 ): readonly Section[] =>
   FAMILIES.map((family) => {
-    const own = routes.filter(
-      (route) => outOf(route) === each.name && route.destination.family === family,
-    );
+    const own = routes.filter(({ destination }) => destination.family === family);
     const names = placed.find((names) => names.owner === each.name && names.family === family);
     const entries = [
       ...describeFamily(each, family),
@@ -263,13 +268,10 @@ function describeEthernet(each: NetworkInterface): readonly Section[] {
 }
 
 /** The parent is named by its UUID if it has no fixed name. */
-function describeVlan(
-  { vlan }: NetworkInterface,
-  { interfaces }: NetworkState,
-): readonly Section[] {
+function describeVlan({ vlan }: NetworkInterface, { byName }: NetworkState): readonly Section[] {
   if (!vlan) return [];
   const { id, 'base-iface': base, protocol } = vlan;
-  const parent = interfaces.find(({ name }) => name === base);
+  const parent = byName.get(base);
   const isNamed = parent?.identifier !== 'mac-address';
   const members = {
     id,

@@ -42,6 +42,8 @@ export type NameServer = { readonly address: IpAddress; readonly zone?: string }
 export type NetworkState = {
   /** Interfaces of every type and state whose name could be read. */
   readonly interfaces: readonly NetworkInterface[];
+  /** The interfaces that are not absent, by name. */
+  readonly byName: ReadonlyMap<string, NetworkInterface>;
   /** Routes that are not absent. */
   readonly routes: readonly Route[];
   readonly rules: readonly RouteRule[];
@@ -63,6 +65,12 @@ export function readNetworkState(value: unknown): ReadNetwork {
   const { server: servers = [], search: domains = [] } = resolver?.config ?? {};
   const state = {
     interfaces,
+    byName: new Map(
+      interfaces
+        .filter((each) => each.state !== 'absent')
+        .toReversed()
+        .map((each) => [each.name, each]),
+    ),
     routes: dropAbsent(routes?.config),
     rules: dropAbsent(rules?.config),
     servers,

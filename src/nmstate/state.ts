@@ -272,6 +272,8 @@ type InterfaceMembers = Omit<Members<typeof COMMON, 'name'>, 'type' | 'state'> &
   readonly 'bridge'?: Ports & Omit<Read<typeof BRIDGE>, 'port'>;
   readonly 'vrf'?: Read<typeof VRF>;
   readonly 'vxlan'?: Read<typeof VXLAN>;
+  readonly 'mac-vlan'?: Read<typeof MAC_VLAN>;
+  readonly 'mac-vtap'?: Read<typeof MAC_VLAN>;
 };
 
 /** An interface of any type. */

@@ -5,11 +5,12 @@ import {
   isLinkLocal,
   isThere,
   listAddresses,
+  listBases,
   listPorts,
   settingsOf,
 } from './addresses.ts';
 import { warnOfBondOptions } from './bond.ts';
-import { isZero } from './judge.ts';
+import { warnOfAddresses, warnOfHops } from './judge-addresses.ts';
 import { listBondOptions } from './profiles.ts';
 import type { NetworkState } from './read.ts';
 import { isKnownType, type NetworkInterface } from './state.ts';
@@ -22,18 +23,20 @@ export const warnOfState = (state: NetworkState): readonly Finding[] => [
   ...state.interfaces.filter(isThere).flatMap(warnOfInterface),
   ...warnOfBases(state.interfaces),
   ...warnOfMacs(state.interfaces),
+  ...warnOfAddresses(state),
+  ...warnOfHops(state),
   ...warnOfDefaultRoutes(state),
   ...warnOfServers(state),
 ];
 
 function warnOfInterface(each: NetworkInterface): readonly Finding[] {
-  const { name, type, 'mac-address': mac, 'link-aggregation': bond } = each;
+  const { name, type, 'link-aggregation': bond } = each;
   const at = (member: string, problem: string): Finding => ({
     path: join(each.path, member),
     owner: name,
     problem,
   });
-  const local = (settingsOf(each, 6).address ?? []).filter(isLinkLocal);
+  const local = (settingsOf(each, 6).address ?? []).filter(({ subnet }) => isLinkLocal(subnet));
   return [
     ...(bond
       ? warnOfBondOptions(bond.mode, listBondOptions(each)).map(([option, why]) =>
@@ -41,9 +44,6 @@ function warnOfInterface(each: NetworkInterface): readonly Finding[] {
         )
       : []),
     ...(isKnownType(type) ? [] : [at('type', `interfaces of type "${type}" are not checked here`)]),
-    ...(mac !== undefined && isZero(mac)
-      ? [at('mac-address', 'no interface can have this MAC address')]
-      : []),
     ...local.map(({ path, text }) => ({
       path,
       owner: name,
@@ -58,10 +58,8 @@ function warnOfBases(interfaces: readonly NetworkInterface[]): readonly Finding[
   return interfaces
     .filter(({ state }) => state === 'up')
     .flatMap((each) => {
-      const base = each.vlan?.['base-iface'];
       const ports = each.type === 'bond' ? listPorts(each) : [];
-      const bases =
-        base === undefined ? [] : [{ name: base, path: `${each.path}.vlan.base-iface` }];
+      const bases = each.type === 'vlan' ? listBases(each) : [];
       return [...ports, ...bases]
         .filter(({ name }) => !defined.has(name))
         .map(({ name, path }) => ({
@@ -78,7 +76,7 @@ function warnOfMacs(interfaces: readonly NetworkInterface[]): readonly Finding[]
   const owners = new Map<string, string>();
   return interfaces.filter(isThere).flatMap((each) => {
     const mac = each['mac-address'];
-    if (mac === undefined || isZero(mac) || each.type !== 'ethernet') return [];
+    if (mac === undefined || each.type !== 'ethernet') return [];
     const owner = owners.get(mac);
     owners.set(mac, each.name);
     if (owner === undefined) return [];
@@ -119,6 +117,7 @@ function warnOfServers({ interfaces, routes, servers }: NetworkState): readonly 
   const isStaticOnly = listStatic(interfaces).length > 0;
   if (isStaticOnly && servers.length === 0)
     return [{ path, problem: 'no name server is configured' }];
+  const own = new Set(addresses.map(({ text }) => text));
   const reached: readonly Cidr[] = [
     ...routes.map(({ destination }) => destination),
     ...addresses.map(({ subnet }) => subnet),
@@ -126,7 +125,7 @@ function warnOfServers({ interfaces, routes, servers }: NetworkState): readonly 
   return servers.flatMap(({ address, zone }, index) => {
     const text = formatAddress(address);
     const at = { path: `${path}[${index}]` };
-    if (addresses.some((own) => own.text === text)) {
+    if (own.has(text)) {
       return [{ ...at, problem: `the name server ${text} is the address of the host itself` }];
     }
     const isReached = zone !== undefined || reached.some((cidr) => contains(cidr, address));

@@ -20,6 +20,7 @@ import { type Requester, createRequester } from './client/requester.ts';
 import {
   createCertsReader,
   SYSTEM_CERTS_DIRS,
+  type ExplainRoots,
   createConnections,
   createTransport,
 } from './client/transport.ts';
@@ -64,6 +65,8 @@ export type RegistryClientOptions = {
   readonly caBundle?: string;
   /** Default: /etc/containers/certs.d and /etc/docker/certs.d. */
   readonly certsDirs?: readonly string[];
+  /** Explains why a `.crt` file there is not a list of roots, which connections would pass over. */
+  readonly explainRoots?: ExplainRoots;
   /** Hosts (with port) whose certificate is not checked and that may speak plain HTTP. */
   readonly insecureRegistries?: readonly string[];
   /** Requests under way at one host, at most; default 8. */
@@ -131,8 +134,8 @@ function createParts(
   statistics: ReturnType<typeof createStatistics>,
 ): Requester {
   const now = options.now ?? Date.now;
-  const { caBundle, certsDirs = SYSTEM_CERTS_DIRS } = options;
-  const certsOf = createCertsReader({ certsDirs, ...withoutUndefined({ caBundle }) });
+  const { caBundle, certsDirs = SYSTEM_CERTS_DIRS, explainRoots } = options;
+  const certsOf = createCertsReader({ certsDirs, ...withoutUndefined({ caBundle, explainRoots }) });
   const send = createTransport(options.http, certsOf);
   const transport: typeof send = (request) => {
     const counts = statistics.of(request.endpoint.host);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { withoutUndefined } from '../base/lists.ts';
 import type { Secret } from '../base/secret.ts';
 import { openPartCache } from '../base/store/part-cache.ts';
-import { findNetworkTool } from '../nmstate/tool.ts';
+import { findNetworkTool } from '../nmstate/index.ts';
 import type { SourceHost } from '../outputs/read/open.ts';
 import { createApp, type AnsweredRequest } from './app.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';

@@ -43,7 +43,17 @@ export function createAliases(document: Document.Parsed): Aliases {
     targets ??= resolveAll(document);
     return targets.get(node);
   };
-  return { follow, listPairs: (node) => mergePairs(node, follow, MAX_MERGES) };
+  const merged = Array.from({ length: MAX_MERGES + 1 }, () => new Map<YAMLMap, Pairs>());
+  // Remembered: mappings that merge each other many times would double the work on each level.
+  const listPairs = (node: YAMLMap, depth: number): Pairs => {
+    const known = merged[depth]?.get(node);
+    if (known) return known;
+    const below = (source: YAMLMap): Pairs => listPairs(source, depth - 1);
+    const pairs = mergePairs(node, follow, depth === 0 ? undefined : below);
+    merged[depth]?.set(node, pairs);
+    return pairs;
+  };
+  return { follow, listPairs: (node) => listPairs(node, MAX_MERGES) };
 }
 
 /** Resolves aliases. An alias means the node that had its anchor last before it. */
@@ -62,14 +72,19 @@ function resolveAll(document: Document.Parsed): ReadonlyMap<Alias, Node> {
   return targets;
 }
 
-function mergePairs(node: YAMLMap, follow: Aliases['follow'], depth: number): readonly NodePair[] {
-  const pairs = node.items as readonly NodePair[];
-  if (depth === 0 || !pairs.some(isMerge)) return pairs;
+type Pairs = readonly NodePair[];
+
+/** @param listBelow lists the pairs of a merged mapping; absent: merge keys stay as they are */
+function mergePairs(
+  node: YAMLMap,
+  follow: Aliases['follow'],
+  listBelow?: (source: YAMLMap) => Pairs,
+): Pairs {
+  const pairs = node.items as Pairs;
+  if (!listBelow || !pairs.some(isMerge)) return pairs;
   const read = pairs.map((pair) => ({ pair, sources: listSources(pair, follow) }));
   const own = read.filter(({ sources }) => sources.length === 0).map(({ pair }) => pair);
-  const brought = read
-    .flatMap(({ sources }) => sources)
-    .flatMap((source) => mergePairs(source, follow, depth - 1));
+  const brought = read.flatMap(({ sources }) => sources).flatMap(listBelow);
   const taken = new Set(own.map(nameOf));
   const added = brought.filter((pair) => {
     const name = nameOf(pair);

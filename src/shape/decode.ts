@@ -206,7 +206,7 @@ function readRecord(shape: RecordNode, value: unknown, at: Reading): unknown {
   let isWrong = false;
   for (const [name, member] of Object.entries(shape.members)) {
     const read = readMember(member, known[name], { name, at });
-    if (read === WRONG) isWrong ||= member.kind !== 'optional';
+    if (read === WRONG) isWrong = true;
     else if (read !== undefined) result[name] = read;
   }
   return isWrong ? WRONG : result;
@@ -221,8 +221,11 @@ function readMember(
 ): unknown {
   const part = { shape: shapeOf(member), at };
   const isAbsent = written === undefined || (written === null && at.rules.null === 'absent');
-  if (!isAbsent) return readAt(name, written, part);
-  return member.kind === 'optional' ? member.value?.() : readAbsent(name, part);
+  if (member.kind !== 'optional') {
+    return isAbsent ? readAbsent(name, part) : readAt(name, written, part);
+  }
+  const read = isAbsent ? WRONG : readAt(name, written, part);
+  return read === WRONG ? member.value?.() : read;
 }
 
 function readAbsent(name: string, { shape, at }: Part): unknown {

@@ -79,13 +79,19 @@ function showLine(line: string, publicKeys: ReadonlySet<string>): string {
  */
 export const maskUserInfo = (text: string): string =>
   text
-    .replaceAll(/\/\/\S*@/g, '//[redacted]@')
-    .replaceAll(/[^\s"'=,/@]+:[^\s"'/@]*@(?!sha\d+:)/g, '[redacted]@');
+    .replaceAll(/(?<!\S)((?:(?!\/\/)\S)*)\/\/\S*@/g, '$1//[redacted]@')
+    .replaceAll(/(?<![^\s"'/@])[^\s"'/@]+@(?!sha\d+:)/g, maskPair);
 
-const KEY = /^(?<start>(?<indent>\s*)(?:- )?\s*["']?(?<name>[\w.-]+)["']?\s*:)(?<value>.*)$/;
+/** Masks `user:password@` behind the words that belong to a name, as in `proxy=user:password@`. */
+function maskPair(text: string): string {
+  const start = text.search(/(?<![^=,])[^=,][^=,:]*:/);
+  return start < 0 ? text : `${text.slice(0, start)}${MASK}@`;
+}
+
+const KEY = /^(?<start>(?<indent>\s*)(?:- \s*)?["']?(?<name>[\w.-]+)["']?\s*:)(?<value>.*)$/;
 const SECRET_NAME = /secret|pass|token|auth|sshkey|ignitionconfig/i;
-const SECRET_TEXT = /auths?\\*["']\s*:|PRIVATE KEY|(?:secret|pass|token)\w*\\*["']?\s*:/i;
-const REFERENCE = /^\s*["']?(?:file|env):[^\s"']+["']?\s*(?:#.*)?$/;
+const SECRET_TEXT = /auths?\\*["']\s*:|PRIVATE KEY|\b(?=\w*?(?:secret|pass|token))\w+\\*["']?\s*:/i;
+const REFERENCE = /^\s*["']?(?:file|env):[^\s"']+["']?(?:\s*|\s+#.*)$/;
 const NEXT_KEY = /^(?<indent>\s*)(?:- )?[A-Za-z][\w.-]*\s*:(?:\s|$)/;
 const MASK = '[redacted]';
 

@@ -124,15 +124,26 @@ const LARGEST_COUNT = 2 ** 52 - 1;
 /** A number of bytes. */
 export const COUNT = integerFrom(0, LARGEST_COUNT);
 
+/** A shape with the meaning of its values. */
+export const described = <S extends Shape>(shape: S, description: string): S => ({
+  ...shape,
+  description,
+});
+
 /** A member that may be absent. */
-export const optional = <T>(of: Shape<T>): Optional<T> => ({ kind: 'optional', of });
+export const optional = <T>(of: Shape<T>, description?: string): Optional<T> => ({
+  kind: 'optional',
+  of: description === undefined ? of : described(of, description),
+});
 
 /** A member with a default. */
-export const defaulted = <T>(of: Shape<T>, value: () => T): Defaulted<T> => ({
-  kind: 'optional',
-  of,
-  value,
-});
+// V keeps the default's literal type: a choice refuses a wider one.
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
+export const defaulted = <T, const V extends T>(
+  of: Shape<T>,
+  value: () => V,
+  description?: string,
+): Defaulted<T> => ({ ...optional(of, description), value });
 
 type Members = Readonly<Record<string, Shape | Optional<unknown>>>;
 

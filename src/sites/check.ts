@@ -1,7 +1,7 @@
 import type { DocumentProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { isObject } from '../base/lists.ts';
-import { formatNetworkConfig } from '../nmstate/format.ts';
+import { formatNetworkConfig } from '../nmstate/index.ts';
 import type { DigestSource } from '../openshift/installation/mirrors.ts';
 import type { Shape } from '../shape/shape.ts';
 import {
@@ -287,11 +287,10 @@ function keepImageBasedConfig(written: WrittenImageBasedConfig): SiteImageBasedC
   const { additionalNTPSources = [], hostname = '', nodeLabels = {} } = written;
   const { networkConfig: network, releaseRegistry } = written;
   const { cluster_id: clusterId, infra_id: infraId } = written;
-  const isGiven = isObject(network) && Object.keys(network).length > 0;
   return {
     additionalNTPSources: additionalNTPSources.map((source = '') => source),
     hostname,
-    ...(isGiven && { networkConfig: formatNetworkConfig(network) }),
+    ...(isObject(network) && { networkConfig: formatNetworkConfig(network) }),
     ...(releaseRegistry && { releaseRegistry }),
     ...(clusterId && { clusterId }),
     ...(infraId && { infraId }),

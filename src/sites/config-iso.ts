@@ -107,7 +107,8 @@ const mask = (text: string): string => (text === '' ? '' : MASK);
 const maskKeys = (text: string): string => (text.includes('PRIVATE KEY-----') ? MASK : text);
 
 /** In a file of another maker, the proxy need not be a URL. */
-const redactProxy = (text: string): string => redact(text).replaceAll(/[^\s,/]+@/g, `${MASK}@`);
+const redactProxy = (text: string): string =>
+  redact(text).replaceAll(/(?<![^\s,/])[^\s,/]+@/g, `${MASK}@`);
 
 function mapMembers(
   value: JsonValue,

@@ -1,8 +1,7 @@
 import type { FilePlace, Problem } from '../base/errors.ts';
 import { contains, formatAddress, type Cidr } from '../base/ip-address.ts';
 import { toPrintable } from '../base/text/words.ts';
-import { FAMILIES, listAddresses } from '../nmstate/addresses.ts';
-import { readInterfaces } from '../nmstate/read.ts';
+import { FAMILIES, listAddresses, readInterfaces } from '../nmstate/index.ts';
 import type { SiteDocument, IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './documents.ts';
 
 /* Owns the comparison of sites with each other: the facts that must not occur twice. */
@@ -124,16 +123,13 @@ function listNetworkFacts(
     .filter(({ subnet }) => machine.length === 0 || machine.some((cidr) => contains(cidr, subnet)));
   return [
     ...[...macs]
-      .filter(([mac]) => !isPlaceholder(mac))
+      .filter(([mac]) => mac !== '')
       .flatMap(([mac, path]) => write('mac', mac, `networkConfig.${path}.mac-address`)),
     ...addresses.flatMap(({ subnet, path }) =>
       write('address', formatAddress(subnet), `networkConfig.${path}`),
     ),
   ];
 }
-
-/** Templates use the zero address as a placeholder. */
-const isPlaceholder = (mac: string): boolean => /^(?:00:)*0*$/.test(mac);
 
 const hintAt = (kind: FactKind): { readonly hint?: string } =>
   kind === 'address' || kind === 'hostname'

@@ -1,19 +1,13 @@
 import { basename, dirname, resolve, join } from 'node:path';
 import { readFileIfPresent } from '../base/disk/files.ts';
 import { ConfigError, ConfigProblems, type DocumentProblem } from '../base/errors.ts';
-import { withoutUndefined } from '../base/lists.ts';
+import { objectOrEmpty, withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import { readConfigText } from '../config/load.ts';
-import { formatNetworkConfig } from '../nmstate/format.ts';
-import type { DigestSource, InstallationProxy } from '../openshift/installation/mirrors.ts';
-import {
-  readAlongSchema,
-  listKeys,
-  readSchema,
-  SCHEMA,
-  checkSchema,
-} from '../shape/json-schema.ts';
+import { formatNetworkConfig } from '../nmstate/index.ts';
+import { checkConfiguration, listKeys, readConfiguration } from '../shape/configuration.ts';
+import { decode, YAML_RULES } from '../shape/decode.ts';
 import type { Report } from '../shape/report.ts';
 import type { Plain } from '../shape/shape.ts';
 import { resolveReferences, type ReferenceSource, PUBLIC_KEYS } from './documents.ts';
@@ -22,8 +16,8 @@ import {
   checkInstallationRules,
   warnOfInstallation,
 } from './installation-rules.ts';
-import { checkNetworkConfig } from './rules/network-config.ts';
-import { warnOfEmptyNetwork } from './rules/warnings.ts';
+import { INSTALLATION } from './installation-shape.ts';
+import { checkNetworkConfig, warnOfNetworkConfig } from './rules/network-config.ts';
 
 /*
  * Owns the reading of image-based-installation-config.yaml: its references, defaults and checks,
@@ -96,9 +90,8 @@ export function checkInstallationConfig(
   readonly problems: readonly DocumentProblem[];
   readonly warnings: readonly DocumentProblem[];
 } {
-  const schema = readSchema(SCHEMA.installation);
-  const publicKeys = new Set([...listKeys(schema), ...PUBLIC_KEYS]);
-  const written = readAlongSchema({ text, file, publicKeys }, schema);
+  const publicKeys = new Set([...listKeys(INSTALLATION), ...PUBLIC_KEYS]);
+  const written = readConfiguration({ text, file, publicKeys }, INSTALLATION);
   const { report, isBroken } = written;
   const document = source ? resolveReferences(written, source).document : written;
   const network = isBroken ? {} : judgeNetworkConfig(report, document.value);
@@ -108,7 +101,7 @@ export function checkInstallationConfig(
     : [
         ...(network.problems ?? []),
         ...(verdict === undefined ? [] : [report('networkConfig', `Invalid value: ${verdict}`)]),
-        ...checkSchema(written, schema, { mayLack: true }),
+        ...checkConfiguration(written, INSTALLATION),
       ];
   const problems = [...document.problems, ...rest];
   // Rules do not judge a value that could not be read.
@@ -121,7 +114,7 @@ export function checkInstallationConfig(
     problems: [...problems, ...judged].toSorted((a, b) => a.line - b.line || a.column - b.column),
     warnings: [
       ...warnOfInstallation(config, report),
-      ...(isBroken ? [] : warnOfEmptyNetwork(report, networkOf(document.value))),
+      ...(isBroken ? [] : warnOfNetworkConfig(report, networkOf(document.value))),
     ],
   };
 }
@@ -142,31 +135,38 @@ export async function readPostScript(config: string): Promise<Uint8Array | undef
   }
 }
 
-/** An absent value gets its default; any written value counts, including an empty text. */
-function applyDefaults(value: Plain, networkConfig?: string): InstallationConfig {
-  const { members, text: string, flag } = createReader(value);
-  const override = string('ignitionConfigOverride', '');
-  const proxy = readProxy(members['proxy']);
-  const number = members['extraPartitionNumber'];
+/** An absent or wrong value gets its default; any written text counts, also an empty one. */
+function applyDefaults(written: Plain, networkConfig?: string): InstallationConfig {
+  const { value } = decode(INSTALLATION, objectOrEmpty(written), YAML_RULES);
+  if (value === undefined) throw new Error('a member without a default was refused');
+  const { ignitionConfigOverride: override = '', proxy } = value;
   return {
-    additionalTrustBundle: string('additionalTrustBundle', ''),
-    architecture: string('architecture', 'amd64') as InstallationConfig['architecture'],
-    coreosInstallerArgs: texts(members['coreosInstallerArgs']),
-    extraPartitionLabel: string('extraPartitionLabel', 'var-lib-containers'),
-    extraPartitionNumber: typeof number === 'number' ? number : 5,
-    extraPartitionStart: string('extraPartitionStart', '-40G'),
+    additionalTrustBundle: value.additionalTrustBundle ?? '',
+    architecture: value.architecture as InstallationConfig['architecture'],
+    coreosInstallerArgs: value.coreosInstallerArgs ?? [],
+    extraPartitionLabel: value.extraPartitionLabel,
+    extraPartitionNumber: value.extraPartitionNumber,
+    extraPartitionStart: value.extraPartitionStart,
     ...(override !== '' && { ignitionConfigOverride: new Secret(override) }),
-    imageDigestSources: list(members['imageDigestSources']).map(readDigestSource),
-    installationDisk: string('installationDisk', ''),
+    imageDigestSources: (value.imageDigestSources ?? []).map(
+      ({ source = '', mirrors = [], sourcePolicy = '' }) => ({
+        source,
+        mirrors,
+        ...(sourcePolicy !== '' && { sourcePolicy }),
+      }),
+    ),
+    installationDisk: value.installationDisk,
     ...withoutUndefined({ networkConfig }),
-    ...(proxy && { proxy }),
-    pullSecret: readPullSecret(string('pullSecret', '')),
-    releaseRegistry: string('releaseRegistry', ''),
-    seedImage: string('seedImage', ''),
-    seedVersion: string('seedVersion', ''),
-    shutdown: flag('shutdown'),
-    skipDiskCleanup: flag('skipDiskCleanup'),
-    sshKey: string('sshKey', ''),
+    ...(proxy && {
+      proxy: Object.fromEntries(Object.entries(proxy).filter(([, text]) => text !== '')),
+    }),
+    pullSecret: readPullSecret(value.pullSecret),
+    releaseRegistry: value.releaseRegistry ?? '',
+    seedImage: value.seedImage,
+    seedVersion: value.seedVersion,
+    shutdown: value.shutdown,
+    skipDiskCleanup: value.skipDiskCleanup,
+    sshKey: value.sshKey ?? '',
   };
 }
 
@@ -178,52 +178,9 @@ function judgeNetworkConfig(
   value: Plain,
 ): { readonly text?: string; readonly problems?: readonly DocumentProblem[] } {
   const network = networkOf(value);
-  if (!isObject(network) || Object.keys(network).length === 0) return {};
+  if (!isObject(network)) return {};
   return { text: formatNetworkConfig(network), problems: checkNetworkConfig(report, network) };
 }
-
-function readProxy(value: Plain | undefined): InstallationProxy | undefined {
-  if (!isObject(value)) return undefined;
-  const { text } = createReader(value);
-  const entries = (['httpProxy', 'httpsProxy', 'noProxy'] as const)
-    .map((name) => [name, text(name, '')] as const)
-    .filter(([, member]) => member !== '');
-  return Object.fromEntries(entries);
-}
-
-function readDigestSource(value: Plain): DigestSource {
-  const { members, text } = createReader(value);
-  const sourcePolicy = text('sourcePolicy', '');
-  return {
-    source: text('source', ''),
-    mirrors: texts(members['mirrors']),
-    ...(sourcePolicy !== '' && { sourcePolicy }),
-  };
-}
-
-/** Reads a value as absent if its type is not the key's: the schema has already reported it. */
-function createReader(value: Plain): {
-  readonly members: Readonly<Record<string, Plain>>;
-  readonly text: (name: string, otherwise: string) => string;
-  readonly flag: (name: string) => boolean;
-} {
-  const members: Readonly<Record<string, Plain>> = isObject(value) ? value : {};
-  return {
-    members,
-    text(name, otherwise) {
-      const member = members[name];
-      return typeof member === 'string' ? member : otherwise;
-    },
-    flag: (name) => members[name] === true,
-  };
-}
-
-const list = (value: Plain | undefined): readonly Plain[] =>
-  Array.isArray(value) ? (value as readonly Plain[]) : [];
-
-/** Items of other types stay as empty texts, so that the others keep their places. */
-const texts = (value: Plain | undefined): readonly string[] =>
-  list(value).map((item) => (typeof item === 'string' ? item : ''));
 
 const isObject = (value: Plain | undefined): value is Readonly<Record<string, Plain>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

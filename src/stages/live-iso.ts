@@ -4,7 +4,8 @@ import { ConfigError } from '../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import type { HostNetwork } from '../nmstate/plan.ts';
+import type { HostNetwork } from '../nmstate/index.ts';
+import { findFirstAddress, WITHOUT_RENDEZVOUS } from '../openshift/agent/rendezvous.ts';
 import { readOnlyResource } from '../openshift/agent/resources.ts';
 import { requireUsable } from '../openshift/agent/unusable.ts';
 import type { CustomValues } from '../openshift/agent/values.ts';
@@ -54,7 +55,7 @@ export const buildLiveIso = (request: LiveIsoRequest, tools: BuildTools): Promis
       blobs: plan.blobs,
       base: await fileOf(base),
       mode: isConfidential(request) ? 0o600 : 0o644,
-      lanes: request.config.build.concurrency ?? 8,
+      lanes: request.config.build.concurrency,
     }),
   });
 
@@ -98,7 +99,7 @@ export async function prepareLiveIso(
   await complete;
   const made = { plan: await plan, catalogs: await catalogs, base: await base, registriesConf };
   const contents = digestContents(made);
-  const { warnings } = await bootstrap;
+  const warnings = [...(await bootstrap).warnings, ...warnOfHosts(request)];
   const prepared = { ...made, contents, warnings, release: await release, layout: await layout };
   const settled = { ...prepared, tags: await settleTags(request, tools, release) };
   const lock = makeLock(
@@ -246,13 +247,16 @@ function listValues({ config, ignition, hosts, overrides }: LiveIsoRequest): Cus
   const { sshKey } = config;
   return {
     ...withoutUndefined({
-      sshKeys: sshKey === undefined ? undefined : [sshKey],
+      sshKeys: sshKey === undefined ? undefined : [sshKey.trim()],
       pullSecret: embed.pullSecret?.reveal(),
       kargs: kernelArguments.length === 0 ? undefined : { append: kernelArguments },
     }),
     ...forAgents,
   };
 }
+
+const warnOfHosts = ({ hosts = [] }: LiveIsoRequest): readonly string[] =>
+  hosts.length === 0 || findFirstAddress(hosts) !== undefined ? [] : [WITHOUT_RENDEZVOUS];
 
 /** Reads the values that only the agent-based installer has a place for. */
 function readForAgents(hosts: readonly HostNetwork[] = [], infraEnv?: string): CustomValues {

@@ -105,6 +105,7 @@ export async function openRegistryAccess(options: RegistryAccessOptions): Promis
   const client = createRegistryClient({
     http,
     registriesConf,
+    explainRoots,
     ...withoutUndefined({ caBundle }),
     credentials: [
       ...(pullSecret ? [credentialsFromPullSecret(pullSecret.reveal(), 'pullSecret')] : []),

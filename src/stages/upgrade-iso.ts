@@ -47,7 +47,7 @@ export const buildUpgradeIso = (
       Promise.resolve({
         blobs: plan.blobs,
         mode: 0o644,
-        lanes: config.build.concurrency ?? 8,
+        lanes: config.build.concurrency,
       }),
     beside: {
       claim: (request, { sideFiles }) => claimSideFiles(sideFiles, request),

@@ -35,7 +35,7 @@ const MAX_ROWS = 50_000;
 export function refuseManyRows(count: number): void {
   if (count <= MAX_ROWS) return;
   throw new ConfigError('sites.too-large', `the table has more than ${MAX_ROWS} rows`, {
-    hint: 'split the table',
+    hint: 'split the table, or remove its blank rows',
   });
 }
 

@@ -44,13 +44,13 @@ type Split = { readonly pieces: readonly Piece[]; readonly problems: readonly Ta
  */
 function splitEntries(text: string): Split {
   const pieces: { line: number; lines: string[] }[] = [];
-  let start: RegExp | undefined;
+  let isStart: ((line: string) => boolean) | undefined;
   for (const [index, line] of text.split(/\r\n|\n|\r/).entries()) {
     if (pieces.length === 0 && /^(---)?[ \t]*(#.*)?$/.test(line)) continue;
-    start ??= startOf(line);
-    const problem = findLineFault(line, pieces.length === 0 && !start.test(line));
+    isStart ??= createStartTest(line);
+    const problem = findLineFault(line, pieces.length === 0 && !isStart(line));
     if (problem !== undefined) return { pieces: [], problems: [{ line: index + 1, problem }] };
-    if (start.test(line)) {
+    if (isStart(line)) {
       pieces.push({ line: index + 1, lines: [line] });
       refuseManyRows(pieces.length);
     } else pieces.at(-1)?.lines.push(line);
@@ -66,10 +66,14 @@ function findLineFault(line: string, isBadStart: boolean): string | undefined {
   return isBadStart ? 'is neither a list nor a mapping in block style' : undefined;
 }
 
-function startOf(first: string): RegExp {
+const ELEMENT = /^-(\s|$)/;
+const KEY = /^(?!-(\s|$))[^\s#[{]/;
+
+/** Recognizes the lines that are indented as the first, and are elements or keys as the first. */
+function createStartTest(first: string): (line: string) => boolean {
   const indent = /^ */.exec(first)?.[0] ?? '';
-  const isList = /^ *-(\s|$)/.test(first);
-  return isList ? new RegExp(`^${indent}-(\\s|$)`) : new RegExp(`^${indent}(?!-(\\s|$))[^\\s#[{]`);
+  const form = ELEMENT.test(first.slice(indent.length)) ? ELEMENT : KEY;
+  return (line) => line.startsWith(indent) && form.test(line.slice(indent.length));
 }
 
 function readEntry({ line, text }: Piece): TableRow | TableProblem {

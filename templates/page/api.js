@@ -2,7 +2,7 @@
  * The calls of the API. URLs are relative to the page, which may be below a path of a proxy.
  *
  * @typedef {{ id: string, name: string, openshift_version: string, created_at: string }} Cluster
- * @typedef {{ id: string, name: string, cluster_id?: string, cpu_architecture: string, rendezvous_ip?: string, created_at: string, download_url: string, expires_at: string }} InfraEnv
+ * @typedef {{ id: string, name: string, cluster_id?: string, cpu_architecture: string, rendezvous_ip?: string, static_network_config?: string, created_at: string, download_url: string, expires_at: string }} InfraEnv
  * @typedef {{ cpu_architectures: string[], default: boolean }} Version
  */
 
@@ -46,9 +46,25 @@ export const listInfraEnvs = async () =>
 export const createCluster = async (body) =>
   /** @type {Cluster} */ (await call('POST', 'clusters/disconnected', body));
 
-/** @param {object} body */
-export const createInfraEnv = async (body) =>
-  /** @type {InfraEnv} */ (await call('POST', 'infra-envs', body));
+/**
+ * @param {object} body
+ * @returns {Promise<{ infraEnv: InfraEnv, warnings: string[] }>}
+ */
+export async function createInfraEnv(body) {
+  const answer = await request('POST', 'infra-envs', body);
+  const infraEnv = /** @type {InfraEnv} */ (await readJson(answer));
+  return { infraEnv, warnings: readWarnings(answer) };
+}
+
+/**
+ * Reads the texts of `299 - "text", 299 - "text"`.
+ *
+ * @param {Response} answer
+ */
+const readWarnings = ({ headers }) =>
+  [...(headers.get('Warning') ?? '').matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) =>
+    text.replaceAll(/\\(.)/g, '$1'),
+  );
 
 /**
  * Requests a new URL of an image: a URL may expire, and changes with its InfraEnv.
@@ -98,25 +114,34 @@ export async function checkImage(url) {
  * @returns {Promise<unknown>}
  */
 async function call(method, path, body) {
-  const headers = new Headers();
-  if (bearer !== '') headers.set('Authorization', `Bearer ${bearer}`);
-  if (body) headers.set('Content-Type', 'application/json');
-  const text = body ? JSON.stringify(body) : null;
-  const answer = await send(`${BASE}/${path}`, { method, headers, body: text });
+  const answer = await request(method, path, body);
   return answer.status === 204 ? undefined : readJson(answer);
 }
 
 /**
+ * @param {'GET' | 'POST' | 'DELETE'} method
+ * @param {string} path
+ * @param {object} [body]
+ */
+function request(method, path, body) {
+  const headers = new Headers();
+  if (bearer !== '') headers.set('Authorization', `Bearer ${bearer}`);
+  if (body) headers.set('Content-Type', 'application/json');
+  const text = body ? JSON.stringify(body) : null;
+  return send(`${BASE}/${path}`, { method, headers, body: text });
+}
+
+/**
  * @param {string} url
- * @param {RequestInit} request
+ * @param {RequestInit} given
  * @returns {Promise<Response>}
  */
-async function send(url, request) {
+async function send(url, given) {
   /** @type {Response} */
   let answer;
   try {
     answer = await fetch(url, {
-      ...request,
+      ...given,
       cache: 'no-store',
       signal: AbortSignal.timeout(LIMIT),
     });

@@ -90,9 +90,8 @@ async function readRows() {
  */
 function toRow({ cluster, infraEnv, isLastOfCluster }) {
   const { name, created_at: created } = cluster ?? infraEnv ?? NOTHING;
-  const facts = [`created ${formatTime(created)}`];
+  const facts = [`created ${formatTime(created)}`, ...listRendezvous(infraEnv)];
   if (infraEnv) facts.unshift(infraEnv.cpu_architecture);
-  if (infraEnv?.rendezvous_ip) facts.push(`rendezvous host ${infraEnv.rendezvous_ip}`);
   if (cluster) facts.unshift(`OpenShift ${cluster.openshift_version}`);
   return {
     name,
@@ -102,6 +101,13 @@ function toRow({ cluster, infraEnv, isLastOfCluster }) {
     ...(cluster && { cluster: cluster.id }),
     ...(infraEnv && { infraEnv: infraEnv.id }),
   };
+}
+
+/** @param {import('./api.js').InfraEnv | undefined} infraEnv */
+function listRendezvous(infraEnv) {
+  if (infraEnv?.rendezvous_ip) return [`rendezvous host ${infraEnv.rendezvous_ip}`];
+  const hasNetworks = !['', '[]'].includes(infraEnv?.static_network_config ?? '');
+  return hasNetworks ? ['no host has a static address'] : [];
 }
 
 /** @param {string} time */

@@ -40,8 +40,9 @@ export function startForm({ onChanged, onSignedOut }) {
         return;
       }
       try {
-        const id = await create();
+        const { id, warnings } = await create();
         resetForm();
+        problem.textContent = formatWarnings(warnings);
         await onChanged(id);
       } catch (error) {
         if (onSignedOut(error)) return;
@@ -77,7 +78,7 @@ function showArchitectures() {
 /**
  * Creates a cluster with its InfraEnv, or nothing: a cluster that gets no image is removed again.
  *
- * @returns {Promise<string>} the InfraEnv
+ * @returns {Promise<{ id: string, warnings: readonly string[] }>} the InfraEnv
  */
 async function create() {
   const values = readValues();
@@ -87,16 +88,23 @@ async function create() {
     say(status, 'Creating the cluster…');
     const cluster = await createCluster(values.cluster);
     made.push(['clusters', cluster.id]);
-    const infraEnv = await createInfraEnv({ ...values.infraEnv, cluster_id: cluster.id });
+    const { infraEnv, warnings } = await createInfraEnv({
+      ...values.infraEnv,
+      cluster_id: cluster.id,
+    });
     made.push(['infra-envs', infraEnv.id]);
     say(status, 'Checking its ISO…');
     await checkImage(infraEnv.download_url);
-    return infraEnv.id;
+    return { id: infraEnv.id, warnings };
   } catch (error) {
     for (const [kind, id] of made.reverse()) await remove(kind, id).catch(ignore);
     throw error;
   }
 }
+
+/** @param {readonly string[]} warnings */
+const formatWarnings = (warnings) =>
+  warnings.length === 0 ? '' : `The cluster is created, with warnings: ${warnings.join('; ')}`;
 
 /** A record that cannot be removed stays in the list, where the user can delete it. */
 const ignore = () => undefined;

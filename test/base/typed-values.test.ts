@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { isAddressOrHostName } from '../../src/base/host-name.ts';
-import { explainNoProxy } from '../../src/base/http/no-proxy.ts';
+import { explainHostName, isAddressOrHostName } from '../../src/base/host-name.ts';
+import { explainNoProxy, explainProxyUrl } from '../../src/base/http/typed-proxy.ts';
 import { parseMacAddress } from '../../src/base/mac-address.ts';
 import { decodeUserText } from '../../src/base/text/utf8.ts';
 
@@ -23,6 +23,35 @@ describe('hosts that are reached without a proxy', () => {
   ])('may not be %j', (text, why) => {
     expect(explainNoProxy(text)).toMatch(why);
   });
+});
+
+it.each([
+  ['http://user:p%40ss@proxy.example.com:3128', undefined],
+  ['https://[2001:db8::1]:3128', undefined],
+  ['http://proxy:99999', 'is not an http or https URL'],
+  ['http:proxy:3128', 'is not an http or https URL'],
+  ['socks5://proxy', 'is not an http or https URL'],
+  ['http://pro xy', /^has a space/],
+  ['http://proxy\0', /^has a space, a control character/],
+])('a proxy of hosts is judged: %j', (text, why) => {
+  if (why === undefined) expect(explainProxyUrl(text)).toBeUndefined();
+  else expect(explainProxyUrl(text)).toMatch(why);
+});
+
+it.each([
+  ['node-1.example.com', undefined],
+  ['1234', undefined],
+  ['localhost', /is the name of every host/],
+  ['localhost.localdomain', /is the name of every host/],
+  ['localhost6.localdomain6', /is the name of every host/],
+  ['Node1', /has capital letters/],
+  ['10.1.0.1', /is an address/],
+  ['my_host', /is not the name of a host/],
+  ['a..b', /is not the name of a host/],
+  ['a'.repeat(64), /has more than 63 characters/],
+])('the name of a host is judged as assisted-service does: %s', (name, why) => {
+  if (why === undefined) expect(explainHostName(name)).toBeUndefined();
+  else expect(explainHostName(name)).toMatch(why);
 });
 
 it.each(['02:00:0A:00:00:01', '02-00-0a-00-00-01', '0200.0a00.0001', '02000A000001'])(

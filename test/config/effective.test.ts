@@ -3,8 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { loadConfig, readConfigFiles } from '../../src/config/load.ts';
-import { readSchema } from '../../src/shape/json-schema.ts';
-import { DEFAULT_CONCURRENCY } from '../../src/cli/options.ts';
 import { runLine } from '../support/run-line.ts';
 
 const SECRET = '{"auths":{"quay.io":{"auth":"ZWZmZWN0aXZlOnNlY3JldA=="}}}';
@@ -153,9 +151,4 @@ describe('config show', () => {
     await writeFile(join(directory, 'i.yaml'), 'kind: ImageBasedInstallationConfig\n');
     expect(await show(['i.yaml'])).toMatchObject({ stdout: '', exitCode: 2 });
   });
-});
-
-test('the defaults in the schema are the defaults of the program', () => {
-  const build = readSchema().properties?.['build']?.properties;
-  expect(build?.['concurrency']?.default).toBe(DEFAULT_CONCURRENCY);
 });

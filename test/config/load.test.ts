@@ -72,6 +72,8 @@ describe('an absent setting gets its default', () => {
       cpuArchitecture: 'x86_64',
     });
     expect(config.build).toEqual({
+      concurrency: 8,
+      ignition: 'installer',
       registryData: 'copy',
       kernelArguments: [],
       insecureRegistries: [],

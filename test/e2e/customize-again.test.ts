@@ -137,11 +137,22 @@ describe.skipIf(!hasTools)('a live ISO of CoreOS that already has values', () =>
     expect(shown).not.toContain('hidden');
   });
 
+  test('warns of a mode that is decimal by mistake in an override', async () => {
+    const files = [{ path: '/a', mode: 644, contents: { source: 'data:,a' } }];
+    const override = { ignition: { version: '3.2.0' }, storage: { files } };
+    await writeFile(at('mode.ign'), JSON.stringify(override));
+    const args = ['x.iso', '--ignition-override', 'mode.ign', '--output', 'mode.iso'];
+    const { stderr } = await world.run('customize', ...args);
+    expect(stderr).toMatch(/warning: .*\$\.storage\.files\.0\.mode/);
+  });
+
   const [A, B] = ['52:54:00:00:00:0A', '52:54:00:00:00:0b'];
   test.each([
     ['usage.hostname', 'two names', ['--hostname', `${A}=a`, '--hostname', `${A.toLowerCase()}=b`]],
     ['usage.hostname', 'two hosts', ['--hostname', `${A}=a`, '--hostname', `${B}=a`]],
     ['usage.hostname', 'localhost', ['--hostname', `${A}=localhost`]],
+    ['usage.hostname', 'has capital letters', ['--hostname', `${A}=Node1`]],
+    ['usage.proxy', 'proxy is not an http or https URL', ['--proxy', 'http://p.example:99999']],
     ['usage.hostname', 'a..b', ['--hostname', `${A}=a..b`]],
     ['usage.proxy', 'a space', ['--proxy', 'http://p.example:1/ x']],
     ['usage.proxy', '" b" is', ['--proxy', 'http://p.example:1', '--no-proxy', 'a, b']],

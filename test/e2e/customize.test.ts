@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { copyFile, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { makeDefinitions } from '../../demo/definitions.ts';
 import { openIso } from '../../src/iso/read/open.ts';
 import { startSealift } from '../support/child.ts';
 import { TEST_SSH_KEY } from '../support/installation-iso.ts';
@@ -12,6 +13,8 @@ import { expectDone } from '../support/two-nights.ts';
 
 const SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpob3N0LXdvcmQ="}}}';
 let world: LiveWorld;
+/** Report of the build with values. */
+let built: string;
 const at = (name: string): string => join(world.directory, name);
 const done = async (...args: readonly string[]): Promise<string> =>
   (await expectDone(world, ...args)).stdout;
@@ -34,14 +37,55 @@ spec:
   config: {interfaces: [{name: eth0, type: ethernet, state: up, ipv4: {enabled: true, dhcp: true}}]}
 `;
 
+/** A definition with a member that only this release has. */
+const HOST_DEFINITION = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  annotations: {include.release.openshift.io/self-managed-high-availability: "true"}
+  name: baremetalhosts.metal3.io
+spec:
+  group: metal3.io
+  names:
+    kind: BareMetalHost
+    plural: baremetalhosts
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              bootMACAddress: {type: string}
+              flavour: {type: string, enum: [sweet, sour]}
+`;
+
+const hostWith = (line: string): string =>
+  [
+    'apiVersion: metal3.io/v1alpha1',
+    'kind: BareMetalHost',
+    'metadata: {name: a, annotations: {bmac.agent-install.openshift.io/hostname: a.example}}',
+    'spec:',
+    '  bootMACAddress: "52:54:00:00:00:01"',
+    `  ${line}`,
+    '',
+  ].join('\n');
+
 beforeAll(async () => {
-  world = await createLiveWorld({ installer: INSTALLER });
+  const path = 'release-manifests/0000_31_cluster-baremetal-operator_03_baremetalhost.crd.yaml';
+  world = await createLiveWorld({
+    installer: INSTALLER,
+    definitions: { ...makeDefinitions('4.21.3'), [path]: HOST_DEFINITION },
+  });
   await world.writeConfig();
   await writeFile(at('secret.json'), SECRET);
   await writeFile(at('site.yaml'), SITE);
   const build = ['build', '--set', 'build.ignition=installer', '--fresh-layout'];
   await done(...build, '--output', 'pristine.iso');
-  await done(
+  built = await done(
     ...[...build, '--output', 'built.iso', '--set', `sshKey=${TEST_SSH_KEY}`],
     ...['--set', 'build.embed.pullSecret=file:secret.json', '--set', 'build.nmstate=site.yaml'],
     ...['--set', 'build.kernelArguments=["console=ttyS0"]'],
@@ -54,6 +98,27 @@ const verify = async (
   name: string,
 ): Promise<{ readonly ok: boolean; readonly customised?: boolean }> =>
   JSON.parse((await world.run('verify', name, '-o', 'json')).stdout) as { ok: boolean };
+
+test('a build warns of networks that no host can be the rendezvous host with', () => {
+  expect(built).toMatch(/warning +no host has a static address, so no host becomes the rendezvous/);
+});
+
+describe('a BareMetalHost', () => {
+  test('is read by the definition of the payload on the ISO, and by ours on other ISOs', async () => {
+    await writeFile(at('host.yaml'), hostWith('flavour: sweet'));
+    await done('customize', 'x.iso', '--infraenv', 'host.yaml', '--in-place');
+    await writeFile(at('host.yaml'), hostWith('flavour: salty'));
+    const salty = await world.run('customize', 'x.iso', '--infraenv', 'host.yaml', '--in-place');
+    expect(salty.stderr).toContain('must be one of "sweet", "sour", but is "salty"');
+    await writeFile(at('host.yaml'), hostWith('online: true'));
+    const other = await world.run('customize', 'x.iso', '--infraenv', 'host.yaml', '--in-place');
+    expect(other.stderr).toContain('unknown field "online"');
+    const ofOthers = await world.run(
+      ...['customize', 'test.iso', '--infraenv', 'host.yaml', '--output', 'other.iso'],
+    );
+    expect(ofOthers.stderr).toContain('a host name has no effect on this ISO');
+  });
+});
 
 describe('customising an ISO that was built', () => {
   test('gives the areas and files of an ISO that is built with the values, in place and as a copy', async () => {

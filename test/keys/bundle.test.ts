@@ -39,6 +39,7 @@ describe.skipIf(!requireTool(OPENSSL))('a trust bundle', () => {
     ['comments between its blocks', '# one\n@\n# two\n@', undefined, true],
     ['blank lines at its end', '@\n\n', undefined, true],
     ['nothing', '', /has no block of PEM/, false],
+    ['a byte order mark before a block', '\u{feff}@', /begins with a byte order mark/, false],
     ['a web page', '<html>login</html>', /is a web page/, false],
     ['a broken block after a good one', '@-----BEGIN CERTIFICATE-----\nAAAA\n', /./, true],
   ] as const)('is judged as a list of roots: %s', (...[, form, why, isUsed]) => {

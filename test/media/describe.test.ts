@@ -48,6 +48,7 @@ describe.skipIf(!hasTools)('the list of images on a live ISO', () => {
   it('names the release and every image of the registry by digest', async () => {
     const { release } = world;
     const list = await readList();
+    expect(index.base?.osStream).toBe('rhel-9');
     expect(list).toMatchObject({
       format: 1,
       name: NAME,

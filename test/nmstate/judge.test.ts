@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { judgeNetwork } from '../../src/nmstate/plan.ts';
+import { formatFinding } from '../../src/nmstate/values.ts';
+import { parse } from '../../src/shape/parse-text.ts';
 import { bond, eth0, ipv4, ipv6, names, route, STATIC } from '../support/network-states.ts';
 import { renderKeyfiles } from '../support/render-profiles.ts';
 
@@ -50,7 +53,7 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   [over('eth0', 'type: vxlan, vxlan: {base-iface: BASE, id: 5}'), /9000 is above 1450/],
   [
     eth0('mac-address: "01:23:45:67:89:ab"'),
-    /the address of a group, which no interface can have$/,
+    /no interface can have the address 01:23:45:67:89:AB$/,
   ],
   [
     'interfaces: [{name: a, identifier: mac-address, mac-address: "52:54:00:00:00:01"}, {name: b, identifier: mac-address, mac-address: "52-54-00-00-00-01"}]',
@@ -60,6 +63,36 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
     'interfaces: [{name: br0, type: linux-bridge, identifier: mac-address, mac-address: "52:54:00:00:00:01"}]',
     /identifier: an interface of type linux-bridge is found by its name$/,
   ],
+  ...['224.0.0.1', '127.0.0.1', '0.0.0.0', '255.255.255.255'].map(
+    (address) =>
+      [ipv4(STATIC.replace('192.0.2.10', address)), /no interface can have the address/] as const,
+  ),
+  ...['ff02::1', '::1', '::'].map(
+    (address) =>
+      [ipv6(`address: [{ip: "${address}", prefix-length: 64}]`), /no interface can have/] as const,
+  ),
+  [
+    ipv4('address: [{ip: 192.0.2.63, prefix-length: 26}]'),
+    /the broadcast address of 192.0.2.63.26$/,
+  ],
+  [eth0('mac-address: 0000.0000.0000'), /no interface can have the address 00:00:00:00:00:00$/],
+  [
+    route('destination: 0.0.0.0/0, next-hop-address: 192.0.2.10'),
+    /next-hop-address: 192.0.2.10 is the address of eth0 itself$/,
+  ],
+  [
+    'interfaces: [{name: a, type: vlan, vlan: {base-iface: b, id: 1}}, {name: b, type: vlan, vlan: {base-iface: a, id: 2}}]',
+    /interface "a": is below itself: a over b over a$/,
+  ],
+  [
+    'interfaces: [{name: bond0, type: bond, link-aggregation: {mode: 1, port: [v]}}, {name: v, type: vlan, vlan: {base-iface: bond0, id: 2}}]',
+    /interface "bond0": is below itself: bond0 over v over bond0$/,
+  ],
+  [
+    'interfaces: [{name: c, type: vlan, vlan: {base-iface: a, id: 1}}, {name: a, type: vxlan, vxlan: {base-iface: b, id: 1}}, {name: b, type: mac-vlan, mac-vlan: {base-iface: a, mode: vepa}}]',
+    /interface "c": is below itself: a over b over a$/,
+  ],
+  [bond('mode: 1, port: [bond0]'), /an interface cannot be its own port$/],
   ['interfaces: [{name: eth 0}]', /is not the name of an interface/],
   ['interfaces: [{name: "eth=0"}]', /is not the name of an interface$/],
 ];
@@ -68,7 +101,9 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
 const TAKEN: readonly (readonly [string, readonly string[]])[] = [
   ['interfaces: [{name: eth+0, mtu: 65536}]', ['interface-name=eth+0', 'mtu=65536']],
   ['interfaces: [{name: ethä}]', ['interface-name=ethä']],
-  [eth0('mac-address: 52-54-00-AA-BB-01'), ['cloned-mac-address=52:54:00:AA:BB:01']],
+  ...['52-54-00-AA-BB-01', '5254.00aa.bb01', '"525400aabb01"'].map(
+    (mac) => [eth0(`mac-address: ${mac}`), ['cloned-mac-address=52:54:00:AA:BB:01']] as const,
+  ),
   [bond('mode: lacp'), ['mode=802.3ad']],
   [
     bond('mode: 1, options: {fail_over_mac: active}').replace(
@@ -89,6 +124,33 @@ const TAKEN: readonly (readonly [string, readonly string[]])[] = [
   ],
 ];
 
+/** Text, and a warning: the host has a network, perhaps not the one that is meant. */
+const WARNED: readonly (readonly [string, string])[] = [
+  [
+    ipv4('address: [{ip: 192.0.2.64, prefix-length: 26}]'),
+    'interface "eth0": ipv4.address[0].ip: 192.0.2.64 is the network address of 192.0.2.64/26',
+  ],
+  [
+    `interfaces: [{name: a, ipv4: {enabled: true, ${STATIC}}}, {name: b, ipv4: {enabled: true, ${STATIC}}}]`,
+    'interface "b": ipv4.address[0].ip: 192.0.2.10 is also an address of "a"',
+  ],
+  [
+    route('destination: 0.0.0.0/0, next-hop-address: 192.0.3.1'),
+    'routes.config[0].next-hop-address: 192.0.3.1 is in no subnet of interface eth0',
+  ],
+];
+
+/** Text whose next hop is reached: by a route of its link, by an address alone in its subnet, by DHCP, over the link. */
+const REACHED: readonly string[] = [
+  `${ipv4(STATIC)}routes: {config: [{next-hop-interface: eth0, destination: 192.0.3.1/32}, {next-hop-interface: eth0, destination: 0.0.0.0/0, next-hop-address: 192.0.3.1}]}`,
+  route('destination: 0.0.0.0/0, next-hop-address: 192.0.3.1').replace('24', '32'),
+  route('destination: 0.0.0.0/0, next-hop-address: 192.0.3.1').replace(
+    'address:',
+    'dhcp: true, address:',
+  ),
+  route('destination: 0.0.0.0/0, next-hop-address: 192.0.2.1'),
+];
+
 const render = (text: string): string =>
   renderKeyfiles(text)
     .map(({ content }) => content)
@@ -101,6 +163,18 @@ describe('a network', () => {
 
   it.each(TAKEN)('is written as nmstate writes it: %s', (text, lines) => {
     expect(render(text).split('\n')).toEqual(expect.arrayContaining([...lines]));
+  });
+
+  it.each(WARNED)('is written with a warning: %s', (text, warning) => {
+    const { problems, warnings } = judgeNetwork(parse(text));
+    expect(problems).toEqual([]);
+    expect(warnings.map((each) => formatFinding(each, ''))).toContain(warning);
+  });
+
+  it.each(REACHED)('is not warned of a next hop that is reached: %s', (text) => {
+    const { problems, warnings } = judgeNetwork(parse(text));
+    expect(problems).toEqual([]);
+    expect(warnings.filter(({ problem }) => problem.includes('in no subnet'))).toEqual([]);
   });
 
   it('names the parent of a VLAN by its UUID if the parent is found by its MAC address', () => {

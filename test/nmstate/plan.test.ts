@@ -113,6 +113,25 @@ describe('planned hosts', () => {
   });
 });
 
+it.each(['02-00-00-00-00-01', '0200.0000.0001', '"020000000001"'])(
+  'the MAC address %s reaches nmstatectl and nodes with colons',
+  async (mac) => {
+    const document = `interfaces: [{name: br0, type: ovs-bridge, mac-address: ${mac}}]\n`;
+    const seen: string[] = [];
+    const makeProfiles: NetworkTool['makeProfiles'] = (text) => {
+      seen.push(text);
+      return Promise.resolve({ profiles: [] });
+    };
+    await planNetwork(
+      { networkConfig: document, interfaces: [] },
+      { tool: { makeProfiles }, signal },
+    );
+    expect(seen).toEqual([
+      'interfaces:\n- mac-address: "02:00:00:00:00:01"\n  name: br0\n  type: ovs-bridge\n',
+    ]);
+  },
+);
+
 describe('a map of MAC addresses', () => {
   const judge = (text: string, ...interfaces: { name: string; macAddress: string }[]) => {
     const { problems, warnings } = judgeNetwork(parse(text), { interfaces });

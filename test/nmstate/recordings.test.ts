@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { normaliseKeyfile, parseKeyfile } from '../../src/nmstate/keyfile.ts';
+import { type Keyfile, normaliseKeyfile } from '../../src/nmstate/keyfile.ts';
 import { planNetwork } from '../../src/nmstate/plan.ts';
 import { NETWORK_DIFFERENCES } from '../support/network-differences.ts';
 
@@ -19,15 +19,9 @@ type Recorded = {
 const read = (set: string): readonly Recorded[] =>
   JSON.parse(readFileSync(new URL(`${set}.json`, JUDGED), 'utf8')) as readonly Recorded[];
 
-const listEntries = (profiles: readonly { name: string; content: string }[]): readonly string[] =>
-  profiles
-    .map(normaliseKeyfile)
-    .flatMap(({ name, content }) =>
-      parseKeyfile(content).flatMap((section) =>
-        section.entries.map(([key, value]) => `${name} ${section.name}.${key}=${value}`),
-      ),
-    )
-    .toSorted();
+/** The bytes of profiles, as the agent-based installer writes them, by name. */
+const listFiles = (profiles: readonly Keyfile[]): readonly string[] =>
+  profiles.map(({ name, content }) => `${name}\n${content}`).toSorted();
 
 const { signal } = new AbortController();
 
@@ -44,8 +38,8 @@ async function compare({ document, ...recorded }: Recorded): Promise<string | un
     return isTaken && !isHandedOn ? `refused: ${verdict.problems[0]?.problem ?? ''}` : undefined;
   }
   if (!isTaken) return 'accepted, although nmstate or NetworkManager refuses it';
-  const ours = listEntries(profiles);
-  const expected = listEntries(theirs.map(([name, content]) => ({ name, content })));
+  const ours = listFiles(profiles);
+  const expected = listFiles(theirs.map(([name, content]) => normaliseKeyfile({ name, content })));
   return JSON.stringify(ours) === JSON.stringify(expected) ? undefined : 'other profiles';
 }
 

@@ -40,13 +40,13 @@ const REFUSED: Readonly<Record<string, readonly [string, RegExp]>> = {
   ],
   'an interface of a type that needs nmstate': [
     'interfaces:\n- name: v0\n  type: vxlan\n',
-    /cannot be used: interface "v0": type: is "vxlan", which needs nmstate$/,
+    /cannot be used: interface "v0": type: is "vxlan", which needs nmstate; install nmstate, whose nmstatectl/,
   ],
   'an interface without a name': ['interfaces:\n- type: ethernet\n', /missing field 'name'/],
   'no interface': ['{}\n', /empty NetworkManager config/],
   'a member that needs nmstate': [
     network('  ethtool: {ring: {rx: 256}}\n'),
-    /cannot be used: interface "eth0": ethtool: needs nmstate$/,
+    /cannot be used: interface "eth0": ethtool: needs nmstate; install nmstate, whose/,
   ],
   'an address that is none': [
     network('  ipv6: {enabled: true, address: [{ip: foo, prefix-length: 64}]}\n'),
@@ -123,8 +123,29 @@ describe('networks of hosts', () => {
     const mac_interface_map = [{ ...MAP[0], logical_nic_name: 'eth7' }];
     const other = await create([{ network_yaml: network(), mac_interface_map }]);
     expect(other.body['reason']).toMatch(
-      /interface "eth0": name: the MAC map has no entry for this interface$/,
+      /interface "eth0": name: the MAC map has no entry for this interface; add its MAC address/,
     );
+  });
+
+  it('are accepted with warnings in the head of the answer, at creation and in a change', async () => {
+    const more = '  ipv6: {enabled: true, address: [{ip: "2001:db8::1", prefix-length: 64}]}\n';
+    const yaml = `interfaces:\n- name: eth0\n${more}`;
+    const created = await create([{ network_yaml: yaml, mac_interface_map: MAP }]);
+    const field = 'static_network_config[0].network_yaml';
+    expect([created.status, created.headers.get('warning')]).toEqual([
+      201,
+      `299 - "${field}: routes.config: there is no default route for IPv6", ` +
+        `299 - "${field}: dns-resolver.config.server: no name server is configured"`,
+    ]);
+    const network_yaml = `${yaml}- {name: "eth0.7", type: vlan, vlan: {base-iface: eth9, id: 7}}\n`;
+    const changed = await service.call(
+      'PATCH',
+      `${API}/v2/infra-envs/${String(created.body['id'])}`,
+      {
+        body: { static_network_config: [{ network_yaml, mac_interface_map: MAP }] },
+      },
+    );
+    expect(changed.headers.get('warning')).toContain(String.raw`needs \"eth9\", which is not`);
   });
 
   it('choose the rendezvous host that the answer names, if no address of it is given', async () => {
@@ -133,6 +154,9 @@ describe('networks of hosts', () => {
     expect((await create(hosts)).body).toMatchObject({ rendezvous_ip: '2001:db8::10' });
     const none = await create([{ network_yaml: network(), mac_interface_map: MAP }]);
     expect(none.body['rendezvous_ip']).toBeUndefined();
+    expect(none.headers.get('warning')).toMatch(/^299 sealift "no host has a static address, /);
+    expect((await create(hosts)).headers.get('warning')).toBeNull();
+    expect((await create([])).headers.get('warning')).toBeNull();
   });
 
   it('are refused if two hosts have the same address', async () => {

@@ -152,7 +152,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
       ntpSources: '192.0.2.1, ntp.example',
       kernelArguments: ['console=ttyS0', 'quiet'],
       hosts: [1, 2].map((host) => ({
-        yaml: `interfaces: [{ name: eth${host}, type: ethernet, state: up }]`,
+        yaml: `interfaces: [{ name: eth${host}, ipv4: { enabled: true, address: [{ ip: 192.0.2.1${host}, prefix-length: 24 }] } }]`,
         mac: `52:54:00:00:00:0${host}`,
         interface: `eth${host}`,
       })),
@@ -166,6 +166,9 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
         ['console=ttyS0', 'quiet'].map((value) => ({ operation: 'append', value })),
       ),
     });
+    expect(await page.locator('#create-problem').textContent()).toContain(
+      'with warnings: static_network_config[0].network_yaml: routes.config: there is no default route',
+    );
     const networks = JSON.parse(infraEnv?.['static_network_config'] ?? '') as object[];
     expect(networks).toMatchObject(
       [1, 2].map((host) => ({

@@ -64,6 +64,12 @@ describe('a record', () => {
     expect({ ...value }).toEqual({ b: true });
   });
 
+  it('has the default in place of a wrong value', () => {
+    const { value, findings } = decode(PORT, { name: 'a', port: 1, hosts: 'b' });
+    expect(findings.map(({ code }) => code)).toEqual(['type']);
+    expect({ ...value }).toEqual({ name: 'a', port: 1, hosts: [] });
+  });
+
   it('keeps, leaves out or refuses members that it does not name', () => {
     const read = (others: 'kept' | 'left-out' | 'refused') =>
       decode(partial({ a: TEXT }, { others }), { a: 'x', b: 1 });

@@ -3,6 +3,8 @@ import { importImageSet } from '../../src/config/imageset/import.ts';
 import { checkConfig } from '../../src/config/load.ts';
 import { ConfigProblems, type DocumentProblem } from '../../src/base/errors.ts';
 import { checkInstallationConfig } from '../../src/sites/installation.ts';
+import { decodeYaml } from '../../src/shape/document.ts';
+import { FREE, mapping } from '../../src/shape/shape.ts';
 import { checkImageBased } from '../support/site-inputs.ts';
 import { inputOf } from '../support/config-input.ts';
 
@@ -73,4 +75,16 @@ test('a mapping that is merged into a configuration is read as if it were writte
   expect(told.map(({ line, column, path }) => `${line}:${column} ${path}`)).toContain(
     '1:15 ocpRelease.name',
   );
+});
+
+test('mappings that merge each other many times on each level are read without repeated work', () => {
+  const levels = Array.from({ length: 9 }, (_, index) => {
+    const sources = Array.from({ length: 10 }, () => `*m${index}`).join(', ');
+    return `m${index + 1}: &m${index + 1} {<<: [${sources}]}\n`;
+  });
+  const text = `m0: &m0 {b: 1}\n${levels.join('')}`;
+  const source = { text, file: 'm.yaml', publicKeys: new Set<string>() };
+  const { value, problems } = decodeYaml(source, mapping(FREE));
+  expect(problems).toEqual([]);
+  expect(value['m9']).toEqual({ b: 1 });
 });

@@ -278,11 +278,6 @@ describe('a site gets a warning for', () => {
       '3:13 cluster_id: not a valid UUID',
     ],
     [
-      'an empty network configuration',
-      { networkConfig: 'networkConfig: {}' },
-      '3:16 networkConfig: openshift-install 4.22 refuses an empty networkConfig, which has no effect on the node',
-    ],
-    [
       'a label that Kubernetes will refuse',
       { l: 'nodeLabels: {"a b": c}' },
       '3:13 nodeLabels: Kubernetes will refuse the label with key "a b"',

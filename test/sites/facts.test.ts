@@ -103,11 +103,6 @@ describe('two sites may have', () => {
   it('the same addresses outside of the machine networks', () => {
     expect(show([factsOf({ name: 'a' }), factsOf({ name: 'bb' })])).toEqual([]);
   });
-
-  it('the MAC address of a template', () => {
-    const mac = '"00:00:00:00:00:00"';
-    expect(show([factsOf({ name: 'a', mac }), factsOf({ name: 'bb', mac })])).toEqual([]);
-  });
 });
 
 it('names in another case and MAC addresses in another form count as the same', () => {

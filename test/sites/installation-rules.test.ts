@@ -58,6 +58,11 @@ const REFUSED: readonly Row[] = [
       'failed to parse: invalid reference format: repository name must be lowercase',
   ],
   [
+    'an empty network configuration',
+    ['networkConfig: {}'],
+    '5:16 networkConfig: nmstate generated an empty NetworkManager config file content',
+  ],
+  [
     'a source that is empty',
     ['imageDigestSources:', '- source: ""'],
     `6:11 imageDigestSources[0].source: ${INVALID}"": failed to parse: invalid reference format`,
@@ -155,7 +160,6 @@ const ACCEPTED: readonly (readonly [what: string, lines: readonly string[]])[] =
   ['blanks between the elements of noProxy', ['proxy: {httpProxy: "http://p", noProxy: "a, ::1"}']],
   ['a star as noProxy', ['proxy: {httpsProxy: "https://p", noProxy: "*"}']],
   ['dots around a domain of noProxy', ['proxy: {httpProxy: "http://p", noProxy: ".a.b."}']],
-  ['an empty network configuration', ['networkConfig: {}']],
   ['words of YAML 1.1 for a flag', ['shutdown: yes']],
   ['keys in other capitals', ['SSHKEY: ""']],
   [
@@ -262,11 +266,5 @@ describe('the configuration of an installation', () => {
     }
     expect(warn(override('3.2.0'))).toEqual([]);
     expect(warn('ignitionConfigOverride: no JSON')).toEqual([]);
-    expect(warn('networkConfig: {}')).toEqual([
-      expect.objectContaining({
-        problem:
-          'openshift-install 4.22 refuses an empty networkConfig, which has no effect on the node',
-      }),
-    ]);
   });
 });

@@ -24,7 +24,6 @@ const CONFIGURATIONS: Readonly<Record<string, string>> = {
   c28ctwo: GATE,
   c32v6m: `${NODE}no address of the node is in its machine network`,
   c34badnc: `${NODE}no address of the node is in its machine network`,
-  c34cncempty: GATE,
   c34fmac: `${NODE}the network names a MAC address that is none`,
   c45bhost: `${NODE}the kernel takes no host name of more than 64 characters`,
   c45host: `${NODE}Kubernetes takes no node name with an underscore`,
@@ -37,7 +36,6 @@ const CONFIGURATIONS: Readonly<Record<string, string>> = {
 const INSTALLATIONS: Readonly<Record<string, string>> = {
   g12: 'warned of: Ignition 3.1.0, which the live system reads',
   g31: 'warned of: Ignition 3.0.0, which the live system reads',
-  g37: 'warned of: an empty networkConfig counts as none',
 };
 
 type Inputs = Readonly<Record<string, string>>;

@@ -35,7 +35,7 @@ export type LiveWorld = {
 export async function createLiveWorld({
   arch = 'x86_64',
   ...options
-}: Pick<ReleaseOptions, 'components' | 'installer'> &
+}: Pick<ReleaseOptions, 'components' | 'definitions' | 'installer'> &
   Pick<TestCoreosOptions, 'arch'> = {}): Promise<LiveWorld> {
   const directory = await mkdtemp(join(tmpdir(), 'sealift-live-'));
   const registry = signInto(directory, await serveImages());

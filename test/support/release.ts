@@ -20,7 +20,7 @@ export type ReleaseOptions = {
   readonly iso?: Uint8Array;
   readonly installer?: Uint8Array;
   /** The installers in `installer-artifacts` by Go's name of their machines; default: no such component. */
-  readonly foreignInstallers?: Readonly<Record<string, Uint8Array>>;
+  readonly foreignInstallers?: Readonly<Record<string, LayerEntry>>;
   /** Besides the usual ones. */
   readonly components?: readonly string[];
   /** What release-metadata says, where it is to be something else. */

@@ -9,7 +9,8 @@ export function parseRange(
   header: string | undefined,
   size: number,
 ): ByteRange | 'unsatisfiable' | undefined {
-  const [, first = '', last = ''] = /^bytes=\s*(\d*)\s*-\s*(\d*)\s*$/i.exec(header ?? '') ?? [];
+  const [, first = '', last = ''] =
+    /^bytes=\s*(?:(\d+)\s*)?-\s*(?:(\d+)\s*)?$/i.exec(header ?? '') ?? [];
   if (first === '') return last === '' ? undefined : rangeOf(size - Number(last), size - 1, size);
   if (last === '') return rangeOf(Number(first), size - 1, size);
   return Number(last) < Number(first) ? undefined : rangeOf(Number(first), Number(last), size);

@@ -187,7 +187,7 @@ export function rememberEntry(entry: Readonly<Record<string, unknown>>): void {
   const pair = Buffer.from(text('auth'), 'base64').toString();
   const colon = pair.indexOf(':');
   if (colon > 0)
-    rememberCredential(pair.slice(0, colon), pair.slice(colon + 1).replace(/\0+$/, ''));
+    rememberCredential(pair.slice(0, colon), pair.slice(colon + 1).replace(/(?<!\0)\0+$/, ''));
 }
 
 function rememberForms(forms: readonly SecretForm[]): void {
@@ -258,7 +258,7 @@ const USER_INFO =
 export function redact(text: string): string {
   const plain = redactValues(text).replaceAll(USER_INFO, '$1');
   return plain.replaceAll(/https?:\/\/[^\s"'<>]+/g, (match) => {
-    const end = /[;:,.!?)\]]*$/.exec(match)?.[0] ?? ''; // part of the sentence, not of the URL
+    const end = /(?<![;:,.!?)\]])[;:,.!?)\]]+$/.exec(match)?.[0] ?? ''; // part of the sentence, not of the URL
     const url = match.slice(0, match.length - end.length);
     try {
       const redacted = redactUrl(url);

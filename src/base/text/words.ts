@@ -137,3 +137,9 @@ export function parseDuration(text: string): number | undefined {
   const [, ...numbers] = match;
   return TIME_UNITS.reduce((sum, unit, index) => sum + unit * Number(numbers[index] ?? 0), 0);
 }
+
+/** A thing and its problem as a sentence; a problem that has a subject of its own stands behind a colon. */
+export const joinProblem = (thing: string, problem: string): string =>
+  /^(?:begins|contains|ends|has|is|must|says) /.test(problem)
+    ? `${thing} ${problem}`
+    : `${thing}: ${problem}`;

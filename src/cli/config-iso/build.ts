@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize, toPrintable } from '../../base/text/words.ts';
-import { findNetworkTool } from '../../nmstate/tool.ts';
+import { findNetworkTool } from '../../nmstate/index.ts';
 import { createKeySource } from '../../sites/identity/keys.ts';
 import { buildConfigIsos, type ConfigIsosReport } from '../../stages/config-isos.ts';
 import { ONLY_SITE, type ConfigIsosRequest } from '../../stages/request.ts';

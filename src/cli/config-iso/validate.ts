@@ -9,7 +9,7 @@ import {
 } from '../../base/errors.ts';
 import { groupBy } from '../../base/lists.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
-import { findNetworkTool } from '../../nmstate/tool.ts';
+import { findNetworkTool } from '../../nmstate/index.ts';
 import { validateSites, type SitesVerdict } from '../../stages/config-isos.ts';
 import type { CliHost } from '../host.ts';
 import {

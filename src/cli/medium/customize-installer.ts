@@ -5,9 +5,10 @@ import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { ConfigError, UsageError } from '../../base/errors.ts';
 import { isObject, withoutUndefined } from '../../base/lists.ts';
+import { joinProblem } from '../../base/text/words.ts';
 import type { CustomValues, InstallerValues, NamedFile } from '../../openshift/agent/values.ts';
 import { parse } from '../../shape/parse-text.ts';
-import { readTrustBundle } from '../../keys/index.ts';
+import { explainBundle } from '../../keys/index.ts';
 import type { CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 
@@ -184,9 +185,8 @@ function normaliseConsole(text: string): string {
 }
 
 function checkAuthorities({ name, bytes }: NamedFile): void {
-  const { problem, certificates } = readTrustBundle(bytes);
-  const why = problem ?? (certificates.length === 0 ? 'has no certificate' : undefined);
-  if (why !== undefined) throw new UsageError('usage.ignition-ca', `${name}: ${why}`);
+  const why = explainBundle(bytes);
+  if (why !== undefined) throw new UsageError('usage.ignition-ca', joinProblem(name, why));
 }
 
 /** Members of coreos-installer 0.27.0. */

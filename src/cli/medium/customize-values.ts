@@ -1,22 +1,24 @@
-import { isAddressOrHostName, isHostName, LONGEST_HOST_NAME } from '../../base/host-name.ts';
-import { explainNoProxy } from '../../base/http/no-proxy.ts';
+import { LONGEST_HOST_NAME } from '../../base/host-name.ts';
 import { MAC_FORM, parseMacAddress } from '../../base/mac-address.ts';
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { Option, type Command } from 'commander';
-import { UsageError } from '../../base/errors.ts';
-import { readUserInfo } from '../../base/http/address.ts';
+import { formatSentence, UsageError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
+import { joinProblem } from '../../base/text/words.ts';
 import { checkPullSecret, isReference, readSecretSource } from '../../config/secrets.ts';
-import { readSshKeys, readTrustBundle } from '../../keys/index.ts';
-import { malformed } from '../../nmstate/plan.ts';
+import { findIgnitionWarnings, IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
+import { explainBundle, readSshKeys, readTrustBundle, warnOfBundle } from '../../keys/index.ts';
+import { OF_PAYLOADS } from '../../openshift/agent/payload-definitions.ts';
+import { type HostNetwork, malformed } from '../../nmstate/index.ts';
 import { readResourceValues } from '../../openshift/agent/read-resources.ts';
+import type { Definitions } from '../../openshift/agent/resource-members.ts';
 import {
   parseResources,
   readHostNetworks,
   refuseResource,
 } from '../../openshift/agent/resources.ts';
-import type { HostNetwork } from '../../nmstate/plan.ts';
+import { explainUnusable } from '../../openshift/agent/unusable.ts';
 import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
 import { findYamlExcess, parse } from '../../shape/parse-text.ts';
 import type { CliHost } from '../host.ts';
@@ -107,6 +109,9 @@ const NAMES = Object.keys(FLAGS) as readonly (keyof ValueOptions)[];
 export const listGiven = (options: ValueOptions): readonly string[] =>
   NAMES.flatMap((name) => (options[name] === undefined ? [] : [FLAGS[name]]));
 
+/** Finds the definitions of kinds in the payload of the ISO that gets the values. */
+type FindDefinitions = (kinds: readonly string[]) => Promise<Definitions>;
+
 /**
  * Reads the values that the options mean; values of single options win over those of custom
  * resources.
@@ -114,10 +119,17 @@ export const listGiven = (options: ValueOptions): readonly string[] =>
  * @throws UsageError `usage.ssh-key`, `usage.pull-secret` and the like; errors of reading the
  * files
  */
-export function readValues(options: ValueOptions, host: CliHost): CustomValues {
+export async function readValues(
+  options: ValueOptions,
+  host: CliHost,
+  findDefinitions: FindDefinitions,
+): Promise<CustomValues> {
   refuseEmpty(options);
+  const files = (options.infraenv ?? []).map((path) => ({ path, text: readText(path, host) }));
+  const kinds = OF_PAYLOADS.filter((kind) => files.some(({ text }) => text.includes(kind)));
+  const ofPayload = kinds.length === 0 ? {} : await findDefinitions(kinds);
   const { values, warnings } = readResourceValues(
-    (options.infraenv ?? []).flatMap((path) => parseResources(readText(path, host), path)),
+    files.flatMap(({ path, text }) => parseResources(text, path, ofPayload)),
     { hasPullSecret: options.pullSecret !== undefined },
   );
   for (const warning of warnings) writeMessage(host, `warning: ${warning}\n`);
@@ -128,7 +140,20 @@ export function readValues(options: ValueOptions, host: CliHost): CustomValues {
     ...readInstallerValues(options, values, host),
   };
   checkValues(given);
+  for (const doubt of listDoubts(given)) writeMessage(host, `warning: ${doubt}\n`);
   return given;
+}
+
+/** Lists what hosts accept, and was probably not intended. */
+function listDoubts({ trustBundle = '', ignitionOverride }: CustomValues): readonly string[] {
+  const name = 'the Ignition override';
+  return [
+    ...warnOfBundle(readTrustBundle(trustBundle)).map((doubt) => `trust bundle: ${doubt}`),
+    ...(ignitionOverride === undefined
+      ? []
+      : findIgnitionWarnings(parseIgnition(ignitionOverride, name, IGNITION_VERSION), name)
+    ).map(formatSentence),
+  ];
 }
 
 /** Refuses empty values: an unset variable of a script would leave the ISO without the value. */
@@ -150,7 +175,7 @@ const readAccess = (
     sshKeys: sshKey?.flatMap((text) => readKeys(text, host)),
     pullSecret: pullSecret && readPullSecret(pullSecret, host),
     ignitionOverride: ignitionOverride && readText(ignitionOverride, host),
-    trustBundle: trustBundle && readText(trustBundle, host),
+    trustBundle: trustBundle && readBundle(trustBundle, host),
   });
 
 function readNetwork(options: ValueOptions, values: CustomValues, host: CliHost): CustomValues {
@@ -225,6 +250,13 @@ function readKeys(text: string, host: CliHost): readonly string[] {
   return keys.map(({ line }) => line);
 }
 
+/** Judges the bytes first: a file in DER is not a text. */
+function readBundle(path: string, host: CliHost): string {
+  const bytes = readFile(path, host);
+  refuse('usage.trust-bundle', path, explainBundle(bytes));
+  return decodeUserText(bytes, path);
+}
+
 function readProxy({ proxy, noProxy }: ValueOptions, values: CustomValues): CustomValues['proxy'] {
   if (proxy === undefined && noProxy === undefined) return undefined;
   const addresses = withoutUndefined({ httpProxy: proxy, httpsProxy: proxy, noProxy });
@@ -234,9 +266,7 @@ function readProxy({ proxy, noProxy }: ValueOptions, values: CustomValues): Cust
 function parseHostname(text: string): { readonly macAddress: string; readonly name: string } {
   const [, mac = '', name = ''] = /^([^=]*)=(.*)$/.exec(text) ?? [];
   const macAddress = parseMacAddress(mac);
-  const isName =
-    isHostName(name) && name.length <= LONGEST_HOST_NAME && name === name.toLowerCase();
-  if (macAddress !== undefined && isName) return { macAddress, name };
+  if (macAddress !== undefined) return { macAddress, name };
   throw new UsageError('usage.hostname', `--hostname is "${text}"`, {
     expected: `MAC=NAME: the MAC as ${MAC_FORM}; the name in lower case, at most ${LONGEST_HOST_NAME} characters`,
     found: text,
@@ -246,18 +276,17 @@ function parseHostname(text: string): { readonly macAddress: string; readonly na
 /**
  * Refuses values that no host can use.
  *
- * @throws UsageError `usage.ssh-key`, `usage.pull-secret`, `usage.trust-bundle`, `usage.proxy`,
- * `usage.hostname`, `usage.ntp`
+ * @throws UsageError `usage.ssh-key`, `usage.pull-secret`, `usage.proxy`, `usage.hostname`, `usage.ntp`
  */
 function checkValues(values: CustomValues): void {
   checkAccess(values);
   checkNetwork(values);
 }
 
-function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): void {
+function checkAccess({ sshKeys = [], pullSecret }: CustomValues): void {
   // One reading of all lines: comment lines of an InfraEnv stay, as the installer keeps them.
   if (sshKeys.length > 0)
-    refuse('usage.ssh-key', 'SSH key', readSshKeys(sshKeys.join('\n')).problem);
+    refuse('usage.ssh-key', 'SSH key', explainUnusable.sshKeys(sshKeys.join('\n')));
   if (pullSecret !== undefined) {
     rememberSecret(pullSecret);
     refuse(
@@ -266,21 +295,14 @@ function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): v
       checkPullSecret(pullSecret, { isForHosts: true })[0],
     );
   }
-  if (trustBundle === undefined) return;
-  const { problem, certificates } = readTrustBundle(trustBundle);
-  const why = problem ?? (certificates.length === 0 ? 'has no certificate' : undefined);
-  refuse('usage.trust-bundle', 'trust bundle', why);
 }
 
 function checkNetwork({ proxy = {}, hostnames = [], ...values }: CustomValues): void {
   const { ntpSources = [], exclusiveNtpSources = [] } = values;
   checkProxy(proxy);
   checkHostnames(hostnames);
-  const odd = [...ntpSources, ...exclusiveNtpSources].find(
-    (source) => !isAddressOrHostName(source),
-  );
-  if (odd !== undefined)
-    refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
+  for (const source of [...ntpSources, ...exclusiveNtpSources])
+    refuse('usage.ntp', 'time server', explainUnusable.timeServer(source));
 }
 
 /** Checks that each host has one name, and each name one host. */
@@ -292,8 +314,8 @@ function checkHostnames(hostnames: NonNullable<CustomValues['hostnames']>): void
   const shared = names.find((name, at) => names.indexOf(name) !== at);
   if (shared !== undefined)
     throw hostname(`"${shared}" is the name of two hosts`, 'give each host its own name');
-  if (names.some((name) => /^localhost(?:\.|$)/.test(name)))
-    throw hostname('localhost is the name of every host', 'give the host another name');
+  for (const name of names)
+    refuse('usage.hostname', `--hostname "${name}"`, explainUnusable.hostname(name));
 }
 
 const hostname = (problem: string, hint: string): UsageError =>
@@ -301,21 +323,12 @@ const hostname = (problem: string, hint: string): UsageError =>
 
 function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValues): void {
   for (const address of [httpProxy, httpsProxy])
-    if (address !== '') refuse('usage.proxy', 'proxy', explainProxy(address));
-  refuse('usage.proxy', 'hosts without proxy', explainNoProxy(noProxy));
+    if (address !== '') refuse('usage.proxy', 'proxy', explainUnusable.proxy(address));
+  refuse('usage.proxy', 'hosts without proxy', explainUnusable.noProxy(noProxy));
   if (noProxy !== '' && httpProxy + httpsProxy === '')
     refuse('usage.proxy', 'proxy', 'there are hosts without proxy, but there is no proxy');
 }
 
-function explainProxy(address: string): string | undefined {
-  const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (url) readUserInfo(url); // masked from now on
-  if (/[\s"]/.test(address)) return 'has a space or a quotation mark';
-  return ['http:', 'https:'].includes(url?.protocol ?? '')
-    ? undefined
-    : 'is not an http or https address';
-}
-
 function refuse(code: string, what: string, why: string | undefined): void {
-  if (why !== undefined) throw new UsageError(code, `${what}: ${why}`);
+  if (why !== undefined) throw new UsageError(code, joinProblem(what, why));
 }

@@ -17,6 +17,7 @@ import { asideOf, writeAreas, type PlannedParts } from '../../media/customize/wr
 import { openGivenIso } from '../../media/delta/describe.ts';
 import { readMedium } from '../../media/medium.ts';
 import { isOurs } from '../../media/open.ts';
+import { readMediumDefinitions } from '../../media/payload.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import { claimFile } from '../../outputs/file/claim.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
@@ -100,7 +101,9 @@ export function registerCustomize(program: Command, host: CliHost): void {
       requireOneMode(options);
       requireWork(options);
       if (options.show) return show(iso, options, host);
-      const read = readValues(options, host);
+      const read = await readValues(options, host, (kinds) =>
+        useIso(iso, host, (image) => readMediumDefinitions(image, kinds, host.signal)),
+      );
       if (!isWork(options) && Object.keys(read).length === 0) throw noValue();
       const hosts = read.hosts && (await planNetworks(read.hosts, host));
       const values = { ...read, ...withoutUndefined({ hosts }) };

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import { ConfigProblems, isError, type DocumentProblem } from '../../base/errors.ts';
 import { createView, type View } from '../../shape/document.ts';
-import { readAlongSchema } from '../../shape/json-schema.ts';
+import { readConfiguration } from '../../shape/configuration.ts';
 import {
   importAdditionalImages,
   importBlockedImages,
@@ -12,7 +12,7 @@ import {
   harmless,
   type ImportNote,
 } from './parts.ts';
-import { checkImageSet, IMAGESET_SCHEMA } from './rules.ts';
+import { checkImageSet, IMAGE_SET } from './rules.ts';
 
 /* Owns the conversion of oc-mirror's image sets into configurations. */
 
@@ -43,7 +43,7 @@ const PLACEHOLDER_VERSION = '4.21';
  * @throws ConfigProblems `config.problems` if oc-mirror would refuse it
  */
 export function importImageSet(text: string, file: string): ImportedImageSet {
-  const view = withoutTransport(createView(readAlongSchema({ text, file }, IMAGESET_SCHEMA)));
+  const view = withoutTransport(createView(readConfiguration({ text, file }, IMAGE_SET)));
   const problems = sortByPlace(checkImageSet(view));
   if (problems.length > 0) throw new ConfigProblems(file, problems);
   const release = importPlatform(view);

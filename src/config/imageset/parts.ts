@@ -291,7 +291,7 @@ function importImage(view: View, path: string, seen: Seen): Noted<readonly Writt
   const place = `${path}.name`;
   const name = view.text(place) ?? '';
   const shape = checkReferenceShape(name);
-  const hasVersion = /@|:[^/]*$/.test(name);
+  const hasVersion = /@|:[^/:]*$/.test(name);
   const refused = shape ?? (hasVersion ? undefined : `"${name}" has no tag and no digest`);
   if (refused !== undefined) return { value: [], notes: [report(place, `left out: ${refused}`)] };
   const value = readTextsOf(view, path, ['name', 'targetRepo', 'targetTag']);

@@ -1,7 +1,9 @@
 import semver from 'semver';
 import type { DocumentProblem } from '../../base/errors.ts';
 import { readTexts, type View, type ConfigDocument } from '../../shape/document.ts';
-import { type SchemaNode, readSchema, checkSchema } from '../../shape/json-schema.ts';
+import { checkConfiguration } from '../../shape/configuration.ts';
+import { FILLED, FLAG, INTEGER, list, optional, partial, record, TEXT } from '../../shape/shape.ts';
+import { TARGETS } from '../appliance-shape.ts';
 import { checkDuplicates, checkPatterns, checkReferenceShape } from '../rules.ts';
 
 /** All problems for which oc-mirror would refuse an image set configuration. */
@@ -32,62 +34,53 @@ export function checkOperators(view: View): readonly DocumentProblem[] {
   ];
 }
 
-const TEXT: SchemaNode = { type: 'string' };
-/** An empty name counts as missing. */
-const NAME: SchemaNode = { type: 'string', minLength: 1 };
-const FLAG: SchemaNode = { type: 'boolean' };
+const PLATFORMS = list(partial({ os: TEXT, architecture: TEXT, variant: TEXT }));
+const RANGE = { minVersion: optional(TEXT), maxVersion: optional(TEXT) };
 
-const object = (
-  properties: Readonly<Record<string, SchemaNode>>,
-  required: readonly string[] = [],
-): SchemaNode => ({ type: 'object', properties, required, additionalProperties: false });
-const list = (items: SchemaNode): SchemaNode => ({ type: 'array', items });
-
-const PLATFORMS = list(object({ os: TEXT, architecture: TEXT, variant: TEXT }));
-const RANGE = { minVersion: TEXT, maxVersion: TEXT };
-
-const PLATFORM = object({
+const PLATFORM = partial({
   graph: FLAG,
   architectures: list(TEXT),
   platforms: PLATFORMS,
   release: TEXT,
   kubeVirtContainer: FLAG,
   channels: list(
-    object({ name: NAME, type: TEXT, ...RANGE, shortestPath: FLAG, full: FLAG }, ['name']),
+    record({
+      name: FILLED,
+      type: optional(TEXT),
+      ...RANGE,
+      shortestPath: optional(FLAG),
+      full: optional(FLAG),
+    }),
   ),
 });
 
-const OPERATOR = object(
-  {
-    catalog: NAME,
-    full: FLAG,
-    targetCatalog: TEXT,
-    targetTag: TEXT,
-    targetCatalogSourceTemplate: TEXT,
-    skipDependencies: FLAG,
-    platforms: PLATFORMS,
-    packages: list(
-      object(
-        {
-          name: NAME,
-          defaultChannel: TEXT,
-          ...RANGE,
-          channels: list(object({ name: NAME, ...RANGE }, ['name'])),
-        },
-        ['name'],
-      ),
+const OPERATOR = record({
+  catalog: FILLED,
+  full: optional(FLAG),
+  targetCatalog: optional(TEXT),
+  targetTag: optional(TEXT),
+  targetCatalogSourceTemplate: optional(TEXT),
+  skipDependencies: optional(FLAG),
+  platforms: optional(PLATFORMS),
+  packages: optional(
+    list(
+      record({
+        name: FILLED,
+        defaultChannel: optional(TEXT),
+        ...RANGE,
+        channels: optional(list(record({ name: FILLED, ...RANGE }))),
+      }),
     ),
-  },
-  ['catalog'],
-);
+  ),
+});
 
-const HELM = object({
+const HELM = partial({
   repositories: list(
-    object({
+    partial({
       url: TEXT,
       name: TEXT,
       charts: list(
-        object({
+        partial({
           name: TEXT,
           version: TEXT,
           path: TEXT,
@@ -97,28 +90,30 @@ const HELM = object({
       ),
     }),
   ),
-  local: list(object({ name: TEXT, path: TEXT, imagePaths: list(TEXT) })),
+  local: list(partial({ name: TEXT, path: TEXT, imagePaths: list(TEXT) })),
 });
 
 /** oc-mirror's ImageSetConfiguration v2alpha1, whose reader refuses keys that it does not know. */
-export const IMAGESET_SCHEMA: SchemaNode = object(
-  {
-    apiVersion: NAME,
-    kind: NAME,
-    archiveSize: { type: 'integer' },
-    mirror: object({
-      platform: PLATFORM,
-      operators: list(OPERATOR),
-      additionalImages: list(
-        object({ name: NAME, targetRepo: TEXT, targetTag: TEXT, platforms: PLATFORMS }, ['name']),
-      ),
-      helm: HELM,
-      blockedImages: list(object({ name: NAME }, ['name'])),
-      samples: list(object({ name: TEXT })),
-    }),
-  },
-  ['apiVersion', 'kind', 'mirror'],
-);
+export const IMAGE_SET = record({
+  apiVersion: FILLED,
+  kind: FILLED,
+  archiveSize: optional(INTEGER),
+  mirror: partial({
+    platform: PLATFORM,
+    operators: list(OPERATOR),
+    additionalImages: list(
+      record({
+        name: FILLED,
+        targetRepo: optional(TEXT),
+        targetTag: optional(TEXT),
+        platforms: optional(PLATFORMS),
+      }),
+    ),
+    helm: HELM,
+    blockedImages: list(record({ name: FILLED })),
+    samples: list(partial({ name: TEXT })),
+  }),
+});
 
 /** A catalog may be listed twice only if its copies have two names. */
 function checkOperatorTargets(view: View): readonly DocumentProblem[] {
@@ -199,7 +194,7 @@ const FORMER_KEYS: ReadonlyMap<string, string> = new Map([
 
 /** Unknown keys, absent keys and values of another type. */
 const checkImageSetShape = (document: ConfigDocument): readonly DocumentProblem[] =>
-  checkSchema(document, IMAGESET_SCHEMA, { hints: FORMER_KEYS });
+  checkConfiguration(document, IMAGE_SET, { hints: FORMER_KEYS });
 
 const IMAGESET_API_VERSION = 'mirror.openshift.io/v2alpha1';
 const IMAGESET_KIND = 'ImageSetConfiguration';
@@ -250,13 +245,13 @@ function checkPayload(view: View, path: string): readonly DocumentProblem[] {
 /** Checks `targetRepo`, `targetTag` and `targetCatalog` by the patterns of our own keys of the same names. */
 function checkTargets(view: View): readonly DocumentProblem[] {
   return (['operators', 'additionalImages'] as const).flatMap((list) =>
-    Object.entries(readSchema().properties?.[list]?.items?.properties ?? {})
-      .filter(([name]) => name.startsWith('target'))
-      .flatMap(([name, { pattern = '' }]) =>
-        readTexts(view, `mirror.${list}`, `.${name}`)
-          .filter(({ text }) => !new RegExp(pattern).test(text))
-          .map(({ path, text }) => view.report(path, `must match ${pattern}, but is "${text}"`)),
-      ),
+    Object.entries(TARGETS).flatMap(([name, pattern]) =>
+      readTexts(view, `mirror.${list}`, `.${name}`)
+        .filter(({ text }) => !pattern.test(text))
+        .map(({ path, text }) =>
+          view.report(path, `must match ${pattern.source}, but is "${text}"`),
+        ),
+    ),
   );
 }
 

@@ -7,9 +7,10 @@ import {
   parseResolved,
 } from '../../ignition/index.ts';
 import { type IsoImage, type KargAreas, readCoreosFeatures } from '../../iso/index.ts';
-import { configure, isForAgents, readRendezvousIp } from '../../openshift/agent/configure.ts';
-import type { Keyfile } from '../../nmstate/keyfile.ts';
-import { profilesOf } from '../../nmstate/plan.ts';
+import { configure, isForAgents } from '../../openshift/agent/configure.ts';
+import { listWithoutPlace } from '../../openshift/agent/install-overrides.ts';
+import { readRendezvousIp, WITHOUT_RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
+import { type Keyfile, profilesOf } from '../../nmstate/index.ts';
 import { type CustomValues, type InstallerValues } from '../../openshift/agent/values.ts';
 import {
   planEmbedPart,
@@ -208,6 +209,7 @@ async function embed(
   const hasNetwork = listed.length > 0;
   const own = agents ? configure(text, values, template) : configureLive(text, values);
   if (agents) warnOfRendezvous(own, hosts, warn);
+  for (const warning of listWithoutPlace(own, values)) warn(warning);
   const config = installer ? await addInstaller(iso, own, { installer, hasNetwork, warn }) : own;
   return {
     ...kept,
@@ -225,9 +227,7 @@ function warnOfRendezvous(
   if (hosts.length === 0 || config === undefined) return;
   const { storage } = parseResolved(config, 'the configured Ignition config');
   if (readRendezvousIp(storage?.files ?? []) !== undefined) return;
-  warn(
-    'no host has a static address, so no host becomes the rendezvous host: give a rendezvous IP, or choose the host at its console',
-  );
+  warn(WITHOUT_RENDEZVOUS);
 }
 
 const hasAgents = (text: string | undefined): boolean =>

@@ -14,13 +14,12 @@ import {
   CHRONY_CONFIG,
   DOCKER_CONFIG,
   EXTRA_MANIFESTS,
-  findHost,
   HOSTNAMES,
   NETWORK_UNIT,
   PROXY_CONFIG,
-  RENDEZVOUS,
   TRUST_ANCHOR,
 } from '../../openshift/agent/configure.ts';
+import { findHost, RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
 import { HOST_NETWORKS } from '../../openshift/agent/values.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { decodeEmbedded, overlayRead, readOptionalKargs } from '../areas.ts';
@@ -172,7 +171,9 @@ function describe(config: IgnitionConfig | undefined, own: ReadonlyMap<string, s
   const address = /^NODE_ZERO_IP=(.*)$/m.exec(own.get(RENDEZVOUS) ?? '')?.[1];
   const names = [...own].filter(([path]) => path.startsWith(HOSTNAMES));
   return {
-    sshKeys: (core?.sshAuthorizedKeys ?? []).flatMap((text) => text.split('\n')),
+    sshKeys: (core?.sshAuthorizedKeys ?? [])
+      .flatMap((text) => text.split('\n'))
+      .filter((line) => line.trim() !== ''),
     pullSecret: own.has(DOCKER_CONFIG),
     ...withoutUndefined({
       rendezvousIp: address,

@@ -48,6 +48,7 @@ const NAMES: Readonly<Record<Exclude<keyof CustomValues, 'installer'>, string>> 
   manifests: 'manifests',
   releaseImage: 'a ClusterImageSet',
   infraEnv: 'an InfraEnv',
+  installOverrides: 'overrides of install-config',
 };
 
 /** Lists the names of values. */

@@ -84,7 +84,7 @@ const hasHosts = ({ hosts = [] }: CustomValues): boolean => hosts.length > 0;
 
 /** The keys as one text: the installer gives core one entry, regardless of its number of lines. */
 export const formatSshKeys = ({ sshKeys = [] }: CustomValues): string | undefined => {
-  const lines = sshKeys.map((key) => key.trim()).filter((key) => key !== '');
+  const lines = sshKeys.filter((key) => key.trim() !== '');
   return lines.length === 0 ? undefined : lines.join('\n');
 };
 

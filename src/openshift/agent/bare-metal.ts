@@ -1,16 +1,21 @@
+import { explainHostName } from '../../base/host-name.ts';
 import { SealiftError } from '../../base/errors.ts';
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
 import { IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
+import { findJsonExcess } from '../../shape/parse-text.ts';
+import { explainUnknownMembers, INSTALL_OVERRIDES } from './install-overrides.ts';
 import { nameOf, refuseResource, type Resource } from './resources.ts';
 import type { CustomValues } from './values.ts';
 
 /*
  * Reads what a hub does for one host or one cluster beside the networks: annotations of BareMetalHosts and of an
- * AgentClusterInstall (assisted-service: docs/hive-integration). A medium has a place for the names of hosts alone.
+ * AgentClusterInstall (assisted-service: docs/hive-integration). Agents of a medium take the names of hosts and, where
+ * the medium describes its cluster, overrides of install-config.
  */
 
 type ReadHosts = {
   readonly hostnames: NonNullable<CustomValues['hostnames']>;
+  readonly installOverrides?: string;
   readonly warnings: readonly string[];
 };
 
@@ -21,7 +26,7 @@ const HOSTNAME = `${OF_HOST}hostname`;
 type Annotation = { readonly resource: Resource; readonly name: string; readonly text: string };
 
 /**
- * The names of hosts, and a warning for each annotation without a place on the medium.
+ * The names of hosts, the overrides of install-config, and a warning for each annotation without a place on media.
  *
  * @throws ConfigError `customize.resource` for an annotation that its reader would refuse
  */
@@ -29,15 +34,16 @@ export function readHosts(resources: readonly Resource[]): ReadHosts {
   const annotations = resources.flatMap(listAnnotations);
   for (const annotation of annotations) CHECKS[annotation.name]?.(annotation);
   const named = annotations.filter(hasPlace);
+  const withName = new Set(named.map(({ resource }) => resource));
+  const overrides = annotations.find(({ name }) => name === INSTALL_OVERRIDES);
   return {
     hostnames: named.map(({ resource, text }) => ({ macAddress: readMac(resource), name: text })),
+    ...(overrides && { installOverrides: overrides.text }),
     warnings: [
-      ...annotations.filter((each) => !hasPlace(each)).map(explainLoss),
+      ...(overrides ? warnOfOverrides(overrides) : []),
+      ...annotations.filter((each) => each !== overrides && !hasPlace(each)).map(explainLoss),
       ...resources
-        .filter(
-          ({ kind, name }) =>
-            kind === 'BareMetalHost' && !named.some(({ resource }) => resource.name === name),
-        )
+        .filter((resource) => resource.kind === 'BareMetalHost' && !withName.has(resource))
         .map((host) => `${nameOf(host)} has no value for the medium and is ignored`),
     ],
   };
@@ -58,32 +64,82 @@ const hasPlace = ({ name, resource }: Annotation): boolean =>
 const readMac = ({ spec }: Resource): string => String(spec['bootMACAddress']);
 
 const explainLoss = ({ resource, name }: Annotation): string =>
-  `annotation ${name} of ${nameOf(resource)} has no place on the medium and is ignored` +
-  (name === HOSTNAME ? ': the host has no spec.bootMACAddress' : '');
+  [`annotation ${name} of ${nameOf(resource)} has no place on the medium and is ignored`]
+    .concat(REASONS[name] ?? [])
+    .join(': ');
+
+const INSTALLER_ARGS = `${OF_HOST}installer-args`;
+const IGNITION_OVERRIDES = `${OF_HOST}ignition-config-overrides`;
+
+/** Agents of a medium read the name, role, disk and BMC of a host, and no more (cmd/agentbasedinstaller/host_config.go). */
+const BY_HUB =
+  'only a hub gives it to a host; a MachineConfig among the manifests is for all hosts of a role';
+
+const REASONS: Readonly<Record<string, string>> = {
+  [HOSTNAME]: 'the host has no spec.bootMACAddress',
+  [INSTALLER_ARGS]: BY_HUB,
+  [IGNITION_OVERRIDES]: BY_HUB,
+};
+
+function warnOfOverrides(annotation: Annotation): readonly string[] {
+  const unknown = explainUnknownMembers(objectOrEmpty(parseJson(annotation)));
+  if (unknown.length === 0) return [];
+  const { name, resource } = annotation;
+  return [
+    `annotation ${name} of ${nameOf(resource)} has ${unknown.join(', ')}: assisted-service refuses members that its install-config lacks`,
+  ];
+}
+
+/** Flags of coreos-installer that assisted-service passes on, and characters of their values (pkg/validations). */
+const FLAGS: readonly string[] = [
+  '--append-karg',
+  '--delete-karg',
+  '-n',
+  '--copy-network',
+  '--network-dir',
+  '--save-partlabel',
+  '--save-partindex',
+  '--image-url',
+  '--image-file',
+];
+const FLAG_VALUE = /^[A-Za-z0-9@!#$%*()_+-=//.,";':{}[\]]+$/;
+
+function explainArgument(text: string): string | undefined {
+  if (text.startsWith('-')) {
+    return FLAGS.includes(text)
+      ? undefined
+      : `has the flag "${text}", but only ${FLAGS.join(', ')} are allowed`;
+  }
+  return FLAG_VALUE.test(text)
+    ? undefined
+    : `has characters in "${text}" that assisted-service refuses`;
+}
 
 const MAC = /^(?:[\da-f]{2}:){5}[\da-f]{2}$/i;
-const NAME =
-  /^(?=.{1,253}$)[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?)*$/;
 
 /** How the readers of assisted-service check the texts. */
 const CHECKS: Readonly<Record<string, (annotation: Annotation) => void>> = {
   // Both become the path and the text of a file.
   [HOSTNAME]: (annotation) => {
     const { resource, text } = annotation;
-    if (!NAME.test(text)) throw refuseText(annotation, 'is not the name of a host');
+    const why = explainHostName(text);
+    if (why !== undefined) throw refuseText(annotation, why);
     if (hasPlace(annotation) && !MAC.test(readMac(resource))) {
       throw refuseResource(`spec.bootMACAddress of ${nameOf(resource)} is not XX:XX:XX:XX:XX:XX`);
     }
   },
-  [`${OF_CLUSTER}install-config-overrides`]: (annotation) => {
+  [INSTALL_OVERRIDES]: (annotation) => {
     if (!isObject(parseJson(annotation))) throw refuseText(annotation, 'is not a JSON object');
   },
-  [`${OF_HOST}installer-args`]: (annotation) => {
+  [INSTALLER_ARGS]: (annotation) => {
     const list = parseJson(annotation);
-    if (Array.isArray(list) && list.every((each) => typeof each === 'string')) return;
-    throw refuseText(annotation, 'is not a JSON list of strings');
+    if (!Array.isArray(list) || !list.every((each) => typeof each === 'string')) {
+      throw refuseText(annotation, 'is not a JSON list of strings');
+    }
+    const why = list.map(explainArgument).find((reason) => reason !== undefined);
+    if (why !== undefined) throw refuseText(annotation, why);
   },
-  [`${OF_HOST}ignition-config-overrides`]: (annotation) => {
+  [IGNITION_OVERRIDES]: (annotation) => {
     try {
       parseIgnition(annotation.text, 'the override', IGNITION_VERSION);
     } catch (error) {
@@ -93,7 +149,12 @@ const CHECKS: Readonly<Record<string, (annotation: Annotation) => void>> = {
   },
 };
 
+/** More than any override or list of arguments has. */
+const BOUNDS = { values: 100_000, depth: 64 };
+
 function parseJson(annotation: Annotation): unknown {
+  const excess = findJsonExcess(Buffer.from(annotation.text), BOUNDS);
+  if (excess !== undefined) throw refuseText(annotation, excess);
   try {
     return JSON.parse(annotation.text);
   } catch {

@@ -1,5 +1,5 @@
-import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
+import { readTrustBundle } from '../../keys/index.ts';
 import {
   type ConfigArchive,
   CLUSTER_IMAGE_SET,
@@ -7,6 +7,7 @@ import {
   type LiveSystem,
 } from './live-system.ts';
 import { toRpmName } from '../release/bundle.ts';
+import { AGENT_CLUSTER_INSTALL } from './install-overrides.ts';
 import { shorten } from './obstacles.ts';
 
 /** The description of the cluster in a configuration image. */
@@ -85,15 +86,13 @@ function listCertificates(files: ConfigArchive['files']): ConfiguredCluster['cer
 
 function parseCertificate(bytes: Uint8Array | undefined) {
   if (bytes === undefined || bytes.length > MAX_CERTIFICATE_SIZE) return undefined;
-  try {
-    const { validFrom, validTo } = new X509Certificate(bytes);
-    return { notBefore: formatTime(validFrom), notAfter: formatTime(validTo) };
-  } catch {
-    return undefined;
-  }
+  const [certificate] = readTrustBundle(bytes).certificates;
+  if (certificate === undefined) return undefined;
+  const { notBefore, notAfter } = certificate;
+  return { notBefore: formatTime(notBefore), notAfter: formatTime(notAfter) };
 }
 
-const formatTime = (text: string): string => new Date(text).toISOString().replace(/\.\d+Z$/, 'Z');
+const formatTime = (time: number): string => new Date(time).toISOString().replace(/\.\d+Z$/, 'Z');
 
 /** Conditions that a live system accepts and that may still stop the installation, as sentences. */
 export function findCautions(
@@ -144,8 +143,6 @@ function findArchitectureCaution({ files }: ConfigArchive, medium: string | unde
   if (medium === undefined || found === undefined || toRpmName(found) === medium) return [];
   return [`the image is for hosts of ${shorten(found)}, but the medium is for ${medium}`];
 }
-
-const AGENT_CLUSTER_INSTALL = '/etc/assisted/manifests/agent-cluster-install.yaml';
 
 /** In JSON inside an annotation, with any quotes, or as a member of its own. */
 const STREAM = /\bos(?:Image)?Stream\b[\\"']*: *[\\"']*([\w.-]+)/;

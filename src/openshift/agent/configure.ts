@@ -1,6 +1,4 @@
-import { isIP } from 'node:net';
 import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/lists.ts';
 import {
   decodeFileContent,
   type File,
@@ -24,7 +22,14 @@ import {
   formatSshKeys,
   WITHOUT_EFFECT,
 } from './agent-manifests.ts';
-import { findFirstAddress, renderRendezvousHost } from './rendezvous.ts';
+import { AGENT_CLUSTER_INSTALL, configureInstall } from './install-overrides.ts';
+import {
+  chooseRendezvous,
+  findRendezvousTemplate,
+  isRendezvous,
+  renderRendezvousHost,
+  RENDEZVOUS,
+} from './rendezvous.ts';
 import { type CustomValues, HOST_NETWORKS, planHostNetworks } from './values.ts';
 
 type Files = ReadonlyMap<string, File>;
@@ -36,7 +41,6 @@ export const PULL_SECRET_MANIFEST = '/etc/assisted/manifests/pull-secret.yaml';
 export const CHRONY_CONFIG = '/etc/chrony.conf';
 export const DOCKER_CONFIG = '/root/.docker/config.json';
 export const PROXY_CONFIG = '/etc/systemd/system.conf.d/10-default-env.conf';
-export const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
 export const TRUST_ANCHOR = '/etc/pki/ca-trust/source/anchors/domain.crt';
 /** Paths of folders. */
 export const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests/';
@@ -155,17 +159,11 @@ const NOT_MISSED: readonly string[] = [
 const explain = (names: readonly string[], lacking: string): string =>
   `${names.join(' and ')} ${names.length === 1 ? 'has' : 'have'} no effect on this ISO: it lacks ${lacking}`;
 
-const isRendezvous = (path: string): boolean =>
-  [RENDEZVOUS, `${RENDEZVOUS}.template`].includes(path);
-
-const findRendezvousTemplate = (files: Files): File | undefined =>
-  files.get(`${RENDEZVOUS}.template`) ?? files.get(RENDEZVOUS);
-
 /** Files that are new or replace one, in the installer's order. */
 function planFiles(files: Files, values: CustomValues): readonly File[] {
   const { pullSecret, hosts = [], hostnames = [], manifests = [] } = values;
   const proxy = formatProxy(values);
-  const { trustBundle } = values;
+  const { trustBundle, installOverrides } = values;
   return [
     ...(values.rendezvousIp === undefined ? [] : planRendezvous(files, values.rendezvousIp)),
     ...planHostNetworks(hosts),
@@ -174,6 +172,11 @@ function planFiles(files: Files, values: CustomValues): readonly File[] {
       ? []
       : [textFile(DOCKER_CONFIG, formatPullSecret(pullSecret), 0o600)]),
     ...rewrite(files.get(INFRA_ENV), (text) => configureInfraEnv(text, values)),
+    ...(installOverrides === undefined
+      ? []
+      : rewrite(files.get(AGENT_CLUSTER_INSTALL), (text) =>
+          configureInstall(text, installOverrides),
+        )),
     ...rewrite(files.get(PULL_SECRET_MANIFEST), (text) => configurePullSecret(text, values)),
     ...(trustBundle === undefined ? [] : [textFile(TRUST_ANCHOR, trustBundle, 0o600)]),
     ...planTimeServers(files, values),
@@ -183,38 +186,6 @@ function planFiles(files: Files, values: CustomValues): readonly File[] {
     ...manifests.map(({ name, text }) => textFile(`${EXTRA_MANIFESTS}${name}`, text, 0o644)),
   ];
 }
-
-/**
- * The given address, else the first one of the new networks, unless an address is set already that is not of the
- * networks that they replace.
- */
-function chooseRendezvous(
-  present: readonly File[],
-  { rendezvousIp, hosts = [] }: CustomValues,
-): Pick<CustomValues, 'rendezvousIp'> {
-  const address = rendezvousIp ?? findFirstAddress(hosts);
-  if (address === undefined || rendezvousIp !== undefined)
-    return withoutUndefined({ rendezvousIp });
-  const set = readRendezvousIp(present);
-  const isFree = set === undefined || findHost(present, set) !== undefined;
-  return isFree ? { rendezvousIp: address } : {};
-}
-
-/** The address in rendezvous-host.env; undefined if it waits for one. */
-export function readRendezvousIp(files: readonly File[]): string | undefined {
-  const file = files.find(({ path }) => path === RENDEZVOUS);
-  const text = file && decodeFileContent(file)?.toString('utf8');
-  const [, address = ''] = /^NODE_ZERO_IP=(.*)$/m.exec(text ?? '') ?? [];
-  return isIP(address) === 0 ? undefined : address;
-}
-
-/** The folder of the host whose profiles have an address: `host0`. */
-export const findHost = (files: readonly File[], address: string): string | undefined =>
-  files
-    .filter(({ path }) => path.startsWith(HOST_NETWORKS))
-    .find((file) => decodeFileContent(file)?.toString('utf8').includes(`=${address}/`))
-    ?.path.slice(HOST_NETWORKS.length)
-    .replace(/\/.*/, '');
 
 function planRendezvous(files: Files, address: string): readonly File[] {
   const template = findRendezvousTemplate(files);

@@ -1,8 +1,7 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { planExtraManifests } from '../node/manifests.ts';
-import { toRpmName } from '../release/bundle.ts';
-import { WITHOUT_EFFECT } from './agent-manifests.ts';
 import { readHosts } from './bare-metal.ts';
+import { readInfraEnv, warnOfInfraEnv, warnOfMembers } from './infra-env.ts';
 import {
   isNamedBy,
   lacks,
@@ -52,6 +51,7 @@ export function readResourceValues(
       ...(infraEnv && readInfraEnv(infraEnv, resources, options)),
       ...(selected.length > 0 && { hosts: selected }),
       ...(hosts.hostnames.length > 0 && { hostnames: hosts.hostnames }),
+      ...withoutUndefined({ installOverrides: hosts.installOverrides }),
       ...(manifests.length > 0 && { manifests }),
       ...withoutUndefined({ releaseImage }),
     },
@@ -67,23 +67,6 @@ export function readResourceValues(
   };
 }
 
-function warnOfInfraEnv({ spec }: Resource): readonly string[] {
-  return [
-    ...(spec['mirrorRegistryRef'] === undefined
-      ? []
-      : ['spec.mirrorRegistryRef of the InfraEnv is ignored: the medium has its own mirrors']),
-    ...warnOfMembers(
-      'InfraEnv',
-      Object.keys(spec).filter((member) => WITHOUT_EFFECT.includes(member)),
-    ),
-    ...(spec['ntpSources'] === undefined
-      ? []
-      : [
-          'spec.ntpSources of the InfraEnv needs a release that knows exclusive time servers: others ignore them',
-        ]),
-  ];
-}
-
 /** Members of an AgentClusterInstall that are read; the web interface of the installer asks for all others. */
 const OF_INSTALL = ['imageSetRef', 'manifestsConfigMapRef', 'manifestsConfigMapRefs'];
 
@@ -92,14 +75,6 @@ const warnOfInstall = ({ spec }: Resource): readonly string[] =>
     'AgentClusterInstall',
     Object.keys(spec).filter((member) => !OF_INSTALL.includes(member)),
   );
-
-function warnOfMembers(kind: string, members: readonly string[]): readonly string[] {
-  if (members.length === 0) return [];
-  const names = members.map((member) => `spec.${member}`).join(', ');
-  return [
-    `${names} of the ${kind} ${members.length === 1 ? 'has' : 'have'} no effect on the medium`,
-  ];
-}
 
 function findOnly(resources: readonly Resource[], kind: string): Resource | undefined {
   const found = resources.filter((resource) => resource.kind === kind);
@@ -138,7 +113,8 @@ function selectNetworks(
       'give both the same labels and the same namespace',
     );
   }
-  const left = all.filter((each) => !selected.includes(each));
+  const taken = new Set(selected);
+  const left = all.filter((each) => !taken.has(each));
   return {
     selected,
     warnings: [
@@ -216,110 +192,4 @@ function namesOf({ manifestsConfigMapRefs, manifestsConfigMapRef }: Members): re
   return [...all, ...(manifestsConfigMapRef === undefined ? [] : [manifestsConfigMapRef])].map(
     (reference) => String(objectOrEmpty(reference)['name']),
   );
-}
-
-/** Members that values represent; all others stay in the InfraEnv unchanged. */
-const STOOD_FOR = [
-  'sshAuthorizedKey',
-  'proxy',
-  'additionalNTPSources',
-  'ntpSources',
-  'additionalTrustBundle',
-  'ignitionConfigOverride',
-  'mirrorRegistryRef',
-];
-
-/**
- * The values in an InfraEnv, and in the Secret that it names.
- *
- * @throws ConfigError `customize.resource`
- */
-function readInfraEnv(
-  infraEnv: Resource,
-  resources: readonly Resource[],
-  options: { readonly hasPullSecret: boolean },
-): CustomValues {
-  const { spec, value } = infraEnv;
-  requireOneKindOfServers(infraEnv);
-  const { proxy, kernelArguments } = spec;
-  return {
-    ...withoutUndefined({
-      sshKeys: textOf(spec['sshAuthorizedKey'])
-        ?.split(/\r?\n/)
-        .filter((line) => line.trim() !== ''),
-      pullSecret: options.hasPullSecret ? undefined : findPullSecret(infraEnv, resources),
-      proxy: proxy === undefined ? undefined : objectOrEmpty(proxy),
-      ntpSources: listTexts(spec['additionalNTPSources']),
-      exclusiveNtpSources: listTexts(spec['ntpSources']),
-      trustBundle: textOf(spec['additionalTrustBundle']),
-      ignitionOverride: textOf(spec['ignitionConfigOverride']),
-      kargs: kernelArguments === undefined ? undefined : readKargs(kernelArguments),
-    }),
-    infraEnv: keepInfraEnv(value),
-  };
-}
-
-/** An InfraEnv with the name that RPM has for its architecture, without members that values represent. */
-function keepInfraEnv(value: Members): NonNullable<CustomValues['infraEnv']> {
-  const { cpuArchitecture, ...spec } = objectOrEmpty(value['spec']);
-  const others = Object.entries(spec).filter(([member]) => !STOOD_FOR.includes(member));
-  const name = typeof cpuArchitecture === 'string' ? toRpmName(cpuArchitecture) : undefined;
-  return {
-    metadata: objectOrEmpty(value['metadata']),
-    spec: { ...withoutUndefined({ cpuArchitecture: name }), ...Object.fromEntries(others) },
-  };
-}
-
-function requireOneKindOfServers(infraEnv: Resource): void {
-  const { ntpSources, additionalNTPSources } = infraEnv.spec;
-  if (ntpSources === undefined || additionalNTPSources === undefined) return;
-  throw refuseResource(
-    `${nameOf(infraEnv)} has both spec.ntpSources and spec.additionalNTPSources`,
-  );
-}
-
-const textOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && value.trim() !== '' ? value : undefined;
-
-const listTexts = (value: unknown): readonly string[] | undefined =>
-  Array.isArray(value) && value.length > 0 ? value.map(String) : undefined;
-
-const SECRET_KEY = '.dockerconfigjson';
-
-function findPullSecret(infraEnv: Resource, resources: readonly Resource[]): string | undefined {
-  const { pullSecretRef } = infraEnv.spec;
-  if (pullSecretRef === undefined) return undefined;
-  const { name } = objectOrEmpty(pullSecretRef);
-  const secret = resources.find(isNamedBy(infraEnv, 'Secret', name));
-  if (!secret) {
-    const where = `pullSecretRef of ${nameOf(infraEnv)}`;
-    throw missingReference(
-      { kind: 'Secret', name },
-      where,
-      'add it to the files, or give --pull-secret',
-    );
-  }
-  const { data, stringData } = secret.value;
-  const plain = objectOrEmpty(stringData)[SECRET_KEY];
-  if (typeof plain === 'string') return plain;
-  const encoded = objectOrEmpty(data)[SECRET_KEY];
-  if (typeof encoded !== 'string') throw lacks(secret, SECRET_KEY);
-  return Buffer.from(encoded, 'base64').toString('utf8');
-}
-
-function readKargs(value: unknown): NonNullable<CustomValues['kargs']> {
-  const edits = (Array.isArray(value) ? value : []).map((each) => {
-    const { operation, value: karg } = objectOrEmpty(each);
-    if (typeof karg === 'string' && karg.trim() === '')
-      throw refuseResource('kernelArguments of the InfraEnv has an empty value');
-    if (typeof karg === 'string' && (operation === 'append' || operation === 'delete')) {
-      return { operation, karg };
-    }
-    throw refuseResource(
-      `kernelArguments of the InfraEnv has the operation ${JSON.stringify(operation)}, but only append and delete are known`,
-    );
-  });
-  const of = (wanted: string): readonly string[] =>
-    edits.filter(({ operation }) => operation === wanted).map(({ karg }) => karg);
-  return { append: of('append'), remove: of('delete') };
 }

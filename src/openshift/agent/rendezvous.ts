@@ -1,10 +1,14 @@
 import { isIP } from 'node:net';
 import { ConfigError } from '../../base/errors.ts';
-import { objectOrEmpty } from '../../base/lists.ts';
-import type { HostNetwork } from '../../nmstate/plan.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { decodeFileContent, type File } from '../../ignition/index.ts';
+import type { HostNetwork } from '../../nmstate/index.ts';
 import { parse } from '../../shape/parse-text.ts';
+import { type CustomValues, HOST_NETWORKS } from './values.ts';
 
 /* Owns the host that installs the cluster: which one it is, and the file that tells it so. */
+
+export const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
 
 /** The placeholder that the installer leaves for a person at the console to fill. */
 const PLACEHOLDER = /\{\{-?\s*\.RendezvousIP\s*-?\}\}/g;
@@ -73,9 +77,51 @@ export function findFirstAddress(hosts: readonly HostNetwork[]): string | undefi
   return undefined;
 }
 
+/** Warning about networks that leave the choice of the rendezvous host to a person. */
+export const WITHOUT_RENDEZVOUS =
+  'no host has a static address, so no host becomes the rendezvous host: give a rendezvous IP, or choose the host at its console';
+
 const listAddresses = (port: unknown, family: string): readonly string[] =>
   listOf(objectOrEmpty(objectOrEmpty(port)[family])['address'])
     .map((each) => objectOrEmpty(each)['ip'])
     .filter((ip): ip is string => typeof ip === 'string' && isIP(ip) !== 0);
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+/**
+ * The given address, else the first one of the new networks, unless an address is set already that is not of the
+ * networks that they replace.
+ */
+export function chooseRendezvous(
+  present: readonly File[],
+  { rendezvousIp, hosts = [] }: CustomValues,
+): Pick<CustomValues, 'rendezvousIp'> {
+  const address = rendezvousIp ?? findFirstAddress(hosts);
+  if (address === undefined || rendezvousIp !== undefined)
+    return withoutUndefined({ rendezvousIp });
+  const set = readRendezvousIp(present);
+  const isFree = set === undefined || findHost(present, set) !== undefined;
+  return isFree ? { rendezvousIp: address } : {};
+}
+
+/** The address in rendezvous-host.env; undefined if it waits for one. */
+export function readRendezvousIp(files: readonly File[]): string | undefined {
+  const file = files.find(({ path }) => path === RENDEZVOUS);
+  const text = file && decodeFileContent(file)?.toString('utf8');
+  const [, address = ''] = /^NODE_ZERO_IP=(.*)$/m.exec(text ?? '') ?? [];
+  return isIP(address) === 0 ? undefined : address;
+}
+
+/** The folder of the host whose profiles have an address: `host0`. */
+export const findHost = (files: readonly File[], address: string): string | undefined =>
+  files
+    .filter(({ path }) => path.startsWith(HOST_NETWORKS))
+    .find((file) => decodeFileContent(file)?.toString('utf8').includes(`=${address}/`))
+    ?.path.slice(HOST_NETWORKS.length)
+    .replace(/\/.*/, '');
+
+export const isRendezvous = (path: string): boolean =>
+  [RENDEZVOUS, `${RENDEZVOUS}.template`].includes(path);
+
+export const findRendezvousTemplate = (files: ReadonlyMap<string, File>): File | undefined =>
+  files.get(`${RENDEZVOUS}.template`) ?? files.get(RENDEZVOUS);

@@ -27,27 +27,34 @@ import {
  * The type of a member: a word of SCALARS, `base64`, `=` and the words that it may have, a list with the type of its items, a
  * mapping with the type of all its values under `*`, or an object by its members.
  */
-type Type = string | readonly [Type] | { readonly [member: string]: Type };
+export type Type = string | readonly [Type] | { readonly [member: string]: Type };
 
-type Definition = { readonly group: string; readonly members: Readonly<Record<string, Type>> };
-
-type Definitions = {
-  readonly metadata: Type;
-  readonly kinds: Readonly<Record<string, Definition>>;
+export type Definition = {
+  readonly group: string;
+  readonly members: Readonly<Record<string, Type>>;
 };
 
-let definitions: Definitions | undefined;
+/** Definitions by kind. */
+export type Definitions = Readonly<Record<string, Definition>>;
 
-function readDefinitions(): Definitions {
-  definitions ??= JSON.parse(
+type Own = { readonly metadata: Type; readonly kinds: Definitions };
+
+let own: Own | undefined;
+
+function readOwn(): Own {
+  own ??= JSON.parse(
     readFileSync(new URL('schema/agent-resources.json', PACKAGE_ROOT), 'utf8'),
-  ) as Definitions;
-  return definitions;
+  ) as Own;
+  return own;
 }
 
-/** The definition of a kind whose apiVersion, if there is one, has the group of the kind. */
-export function findDefinition(kind: string, apiVersion = ''): Definition | undefined {
-  const { kinds } = readDefinitions();
+/** The definition of a kind whose apiVersion, if there is one, has the group of the kind: the payload's, else ours. */
+export function findDefinition(
+  kind: string,
+  apiVersion = '',
+  ofPayload: Definitions = {},
+): Definition | undefined {
+  const kinds = { ...readOwn().kinds, ...ofPayload };
   const found = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
   const isOther = apiVersion !== '' && apiVersion.replace(/\/.*/, '') !== found?.group;
   return isOther ? undefined : found;
@@ -62,7 +69,7 @@ const SCALARS: Readonly<Record<string, Shape>> = {
 
 function toShape(type: Type): Shape {
   if (typeof type === 'string') {
-    if (type === 'metadata') return toShape(readDefinitions().metadata);
+    if (type === 'metadata') return toShape(readOwn().metadata);
     return SCALARS[type] ?? TEXT;
   }
   if (isListType(type)) return list(toShape(type[0]));
@@ -92,8 +99,7 @@ export function readResourceMembers(
 
 /** Names of members whose values may be shown in a problem. */
 const listNames = (type: Type): readonly string[] => {
-  if (typeof type === 'string')
-    return type === 'metadata' ? listNames(readDefinitions().metadata) : [];
+  if (typeof type === 'string') return type === 'metadata' ? listNames(readOwn().metadata) : [];
   if (isListType(type)) return listNames(type[0]);
   return Object.entries(type).flatMap(([name, member]) => [
     name.toLowerCase(),
@@ -110,7 +116,7 @@ function checkValue(
   { value, path }: Checked,
 ): readonly DocumentProblem[] {
   if (type === 'metadata') {
-    return checkValue(document, readDefinitions().metadata, { value, path });
+    return checkValue(document, readOwn().metadata, { value, path });
   }
   if (typeof type === 'string') return checkText(document, type, { value, path });
   if (Array.isArray(value)) {

@@ -4,8 +4,8 @@ import { objectOrEmpty } from '../../base/lists.ts';
 import { readYaml } from '../../shape/document.ts';
 import { FREE } from '../../shape/shape.ts';
 import { formatManifest, splitDocuments, type SplitDocument } from '../node/manifests.ts';
-import { findDefinition, readResourceMembers } from './resource-members.ts';
-import type { HostNetwork } from '../../nmstate/plan.ts';
+import { type Definitions, findDefinition, readResourceMembers } from './resource-members.ts';
+import type { HostNetwork } from '../../nmstate/index.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -27,11 +27,16 @@ export type Resource = {
  * The resources of a file; those of a List count one by one. Kinds that this program knows are read strictly: unknown
  * members, other types and other words are problems.
  *
+ * @param ofPayload definitions of the release, which judge in place of ours
  * @throws ConfigError `manifest.malformed`; ConfigProblems with all of them
  */
-export function parseResources(text: string, file: string): readonly Resource[] {
+export function parseResources(
+  text: string,
+  file: string,
+  ofPayload: Definitions = {},
+): readonly Resource[] {
   const read = splitDocuments({ name: file, text }).flatMap((document) =>
-    readDocument(document, text),
+    readDocument(document, { whole: text, ofPayload }),
   );
   const problems = read.flatMap((each) => each.problems);
   if (problems.length > 0) throw new ConfigProblems(file, problems);
@@ -52,18 +57,23 @@ export function readOnlyResource(text: string, file: string, kind: string): Reso
 
 type ReadResource = { readonly resource: Resource; readonly problems: readonly DocumentProblem[] };
 
-function readDocument(document: SplitDocument, whole: string): readonly ReadResource[] {
+type Around = { readonly whole: string; readonly ofPayload: Definitions };
+
+function readDocument(document: SplitDocument, around: Around): readonly ReadResource[] {
+  const { whole, ofPayload } = around;
   const { file, text } = document;
   const { kind, apiVersion } = textsOf(document.document.toJS());
   const source = { text, file };
-  const definition = findDefinition(kind, apiVersion);
+  const definition = findDefinition(kind, apiVersion, ofPayload);
   const read = definition
     ? readResourceMembers(source, definition)
     : { document: readYaml({ ...source, publicKeys: new Set() }, FREE), problems: [] };
   const members = objectOrEmpty(read.document.value);
   const placeOf = (path: string): string =>
     `${file}:${read.document.lineOf(path) + countLinesBefore(whole, text)}`;
-  if (kind === 'List' && Array.isArray(members['items'])) return readItems(members['items'], file);
+  if (kind === 'List' && Array.isArray(members['items'])) {
+    return readItems(members['items'], file, ofPayload);
+  }
   const name = !definition && findDefinition(kind) ? `${kind} of ${apiVersion}` : kind;
   const problems = toLinesOf(whole, text, read.problems);
   return [{ resource: { ...toResource(members, name, file), placeOf }, problems }];
@@ -84,12 +94,16 @@ const countLinesBefore = (whole: string, text: string): number =>
   whole.slice(0, Math.max(0, whole.indexOf(text.trimEnd()))).split('\n').length - 1;
 
 /** The items of a List, each as a document of its own; problems have their number, and no line. */
-const readItems = (items: readonly unknown[], file: string): readonly ReadResource[] =>
+const readItems = (
+  items: readonly unknown[],
+  file: string,
+  ofPayload: Definitions,
+): readonly ReadResource[] =>
   items.flatMap((item, index) => {
     const text = JSON.stringify(item);
     const name = `${file} (item ${index} of a List)`;
     return splitDocuments({ name, text })
-      .flatMap((document) => readDocument(document, text))
+      .flatMap((document) => readDocument(document, { whole: text, ofPayload }))
       .map(({ resource, problems }) => ({
         resource: { ...resource, placeOf: () => name },
         problems,

@@ -1,34 +1,64 @@
-import { isAddressOrHostName } from '../../base/host-name.ts';
-import { explainNoProxy } from '../../base/http/no-proxy.ts';
+import { explainHostName, isAddressOrHostName } from '../../base/host-name.ts';
+import { explainNoProxy, explainProxyUrl } from '../../base/http/typed-proxy.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
-import { readSshKeys } from '../../keys/index.ts';
-import { nameOf, refuseResource, type Resource } from './resources.ts';
+import { joinProblem } from '../../base/text/words.ts';
+import { explainBundle, readSshKeys } from '../../keys/index.ts';
+import { judgePullSecret } from '../../registry/index.ts';
+import { refuseResource, type Resource } from './resources.ts';
 
-/** Members of an InfraEnv whose text has a form of its own, with the reader of that form. */
-const READERS: Readonly<Record<string, (text: string) => string | undefined>> = {
-  'sshAuthorizedKey': (text) => readSshKeys(text).problem,
-  'additionalNTPSources': explainTimeServer,
-  'ntpSources': explainTimeServer,
-  'proxy.noProxy': explainNoProxy,
+/* Owns the rules of the values of hosts, whichever command gives them. */
+
+type Explain = (text: string) => string | undefined;
+
+/** Explains why no host can use a value, by kind of value; undefined if hosts can. */
+export const explainUnusable = {
+  hostname: explainHostName,
+  noProxy: explainNoProxy,
+  proxy: explainProxyUrl,
+  pullSecret: (text) => judgePullSecret(text, { isForHosts: true })[0],
+  sshKeys: (text) => readSshKeys(text).problem,
+  timeServer: (text) =>
+    isAddressOrHostName(text) ? undefined : `"${text}" is neither a name nor an address`,
+  trustBundle: explainBundle,
+} as const satisfies Readonly<Record<string, Explain>>;
+
+/** Members of an InfraEnv whose text has a form of its own. */
+const MEMBERS: Readonly<Record<string, Explain>> = {
+  'sshAuthorizedKey': explainUnusable.sshKeys,
+  'additionalNTPSources': explainUnusable.timeServer,
+  'ntpSources': explainUnusable.timeServer,
+  'additionalTrustBundle': explainUnusable.trustBundle,
+  'proxy.httpProxy': explainUnusable.proxy,
+  'proxy.httpsProxy': explainUnusable.proxy,
+  'proxy.noProxy': explainUnusable.noProxy,
 };
 
 /**
- * Requires that hosts can use what an InfraEnv of a build gives them.
+ * Requires that hosts can use what an InfraEnv gives them.
  *
- * @throws ConfigError `customize.resource`
+ * @throws ConfigError `customize.resource` that names file, line and member
  */
 export function requireUsable(infraEnv: Resource): void {
-  for (const [path, explain] of Object.entries(READERS)) {
-    const [member = '', below] = path.split('.');
-    const value = infraEnv.spec[member];
+  for (const [member, explain] of Object.entries(MEMBERS)) {
+    const path = `spec.${member}`;
+    const [name = '', below] = member.split('.');
+    const value = infraEnv.spec[name];
     const given = below === undefined ? value : objectOrEmpty(value)[below];
-    for (const text of Array.isArray(given) ? given : [given]) {
-      const why = typeof text === 'string' && text !== '' ? explain(text) : undefined;
-      if (why !== undefined) throw refuseResource(`${nameOf(infraEnv)}: spec.${path} ${why}`);
-    }
+    if (!Array.isArray(given)) requireValue(infraEnv, path, { value: given, explain });
+    else
+      for (const [index, each] of given.entries())
+        requireValue(infraEnv, `${path}[${index}]`, { value: each, explain });
   }
 }
 
-function explainTimeServer(text: string): string | undefined {
-  return isAddressOrHostName(text) ? undefined : `"${text}" is neither a name nor an address`;
+/** Requires that hosts can use the value at a path of a resource, if it is a text. */
+export function requireValue(
+  resource: Resource,
+  path: string,
+  { value, explain }: { readonly value: unknown; readonly explain: Explain },
+): void {
+  const why = typeof value === 'string' && value.trim() !== '' ? explain(value) : undefined;
+  if (why === undefined) return;
+  const member = `${resource.placeOf(path)}: ${path} of the ${resource.kind}`;
+  throw refuseResource(joinProblem(member, why));
 }

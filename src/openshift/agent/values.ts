@@ -1,7 +1,6 @@
 import { ConfigError } from '../../base/errors.ts';
 import { type File, textFile } from '../../ignition/index.ts';
-import type { Keyfile } from '../../nmstate/keyfile.ts';
-import { type HostNetwork, profilesOf } from '../../nmstate/plan.ts';
+import { type HostNetwork, type Keyfile, profilesOf } from '../../nmstate/index.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { formatManifest } from '../node/manifests.ts';
 
@@ -10,7 +9,7 @@ import { formatManifest } from '../node/manifests.ts';
  * the medium has it.
  */
 export type CustomValues = {
-  /** Lines of authorized_keys, for the user core. */
+  /** Texts of authorized_keys, for the user core; each may have several lines. */
   readonly sshKeys?: readonly string[];
   /** JSON text. */
   readonly pullSecret?: string;
@@ -37,6 +36,8 @@ export type CustomValues = {
   /** Network profiles that the initramfs copies into the live system. */
   readonly keyfiles?: readonly Keyfile[];
   readonly installer?: InstallerValues;
+  /** JSON text: members of install-config, merged over those that the medium describes the cluster with. */
+  readonly installOverrides?: string;
   /** Manifests for the cluster, by file name. */
   readonly manifests?: readonly { readonly name: string; readonly text: string }[];
   /** The release that the values are for: a medium with another release is refused. */

@@ -48,8 +48,8 @@ export function requireSeedVersion(seedVersion: string, found: string): void {
 /** The release and the live ISO that a seed is installed with. */
 export type SeedCompanions = {
   readonly seedVersion: string;
-  /** Volume name of the live ISO. */
-  readonly volumeId: string;
+  /** Name of the live ISO's system, as volumes have it: `rhcos-9.6.20250523-0`. */
+  readonly systemName: string;
   readonly releaseVersion?: string;
 };
 
@@ -68,11 +68,11 @@ function compareRelease({ seedVersion, releaseVersion }: SeedCompanions): readon
 /** Live ISOs are named after RHEL alone from this version on. */
 const FIRST_BY_RHEL = '4.19.0';
 
-function compareSystem({ seedVersion, volumeId }: SeedCompanions): readonly string[] {
+function compareSystem({ seedVersion, systemName }: SeedCompanions): readonly string[] {
   const seed = semver.coerce(seedVersion);
-  const stream = osStreamOf(volumeId);
+  const stream = osStreamOf(systemName);
   if (seed === null || stream === undefined) return [];
-  const named = openshiftOf(volumeId);
+  const named = openshiftOf(systemName);
   const [what, fits] =
     named === undefined
       ? [`${stream} of OpenShift 4.19 or later`, seed.compare(FIRST_BY_RHEL) >= 0]

@@ -6,32 +6,39 @@ import type { NodeRelease } from '../node/cluster.ts';
 /** A file of the installer's output, and the names of the release in it. */
 type Naming = {
   readonly path: string;
-  readonly image: (text: Buffer) => string | undefined;
-  readonly version?: (text: Buffer) => string | undefined;
+  readonly images: (text: Buffer) => readonly string[];
+  readonly versions?: (text: Buffer) => readonly string[];
 };
 
 /** Settings of the assisted service of a live system. */
 export const SERVICE_ENVIRONMENT = '/usr/local/share/assisted-service/assisted-service.env';
 
+/** Everything that a pattern with the flag `g` finds: a later line may name another release than the first. */
 const match =
   (pattern: RegExp) =>
-  (text: Buffer): string | undefined =>
-    pattern.exec(text.toString('utf8'))?.[1];
+  (text: Buffer): readonly string[] =>
+    [...text.toString('utf8').matchAll(pattern)].map(([, name = '']) => name);
+
+/** The values of a member of the releases that the assisted service knows, which are JSON in one line. */
+const ofReleases =
+  (member: string) =>
+  (text: Buffer): readonly string[] =>
+    match(/^RELEASE_IMAGES=(.*)$/gm)(text).flatMap((line) =>
+      match(new RegExp(`"${member}":"([^"]+)"`, 'g'))(Buffer.from(line)),
+    );
+
+const listOf = (name: string | undefined): readonly string[] => (name === undefined ? [] : [name]);
 
 const NAMINGS: readonly Naming[] = [
   {
     path: CLUSTER_IMAGE_SET,
-    image: findReleaseImage,
-    version: (text) => /^openshift-(.+)$/.exec(findScalar(text, 'name') ?? '')?.[1],
+    images: (text) => listOf(findReleaseImage(text)),
+    versions: (text) => listOf(/^openshift-(.+)$/.exec(findScalar(text, 'name') ?? '')?.[1]),
   },
-  { path: '/etc/assisted/agent-installer.env', image: match(/^RELEASE_IMAGE=(.+)$/m) },
-  {
-    path: SERVICE_ENVIRONMENT,
-    image: match(/^RELEASE_IMAGES=.*"url":"([^"]+)"/m),
-    version: match(/^RELEASE_IMAGES=.*"version":"([^"]+)"/m),
-  },
-  { path: '/usr/local/bin/release-image.sh', image: match(/podman inspect (\S+)/) },
-  { path: '/usr/local/bin/release-image-download.sh', image: match(/^RELEASE_IMAGE=(\S+)/m) },
+  { path: '/etc/assisted/agent-installer.env', images: match(/^RELEASE_IMAGE=(.+)$/gm) },
+  { path: SERVICE_ENVIRONMENT, images: ofReleases('url'), versions: ofReleases('version') },
+  { path: '/usr/local/bin/release-image.sh', images: match(/podman inspect ([^\s"'$]\S*)/g) },
+  { path: '/usr/local/bin/release-image-download.sh', images: match(/^RELEASE_IMAGE=(\S+)/gm) },
 ];
 
 /**
@@ -65,9 +72,9 @@ function findDifference(
   const naming = NAMINGS.find(({ path }) => path === file.path);
   const text = naming && decodeFileContent(file);
   if (text === undefined) return undefined;
-  const image = naming?.image(text) ?? digestReference;
   const digest = digestReference.slice(digestReference.indexOf('@'));
-  if (!image.endsWith(digest)) return { expected: digestReference, found: image };
-  const told = naming?.version?.(text) ?? version;
-  return told === version ? undefined : { expected: version, found: told };
+  const image = naming?.images(text).find((name) => !name.endsWith(digest));
+  if (image !== undefined) return { expected: digestReference, found: image };
+  const other = naming?.versions?.(text).find((name) => name !== version);
+  return other === undefined ? undefined : { expected: version, found: other };
 }

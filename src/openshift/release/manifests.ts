@@ -23,13 +23,15 @@ const FEATURE_SET = 'release.openshift.io/feature-set';
  * The manifests of these kinds, by path, that self-managed clusters get. Most files have no such manifest, and
  * are not parsed.
  *
+ * @param options.withSchemas true if definitions are to have their schemas, which take long to parse
  * @throws IntegrityError `release.manifest-unreadable`
  */
 export function readManifests(
   files: ReadonlyMap<string, Uint8Array>,
   kinds: readonly string[],
+  { withSchemas = false }: { readonly withSchemas?: boolean } = {},
 ): readonly PayloadManifest[] {
-  const parse = createParser();
+  const parse = createParser(withSchemas);
   const isWanted = (text: string): boolean => kinds.some((kind) => text.includes(kind));
   return [...files]
     .filter(([path]) => isManifestPath(path))
@@ -64,7 +66,7 @@ const MOST_PARSED = { 'documents': 10_000, 'characters': 4 << 20, 'YAML marks': 
  * seconds for them: it gets the text without them, and all of it if the shortened text turns out
  * not to be YAML.
  */
-function createParser(): (text: string, path: string) => unknown {
+function createParser(withSchemas: boolean): (text: string, path: string) => unknown {
   const budget = createBudget(MOST_PARSED, tooMuch);
   const parseBounded = (text: string): unknown => {
     budget.take('documents', 1);
@@ -76,7 +78,7 @@ function createParser(): (text: string, path: string) => unknown {
   };
   return (text, path) => {
     try {
-      return parseBounded(dropSchemas(text));
+      return parseBounded(withSchemas ? text : dropSchemas(text));
     } catch {
       try {
         return parseBounded(text);

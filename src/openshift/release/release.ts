@@ -133,13 +133,18 @@ export function digestOfRelease({ reference: { digest } }: Pick<Release, 'refere
 export function getComponent(
   release: Pick<Release, 'version' | 'components'>,
   name: string,
+  hint?: string,
 ): Reference {
   const found = release.components.find((component) => component.name === name);
   if (found) return found.reference;
   throw new IntegrityError(
     'release.component-missing',
     `release ${release.version} has no component "${name}"`,
-    { expected: name, found: `${release.components.length} others` },
+    {
+      expected: name,
+      found: `${release.components.length} others`,
+      ...withoutUndefined({ hint }),
+    },
   );
 }
 

@@ -209,7 +209,7 @@ export async function requireLocalBlobs(
 export function splitMirror(mirror: string): { readonly host: string; readonly path: string } {
   const slash = mirror.indexOf('/');
   if (slash === -1) return { host: mirror, path: '' };
-  return { host: mirror.slice(0, slash), path: mirror.slice(slash + 1).replace(/\/+$/, '') };
+  return { host: mirror.slice(0, slash), path: mirror.slice(slash + 1).replace(/(?<!\/)\/+$/, '') };
 }
 
 /** True if a registry has a repository at or below a path; all of it is below the empty path. */

@@ -12,6 +12,7 @@ import { parseS3Address, openS3Source } from '../../base/s3/object.ts';
 import { createS3 } from '../../base/s3/s3.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import { follow } from '../../base/wait.ts';
+import { explainRoots } from '../../keys/index.ts';
 import {
   createRegistryClient,
   credentialsFromFiles,
@@ -138,7 +139,7 @@ async function openArtifactRanges(text: string, tools: SourceTools): Promise<Ope
   const { http, env, signal } = tools;
   const registriesConf = await loadRegistriesConf(undefined, tools);
   const credentials = [credentialsFromFiles(env)];
-  const client = createRegistryClient({ http, registriesConf, credentials });
+  const client = createRegistryClient({ http, registriesConf, credentials, explainRoots });
   const { artifact, manifest } = await fetchArtifact(reference, { client, signal });
   const sources = client.sourcesOf(reference);
   const source: RangeSource = {

@@ -2,6 +2,7 @@ import { readInputFile, unlessAbsent } from '../../base/disk/files.ts';
 import { ConfigError, ToolError } from '../../base/errors.ts';
 import { runProcess } from '../../base/process.ts';
 import { rememberCredential, rememberSecret, rememberEntry } from '../../base/text/redact.ts';
+import { decodeUserText } from '../../base/text/utf8.ts';
 import { describeValue } from '../../base/text/words.ts';
 import { untilAborted } from '../../base/wait.ts';
 import type { Reference } from '../reference.ts';
@@ -155,7 +156,7 @@ function readAuthFiles(env: NodeJS.ProcessEnv): readonly AuthFile[] {
   const explicit = env['REGISTRY_AUTH_FILE'];
   if (explicit) {
     const bytes = readAuthFile(explicit);
-    if (bytes) return [parseAuthFile(bytes.toString(), explicit)];
+    if (bytes) return [parseAuthFile(decodeUserText(bytes, explicit), explicit)];
     throw new ConfigError('credentials.missing', `there is no file ${explicit}`, {
       hint: 'correct or unset REGISTRY_AUTH_FILE',
     });
@@ -163,7 +164,7 @@ function readAuthFiles(env: NodeJS.ProcessEnv): readonly AuthFile[] {
   const files: AuthFile[] = [];
   for (const name of listAuthFiles(env)) {
     const bytes = readAuthFile(name);
-    if (bytes) files.push(parseAuthFile(bytes.toString(), name));
+    if (bytes) files.push(parseAuthFile(decodeUserText(bytes, name), name));
   }
   return files;
 }
@@ -223,7 +224,7 @@ const isLegacy = (key: string): boolean => key !== normaliseKey(key);
 const normaliseKey = (key: string): string =>
   key
     .replace(/^https?:\/\//, '')
-    .replace(/\/+$/, '')
+    .replace(/(?<!\/)\/+$/, '')
     .replace(/\/v[12]$/, '');
 
 /** An empty entry means: ask anonymously. */

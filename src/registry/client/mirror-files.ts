@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { hasFile, readInputFile } from '../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
+import { decodeUserText } from '../../base/text/utf8.ts';
 import { mergeRegistries, parseRegistriesConf, type RegistriesConf } from './mirrors.ts';
 
 /** Places in which the containers tools look for registries.conf. */
@@ -104,7 +105,7 @@ async function listDropIns(parent: string | undefined): Promise<readonly string[
 
 function readText(path: string): string {
   try {
-    return readInputFile(path, { domain: 'registries-conf' }).toString('utf8');
+    return decodeUserText(readInputFile(path, { domain: 'registries-conf' }), path);
   } catch (error) {
     if (!isErrno(error, 'ENOENT', 'ENOTDIR')) return refuseUnreadable(path)(error);
     throw new ConfigError('registries-conf.missing', `there is no file ${path}`);

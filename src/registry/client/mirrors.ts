@@ -215,7 +215,7 @@ function locationOf(table: Table, key: string, refuse: Refuse): string | undefin
   if (value === undefined || value === '') return undefined;
   if (typeof value !== 'string') return refuse(`${key} is not a string`);
   if (/^https?:/.test(value)) return refuse(`${key} "${value}" must have no scheme`);
-  return value.replace(/\/+$/, '');
+  return value.replace(/(?<!\/)\/+$/, '');
 }
 
 function flagOf(table: Table, key: string, refuse: Refuse): boolean {

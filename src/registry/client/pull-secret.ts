@@ -38,6 +38,33 @@ export function readPullSecret(text: string): PullSecret {
   return entries.length === 0 ? { fault: 'no-entries', entries } : { entries };
 }
 
+const FAULTS: Readonly<Record<PullSecretFault, string>> = {
+  'empty': 'is empty',
+  'not-json': 'is not JSON',
+  'not-an-object': 'must be a JSON object',
+  'no-auths': 'must have at least one entry in "auths"',
+  'no-entries': 'must have at least one entry in "auths"',
+  'auths-not-an-object': 'must have at least one entry in "auths"',
+};
+
+/**
+ * Problems of a pull secret, each a sentence without its value. An `auth` that is not
+ * `user:password` is refused, since no node can read it. At least one entry must have `auth` or
+ * `credsStore`; on hosts, which have no credential helpers, each must have `auth`.
+ */
+export function judgePullSecret(
+  text: string,
+  { isForHosts = false }: { readonly isForHosts?: boolean } = {},
+): readonly string[] {
+  const { fault, entries } = readPullSecret(text);
+  if (fault !== undefined) return [FAULTS[fault]];
+  const isEmpty = ({ fault }: PullSecretEntry): boolean => fault === 'absent' || fault === 'empty';
+  const isHelpful = entries.some((entry) => !isEmpty(entry) || entry.hasStore);
+  return entries
+    .filter((entry) => !isEmpty(entry) || isForHosts || !isHelpful)
+    .flatMap((entry) => explainAuth(entry) ?? []);
+}
+
 const AUTH_FAULTS: Readonly<Record<AuthFault, string>> = {
   'absent': 'has no "auth"',
   'empty': 'has an empty "auth"',
@@ -93,5 +120,8 @@ export function decodeAuth(
   const text = Buffer.from(base64, 'base64').toString();
   const colon = text.indexOf(':');
   if (colon < 1) return 'not-a-pair';
-  return { username: text.slice(0, colon), password: text.slice(colon + 1).replace(/\0+$/, '') };
+  return {
+    username: text.slice(0, colon),
+    password: text.slice(colon + 1).replace(/(?<!\0)\0+$/, ''),
+  };
 }

@@ -191,7 +191,10 @@ export type CertsOptions = {
   /** PEM, trusted for every host. */
   readonly caBundle?: string;
   readonly certsDirs: readonly string[];
+  readonly explainRoots?: ExplainRoots;
 };
+
+export type ExplainRoots = (bytes: Uint8Array) => string | undefined;
 
 /** The TLS options of a host (with its port, as references name it). */
 export type CertsReader = (host: string) => Promise<TlsOptions>;
@@ -200,7 +203,7 @@ export type CertsReader = (host: string) => Promise<TlsOptions>;
  * Reads `<dir>/<host:port>/*.crt` (CAs), and `*.cert` with its `*.key` (client certificate), once for
  * each host.
  *
- * @throws ConfigError `certs.key-missing`, `certs.unreadable`, `certs.too-large`
+ * @throws ConfigError `certs.key-missing`, `certs.malformed`, `certs.unreadable`, `certs.too-large`
  */
 export function createCertsReader(options: CertsOptions): CertsReader {
   const known = new Map<string, Promise<TlsOptions>>();
@@ -211,12 +214,13 @@ export function createCertsReader(options: CertsOptions): CertsReader {
   };
 }
 
-async function readCerts(host: string, { caBundle, certsDirs }: CertsOptions): Promise<TlsOptions> {
+async function readCerts(host: string, options: CertsOptions): Promise<TlsOptions> {
+  const { caBundle } = options;
   const bundle = caBundle === undefined ? [] : [caBundle];
-  for (const directory of certsDirs) {
+  for (const directory of options.certsDirs) {
     const path = join(directory, host);
     const names = await listDirectory(path);
-    if (names) return readHostDirectory(path, names.sort(), bundle);
+    if (names) return readHostDirectory(path, names.sort(), { ...options, bundle });
   }
   return bundle.length > 0 ? { ca: bundle } : {};
 }
@@ -224,14 +228,25 @@ async function readCerts(host: string, { caBundle, certsDirs }: CertsOptions): P
 function readHostDirectory(
   path: string,
   names: readonly string[],
-  bundle: readonly string[],
+  {
+    bundle,
+    explainRoots,
+  }: Pick<CertsOptions, 'explainRoots'> & { readonly bundle: readonly string[] },
 ): TlsOptions {
   const rules = { domain: 'certs' };
   const read = (name: string): string => {
     const file = join(path, name);
     return readListed(file, rules, () => readInputFile(file, rules).toString('latin1'));
   };
-  const own = names.filter((name) => name.endsWith('.crt')).map(read);
+  const readRoots = (name: string): string => {
+    const text = read(name);
+    const why = explainRoots?.(Buffer.from(text, 'latin1'));
+    if (why === undefined) return text;
+    throw new ConfigError('certs.malformed', `${join(path, name)}: ${why}`, {
+      hint: 'put certificates in PEM there',
+    });
+  };
+  const own = names.filter((name) => name.endsWith('.crt')).map(readRoots);
   const ca = [...bundle, ...own];
   const cert = names.find((name) => name.endsWith('.cert'));
   if (cert === undefined) return ca.length > 0 ? { ca } : {};

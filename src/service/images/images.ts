@@ -18,7 +18,7 @@ import {
 } from '../../media/serve/overlay.ts';
 import { createVirtualIso } from '../../media/serve/virtual.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
-import type { NetworkTool } from '../../nmstate/tool.ts';
+import type { NetworkTool } from '../../nmstate/index.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { ApiFailure } from '../openapi.ts';

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
-import { findFirstAddress } from '../../openshift/agent/rendezvous.ts';
+import { findFirstAddress, WITHOUT_RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
+import { toPrintable } from '../../base/text/words.ts';
 import type { Identity } from '../auth/identity.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
 import {
@@ -86,7 +87,7 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-create-params');
   const { requiredRegistries: registries } = service;
   checkSettings(params, { registries, prefix: 'pull secret for new infraEnv is invalid: ' });
-  await checkNetworks(params.static_network_config, service.networkTool);
+  addWarnings(exchange, await checkNetworks(params.static_network_config, service.networkTool));
   const cluster = await findBound(service, params.cluster_id, identity);
   const time = toTime(service.now());
   const infraEnv: InfraEnv = {
@@ -107,6 +108,24 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   checkSize(infraEnv);
   await service.state.create('infra-envs', toRecord(service.key, infraEnv));
   return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
+}
+
+/** Most warnings of one answer: clients limit the size of its head. */
+const MOST_WARNINGS = 10;
+const LONGEST_WARNING = 400;
+
+/**
+ * Adds warnings to the head of an answer, where the API of Kubernetes has them too (RFC 9111 5.5, 299); no
+ * client of assisted-service has a member for them.
+ */
+function addWarnings(exchange: Exchange, warnings: readonly string[]): void {
+  for (const warning of warnings.slice(0, MOST_WARNINGS)) {
+    const text = toPrintable(warning)
+      .slice(0, LONGEST_WARNING)
+      .replaceAll(/["\\]/g, String.raw`\$&`)
+      .replaceAll(/[^ -~]/g, '?');
+    exchange.header('Warning', `299 - "${text}"`, { append: true });
+  }
 }
 
 /** Finds the cluster that an InfraEnv is bound to. @throws ApiFailure 404 */
@@ -136,7 +155,7 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
   await findInfraEnv(service, asked, identity);
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-update-params');
   checkSettings(params, { registries: service.requiredRegistries });
-  await checkNetworks(params.static_network_config, service.networkTool);
+  addWarnings(exchange, await checkNetworks(params.static_network_config, service.networkTool));
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const before = await findInfraEnv(service, asked, identity);
     const { id, tenant, revision, name, cpu_architecture, user_name, created_at } = before;
@@ -216,6 +235,12 @@ async function formatInfraEnv(
 ): Promise<object> {
   const { id, tenant, static_network_config: network, kernel_arguments: kargs } = infraEnv;
   const url = await signImageUrl(service, exchange, infraEnv);
+  const hosts = listHosts(infraEnv);
+  // The image has this address, chosen from the networks if no client gave one.
+  const rendezvousIp = infraEnv.rendezvous_ip ?? findFirstAddress(hosts);
+  if (hosts.length > 0 && rendezvousIp === undefined) {
+    exchange.header('warning', `299 sealift "${WITHOUT_RENDEZVOUS}"`);
+  }
   return {
     ...infraEnv,
     tenant: undefined,
@@ -226,8 +251,7 @@ async function formatInfraEnv(
     type: IMAGE_TYPE,
     org_id: tenant.replace(/^org /, ''),
     pull_secret_set: true,
-    // The image has this address, chosen from the networks if no client gave one.
-    rendezvous_ip: infraEnv.rendezvous_ip ?? findFirstAddress(listHosts(infraEnv)),
+    rendezvous_ip: rendezvousIp,
     static_network_config: network ? JSON.stringify(network) : '',
     kernel_arguments: kargs ? JSON.stringify(kargs) : undefined,
     download_url: url?.url ?? '',

@@ -1,14 +1,12 @@
-import { isAddressOrHostName } from '../../base/host-name.ts';
-import { explainNoProxy } from '../../base/http/no-proxy.ts';
+import { append } from '../../base/lists.ts';
+import { formatFinding, type NetworkTool, planNetwork } from '../../nmstate/index.ts';
 import { parseMacAddress } from '../../base/mac-address.ts';
 import { isIP } from 'node:net';
 import { SealiftError } from '../../base/errors.ts';
 import { sleep } from '../../base/wait.ts';
 import { IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
-import { readSshKeys, readTrustBundle } from '../../keys/index.ts';
-import { planNetwork } from '../../nmstate/plan.ts';
-import type { NetworkTool } from '../../nmstate/tool.ts';
-import { formatFinding } from '../../nmstate/values.ts';
+import { joinProblem } from '../../base/text/words.ts';
+import { explainUnusable } from '../../openshift/agent/unusable.ts';
 import { readPullSecret, type AuthFault } from '../../registry/index.ts';
 import { readYamlTokens, YamlExcess, parseDocument } from '../../shape/parse-text.ts';
 import { ApiFailure } from '../openapi.ts';
@@ -90,24 +88,29 @@ const MOST_INTERFACES = 4096;
  * Refuses networks that no profiles can be made from, and too many of them. The reason may end up in logs,
  * so it does not quote a text that is not YAML, which may hold passwords.
  *
+ * @returns warnings, each with its field
  * @throws ApiFailure 400 that names the field
  */
 export async function checkNetworks(
   networks: readonly StaticNetwork[] = [],
   tool?: NetworkTool,
-): Promise<void> {
+): Promise<readonly string[]> {
   const interfaces = networks.flatMap(({ mac_interface_map: map = [] }) => map).length;
   if (interfaces > MOST_INTERFACES) {
     throw refuse('static_network_config', `has more than ${MOST_INTERFACES} interfaces`);
   }
   let values = 0;
+  const warnings: string[] = [];
   for (const [index, network] of networks.entries()) {
-    values += await checkNetwork(network, index, tool);
+    const checked = await checkNetwork(network, index, tool);
+    values += checked.count;
+    append(warnings, checked.warnings);
     if (values > MOST_VALUES) {
       throw refuse('static_network_config', `has more than ${MOST_VALUES} values`);
     }
     await sleep(0, new AbortController().signal); // other requests are answered in between
   }
+  return warnings;
 }
 
 function checkRendezvous(type: string, address: string): void {
@@ -158,8 +161,8 @@ const namesOf = (registry: string): readonly string[] =>
 
 function checkKeys(keys: string | null | undefined): void {
   if ((keys ?? '').trim() === '') return;
-  const { problem } = readSshKeys(keys ?? '');
-  if (problem !== undefined) throw bad(`SSH key is not valid: ${problem}`);
+  const why = explainUnusable.sshKeys(keys ?? '');
+  if (why !== undefined) throw bad(`SSH key is not valid: ${why}`);
 }
 
 function checkNtp({
@@ -170,7 +173,7 @@ function checkNtp({
     throw bad('ntp_sources and additional_ntp_sources are mutually exclusive');
   }
   const wrong = listNtpSources({ ntp_sources: sources, additional_ntp_sources: additional }).find(
-    (source) => !isAddressOrHostName(source),
+    (source) => explainUnusable.timeServer(source) !== undefined,
   );
   if (wrong !== undefined) throw bad(`Invalid NTP source: ${wrong}`);
 }
@@ -217,27 +220,20 @@ function checkHost({ mac_interface_map: map = [] }: StaticNetwork, host: number)
   }
 }
 
-/** Characters that systemd would interpret in the files that hold proxies. */
-const UNQUOTED = /[\s"\p{Cc}]/u;
-
 function checkProxy(proxy: InfraEnvSettings['proxy']): void {
   for (const name of ['http_proxy', 'https_proxy'] as const) {
     const text = proxy?.[name] ?? '';
-    if (text !== '' && !isProxyUrl(text)) throw bad(`${name} is not an http or https URL`);
+    const why = text === '' ? undefined : explainUnusable.proxy(text);
+    if (why !== undefined) throw bad(joinProblem(name, why));
   }
-  const why = explainNoProxy(proxy?.no_proxy ?? '');
-  if (why !== undefined) throw bad(`no_proxy: ${why}`);
-}
-
-function isProxyUrl(text: string): boolean {
-  if (!URL.canParse(text) || UNQUOTED.test(text)) return false;
-  return ['http:', 'https:'].includes(new URL(text).protocol);
+  const why = explainUnusable.noProxy(proxy?.no_proxy ?? '');
+  if (why !== undefined) throw bad(joinProblem('no_proxy', why));
 }
 
 function checkTrustBundle(bundle: string | null | undefined): void {
   if (!isGiven(bundle)) return;
-  const { problem } = readTrustBundle(bundle);
-  if (problem !== undefined) throw bad(`additional_trust_bundle: ${problem}`);
+  const why = explainUnusable.trustBundle(bundle);
+  if (why !== undefined) throw bad(joinProblem('additional_trust_bundle', why));
 }
 
 /** Checks an override against Ignition 3.1 and 3.2, the versions that assisted-service accepts. */
@@ -256,12 +252,12 @@ function checkOverride(override: string | null | undefined): void {
 const refuse = (field: string, problem: string): ApiFailure =>
   new ApiFailure(400, `${field} ${problem}`);
 
-/** Checks the network of one host. @returns the number of its values */
+/** Checks the network of one host, and counts its values. */
 async function checkNetwork(
   { network_yaml: networkConfig = '', mac_interface_map: map = [] }: StaticNetwork,
   index: number,
   tool: NetworkTool | undefined,
-): Promise<number> {
+): Promise<{ readonly count: number; readonly warnings: readonly string[] }> {
   const field = `static_network_config[${index}].network_yaml`;
   if (networkConfig.trim() === '') throw refuse(field, 'is empty');
   const count = countValues(parseNetwork(networkConfig, field), field);
@@ -272,8 +268,11 @@ async function checkNetwork(
   const { signal } = new AbortController();
   const { verdict } = await planNetwork({ networkConfig, interfaces }, { tool, signal });
   const [problem] = verdict.problems;
-  if (problem) throw refuse(field, `cannot be used: ${formatFinding(problem)}`);
-  return count;
+  if (problem) {
+    const hint = problem.hint === undefined ? '' : `; ${problem.hint}`;
+    throw refuse(field, `cannot be used: ${formatFinding(problem)}${hint}`);
+  }
+  return { count, warnings: verdict.warnings.map((each) => formatFinding(each, field)) };
 }
 
 const MOST_LEXEMES = 30_000;

@@ -1,4 +1,4 @@
-import { findNoProxyFaults } from '../../base/http/no-proxy.ts';
+import { findNoProxyFaults } from '../../base/http/typed-proxy.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
 import { contains, parseAddress, type Cidr } from '../../base/ip-address.ts';
 import { isPlaceholder, PLACEHOLDER_PROBLEM } from '../../config/secrets.ts';

@@ -50,7 +50,7 @@ export function warnOfMachinePools(
 }
 
 /** A value that other releases of the installer take, and that changes nothing on the node. */
-export const refusedByInstaller = (what: string): string =>
+const refusedByInstaller = (what: string): string =>
   `openshift-install 4.22 refuses ${what}, which has no effect on the node`;
 
 /** The stream of the operating system is the seed's. */

@@ -1,13 +1,12 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
-import { judgeNetwork } from '../../nmstate/plan.ts';
-import { type Finding, formatFinding } from '../../nmstate/values.ts';
+import { type Finding, formatFinding, judgeNetwork } from '../../nmstate/index.ts';
 import type { Report } from '../../shape/report.ts';
 import type { Plain } from '../../shape/shape.ts';
 
 /* Owns the places of findings about `networkConfig`; the rules themselves are nmstate's. */
 
-/** The problems of a network configuration, which may be absent or empty. */
+/** The problems of a network configuration, which may be absent. */
 export const checkNetworkConfig = (
   report: Report,
   network: Plain | undefined,
@@ -24,8 +23,7 @@ export const warnOfNetworkConfig = (
 ): readonly DocumentProblem[] =>
   isAbsent(network) ? [] : reportFindings(report, judgeNetwork(network).warnings);
 
-const isAbsent = (network: Plain | undefined): boolean =>
-  (network ?? undefined) === undefined || (isObject(network) && Object.keys(network).length === 0);
+const isAbsent = (network: Plain | undefined): boolean => (network ?? undefined) === undefined;
 
 const reportFindings = (report: Report, findings: readonly Finding[]): readonly DocumentProblem[] =>
   findings.map(({ path, hint, hidesValue, ...finding }) =>

@@ -1,11 +1,10 @@
 import type { DocumentProblem } from '../../base/errors.ts';
-import { isObject } from '../../base/lists.ts';
 import { readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import type { Report } from '../../shape/report.ts';
 import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../documents.ts';
 import { explainAuths, listPullSecretHosts } from './credentials.ts';
 import { warnOfMirrors } from './images.ts';
-import { refusedByInstaller, warnOfMachinePools, warnOfStream } from './machine-pools.ts';
+import { warnOfMachinePools, warnOfStream } from './machine-pools.ts';
 import { warnOfNetworkConfig } from './network-config.ts';
 import { warnOfMachineNetwork } from './networks.ts';
 import { type ClusterNetworks, warnOfPrefixes } from './plausibility.ts';
@@ -60,17 +59,10 @@ export function warnOfImageBasedConfig(
         ]),
     ...(id === '' || UUID.test(id) ? [] : [report('cluster_id', 'not a valid UUID')]),
     ...warnOfLabels(report, written.nodeLabels),
-    ...warnOfEmptyNetwork(report, written.networkConfig),
     ...warnOfNetworkConfig(report, written.networkConfig),
     ...warnOfPrefixes(report, written.networkConfig, networks),
   ];
 }
-
-/** Warns of a network configuration without a member, which counts as none. */
-export const warnOfEmptyNetwork = (report: Report, network: unknown): readonly DocumentProblem[] =>
-  isObject(network) && Object.keys(network).length === 0
-    ? [report('networkConfig', refusedByInstaller('an empty networkConfig'))]
-    : [];
 
 function warnOfDomain(report: Report, domain = ''): readonly DocumentProblem[] {
   if (!domain.endsWith('.')) return [];

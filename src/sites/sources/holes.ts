@@ -51,7 +51,7 @@ export function findContexts(
 
 /** Normalizes line breaks to YAML's, and drops them at the end. */
 export const normalizeValue = (text: string): string =>
-  text.replaceAll(/\r\n|\r/g, '\n').replace(/\n+$/, '');
+  text.replaceAll(/\r\n|\r/g, '\n').replace(/(?<!\n)\n+$/, '');
 
 /**
  * Explains why a value cannot be put into a hole and stay within it, or undefined. Double quotes

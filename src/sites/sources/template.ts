@@ -29,7 +29,8 @@ export type Hole = {
   readonly context?: HoleContext;
 };
 
-const HOLE = /\{\{[ \t]*(?:('\{\{')|([^{}\r\n]*?))[ \t]*\}\}|\{\{/g;
+/** Braces, a name, or another text, in time that grows with the size of the text. */
+const HOLE = /\{\{(?:[ \t]*('\{\{')[ \t]*|[ \t]*([^{}\s]+)[ \t]*|[^{}\r\n]*)\}\}|\{\{/g;
 
 export function parseTemplate(text: string): Template {
   const parts: (string | Hole)[] = [];

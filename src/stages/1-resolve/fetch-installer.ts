@@ -18,6 +18,8 @@ export type FetchInstallerInput = {
   readonly fips: boolean;
 };
 
+const NAME_ONE = 'name an installer of this release that runs on this machine in build.installer';
+
 export type FetchInstallerTools = Pick<ImageTools, 'client' | 'cache'> & {
   readonly workDir: string;
 };
@@ -37,7 +39,7 @@ export const fetchInstaller: Stage<FetchInstallerInput, FileInput, FetchInstalle
     const { component, path } = findInstaller(release.arch, { machine, fips });
     return extractComponentFile(
       {
-        reference: getComponent(release, component),
+        reference: getComponent(release, component, NAME_ONE),
         arch: release.arch,
         path,
         directory: join(workDir, 'cache', 'installer'),

@@ -17,6 +17,7 @@ import {
   SEED_INFO_PATH,
 } from '../../openshift/installation/seed.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
+import { readSystemName } from '../../openshift/release/os-stream.ts';
 import { parseReference } from '../../registry/index.ts';
 
 export type ReadSeedInput = { readonly seedImage: string; readonly arch: RpmArchitecture };
@@ -65,10 +66,9 @@ export const compareSeed: Stage<CompareSeedInput, readonly string[], unknown> = 
   async run({ base, seedVersion, releaseVersion }) {
     const iso = await openIso(base.path);
     try {
-      const { volumeId } = iso.volume;
       return listSeedDifferences({
         seedVersion,
-        volumeId,
+        systemName: await readSystemName(iso),
         ...(releaseVersion !== undefined && { releaseVersion }),
       });
     } finally {

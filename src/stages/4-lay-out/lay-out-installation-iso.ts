@@ -32,6 +32,7 @@ import { type MediaIndex, INDEX_PATH, PRISTINE_IGNITION_PATH } from '../../media
 import { planProof, toProofWord } from '../../media/proof.ts';
 import { planMediaRegistry, type MediaRegistry } from '../../media/tree.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
+import { osStreamOf } from '../../openshift/release/os-stream.ts';
 import type { Release } from '../../openshift/release/release.ts';
 
 export type InstallationIsoParts = {
@@ -164,7 +165,7 @@ async function layOutGrown(
       render: (extents, areas) =>
         describeMedium({
           product: 'installation-iso',
-          base: scan,
+          base: { ...scan, ...withoutUndefined({ osStream: osStreamOf(iso.volume.volumeId) }) },
           release,
           plan: mirror,
           ...withoutUndefined({ releases }),

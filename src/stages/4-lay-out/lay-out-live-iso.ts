@@ -98,6 +98,7 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout
     });
     const { size } = graft.areas.embed;
     requireArea(size, parts.ignitionArea);
+    const system = withoutUndefined({ osStream: osStreamOf(iso.volume.volumeId) });
     const values = readValues(parts);
     const built = values && renderBuilt(graft.areas, { pristine: parts.unconfigured, values });
     const layout = layOutIso({
@@ -118,7 +119,7 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout
         render: (extents, areas) =>
           describeMedium({
             product: 'live-iso',
-            base,
+            base: { ...base, ...system },
             plan,
             extents,
             areas,
@@ -134,8 +135,7 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout
     });
     const { archive } = built ?? { archive: pristine };
     const configured = built ? configureLayout(layout, graft.areas, built) : layout;
-    const more = withoutUndefined({ osStream: osStreamOf(iso.volume.volumeId) });
-    return { ...configured, ignitionArea: { size, used: archive.length }, ...more };
+    return { ...configured, ignitionArea: { size, used: archive.length }, ...system };
   } finally {
     await iso.close();
   }

@@ -6,13 +6,11 @@ import { parse } from 'yaml';
 import { withoutUndefined } from '../../../src/base/lists.ts';
 import { decodeEmbedded, encodeEmbedded } from '../../../src/media/areas.ts';
 import { parseIgnition } from '../../../src/ignition/config.ts';
+import { textFile } from '../../../src/ignition/index.ts';
 import { decodeFileContent } from '../../../src/ignition/resource.ts';
-import {
-  configure,
-  findHost,
-  INFRA_ENV,
-  readRendezvousIp,
-} from '../../../src/openshift/agent/configure.ts';
+import { configure, INFRA_ENV } from '../../../src/openshift/agent/configure.ts';
+import { listWithoutPlace } from '../../../src/openshift/agent/install-overrides.ts';
+import { findHost, readRendezvousIp } from '../../../src/openshift/agent/rendezvous.ts';
 import { renderKeyfiles } from '../../support/render-profiles.ts';
 import type { CustomValues } from '../../../src/openshift/agent/values.ts';
 import {
@@ -410,5 +408,55 @@ describe('a config whose parts lie inside configs that it merges', () => {
     // The InfraEnv inside has the certificates too, so they become one config.
     expect(ignition.config?.merge).toEqual([later]);
     expect(storage?.files?.length).toBeGreaterThan(2);
+  });
+});
+
+describe('overrides of install-config', () => {
+  const path = '/etc/assisted/manifests/agent-cluster-install.yaml';
+  const medium = (text?: string): string => {
+    const config = parseIgnition(standInForInstaller('B', PRISTINE), 'a config');
+    const files = text === undefined ? [] : [textFile(path, text, 0o600)];
+    return JSON.stringify({
+      ...config,
+      storage: { ...config.storage, files: [...(config.storage?.files ?? []), ...files] },
+    });
+  };
+  const install = (annotations = ''): string =>
+    `apiVersion: extensions.hive.openshift.io/v1beta1\nkind: AgentClusterInstall\nmetadata:\n${annotations}  name: edge\nspec:\n  sshPublicKey: key\n`;
+  const annotate = (json: string): string =>
+    install(`  annotations:\n    agent-install.openshift.io/install-config-overrides: '${json}'\n`);
+  const put = (text: string, installOverrides: string): string | undefined => {
+    const { storage } = parseIgnition(configure(medium(text), { installOverrides }), 'a config');
+    const file = storage?.files?.find((each) => each.path === path);
+    return file && decodeFileContent(file)?.toString('utf8');
+  };
+
+  it('become the annotation of the AgentClusterInstall of a medium', () => {
+    expect(put(install(), '{"fips": true}')).toBe(annotate('{"fips": true}'));
+  });
+
+  it('are merged over those that the medium has', () => {
+    const own = '{"fips":true,"networking":{"networkType":"A","clusterNetwork":[]}}';
+    const given = '{"networking":{"networkType":"B"},"featureGates":["C"]}';
+    expect(put(annotate(own), given)).toBe(
+      annotate(
+        '{"fips":true,"networking":{"networkType":"B","clusterNetwork":[]},"featureGates":["C"]}',
+      ),
+    );
+  });
+
+  it('are named on a medium that does not describe its cluster', () => {
+    const values = { installOverrides: '{"fips":true}' };
+    for (const text of [undefined, '']) {
+      const config = configure(medium(text), values);
+      expect(config).toBe(configure(medium(text), {}));
+      expect(listWithoutPlace(config, values)).toEqual([
+        expect.stringMatching(
+          /install-config-overrides has no place on the medium and is ignored:/,
+        ),
+      ]);
+    }
+    expect(listWithoutPlace(configure(medium(install()), values), values)).toEqual([]);
+    expect(listWithoutPlace(undefined, {})).toEqual([]);
   });
 });

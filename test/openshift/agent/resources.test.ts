@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { TEST_SSH_KEY } from '../../support/installation-iso.ts';
 import { ConfigProblems } from '../../../src/base/errors.ts';
-import { parseResources } from '../../../src/openshift/agent/resources.ts';
+import { readHosts } from '../../../src/openshift/agent/bare-metal.ts';
+import { parseResources, type Resource } from '../../../src/openshift/agent/resources.ts';
 import {
   readResourceValues,
   type ValuesOfResources,
@@ -50,7 +52,9 @@ const imageSet = (name: string, spec: object): object => ({
 });
 
 const REF = { pullSecretRef: { name: 'pull' } };
-const PULL = '{"auths":{}}';
+const PULL = '{"auths":{"r.io":{"auth":"dTpw"}}}';
+const OTHER = '{"auths":{"r.io":{"auth":"dTpx"}}}';
+const LINES = Buffer.from(PULL).toString('base64').replaceAll(/.{20}/g, '$&\n');
 const DATA = { data: { '.dockerconfigjson': Buffer.from(PULL).toString('base64') } };
 const HOSTS = [network('a', { site: 'x', rack: '1' }), network('b', { site: 'y' })];
 
@@ -61,10 +65,14 @@ const select = (selector: object): readonly string[] =>
   );
 
 describe('custom resources', () => {
-  it('have SSH keys one per line, even in a YAML block that ends with a line break', () => {
-    const text =
-      'kind: InfraEnv\nspec:\n  sshAuthorizedKey: |\n    ssh-ed25519 AAAA a\n    ssh-ed25519 BBBB b\n';
-    expect(readText(text).values.sshKeys).toEqual(['ssh-ed25519 AAAA a', 'ssh-ed25519 BBBB b']);
+  it('have SSH keys as they are written, without carriage returns', () => {
+    const [a, b] = [TEST_SSH_KEY, `${TEST_SSH_KEY}.org`];
+    const text = `kind: InfraEnv\nspec:\n  sshAuthorizedKey: |\n    ${a}\n    ${b}\n`;
+    const keys = `${a}\n${b}\n`;
+    expect(readText(text).values.sshKeys).toEqual([keys]);
+    expect(
+      read(infraEnv({ sshAuthorizedKey: keys.replaceAll('\n', '\r\n') })).values.sshKeys,
+    ).toEqual([keys]);
   });
 
   it.each<[object, readonly string[]]>([
@@ -99,9 +107,9 @@ describe('custom resources', () => {
 
   it.each<[string, object, string]>([
     ['data', DATA, PULL],
-    ['data on several lines', { data: { '.dockerconfigjson': 'eyJhdXRo\ncyI6e319\n' } }, PULL],
+    ['data on several lines', { data: { '.dockerconfigjson': LINES } }, PULL],
     ['stringData', { stringData: { '.dockerconfigjson': PULL } }, PULL],
-    ['stringData before data', { ...DATA, stringData: { '.dockerconfigjson': '{}' } }, '{}'],
+    ['stringData before data', { ...DATA, stringData: { '.dockerconfigjson': OTHER } }, OTHER],
   ])('have the pull secret in %s of the Secret', (_, members, expected) => {
     expect(read(secret(members), infraEnv(REF)).values.pullSecret).toBe(expected);
   });
@@ -325,8 +333,8 @@ describe('a custom resource is read strictly', () => {
   );
 
   it('and takes members by any case, as Go does', () => {
-    const { values } = readText(spec('SSHAuthorizedKey: ssh-ed25519 AAAA a'));
-    expect(values.sshKeys).toEqual(['ssh-ed25519 AAAA a']);
+    const { values } = readText(spec(`SSHAuthorizedKey: ${TEST_SSH_KEY}`));
+    expect(values.sshKeys).toEqual([TEST_SSH_KEY]);
   });
 
   it('and has the name of its architecture that RPM has', () => {
@@ -335,9 +343,9 @@ describe('a custom resource is read strictly', () => {
   });
 
   it('and taken out of a List', () => {
-    const items = [infraEnv({ sshAuthorizedKey: 'ssh-ed25519 AAAA a' }), ...HOSTS];
+    const items = [infraEnv({ sshAuthorizedKey: TEST_SSH_KEY }), ...HOSTS];
     const { values } = read({ apiVersion: 'v1', kind: 'List', items });
-    expect(values.sshKeys).toEqual(['ssh-ed25519 AAAA a']);
+    expect(values.sshKeys).toEqual([TEST_SSH_KEY]);
   });
 
   it('and members without effect on a medium are named', () => {
@@ -397,15 +405,60 @@ describe('annotations of hosts and clusters', () => {
     ],
     [`${OF_HOST}hostname of BareMetalHost`, host({ [`${OF_HOST}hostname`]: 'a' }, {})],
     [
-      'agent-install.openshift.io/install-config-overrides of AgentClusterInstall',
-      overridden('{"fips":true}'),
+      'agent-install.openshift.io/other of AgentClusterInstall',
+      { ...install({}), metadata: { annotations: { 'agent-install.openshift.io/other': '' } } },
     ],
   ])('are named without a place on the medium: %s', (name, resource) => {
     expect(read(resource).warnings[0]).toMatch(`annotation ${name}`);
     expect(read(resource).warnings[0]).toMatch('has no place on the medium');
   });
 
+  it('give overrides of install-config, and a guess for members that it lacks', () => {
+    expect(read(overridden('{"fips":true}'))).toEqual({
+      values: { installOverrides: '{"fips":true}' },
+      warnings: [],
+    });
+    expect(read(overridden('{"Fips":true,"networkin":{}}')).warnings).toEqual([
+      expect.stringMatching(
+        / has "networkin" \(did you mean "?networking"?\?\): assisted-service refuses/,
+      ),
+    ]);
+  });
+
+  it('are read once for each of 10,000 hosts', () => {
+    let reads = 0;
+    const hosts = Array.from({ length: 10_000 }, (_, at): Resource => {
+      const annotations = { [`${OF_HOST}hostname`]: `h${at}` };
+      return {
+        get name() {
+          reads += 1;
+          return `h${at}`;
+        },
+        kind: 'BareMetalHost',
+        namespace: undefined,
+        labels: {},
+        spec: { bootMACAddress: '52:54:00:00:00:01' },
+        value: { metadata: { annotations } },
+        file: 'a.yaml',
+        placeOf: () => 'a.yaml:1',
+      };
+    });
+    const { hostnames, warnings } = readHosts(hosts);
+    expect([hostnames.length, warnings.length]).toEqual([10_000, 0]);
+    expect(reads).toBeLessThan(50_000);
+  });
+
+  it('are named with the reason where a medium cannot give them to one host', () => {
+    const args = '["--append-karg","console=ttyS0","-n","--save-partlabel","data*"]';
+    expect(read(host({ [`${OF_HOST}installer-args`]: args })).warnings[0]).toMatch(
+      /is ignored: only a hub gives it to a host; a MachineConfig among the manifests/,
+    );
+  });
+
   it.each<[string, object]>([
+    ['has the flag "--append-kargs"', host({ [`${OF_HOST}installer-args`]: '["--append-kargs"]' })],
+    ['has characters in "a b"', host({ [`${OF_HOST}installer-args`]: '["--image-url","a b"]' })],
+    ['has more than 64 levels', overridden('{"a":'.repeat(20_000) + '1' + '}'.repeat(20_000))],
     ['is not a JSON list of strings', host({ [`${OF_HOST}installer-args`]: '[1]' })],
     ['is not JSON', host({ [`${OF_HOST}installer-args`]: '-n' })],
     ['is no Ignition config', host({ [`${OF_HOST}ignition-config-overrides`]: '{}' })],

@@ -9,12 +9,20 @@ const judge = (spec: object): void => {
 };
 
 it.each([
-  [{ sshAuthorizedKey: TEST_SSH_KEY.slice(0, 50) }, /spec\.sshAuthorizedKey is cut short/],
+  [
+    { sshAuthorizedKey: TEST_SSH_KEY.slice(0, 50) },
+    /^infraenv\.yaml:1: spec\.sshAuthorizedKey of the InfraEnv is cut short/,
+  ],
   [
     { additionalNTPSources: ['a.example', '10.1.0.'] },
-    /additionalNTPSources "10\.1\.0\." is neither/,
+    /spec\.additionalNTPSources\[1\] of the InfraEnv: "10\.1\.0\." is neither/,
   ],
-  [{ ntpSources: ['ntp://a.example'] }, /ntpSources "ntp:/],
+  [{ ntpSources: ['ntp://a.example'] }, /spec\.ntpSources\[0\] of the InfraEnv: "ntp:/],
+  [
+    { proxy: { httpProxy: 'http://p:99999' } },
+    /spec\.proxy\.httpProxy .* is not an http or https URL/,
+  ],
+  [{ additionalTrustBundle: '-' }, /spec\.additionalTrustBundle .*has no block of PEM/],
   [{ proxy: { httpProxy: 'http://p:1', noProxy: '*.example.com' } }, /spec\.proxy\.noProxy/],
 ])('an InfraEnv of a build that no host can use is refused: %j', (spec, why) => {
   expect(() => {

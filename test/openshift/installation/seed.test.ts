@@ -49,8 +49,8 @@ describe('a seed', () => {
       ['the live ISO is RHCOS of OpenShift 4.16, but the seed is 4.18.3'],
     ],
   ])('installed by %s: seed %s, release %s', (...row) => {
-    const [volumeId, seedVersion, release, differences] = row;
-    const companions = { volumeId, seedVersion, ...(release && { releaseVersion: release }) };
+    const [systemName, seedVersion, release, differences] = row;
+    const companions = { systemName, seedVersion, ...(release && { releaseVersion: release }) };
     expect(listSeedDifferences(companions)).toEqual(differences);
   });
 });

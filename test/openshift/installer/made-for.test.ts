@@ -42,6 +42,24 @@ describe('the output of an installer', () => {
     );
   });
 
+  it.each([
+    ['/usr/local/bin/release-image.sh', `# podman inspect ${OURS}\npodman inspect ${OTHER} x\n`],
+    ['/etc/assisted/agent-installer.env', `RELEASE_IMAGE=${OURS}\nRELEASE_IMAGE=${OTHER}\n`],
+    [
+      '/usr/local/share/assisted-service/assisted-service.env',
+      `RELEASE_IMAGES=[{"url":"${OTHER}"},{"url":"${OURS}"}]\n`,
+    ],
+  ])('is refused if %s names another release beside this one', (path, text) => {
+    expect(() => {
+      requireMadeFor(outputOf({ [path]: text }), RELEASE);
+    }).toThrow(expect.objectContaining({ found: OTHER }));
+  });
+
+  it('is taken if a script reads the name out of a variable', () => {
+    const text = `podman inspect ${OURS}\npodman inspect "$RELEASE_IMAGE" \${OTHER}\n`;
+    requireMadeFor(outputOf({ '/usr/local/bin/release-image.sh': text }), RELEASE);
+  });
+
   it('is refused if it names a tag, as an installer without a release does, or another version', () => {
     const refused = (files: Readonly<Record<string, string>>) => () => {
       requireMadeFor(outputOf(files), RELEASE);

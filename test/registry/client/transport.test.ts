@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createHttp } from '../../../src/base/http/http.ts';
+import { explainRoots } from '../../../src/keys/index.ts';
 import { createCertsReader } from '../../../src/registry/client/transport.ts';
 
 let directory: string;
@@ -20,6 +21,17 @@ it('a pipe among the certificates of a registry is refused', async () => {
   execFileSync('mkfifo', [join(certs, 'ca.crt')]);
   const read = createCertsReader({ certsDirs: [directory] });
   await expect(read('registry.example:5000')).rejects.toMatchObject({ code: 'certs.unreadable' });
+});
+
+it('a certificate of a registry that is in DER is refused by name', async () => {
+  const certs = join(directory, 'registry.example:5000');
+  mkdirSync(certs);
+  writeFileSync(join(certs, 'ca.crt'), Buffer.from('308201', 'hex'));
+  const read = createCertsReader({ certsDirs: [directory], explainRoots });
+  await expect(read('registry.example:5000')).rejects.toMatchObject({
+    code: 'certs.malformed',
+    message: expect.stringMatching(/ca\.crt: .*in DER; convert it to PEM/) as string,
+  });
 });
 
 it('a certificate of a registry that is a dangling link is named in the error', async () => {

@@ -200,6 +200,21 @@ describe('the installer of a release', () => {
     });
     await expect(fetchTool(await releaseOf(), false, 'arm64')).rejects.toMatchObject({
       code: 'release.component-missing',
+      expected: 'installer-artifacts',
+      hint: 'name an installer of this release that runs on this machine in build.installer',
+    });
+  });
+
+  it.each([
+    ['out of the image', '../../../../../../../../etc/passwd', 'layer.file-missing'],
+    ['to a file of this machine', '/etc/passwd', 'layer.file-missing'],
+    ['to itself', 'openshift-install', 'layer.link-loop'],
+  ])('is not there if installer-artifacts has a link %s', async (_, linkname, code) => {
+    const release = await releaseOf({
+      foreignInstallers: { arm64: { type: 'symlink', linkname } },
+    });
+    await expect(fetchTool(release, false, 'arm64')).rejects.toMatchObject({
+      code,
     });
   });
 });

@@ -1,6 +1,18 @@
 import { parseAddress, parseCidr } from '../ip-address.ts';
+import { readUserInfo } from './address.ts';
 
-/* Owns the rule of the hosts that are reached without a proxy, as a user types them. */
+/* Owns the rules of the proxies of hosts, and of the hosts that are reached without one, as a user types them. */
+
+/**
+ * Explains why hosts cannot use a text as the URL of a proxy; undefined if they can. Its user and password are masked
+ * from now on. systemd would interpret blanks and quotation marks in the files that hold it.
+ */
+export function explainProxyUrl(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url) readUserInfo(url);
+  if (/[\s"\p{Cc}]/u.test(text)) return 'has a space, a control character or a quotation mark';
+  return url && /^https?:\/\/[^/\\]/i.test(text) ? undefined : 'is not an http or https URL';
+}
 
 /** The name of a host or of a domain; assisted-service allows underscores. */
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_-]{0,62}(?:\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*[._]?$/;

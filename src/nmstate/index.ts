@@ -1,0 +1,18 @@
+/** Networks of hosts: NMState documents read and judged, NetworkManager profiles written. */
+
+export {
+  type HostNetwork,
+  judgeNetwork,
+  malformed,
+  planHosts,
+  planNetwork,
+  profilesOf,
+} from './plan.ts';
+export { FAMILIES, isDynamic, listAddresses } from './addresses.ts';
+export { formatNetworkConfig } from './format.ts';
+export type { Keyfile } from './keyfile.ts';
+export type { InterfaceAddress } from './members.ts';
+export { readInterfaces } from './read.ts';
+export type { NetworkInterface } from './state.ts';
+export { findNetworkTool, type NetworkTool } from './tool.ts';
+export { type Finding, formatFinding } from './values.ts';

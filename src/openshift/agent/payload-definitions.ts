@@ -1,0 +1,87 @@
+import { objectOrEmpty } from '../../base/lists.ts';
+import { isInDefaultSet, type PayloadManifest, readDefinitions } from '../release/manifests.ts';
+import type { Definition, Definitions, Type } from './resource-members.ts';
+
+/*
+ * Translates the schema of a CustomResourceDefinition into the members by which resources are read. It must have the
+ * structural form (Kubernetes: "Specifying a structural schema"), as every definition of apiextensions.k8s.io/v1 has.
+ */
+
+type Members = Readonly<Record<string, unknown>>;
+
+/**
+ * Kinds of ours that payloads define: the baremetal operator is part of every release. The others come with
+ * multicluster engine, which no payload has.
+ */
+export const OF_PAYLOADS: readonly string[] = ['BareMetalHost'];
+
+/** The definitions of kinds in the manifests of a payload, which must have been read with their schemas. */
+export function readPayloadDefinitions(
+  manifests: readonly PayloadManifest[],
+  kinds: readonly string[],
+): Definitions {
+  const defined = manifests.flatMap((manifest): readonly (readonly [string, Definition])[] => {
+    const [definition] = readDefinitions([manifest]);
+    if (definition === undefined || !kinds.includes(definition.kind)) return [];
+    const schema = findSchema(manifest.document);
+    if (!isInDefaultSet(definition) || schema === undefined) return [];
+    return [[definition.kind, { group: definition.group, members: toMembers(schema) }]];
+  });
+  return Object.fromEntries(defined);
+}
+
+/** The schema of the version that the cluster stores. */
+function findSchema({ spec }: Members): Members | undefined {
+  const { versions } = objectOrEmpty(spec);
+  const all = Array.isArray(versions) ? versions.map(objectOrEmpty) : [];
+  const stored = all.find(({ storage }) => storage === true);
+  const schema = objectOrEmpty(objectOrEmpty(stored?.['schema'])['openAPIV3Schema']);
+  return schema['properties'] === undefined ? undefined : schema;
+}
+
+/** Every resource has these members, with or without the schema. */
+const toMembers = (schema: Members): Definition['members'] => ({
+  ...mapMembers(schema),
+  apiVersion: 'text',
+  kind: 'text',
+  metadata: 'metadata',
+  status: 'any',
+});
+
+const mapMembers = ({ properties }: Members): Readonly<Record<string, Type>> =>
+  Object.fromEntries(
+    Object.entries(objectOrEmpty(properties)).map(([name, schema]) => [
+      name,
+      toType(objectOrEmpty(schema)),
+    ]),
+  );
+
+/** Extensions of a schema that allow more than its members and its type tell. */
+const FREE_EXTENSIONS = [
+  'x-kubernetes-int-or-string',
+  'x-kubernetes-preserve-unknown-fields',
+  'x-kubernetes-embedded-resource',
+];
+
+/** The type of a value; null needs no type, because Go takes it for an absent member. */
+function toType(schema: Members): Type {
+  if (FREE_EXTENSIONS.some((extension) => schema[extension] === true)) return 'any';
+  const convert = CONVERTERS[String(schema['type'])];
+  return convert ? convert(schema) : 'any';
+}
+
+const CONVERTERS: Readonly<Record<string, (schema: Members) => Type>> = {
+  boolean: () => 'flag',
+  integer: () => 'integer',
+  string: ({ enum: words, format }) => {
+    if (format === 'byte') return 'base64';
+    const isPlain = (word: unknown): boolean => typeof word === 'string' && !word.includes('|');
+    return Array.isArray(words) && words.every(isPlain) ? `=${words.join('|')}` : 'text';
+  },
+  array: ({ items }) => [toType(objectOrEmpty(items))],
+  object: (schema) => {
+    if (Object.keys(objectOrEmpty(schema['properties'])).length > 0) return mapMembers(schema);
+    const values = objectOrEmpty(schema['additionalProperties']);
+    return Object.keys(values).length > 0 ? { '*': toType(values) } : 'any';
+  },
+};
