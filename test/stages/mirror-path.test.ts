@@ -227,6 +227,12 @@ describe.skipIf(!hasTools)('an oc-mirror workspace as the source of a medium', (
       at('mirror/data/docker/registry/v2/repositories/team/app/_manifests/revisions'),
       at('mirror/data/docker/registry/v2/repositories/openshift/release-images/_manifests'),
     ]);
+    await run('plan'); // an image without a tag is left over from an earlier run
+    const tags = at(
+      'mirror/data/docker/registry/v2/repositories/openshift/release-images/_manifests/tags',
+    );
+    await mkdir(join(tags, '4.21.3-aarch64/current'), { recursive: true });
+    await writeFile(join(tags, '4.21.3-aarch64/current/link'), app);
     const { exitCode, stderr } = await world.run('plan');
     expect(stderr).toContain('the mirror has 2 releases');
     expect(exitCode).toBe(3);

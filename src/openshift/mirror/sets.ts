@@ -49,7 +49,7 @@ export type AdditionalImage = {
 };
 
 /** Repository of a release's images on the media, with oc-mirror's name. */
-const RELEASE_REPOSITORY = 'openshift/release';
+export const RELEASE_REPOSITORY = 'openshift/release';
 export const RELEASE_IMAGES_REPOSITORY = 'openshift/release-images';
 
 /** The part of the configuration to which additional images belong. */

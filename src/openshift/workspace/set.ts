@@ -12,7 +12,12 @@ import {
 } from '../../registry/index.ts';
 import type { PlannedMirror } from '../mirror/mirrors.ts';
 import type { MirrorPlan, PlannedBlob } from '../mirror/plan.ts';
-import { RELEASE_IMAGES_REPOSITORY, type ImageSet, type WantedImage } from '../mirror/sets.ts';
+import {
+  RELEASE_IMAGES_REPOSITORY,
+  RELEASE_REPOSITORY,
+  type ImageSet,
+  type WantedImage,
+} from '../mirror/sets.ts';
 import type { Manifest } from '../node/manifests.ts';
 import { RELEASE_BUNDLE_REPOSITORY } from '../release/bundle.ts';
 import { type Workspace, type WorkspaceMirror, readWorkspace } from './workspace.ts';
@@ -82,6 +87,9 @@ export function findWorkspaceRelease(
 /** The rest of a text behind a beginning; empty if it begins otherwise. */
 const cut = (text: string, beginning: string): string =>
   text.startsWith(beginning) ? text.slice(beginning.length) : '';
+
+const isOfReleases = (repository: string): boolean =>
+  isReleaseImages(repository) || `/${repository}`.endsWith(`/${RELEASE_REPOSITORY}`);
 
 const isReleaseImages = (repository: string): boolean =>
   `/${repository}`.endsWith(`/${RELEASE_IMAGES_REPOSITORY}`);
@@ -219,7 +227,9 @@ export const hasPath = (repositories: readonly string[], path: string): boolean 
 /**
  * The repositories of a tree that may have the image of a reference: by the mirrors of the longest
  * source first, then of the shorter ones, then of the same path, then of that path below a
- * namespace into which oc-mirror was configured to put everything.
+ * namespace into which oc-mirror was configured to put everything. An image by digest may be of a
+ * release that an earlier run mirrored, whose mirror sets the last run did not write again:
+ * oc-mirror gives all releases these two names.
  */
 function listPlaces(reference: Reference, { mirrors, repositories }: Places): readonly string[] {
   const { registry, repository } = reference;
@@ -233,8 +243,11 @@ function listPlaces(reference: Reference, { mirrors, repositories }: Places): re
     ),
   );
   const nested = repositories.filter((one) => one.endsWith(`/${repository}`));
+  const released = reference.digest === undefined ? [] : repositories.filter(isOfReleases);
   const known = new Set(repositories);
-  return [...new Set([...mapped, repository, ...nested])].filter((one) => known.has(one));
+  return [...new Set([...mapped, repository, ...nested, ...released])].filter((one) =>
+    known.has(one),
+  );
 }
 
 type Places = {

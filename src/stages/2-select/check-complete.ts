@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { IntegrityError } from '../../base/errors.ts';
 import { append } from '../../base/lists.ts';
+import { toPrintable } from '../../base/text/words.ts';
 import type { Stage, StageContext } from '../../engine/index.ts';
 import { readCatalog } from '../../fbc/index.ts';
 import { extractCatalog, openCatalogImage } from '../../openshift/catalog/image.ts';
@@ -83,7 +84,10 @@ function describeAbsent(
 ): string {
   const lines = absent.slice(0, MOST_NAMED).flatMap((one) => {
     const said = failures.find((line) => line.includes(one.image));
-    return [describeOne(one), ...(said === undefined ? [] : [`  oc-mirror said: ${said}`])];
+    return [
+      describeOne(one),
+      ...(said === undefined ? [] : [`  oc-mirror said: ${shorten(said)}`]),
+    ];
   });
   const rest = absent.length - MOST_NAMED;
   const count = absent.length === 1 ? '1 image is' : `${absent.length} images are`;
@@ -93,6 +97,12 @@ function describeAbsent(
     ...(rest > 0 ? [`and ${rest} more`] : []),
   ].join('\n');
 }
+
+/** A line repeats the reference after each colon; its end has the cause. */
+const shorten = (line: string): string => {
+  const text = toPrintable(line);
+  return text.length <= 300 ? text : `${text.slice(0, 100)} ... ${text.slice(-200)}`;
+};
 
 function describeOne({ image, neededBy, asked }: AbsentImage): string {
   const bundles = new Set(neededBy.map(({ bundle, part }) => bundle ?? part));

@@ -175,12 +175,13 @@ describe('the signature of a release', () => {
     });
   });
 
-  it('is taken from a workspace of oc-mirror, then from the named store, then from the public ones', async () => {
+  it('is taken from a workspace of oc-mirror, or from the named store, and then from no other', async () => {
     serve(good);
     const workspace = [{ digest: DIGEST, signature: good.toString('base64') }];
     const mirrored = await run({ workspace });
-    expect(mirrored.signature).toMatchObject({ from: "the mirror's cluster resources" });
-    const named = await run({ workspace: [], store: `${store.url}/public/`, publicStores: [] });
+    expect(mirrored.signature).toMatchObject({ from: "the workspace's working-dir" });
+    const named = await run({ workspace: [], store: `${store.url}/public/` });
+    await expect(run({ workspace: [] })).rejects.toMatchObject({ code: 'signature.missing' });
     expect(named.signature).toMatchObject({ from: `${store.url}/public/` });
     const elsewhere = await run({ store: `${store.url}/absent/` });
     expect(elsewhere.signature).toMatchObject({ from: `${store.url}/public/` });
@@ -231,7 +232,7 @@ describe('the signature of a release', () => {
     await expect(run({ ...input, publicStores: [`${store.url}/broken`] })).rejects.toMatchObject({
       code: 'signature.store-failed',
       message: expect.stringMatching(
-        /empty: none; the mirror's cluster resources: none; .*\/named\/: .* 503.*; .*\/broken\/: .* 500/,
+        /empty: none; the workspace's working-dir: none; .*\/named\/: .* 503/,
       ) as string,
     });
     const release = releaseOf(NIGHTLY);
