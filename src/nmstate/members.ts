@@ -24,6 +24,7 @@ import {
   text,
   unused,
   word,
+  quote,
 } from './values.ts';
 
 /*
@@ -39,9 +40,17 @@ export const U32 = 2 ** 32 - 1;
  * `mac_interface.ini` has lines like `MAC=NAME`, which shell scripts split. The first character is a
  * letter or a digit, so that no name is an option of a program.
  */
-const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.@+#%~,-]*$/u;
+const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.@+#~,-]*$/u;
 
-export const name = text(NAME, 'the name of an interface');
+/** Names of files of the kernel beside those of interfaces (NetworkManager, `nm_utils_ifname_valid_kernel`). */
+const RESERVED = ['all', 'default', 'bonding_masters'];
+
+const interfaceName = text(NAME, 'the name of an interface');
+
+export const name: Kind<string> = (value, place) =>
+  RESERVED.some((word) => word === value)
+    ? reportAt(place, `${quote(value)} is a name that the kernel keeps for itself`)
+    : interfaceName(value, place);
 /** The name of a profile, whose interface is found by its MAC address. */
 export const label = text(/^[^\p{Cc}/]+$/u, 'a name on one line');
 /** A line break would begin another setting. */

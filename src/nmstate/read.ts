@@ -113,12 +113,22 @@ type KindOfInterface = Pick<NetworkInterface, 'path' | 'type' | 'state'>;
 function readKind(value: Readonly<Record<string, unknown>>, place: Place): KindOfInterface | null {
   const at = (member: string): Place => ({ ...place, path: join(place.path, member) });
   const state = STATE(value['state'] ?? 'up', at('state')) ?? 'up';
-  const type = TYPE(value['type'] ?? 'ethernet', at('type'))?.toLowerCase();
-  if (type === undefined) return null;
+  const type = readType(value['type'] ?? 'ethernet', at('type'));
+  if (type === null) return null;
   const isForeign = !isTranslated(type) && (state === 'up' || state === 'down');
   if (isForeign) needNmstate(at('type'), `is ${quote(type)}, which needs nmstate`);
   return { path: place.path, type: type === 'unknown' ? 'ethernet' : type, state };
 }
+
+/** nmstate takes a type that it does not know for Ethernet, in capitals too; its own are small. */
+const readType: Kind<string> = (value, place) => {
+  const written = TYPE(value, place);
+  const type = written?.toLowerCase() ?? null;
+  if (type === written || type === null || type === 'ethernet' || !isTranslated(type)) return type;
+  return reportAt(place, `${quote(written)} is not a type of nmstate`, {
+    hint: `did you mean "${type}"?`,
+  });
+};
 
 const TYPE = text(/^[\p{L}\p{N}-]+$/u, 'the type of an interface');
 

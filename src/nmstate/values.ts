@@ -61,6 +61,14 @@ export function reportAt(
 export const join = (path: string, name: string): string =>
   path === '' ? name : `${path}.${name}`;
 
+/** Kinds of which nmstate refuses null: its numbers and flags have readers of their own. */
+const REFUSE_NULL = new WeakSet<Kind<unknown>>();
+
+function refuseNull<T>(kind: Kind<T>): Kind<T> {
+  REFUSE_NULL.add(kind);
+  return kind;
+}
+
 /** Reads a mapping with these members; null counts as absent. Unknown members are problems. */
 export const object =
   <M extends Kinds, R extends keyof M & string = never>(
@@ -94,7 +102,8 @@ function readMembersOf(
     const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
     if (!kind) reportUnknown(key, inside, [...Object.keys(kinds), ...Object.keys(aliases)]);
     else if (read.has(name)) reportAt(inside, `duplicate field "${name}"`);
-    else if (member !== null) read.set(name, kind(member, inside) ?? undefined);
+    else if (member !== null || REFUSE_NULL.has(kind))
+      read.set(name, kind(member, inside) ?? undefined);
   }
   return read;
 }
@@ -154,8 +163,10 @@ export const choice =
     const written = typeof value === 'number' ? String(value) : value;
     const word = words.find((each, at) => written === each || written === String(at));
     if (word !== undefined) return word;
-    const alias = typeof written === 'string' ? aliases[written] : undefined;
-    if (alias !== undefined) return alias;
+    if (typeof written === 'string' && Object.hasOwn(aliases, written)) {
+      const alias = aliases[written];
+      if (alias !== undefined) return alias;
+    }
     return reportAt(place, expected(value, listWords(words)));
   };
 
@@ -175,28 +186,27 @@ const listWords = (words: readonly string[]): string =>
   words.length === 1 ? String(words[0]) : `one of ${words.join(', ')}`;
 
 /** Reads a flag in every spelling that nmstate accepts. */
-export const flag: Kind<boolean> = (value, place) => {
+export const flag: Kind<boolean> = refuseNull((value, place) => {
   const written = describeValue(value).toLowerCase();
   if (/^(?:1|true|yes|on|y)$/.test(written)) return true;
   if (/^(?:0|false|no|off|n)$/.test(written)) return false;
   return reportAt(place, expected(value, 'true or false'));
-};
+});
 
 /** Reads a flag that nmstate accepts only as true or false. */
 export const strictFlag: Kind<boolean> = (value, place) =>
   typeof value === 'boolean' ? value : reportAt(place, expected(value, 'true or false'));
 
 /** Reads a whole number, also as a string; hexadecimal only if it cannot be negative. */
-export const integer =
-  (least: number, most: number): Kind<number> =>
-  (value, place) => {
+export const integer = (least: number, most: number): Kind<number> =>
+  refuseNull((value, place) => {
     const form = least < 0 ? /^[-+]?\d+$/ : /^(?:\+?\d+|0x[\da-fA-F]+)$/;
     const number = typeof value === 'string' && form.test(value) ? Number(value) : value;
     if (Number.isInteger(number) && Number(number) >= least && Number(number) <= most) {
       return Number(number);
     }
     return reportAt(place, expected(value, `a whole number from ${least} to ${most}`));
-  };
+  });
 
 /** Reads an IP address without a zone. */
 export const ip: Kind<IpAddress> = (value, place) =>

@@ -308,11 +308,13 @@ export class Walk {
 
   #readKey(pair: NodePair, path: string): string {
     const target = this.#aliases.follow(pair.key);
-    if (isScalar(target)) return textOf(target);
+    const text = isScalar(target) ? textOf(target) : undefined;
+    if (text !== undefined && text.length <= LONGEST_KEY) return text;
     const offset = offsetOfKey(pair);
     const code = 'config.syntax';
-    this.findings.push({ code, offset, path, problem: 'a key must be text', hideValue: true });
-    return '(no text)';
+    const must = text === undefined ? 'text' : `at most ${LONGEST_KEY} characters long`;
+    this.findings.push({ code, offset, path, problem: `a key must be ${must}`, hideValue: true });
+    return '(unusable key)';
   }
 
   #refuseSize(path: string): Plain | undefined {
@@ -330,6 +332,12 @@ export class Walk {
     return undefined;
   }
 }
+
+/**
+ * The limit of keys that are written without a question mark (YAML 1.2.2, 7.4.2), here for all: each
+ * place below a key repeats it.
+ */
+const LONGEST_KEY = 1024;
 
 /** True if scalars are read as they are written. */
 const isOfTexts = (shape: Shape): boolean =>

@@ -16,6 +16,33 @@ import { renderKeyfiles } from '../support/render-profiles.ts';
 
 /** Wrong for every nmstate: text, and what is said of it. */
 const WRONG: readonly (readonly [string, string])[] = [
+  ...['constructor', '__proto__', 'toString'].map(
+    (mode) =>
+      [
+        `interfaces: [{name: bond0, type: bond, link-aggregation: {mode: ${mode}, port: [eth0]}}]\n`,
+        `interface "bond0": link-aggregation.mode: "${mode}" is not one of balance-rr, active-backup, balance-xor, broadcast, 802.3ad, balance-tlb, balance-alb`,
+      ] as const,
+  ),
+  [
+    'interfaces: [{name: eth0%d}]\n',
+    'interfaces[0].name: "eth0%d" is not the name of an interface',
+  ],
+  [
+    'interfaces: [{name: all}]\n',
+    'interfaces[0].name: "all" is a name that the kernel keeps for itself',
+  ],
+  [
+    'interfaces: [{name: bond0, type: BOND}]\n',
+    'interface "bond0": type: "BOND" is not a type of nmstate',
+  ],
+  [
+    'interfaces: [{name: eth0, mtu: ~}]\n',
+    'interface "eth0": mtu: null is not a whole number from 0 to 4294967295',
+  ],
+  [
+    'interfaces: [{name: eth0, ipv4: {enabled: ~}}]\n',
+    'interface "eth0": ipv4.enabled: null is not true or false',
+  ],
   [address('ip: 192.0.2.10'), 'interface "eth0": ipv4.address[0]: missing field \'prefix-length\''],
   [address('prefix-length: 24'), 'interface "eth0": ipv4.address[0]: missing field \'ip\''],
   [

@@ -9,7 +9,11 @@ import {
 import { type IsoImage, type KargAreas, readCoreosFeatures } from '../../iso/index.ts';
 import { configure, isForAgents } from '../../openshift/agent/configure.ts';
 import { listWithoutPlace } from '../../openshift/agent/install-overrides.ts';
-import { readRendezvousIp, WITHOUT_RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
+import {
+  findFirstAddress,
+  readRendezvousIp,
+  WITHOUT_RENDEZVOUS,
+} from '../../openshift/agent/rendezvous.ts';
 import { type Keyfile, profilesOf } from '../../nmstate/index.ts';
 import { type CustomValues, type InstallerValues } from '../../openshift/agent/values.ts';
 import {
@@ -226,8 +230,8 @@ function warnOfRendezvous(
 ): void {
   if (hosts.length === 0 || config === undefined) return;
   const { storage } = parseResolved(config, 'the configured Ignition config');
-  if (readRendezvousIp(storage?.files ?? []) !== undefined) return;
-  warn(WITHOUT_RENDEZVOUS);
+  const chosen = readRendezvousIp(storage?.files ?? []) ?? findFirstAddress(hosts);
+  if (chosen === undefined) warn(WITHOUT_RENDEZVOUS);
 }
 
 const hasAgents = (text: string | undefined): boolean =>

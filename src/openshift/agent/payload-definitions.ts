@@ -66,7 +66,8 @@ const FREE_EXTENSIONS = [
 /** The type of a value; null needs no type, because Go takes it for an absent member. */
 function toType(schema: Members): Type {
   if (FREE_EXTENSIONS.some((extension) => schema[extension] === true)) return 'any';
-  const convert = CONVERTERS[String(schema['type'])];
+  const name = String(schema['type']);
+  const convert = Object.hasOwn(CONVERTERS, name) ? CONVERTERS[name] : undefined;
   return convert ? convert(schema) : 'any';
 }
 

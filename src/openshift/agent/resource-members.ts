@@ -127,7 +127,7 @@ function checkValue(
   }
   if (typeof value !== 'object' || value === null || isListType(type)) return [];
   return Object.entries(value).flatMap(([name, member]) =>
-    checkValue(document, type[name] ?? type['*'] ?? 'any', {
+    checkValue(document, (Object.hasOwn(type, name) ? type[name] : type['*']) ?? 'any', {
       value: member,
       path: joinPath(path, name),
     }),

@@ -222,7 +222,8 @@ function readExpressions(
   if (!Array.isArray(given)) throw refuseResource(`matchExpressions of ${where} is not a list`);
   return given.map((each) => {
     const { key, operator, values = [] } = objectOrEmpty(each);
-    const compare = OPERATORS[String(operator)];
+    const known = Object.hasOwn(OPERATORS, String(operator));
+    const compare = known ? OPERATORS[String(operator)] : undefined;
     const isSet = operator === 'In' || operator === 'NotIn';
     if (!compare || typeof key !== 'string') {
       throw refuseResource(

@@ -137,6 +137,8 @@ describe('renderEmbeddedUnconfigured', () => {
     expect(listContents(config)).toContain(SENTINEL);
     const secret: unknown = JSON.parse(readContents(findFile(config, '/root/.docker/config.json')));
     expect(secret).toEqual({ auths: {} });
-    expect(config.passwd?.users).toEqual([{ name: 'core', sshAuthorizedKeys: ['ssh-rsa AAAA x'] }]);
+    expect(config.passwd?.users).toEqual([
+      { name: 'core', sshAuthorizedKeys: ['ssh-rsa AAAA x\n'] },
+    ]);
   });
 });
