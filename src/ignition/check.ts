@@ -8,6 +8,8 @@ import {
   type Unit,
   formatIgnition,
   IGNITION_VERSION,
+  type IgnitionVersion,
+  parseIgnition,
 } from './config.ts';
 import { explainHeld } from './resource.ts';
 import { DOCUMENT, RESOURCE, type Field } from './schema.ts';
@@ -62,6 +64,23 @@ export function formatValidIgnition(config: IgnitionConfig, name: string): strin
   const problems = checkIgnition(config, name);
   if (problems.length === 0) return formatIgnition(config);
   throw new IntegrityError('ignition.invalid', problems.map(formatSentence).join('; '));
+}
+
+/**
+ * Reads a config that a person gives.
+ *
+ * @param newest as for `parseIgnition`
+ * @returns the config, and a warning for everything that was probably not intended
+ * @throws IntegrityError as `parseIgnition`; `ignition.invalid` if Ignition would refuse it
+ */
+export function readConfig(
+  text: string,
+  name: string,
+  newest?: IgnitionVersion,
+): { readonly config: IgnitionConfig; readonly warnings: readonly string[] } {
+  const config = parseIgnition(text, name, newest);
+  formatValidIgnition(config, name);
+  return { config, warnings: findIgnitionWarnings(config, name).map(formatSentence) };
 }
 
 type MemberCheck = (value: unknown, field: Field, path: string) => Finding[];
