@@ -8,8 +8,11 @@ import {
   type Unit,
   formatIgnition,
   IGNITION_VERSION,
+  type IgnitionVersion,
+  parseIgnition,
 } from './config.ts';
-import { DOCUMENT, type Field } from './schema.ts';
+import { explainHeld } from './resource.ts';
+import { DOCUMENT, RESOURCE, type Field } from './schema.ts';
 
 type Finding = { readonly path: string; readonly problem: string };
 
@@ -24,8 +27,9 @@ type Finding = { readonly path: string; readonly problem: string };
 export const checkIgnition = (config: IgnitionConfig, file: string): readonly FileProblem[] =>
   [
     ...checkNodes(config),
+    ...checkResources(config),
     ...(config.storage?.files ?? []).flatMap((file, index) =>
-      checkFile(file, `$.storage.files.${index}`, schemesOf(config)),
+      checkFile(file, `$.storage.files.${index}`),
     ),
     ...checkUnits(config.systemd?.units ?? []),
     ...checkNames(config.passwd?.users ?? [], '$.passwd.users'),
@@ -60,6 +64,23 @@ export function formatValidIgnition(config: IgnitionConfig, name: string): strin
   const problems = checkIgnition(config, name);
   if (problems.length === 0) return formatIgnition(config);
   throw new IntegrityError('ignition.invalid', problems.map(formatSentence).join('; '));
+}
+
+/**
+ * Reads a config that a person gives.
+ *
+ * @param newest as for `parseIgnition`
+ * @returns the config, and a warning for everything that was probably not intended
+ * @throws IntegrityError as `parseIgnition`; `ignition.invalid` if Ignition would refuse it
+ */
+export function readConfig(
+  text: string,
+  name: string,
+  newest?: IgnitionVersion,
+): { readonly config: IgnitionConfig; readonly warnings: readonly string[] } {
+  const config = parseIgnition(text, name, newest);
+  formatValidIgnition(config, name);
+  return { config, warnings: findIgnitionWarnings(config, name).map(formatSentence) };
 }
 
 type MemberCheck = (value: unknown, field: Field, path: string) => Finding[];
@@ -141,51 +162,71 @@ const SCHEMES = ['data', 'http', 'https', 'tftp', 's3', 'gs'];
 const schemesOf = ({ ignition }: IgnitionConfig): readonly string[] =>
   ignition.version < '3.4.0' ? SCHEMES : [...SCHEMES, 'arn'];
 
-function checkFile(file: File, path: string, schemes: readonly string[]): Finding[] {
-  const resources = [
-    ...(file.contents === undefined ? [] : [{ at: `${path}.contents`, resource: file.contents }]),
-    ...(file.append ?? []).map((resource, index) => ({ at: `${path}.append.${index}`, resource })),
-  ];
-  const problems = resources.flatMap(({ at, resource }) =>
-    checkResource(resource, schemes).map((problem) => ({ path: at, problem })),
-  );
-  if (file.overwrite === true && file.contents?.source === undefined) {
-    problems.push({ path: `${path}.overwrite`, problem: 'is true, but there is no source' });
-  }
-  return problems;
+function checkFile(file: File, path: string): Finding[] {
+  return file.overwrite === true && file.contents?.source === undefined
+    ? [{ path: `${path}.overwrite`, problem: 'is true, but there is no source' }]
+    : [];
 }
 
-function checkResource(resource: Resource, schemes: readonly string[]): string[] {
-  const { source, compression, verification } = resource;
+type Placed = { readonly resource: Resource; readonly path: string };
+
+/** Lists the resources of a config by the table of members. */
+function listResources(value: unknown, field: Field, path: string): readonly Placed[] {
+  if (field.kind === 'list') {
+    const entry: Field = { kind: 'object', members: field.members };
+    return (value as readonly unknown[]).flatMap((each, index) =>
+      listResources(each, entry, `${path}.${index}`),
+    );
+  }
+  if (field.kind !== 'object') return [];
+  if (field.members === RESOURCE) return [{ resource: value as Resource, path }];
+  return Object.entries(value as Record<string, unknown>).flatMap(([key, member]) => {
+    const known = Object.hasOwn(field.members, key) ? field.members[key] : undefined;
+    return known === undefined || member === undefined
+      ? []
+      : listResources(member, known, `${path}.${key}`);
+  });
+}
+
+/** Bytes that the resources of a config may unpack to while they are checked. */
+const MOST_UNPACKED = 64 << 20;
+
+function checkResources(config: IgnitionConfig): Finding[] {
+  const schemes = schemesOf(config);
+  const left = { bytes: MOST_UNPACKED };
+  return listResources(config, { kind: 'object', members: DOCUMENT }, '$').flatMap(
+    ({ resource, path }) =>
+      [...checkSource(resource, schemes, left), ...checkResource(resource)].map((problem) => ({
+        path,
+        problem,
+      })),
+  );
+}
+
+function checkResource({ compression, verification }: Resource): string[] {
   const problems: string[] = [];
-  if (source !== undefined) append(problems, checkSource(source, schemes));
   if (compression !== undefined && !['', 'gzip'].includes(compression)) {
     problems.push(`compression "${compression}" is not gzip`);
   }
   const hash = verification?.hash;
-  if (hash !== undefined && !/^(?:sha256-[0-9a-f]{64}|sha512-[0-9a-f]{128})$/.test(hash)) {
+  if (hash !== undefined && !/^(?:sha256-[0-9a-f]{64}|sha512-[0-9a-f]{128})$/i.test(hash)) {
     problems.push(`hash "${hash}" is neither "sha256-" nor "sha512-" with hex digits`);
   }
   return problems;
 }
 
-function checkSource(source: string, schemes: readonly string[]): string[] {
+function checkSource(
+  resource: Resource,
+  schemes: readonly string[],
+  left: { bytes: number },
+): readonly string[] {
+  const { source = '' } = resource;
   if (source === '') return [];
-  const scheme = source.slice(0, Math.max(source.indexOf(':'), 0));
-  if (scheme === 'data') return checkDataUrl(source);
+  const scheme = source.slice(0, Math.max(source.indexOf(':'), 0)).toLowerCase();
+  if (scheme === 'data') return [explainHeld(resource, left) ?? []].flat();
   if (schemes.includes(scheme)) return [];
   const known = `${schemes.slice(0, -1).join(', ')} or ${schemes.at(-1) ?? ''}`;
   return [`source scheme "${scheme}" is not ${known}`];
-}
-
-const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
-
-/** RFC 2397. */
-function checkDataUrl(source: string): string[] {
-  const comma = source.indexOf(',');
-  if (comma === -1) return ['data URL has no comma'];
-  const isBase64 = source.slice(0, comma).endsWith(';base64');
-  return isBase64 && !BASE64.test(source.slice(comma + 1)) ? ['data URL is not base64'] : [];
 }
 
 // systemd.unit(5); ignition-validate also accepts snapshot and scope.

@@ -82,7 +82,7 @@ const SHOWN = 20;
 /** Levels of nesting; the specification has eight. */
 const MAX_DEPTH = 250;
 
-type IgnitionVersion = typeof IGNITION_VERSION | '3.6.0';
+export type IgnitionVersion = typeof IGNITION_VERSION | '3.6.0';
 
 /** The version of everything we render. */
 export const IGNITION_VERSION = '3.2.0';

@@ -11,7 +11,7 @@ export { isSameConfig, parseResolved, resolveConfig } from './resolve.ts';
 export type { Unresolved } from './resolve.ts';
 
 // Checks.
-export { findIgnitionWarnings, formatValidIgnition } from './check.ts';
+export { formatValidIgnition, readConfig } from './check.ts';
 
 // Archives.
 export { decodeCpio, findCpioMember } from './cpio.ts';

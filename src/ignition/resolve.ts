@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto';
 import { IntegrityError } from '../base/errors.ts';
 import { isObject, objectOrEmpty, withoutUndefined } from '../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../base/text/json.ts';
 import { redactUrl } from '../base/text/redact.ts';
 import { type IgnitionConfig, parseIgnition, type Resource } from './config.ts';
 import { mergeConfigs } from './merge.ts';
-import { decodeResource } from './resource.ts';
+import { decodeResource, hasHash } from './resource.ts';
 
 /** A config that another one names in `ignition.config` and whose contents are not known here. */
 export type Unresolved = {
@@ -126,14 +125,6 @@ function nameSource(resource: Resource): string {
   const { source = '' } = resource;
   if (isHeld(resource)) return 'data:';
   return URL.canParse(source) ? redactUrl(source) : 'an address that is not a URL';
-}
-
-/** `verification.hash` is of the contents without compression. */
-function hasHash(bytes: Uint8Array, { verification }: Resource): boolean {
-  if (verification?.hash === undefined) return true;
-  const [, type, hex] = /^(sha256|sha512)-([0-9a-f]+)$/i.exec(verification.hash) ?? [];
-  if (type === undefined || hex === undefined) return false;
-  return createHash(type.toLowerCase()).update(bytes).digest('hex') === hex.toLowerCase();
 }
 
 /** Sorts lists by the names or paths of their entries; the order of others has a meaning. */

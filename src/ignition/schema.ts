@@ -30,7 +30,8 @@ const list = (members: Members, ...key: readonly string[]): Field => ({
 
 const since = (version: string, field: Field): Field => ({ ...field, since: version });
 
-const resource: Members = {
+/** Contents that a config holds or fetches. */
+export const RESOURCE: Members = {
   source: string,
   compression: string,
   httpHeaders: list({ name: string, value: string }, 'name'),
@@ -66,7 +67,7 @@ const filesystem: Members = {
 const luks: Members = {
   name: string,
   device: string,
-  keyFile: object(resource),
+  keyFile: object(RESOURCE),
   label: string,
   uuid: string,
   wipeVolume: boolean,
@@ -116,7 +117,7 @@ const storage: Members = {
   filesystems: list(filesystem, 'device'),
   luks: list(luks, 'name'),
   files: list(
-    { ...node, contents: object(resource), append: list(resource), mode: integer },
+    { ...node, contents: object(RESOURCE), append: list(RESOURCE), mode: integer },
     'path',
   ),
   directories: list({ ...node, mode: integer }, 'path'),
@@ -135,9 +136,9 @@ const unit: Members = {
 export const DOCUMENT: Members = {
   ignition: object({
     version: string,
-    config: object({ merge: list(resource, 'source'), replace: object(resource) }),
+    config: object({ merge: list(RESOURCE, 'source'), replace: object(RESOURCE) }),
     proxy: object({ httpProxy: string, httpsProxy: string, noProxy: strings }),
-    security: object({ tls: object({ certificateAuthorities: list(resource, 'source') }) }),
+    security: object({ tls: object({ certificateAuthorities: list(RESOURCE, 'source') }) }),
     timeouts: object({ httpResponseHeaders: integer, httpTotal: integer }),
   }),
   passwd: object({ users: list(user, 'name'), groups: list(group, 'name') }),

@@ -1,7 +1,7 @@
 import type { DocumentProblem } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
 import type { Secret } from '../base/secret.ts';
-import { readTrustBundle } from '../keys/index.ts';
+import { readTrustBundle, warnOfBundle } from '../keys/index.ts';
 import type {
   InstallationSettings,
   DigestSource,
@@ -54,10 +54,13 @@ export function checkInstallationRules(
 
 /** Warns of values in image-based-installation-config.yaml that are allowed but rarely intended. */
 export function warnOfInstallation(
-  { installationDisk, ignitionConfigOverride }: InstallationConfig,
+  { additionalTrustBundle, installationDisk, ignitionConfigOverride }: InstallationConfig,
   report: Report,
 ): readonly DocumentProblem[] {
   return [
+    ...warnOfBundle(readTrustBundle(additionalTrustBundle)).map((why) =>
+      report('additionalTrustBundle', why),
+    ),
     ...warnOfDisk(report, installationDisk),
     ...warnOfOverride(report, ignitionConfigOverride?.reveal()),
   ];

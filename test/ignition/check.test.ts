@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/base/errors.ts';
 import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts';
@@ -129,6 +131,9 @@ describe('checkIgnition', () => {
   });
 });
 
+const GZIP = `data:;base64,${gzipSync('a').toString('base64')}`;
+const OF_NOTHING = createHash('sha256').digest('hex');
+
 describe.skipIf(!requireTool('ignition-validate'))('checkIgnition and ignition-validate', () => {
   const file = (rest: object): object => ({ storage: { files: [{ path: '/a', ...rest }] } });
   const unit = (rest: object): object => ({ systemd: { units: [{ name: 'a.service', ...rest }] } });
@@ -165,12 +170,12 @@ describe.skipIf(!requireTool('ignition-validate'))('checkIgnition and ignition-v
     ['a data URL', file({ contents: { source: 'data:;base64,YQ==' } })],
     ['a data URL without a comma', file({ contents: { source: 'data:a' } })],
     ['xz', file({ contents: { source: 'data:,', compression: 'xz' } })],
-    ['gzip', file({ contents: { source: 'data:,', compression: 'gzip' } })],
+    ['gzip', file({ contents: { source: GZIP, compression: 'gzip' } })],
     ['a short hash', file({ contents: { source: 'data:,', verification: { hash: 'sha256-0' } } })],
     ['an md5 hash', file({ contents: { source: 'data:,', verification: { hash: 'md5-0' } } })],
     [
       'a hash',
-      file({ contents: { source: 'data:,', verification: { hash: `sha256-${'0'.repeat(64)}` } } }),
+      file({ contents: { source: 'data:,', verification: { hash: `sha256-${OF_NOTHING}` } } }),
     ],
     ['an owner by id and name', file({ user: { id: 0, name: 'root' } })],
     ['a unit of an unknown kind', unit({ name: 'a.text' })],

@@ -107,7 +107,7 @@ describe('resolveConfig', () => {
       { ...base64(child), verification: { hash: 'md5-00' } },
       { ...base64(child), compression: 'gzip' },
       base64({ ignition: { version: '2.2.0' } }),
-      { source: 'data:,{' },
+      { source: 'data:,%7B' },
       { source: 'x' },
     ];
     const { config: merged, unresolved } = resolveConfig(read(config({ config: { merge } })));
@@ -162,7 +162,7 @@ describe('isSameConfig', () => {
 
 describe('the content of a file', () => {
   it('may have octets that are not part of a character', () => {
-    const content = decodeFileContent({ contents: { source: 'data:text/plain,%FFa%00%c3%a9é' } });
-    expect(content?.toString('hex')).toBe('ff6100c3a9c3a9');
+    const content = decodeFileContent({ contents: { source: 'data:text/plain,%FFa%00%c3%a9' } });
+    expect(content?.toString('hex')).toBe('ff6100c3a9');
   });
 });

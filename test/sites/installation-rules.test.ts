@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { checkInstallationConfig } from '../../src/sites/installation.ts';
 import { TEST_CERTIFICATE, TEST_SSH_KEY } from '../support/installation-iso.ts';
@@ -249,6 +250,17 @@ describe('the configuration of an installation', () => {
       ]);
     },
   );
+
+  it.skipIf(!requireTool('openssl'))('warns of a certificate that is not an authority', () => {
+    const line =
+      'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout /dev/null -subj /CN=leaf -addext basicConstraints=CA:FALSE';
+    const leaf = execFileSync('openssl', line.split(' '), { encoding: 'utf8', stdio: 'pipe' });
+    const text = [...HEAD, 'additionalTrustBundle: |', leaf.replaceAll(/^/gm, '  ')].join('\n');
+    const { warnings } = checkInstallationConfig(text, 'i.yaml');
+    expect(warnings.map(({ path, problem }) => `${path}: ${problem}`)).toEqual([
+      expect.stringMatching(/^additionalTrustBundle: .*CN=leaf.* is not marked as a certificate/),
+    ]);
+  });
 
   it('warns of what openshift-install 4.22 refuses, without the text of the override', () => {
     const warn = (...lines: readonly string[]): readonly object[] =>

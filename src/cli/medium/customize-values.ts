@@ -2,12 +2,12 @@ import { LONGEST_HOST_NAME } from '../../base/host-name.ts';
 import { MAC_FORM, parseMacAddress } from '../../base/mac-address.ts';
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { Option, type Command } from 'commander';
-import { formatSentence, UsageError } from '../../base/errors.ts';
+import { UsageError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { checkPullSecret, isReference, readSecretSource } from '../../config/secrets.ts';
-import { findIgnitionWarnings, IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
+import { IGNITION_VERSION, readConfig } from '../../ignition/index.ts';
 import { explainBundle, readSshKeys, readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import { OF_PAYLOADS } from '../../openshift/agent/payload-definitions.ts';
 import { type HostNetwork, malformed } from '../../nmstate/index.ts';
@@ -145,14 +145,17 @@ export async function readValues(
 }
 
 /** Lists what hosts accept, and was probably not intended. */
-function listDoubts({ trustBundle = '', ignitionOverride }: CustomValues): readonly string[] {
-  const name = 'the Ignition override';
+function listDoubts(values: CustomValues): readonly string[] {
+  const { trustBundle = '', ignitionOverride, installer = {} } = values;
+  const { liveIgnition = [], destIgnition = [] } = installer;
   return [
     ...warnOfBundle(readTrustBundle(trustBundle)).map((doubt) => `trust bundle: ${doubt}`),
     ...(ignitionOverride === undefined
       ? []
-      : findIgnitionWarnings(parseIgnition(ignitionOverride, name, IGNITION_VERSION), name)
-    ).map(formatSentence),
+      : readConfig(ignitionOverride, 'the Ignition override', IGNITION_VERSION).warnings),
+    ...[...liveIgnition, ...destIgnition].flatMap(
+      ({ name, bytes }) => readConfig(decodeUserText(bytes, name), name).warnings,
+    ),
   ];
 }
 

@@ -8,6 +8,7 @@ import {
   isSameConfig,
   mergeConfigs,
   parseIgnition,
+  readConfig,
   parseResolved,
   resolveConfig,
   textFile,
@@ -99,7 +100,9 @@ function createChange(
 ): (config: IgnitionConfig) => IgnitionConfig {
   const { ignitionOverride: text } = values;
   const override =
-    text === undefined ? undefined : parseIgnition(text, 'the Ignition override', IGNITION_VERSION);
+    text === undefined
+      ? undefined
+      : readConfig(text, 'the Ignition override', IGNITION_VERSION).config;
   return (config) => {
     const changed = changeFiles(dropNetworks(config, values), files);
     const own = addUnits(addSshKeys(changed, values), values);

@@ -3,11 +3,10 @@ import { formatCanonicalJson } from '../../base/text/json.ts';
 import {
   decodeFileContent,
   type File,
-  formatValidIgnition,
   IGNITION_VERSION,
   type IgnitionConfig,
   mergeConfigs,
-  parseIgnition,
+  readConfig,
   textFile,
   type Unit,
 } from '../../ignition/index.ts';
@@ -113,9 +112,7 @@ export function renderInstallationIgnition(input: InstallationInput): IgnitionCo
 /** Checked separately, so that an error is reported at its place in the user's document. */
 function parseOverride(text: string): IgnitionConfig {
   try {
-    const override = parseIgnition(text, OVERRIDE, IGNITION_VERSION);
-    formatValidIgnition(override, OVERRIDE);
-    return override;
+    return readConfig(text, OVERRIDE, IGNITION_VERSION).config;
   } catch (cause) {
     if (!(cause instanceof SealiftError)) throw cause;
     throw new ConfigError(

@@ -86,7 +86,8 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   const identity = await identify(service, exchange);
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-create-params');
   const { requiredRegistries: registries } = service;
-  checkSettings(params, { registries, prefix: 'pull secret for new infraEnv is invalid: ' });
+  const rules = { registries, prefix: 'pull secret for new infraEnv is invalid: ' };
+  addWarnings(exchange, checkSettings(params, rules));
   addWarnings(exchange, await checkNetworks(params.static_network_config, service.networkTool));
   const cluster = await findBound(service, params.cluster_id, identity);
   const time = toTime(service.now());
@@ -154,7 +155,7 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
   const asked = requireUuid(exchange.req.param('infra_env_id') ?? '', 'infra_env_id');
   await findInfraEnv(service, asked, identity);
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-update-params');
-  checkSettings(params, { registries: service.requiredRegistries });
+  addWarnings(exchange, checkSettings(params, { registries: service.requiredRegistries }));
   addWarnings(exchange, await checkNetworks(params.static_network_config, service.networkTool));
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const before = await findInfraEnv(service, asked, identity);

@@ -4,7 +4,8 @@ import { parseMacAddress } from '../../base/mac-address.ts';
 import { isIP } from 'node:net';
 import { SealiftError } from '../../base/errors.ts';
 import { sleep } from '../../base/wait.ts';
-import { IGNITION_VERSION, parseIgnition } from '../../ignition/index.ts';
+import { IGNITION_VERSION, readConfig } from '../../ignition/index.ts';
+import { readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { explainUnusable } from '../../openshift/agent/unusable.ts';
 import { readPullSecret, type AuthFault } from '../../registry/index.ts';
@@ -33,9 +34,10 @@ export const IMAGE_TYPE = 'disconnected-iso';
 /**
  * Refuses settings that no image can be made from.
  *
+ * @returns warnings of settings that were probably not intended, each with its field
  * @throws ApiFailure 400
  */
-export function checkSettings(params: InfraEnvParams, rules: PullSecretRules): void {
+export function checkSettings(params: InfraEnvParams, rules: PullSecretRules): readonly string[] {
   const { image_type: type = IMAGE_TYPE, pull_secret: secret } = params;
   checkRendezvous(type, params.rendezvous_ip ?? '');
   if (type !== IMAGE_TYPE) {
@@ -47,8 +49,10 @@ export function checkSettings(params: InfraEnvParams, rules: PullSecretRules): v
   for (const argument of params.kernel_arguments ?? []) checkKernelArgument(argument);
   checkHosts(params.static_network_config ?? []);
   checkProxy(params.proxy);
-  checkTrustBundle(params.additional_trust_bundle);
-  checkOverride(params.ignition_config_override);
+  return [
+    ...checkTrustBundle(params.additional_trust_bundle),
+    ...checkOverride(params.ignition_config_override),
+  ];
 }
 
 /** Largest stored InfraEnv in bytes: the networks of some hundred hosts. */
@@ -230,17 +234,18 @@ function checkProxy(proxy: InfraEnvSettings['proxy']): void {
   if (why !== undefined) throw bad(joinProblem('no_proxy', why));
 }
 
-function checkTrustBundle(bundle: string | null | undefined): void {
-  if (!isGiven(bundle)) return;
+function checkTrustBundle(bundle: string | null | undefined): readonly string[] {
+  if (!isGiven(bundle)) return [];
   const why = explainUnusable.trustBundle(bundle);
   if (why !== undefined) throw bad(joinProblem('additional_trust_bundle', why));
+  return warnOfBundle(readTrustBundle(bundle)).map((each) => `additional_trust_bundle: ${each}`);
 }
 
 /** Checks an override against Ignition 3.1 and 3.2, the versions that assisted-service accepts. */
-function checkOverride(override: string | null | undefined): void {
-  if (!isGiven(override)) return;
+function checkOverride(override: string | null | undefined): readonly string[] {
+  if (!isGiven(override)) return [];
   try {
-    parseIgnition(override, 'the override', IGNITION_VERSION);
+    return readConfig(override, 'ignition_config_override', IGNITION_VERSION).warnings;
   } catch (error) {
     if (!(error instanceof SealiftError)) throw error;
     const problem =

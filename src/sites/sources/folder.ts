@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { openListed } from '../../base/disk/open-file.ts';
 import { ConfigError } from '../../base/errors.ts';
+import { isText } from '../../base/text/utf8.ts';
 import { formatSize, printable } from '../../base/text/words.ts';
 import {
   type MemberSource,
@@ -191,9 +192,9 @@ async function readTemplateFile(
       `has ${formatSize(size)}, but a file may have at most ${formatSize(MAX_FILE)}`,
     );
   }
-  const text = decode(await read());
-  if (text === undefined) return toError(shownAs, 'is not UTF-8');
-  const content = placeHoles(parseTemplate(text));
+  const bytes = await read();
+  if (!isText(bytes)) return toError(shownAs, 'is not UTF-8 text');
+  const content = placeHoles(parseTemplate(new TextDecoder().decode(bytes)));
   return { shownAs, name: parseTemplate(path), content, size, directory };
 }
 
@@ -203,11 +204,3 @@ const toError = (shownAs: string, problem: string): SiteProblem => ({
   file: shownAs,
   problem,
 });
-
-function decode(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return undefined; // undefined is the answer, which the caller reports
-  }
-}

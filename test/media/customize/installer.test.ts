@@ -14,6 +14,11 @@ const FEATURES = {
 
 const file = (name: string, text = 'x'): NamedFile => ({ name, bytes: Buffer.from(text) });
 
+const NOT_GZIP = JSON.stringify({
+  ignition: { version: '3.4.0' },
+  storage: { files: [{ path: '/a', contents: { source: 'data:,a', compression: 'gzip' } }] },
+});
+
 const warned: string[] = [];
 const render = (
   values: InstallerValues,
@@ -93,6 +98,11 @@ describe('values for coreos-installer', () => {
     ['customize.twice', { preInstall: [file('a.sh'), file('a.sh')] }],
     ['ignition.version', { liveIgnition: [file('a.ign', '{"ignition":{"version":"4.0.0"}}')] }],
     ['ignition.malformed', { destIgnition: [file('a.ign', '{')] }],
+    ['ignition.invalid', { destIgnition: [file('a.ign', NOT_GZIP)] }],
+    [
+      'config.not-utf8',
+      { liveIgnition: [{ name: 'a.ign', bytes: Buffer.from('{"é"}', 'latin1') }] },
+    ],
   ])('are refused with %s where the ISO cannot take them', (code, values) => {
     const features = { ...FEATURES, installerConfig: false, installerConfigDirectives: [] };
     const options = code.startsWith('customize.no') ? { features } : {};

@@ -461,7 +461,7 @@ describe('annotations of hosts and clusters', () => {
     ['has more than 64 levels', overridden('{"a":'.repeat(20_000) + '1' + '}'.repeat(20_000))],
     ['is not a JSON list of strings', host({ [`${OF_HOST}installer-args`]: '[1]' })],
     ['is not JSON', host({ [`${OF_HOST}installer-args`]: '-n' })],
-    ['is no Ignition config', host({ [`${OF_HOST}ignition-config-overrides`]: '{}' })],
+    ['is not an Ignition config', host({ [`${OF_HOST}ignition-config-overrides`]: '{}' })],
     ['is not a JSON object', overridden('[]')],
     ['is not the name of a host', host({ [`${OF_HOST}hostname`]: '../a' })],
     ['is not XX:XX', host({ [`${OF_HOST}hostname`]: 'a' }, { bootMACAddress: '../../root' })],

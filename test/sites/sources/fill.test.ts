@@ -178,6 +178,14 @@ describe('a table that does not fit stops all sites', () => {
     ]);
   });
 
+  it.each(['latin1', 'utf16le'] as const)('when a file of its template is %s', async (encoding) => {
+    const file = join(root, 'template/install-config.yaml');
+    writeFileSync(file, Buffer.from('baseDomain: é.{{ domain }}\n', encoding));
+    expect(await problemsOf('a.csv', CSV)).toEqual([
+      expect.stringMatching(/template\/install-config.yaml: is not UTF-8 text$/),
+    ]);
+  });
+
   it('when it is not UTF-8', async () => {
     writeFileSync(join(root, 'a.csv'), Buffer.from([0x6e, 0xff]));
     const opening = listSites(join(root, 'a.csv'), { template: join(root, 'template'), signal });
