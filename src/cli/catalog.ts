@@ -139,7 +139,7 @@ const listConfigured = (
   operators.map(({ catalog, local, full, packages, dependencies }) => ({
     name: catalog,
     source: local ?? parseCatalogSource(catalog, cwd),
-    selection: { full, packages, ...(dependencies && { dependencies }) },
+    selection: { full, packages, dependencies },
     ...(arch && { arch }),
   }));
 

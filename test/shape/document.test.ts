@@ -57,6 +57,7 @@ const FAULTS: readonly (readonly [what: string, text: string, problem: string])[
     'the document expands to more than 20000 values or 100 levels',
   ],
   ['a key that is a list', '? [a]\n: b', 'a key must be text'],
+  ['a long key', `? ${'a'.repeat(1025)}\n: [b]`, 'a key must be at most 1024 characters long'],
 ];
 
 describe.each(FAULTS)('a file with %s', (_what, text, problem) => {

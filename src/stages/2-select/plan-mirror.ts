@@ -30,11 +30,8 @@ import {
 } from '../../openshift/mirror/sets.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { Release } from '../../openshift/release/release.ts';
-import {
-  requireLocalBlobs,
-  planWorkspaceSet,
-  type SurveyedWorkspace,
-} from '../../openshift/workspace/set.ts';
+import { requireLocalBlobs } from '../../openshift/workspace/local-blobs.ts';
+import { planWorkspaceSet, type SurveyedWorkspace } from '../../openshift/workspace/set.ts';
 import { parseReference, type Reference } from '../../registry/index.ts';
 
 /*

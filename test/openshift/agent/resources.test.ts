@@ -188,6 +188,11 @@ describe('custom resources are refused', () => {
     ],
     ['with an operator that is not known', [expressions([{ key: 'a', operator: 'Is' }])], /"Is"/],
     [
+      'with an operator that every object of JavaScript has',
+      [expressions([{ key: 'a', operator: 'constructor' }])],
+      /"constructor"/,
+    ],
+    [
       'with an operator without values',
       [expressions([{ key: 'a', operator: 'In' }])],
       /has no values for In/,
