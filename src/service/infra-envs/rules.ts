@@ -147,6 +147,7 @@ const FAULTS = {
   'empty': 'must be a well-formed JSON',
   'not-json': 'must be a well-formed JSON',
   'not-an-object': 'must be a well-formed JSON',
+  'repeated': 'has a member or registry twice, of which only the last would count',
   'no-auths': "must contain 'auths' JSON-object field",
   'auths-not-an-object': "must contain 'auths' JSON-object field",
 } as const;
