@@ -73,7 +73,7 @@ export function formatValidIgnition(config: IgnitionConfig, name: string): strin
  * @returns the config, and a warning for everything that was probably not intended
  * @throws IntegrityError as `parseIgnition`; `ignition.invalid` if Ignition would refuse it
  */
-export function readConfig(
+export function readGivenIgnition(
   text: string,
   name: string,
   newest?: IgnitionVersion,

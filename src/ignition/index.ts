@@ -11,7 +11,7 @@ export { isSameConfig, parseResolved, resolveConfig } from './resolve.ts';
 export type { Unresolved } from './resolve.ts';
 
 // Checks.
-export { formatValidIgnition, readConfig } from './check.ts';
+export { formatValidIgnition, readGivenIgnition } from './check.ts';
 
 // Archives.
 export { decodeCpio, findCpioMember } from './cpio.ts';

@@ -7,7 +7,7 @@ import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { checkPullSecret, isReference, readSecretSource } from '../../config/secrets.ts';
-import { IGNITION_VERSION, readConfig } from '../../ignition/index.ts';
+import { IGNITION_VERSION, readGivenIgnition } from '../../ignition/index.ts';
 import { explainBundle, readSshKeys, readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import { OF_PAYLOADS } from '../../openshift/agent/payload-definitions.ts';
 import { type HostNetwork, malformed } from '../../nmstate/index.ts';
@@ -152,9 +152,9 @@ function listDoubts(values: CustomValues): readonly string[] {
     ...warnOfBundle(readTrustBundle(trustBundle)).map((doubt) => `trust bundle: ${doubt}`),
     ...(ignitionOverride === undefined
       ? []
-      : readConfig(ignitionOverride, 'the Ignition override', IGNITION_VERSION).warnings),
+      : readGivenIgnition(ignitionOverride, 'the Ignition override', IGNITION_VERSION).warnings),
     ...[...liveIgnition, ...destIgnition].flatMap(
-      ({ name, bytes }) => readConfig(decodeUserText(bytes, name), name).warnings,
+      ({ name, bytes }) => readGivenIgnition(decodeUserText(bytes, name), name).warnings,
     ),
   ];
 }

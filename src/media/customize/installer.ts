@@ -4,7 +4,7 @@ import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
 import { decodeUserText } from '../../base/text/utf8.ts';
-import { formatIgnition, readConfig } from '../../ignition/index.ts';
+import { formatIgnition, readGivenIgnition } from '../../ignition/index.ts';
 import type { CoreosFeatures } from '../../iso/index.ts';
 import type { InstallerValues, NamedFile } from '../../openshift/agent/values.ts';
 
@@ -183,7 +183,7 @@ function renderDestination(values: InstallerValues): Uint8Array | undefined {
 
 /** Compact JSON with sorted members, after a check that it is an Ignition config. */
 function normaliseConfig({ name, bytes }: NamedFile): Uint8Array {
-  return Buffer.from(formatIgnition(readConfig(decodeUserText(bytes, name), name).config));
+  return Buffer.from(formatIgnition(readGivenIgnition(decodeUserText(bytes, name), name).config));
 }
 
 /** Parameters of coreos-installer in its own order; undefined if only given files have some. */

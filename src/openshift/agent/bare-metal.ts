@@ -1,7 +1,7 @@
 import { explainHostName } from '../../base/host-name.ts';
 import { SealiftError } from '../../base/errors.ts';
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
-import { IGNITION_VERSION, readConfig } from '../../ignition/index.ts';
+import { IGNITION_VERSION, readGivenIgnition } from '../../ignition/index.ts';
 import { findJsonExcess } from '../../shape/parse-text.ts';
 import { explainUnknownMembers, INSTALL_OVERRIDES } from './install-overrides.ts';
 import { nameOf, refuseResource, type Resource } from './resources.ts';
@@ -141,7 +141,7 @@ const CHECKS: Readonly<Record<string, (annotation: Annotation) => void>> = {
   },
   [IGNITION_OVERRIDES]: (annotation) => {
     try {
-      readConfig(annotation.text, 'the override', IGNITION_VERSION);
+      readGivenIgnition(annotation.text, 'the override', IGNITION_VERSION);
     } catch (error) {
       if (!(error instanceof SealiftError)) throw error;
       throw refuseText(annotation, `is not an Ignition config: ${error.message}`);

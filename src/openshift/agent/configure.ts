@@ -8,7 +8,7 @@ import {
   isSameConfig,
   mergeConfigs,
   parseIgnition,
-  readConfig,
+  readGivenIgnition,
   parseResolved,
   resolveConfig,
   textFile,
@@ -102,7 +102,7 @@ function createChange(
   const override =
     text === undefined
       ? undefined
-      : readConfig(text, 'the Ignition override', IGNITION_VERSION).config;
+      : readGivenIgnition(text, 'the Ignition override', IGNITION_VERSION).config;
   return (config) => {
     const changed = changeFiles(dropNetworks(config, values), files);
     const own = addUnits(addSshKeys(changed, values), values);

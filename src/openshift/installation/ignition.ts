@@ -6,7 +6,7 @@ import {
   IGNITION_VERSION,
   type IgnitionConfig,
   mergeConfigs,
-  readConfig,
+  readGivenIgnition,
   textFile,
   type Unit,
 } from '../../ignition/index.ts';
@@ -112,7 +112,7 @@ export function renderInstallationIgnition(input: InstallationInput): IgnitionCo
 /** Checked separately, so that an error is reported at its place in the user's document. */
 function parseOverride(text: string): IgnitionConfig {
   try {
-    return readConfig(text, OVERRIDE, IGNITION_VERSION).config;
+    return readGivenIgnition(text, OVERRIDE, IGNITION_VERSION).config;
   } catch (cause) {
     if (!(cause instanceof SealiftError)) throw cause;
     throw new ConfigError(

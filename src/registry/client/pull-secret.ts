@@ -1,10 +1,17 @@
-import { isObject } from '../../base/lists.ts';
+import { isObject, objectOrEmpty } from '../../base/lists.ts';
+import { hasRepeatedMember } from '../../shape/repeated-member.ts';
 
 /* Owns the reading of pull secrets. No result repeats a value of one. */
 
 /** Fault of a text that is not a pull secret. */
 export type PullSecretFault =
-  'empty' | 'not-json' | 'not-an-object' | 'no-auths' | 'no-entries' | 'auths-not-an-object';
+  | 'empty'
+  | 'not-json'
+  | 'repeated'
+  | 'not-an-object'
+  | 'no-auths'
+  | 'no-entries'
+  | 'auths-not-an-object';
 
 /** Fault of an entry's `auth`. */
 export type AuthFault = 'absent' | 'empty' | 'not-a-text' | 'not-base64' | 'not-a-pair';
@@ -29,10 +36,11 @@ export function readPullSecret(text: string): PullSecret {
   if (text.trim() === '') return { fault: 'empty', entries: [] };
   const value = parseJson(text);
   if (value === undefined) return { fault: 'not-json', entries: [] };
+  if (hasRepeatedMember(text)) return { fault: 'repeated', entries: [] };
   // Go reads JSON's null as an empty object.
   if (!isObject(value ?? {})) return { fault: 'not-an-object', entries: [] };
-  const auths = isObject(value) ? value['auths'] : undefined;
-  if (auths === undefined || auths === null) return { fault: 'no-auths', entries: [] };
+  const auths = objectOrEmpty(value)['auths'] ?? undefined;
+  if (auths === undefined) return { fault: 'no-auths', entries: [] };
   if (!isObject(auths)) return { fault: 'auths-not-an-object', entries: [] };
   const entries = Object.entries(auths).map(([registry, entry]) => readEntry(registry, entry));
   return entries.length === 0 ? { fault: 'no-entries', entries } : { entries };
@@ -41,6 +49,7 @@ export function readPullSecret(text: string): PullSecret {
 const FAULTS: Readonly<Record<PullSecretFault, string>> = {
   'empty': 'is empty',
   'not-json': 'is not JSON',
+  'repeated': 'has a member or registry twice, of which only the last would count',
   'not-an-object': 'must be a JSON object',
   'no-auths': 'must have at least one entry in "auths"',
   'no-entries': 'must have at least one entry in "auths"',

@@ -4,7 +4,7 @@ import { parseMacAddress } from '../../base/mac-address.ts';
 import { isIP } from 'node:net';
 import { SealiftError } from '../../base/errors.ts';
 import { sleep } from '../../base/wait.ts';
-import { IGNITION_VERSION, readConfig } from '../../ignition/index.ts';
+import { IGNITION_VERSION, readGivenIgnition } from '../../ignition/index.ts';
 import { readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { explainUnusable } from '../../openshift/agent/unusable.ts';
@@ -147,6 +147,7 @@ const FAULTS = {
   'empty': 'must be a well-formed JSON',
   'not-json': 'must be a well-formed JSON',
   'not-an-object': 'must be a well-formed JSON',
+  'repeated': 'has a member or registry twice, of which only the last would count',
   'no-auths': "must contain 'auths' JSON-object field",
   'auths-not-an-object': "must contain 'auths' JSON-object field",
 } as const;
@@ -245,7 +246,7 @@ function checkTrustBundle(bundle: string | null | undefined): readonly string[] 
 function checkOverride(override: string | null | undefined): readonly string[] {
   if (!isGiven(override)) return [];
   try {
-    return readConfig(override, 'ignition_config_override', IGNITION_VERSION).warnings;
+    return readGivenIgnition(override, 'ignition_config_override', IGNITION_VERSION).warnings;
   } catch (error) {
     if (!(error instanceof SealiftError)) throw error;
     const problem =

@@ -87,6 +87,7 @@ function explainJson(text: string): readonly string[] {
 const FAULTS: Readonly<Record<PullSecretFault, string>> = {
   'empty': 'unexpected end of JSON input',
   'not-json': 'not valid JSON',
+  'repeated': 'has a member or registry twice, of which only the last would count',
   'not-an-object': 'json: cannot unmarshal it into an object',
   'no-auths': 'auths required',
   'no-entries': 'auths required',

@@ -1,5 +1,5 @@
 import { SealiftError } from '../../base/errors.ts';
-import { IGNITION_VERSION, readConfig } from '../../ignition/index.ts';
+import { IGNITION_VERSION, readGivenIgnition } from '../../ignition/index.ts';
 import type { Layout } from '../../iso/index.ts';
 import type { BaseIso } from '../../openshift/release/base-iso.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
@@ -184,7 +184,9 @@ const OVERRIDE = 'ignitionConfigOverride';
  */
 function noteOverride({ config }: InstallationIsoRequest): readonly string[] {
   const override = config.ignitionConfigOverride?.reveal();
-  return override === undefined ? [] : readConfig(override, OVERRIDE, IGNITION_VERSION).warnings;
+  return override === undefined
+    ? []
+    : readGivenIgnition(override, OVERRIDE, IGNITION_VERSION).warnings;
 }
 
 /** Notes missing images: a factory without registries would otherwise find out too late. */
