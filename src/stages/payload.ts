@@ -78,7 +78,8 @@ export function findRelease(
   workspace?: Promise<SurveyedWorkspace>,
 ): Promise<Release> {
   const { version, channel, cpuArchitecture: arch } = config.ocpRelease;
-  const url = findPullspec(config, saved) ?? workspace?.then((one) => findWorkspaceRelease(one, version));
+  const url =
+    findPullspec(config, saved) ?? workspace?.then((one) => findWorkspaceRelease(one, version));
   return resolveVerified(
     {
       version,
