@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.ts';
-import { parse, parseText } from '../shape/parse-text.ts';
+import { explainUnparsed, parse, parseText } from '../shape/parse-text.ts';
 import type { Plain } from '../shape/shape.ts';
 import { formatNetworkConfig } from './format.ts';
 import { judgeState } from './judge.ts';
@@ -104,12 +104,12 @@ function judgeText(host: HostNetwork): Judged {
   try {
     return judgeNetwork(parse(host.networkConfig), host);
   } catch (error) {
-    // A fault of YAML may quote the text, which may have a password.
     if (!(error instanceof Error)) throw error;
+    const problem = `it is not YAML: ${explainUnparsed(host.networkConfig, error)}`;
     const { state } = readNetworkState({});
     return {
       state,
-      problems: [{ path: '', problem: 'it is not YAML' }],
+      problems: [{ path: '', problem }],
       warnings: [],
       untranslated: [],
     };

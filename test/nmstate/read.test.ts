@@ -16,6 +16,15 @@ import { renderKeyfiles } from '../support/render-profiles.ts';
 
 /** Wrong for every nmstate: text, and what is said of it. */
 const WRONG: readonly (readonly [string, string])[] = [
+  [
+    'interfaces: [{name: eth0}]\ninterfaces: []\n',
+    'it is not YAML: line 2: a key is written twice',
+  ],
+  [
+    'interfaces:\n\t- name: eth0\n',
+    'it is not YAML: line 2: a tab is used for indentation; only spaces are allowed',
+  ],
+  ['interfaces: *none\n', 'it is not YAML: an alias or a merge key cannot be resolved'],
   ...['constructor', '__proto__', 'toString'].map(
     (mode) =>
       [

@@ -20,7 +20,7 @@ import {
 } from '../../openshift/agent/resources.ts';
 import { explainUnusable } from '../../openshift/agent/unusable.ts';
 import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
-import { findYamlExcess, parse } from '../../shape/parse-text.ts';
+import { explainUnparsed, findYamlExcess, parse } from '../../shape/parse-text.ts';
 import type { CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 import { writeMessage } from '../terminal/output.ts';
@@ -221,12 +221,13 @@ function readNetworks(text: string, path: string): readonly HostNetwork[] {
 
 function parseState(text: string, path: string): unknown {
   const excess = findYamlExcess(text);
+  if (excess) throw malformed(`${path} is not YAML: ${excess.message}`);
   try {
-    if (!excess) return parse(text);
+    return parse(text);
   } catch (cause) {
-    if (!(cause instanceof Error)) throw cause; // the cause may quote the text, which may have a password
+    if (!(cause instanceof Error)) throw cause;
+    throw malformed(`${path} is not YAML: ${explainUnparsed(text, cause)}`);
   }
-  throw malformed(`${path} is not YAML${excess ? `: ${excess.message}` : ''}`);
 }
 
 function readSecret(code: string, text: string, { cwd, env }: CliHost): string {

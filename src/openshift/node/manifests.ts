@@ -5,7 +5,7 @@ import { CST, isMap, isScalar, Parser, stringify, visit, type Document, type Sca
 import { readInputFile, readListed } from '../../base/disk/files.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { IGNITION_VERSION, type IgnitionConfig } from '../../ignition/index.ts';
-import { parseAllDocuments, findYamlExcess } from '../../shape/parse-text.ts';
+import { explainYaml, parseAllDocuments, findYamlExcess } from '../../shape/parse-text.ts';
 import { MACHINE_CONFIG_GROUP } from '../release/manifests.ts';
 
 /**
@@ -81,9 +81,14 @@ export function splitDocuments(source: Manifest): SplitDocument[] {
       const error = document.errors[0];
       // The parser's message names the error and its place, but quotes no text: the file may be a
       // Secret.
-      if (error) throw malformed(`${where} is not YAML: ${error.code} at byte ${error.pos[0]}`);
+      const lineOf = (offset: number): number => source.text.slice(0, offset).split('\n').length;
+      if (error) {
+        const line = lineOf(error.pos[0]);
+        throw malformed(`${where} is not YAML: line ${line}: ${explainYaml(error.code)}`);
+      }
       const repeated = findRepeatedKey(document);
-      if (repeated !== undefined) throw malformed(`${where} has a key twice, at byte ${repeated}`);
+      if (repeated !== undefined)
+        throw malformed(`${where} has a key twice, in line ${lineOf(repeated)}`);
       if (!isMap(document.contents)) throw malformed(`${where} is not an object`);
       if (typeof document.get('kind') !== 'string') throw malformed(`${where} has no kind`);
       return { name: `${base}-${index}${extension}`, file: source.name, text, document };

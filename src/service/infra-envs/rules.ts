@@ -9,7 +9,12 @@ import { readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { explainUnusable } from '../../openshift/agent/unusable.ts';
 import { readPullSecret, type AuthFault } from '../../registry/index.ts';
-import { readYamlTokens, YamlExcess, parseDocument } from '../../shape/parse-text.ts';
+import {
+  explainUnparsed,
+  parseDocument,
+  readYamlTokens,
+  YamlExcess,
+} from '../../shape/parse-text.ts';
 import { ApiFailure } from '../openapi.ts';
 import type {
   InfraEnv,
@@ -293,7 +298,7 @@ function parseNetwork(text: string, field: string): unknown {
   }
   const document = parseDocument(text, { prettyErrors: false });
   const [error] = document.errors;
-  if (error) throw refuse(field, `is not YAML: ${error.code} at character ${error.pos[0]}`);
+  if (error) throw refuse(field, `is not YAML: ${explainUnparsed(text, error)}`);
   try {
     return document.toJS() as unknown;
   } catch (cause) {
