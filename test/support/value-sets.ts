@@ -101,7 +101,8 @@ export const DIFFERENT_SETS: Readonly<Record<string, string>> = {
   '14ca2': 'the live system trusts the certificates too',
   '37all': 'the live system trusts the certificates too',
   '62pxv6': 'a backslash in the password of a proxy must be written %5C; customize refuses the URL',
-  '69psdup': 'a registry named twice in a pull secret is refused: readers differ in which of the two counts',
+  '69psdup':
+    'a registry named twice in a pull secret is refused: readers differ in which of the two counts',
   '72psuni': "the installer's writer of YAML refuses control characters that JSON has",
   '75sec data': 'a Secret may have data as well as stringData',
   '78nm otherlabel': 'a selector that selects no network would leave the host without one',
