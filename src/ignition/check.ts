@@ -164,7 +164,7 @@ const schemesOf = ({ ignition }: IgnitionConfig): readonly string[] =>
 
 function checkFile(file: File, path: string): Finding[] {
   return file.overwrite === true && file.contents?.source === undefined
-    ? [{ path: `${path}.overwrite`, problem: 'is true, but there is no source' }]
+    ? [{ path: `${path}.overwrite`, problem: 'is true without a source' }]
     : [];
 }
 

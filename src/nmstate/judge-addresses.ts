@@ -8,7 +8,7 @@ import { type Finding, join } from './values.ts';
 
 /*
  * This file owns the rules for addresses and next hops. An address that cannot work is a problem. One
- * that a neighbour may refuse, or that NetworkManager mends, is warned of.
+ * that a neighbour may refuse, or that NetworkManager corrects, gets a warning.
  */
 
 type Owned = InterfaceAddress & { readonly owner: string };

@@ -75,7 +75,7 @@ describe('checkIgnition', () => {
       '$.storage.files.0.contents: source scheme "ftp" is not data, http, https, tftp, s3 or gs',
       '$.storage.files.0.contents: compression "xz" is not gzip',
       '$.storage.files.0.contents: hash "md5-0" is neither "sha256-" nor "sha512-" with hex digits',
-      '$.storage.files.1.overwrite: is true, but there is no source',
+      '$.storage.files.1.overwrite: is true without a source',
     ]);
     expect(files({ path: '/a', append: [{ source: 'data:;base64,%%' }] })).toEqual([
       '$.storage.files.0.append.0: data URL is not base64',

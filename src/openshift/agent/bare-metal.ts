@@ -65,7 +65,7 @@ const readMac = ({ spec }: Resource): string => String(spec['bootMACAddress']);
 
 const explainLoss = ({ resource, name }: Annotation): string =>
   [`annotation ${name} of ${nameOf(resource)} has no place on the medium and is ignored`]
-    .concat(REASONS[name] ?? [])
+    .concat(Object.hasOwn(REASONS, name) ? (REASONS[name] ?? []) : [])
     .join(': ');
 
 const INSTALLER_ARGS = `${OF_HOST}installer-args`;
