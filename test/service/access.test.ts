@@ -146,7 +146,10 @@ describe('bad input', () => {
   it.each([
     [{ pull_secret: '{' }, `${prefix}pull secret must be a well-formed JSON`],
     [{ pull_secret: '{}' }, `${prefix}pull secret must contain 'auths' JSON-object field`],
-    [{ pull_secret: '{"auths":{}}' }, `${prefix}pull secret must contain 'auths' JSON-object field`],
+    [
+      { pull_secret: '{"auths":{}}' },
+      `${prefix}pull secret must contain 'auths' JSON-object field`,
+    ],
     [{ pull_secret: '{"auths":{},"auths":{}}' }, `${prefix}pull secret has "auths" twice`],
     [
       { pull_secret: auths('%%') },
