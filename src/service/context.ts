@@ -10,6 +10,7 @@ import type { CustomisedImages } from './images/images.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
 import type { ServiceKey, State } from './state/state.ts';
 import type { Releases } from './store/releases.ts';
+import { addWarnings } from './warnings.ts';
 
 /**
  * Dependencies of every route: records, keys, releases and images. Requests of assisted-service's API come
@@ -33,6 +34,8 @@ export type Service = {
   /** Registries that every pull secret must have credentials for. */
   readonly requiredRegistries: readonly string[];
   readonly now: () => number;
+  /** Logs a warning. */
+  readonly warn: (message: string) => void;
   /** Aborted when no new work may begin. */
   readonly ending: AbortSignal;
 };
@@ -55,7 +58,7 @@ export const identify = (service: Service, exchange: Exchange): Promise<Identity
 
 /** Reads a JSON body and checks it against its schema. @throws ApiFailure 400, 413, 415, 422 */
 export async function readBody<Body>(
-  { openApi }: Service,
+  service: Service,
   exchange: Exchange,
   schema: BodySchema,
 ): Promise<Body> {
@@ -72,7 +75,7 @@ export async function readBody<Body>(
     if (!(error instanceof SyntaxError)) throw error;
     throw new ApiFailure(400, 'the body is not JSON'); // the parser's message quotes the body
   }
-  openApi.check(schema, body);
+  addWarnings(service, exchange, service.openApi.check(schema, body));
   return body as Body;
 }
 
