@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import { isIP } from 'node:net';
 import { isErrno } from '../base/errors.ts';
+import { toPrintable } from '../base/text/words.ts';
 import type { ServedEntry } from '../base/http/serve-bytes.ts';
 import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/tokens.ts';
@@ -11,7 +12,6 @@ import type { CustomisedImages } from './images/images.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
 import type { ServiceKey, State } from './state/state.ts';
 import type { Releases } from './store/releases.ts';
-import { addWarnings } from './warnings.ts';
 
 /**
  * Dependencies of every route: records, keys, releases and images. Requests of assisted-service's API come
@@ -73,6 +73,28 @@ export async function readBody<Body>(
   if (read.why !== undefined) throw new ApiFailure(400, `the body ${read.why}`);
   addWarnings(service, exchange, service.openApi.check(schema, read.value));
   return read.value as Body;
+}
+
+/** Most warnings of one answer: clients limit the size of its head. */
+const MOST_WARNINGS = 10;
+const LONGEST_WARNING = 400;
+
+/**
+ * Adds warnings to the head of an answer, where the API of Kubernetes has them too (RFC 9111 5.5, 299); no
+ * client of assisted-service has a member for them. Those about a change are logged as well.
+ */
+export function addWarnings(
+  { warn }: Pick<Service, 'warn'>,
+  exchange: Exchange,
+  warnings: readonly string[],
+): void {
+  const { method, path } = exchange.req;
+  for (const warning of warnings.slice(0, MOST_WARNINGS)) {
+    const text = toPrintable(warning).slice(0, LONGEST_WARNING);
+    const quoted = text.replaceAll(/["\\]/g, String.raw`\$&`).replaceAll(/[^ -~]/g, '?');
+    exchange.header('Warning', `299 - "${quoted}"`, { append: true });
+    if (method !== 'GET') warn(`${method} ${path}: ${text}`);
+  }
 }
 
 export const toTime = (milliseconds: number): string => new Date(milliseconds).toISOString();

@@ -6,6 +6,7 @@ import { findFirstAddress, WITHOUT_RENDEZVOUS } from '../../openshift/agent/rend
 import type { Identity } from '../auth/identity.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
 import {
+  addWarnings,
   BASE_PATH,
   identify,
   readBody,
@@ -27,7 +28,6 @@ import {
   sortNetworks,
   withUsualMacs,
 } from './infra-env.ts';
-import { addWarnings } from '../warnings.ts';
 import { checkNetworks } from './networks.ts';
 import { checkSettings, checkSize, IMAGE_TYPE } from './rules.ts';
 
