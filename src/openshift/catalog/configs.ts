@@ -52,7 +52,6 @@ export function readConfigsLabel(document: Record<string, unknown>, name: string
   );
 }
 
-
 /** @throws IntegrityError `catalog.config-malformed` */
 export function parseImageConfig(bytes: Uint8Array, name: string): Record<string, unknown> {
   const refuse = (cause?: unknown): IntegrityError =>
