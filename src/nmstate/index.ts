@@ -2,13 +2,14 @@
 
 export {
   type HostNetwork,
+  hostOfFile,
   judgeNetwork,
-  malformed,
   planHosts,
   planNetwork,
   profilesOf,
 } from './plan.ts';
 export { FAMILIES, isDynamic, listAddresses } from './addresses.ts';
+export { readNetworkText } from './document.ts';
 export { formatNetworkConfig } from './format.ts';
 export type { Keyfile } from './keyfile.ts';
 export type { InterfaceAddress } from './members.ts';

@@ -2,8 +2,7 @@ import { isIP } from 'node:net';
 import { ConfigError } from '../../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { decodeFileContent, type File } from '../../ignition/index.ts';
-import type { HostNetwork } from '../../nmstate/index.ts';
-import { parse } from '../../shape/parse-text.ts';
+import { type HostNetwork, readNetworkText } from '../../nmstate/index.ts';
 import { type CustomValues, HOST_NETWORKS } from './values.ts';
 
 /* Owns the host that installs the cluster: which one it is, and the file that tells it so. */
@@ -68,7 +67,7 @@ const OF_NO_HOST = /^(?:0\.|127\.|(?:22[4-9]|2[3-5]\d)\.|::1?$|ff[0-9a-f]{2}:)/;
 export function findFirstAddress(hosts: readonly HostNetwork[]): string | undefined {
   // Most networks without an address are not worth parsing: there may be thousands.
   for (const { networkConfig } of hosts.filter((host) => /\bip\b/.test(host.networkConfig))) {
-    const { interfaces } = objectOrEmpty(parse(networkConfig));
+    const { interfaces } = objectOrEmpty(readNetworkText(networkConfig).value);
     const [address] = listOf(interfaces).flatMap((each) =>
       ['ipv4', 'ipv6'].flatMap((family) => listAddresses(each, family)),
     );

@@ -1,5 +1,5 @@
 import { append } from '../../base/lists.ts';
-import { formatFinding, type NetworkTool, planNetwork } from '../../nmstate/index.ts';
+import { formatFinding, type NetworkTool, planNetwork, readNetworkText } from '../../nmstate/index.ts';
 import { parseMacAddress } from '../../base/mac-address.ts';
 import { isIP } from 'node:net';
 import { SealiftError } from '../../base/errors.ts';
@@ -9,12 +9,6 @@ import { readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { explainUnusable } from '../../openshift/agent/unusable.ts';
 import { readPullSecret, type AuthFault } from '../../registry/index.ts';
-import {
-  explainUnparsed,
-  parseDocument,
-  readYamlTokens,
-  YamlExcess,
-} from '../../shape/parse-text.ts';
 import { ApiFailure } from '../openapi.ts';
 import type {
   InfraEnv,
@@ -271,7 +265,9 @@ async function checkNetwork(
 ): Promise<{ readonly count: number; readonly warnings: readonly string[] }> {
   const field = `static_network_config[${index}].network_yaml`;
   if (networkConfig.trim() === '') throw refuse(field, 'is empty');
-  const count = countValues(parseNetwork(networkConfig, field), field);
+  const count = { values: 0, most: MOST_VALUES_OF_HOST };
+  const { problem: unread } = readNetworkText(networkConfig, count);
+  if (unread !== undefined) throw refuse(field, unread);
   const interfaces = map.map(({ mac_address: macAddress = '', logical_nic_name: name = '' }) => ({
     macAddress,
     name,
@@ -283,48 +279,7 @@ async function checkNetwork(
     const hint = problem.hint === undefined ? '' : `; ${problem.hint}`;
     throw refuse(field, `cannot be used: ${formatFinding(problem)}${hint}`);
   }
-  return { count, warnings: verdict.warnings.map((each) => formatFinding(each, field)) };
-}
-
-const MOST_LEXEMES = 30_000;
-
-function parseNetwork(text: string, field: string): unknown {
-  try {
-    const tokens = readYamlTokens(text, { most: MOST_LEXEMES });
-    while (tokens.next().done !== true);
-  } catch (error) {
-    if (!(error instanceof YamlExcess)) throw error;
-    throw refuse(field, `is too large: ${error.message}`);
-  }
-  const document = parseDocument(text, { prettyErrors: false });
-  const [error] = document.errors;
-  if (error) throw refuse(field, `is not YAML: ${explainUnparsed(text, error)}`);
-  try {
-    return document.toJS() as unknown;
-  } catch (cause) {
-    // The library finds some errors only now; they have no code, and may quote a name.
-    if (!(cause instanceof Error)) throw cause;
-    throw refuse(field, 'has aliases or merge keys that cannot be resolved');
-  }
+  return { count: count.values, warnings: verdict.warnings.map((each) => formatFinding(each, field)) };
 }
 
 const MOST_VALUES_OF_HOST = 5000;
-
-/** Deepest nesting; nmstate uses ten levels. */
-const MOST_NESTED = 32;
-
-/** Counts values; an alias counts as the values that it refers to. */
-function countValues(value: unknown, field: string): number {
-  let count = 0;
-  const visit = (each: unknown, depth: number): void => {
-    if (++count > MOST_VALUES_OF_HOST) {
-      throw refuse(field, `has more than ${MOST_VALUES_OF_HOST} values`);
-    }
-    if (typeof each !== 'object' || each === null) return;
-    if (depth === MOST_NESTED)
-      throw refuse(field, `is nested more than ${MOST_NESTED} levels deep`);
-    for (const member of Object.values(each)) visit(member, depth + 1);
-  };
-  visit(value, 0);
-  return count;
-}
