@@ -1,5 +1,5 @@
 import { type TextFinding, type ValueCount, Walk } from '../shape/decode-yaml.ts';
-import { parseText } from '../shape/parse-text.ts';
+import { parseText, type TextFault } from '../shape/parse-text.ts';
 import { isSerdeFloat, SERDE } from '../shape/serde-scalar.ts';
 import { FREE } from '../shape/shape.ts';
 
@@ -49,10 +49,11 @@ export function readNetworkText(
   };
 }
 
-const explainFinding = ({ code, problem, offset }: TextFinding) => ({
-  offset,
-  problem: code === 'config.duplicate-key' ? `a key ${problem}` : problem.replace(/^not valid YAML: /, ''),
-});
+function explainFinding({ code, problem, offset }: TextFinding): TextFault {
+  const subject = code === 'config.duplicate-key' ? 'a key ' : 'a value ';
+  const why = problem.replace(/^not valid YAML: /, '');
+  return { offset, problem: why.startsWith('is ') ? `${subject}${why}` : why };
+}
 
 /** True for `1500.0` and `1e3`, which nmstate does not take for whole numbers. */
 export const isFloat = (written: string | undefined): boolean =>

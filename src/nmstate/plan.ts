@@ -223,10 +223,7 @@ function requireProfiles(
     : malformed(told.join('; '), first.hint);
 }
 
-const malformed = (
-  problem: string,
-  hint = 'correct the network configuration',
-): ConfigError =>
+const malformed = (problem: string, hint = 'correct the network configuration'): ConfigError =>
   new ConfigError('nmstate.malformed', `network configuration has no valid profiles: ${problem}`, {
     hint,
   });

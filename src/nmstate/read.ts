@@ -68,23 +68,22 @@ export function readNetworkState(
   writtenOf: WrittenOf = () => undefined,
 ): ReadNetwork {
   const found: NetworkFindings = { problems: [], untranslated: [] };
-  const read = NETWORK(value ?? {}, { path: '', found, writtenOf }) ?? {};
+  const read = NETWORK(value ?? {}, { path: '', found, writtenOf });
+  return { state: createState(read ?? {}), ...found };
+}
+
+function createState(read: NonNullable<ReturnType<typeof NETWORK>>): NetworkState {
   const { interfaces = [], routes, 'route-rules': rules, 'dns-resolver': resolver } = read;
   const { server: servers = [], search: domains = [] } = resolver?.config ?? {};
-  const state = {
+  const there = interfaces.filter((each) => each.state !== 'absent').toReversed();
+  return {
     interfaces,
-    byName: new Map(
-      interfaces
-        .filter((each) => each.state !== 'absent')
-        .toReversed()
-        .map((each) => [each.name, each]),
-    ),
+    byName: new Map(there.map((each) => [each.name, each])),
     routes: dropAbsent(routes?.config),
     rules: dropAbsent(rules?.config),
     servers,
     domains,
   };
-  return { state, ...found };
 }
 
 const dropAbsent = <T>(items: readonly (T | 'absent')[] = []): readonly T[] =>
@@ -229,7 +228,11 @@ const NETWORK = object({
   'route-rules': object({ config: list(present(untranslated(ROUTE_RULE))) }),
   'dns-resolver': object({
     running: unused,
-    config: object({ server: list(server), search: list(unquoted(DOMAIN)), options: list(foreign) }),
+    config: object({
+      server: list(server),
+      search: list(unquoted(DOMAIN)),
+      options: list(foreign),
+    }),
   }),
   'ovs-db': foreign,
   'ovn': foreign,

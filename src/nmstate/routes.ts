@@ -28,7 +28,9 @@ export function describeRoutes(routes: readonly Route[], family: Family): readon
 function keyOf(route: Route): string {
   const { destination, weight = 0, cwnd = 0, 'route-type': type = '' } = route;
   const texts = [formatNetwork(destination), formatHop(route), formatSource(route)];
-  const numbers = [route['table-id'] ?? MAIN_TABLE, cwnd, weight].map((number) => String(number).padStart(10, '0'));
+  const numbers = [route['table-id'] ?? MAIN_TABLE, cwnd, weight].map((number) =>
+    String(number).padStart(10, '0'),
+  );
   return [...texts, ...numbers, type].join('\0');
 }
 

@@ -160,7 +160,7 @@ export const text =
       ? value
       : reportAt(place, explainText(value, what));
 
-/** Reads a text that may be without quotes whatever it is like: nmstate keeps only interfaces as JSON. */
+/** Reads a text that needs no quotes even if it is like a number: nmstate keeps only interfaces as JSON. */
 export const unquoted =
   (kind: Kind<string>): Kind<string> =>
   (value, place) =>

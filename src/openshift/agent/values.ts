@@ -1,7 +1,12 @@
 import { ConfigError } from '../../base/errors.ts';
 import { parseMacAddress } from '../../base/mac-address.ts';
 import { type File, textFile } from '../../ignition/index.ts';
-import { type HostNetwork, type Keyfile, profilesOf, readNetworkText } from '../../nmstate/index.ts';
+import {
+  type HostNetwork,
+  type Keyfile,
+  profilesOf,
+  readNetworkText,
+} from '../../nmstate/index.ts';
 import { formatManifest } from '../node/manifests.ts';
 
 /**
@@ -130,7 +135,9 @@ function requireDistinct(hosts: readonly HostNetwork[]): void {
 }
 
 function requireInterfaces({ interfaces, source }: HostNetwork, index: number): void {
-  const wrong = interfaces.find(({ macAddress }) => parseMacAddress(macAddress) === undefined);
+  const wrong = interfaces.find(
+    ({ macAddress }) => parseMacAddress(macAddress) !== macAddress.toLowerCase(),
+  );
   if (wrong) {
     throw refuse(`MAC address ${wrong.macAddress} for host ${index} has another format`, {
       expected: 'XX:XX:XX:XX:XX:XX',
