@@ -1,3 +1,4 @@
+import { objectOrEmpty } from '../base/lists.ts';
 import { type TextFinding, type ValueCount, Walk } from '../shape/decode-yaml.ts';
 import { parseText, type TextFault } from '../shape/parse-text.ts';
 import { isSerdeFloat, SERDE } from '../shape/serde-scalar.ts';
@@ -14,8 +15,8 @@ export type NetworkText = {
   /** Why the text has no value, as a sentence without its subject; it quotes no part of the text. */
   readonly problem?: string;
   readonly writtenOf: WrittenOf;
-  /** Line of the value at a path, or of the nearest one above it; from 1. */
-  readonly lineOf: (path: string) => number;
+  /** Line of the value at a path, or of the nearest one above it, from 1; undefined if the document has no part of it. */
+  readonly lineOf: (path: string) => number | undefined;
 };
 
 /** The text of a value that was written without quotes, by its path; undefined for any other. */
@@ -45,9 +46,12 @@ export function readNetworkText(
     value: fault ? {} : value,
     ...(fault && { problem: `is ${what}: line ${lineAt(fault.offset)}: ${fault.problem}` }),
     writtenOf: walk.writtenOf,
-    lineOf: (path) => lineAt(walk.offsetOf(path)),
+    lineOf: (path) => (hasPart(value, path) ? lineAt(walk.offsetOf(path)) : undefined),
   };
 }
+
+const hasPart = (value: unknown, path: string): boolean =>
+  Object.hasOwn(objectOrEmpty(value), path.replace(/[.[].*$/, ''));
 
 function explainFinding({ code, problem, offset }: TextFinding): TextFault {
   const subject = code === 'config.duplicate-key' ? 'a key ' : 'a value ';

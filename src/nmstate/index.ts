@@ -1,6 +1,8 @@
 /** Networks of hosts: NMState documents read and judged, NetworkManager profiles written. */
 
+export { compareHosts, type ComparedHost } from './compare-hosts.ts';
 export {
+  formatFindings,
   type HostNetwork,
   hostOfFile,
   judgeNetwork,

@@ -13,6 +13,7 @@ import { expected, type Finding } from './values.ts';
 /** An interface of a document, with the MAC address by which a host has it. */
 export type MappedInterface = { readonly name: string; readonly macAddress: string };
 
+/** The form of nmstate. */
 const normalise = (mac: string): string => parseMacAddress(mac)?.toUpperCase() ?? mac;
 
 /** Names that systemd gives to devices (systemd.net-naming-scheme), which need no map. */

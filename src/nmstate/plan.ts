@@ -1,11 +1,12 @@
 import { ConfigError } from '../base/errors.ts';
 import { parseMacAddress } from '../base/mac-address.ts';
 import type { Plain } from '../shape/shape.ts';
-import { readNetworkText, type WrittenOf } from './document.ts';
+import { type NetworkText, readNetworkText, type WrittenOf } from './document.ts';
 import { formatNetworkConfig } from './format.ts';
 import { judgeState } from './judge.ts';
 import type { Keyfile } from './keyfile.ts';
 import { normaliseKeyfile } from './keyfile.ts';
+import { compareHosts } from './compare-hosts.ts';
 import { checkMap, type MappedInterface, warnOfMap } from './mac-map.ts';
 import { explainDifferences, judgeProfiles } from './network-manager.ts';
 import { renderProfiles } from './profiles.ts';
@@ -42,6 +43,7 @@ export type NetworkVerdict = {
 };
 
 export type PlannedNetwork = {
+  readonly state: NetworkState;
   /** Empty if there are problems, or if the host applies the document itself. */
   readonly profiles: readonly Keyfile[];
   readonly verdict: NetworkVerdict;
@@ -135,6 +137,7 @@ const finish = (
   judged: Judged,
   { profiles = [], problems = [], warnings = [] }: Finished,
 ): PlannedNetwork => ({
+  state: judged.state,
   profiles,
   verdict: {
     problems: [...judged.problems, ...problems],
@@ -184,7 +187,7 @@ function finishJudged(host: HostNetwork): PlannedNetwork {
 }
 
 /**
- * Plans hosts: each gets its profiles.
+ * Plans the hosts of one document: each gets its profiles.
  *
  * @param warn receives warnings, with their places
  * @throws ConfigError `nmstate.malformed`, `nmstate.unsupported`
@@ -193,20 +196,43 @@ export async function planHosts(
   hosts: readonly HostNetwork[],
   { warn, ...options }: PlanNetworkOptions & { readonly warn: (warning: string) => void },
 ): Promise<readonly HostNetwork[]> {
-  const planned: HostNetwork[] = [];
+  const planned: Planned[] = [];
   for (const { placeOf, ...host } of hosts) {
     const plan = await planNetwork(host, options);
-    const { warnings, problems } = plan.verdict;
-    const place =
-      placeOf ?? (warnings.length + problems.length > 0 ? createPlaces(host) : undefined);
-    const keyfiles = requireProfiles({ ...host, ...(place && { placeOf: place }) }, plan);
-    for (const each of warnings) warn(formatFinding(each, place?.(each.path)));
-    planned.push({ ...host, keyfiles });
+    const place = placeOf ?? createPlaces(host);
+    for (const each of plan.verdict.warnings) warn(formatFinding(each, place(each.path)));
+    const keyfiles = requireProfiles({ ...host, placeOf: place }, plan);
+    planned.push({ host: { ...host, keyfiles }, state: plan.state, placeOf: place });
   }
-  return planned;
+  refuseShared(planned, warn);
+  return planned.map(({ host }) => host);
+}
+
+type Planned = {
+  readonly host: HostNetwork;
+  readonly state: NetworkState;
+  readonly placeOf: (path: string) => string;
+};
+
+function refuseShared(planned: readonly Planned[], warn: (warning: string) => void): void {
+  const compared = compareHosts(planned.map(({ host, ...rest }) => ({ ...host, ...rest })));
+  const told = compared.flatMap(({ problems, warnings }, at) => {
+    const place = planned[at]?.placeOf ?? (() => '');
+    for (const each of warnings) warn(formatFinding(each, place(each.path)));
+    return formatFindings(problems, place);
+  });
+  if (told.length > 0)
+    throw malformed(told.slice(0, MOST_TOLD).join('; '), 'give each host its own');
 }
 
 const MOST_TOLD = 10;
+
+/** Findings as texts, as many as one message can have. */
+export const formatFindings = (
+  findings: readonly Finding[],
+  placeOf: (path: string) => string,
+): readonly string[] =>
+  findings.slice(0, MOST_TOLD).map((each) => formatFinding(each, placeOf(each.path)));
 
 function requireProfiles(
   host: HostNetwork,
@@ -214,13 +240,10 @@ function requireProfiles(
 ): readonly Keyfile[] {
   const [first] = verdict.problems;
   if (!first) return profiles;
-  const place = host.placeOf ?? createPlaces(host);
-  const told = verdict.problems
-    .slice(0, MOST_TOLD)
-    .map((each) => formatFinding(each, place(each.path)));
+  const told = formatFindings(verdict.problems, host.placeOf ?? createPlaces(host)).join('; ');
   throw first.hint === WAYS_OUT
-    ? new ConfigError('nmstate.unsupported', told.join('; '), { hint: WAYS_OUT })
-    : malformed(told.join('; '), first.hint);
+    ? new ConfigError('nmstate.unsupported', told, { hint: WAYS_OUT })
+    : malformed(told, first.hint);
 }
 
 const malformed = (problem: string, hint = 'correct the network configuration'): ConfigError =>
@@ -231,6 +254,9 @@ const malformed = (problem: string, hint = 'correct the network configuration'):
 /** Tells `FILE:LINE` of a path; empty if the document is in no file of its own. */
 function createPlaces({ source, networkConfig }: HostNetwork): (path: string) => string {
   if (source === undefined) return () => '';
-  const { lineOf } = readNetworkText(networkConfig);
-  return (path) => `${source}:${lineOf(path)}`;
+  let text: NetworkText | undefined;
+  return (path) => {
+    text ??= readNetworkText(networkConfig); // most documents have no finding
+    return `${source}:${text.lineOf(path) ?? 1}`;
+  };
 }

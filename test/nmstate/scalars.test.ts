@@ -7,7 +7,7 @@ import {
   profilesOf,
 } from '../../src/nmstate/index.ts';
 import { parseResources, readHostNetworks } from '../../src/openshift/agent/resources.ts';
-import { checkNetworks } from '../../src/service/infra-envs/rules.ts';
+import { checkNetworks } from '../../src/service/infra-envs/networks.ts';
 import { ApiFailure } from '../../src/service/openapi.ts';
 import { IMAGE_BASED_CONFIG, readSiteDocument } from '../../src/sites/documents.ts';
 import { checkNetworkConfig } from '../../src/sites/rules/network-config.ts';
@@ -76,7 +76,8 @@ async function ask(door: Door, place: string, scalar: string): Promise<string> {
 }
 
 describe.each(Object.entries({ ...PLAIN, ...OF_GO }))('a scalar in %s', (name, door) => {
-  it.each(SCALARS)('means what its first reader says: %s: %s', async (place, scalar, plain, go) => {
+  it.each(SCALARS)('means what its first reader says: %s: %s', async (...row) => {
+    const [place, scalar, plain, go] = row;
     expect(await ask(door, place, scalar)).toBe(Object.hasOwn(PLAIN, name) ? plain : go);
   });
 });

@@ -18,23 +18,21 @@ const throughGo = (text: string): string =>
   formatNetworkConfig(readYaml({ text, file: '', publicKeys: new Set() }, FREE).value);
 
 describe.skipIf(judge === undefined)('nmstatectl', () => {
-  test.each(SCALARS)(
-    'reads a scalar as the table says: %s: %s',
-    async (place, scalar, plain, go) => {
-      const nmstate = await findNetworkTool({ env: { PATH: dirname(judge ?? '') }, signal });
-      if (!nmstate) throw new Error('nmstatectl of the judge does not run');
-      const text = SCALAR_PLACES[place]?.document(scalar) ?? '';
-      const expected = [
-        [text, plain],
-        [throughGo(text), go],
-      ] as const;
-      for (const [document, result] of expected) {
-        const made = await nmstate.makeProfiles(document, signal);
-        const theirs = 'problem' in made ? 'refused' : resultOf(place, made.profiles);
-        if (place === COPIED && result !== theirs) {
-          expect(formatNetworkConfig({ 'mac-address': theirs })).toContain(result);
-        } else expect(theirs).toBe(result);
-      }
-    },
-  );
+  test.each(SCALARS)('reads a scalar as the table says: %s: %s', async (...row) => {
+    const [place, scalar, plain, go] = row;
+    const nmstate = await findNetworkTool({ env: { PATH: dirname(judge ?? '') }, signal });
+    if (!nmstate) throw new Error('nmstatectl of the judge does not run');
+    const text = SCALAR_PLACES[place]?.document(scalar) ?? '';
+    const expected = [
+      [text, plain],
+      [throughGo(text), go],
+    ] as const;
+    for (const [document, result] of expected) {
+      const made = await nmstate.makeProfiles(document, signal);
+      const theirs = 'problem' in made ? 'refused' : resultOf(place, made.profiles);
+      if (place === COPIED && result !== theirs) {
+        expect(formatNetworkConfig({ 'mac-address': theirs })).toContain(result);
+      } else expect(theirs).toBe(result);
+    }
+  });
 });
