@@ -255,21 +255,6 @@ const [EMPTY] = compose('', MOST_LEXEMES);
 const isEmptyDocument = ({ contents }: Document.Parsed): boolean =>
   contents === null || (isScalar(contents) && contents.range[0] === contents.range[1]);
 
-/**
- * Why `parse` refused a text, with the line: `line 2: a key is written twice`. The text is not quoted,
- * because it may have a password.
- */
-export function explainUnparsed(text: string, cause: unknown): string {
-  const { faults, lines } = parseText(text);
-  const [fault] = faults;
-  const { offset, problem } =
-    fault ??
-    (cause instanceof yaml.YAMLError
-      ? { offset: cause.pos[0], problem: explainYaml(cause.code) }
-      : { offset: undefined, problem: 'an alias or a merge key cannot be resolved' });
-  return offset === undefined ? problem : `line ${lines.linePos(offset).line}: ${problem}`;
-}
-
 /** The words for a fault of a YAML text, by the code of the YAML library's error. */
 export const explainYaml = (code: string): string =>
   WORDS[code] ?? code.toLowerCase().replaceAll('_', ' ');
