@@ -105,12 +105,18 @@ function readIdentity(identity: Members, path: string): SignedIdentity {
   if (matchPolicy === 'RemapIdentity' && isTexts([prefix, signedPrefix])) {
     return { kind: 'remapped', prefix: String(prefix), signedPrefix: String(signedPrefix) };
   }
-  if (matchPolicy === 'MatchRepository') return { kind: 'repository' };
-  if (DEFAULTS.includes(matchPolicy)) return { kind: 'digest-or-exact' };
+  if (REPOSITORY_POLICIES.includes(matchPolicy)) {
+    return { kind: matchPolicy === 'MatchRepository' ? 'repository' : 'digest-or-exact' };
+  }
   throw unreadableManifest(path, 'its spec.policy.signedIdentity is not known');
 }
 
-const DEFAULTS: readonly unknown[] = [undefined, 'MatchRepoDigestOrExact'];
+/** The first is the default. */
+const REPOSITORY_POLICIES: readonly unknown[] = [
+  undefined,
+  'MatchRepoDigestOrExact',
+  'MatchRepository',
+];
 
 /**
  * containers-policy.json(5), "docker": of the scopes that contain an image by digest, only the

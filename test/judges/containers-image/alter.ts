@@ -148,7 +148,11 @@ export function unitOf({ systemd }: Config, name: string): ConfigUnit {
 }
 
 /** Replaces a text that must be there. */
-export function replaceIn(config: Config, path: string, [from, to]: readonly [string, string]): void {
+export function replaceIn(
+  config: Config,
+  path: string,
+  [from, to]: readonly [string, string],
+): void {
   const text = textOf(config, path);
   fileOf(config, path).contents = encodeText(replaceText(text, [from, to]));
 }

@@ -20,7 +20,12 @@ import { makeCoreosIso } from '../../support/iso.ts';
 import { createLiveWorld, type LiveWorld } from '../../support/live-iso.ts';
 import { addRelease, type TestRelease } from '../../support/release.ts';
 import { buildDistributionImage } from '../../support/registry-images.ts';
-import { formatMirrorSet, MIRROR_HOST, writeWorkspace, type Copy } from '../../support/workspace.ts';
+import {
+  formatMirrorSet,
+  MIRROR_HOST,
+  writeWorkspace,
+  type Copy,
+} from '../../support/workspace.ts';
 
 /** A medium on which nothing is wrong, and the images that its hosts pull, as they name them. */
 export type GoodMedium = {

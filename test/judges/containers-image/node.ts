@@ -1,5 +1,13 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, mkdtempSync, mkdirSync, writeFileSync, existsSync } from 'node:fs';
+import {
+  readdirSync,
+  readFileSync,
+  rmSync,
+  mkdtempSync,
+  mkdirSync,
+  writeFileSync,
+  existsSync,
+} from 'node:fs';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -95,15 +103,23 @@ async function pullAs(system: string, images: readonly string[]): Promise<readon
   const env = { ...process.env, HTTPS_PROXY: proxy, HTTP_PROXY: proxy, NO_PROXY: '127.0.0.1' };
   const child = execFile(judge ?? '', [...files, target], { env, maxBuffer: 1 << 26 });
   child.stdin?.end(images.map((image) => `${image}\n`).join(''));
-  const [stdout] = await Promise.all([collect(child.stdout ?? Readable.from([])), once(child, 'close')]);
-  return stdout.trim().split('\n').map((line) => JSON.parse(line) as Answer);
+  const [stdout] = await Promise.all([
+    collect(child.stdout ?? Readable.from([])),
+    once(child, 'close'),
+  ]);
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Answer);
 }
 
 const relocate = (text: string, host: string, { registry }: Settings): string =>
   registry.reduce(
     (moved, name) =>
-      moved
-        .replaceAll(new RegExp(`(^|")${name.replaceAll('.', '\\.')}(?=[/"]|$)`, 'gm'), `$1${host}`),
+      moved.replaceAll(
+        new RegExp(`(^|")${name.replaceAll('.', '\\.')}(?=[/"]|$)`, 'gm'),
+        `$1${host}`,
+      ),
     text,
   );
 
@@ -127,7 +143,11 @@ function writeSystem(directory: string, { conf, host, settings, policy = {} }: S
   const attachments = { 'use-sigstore-attachments': true };
   writeFileSync(
     join(directory, 'd/sigstore.yaml'),
-    JSON.stringify({ docker: Object.fromEntries([host, ...Object.keys(policy)].map((scope) => [scope, attachments])) }),
+    JSON.stringify({
+      docker: Object.fromEntries(
+        [host, ...Object.keys(policy)].map((scope) => [scope, attachments]),
+      ),
+    }),
   );
 }
 
@@ -216,7 +236,11 @@ async function readPolicy(
   directory: string,
 ): Promise<Readonly<Record<string, unknown>>> {
   const [system, payload] = [join(directory, 'payload'), join(directory, 'files')];
-  writeSystem(system, { conf: '', host, settings: { manifests: [], registry: [], hasPolicy: false } });
+  writeSystem(system, {
+    conf: '',
+    host,
+    settings: { manifests: [], registry: [], hasPolicy: false },
+  });
   mkdirSync(payload);
   await pullAs(system, [`${host}/openshift/release-images@${release.digest}`]);
   for (const layer of listLayers(join(system, 'images/0'))) {

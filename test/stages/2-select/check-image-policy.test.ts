@@ -335,7 +335,10 @@ describe('a signature', () => {
   const ACCEPTED = [
     ['by the key', one(() => ({}))],
     ['as a tag of the repository', named(() => `${at(TOOLS)}:1.0`)],
-    ['by digest, as the repository by digest', named(() => `${at(TOOLS)}@sha256:${'2'.repeat(64)}`)],
+    [
+      'by digest, as the repository by digest',
+      named(() => `${at(TOOLS)}@sha256:${'2'.repeat(64)}`),
+    ],
     [
       'with spaces',
       one((digest) => ({ text: JSON.stringify(stateImage(digest, signedName()), null, 2) })),
