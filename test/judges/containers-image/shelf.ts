@@ -69,11 +69,9 @@ export function shelve(
     [`${revisionPath(repository, digest)}/link`]: digest,
     [`${tagPath(repository, tag)}/current/link`]: digest,
     [`${tagPath(repository, tag)}/index/sha256/${hexOf(digest)}/link`]: digest,
+    ...Object.fromEntries([...blobs].map(([blob, bytes]) => [blobPath(blob), bytes])),
     ...Object.fromEntries(
-      [...blobs].flatMap(([blob, bytes]) => [
-        [blobPath(blob), bytes],
-        [`${layerPath(repository, blob)}/link`, blob],
-      ]),
+      [...blobs.keys()].map((blob) => [`${layerPath(repository, blob)}/link`, blob]),
     ),
   };
 }
