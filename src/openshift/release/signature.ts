@@ -5,7 +5,7 @@ import { isObject, objectOrEmpty } from '../../base/lists.ts';
 import { decodeBase64 } from '../../base/text/base64.ts';
 import { type SigningKey, verifySignedMessage } from '../../openpgp/index.ts';
 import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
-import { parseReference, type Reference } from '../../registry/index.ts';
+import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
 import type { SignedIdentity } from './image-policy.ts';
 import type { Release } from './release.ts';
 
@@ -152,13 +152,33 @@ export function findSignatureProblem(
   try {
     const statement = parseReleaseStatement(payload, 'cosign container image signature');
     if (statement.digest !== digest) return `it is for ${statement.digest}`;
-    const name = nameOf(parseReference(statement.identity));
-    const expected = nameSigned(nameOf(image), identity);
-    return name === expected ? undefined : `it is for ${name}, not ${expected}`;
+    return findIdentityProblem(parseReference(statement.identity), image, identity);
   } catch (error) {
     if (error instanceof SealiftError) return error.message;
     throw error;
   }
+}
+
+/**
+ * The default, and a remapped identity, compare whole references: a signature that names a repository alone,
+ * as cosign makes them, is for no image. Of images by digest, the repository is compared.
+ */
+function findIdentityProblem(
+  signed: Reference,
+  image: Reference,
+  identity: SignedIdentity,
+): string | undefined {
+  const [name, expected] = [nameOf(signed), nameSigned(nameOf(image), identity)];
+  if (name !== expected) return `it is for ${name}, not ${expected}`;
+  if (identity.kind === 'repository' || identity.kind === 'exact-repository') return undefined;
+  const { tag, digest } = signed;
+  if (tag === undefined && digest === undefined) {
+    return `it is for ${name} without a tag, which only the policy MatchRepository accepts`;
+  }
+  const wanted = image.tag ?? 'latest';
+  return image.digest !== undefined || (tag === wanted && digest === undefined)
+    ? undefined
+    : `it is for ${formatReference(signed)}, not ${expected}:${wanted}`;
 }
 
 const isSignedBy = (data: Uint8Array, signature: Uint8Array, key: KeyObject): boolean =>
@@ -168,7 +188,7 @@ const nameOf = ({ registry, repository }: Reference): string => `${registry}/${r
 
 function nameSigned(name: string, identity: SignedIdentity): string {
   if (identity.kind === 'exact-repository') return nameOf(parseReference(identity.repository));
-  if (identity.kind === 'repository') return name;
+  if (identity.kind !== 'remapped') return name;
   const { prefix, signedPrefix } = identity;
   const isBelow = name === prefix || name.startsWith(`${prefix}/`);
   return isBelow ? `${signedPrefix}${name.slice(prefix.length)}` : name;
