@@ -1,7 +1,7 @@
 import { IntegrityError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../base/text/json.ts';
-import { findJsonExcess } from '../shape/parse-text.ts';
+import { readJsonText, type JsonManner } from '../shape/json-text.ts';
 import { DOCUMENT, type Field, type Members } from './schema.ts';
 
 /** An Ignition configuration of specification 3. Modes are numbers, as in the JSON: 0o644 is 420. */
@@ -144,18 +144,16 @@ export function textFile(path: string, content: string | Uint8Array, mode: numbe
   return { path, overwrite: true, user: { name: 'root' }, contents: { source }, mode };
 }
 
-/** Far more than any config has; a value takes more memory than its text. */
-const MOST_VALUES = 500_000;
+/** Far more values than any config has; a value takes more memory than its text. */
+const MANNER: JsonManner = {
+  most: { values: 500_000, depth: Infinity },
+  repeated: 'refused',
+};
 
 function parseJson(text: string, name: string): unknown {
-  const excess = findJsonExcess(Buffer.from(text), { values: MOST_VALUES, depth: Infinity });
-  if (excess !== undefined) throw new IntegrityError('ignition.malformed', `${name} ${excess}`);
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    // The parser's own message quotes the text around the fault, which may be a password.
-    throw new IntegrityError('ignition.malformed', `${name} is not JSON`);
-  }
+  const read = readJsonText(text, MANNER);
+  if (read.why === undefined) return read.value;
+  throw new IntegrityError('ignition.malformed', `${name} ${read.why}`);
 }
 
 function dropNulls(value: unknown, name: string, depth = 0): unknown {

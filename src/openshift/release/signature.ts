@@ -3,6 +3,7 @@ import { isDigest, type Digest, hexOf } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
 import { type SigningKey, verifySignedMessage } from '../../openpgp/index.ts';
+import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
 import { parseReference, type Reference } from '../../registry/index.ts';
 import type { SignedIdentity } from './image-policy.ts';
 import type { Release } from './release.ts';
@@ -26,8 +27,7 @@ export function parseReleaseStatement(
   content: Uint8Array,
   type: StatementType = 'atomic container signature',
 ): ReleaseStatement {
-  const text = decodeText(content);
-  const whole = readMembers(parseJson(text), ['critical', 'optional'], 'it');
+  const whole = readMembers(parseJson(content), ['critical', 'optional'], 'it');
   const isAbsent = whole['optional'] === null && type === 'cosign container image signature';
   if (!isAbsent && !isObject(whole['optional'])) {
     throw malformed('its member optional is not an object');
@@ -59,37 +59,11 @@ const malformed = (reason: string): IntegrityError =>
     `the signed content is not the signature of an image: ${reason}`,
   );
 
-function decodeText(content: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
-  } catch {
-    throw malformed('it is not UTF-8');
-  }
-}
-
-function parseJson(text: string): unknown {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw malformed('it is not JSON');
-  }
-  checkUnique(text);
-  return value;
-}
-
 /** If two members have the same name, readers choose different ones: neither is accepted. */
-function checkUnique(text: string): void {
-  const open: Set<string>[] = [];
-  for (const [token, quoted, colon] of text.matchAll(/[{}]|("(?:[^"\\]|\\.)*")(\s*:)?/g)) {
-    if (token === '{') open.push(new Set());
-    else if (token === '}') open.pop();
-    else if (quoted !== undefined && colon !== undefined) {
-      const name = JSON.parse(quoted) as string;
-      if (open.at(-1)?.has(name)) throw malformed(`it has the member "${name}" twice`);
-      open.at(-1)?.add(name);
-    }
-  }
+function parseJson(content: Uint8Array): unknown {
+  const read = readJsonText(content, TYPED_JSON);
+  if (read.why === undefined) return read.value;
+  throw malformed(`it ${read.why}`);
 }
 
 /** An object with exactly these members. */
