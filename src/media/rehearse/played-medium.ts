@@ -1,5 +1,5 @@
 import { IntegrityError } from '../../base/errors.ts';
-import { append, withoutUndefined } from '../../base/lists.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import {
   decodeFileContent,
   type IgnitionConfig,
@@ -84,7 +84,8 @@ async function readConfig(
 const mergeAll = ([first, ...others]: readonly IgnitionConfig[]): IgnitionConfig | undefined =>
   first && others.reduce(mergeConfigs, first);
 
-function listContents(config: IgnitionConfig | undefined): ReadonlyMap<string, Buffer> {
+/** Contents of the files of a config, by path, as far as the config holds them. */
+export function listContents(config: IgnitionConfig | undefined): ReadonlyMap<string, Buffer> {
   const files = new Map<string, Buffer>();
   for (const file of config?.storage?.files ?? []) {
     const bytes = decodeFileContent(file);
@@ -96,12 +97,3 @@ function listContents(config: IgnitionConfig | undefined): ReadonlyMap<string, B
 /** The text of a file of the live system, or an empty one. */
 export const textOf = ({ files }: Pick<PlayedMedium, 'files'>, path: string): string =>
   files.get(path)?.toString('utf8') ?? '';
-
-/** Collects what each part says, in order. */
-export async function playInOrder<Played>(
-  parts: readonly (() => Promise<readonly Played[]>)[],
-): Promise<readonly Played[]> {
-  const played: Played[] = [];
-  for (const play of parts) append(played, await play());
-  return played;
-}

@@ -1,4 +1,3 @@
-import { withoutUndefined } from '../../base/lists.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
 import {
   readLiveRegistriesConf,
@@ -88,8 +87,7 @@ async function findImageProblems(
 
 /** OCI image-spec, config.md: `Entrypoint` and `Cmd`. */
 function hasCommand(config: Uint8Array | undefined): boolean {
-  const { value } = withoutUndefined({ value: parseConfig(config) });
-  const { Entrypoint, Cmd } = objectOrEmpty(objectOrEmpty(value)['config']);
+  const { Entrypoint, Cmd } = objectOrEmpty(objectOrEmpty(parseConfig(config))['config']);
   return [Entrypoint, Cmd].some((words) => Array.isArray(words) && words.length > 0);
 }
 

@@ -1,7 +1,6 @@
-import { withoutUndefined } from '../../base/lists.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import type { IgnitionConfig } from '../../ignition/index.ts';
 import { parse } from '../../shape/parse-text.ts';
-import { objectOrEmpty } from '../../base/lists.ts';
 import { parseRegistriesConf, type RegistriesConf, type RegistryEntry } from '../../registry/index.ts';
 
 /* Reads back what `registry.ts`, `mirror-sets.ts` and `bootstrap.ts` write for nodes. */
@@ -41,6 +40,13 @@ export function readStartedRegistry(
 /** True if the clusters of a medium accept images of OpenShift without a signature. */
 export const hasDisabledPolicy = (files: ReadonlyMap<string, Buffer>): boolean =>
   readSetting(files, 'set-env-files.sh', 'disable_image_policy') === 'yes';
+
+/** Bytes of the registry that installed hosts copy to their disk; undefined if they do not copy. */
+export function readCopyPlan(files: ReadonlyMap<string, Buffer>): number | undefined {
+  const size = readSetting(files, 'copy-registry-data.sh', 'tree_size');
+  const isCopied = readSetting(files, 'copy-registry-data.sh', 'registry_data') === 'copy';
+  return size !== undefined && isCopied ? Number(size) : undefined;
+}
 
 /** A constant of one of our scripts, `readonly name='value'`. */
 function readSetting(
