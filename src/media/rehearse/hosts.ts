@@ -50,7 +50,7 @@ export function listNeeds(
   const copied = readCopyPlan(readInstalled({ files }).files);
   const isInteractive = files.has('/etc/assisted/interactive-ui');
   return listHostNeeds({
-    minor: minorOf(index.release.version),
+    minor: minorOf(index.release.version) ?? '',
     hasInternalRegistry:
       isInteractive && findInternalReleaseImage(release?.definitions ?? []) !== undefined,
     ...withoutUndefined({ copied }),
