@@ -85,9 +85,13 @@ function formatText(name: string, value: Rehearsal): string {
     const steps = value.steps.filter((step) => step.part === part);
     return steps.length === 0 ? [] : [part, ...steps.flatMap(formatStep), ''];
   });
-  return [...lines, ...formatNeeds(value), ...formatReading(value), formatVerdict(name, value), ''].join(
-    '\n',
-  );
+  return [
+    ...lines,
+    ...formatNeeds(value),
+    ...formatReading(value),
+    formatVerdict(name, value),
+    '',
+  ].join('\n');
 }
 
 const formatStep = ({ name, outcome, reason, place }: Step): readonly string[] => [
@@ -111,7 +115,8 @@ function formatNeeds({ needs }: Rehearsal): readonly string[] {
 function formatReading({ reading }: Rehearsal): readonly string[] {
   if (!reading) return [];
   const times = reading.seconds.map(
-    ({ rate, least, most }) => `${describeTime(least)} to ${describeTime(most)} at ${rate / 1e6} MB/s`,
+    ({ rate, least, most }) =>
+      `${describeTime(least)} to ${describeTime(most)} at ${rate / 1e6} MB/s`,
   );
   return [
     `until its registry answers, a host reads ${formatSize(reading.least)} to ${formatSize(reading.most)} of the medium:`,
@@ -156,6 +161,11 @@ function formatMarkdown(name: string, value: Rehearsal): string {
     '',
     ...(needs.length === 0
       ? []
-      : ['| host | cores | memory | disk | because |', '| --- | --- | --- | --- | --- |', ...needs, '']),
+      : [
+          '| host | cores | memory | disk | because |',
+          '| --- | --- | --- | --- | --- |',
+          ...needs,
+          '',
+        ]),
   ].join('\n');
 }

@@ -45,7 +45,7 @@ export async function readBootMenus(iso: IsoImage): Promise<readonly BootMenu[]>
 const wordsOf = (text: string): readonly string[] => text.split(/[ \t]+/).filter(Boolean);
 
 /** GRUB manual, "linux" and "initrd"; the padding of an area of arguments is a comment. */
-function readGrub(text: string): readonly MenuEntry[] {
+export function readGrub(text: string): readonly MenuEntry[] {
   const entries: MenuEntry[] = [];
   for (const line of text.split(/\r?\n/)) {
     const [command = '', ...words] = wordsOf(line);
@@ -61,7 +61,7 @@ function readGrub(text: string): readonly MenuEntry[] {
 }
 
 /** SYSLINUX, `KERNEL` and `APPEND`; the word `initrd=` is a list with commas. */
-function readIsolinux(text: string): readonly MenuEntry[] {
+export function readIsolinux(text: string): readonly MenuEntry[] {
   const entries: MenuEntry[] = [];
   for (const line of text.split(/\r?\n/)) {
     const [command = '', ...words] = wordsOf(line);

@@ -119,10 +119,7 @@ async function rehearseKernel(iso: IsoImage, index: MediaIndex | undefined): Pro
 }
 
 /** The kernel arguments of each menu entry, which the areas of kernel arguments are a part of. */
-async function rehearseVolume(
-  iso: IsoImage,
-  entries: readonly Placed[],
-): Promise<readonly Step[]> {
+async function rehearseVolume(iso: IsoImage, entries: readonly Placed[]): Promise<readonly Step[]> {
   const { volumeId } = iso.volume;
   const name = `the live system finds the volume "${volumeId}"`;
   const { value: live, problem } = await attempt(() => readCoreosLive(iso));

@@ -75,7 +75,10 @@ export type Reading = {
 const RATES = [5_000_000, 20_000_000, 100_000_000];
 
 /** Measures what a management controller must deliver until the registry answers; absent on media that do not boot. */
-export async function measureReading({ iso, registry }: PlayedMedium): Promise<Reading | undefined> {
+export async function measureReading({
+  iso,
+  registry,
+}: PlayedMedium): Promise<Reading | undefined> {
   const { value: menus = [] } = await attempt(() => readBootMenus(iso));
   const [entry] = menus.flatMap(({ entries }) => entries);
   if (!entry) return undefined;

@@ -174,7 +174,10 @@ async function playAll(
         const images = uniqueImages(named);
         const problems = await Promise.all(
           images.map((one) =>
-            limit(async () => ({ one, reason: await explainPull(one.image, puller, { ...playing, keyOf }) })),
+            limit(async () => ({
+              one,
+              reason: await explainPull(one.image, puller, { ...playing, keyOf }),
+            })),
           ),
         );
         const wrong = problems.flatMap(({ one, reason }) =>
@@ -261,8 +264,5 @@ const readPayload =
   async ({ digest }: { readonly digest: Digest }): Promise<Uint8Array> =>
     (await store.readBlob(digest)) ?? new Uint8Array();
 
-const findAttached = (
-  { repository, digest }: Found,
-  store: Store,
-): Promise<Digest | undefined> =>
+const findAttached = ({ repository, digest }: Found, store: Store): Promise<Digest | undefined> =>
   store.resolve({ registry: '', repository, tag: `sha256-${hexOf(digest)}.sig` });

@@ -78,7 +78,8 @@ async function findImageProblems(
   const missing: string[] = [];
   for (const { digest, size } of blobsOf(value)) {
     const found = await tree.size(`${IMAGE}/${hexOf(digest)}`);
-    if (found !== size) missing.push(`its blob ${digest} is ${found === undefined ? 'missing' : 'cut'}`);
+    if (found !== size)
+      missing.push(`its blob ${digest} is ${found === undefined ? 'missing' : 'cut'}`);
   }
   if (missing.length > 0 || hasEntrypoint) return missing;
   const config = await tree.read(`${IMAGE}/${hexOf(value.config.digest)}`);

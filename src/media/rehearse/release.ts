@@ -1,4 +1,8 @@
-import { isPayloadFile, type PayloadFiles, readPayloadFiles } from '../../openshift/release/payload.ts';
+import {
+  isPayloadFile,
+  type PayloadFiles,
+  readPayloadFiles,
+} from '../../openshift/release/payload.ts';
 import { readFiles } from '../../registry/index.ts';
 import { type Attempt, attempt } from '../open.ts';
 import { openPayload } from '../payload.ts';

@@ -50,6 +50,4 @@ export const unless = (part: Part, name: string, about: About): Step =>
 
 /** One step without the problems, or one for each of them. */
 export const unlessAny = (part: Part, name: string, problems: readonly About[]): readonly Step[] =>
-  problems.length === 0
-    ? [will(part, name)]
-    : problems.map((about) => willNot(part, name, about));
+  problems.length === 0 ? [will(part, name)] : problems.map((about) => willNot(part, name, about));

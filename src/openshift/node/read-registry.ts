@@ -1,7 +1,11 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import type { IgnitionConfig } from '../../ignition/index.ts';
 import { parse } from '../../shape/parse-text.ts';
-import { parseRegistriesConf, type RegistriesConf, type RegistryEntry } from '../../registry/index.ts';
+import {
+  parseRegistriesConf,
+  type RegistriesConf,
+  type RegistryEntry,
+} from '../../registry/index.ts';
 
 /* Reads back what `registry.ts`, `mirror-sets.ts` and `bootstrap.ts` write for nodes. */
 
