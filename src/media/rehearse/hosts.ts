@@ -41,7 +41,7 @@ function readInstalled(medium: Files): {
   }
 }
 
-/** What each kind of host needs; empty for media that install no cluster. */
+/** Lists the needs of each kind of host; empty for media that install no cluster. */
 export function listNeeds(
   { files, index, live }: PlayedMedium,
   release: PlayedRelease | undefined,

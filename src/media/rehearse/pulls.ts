@@ -1,8 +1,9 @@
 import pLimit from 'p-limit';
 import { type Digest, hexOf } from '../../base/digest.ts';
+import { SealiftError } from '../../base/errors.ts';
 import { groupBy } from '../../base/lists.ts';
 import { findReleaseImage } from '../../openshift/agent/live-system.ts';
-import type { NamedImage } from '../../openshift/mirror/closure.ts';
+import { createLeftOutTest, type NamedImage } from '../../openshift/mirror/closure.ts';
 import {
   hasDisabledPolicy,
   readLiveRegistriesConf,
@@ -16,6 +17,7 @@ import {
   type ImagePolicy,
   listApplied,
 } from '../../openshift/release/image-policy.ts';
+import { ADDITIONAL_IMAGES } from '../../openshift/mirror/sets.ts';
 import { readReference } from '../../openshift/workspace/set.ts';
 import {
   formatReference,
@@ -51,7 +53,7 @@ type Playing = {
 
 /**
  * Plays every pull: of the live system by its registries.conf, of nodes and operators by the mirror sets and the
- * policies of the cluster, each to a manifest, its blobs, and its signature where one is asked for.
+ * policies of the cluster, each to a manifest, its blobs, and its signature if a policy asks for one.
  */
 export async function rehearsePulls(
   medium: PlayedMedium,
@@ -72,12 +74,15 @@ export async function rehearsePulls(
     store: createStore(tree, platformOf(parts.arch)),
     served: `${started.domain ?? ''}:${started.port ?? ''}`,
   };
+  const isLeftOut = createLeftOutTest(index?.leftOut ?? []);
   const all = [...listReleaseImage(medium), ...named];
-  const { pullers, problems } = await listPullers(medium, release);
-  const groups = [...groupBy(all, groupOf)];
+  const wanted = all.filter(({ image }) => !isLeftOut(formatReference(image)));
+  const { pullers, problems } = listPullers(medium, release);
+  const groups = [...groupBy(wanted, groupOf)];
   return [
     ...steps,
     ...problems,
+    ...describeLeftOut(all.length - wanted.length),
     ...describePolicies(medium, release),
     ...(await playAll(pullers, groups, playing)),
   ];
@@ -90,6 +95,15 @@ const UPGRADE: readonly Step[] = [
     reason: 'the mirror sets are in the resources that the cluster gets, not on the medium',
   }),
 ];
+
+const describeLeftOut = (left: number): readonly Step[] =>
+  left === 0
+    ? []
+    : [
+        cannotKnow(PART, 'operators do without the images that were left out on purpose', {
+          reason: `the index of the medium names ${left} of them`,
+        }),
+      ];
 
 /** The release image as the hosts are told to pull it. */
 function listReleaseImage({ index, files }: PlayedMedium): readonly NamedImage[] {
@@ -104,19 +118,19 @@ const TOLD = '/etc/assisted/cluster-image-set.yaml';
 
 const RELEASE = 'release';
 
-/** What the images of a group are for, in the words of a step. */
-function groupOf({ neededBy: { part, bundle, catalog } }: NamedImage): string {
-  if (part === RELEASE) return 'the release';
-  if (bundle !== undefined || catalog !== undefined) return 'the operators';
-  return part === 'additional images' ? 'the additional images' : 'the catalogs';
+/** The use of the images of a group, in the words of a step. */
+function groupOf({ neededBy: { part, component, bundle } }: NamedImage): string {
+  if (part === RELEASE || component !== undefined) return 'the release';
+  if (bundle !== undefined) return 'the operators';
+  return part === ADDITIONAL_IMAGES ? 'the additional images' : 'the catalogs';
 }
 
-async function listPullers(
+function listPullers(
   { live, files }: PlayedMedium,
   release: PlayedRelease | undefined,
-): Promise<{ readonly pullers: readonly Puller[]; readonly problems: readonly Step[] }> {
+): { readonly pullers: readonly Puller[]; readonly problems: readonly Step[] } {
   const texts = live ? readExtraManifests(live).map(({ text }) => text) : [];
-  const conf = await attempt(() => Promise.resolve(readLiveRegistriesConf(files)));
+  const conf = readConf(files);
   const policies = release && !hasDisabledPolicy(files) ? listApplied(release) : [];
   const nodes = {
     who: 'nodes',
@@ -132,6 +146,18 @@ async function listPullers(
     pullers: [nodes],
     problems: [willNot(PART, 'hosts of the live system read their registries.conf', { reason })],
   };
+}
+
+function readConf(files: PlayedMedium['files']): {
+  readonly value?: RegistriesConf | undefined;
+  readonly problem?: string;
+} {
+  try {
+    return { value: readLiveRegistriesConf(files) };
+  } catch (error) {
+    if (error instanceof SealiftError) return { problem: error.message };
+    throw error;
+  }
 }
 
 /** Policies that are switched off, or that ask for something that the medium cannot show. */
@@ -199,8 +225,8 @@ const uniqueImages = (named: readonly NamedImage[]): readonly NamedImage[] => [
   ...new Map(named.map((one) => [formatReference(one.image), one])).values(),
 ];
 
-const describe = ({ image, neededBy: { part, bundle } }: NamedImage): string =>
-  `${formatReference(image)} (${bundle ?? part})`;
+const describe = ({ image, neededBy: { part, component, bundle } }: NamedImage): string =>
+  `${formatReference(image)} (${component ?? bundle ?? part})`;
 
 type Judging = Playing & { readonly keyOf: ReturnType<typeof createKeyReader> };
 

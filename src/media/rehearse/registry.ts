@@ -1,3 +1,4 @@
+import { SealiftError } from '../../base/errors.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
 import {
   readLiveRegistriesConf,
@@ -19,12 +20,12 @@ export async function rehearseRegistry(medium: PlayedMedium): Promise<readonly S
   const { live, registry, files } = medium;
   if (live === undefined || registry?.root !== REGISTRY_ROOT) return [];
   const started = readStartedRegistry(live, files);
-  const { domain = '', certifiedFor, port = '', unit } = started;
+  const { unit } = started;
   if (unit === undefined) {
     return [willNot(PART, 'systemd starts the registry', { reason: `there is no ${UNIT}` })];
   }
-  const { value: mirrors = [], problem } = await attempt(() => Promise.resolve(listHosts(medium)));
-  const other = mirrors.filter((host) => host.startsWith(`${domain}:`) || host === domain);
+  const place = `${REGISTRY_ROOT}${IMAGE}`;
+  const problems = await findImageProblems(registry.tree, started);
   return [
     unless(PART, 'systemd starts the registry', {
       place: UNIT,
@@ -33,33 +34,44 @@ export async function rehearseRegistry(medium: PlayedMedium): Promise<readonly S
     ...unlessAny(
       PART,
       'podman loads and runs the image of the registry',
-      (await findImageProblems(registry.tree, started)).map((reason) => ({
-        reason,
-        place: `${REGISTRY_ROOT}${IMAGE}`,
-      })),
+      problems.map((reason) => ({ reason, place })),
     ),
+    ...rehearseNames(medium, started),
+  ];
+}
+
+/** The names under which hosts find and trust the registry. */
+function rehearseNames(medium: PlayedMedium, started: StartedRegistry): readonly Step[] {
+  const { domain = '', certifiedFor = 'no name', port = '' } = started;
+  const served = `${domain}:${port}`;
+  const { hosts, problem } = listHosts(medium);
+  const isLed = hosts.length === 0 || hosts.includes(served);
+  return [
     unless(PART, `the certificate of the registry is for its name, ${domain}`, {
       place: 'certify-local-registry.sh',
-      reason: certifiedFor === domain ? undefined : `it is for ${certifiedFor ?? 'no name'}`,
+      reason: certifiedFor === domain ? undefined : `it is for ${certifiedFor}`,
     }),
-    unless(PART, `the mirrors lead to the registry, ${domain}:${port}`, {
+    unless(PART, `the mirrors lead to the registry, ${served}`, {
       place: '/etc/containers/registries.conf',
-      reason:
-        problem ??
-        (mirrors.length === 0 || mirrors.includes(`${domain}:${port}`)
-          ? undefined
-          : `they lead to ${(other.length > 0 ? other : mirrors).join(', ')}`),
+      reason: problem ?? (isLed ? undefined : `they lead to ${hosts.join(', ')}`),
     }),
   ];
 }
 
-/** Hosts of the mirrors in registries.conf, each once. */
-function listHosts({ files }: PlayedMedium): readonly string[] {
-  const conf = readLiveRegistriesConf(files);
-  const locations = (conf?.registries ?? []).flatMap(({ mirrors }) =>
-    mirrors.map(({ location }) => location.split('/', 1)[0] ?? ''),
-  );
-  return [...new Set(locations)];
+/** Hosts of the mirrors in registries.conf, each once, or the reason why it cannot be read. */
+function listHosts({ files }: PlayedMedium): {
+  readonly hosts: readonly string[];
+  readonly problem?: string;
+} {
+  try {
+    const locations = (readLiveRegistriesConf(files)?.registries ?? []).flatMap(({ mirrors }) =>
+      mirrors.map(({ location }) => location.split('/', 1)[0] ?? ''),
+    );
+    return { hosts: [...new Set(locations)] };
+  } catch (error) {
+    if (!(error instanceof SealiftError)) throw error;
+    return { hosts: [], problem: error.message };
+  }
 }
 
 /** Directory of the image, in the form that podman reads as `dir:`. */

@@ -13,14 +13,14 @@ import { rehearseRegistry } from './registry.ts';
 import { readPlayedRelease } from './release.ts';
 import { type Step, unless } from './step.ts';
 
-/** What hosts will do with a medium. Plain JSON. */
+/** The steps of hosts with a medium. Plain JSON. */
 export type Rehearsal = {
   /** True if nothing that hosts do will fail; something may still not be known. */
   readonly ok: boolean;
   readonly product: string;
   readonly release?: { readonly version: string; readonly architecture: string };
   readonly steps: readonly Step[];
-  /** What each kind of host needs; empty for media that install no cluster. */
+  /** Empty for media that install no cluster. */
   readonly needs: readonly HostNeed[];
   /** Absent on media that do not boot. */
   readonly reading?: Reading;

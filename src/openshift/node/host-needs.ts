@@ -4,7 +4,7 @@ export type HostNeed = {
   readonly cores: number;
   readonly memory: number;
   readonly disk: number;
-  /** What the disk holds beside OpenShift; absent if nothing. */
+  /** Contents of the disk beside OpenShift; absent without any. */
   readonly because?: string;
 };
 
@@ -27,7 +27,7 @@ const SYSTEM = 40 * GB;
 const INTERNAL = 220 * GB;
 
 /**
- * What hosts need, by the checks that the assisted service makes before an installation (assisted-service,
+ * Lists the needs of hosts, by the checks that the assisted service makes before an installation (assisted-service,
  * `internal/hardware/validator.go`, the defaults of its requirements), and the copy of the registry on top.
  */
 export function listHostNeeds(input: HostNeedsInput): readonly HostNeed[] {
