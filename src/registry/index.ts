@@ -6,6 +6,8 @@
 // References and manifests.
 export { formatReference, isTag, parseReference } from './reference.ts';
 export type { Reference } from './reference.ts';
+export { parseImageConfig } from './image-config.ts';
+export type { ImageConfig } from './image-config.ts';
 export {
   blobsOf,
   isForPlatform,

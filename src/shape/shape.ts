@@ -57,6 +57,9 @@ export type About = {
   readonly others?: 'refused' | 'warned' | 'kept' | 'left-out';
 };
 
+/** The manner of most foreign documents: members that we do not read are of no interest. */
+export const LEFT_OUT = { others: 'left-out' } as const;
+
 /** Plain data: members of records spelled as in their shape, other keys as written. */
 export type Plain =
   null | boolean | number | string | readonly Plain[] | { readonly [key: string]: Plain };

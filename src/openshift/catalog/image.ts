@@ -2,14 +2,16 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
 import { ConfigError, DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
-import { isObject } from '../../base/lists.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import {
   type Descriptor,
   extractTree,
   formatReference,
+  type ImageConfig,
   type ImageManifest,
   isForPlatform,
   type Layer,
+  parseImageConfig,
   type Platform,
   type Reference,
   type StoredManifest,
@@ -33,6 +35,7 @@ export type CatalogPlatformImage = {
   readonly manifest: ImageManifest;
   readonly stored: StoredManifest;
   readonly config: Uint8Array;
+  readonly settings: ImageConfig;
 };
 
 export type CatalogImage = {
@@ -129,7 +132,7 @@ export async function extractCatalog(
   if (first === undefined) throw new RangeError('catalog image has no platform');
   const { configsDirectory } = image;
   const layers = openLayers(tools, image.reference, first.manifest.layers);
-  const touching = listTouching(first.config, layers.length, configsDirectory);
+  const touching = listTouching(first.settings, layers.length, configsDirectory);
   const mayTouch = (layer: Layer): boolean => touching[layers.indexOf(layer)] ?? true;
   try {
     await extractTree(layers, configsDirectory, output, { signal: tools.signal, mayTouch });
@@ -179,9 +182,12 @@ async function openOne(
     );
   }
   const config = await readBlob(tools, reference, manifest.config);
-  const document = parseConfig(config, name);
-  const found = platform ?? platformOf(document);
-  return { ...(found && { platform: found }), manifest, stored: one, config };
+  const settings = parseImageConfig(config, (problem) => {
+    const message = `image config of ${name}: ${problem}`;
+    return new IntegrityError('catalog.config-malformed', message);
+  });
+  const found = platform ?? platformOf(settings);
+  return { ...(found && { platform: found }), manifest, stored: one, config, settings };
 }
 
 function readConfigsDirectory(
@@ -189,9 +195,9 @@ function readConfigsDirectory(
   reference: Reference,
 ): string {
   const name = formatReference(reference);
-  const labels = images.map(({ config, platform }) => {
+  const labels = images.map(({ settings, platform }) => {
     const where = platform ? `${name} (${platform.os}/${platform.architecture})` : name;
-    return readLabel(parseConfig(config, where), where);
+    return readLabel(settings, where);
   });
   const [label = '', ...others] = new Set(labels);
   if (others.length === 0) return label;
@@ -202,11 +208,9 @@ function readConfigsDirectory(
   );
 }
 
-function readLabel(document: Record<string, unknown>, name: string): string {
-  const config = document['config'];
-  const labels = isObject(config) && isObject(config['Labels']) ? config['Labels'] : {};
+function readLabel({ config: { Labels: labels } }: ImageConfig, name: string): string {
   const label = labels[CONFIGS_LABEL];
-  if (typeof label !== 'string') {
+  if (label === undefined) {
     const found = Object.keys(labels).sort().join(', ') || 'no labels';
     throw new ConfigError(
       'catalog.no-label',
@@ -223,24 +227,9 @@ function readLabel(document: Record<string, unknown>, name: string): string {
   );
 }
 
-function parseConfig(bytes: Uint8Array, name: string): Record<string, unknown> {
-  const refuse = (cause?: unknown): IntegrityError =>
-    new IntegrityError('catalog.config-malformed', `image config of ${name} is not a JSON object`, {
-      cause,
-    });
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (cause) {
-    throw refuse(cause);
-  }
-  if (isObject(value)) return value;
-  throw refuse();
-}
-
-function platformOf({ os, architecture, variant }: Record<string, unknown>): Platform | undefined {
-  if (typeof os !== 'string' || typeof architecture !== 'string') return undefined;
-  return { os, architecture, ...(typeof variant === 'string' && { variant }) };
+function platformOf({ os, architecture, variant }: ImageConfig): Platform | undefined {
+  if (os === undefined || architecture === undefined) return undefined;
+  return { os, architecture, ...withoutUndefined({ variant }) };
 }
 
 async function isDirectory(path: string): Promise<boolean> {
@@ -258,19 +247,17 @@ async function isDirectory(path: string): Promise<boolean> {
  * name and everything below it. Everything else, such as `RUN`, may touch all paths, as may every
  * layer of an image whose history does not have one entry for each layer.
  */
-function listTouching(config: Uint8Array, layers: number, directory: string): readonly boolean[] {
-  const made = readHistory(config).filter((entry) => entry['empty_layer'] !== true);
+function listTouching(
+  { history }: ImageConfig,
+  layers: number,
+  directory: string,
+): readonly boolean[] {
+  const made = history.filter((entry) => entry.empty_layer !== true);
   if (made.length !== layers) return Array<boolean>(layers).fill(true);
   return made.map((entry) => {
-    const target = readTarget(entry['created_by']);
+    const target = readTarget(entry.created_by ?? '');
     return target === undefined || isRelated(target, directory);
   });
-}
-
-function readHistory(config: Uint8Array): readonly Record<string, unknown>[] {
-  const document: unknown = JSON.parse(Buffer.from(config).toString('utf8'));
-  const history = isObject(document) ? document['history'] : undefined;
-  return Array.isArray(history) && history.every(isObject) ? history : [];
 }
 
 /** docker and buildah: `/bin/sh -c #(nop) COPY dir:HASH in /configs`. */
@@ -282,8 +269,7 @@ const BUILDKIT = /^(?:ADD|COPY) (?:[^\s"'[\]]+ )+(\/[^\s"'[\]]*) # buildkit$/;
 /**
  * Path without slashes around it; undefined if the command is another one, or is not understood.
  */
-function readTarget(command: unknown): string | undefined {
-  if (typeof command !== 'string') return undefined;
+function readTarget(command: string): string | undefined {
   const target = (CLASSIC.exec(command) ?? BUILDKIT.exec(command))?.[1];
   const names = target?.split('/').filter((name) => !['', '.'].includes(name));
   return names === undefined || names.includes('..') ? undefined : names.join('/');
