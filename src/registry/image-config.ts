@@ -25,7 +25,8 @@ const START = record(
   LEFT_OUT,
 );
 
-const IMAGE_CONFIG = record(
+/** Read it by the rules of Go. */
+export const IMAGE_CONFIG = record(
   {
     architecture: optional(TEXT),
     os: optional(TEXT),

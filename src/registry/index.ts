@@ -6,13 +6,14 @@
 // References and manifests.
 export { formatReference, isTag, parseReference } from './reference.ts';
 export type { Reference } from './reference.ts';
-export { parseImageConfig } from './image-config.ts';
+export { IMAGE_CONFIG, parseImageConfig } from './image-config.ts';
 export type { ImageConfig } from './image-config.ts';
 export {
   blobsOf,
   isForPlatform,
   MAX_MANIFEST_SIZE,
   MEDIA_TYPE,
+  parseAnnotations,
   parseManifest,
   parseStored,
 } from './manifest.ts';

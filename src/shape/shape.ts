@@ -24,6 +24,7 @@ export type ShapeNode = {
   | { readonly kind: 'flag' | 'free' }
   | { readonly kind: 'choice'; readonly words: readonly (string | number)[] }
   | { readonly kind: 'list'; readonly of: Shape; readonly isUnique: boolean }
+  | { readonly kind: 'tuple'; readonly items: readonly Shape[] }
   | { readonly kind: 'mapping'; readonly of: Shape }
   | RecordNode
   | { readonly kind: 'otherwise'; readonly of: Shape; readonly value: unknown }
@@ -90,6 +91,11 @@ export const list = <T>(of: Shape<T>, isUnique = false): Shape<readonly T[]> => 
   of,
   isUnique,
 });
+
+/** A list of so many items, each with its own shape. */
+export const tuple = <const S extends readonly Shape[]>(
+  ...items: S
+): Shape<{ readonly [K in keyof S]: TypeOf<S[K]> }> => ({ kind: 'tuple', items });
 
 /** Any keys, with values of one shape. */
 export const mapping = <T>(of: Shape<T>): Shape<Readonly<Record<string, T>>> => ({
