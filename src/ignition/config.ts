@@ -78,7 +78,12 @@ export function textFile(path: string, content: string | Uint8Array, mode: numbe
 }
 
 /** As in Ignition: null means absent. Bounds far beyond any config; a value takes more memory than its text. */
-const RULES: Rules = { ...JSON_RULES, null: 'absent', most: { values: 500_000, depth: 250 } };
+const RULES: Rules = {
+  ...JSON_RULES,
+  null: 'absent',
+  most: { values: 500_000, depth: 250 },
+  repeated: 'refused',
+};
 
 const VERSIONED = record({ ignition: record({ version: TEXT }, LEFT_OUT) }, LEFT_OUT);
 

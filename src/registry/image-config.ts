@@ -47,5 +47,5 @@ export const parseImageConfig = (
   refuse: (problem: string) => SealiftError,
 ): ImageConfig =>
   requireDecoded(decodeJson(IMAGE_CONFIG, bytes, GO_RULES), ([first]) =>
-    refuse(describeFinding(first)),
+    refuse(describeFinding(first, 'it')),
   );

@@ -32,7 +32,12 @@ export {
   listUnusableEntries,
 } from './client/credentials.ts';
 export type { Credential } from './client/credentials.ts';
-export { explainAuth, judgePullSecret, readPullSecret } from './client/pull-secret.ts';
+export {
+  explainAuth,
+  explainPullSecretFault,
+  judgePullSecret,
+  readPullSecret,
+} from './client/pull-secret.ts';
 export type { AuthFault, PullSecretEntry, PullSecretFault } from './client/pull-secret.ts';
 export { loadRegistriesConf } from './client/mirror-files.ts';
 export type { RegistriesConfPlaces } from './client/mirror-files.ts';

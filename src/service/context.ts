@@ -5,6 +5,7 @@ import { isErrno } from '../base/errors.ts';
 import type { ServedEntry } from '../base/http/serve-bytes.ts';
 import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/tokens.ts';
+import { readJsonText, TYPED_JSON } from '../shape/json-text.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
 import type { CustomisedImages } from './images/images.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
@@ -65,15 +66,10 @@ export async function readBody<Body>(
     throw new ApiFailure(415, 'the body must be application/json');
   }
   const bytes = await readBytes(exchange.env.incoming);
-  let body: unknown;
-  try {
-    body = JSON.parse(bytes.toString('utf8'));
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new ApiFailure(400, 'the body is not JSON'); // the parser's message quotes the body
-  }
-  openApi.check(schema, body);
-  return body as Body;
+  const read = readJsonText(bytes, TYPED_JSON);
+  if (read.why !== undefined) throw new ApiFailure(400, `the body ${read.why}`);
+  openApi.check(schema, read.value);
+  return read.value as Body;
 }
 
 export const toTime = (milliseconds: number): string => new Date(milliseconds).toISOString();

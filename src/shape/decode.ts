@@ -1,18 +1,15 @@
-import { isUtf8 } from 'node:buffer';
 import type { SealiftError } from '../base/errors.ts';
-import { findJsonExcess, type JsonBounds } from './parse-text.ts';
+import { readJsonText, type JsonBounds, type JsonManner } from './json-text.ts';
 import { shapeOf, type RecordNode, type Shape } from './shape.ts';
 
 /* Owns the judgement of parsed values along a shape. */
 
 /** The manner of a syntax and of its consumer. */
-export type Rules = {
+export type Rules = JsonManner & {
   /** Names of members match exactly, or regardless of case as in Go's JSON decoder. */
   readonly members: 'exact' | 'fold-case';
   /** A member that is null counts as absent, or has the value null. */
   readonly null: 'absent' | 'value';
-  /** Bounds of a JSON text. */
-  readonly most: JsonBounds;
 };
 
 const MOST: JsonBounds = { values: 1_500_000, depth: 16 };
@@ -76,21 +73,12 @@ export function decodeJson<T>(
   source: Uint8Array | string,
   rules: Rules = JSON_RULES,
 ): Decoded<T> {
-  const bytes = typeof source === 'string' ? Buffer.from(source) : source;
-  const refuseText = (why: string): Decoded<T> => ({
-    value: undefined,
-    findings: [{ path: [], code: 'syntax', shape, found: undefined, why }],
-  });
-  const excess = findJsonExcess(bytes, rules.most);
-  if (excess !== undefined) return refuseText(excess);
-  if (!isUtf8(bytes)) return refuseText('is not UTF-8');
-  let value: unknown;
-  try {
-    value = JSON.parse(typeof source === 'string' ? source : Buffer.from(source).toString('utf8'));
-  } catch {
-    return refuseText('is not JSON');
+  const read = readJsonText(source, rules);
+  if (read.why !== undefined) {
+    const finding: Finding = { path: [], code: 'syntax', shape, found: undefined, why: read.why };
+    return { value: undefined, findings: [finding] };
   }
-  return decode(shape, value, rules);
+  return decode(shape, read.value, rules);
 }
 
 type Reading = {

@@ -3,7 +3,7 @@ import { withoutUndefined, isObject as isRecord } from '../base/lists.ts';
 import type { Json } from '../base/text/json.ts';
 import { foldCase } from './decode.ts';
 import { nameType } from './words.ts';
-import { findJsonExcess } from './parse-text.ts';
+import { findJsonExcess } from './json-text.ts';
 
 /*
  * Owns JSON in the manner of Go: reading keys regardless of case, the bytes of encoding/json, and

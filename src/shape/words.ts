@@ -3,9 +3,17 @@ import { coreOf, type Shape } from './shape.ts';
 
 /* Owns the words for findings about JSON. A configuration has words of its own. */
 
-/** The finding as a sentence; a text is quoted up to 40 characters. */
-export function describeFinding({ path, code, shape, found, why }: Finding): string {
-  const place = path.length === 0 ? '' : `${formatSteps(path)} `;
+/**
+ * The finding as a sentence; a text is quoted up to 40 characters.
+ *
+ * @param whole the subject for a fault of the whole value; absent: the sentence has no subject
+ */
+export function describeFinding(
+  { path, code, shape, found, why }: Finding,
+  whole?: string,
+): string {
+  const subject = path.length === 0 ? whole : formatSteps(path);
+  const place = subject === undefined ? '' : `${subject} `;
   if (why !== undefined) return `${place}${why}`;
   if (code === 'unknown') return `${place}is not a known member`;
   return `${place}should be ${nameShape(shape)}, but is ${nameType(found)}`;

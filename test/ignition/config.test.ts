@@ -66,6 +66,13 @@ describe('parseIgnition', () => {
     );
   });
 
+  it('refuses a member that is written twice, which Ignition would merge', () => {
+    const twice = '{"ignition":{"version":"3.2.0"},\n"passwd":{},\n"passwd":{"users":[]}}';
+    expect(() => parseIgnition(twice, 'a.ign')).toThrow(
+      'a.ign has "passwd" twice, the second time in line 3',
+    );
+  });
+
   it('takes null as absent and keeps members that it does not know', () => {
     const document = parse({ ignition: { version: '3.2.0' }, passwd: null, later: { a: 1 } });
     expect(document).toEqual({ ignition: { version: '3.2.0' }, later: { a: 1 } });

@@ -62,5 +62,6 @@ export const IGNITION_INFO = record(
 export const readCoreosJson = <T>(shape: Shape<T>, bytes: Uint8Array, path: string): T =>
   requireDecoded(
     decodeJson(shape, bytes),
-    ([first]) => new IntegrityError('iso.malformed-json', `${path}: ${describeFinding(first)}`),
+    ([first]) =>
+      new IntegrityError('iso.malformed-json', `${path}: ${describeFinding(first, 'it')}`),
   );

@@ -237,7 +237,7 @@ const STREAM = record({ architectures: mapping(FREE) }, LEFT_OUT);
  */
 export function findStreamIso(text: string, arch: RpmArchitecture, name: string): StreamIso {
   const refuse = ([first]: readonly [Finding, ...Finding[]]): ConfigError =>
-    malformed(name, describeFinding(first));
+    malformed(name, describeFinding(first, 'it'));
   const { architectures } = requireDecoded(decodeJson(STREAM, text, GO_RULES), refuse);
   const missing = (message: string, known: object): ConfigError =>
     missingOfCoreosStream(name, message, Object.keys(known).join(', '));

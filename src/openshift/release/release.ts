@@ -174,7 +174,7 @@ export function parseReleaseMetadata(text: string): ReleaseMetadata {
 
 const readDocument = <T>(shape: Shape<T>, text: string, path: string): T =>
   requireDecoded(decodeJson(shape, text, GO_RULES), ([first]) =>
-    malformed(`${path}: ${describeFinding(first)}`),
+    malformed(`${path}: ${describeFinding(first, 'it')}`),
   );
 
 const malformed = (message: string): IntegrityError =>

@@ -3,8 +3,15 @@ import { type Digest, hexOf } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { type SigningKey, verifySignedMessage } from '../../openpgp/index.ts';
 import { parseReference, type Reference } from '../../registry/index.ts';
-import { decode, decodeJson, ifFaultless, requireDecoded } from '../../shape/decode.ts';
-import { hasRepeatedMember } from '../../shape/repeated-member.ts';
+import {
+  decode,
+  decodeJson,
+  ifFaultless,
+  JSON_RULES,
+  requireDecoded,
+  type Rules,
+} from '../../shape/decode.ts';
+import { TYPED_JSON } from '../../shape/json-text.ts';
 import {
   DIGEST,
   FREE,
@@ -30,6 +37,9 @@ export type ReleaseStatement = {
   /** The signer's name for the image; mirrors have other names. */
   readonly identity: string;
 };
+
+/** Readers choose different ones of two members with one name: neither is accepted. */
+const RULES: Rules = { ...JSON_RULES, ...TYPED_JSON };
 
 const PRINTABLE = refine(TEXT, (text) =>
   // It is shown to people, who must not take a part of it for a message of the program.
@@ -71,13 +81,10 @@ export function parseReleaseStatement(
   content: Uint8Array,
   shape: typeof ATOMIC | typeof COSIGN = ATOMIC,
 ): ReleaseStatement {
-  const { critical } = requireDecoded<TypeOf<typeof shape>>(decodeJson(shape, content), ([first]) =>
-    malformed(describeFinding(first)),
+  const { critical } = requireDecoded<TypeOf<typeof shape>>(
+    decodeJson(shape, content, RULES),
+    ([first]) => malformed(describeFinding(first, 'it')),
   );
-  // Readers choose different ones of two members with one name: neither is accepted.
-  if (hasRepeatedMember(Buffer.from(content).toString('utf8'))) {
-    throw malformed('it has a member twice');
-  }
   const { image, identity } = critical;
   return { digest: image['docker-manifest-digest'], identity: identity['docker-reference'] };
 }

@@ -1,5 +1,5 @@
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
-import { hasRepeatedMember } from '../../shape/repeated-member.ts';
+import { readJsonText, TYPED_JSON, type JsonFault } from '../../shape/json-text.ts';
 
 /* Owns the reading of pull secrets. No result repeats a value of one. */
 
@@ -25,6 +25,8 @@ export type PullSecretEntry = {
 
 export type PullSecret = {
   readonly fault?: PullSecretFault;
+  /** The words for the fault `repeated`, with the name and line of the member. */
+  readonly repeated?: string;
   readonly entries: readonly PullSecretEntry[];
 };
 
@@ -34,9 +36,9 @@ export type PullSecret = {
  */
 export function readPullSecret(text: string): PullSecret {
   if (text.trim() === '') return { fault: 'empty', entries: [] };
-  const value = parseJson(text);
-  if (value === undefined) return { fault: 'not-json', entries: [] };
-  if (hasRepeatedMember(text)) return { fault: 'repeated', entries: [] };
+  const read = readJsonText(text, TYPED_JSON);
+  if (read.why !== undefined) return refuseJson(read);
+  const { value } = read;
   // Go reads JSON's null as an empty object.
   if (!isObject(value ?? {})) return { fault: 'not-an-object', entries: [] };
   const auths = objectOrEmpty(value)['auths'] ?? undefined;
@@ -46,10 +48,26 @@ export function readPullSecret(text: string): PullSecret {
   return entries.length === 0 ? { fault: 'no-entries', entries } : { entries };
 }
 
-const FAULTS: Readonly<Record<PullSecretFault, string>> = {
+const refuseJson = ({ why, isRepeated }: JsonFault): PullSecret =>
+  isRepeated
+    ? { fault: 'repeated', repeated: why, entries: [] }
+    : { fault: 'not-json', entries: [] };
+
+/** Words for the faults of a whole pull secret. */
+type FaultWords = Readonly<Record<Exclude<PullSecretFault, 'repeated'>, string>>;
+
+/** The fault of a whole pull secret in the words of a caller. */
+export function explainPullSecretFault(
+  { fault, repeated = '' }: PullSecret,
+  words: FaultWords,
+): string | undefined {
+  if (fault === undefined) return undefined;
+  return fault === 'repeated' ? repeated : words[fault];
+}
+
+const FAULTS: FaultWords = {
   'empty': 'is empty',
   'not-json': 'is not JSON',
-  'repeated': 'has a member or registry twice, of which only the last would count',
   'not-an-object': 'must be a JSON object',
   'no-auths': 'must have at least one entry in "auths"',
   'no-entries': 'must have at least one entry in "auths"',
@@ -65,8 +83,10 @@ export function judgePullSecret(
   text: string,
   { isForHosts = false }: { readonly isForHosts?: boolean } = {},
 ): readonly string[] {
-  const { fault, entries } = readPullSecret(text);
-  if (fault !== undefined) return [FAULTS[fault]];
+  const read = readPullSecret(text);
+  const why = explainPullSecretFault(read, FAULTS);
+  if (why !== undefined) return [why];
+  const { entries } = read;
   const isEmpty = ({ fault }: PullSecretEntry): boolean => fault === 'absent' || fault === 'empty';
   const isHelpful = entries.some((entry) => !isEmpty(entry) || entry.hasStore);
   return entries
@@ -90,16 +110,6 @@ export function explainAuth({ registry, hasStore, fault }: PullSecretEntry): str
 }
 
 const NEITHER = 'has neither "auth" nor "credsStore"';
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (error) {
-    // The parser's own words quote the text, which is the secret.
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-}
 
 function readEntry(registry: string, entry: unknown): PullSecretEntry {
   const { auth, credsStore } = isObject(entry) ? entry : {};

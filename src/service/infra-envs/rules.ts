@@ -8,7 +8,7 @@ import { IGNITION_VERSION, readGivenIgnition } from '../../ignition/index.ts';
 import { readTrustBundle, warnOfBundle } from '../../keys/index.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { explainUnusable } from '../../openshift/agent/unusable.ts';
-import { readPullSecret, type AuthFault } from '../../registry/index.ts';
+import { explainPullSecretFault, readPullSecret, type AuthFault } from '../../registry/index.ts';
 import {
   explainUnparsed,
   parseDocument,
@@ -135,9 +135,10 @@ const bad = (reason: string): ApiFailure => new ApiFailure(400, reason);
 
 /** Checks a pull secret, in assisted-service's words. Messages quote only the names of registries. */
 function checkPullSecret(text: string, { prefix = '', registries }: PullSecretRules): void {
-  const { fault, entries } = readPullSecret(text);
-  if (fault !== undefined && fault !== 'no-entries')
-    throw bad(`${prefix}pull secret ${FAULTS[fault]}`);
+  const read = readPullSecret(text);
+  const why = explainPullSecretFault(read, FAULTS);
+  if (why !== undefined) throw bad(`${prefix}pull secret ${why}`);
+  const { entries } = read;
   for (const { registry, fault } of entries) {
     if (fault !== undefined) throw bad(`${prefix}invalid pull secret: ${AUTH[fault](registry)}`);
   }
@@ -152,13 +153,13 @@ const FAULTS = {
   'empty': 'must be a well-formed JSON',
   'not-json': 'must be a well-formed JSON',
   'not-an-object': 'must be a well-formed JSON',
-  'repeated': 'has a member or registry twice, of which only the last would count',
   'no-auths': "must contain 'auths' JSON-object field",
+  'no-entries': "must contain 'auths' JSON-object field",
   'auths-not-an-object': "must contain 'auths' JSON-object field",
 } as const;
 
 const AUTH: Readonly<Record<AuthFault, (registry: string) => string>> = {
-  'absent': (registry) => `'auth' field of "${registry}" is <nil> but should be a string`,
+  'absent': (registry) => `'auth' field of "${registry}" is absent but should be a string`,
   'empty': (registry) => `'auth' for ${registry} is not in 'user:password' format`,
   'not-a-text': (registry) => `'auth' field of "${registry}" is not a text but should be a string`,
   'not-base64': (registry) => `'auth' field of "${registry}" is not base64-encoded`,

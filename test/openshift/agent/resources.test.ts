@@ -468,6 +468,7 @@ describe('annotations of hosts and clusters', () => {
     ['is not JSON', host({ [`${OF_HOST}installer-args`]: '-n' })],
     ['is not an Ignition config', host({ [`${OF_HOST}ignition-config-overrides`]: '{}' })],
     ['is not a JSON object', overridden('[]')],
+    ['has "networking" twice', overridden('{"networking":{},"networking":{"a":1}}')],
     ['is not the name of a host', host({ [`${OF_HOST}hostname`]: '../a' })],
     ['is not XX:XX', host({ [`${OF_HOST}hostname`]: 'a' }, { bootMACAddress: '../../root' })],
   ])('are refused if their text %s', (message, resource) => {
