@@ -149,15 +149,12 @@ const NEWEST = 3;
  */
 function requireKnown(document: Document): void {
   const { format } = document;
-  if (!isFormat(format)) throw malformed();
+  if (typeof format !== 'number' || !Number.isSafeInteger(format) || format < 1) throw malformed();
   if (format <= NEWEST) return;
   const { digest, ...content } = document;
   if (digest !== digestCanonicalJson(content)) throw malformed();
   throw new NewerFormatError('the medium', format, NEWEST);
 }
-
-const isFormat = (value: unknown): value is number =>
-  Number.isSafeInteger(value) && Number(value) > 0;
 
 const createOverlapError = ({ offset, size }: IndexExtent): IntegrityError =>
   new IntegrityError(

@@ -6,7 +6,7 @@ import { digestFile, readFileIfPresent } from '../../base/disk/files.ts';
 import { ConfigError, IntegrityError, isErrno } from '../../base/errors.ts';
 import { createBlobCache, type BlobCache } from '../../base/store/blob-cache.ts';
 import { decodeJson, GO_RULES, requireDecoded } from '../../shape/decode.ts';
-import { LEFT_OUT, partial, TEXT } from '../../shape/shape.ts';
+import { FREE, LEFT_OUT, list, partial, record, TEXT, type Shape } from '../../shape/shape.ts';
 import { describeFinding } from '../../shape/words.ts';
 import type { RegistryClient } from '../client.ts';
 import {
@@ -87,10 +87,8 @@ async function checkVersion(path: string): Promise<void> {
       hint: 'name the directory of an OCI image layout, as "skopeo copy ... oci:DIRECTORY" makes it',
     });
   }
-  const read = decodeJson(LAYOUT, bytes, GO_RULES);
-  const { imageLayoutVersion: found = 'none' } = requireDecoded(read, ([first]) =>
-    malformed(`${path}/oci-layout ${describeFinding(first)}`),
-  );
+  const read = readDocument(LAYOUT, bytes, `${path}/oci-layout`);
+  const { imageLayoutVersion: found = 'none' } = read;
   if (found === VERSION) return;
   throw new IntegrityError(
     'oci-layout.version',
@@ -100,6 +98,12 @@ async function checkVersion(path: string): Promise<void> {
 }
 
 const LAYOUT = partial({ imageLayoutVersion: TEXT }, LEFT_OUT);
+const LISTING = record({ manifests: list(FREE) }, LEFT_OUT);
+
+const readDocument = <T>(shape: Shape<T>, bytes: Uint8Array, file: string): T =>
+  requireDecoded(decodeJson(shape, bytes, GO_RULES), ([first]) =>
+    malformed(`${file}: ${describeFinding(first, 'it')}`),
+  );
 
 type NamedDescriptor = { readonly name: string | undefined; readonly descriptor: Descriptor };
 
@@ -109,6 +113,7 @@ async function readIndex(path: string): Promise<NamedDescriptor[]> {
   if (bytes === undefined) {
     throw malformed(`OCI layout ${path} has no index.json`);
   }
+  readDocument(LISTING, bytes, file);
   const index = parseManifest(bytes);
   if (index.kind !== 'index') throw malformed(`${file} is not an image index`);
   return index.manifests.map((descriptor) => ({
