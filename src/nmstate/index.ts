@@ -1,6 +1,9 @@
 /** Networks of hosts: NMState documents read and judged, NetworkManager profiles written. */
 
+export { compareHosts, type ComparedHost } from './compare-hosts.ts';
 export {
+  createLines,
+  formatFindings,
   type HostNetwork,
   judgeNetwork,
   malformed,

@@ -5,6 +5,7 @@ import { formatNetworkConfig } from './format.ts';
 import { judgeState } from './judge.ts';
 import type { Keyfile } from './keyfile.ts';
 import { normaliseKeyfile } from './keyfile.ts';
+import { compareHosts } from './compare-hosts.ts';
 import { checkMap, type MappedInterface, warnOfMap } from './mac-map.ts';
 import { explainDifferences, judgeProfiles } from './network-manager.ts';
 import { renderProfiles } from './profiles.ts';
@@ -41,6 +42,7 @@ export type NetworkVerdict = {
 };
 
 export type PlannedNetwork = {
+  readonly state: NetworkState;
   /** Empty if there are problems, or if the host applies the document itself. */
   readonly profiles: readonly Keyfile[];
   readonly verdict: NetworkVerdict;
@@ -126,6 +128,7 @@ const finish = (
   judged: Judged,
   { profiles = [], problems = [], warnings = [] }: Finished,
 ): PlannedNetwork => ({
+  state: judged.state,
   profiles,
   verdict: {
     problems: [...judged.problems, ...problems],
@@ -175,7 +178,7 @@ function finishJudged(host: HostNetwork): PlannedNetwork {
 }
 
 /**
- * Plans hosts: each gets its profiles.
+ * Plans the hosts of one document: each gets its profiles.
  *
  * @param warn receives warnings, with their places
  * @throws ConfigError `nmstate.malformed`, `nmstate.unsupported`
@@ -184,20 +187,43 @@ export async function planHosts(
   hosts: readonly HostNetwork[],
   { warn, ...options }: PlanNetworkOptions & { readonly warn: (warning: string) => void },
 ): Promise<readonly HostNetwork[]> {
-  const planned: HostNetwork[] = [];
+  const planned: Planned[] = [];
   for (const { placeOf, ...host } of hosts) {
     const plan = await planNetwork(host, options);
-    const { warnings, problems } = plan.verdict;
-    const place =
-      placeOf ?? (warnings.length + problems.length > 0 ? createPlaces(host) : undefined);
-    const keyfiles = requireProfiles({ ...host, ...(place && { placeOf: place }) }, plan);
-    for (const each of warnings) warn(formatFinding(each, place?.(each.path)));
-    planned.push({ ...host, keyfiles });
+    const place = placeOf ?? createPlaces(host);
+    for (const each of plan.verdict.warnings) warn(formatFinding(each, place(each.path)));
+    const keyfiles = requireProfiles({ ...host, placeOf: place }, plan);
+    planned.push({ host: { ...host, keyfiles }, state: plan.state, placeOf: place });
   }
-  return planned;
+  refuseShared(planned, warn);
+  return planned.map(({ host }) => host);
+}
+
+type Planned = {
+  readonly host: HostNetwork;
+  readonly state: NetworkState;
+  readonly placeOf: (path: string) => string;
+};
+
+function refuseShared(planned: readonly Planned[], warn: (warning: string) => void): void {
+  const compared = compareHosts(planned.map(({ host, ...rest }) => ({ ...host, ...rest })));
+  const told = compared.flatMap(({ problems, warnings }, at) => {
+    const place = planned[at]?.placeOf ?? (() => '');
+    for (const each of warnings) warn(formatFinding(each, place(each.path)));
+    return formatFindings(problems, place);
+  });
+  if (told.length > 0)
+    throw malformed(told.slice(0, MOST_TOLD).join('; '), 'give each host its own');
 }
 
 const MOST_TOLD = 10;
+
+/** Findings as texts, as many as one message can have. */
+export const formatFindings = (
+  findings: readonly Finding[],
+  placeOf: (path: string) => string,
+): readonly string[] =>
+  findings.slice(0, MOST_TOLD).map((each) => formatFinding(each, placeOf(each.path)));
 
 function requireProfiles(
   host: HostNetwork,
@@ -205,13 +231,10 @@ function requireProfiles(
 ): readonly Keyfile[] {
   const [first] = verdict.problems;
   if (!first) return profiles;
-  const place = host.placeOf ?? createPlaces(host);
-  const told = verdict.problems
-    .slice(0, MOST_TOLD)
-    .map((each) => formatFinding(each, place(each.path)));
+  const told = formatFindings(verdict.problems, host.placeOf ?? createPlaces(host)).join('; ');
   throw first.hint === WAYS_OUT
-    ? new ConfigError('nmstate.unsupported', told.join('; '), { hint: WAYS_OUT })
-    : malformed(told.join('; '), first.hint);
+    ? new ConfigError('nmstate.unsupported', told, { hint: WAYS_OUT })
+    : malformed(told, first.hint);
 }
 
 export const malformed = (
@@ -225,12 +248,20 @@ export const malformed = (
 /** Tells `FILE:LINE` of a path; empty if the document is in no file of its own. */
 function createPlaces({ source, networkConfig }: HostNetwork): (path: string) => string {
   if (source === undefined) return () => '';
-  const { document, lines } = parseText(networkConfig);
+  const findLine = createLines(networkConfig);
+  return (path) => `${source}:${findLine(path) ?? 1}`;
+}
+
+/** Tells the line of a path in a document that can be parsed; undefined if the document has no part of it. */
+export function createLines(networkConfig: string): (path: string) => number | undefined {
+  let parsed: ReturnType<typeof parseText> | undefined;
   return (path) => {
+    parsed ??= parseText(networkConfig); // most documents have no finding
+    const { document, lines } = parsed;
     const keys = path.split(/[.[\]]+/).filter((key) => key !== '');
     const values = keys.map((_, at) => document.getIn(keys.slice(0, at + 1), true));
     const found = values.findLast((value) => value !== undefined && value !== null);
-    const [offset = 0] = (found as { readonly range?: readonly [number] } | undefined)?.range ?? [];
-    return `${source}:${lines.linePos(offset).line}`;
+    const [offset] = (found as { readonly range?: readonly [number] } | undefined)?.range ?? [];
+    return offset === undefined ? undefined : lines.linePos(offset).line;
   };
 }

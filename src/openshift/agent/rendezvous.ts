@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { ConfigError } from '../../base/errors.ts';
+import { isHostAddress } from '../../base/ip-address.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { decodeFileContent, type File } from '../../ignition/index.ts';
 import type { HostNetwork } from '../../nmstate/index.ts';
@@ -38,7 +39,7 @@ const fillLine = (line: string, ip: string, host: string): string =>
 function normaliseAddress(address: string): string {
   const version = address.includes('%') ? 0 : isIP(address);
   const ip = version === 6 ? shortenAddress(address) : address;
-  if (version !== 0 && !OF_NO_HOST.test(ip)) return ip;
+  if (isHostAddress(ip)) return ip;
   throw new ConfigError('customize.rendezvous-ip', `invalid rendezvous IP: ${address}`, {
     expected: 'an IPv4 or IPv6 address of one host',
     found: address,
@@ -54,12 +55,6 @@ function shortenAddress(address: string): string {
   const words = [high, low].map((word) => Number.parseInt(word, 16));
   return words.flatMap((word) => [word >> 8, word & 0xff]).join('.');
 }
-
-/**
- * Addresses that no host has: unspecified, loopback, multicast and broadcast: RFC 6890, RFC 5771,
- * RFC 4291.
- */
-const OF_NO_HOST = /^(?:0\.|127\.|(?:22[4-9]|2[3-5]\d)\.|::1?$|ff[0-9a-f]{2}:)/;
 
 /**
  * The address that becomes the rendezvous IP if none is given: the first one of the first host that has a static

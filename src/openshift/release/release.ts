@@ -1,7 +1,8 @@
 import type { Digest } from '../../base/digest.ts';
-import { IntegrityError, SealiftError } from '../../base/errors.ts';
+import { IntegrityError } from '../../base/errors.ts';
 import { findRepeated, withoutUndefined } from '../../base/lists.ts';
 import {
+  explainReference,
   formatReference,
   isTag,
   parseImageConfig,
@@ -130,14 +131,10 @@ const RELEASE_METADATA = record(
 );
 
 function explainUnpinned(image: string): string | undefined {
-  try {
-    return parseReference(image).digest === undefined
-      ? `"${image}" is not a reference by digest`
-      : undefined;
-  } catch (error) {
-    if (error instanceof SealiftError) return `is wrong: ${error.message}`;
-    throw error;
-  }
+  const why = explainReference(image);
+  if (why !== undefined) return why;
+  const isPinned = parseReference(image).digest !== undefined;
+  return isPinned ? undefined : `"${image}" is not a reference by digest`;
 }
 
 function explainTags(tags: readonly { readonly name: string }[]): string | undefined {

@@ -71,7 +71,7 @@ describe('image-references', () => {
     [
       'an invalid image reference',
       stream([tagOf('a', 'NOT AN IMAGE')]),
-      'is wrong: image reference',
+      'spec.tags[0].from.name names no registry',
     ],
     ['a name no tag can hold', stream([tagOf('../a')]), '"../a" is not a valid tag'],
     [
