@@ -74,7 +74,9 @@ function describeExcluded(
 
 function describeSilent(names: readonly string[], question: SupportQuestion): readonly Step[] {
   if (names.length === 0) return [];
-  const step = `${names.length === 1 ? '1 more operator is' : `${names.length} more operators are`} supported ${when(question)}`;
-  const reason = `catalogs have no lifecycle metadata of ${formatNames(names)}`;
-  return [cannotKnow(PART, step, { reason })];
+  const operators = names.length === 1 ? '1 operator' : `${names.length} operators`;
+  const step = `the support ${when(question)} of ${operators} without lifecycle metadata is known`;
+  return [
+    cannotKnow(PART, step, { reason: `the catalogs do not have it for ${formatNames(names)}` }),
+  ];
 }
