@@ -4,7 +4,7 @@
  */
 
 // References and manifests.
-export { formatReference, isTag, parseReference } from './reference.ts';
+export { formatReference, isTag, parseReference, readReference } from './reference.ts';
 export type { Reference } from './reference.ts';
 export {
   blobsOf,
@@ -59,6 +59,8 @@ export {
   readManifestBytes,
 } from './layout/tree.ts';
 export type { RegistryTree } from './layout/tree.ts';
+export { archiveTree, indexArchives } from './layout/archive-tree.ts';
+export type { ArchivedFile, ArchivedFiles } from './layout/archive-tree.ts';
 export { createTreeClient, readStored, readTag } from './layout/tree-client.ts';
 export { checkClosure } from './layout/closure.ts';
 

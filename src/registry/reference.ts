@@ -91,3 +91,13 @@ function whyMalformed({ registry, repository, tag, digest }: Parts): string | un
   if (digest === undefined || isDigest(digest)) return undefined;
   return `"${digest}" is not a valid digest: sha256: and 64 hex digits`;
 }
+
+/** A reference; undefined if the text is not one. */
+export function readReference(text: string): Reference | undefined {
+  try {
+    return parseReference(text);
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
+}
