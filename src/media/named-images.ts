@@ -8,7 +8,7 @@ import { decodeFileContent, type IgnitionConfig } from '../ignition/index.ts';
 import { EXTRA_MANIFESTS } from '../openshift/agent/configure.ts';
 import {
   extractConfigs,
-  parseImageConfig,
+  parseCatalogConfig,
   readConfigsLabel,
 } from '../openshift/catalog/configs.ts';
 import {
@@ -125,7 +125,7 @@ async function readCatalogNames({
 }: Wanted): Promise<readonly NamedImage[]> {
   const { config, layers } = await openMediumImage(tree, wanted, signal);
   const { name } = wanted;
-  const directory = readConfigsLabel(parseImageConfig(config, name), name);
+  const directory = readConfigsLabel(parseCatalogConfig(config, name), name);
   return useTemporaryFolder(async (folder) => {
     const output = join(folder, 'catalog');
     await extractConfigs({ layers, config }, directory, { output, signal });
@@ -145,7 +145,11 @@ type KnownMedium = {
  * Finds the parts of a medium that name images: releases and catalogs by its registry, its index and
  * the catalog sources in its config.
  */
-export async function findNamingParts({ tree, index, config }: KnownMedium): Promise<NamingParts> {
+export async function findNamingParts({
+  tree,
+  index,
+  config,
+}: KnownMedium): Promise<NamingParts & Required<Pick<NamingParts, 'arch'>>> {
   const sources = config ? listCatalogSources(readExtraManifests(config)) : [];
   const served = await Promise.all(sources.map((source) => findServed(tree, source)));
   const catalogs = [
@@ -154,7 +158,7 @@ export async function findNamingParts({ tree, index, config }: KnownMedium): Pro
   ];
   return {
     tree,
-    ...(index && { arch: index.release.architecture as RpmArchitecture }),
+    arch: (index?.release.architecture ?? 'x86_64') as RpmArchitecture,
     releases: uniqueByDigest([...(await findReleases(tree)), ...listReleases(index?.images ?? [])]),
     catalogs: uniqueByDigest(catalogs),
     others: [...sources, ...listAdditional(index?.images ?? [])],
@@ -162,7 +166,7 @@ export async function findNamingParts({ tree, index, config }: KnownMedium): Pro
 }
 
 /** The manifests for the cluster in the config of a medium. */
-const readExtraManifests = ({ storage }: IgnitionConfig): readonly Manifest[] =>
+export const readExtraManifests = ({ storage }: IgnitionConfig): readonly Manifest[] =>
   (storage?.files ?? [])
     .filter(({ path }) => path.startsWith(EXTRA_MANIFESTS))
     .flatMap((file) => {

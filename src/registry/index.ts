@@ -4,13 +4,25 @@
  */
 
 // References and manifests.
-export { formatReference, isTag, parseReference, readReference } from './reference.ts';
+export {
+  explainReference,
+  explainRegistryName,
+  formatReference,
+  isRegistryHost,
+  isRepository,
+  isTag,
+  parseReference,
+  readReference,
+} from './reference.ts';
 export type { Reference } from './reference.ts';
+export { IMAGE_CONFIG, parseImageConfig } from './image-config.ts';
+export type { ImageConfig } from './image-config.ts';
 export {
   blobsOf,
   isForPlatform,
   MAX_MANIFEST_SIZE,
   MEDIA_TYPE,
+  parseAnnotations,
   parseManifest,
   parseStored,
 } from './manifest.ts';
@@ -39,6 +51,7 @@ export type { AuthFault, PullSecretEntry, PullSecretFault } from './client/pull-
 export { loadRegistriesConf } from './client/mirror-files.ts';
 export type { RegistriesConfPlaces } from './client/mirror-files.ts';
 export { parseRegistriesConf, resolveCandidates } from './client/mirrors.ts';
+export type { RegistriesConf, RegistryEntry } from './client/mirrors.ts';
 
 // Files of an image.
 export { extractFile, listPresent, readFiles } from './layers/read.ts';
