@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { openToRead } from '../../base/disk/open-file.ts';
-import { IntegrityError } from '../../base/errors.ts';
+import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { MAX_MANIFEST_SIZE } from '../manifest.ts';
 import { indexTar, type TarMember } from './tar-index.ts';
 import type { RegistryTree } from './tree.ts';
@@ -95,10 +95,10 @@ export function archiveTree({ find, list }: ArchivedFiles): RegistryTree {
 
 const READ_SIZE = 1 << 20;
 
-/** Reads a small file of a tar whole. @throws IntegrityError `registry.too-large` */
+/** Reads a small file of a tar whole. @throws ConfigError `registry.too-large` */
 async function readArchived({ archive, offset, size }: ArchivedFile): Promise<Uint8Array> {
   if (size > MAX_MANIFEST_SIZE) {
-    throw new IntegrityError('registry.too-large', `a file of ${archive} has ${size} bytes`, {
+    throw new ConfigError('registry.too-large', `a file of ${archive} has ${size} bytes`, {
       expected: `at most ${MAX_MANIFEST_SIZE}`,
       found: String(size),
     });
