@@ -25,14 +25,15 @@ import { NODE_REGISTRIES } from '../openshift/node/lookup.ts';
 import { type Manifest, splitDocuments } from '../openshift/node/manifests.ts';
 import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts';
 import { IMAGE_REFERENCES_PATH, parseImageReferences } from '../openshift/release/release.ts';
-import { readReference } from '../openshift/workspace/set.ts';
 import { IMAGE_MEMBER } from '../openshift/workspace/workspace.ts';
 import {
   type Layer,
   listRepositories,
   listTags,
   pathTo,
+  type Platform,
   readFiles,
+  readReference,
   readTag,
   type RegistryTree,
 } from '../registry/index.ts';
@@ -50,7 +51,8 @@ export type NamingImage = { readonly name: string; readonly digest: Digest };
 /** The parts of a medium that name images. */
 export type NamingParts = {
   readonly tree: RegistryTree;
-  readonly arch: RpmArchitecture;
+  /** Absent: any architecture that is carried. */
+  readonly arch?: RpmArchitecture;
   readonly releases: readonly NamingImage[];
   readonly catalogs: readonly NamingImage[];
   /** Images that are named without another image: additional ones, and those of catalog sources. */
@@ -82,7 +84,7 @@ export async function listNamedImages(
   signal: AbortSignal,
 ): Promise<NamedImages> {
   const unread: { name: string; problem: string }[] = [];
-  const platform = platformOf(arch);
+  const platform = arch === undefined ? {} : { platform: platformOf(arch) };
   const readEach = async <Read>(
     images: readonly NamingImage[],
     read: (image: Wanted) => Promise<Read>,
@@ -91,7 +93,7 @@ export async function listNamedImages(
     for (const image of images) {
       signal.throwIfAborted();
       try {
-        all.push(await read({ ...image, platform, tree, signal }));
+        all.push(await read({ ...image, ...platform, tree, signal }));
       } catch (error) {
         if (!(error instanceof SealiftError)) throw error;
         unread.push({ name: image.name, problem: error.message });
@@ -106,7 +108,7 @@ export async function listNamedImages(
 }
 
 type Wanted = NamingImage & {
-  readonly platform: ReturnType<typeof platformOf>;
+  readonly platform?: Platform;
   readonly tree: RegistryTree;
   readonly signal: AbortSignal;
 };
