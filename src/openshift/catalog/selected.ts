@@ -56,6 +56,8 @@ export type SelectedCatalog = {
   };
   readonly packages: readonly SelectedPackage[];
   readonly bundles: readonly SelectedBundle[];
+  /** The last minor version of OpenShift that bundles may be on, as they name it, by bundle. */
+  readonly lastVersions: Readonly<Record<string, string>>;
   /** Bundles that others need and the configuration does not name. */
   readonly additions: readonly AddedBundle[];
   readonly warnings: readonly string[];
@@ -84,6 +86,14 @@ export function listBundles(catalog: Catalog): readonly SelectedBundle[] {
     relatedImages: listImages(bundle),
   }));
 }
+
+/** Lists the bundles that OLM lets up to a certain minor version of OpenShift only. */
+export const listLastVersions = ({ bundles }: Catalog): SelectedCatalog['lastVersions'] =>
+  Object.fromEntries(
+    bundles.flatMap(({ name, maxOpenShiftVersion: last }) =>
+      last === undefined ? [] : [[name, last]],
+    ),
+  );
 
 /**
  * A rendered catalog names the bundle's own image among the related ones, but the format does not

@@ -4,6 +4,7 @@ import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { describeValue } from '../../base/text/words.ts';
 import { formatReference, isTag, parseReference, type Reference } from '../../registry/index.ts';
 import type { RpmArchitecture } from './bundle.ts';
+import type { AdminGates } from './gates.ts';
 import type { ImagePolicy } from './image-policy.ts';
 import type { ResourceDefinition } from './manifests.ts';
 import { isVersion } from './version.ts';
@@ -29,6 +30,8 @@ export type Release = {
   readonly definitions: readonly ResourceDefinition[];
   /** Conditions that nodes set for images. */
   readonly imagePolicies: readonly ImagePolicy[];
+  /** Reasons for which its clusters wait for an acknowledgement before they leave it, by key. */
+  readonly adminGates: AdminGates;
   /** Absent if no signature was looked for. */
   readonly signature?: ReleaseSignature;
 };
