@@ -12,6 +12,7 @@ import {
 import { blobsOf, type Descriptor, openOciLayout, type Reference } from '../../registry/index.ts';
 import { readManifest, type ImageTools } from '../images.ts';
 import { readImage, type Selection } from '../mirror/fetch.ts';
+import type { GatedBundle } from '../release/gates.ts';
 import type { Release } from '../release/release.ts';
 
 /** A selected bundle, with every image that it needs, its own included; each once. */
@@ -94,6 +95,17 @@ export const listLastVersions = ({ bundles }: Catalog): SelectedCatalog['lastVer
       last === undefined ? [] : [[name, last]],
     ),
   );
+
+/** Lists the bundles of a catalog that a cluster may have installed. */
+export const listGatedBundles = ({
+  bundles,
+  lastVersions,
+}: SelectedCatalog): readonly GatedBundle[] =>
+  bundles.map(({ package: inPackage, name }) => ({
+    package: inPackage,
+    name,
+    ...withoutUndefined({ maxOpenShiftVersion: lastVersions[name] }),
+  }));
 
 /**
  * A rendered catalog names the bundle's own image among the related ones, but the format does not

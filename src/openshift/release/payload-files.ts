@@ -1,6 +1,11 @@
 import { IntegrityError } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
-import { type Descriptor, formatReference, readFiles, type Reference } from '../../registry/index.ts';
+import {
+  type Descriptor,
+  formatReference,
+  readFiles,
+  type Reference,
+} from '../../registry/index.ts';
 import { openLayers, type ImageTools, type OpenImage } from '../images.ts';
 import { isManifestPath } from './manifests.ts';
 import { IMAGE_REFERENCES_PATH, RELEASE_METADATA_PATH } from './release.ts';

@@ -165,8 +165,7 @@ export async function resolveUpgradePath(
   const fromImage = graph.nodes.find((node) => isSameRelease(node.version, from))?.payload;
   return {
     from,
-    ...(fromImage !== undefined &&
-      parseReference(fromImage).digest !== undefined && { fromImage }),
+    ...(fromImage !== undefined && parseReference(fromImage).digest !== undefined && { fromImage }),
     hops: [...hops.slice(0, -1), target],
   };
 }
