@@ -81,15 +81,16 @@ export const minorOfGate = (key: string): string | undefined =>
 /** Command that shows what a cluster asks for. */
 export const ASK_FOR_GATES = 'oc -n openshift-config-managed get cm admin-gates -o yaml';
 
-/** Commands that show and remove the overrides of a cluster. */
-export const OVERRIDES = {
-  look: "oc get clusterversion version -o jsonpath='{.spec.overrides}'",
-  remove: `oc patch clusterversion version --type=json -p '[{"op":"remove","path":"/spec/overrides"}]'`,
-};
+const LOOK = "oc get clusterversion version -o jsonpath='{.spec.overrides}'";
+const REMOVE = `oc patch clusterversion version --type=json -p '[{"op":"remove","path":"/spec/overrides"}]'`;
+const COST = 'while ClusterVersion has an override, its cluster refuses updates to another minor version';
 
-/** The cost of an override, for those who make one and for those who upgrade. */
-export const OVERRIDES_COST =
-  'while ClusterVersion has an override, the cluster refuses updates to another minor version';
+/** The override of a cluster without image policy: the command that removes it, and what it costs. */
+export const OVERRIDES = {
+  remove: REMOVE,
+  reason: `The cluster was installed without its image policy, which leaves an override: ${COST}. Look at the list first (${LOOK}). Once it is removed, nodes ask for signatures of OpenShift's images.`,
+  warning: `the image policy is left out by an override: ${COST}. Before such an update, look at the list (${LOOK}), and remove it: ${REMOVE}`,
+};
 
 /**
  * The reasons of a payload, by key, for self-managed clusters.
@@ -212,7 +213,7 @@ const overridesOf = (update: GatedUpdate): Gate => ({
   kind: 'overrides',
   certainty: 'certain',
   ...between(update),
-  text: `The cluster was installed without its image policy, which leaves an override: ${OVERRIDES_COST}. Look at the list first (${OVERRIDES.look}). When it is removed, nodes ask for signatures of OpenShift's images.`,
+  text: OVERRIDES.reason,
   command: OVERRIDES.remove,
 });
 
