@@ -4,7 +4,7 @@ import { sizeOf } from '../base/disk/files.ts';
 import { readRegularFile } from '../base/disk/open-file.ts';
 import { ConfigError, SealiftError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
-import { findJsonExcess } from '../shape/parse-text.ts';
+import { findJsonExcess } from '../shape/json-text.ts';
 
 /*
  * Owns the digests that are published beside an ISO: a `.sha256` file, the report of a build, the list of

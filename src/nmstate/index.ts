@@ -1,14 +1,17 @@
 /** Networks of hosts: NMState documents read and judged, NetworkManager profiles written. */
 
+export { compareHosts, type ComparedHost } from './compare-hosts.ts';
 export {
+  formatFindings,
   type HostNetwork,
+  hostOfFile,
   judgeNetwork,
-  malformed,
   planHosts,
   planNetwork,
   profilesOf,
 } from './plan.ts';
-export { FAMILIES, isDynamic, listAddresses } from './addresses.ts';
+export { FAMILIES, isDynamic, listAllAddresses } from './addresses.ts';
+export { readNetworkText } from './document.ts';
 export { formatNetworkConfig } from './format.ts';
 export type { Keyfile } from './keyfile.ts';
 export type { InterfaceAddress } from './members.ts';

@@ -1,6 +1,13 @@
-import { contains, formatAddress, type IpAddress } from '../base/ip-address.ts';
+import { contains, formatAddress, type IpAddress, isOfNoHost } from '../base/ip-address.ts';
 import { groupBy } from '../base/lists.ts';
-import { FAMILIES, isDynamic, isLinkLocal, isThere, listAddresses, outOf } from './addresses.ts';
+import {
+  isDynamic,
+  listAllAddresses,
+  isLinkLocal,
+  isThere,
+  listAddresses,
+  outOf,
+} from './addresses.ts';
 import type { InterfaceAddress } from './members.ts';
 import type { NetworkState, Route } from './read.ts';
 import type { NetworkInterface } from './state.ts';
@@ -11,14 +18,12 @@ import { type Finding, join } from './values.ts';
  * that a neighbour may refuse, or that NetworkManager corrects, gets a warning.
  */
 
-type Owned = InterfaceAddress & { readonly owner: string };
+export type Owned = InterfaceAddress & { readonly owner: string };
 
 /** Addresses of interfaces that are up; the loopback has addresses that no other interface can have. */
-const listOwned = (each: NetworkInterface): readonly Owned[] =>
+export const listOwned = (each: NetworkInterface): readonly Owned[] =>
   each.state === 'up' && each.type !== 'loopback'
-    ? FAMILIES.flatMap((family) =>
-        listAddresses(each, family).map((address) => ({ ...address, owner: each.name })),
-      )
+    ? listAllAddresses(each).map((address) => ({ ...address, owner: each.name }))
     : [];
 
 const findingOf = ({ path, owner }: Owned, problem: string): Finding => ({ path, owner, problem });
@@ -32,13 +37,6 @@ export const checkAddresses = ({ interfaces }: NetworkState): readonly Finding[]
       ? [findingOf(each, `${text} is the broadcast address of ${subnet.text}`)]
       : [];
   });
-
-/** Unspecified, loopback, multicast and broadcast: RFC 6890, RFC 5771, RFC 4291 2.4. */
-function isOfNoHost({ family, value }: IpAddress): boolean {
-  if (family === 6) return value <= 1n || value >> 120n === 0xffn;
-  const first = Number(value >> 24n);
-  return value === 0n || first === 127 || (first >= 224 && first < 240) || value === 0xffffffffn;
-}
 
 /** The first and the last address of an IPv4 subnet belong to no host (RFC 1122 3.2.1.3; /31: RFC 3021). */
 const hasEdges = ({ subnet }: Owned): boolean => subnet.family === 4 && subnet.prefix <= 30;

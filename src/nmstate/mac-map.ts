@@ -1,4 +1,5 @@
 import { findRepeated } from '../base/lists.ts';
+import { parseMacAddress } from '../base/mac-address.ts';
 import { isThere, listBases, listPorts } from './addresses.ts';
 import { isAddressOfHost } from './bond.ts';
 import type { NetworkState } from './read.ts';
@@ -12,9 +13,8 @@ import { expected, type Finding } from './values.ts';
 /** An interface of a document, with the MAC address by which a host has it. */
 export type MappedInterface = { readonly name: string; readonly macAddress: string };
 
-const MAC_ADDRESS = /^(?:[0-9A-F]{2}:){5}[0-9A-F]{2}$/;
-
-const normalise = (mac: string): string => mac.toUpperCase().replaceAll('-', ':');
+/** The form of nmstate. */
+const normalise = (mac: string): string => parseMacAddress(mac)?.toUpperCase() ?? mac;
 
 /** Names that systemd gives to devices (systemd.net-naming-scheme), which need no map. */
 const PREDICTABLE = /^en[PsvxXbucaipod]/;
@@ -57,7 +57,7 @@ const lacking = (name: string, path: string): Finding => ({
 
 function explainMac(mac: string, name: string): readonly Finding[] {
   const about = { path: '', owner: name };
-  if (!MAC_ADDRESS.test(mac)) {
+  if (parseMacAddress(mac) === undefined) {
     return [{ ...about, problem: `MAC map: ${expected(mac, 'a MAC address')}` }];
   }
   return isAddressOfHost(mac)

@@ -1,14 +1,16 @@
 import { ConfigError } from '../base/errors.ts';
-import { explainUnparsed, parse, parseText } from '../shape/parse-text.ts';
+import { parseMacAddress } from '../base/mac-address.ts';
 import type { Plain } from '../shape/shape.ts';
+import { type NetworkText, readNetworkText, type WrittenOf } from './document.ts';
 import { formatNetworkConfig } from './format.ts';
 import { judgeState } from './judge.ts';
 import type { Keyfile } from './keyfile.ts';
 import { normaliseKeyfile } from './keyfile.ts';
+import { compareHosts } from './compare-hosts.ts';
 import { checkMap, type MappedInterface, warnOfMap } from './mac-map.ts';
 import { explainDifferences, judgeProfiles } from './network-manager.ts';
 import { renderProfiles } from './profiles.ts';
-import { type NetworkState, readNetworkState } from './read.ts';
+import { type NetworkState, readInterfaces, readNetworkState } from './read.ts';
 import type { MadeProfiles, NetworkTool } from './tool.ts';
 import { type Finding, formatFinding } from './values.ts';
 import { warnOfState } from './warnings.ts';
@@ -41,6 +43,7 @@ export type NetworkVerdict = {
 };
 
 export type PlannedNetwork = {
+  readonly state: NetworkState;
   /** Empty if there are problems, or if the host applies the document itself. */
   readonly profiles: readonly Keyfile[];
   readonly verdict: NetworkVerdict;
@@ -56,18 +59,34 @@ export type PlanNetworkOptions = {
   readonly isApplied?: boolean;
 };
 
+/**
+ * The network of a host in a file of its own, whose interfaces are found by the addresses in the document.
+ *
+ * @throws ConfigError `nmstate.malformed` for a text that is not YAML
+ */
+export function hostOfFile(networkConfig: string, source: string): HostNetwork {
+  const { value, problem } = readNetworkText(networkConfig);
+  if (problem !== undefined) throw malformed(`${source} ${problem}`);
+  const interfaces = readInterfaces(value).flatMap(({ name, 'mac-address': mac }) =>
+    mac === undefined ? [] : [{ name, macAddress: parseMacAddress(mac) ?? mac }],
+  );
+  return { networkConfig, interfaces, source };
+}
+
 type Judged = NetworkVerdict & { readonly state: NetworkState };
 
 /**
  * Judges a parsed document without nmstate: the part of `planNetwork` that needs no other program.
  *
  * @param host absent if the interfaces have their names already, and no map gives them
+ * @param writtenOf absent for values that Go read
  */
 export function judgeNetwork(
   value: unknown,
   host?: Pick<HostNetwork, 'interfaces' | 'source'>,
+  writtenOf?: WrittenOf,
 ): Judged {
-  const { state, problems: unread, untranslated } = readNetworkState(value);
+  const { state, problems: unread, untranslated } = readNetworkState(value, writtenOf);
   if (unread.length > 0) return { state, problems: unread, warnings: [], untranslated };
   const { interfaces = [], source } = host ?? {};
   const isMapped = interfaces.length > 0;
@@ -94,26 +113,18 @@ export async function planNetwork(
   return made ? takeMade(judged, made) : finishAlone(judged, isApplied);
 }
 
-/** A MAC address without colons, which NetworkManager does not read from a profile. */
-const OTHER_MAC = /mac-address["']?\s*:\s*["']?(?:[\da-f]{2}-|[\da-f]{4}\.|[\da-f]{12}\b)/i;
+/** A MAC address that NetworkManager does not read from a profile, or that is not as the kernel shows it. */
+const OTHER_MAC = /mac-address["']?\s*:\s*["']?(?!(?:[\da-f]{2}:){5}[\da-f]{2})[\da-f]/i;
 
 const withUsualMacs = (text: string): string =>
-  OTHER_MAC.test(text) ? formatNetworkConfig(parse(text) as Plain) : text;
+  OTHER_MAC.test(text) ? formatNetworkConfig(readNetworkText(text).value as Plain) : text;
 
 function judgeText(host: HostNetwork): Judged {
-  try {
-    return judgeNetwork(parse(host.networkConfig), host);
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    const problem = `it is not YAML: ${explainUnparsed(host.networkConfig, error)}`;
-    const { state } = readNetworkState({});
-    return {
-      state,
-      problems: [{ path: '', problem }],
-      warnings: [],
-      untranslated: [],
-    };
-  }
+  const { value, problem, writtenOf } = readNetworkText(host.networkConfig);
+  const judged = judgeNetwork(value, host, writtenOf);
+  if (problem === undefined) return judged;
+  const problems = [{ path: '', problem: `it ${problem}` }];
+  return { state: judged.state, problems, warnings: [], untranslated: [] };
 }
 
 type Finished = {
@@ -126,6 +137,7 @@ const finish = (
   judged: Judged,
   { profiles = [], problems = [], warnings = [] }: Finished,
 ): PlannedNetwork => ({
+  state: judged.state,
   profiles,
   verdict: {
     problems: [...judged.problems, ...problems],
@@ -175,7 +187,7 @@ function finishJudged(host: HostNetwork): PlannedNetwork {
 }
 
 /**
- * Plans hosts: each gets its profiles.
+ * Plans the hosts of one document: each gets its profiles.
  *
  * @param warn receives warnings, with their places
  * @throws ConfigError `nmstate.malformed`, `nmstate.unsupported`
@@ -184,20 +196,43 @@ export async function planHosts(
   hosts: readonly HostNetwork[],
   { warn, ...options }: PlanNetworkOptions & { readonly warn: (warning: string) => void },
 ): Promise<readonly HostNetwork[]> {
-  const planned: HostNetwork[] = [];
+  const planned: Planned[] = [];
   for (const { placeOf, ...host } of hosts) {
     const plan = await planNetwork(host, options);
-    const { warnings, problems } = plan.verdict;
-    const place =
-      placeOf ?? (warnings.length + problems.length > 0 ? createPlaces(host) : undefined);
-    const keyfiles = requireProfiles({ ...host, ...(place && { placeOf: place }) }, plan);
-    for (const each of warnings) warn(formatFinding(each, place?.(each.path)));
-    planned.push({ ...host, keyfiles });
+    const place = placeOf ?? createPlaces(host);
+    for (const each of plan.verdict.warnings) warn(formatFinding(each, place(each.path)));
+    const keyfiles = requireProfiles({ ...host, placeOf: place }, plan);
+    planned.push({ host: { ...host, keyfiles }, state: plan.state, placeOf: place });
   }
-  return planned;
+  refuseShared(planned, warn);
+  return planned.map(({ host }) => host);
+}
+
+type Planned = {
+  readonly host: HostNetwork;
+  readonly state: NetworkState;
+  readonly placeOf: (path: string) => string;
+};
+
+function refuseShared(planned: readonly Planned[], warn: (warning: string) => void): void {
+  const compared = compareHosts(planned.map(({ host, ...rest }) => ({ ...host, ...rest })));
+  const told = compared.flatMap(({ problems, warnings }, at) => {
+    const place = planned[at]?.placeOf ?? (() => '');
+    for (const each of warnings) warn(formatFinding(each, place(each.path)));
+    return formatFindings(problems, place);
+  });
+  if (told.length > 0)
+    throw malformed(told.slice(0, MOST_TOLD).join('; '), 'give each host its own');
 }
 
 const MOST_TOLD = 10;
+
+/** Findings as texts, as many as one message can have. */
+export const formatFindings = (
+  findings: readonly Finding[],
+  placeOf: (path: string) => string,
+): readonly string[] =>
+  findings.slice(0, MOST_TOLD).map((each) => formatFinding(each, placeOf(each.path)));
 
 function requireProfiles(
   host: HostNetwork,
@@ -205,19 +240,13 @@ function requireProfiles(
 ): readonly Keyfile[] {
   const [first] = verdict.problems;
   if (!first) return profiles;
-  const place = host.placeOf ?? createPlaces(host);
-  const told = verdict.problems
-    .slice(0, MOST_TOLD)
-    .map((each) => formatFinding(each, place(each.path)));
+  const told = formatFindings(verdict.problems, host.placeOf ?? createPlaces(host)).join('; ');
   throw first.hint === WAYS_OUT
-    ? new ConfigError('nmstate.unsupported', told.join('; '), { hint: WAYS_OUT })
-    : malformed(told.join('; '), first.hint);
+    ? new ConfigError('nmstate.unsupported', told, { hint: WAYS_OUT })
+    : malformed(told, first.hint);
 }
 
-export const malformed = (
-  problem: string,
-  hint = 'correct the network configuration',
-): ConfigError =>
+const malformed = (problem: string, hint = 'correct the network configuration'): ConfigError =>
   new ConfigError('nmstate.malformed', `network configuration has no valid profiles: ${problem}`, {
     hint,
   });
@@ -225,12 +254,9 @@ export const malformed = (
 /** Tells `FILE:LINE` of a path; empty if the document is in no file of its own. */
 function createPlaces({ source, networkConfig }: HostNetwork): (path: string) => string {
   if (source === undefined) return () => '';
-  const { document, lines } = parseText(networkConfig);
+  let text: NetworkText | undefined;
   return (path) => {
-    const keys = path.split(/[.[\]]+/).filter((key) => key !== '');
-    const values = keys.map((_, at) => document.getIn(keys.slice(0, at + 1), true));
-    const found = values.findLast((value) => value !== undefined && value !== null);
-    const [offset = 0] = (found as { readonly range?: readonly [number] } | undefined)?.range ?? [];
-    return `${source}:${lines.linePos(offset).line}`;
+    text ??= readNetworkText(networkConfig); // most documents have no finding
+    return `${source}:${text.lineOf(path) ?? 1}`;
   };
 }

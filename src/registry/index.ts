@@ -4,13 +4,24 @@
  */
 
 // References and manifests.
-export { formatReference, isTag, parseReference } from './reference.ts';
+export {
+  explainReference,
+  explainRegistryName,
+  formatReference,
+  isRegistryHost,
+  isRepository,
+  isTag,
+  parseReference,
+} from './reference.ts';
 export type { Reference } from './reference.ts';
+export { IMAGE_CONFIG, parseImageConfig } from './image-config.ts';
+export type { ImageConfig } from './image-config.ts';
 export {
   blobsOf,
   isForPlatform,
   MAX_MANIFEST_SIZE,
   MEDIA_TYPE,
+  parseAnnotations,
   parseManifest,
   parseStored,
 } from './manifest.ts';
@@ -29,11 +40,17 @@ export {
   listUnusableEntries,
 } from './client/credentials.ts';
 export type { Credential } from './client/credentials.ts';
-export { explainAuth, judgePullSecret, readPullSecret } from './client/pull-secret.ts';
+export {
+  explainAuth,
+  explainPullSecretFault,
+  judgePullSecret,
+  readPullSecret,
+} from './client/pull-secret.ts';
 export type { AuthFault, PullSecretEntry, PullSecretFault } from './client/pull-secret.ts';
 export { loadRegistriesConf } from './client/mirror-files.ts';
 export type { RegistriesConfPlaces } from './client/mirror-files.ts';
 export { parseRegistriesConf, resolveCandidates } from './client/mirrors.ts';
+export type { RegistriesConf, RegistryEntry } from './client/mirrors.ts';
 
 // Files of an image.
 export { extractFile, listPresent, readFiles } from './layers/read.ts';

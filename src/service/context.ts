@@ -2,9 +2,11 @@ import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import { isIP } from 'node:net';
 import { isErrno } from '../base/errors.ts';
+import { toPrintable } from '../base/text/words.ts';
 import type { ServedEntry } from '../base/http/serve-bytes.ts';
 import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/tokens.ts';
+import { readJsonText, TYPED_JSON } from '../shape/json-text.ts';
 import type { NetworkTool } from '../nmstate/index.ts';
 import type { CustomisedImages } from './images/images.ts';
 import { ApiFailure, type BodySchema, type OpenApi } from './openapi.ts';
@@ -33,6 +35,8 @@ export type Service = {
   /** Registries that every pull secret must have credentials for. */
   readonly requiredRegistries: readonly string[];
   readonly now: () => number;
+  /** Logs a warning. */
+  readonly warn: (message: string) => void;
   /** Aborted when no new work may begin. */
   readonly ending: AbortSignal;
 };
@@ -55,7 +59,7 @@ export const identify = (service: Service, exchange: Exchange): Promise<Identity
 
 /** Reads a JSON body and checks it against its schema. @throws ApiFailure 400, 413, 415, 422 */
 export async function readBody<Body>(
-  { openApi }: Service,
+  service: Service,
   exchange: Exchange,
   schema: BodySchema,
 ): Promise<Body> {
@@ -65,15 +69,32 @@ export async function readBody<Body>(
     throw new ApiFailure(415, 'the body must be application/json');
   }
   const bytes = await readBytes(exchange.env.incoming);
-  let body: unknown;
-  try {
-    body = JSON.parse(bytes.toString('utf8'));
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new ApiFailure(400, 'the body is not JSON'); // the parser's message quotes the body
+  const read = readJsonText(bytes, TYPED_JSON);
+  if (read.why !== undefined) throw new ApiFailure(400, `the body ${read.why}`);
+  addWarnings(service, exchange, service.openApi.check(schema, read.value));
+  return read.value as Body;
+}
+
+/** Most warnings of one answer: clients limit the size of its head. */
+const MOST_WARNINGS = 10;
+const LONGEST_WARNING = 400;
+
+/**
+ * Adds warnings to the head of an answer, where the API of Kubernetes has them too (RFC 9111 5.5, 299); no
+ * client of assisted-service has a member for them. Those about a change are logged as well.
+ */
+export function addWarnings(
+  { warn }: Pick<Service, 'warn'>,
+  exchange: Exchange,
+  warnings: readonly string[],
+): void {
+  const { method, path } = exchange.req;
+  for (const warning of warnings.slice(0, MOST_WARNINGS)) {
+    const text = toPrintable(warning).slice(0, LONGEST_WARNING);
+    const quoted = text.replaceAll(/["\\]/g, String.raw`\$&`).replaceAll(/[^ -~]/g, '?');
+    exchange.header('Warning', `299 - "${quoted}"`, { append: true });
+    if (method !== 'GET') warn(`${method} ${path}: ${text}`);
   }
-  openApi.check(schema, body);
-  return body as Body;
 }
 
 export const toTime = (milliseconds: number): string => new Date(milliseconds).toISOString();

@@ -1,6 +1,11 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { parseMacAddress } from '../base/mac-address.ts';
 import { PACKAGE_ROOT } from '../base/program.ts';
+import { isObject } from '../base/lists.ts';
+import { appendSuggestion } from '../base/text/words.ts';
+import { toRpmName } from '../openshift/release/bundle.ts';
 
 /* Owns the OpenAPI document, the check of bodies against it, and the format of errors. */
 
@@ -11,8 +16,13 @@ export type BodySchema =
 export type OpenApi = {
   /** The served document: all answers in progress share these bytes. */
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** @throws ApiFailure 422 */
-  readonly check: (schema: BodySchema, body: unknown) => void;
+  /**
+   * Checks a body.
+   *
+   * @returns warnings of members that nothing reads; assisted-service ignores them as well
+   * @throws ApiFailure 422
+   */
+  readonly check: (schema: BodySchema, body: unknown) => readonly string[];
 };
 
 /** A failed request: a status, and a reason that the client may read. */
@@ -40,7 +50,9 @@ export function readOpenApi(): OpenApi {
   const bytes = new Uint8Array(readFileSync(new URL('schema/service.openapi.json', PACKAGE_ROOT)));
   const ajv = new Ajv({ meta: false, validateSchema: false, strict: false });
   ajv.addFormat('uuid', UUID);
-  ajv.addSchema(JSON.parse(Buffer.from(bytes).toString('utf8')) as object, 'service');
+  ajv.addFormat('mac', (text) => parseMacAddress(text) !== undefined);
+  const document = JSON.parse(Buffer.from(bytes).toString('utf8')) as OpenApiDocument;
+  ajv.addSchema(document, 'service');
   const compiled = new Map<BodySchema, ValidateFunction>();
   return {
     bytes,
@@ -49,6 +61,8 @@ export function readOpenApi(): OpenApi {
         compiled.get(schema) ?? ajv.compile({ $ref: `service#/components/schemas/${schema}` });
       compiled.set(schema, validate);
       if (!validate(body)) throw new ApiFailure(422, explain(validate.errors?.[0]));
+      const { schemas } = document.components;
+      return listUnread(body, schemas[schema] ?? {}, { schemas, path: '' });
     },
   };
 }
@@ -62,10 +76,46 @@ export function requireUuid(text: string, name: string): string {
 /** Architectures in RPM's spelling, which assisted-service uses as well. */
 export const ARCHITECTURES = ['x86_64', 'aarch64', 'ppc64le', 's390x'] as const;
 
-/** Converts an architecture; like assisted-service, it also accepts Go's name for one of them. */
+/** Converts an architecture, which may have Go's name. */
 export function toArchitecture(text: unknown): string | undefined {
-  const name = text === 'arm64' ? 'aarch64' : text;
+  const name = typeof text === 'string' ? toRpmName(text) : undefined;
   return ARCHITECTURES.find((each) => each === name);
+}
+
+type Schema = {
+  readonly $ref?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+};
+
+type OpenApiDocument = {
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+};
+
+type Reading = { readonly schemas: Readonly<Record<string, Schema>>; readonly path: string };
+
+const MOST_SHOWN = 64;
+
+/** Lists members that no schema has, each with the one that was probably meant. */
+function listUnread(
+  value: unknown,
+  { $ref, ...own }: Schema,
+  { schemas, path }: Reading,
+): readonly string[] {
+  const { properties, items } = $ref === undefined ? own : (schemas[basename($ref)] ?? {});
+  const inside = (name: string): string => (path === '' ? name : `${path}.${name}`);
+  if (Array.isArray(value) && items) {
+    return value.flatMap((each: unknown, at) =>
+      listUnread(each, items, { schemas, path: `${path}[${at}]` }),
+    );
+  }
+  if (!isObject(value) || !properties) return [];
+  return Object.entries(value).flatMap(([name, member]) => {
+    const known = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (known) return listUnread(member, known, { schemas, path: inside(name) });
+    const guess = appendSuggestion(name, Object.keys(properties));
+    return [`${inside(name.slice(0, MOST_SHOWN))} is not known and is ignored${guess}`];
+  });
 }
 
 /** Explains a schema error without values, which may be secrets. */

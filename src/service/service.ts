@@ -73,6 +73,7 @@ export async function openService(
     isLocal: settings.isLocal ?? false,
     requiredRegistries: settings.requiredRegistries ?? [],
     now,
+    warn,
     ending: settings.ending,
   };
   const state = await openState(settings, key);

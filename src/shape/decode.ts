@@ -1,18 +1,15 @@
-import { isUtf8 } from 'node:buffer';
 import type { SealiftError } from '../base/errors.ts';
-import { findJsonExcess, type JsonBounds } from './parse-text.ts';
+import { readJsonText, type JsonBounds, type JsonManner } from './json-text.ts';
 import { shapeOf, type RecordNode, type Shape } from './shape.ts';
 
 /* Owns the judgement of parsed values along a shape. */
 
 /** The manner of a syntax and of its consumer. */
-export type Rules = {
+export type Rules = JsonManner & {
   /** Names of members match exactly, or regardless of case as in Go's JSON decoder. */
   readonly members: 'exact' | 'fold-case';
   /** A member that is null counts as absent, or has the value null. */
   readonly null: 'absent' | 'value';
-  /** Bounds of a JSON text. */
-  readonly most: JsonBounds;
 };
 
 const MOST: JsonBounds = { values: 1_500_000, depth: 16 };
@@ -76,21 +73,12 @@ export function decodeJson<T>(
   source: Uint8Array | string,
   rules: Rules = JSON_RULES,
 ): Decoded<T> {
-  const bytes = typeof source === 'string' ? Buffer.from(source) : source;
-  const refuseText = (why: string): Decoded<T> => ({
-    value: undefined,
-    findings: [{ path: [], code: 'syntax', shape, found: undefined, why }],
-  });
-  const excess = findJsonExcess(bytes, rules.most);
-  if (excess !== undefined) return refuseText(excess);
-  if (!isUtf8(bytes)) return refuseText('is not UTF-8');
-  let value: unknown;
-  try {
-    value = JSON.parse(typeof source === 'string' ? source : Buffer.from(source).toString('utf8'));
-  } catch {
-    return refuseText('is not JSON');
+  const read = readJsonText(source, rules);
+  if (read.why !== undefined) {
+    const finding: Finding = { path: [], code: 'syntax', shape, found: undefined, why: read.why };
+    return { value: undefined, findings: [finding] };
   }
-  return decode(shape, value, rules);
+  return decode(shape, read.value, rules);
 }
 
 type Reading = {
@@ -136,6 +124,7 @@ const READERS: { readonly [K in Shape['kind']]: Read<K> } = {
   choice: readScalar,
   free: (_, value) => value,
   list: readList,
+  tuple: readTuple,
   mapping: readMapping,
   record: readRecord,
   otherwise(shape, value, at) {
@@ -186,6 +175,14 @@ function readList(shape: NodeOf<'list'>, value: unknown, at: Reading): unknown {
   if (items.includes(WRONG)) return WRONG;
   if (!shape.isUnique || new Set(items).size === items.length) return items;
   return refuse(at, { code: 'value', shape, found: value });
+}
+
+function readTuple(shape: NodeOf<'tuple'>, value: unknown, at: Reading): unknown {
+  if (!Array.isArray(value) || value.length !== shape.items.length) {
+    return refuse(at, { code: 'type', shape, found: value });
+  }
+  const items = shape.items.map((of, index) => readAt(index, value[index], { shape: of, at }));
+  return items.includes(WRONG) ? WRONG : items;
 }
 
 function readMapping(shape: NodeOf<'mapping'>, value: unknown, at: Reading): unknown {

@@ -4,7 +4,7 @@ import * as yaml from 'yaml';
 import { type CST, type Document, Lexer, Parser, LineCounter, isScalar } from 'yaml';
 import { withoutUndefined } from '../base/lists.ts';
 
-/* Owns the use of the YAML parser, and the bounds on YAML and JSON texts. */
+/* Owns the use of the YAML parser, and the bounds on YAML texts. */
 
 /**
  * Options of the YAML parser. The library makes an error for each fault of a text, and V8 a stack
@@ -190,50 +190,6 @@ function mayBeDeep(text: string): boolean {
   return long.some((line) => (line.match(/[ \t:]|[-?](?=\s)/g)?.length ?? 0) > MOST_NESTED / 4);
 }
 
-/** Limits of the values that a reader builds from a JSON text. */
-export type JsonBounds = {
-  /** Arrays, objects, members and elements. */
-  readonly values: number;
-  /** Arrays and objects in each other: recursive work on a value takes stack for each. */
-  readonly depth: number;
-};
-
-const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
-const OPENING: ReadonlySet<number> = new Set([0x5b, 0x7b]);
-const CLOSING: ReadonlySet<number> = new Set([0x5d, 0x7d]);
-
-/**
- * The reason why a JSON text should not be parsed, as a sentence without its subject; undefined if
- * there is no reason. Three bytes of text can take a hundred of memory: this takes no memory.
- */
-export function findJsonExcess(text: Uint8Array, bounds: JsonBounds): string | undefined {
-  let values = 0;
-  let depth = 0;
-  for (let at = 0; at < text.length; at++) {
-    const byte = text[at] ?? 0;
-    if (byte === QUOTE) at = endOfString(text, at);
-    else if (byte === COMMA || byte === COLON) values++;
-    else if (OPENING.has(byte)) {
-      values++;
-      if (++depth > bounds.depth) return `has more than ${bounds.depth} levels`;
-    } else if (CLOSING.has(byte)) depth--;
-    if (values > bounds.values) return `has more than ${bounds.values} values`;
-  }
-  return undefined;
-}
-
-/**
- * Position of the second quote of the string that begins at `start`; the end of the text if there
- * is no second quote.
- */
-function endOfString(text: Uint8Array, start: number): number {
-  for (let at = start + 1; at < text.length; at++) {
-    if (text[at] === QUOTE) return at;
-    if (text[at] === BACKSLASH) at++;
-  }
-  return text.length;
-}
-
 /**
  * Lexemes of a megabyte of text as dense as that of any site; the composed values take 100 MiB at
  * most.
@@ -252,8 +208,12 @@ export type ParsedText = {
 
 export type TextFault = { readonly offset: number; readonly problem: string };
 
-/** Parses one document; a second one is a fault unless it is empty. */
-export function parseText(source: string | Uint8Array): ParsedText {
+/**
+ * Parses one document; a second one is a fault unless it is empty.
+ *
+ * @param most lexemes
+ */
+export function parseText(source: string | Uint8Array, most = MOST_LEXEMES): ParsedText {
   const lines = new LineCounter();
   const refuse = (text: string, fault: TextFault): ParsedText => ({
     text,
@@ -265,7 +225,7 @@ export function parseText(source: string | Uint8Array): ParsedText {
   if (isBytes && !isUtf8(source)) return refuse('', { offset: 0, problem: 'this is not UTF-8' });
   const text = isBytes ? new TextDecoder().decode(source) : source;
   try {
-    const [document, ...others] = compose(text, lines);
+    const [document, ...others] = compose(text, most, lines);
     const second = others.find((other) => !isEmptyDocument(other));
     const faults = [...document.errors, ...document.warnings]
       .map(({ code, pos }) => ({ offset: pos[0], problem: explainYaml(code) }))
@@ -277,36 +237,25 @@ export function parseText(source: string | Uint8Array): ParsedText {
   }
 }
 
-const compose = (text: string, lines = new LineCounter()): ReturnType<typeof composeDocuments> =>
-  composeDocuments(readYamlTokens(text, { lines, most: MOST_LEXEMES }), text.length, {
+const compose = (
+  text: string,
+  most: number,
+  lines = new LineCounter(),
+): ReturnType<typeof composeDocuments> =>
+  composeDocuments(readYamlTokens(text, { lines, most }), text.length, {
     prettyErrors: false,
     uniqueKeys: false,
     // Every scalar as text: its meaning depends on the type that its place expects.
     schema: 'failsafe',
   });
 
-const [EMPTY] = compose('');
+const [EMPTY] = compose('', MOST_LEXEMES);
 
 /** True if the document is empty, for example after a marker at the end of a file. */
 const isEmptyDocument = ({ contents }: Document.Parsed): boolean =>
   contents === null || (isScalar(contents) && contents.range[0] === contents.range[1]);
 
 /** The words for a fault of a YAML text, by the code of the YAML library's error. */
-/**
- * Why `parse` refused a text, with the line: `line 2: a key is written twice`. The text is not quoted,
- * because it may have a password.
- */
-export function explainUnparsed(text: string, cause: unknown): string {
-  const { faults, lines } = parseText(text);
-  const [fault] = faults;
-  const { offset, problem } =
-    fault ??
-    (cause instanceof yaml.YAMLError
-      ? { offset: cause.pos[0], problem: explainYaml(cause.code) }
-      : { offset: undefined, problem: 'an alias or a merge key cannot be resolved' });
-  return offset === undefined ? problem : `line ${lines.linePos(offset).line}: ${problem}`;
-}
-
 export const explainYaml = (code: string): string =>
   WORDS[code] ?? code.toLowerCase().replaceAll('_', ' ');
 

@@ -6,7 +6,8 @@ import { formatSize } from '../base/text/words.ts';
 import type { IsoImage } from '../iso/index.ts';
 import { useMedium } from '../media/open.ts';
 import { CONFIG_IMAGE_LABEL } from '../openshift/agent/live-system.ts';
-import { parse, findYamlExcess, findJsonExcess } from '../shape/parse-text.ts';
+import { findJsonExcess } from '../shape/json-text.ts';
+import { parse, findYamlExcess } from '../shape/parse-text.ts';
 import { MANIFEST_PATH } from './compose/tree.ts';
 import type { RetainedIso } from './identity/retained/read.ts';
 

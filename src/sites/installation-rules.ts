@@ -1,5 +1,4 @@
 import type { DocumentProblem } from '../base/errors.ts';
-import { isObject } from '../base/lists.ts';
 import type { Secret } from '../base/secret.ts';
 import { readTrustBundle, warnOfBundle } from '../keys/index.ts';
 import type {
@@ -7,7 +6,9 @@ import type {
   DigestSource,
   InstallationProxy,
 } from '../openshift/installation/mirrors.ts';
-import { parseJsonObject } from '../shape/go-json.ts';
+import { explainReference } from '../registry/index.ts';
+import { decodeJson, ifFaultless } from '../shape/decode.ts';
+import { LEFT_OUT, record, TEXT } from '../shape/shape.ts';
 import { type Report, invalid, required } from '../shape/report.ts';
 import {
   checkProxy,
@@ -16,7 +17,7 @@ import {
   explainSshKeys,
   HIDDEN,
 } from './rules/credentials.ts';
-import { explainRepository } from './rules/images.ts';
+import { checkReleaseRegistry, explainRepository } from './rules/images.ts';
 
 /* Owns the rules and warnings of image-based-installation-config.yaml. */
 
@@ -43,6 +44,8 @@ export function checkInstallationRules(
     ...checkPullSecret(report, config.pullSecret.reveal()),
     ...checkSshKey(report, config.sshKey),
     ...checkRequired(report, config),
+    ...checkSeedImage(report, config.seedImage),
+    ...checkReleaseRegistry(report, config.releaseRegistry),
     ...checkPartitionStart(report, config.extraPartitionStart),
     ...checkTrustBundle(report, config.additionalTrustBundle),
     ...checkDigestSources(report, config.imageDigestSources),
@@ -75,10 +78,11 @@ function warnOfDisk(report: Report, disk: string): readonly DocumentProblem[] {
   return [report('installationDisk', problem, { hint })];
 }
 
+const VERSIONED = record({ ignition: record({ version: TEXT }, LEFT_OUT) }, LEFT_OUT);
+
 /** A live system of 4.22 reads every version; its installer takes the newest of them alone. */
 function warnOfOverride(report: Report, text = ''): readonly DocumentProblem[] {
-  const ignition = parseJsonObject(text)?.['ignition'];
-  const version = isObject(ignition) ? ignition['version'] : undefined;
+  const version = ifFaultless(decodeJson(VERSIONED, text))?.ignition.version;
   if (version !== '3.0.0' && version !== '3.1.0') return [];
   const problem = `openshift-install 4.22 refuses Ignition ${version}: it takes 3.2.0`;
   const hint = 'write version 3.2.0, which reads older configurations unchanged';
@@ -104,6 +108,12 @@ function checkRequired(report: Report, config: InstallationConfig): readonly Doc
   return (['seedImage', 'seedVersion', 'installationDisk'] as const)
     .filter((name) => config[name] === '')
     .map((name) => report(name, required(`you must specify ${articles[name]} ${name}`)));
+}
+
+/** openshift-install takes any text; the live system asks for a wrong one again and again. */
+function checkSeedImage(report: Report, text: string): readonly DocumentProblem[] {
+  const why = text === '' ? undefined : explainReference(text);
+  return why === undefined ? [] : [report('seedImage', invalid(text, why))];
 }
 
 function checkPartitionStart(report: Report, text: string): readonly DocumentProblem[] {

@@ -107,7 +107,9 @@ const isEmpty = ({ mac_address: mac, logical_nic_name: name }) => mac === '' && 
  * @returns {Problem | undefined}
  */
 const checkMac = (field) =>
-  /^(?:[0-9A-F]{2}:){5}[0-9A-F]{2}$/i.test(valueOf(field))
+  /^(?:[0-9A-F]{2}([:-]?)(?:[0-9A-F]{2}\1){4}[0-9A-F]{2}|[0-9A-F]{4}(?:\.[0-9A-F]{4}){2})$/i.test(
+    valueOf(field),
+  )
     ? undefined
     : { field, message: 'Enter a MAC address such as 52:54:00:12:34:56.' };
 
@@ -143,7 +145,9 @@ export function locateProblem(reason) {
   for (const [name, word] of WORDS) message = message.replace(name, word);
   const [, host] = OF_HOST.exec(message) ?? [];
   if (host !== undefined) {
-    const told = message.replace(`host ${host}`, 'this host');
+    const told = message
+      .replace(`host ${host}`, 'this host')
+      .replace(/^Static_network_config\[\d+\]\.network_yaml/, 'The network of this host');
     return { field: `host-${Number(host) + 1}-yaml`, message: told };
   }
   const field = FIELDS.find(([pattern]) => pattern.test(message))?.[1];
@@ -151,4 +155,4 @@ export function locateProblem(reason) {
 }
 
 /** The number of a host in a reason, from 0 in the order of the form; an image has another order. */
-const OF_HOST = /^(?!Failed)(?:.*\bhost |Static_network_config\.)(\d+)\b/;
+const OF_HOST = /^(?!Failed)(?:.*\bhost |Static_network_config[.[])(\d+)\b/;

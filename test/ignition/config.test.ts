@@ -5,7 +5,7 @@ import {
   parseIgnition,
   textFile,
   type IgnitionConfig,
-} from '../../src/ignition/config.ts';
+} from '../../src/ignition/index.ts';
 
 const parse = (document: unknown): IgnitionConfig =>
   parseIgnition(JSON.stringify(document), 'unconfigured-agent.ign');
@@ -63,6 +63,13 @@ describe('parseIgnition', () => {
     expect(parseBroken).toThrow(/^a.ign is not JSON$/);
     expect(parseBroken).not.toThrow(
       expect.objectContaining({ cause: expect.anything() as unknown }),
+    );
+  });
+
+  it('refuses a member that is written twice, which Ignition would merge', () => {
+    const twice = '{"ignition":{"version":"3.2.0"},\n"passwd":{},\n"passwd":{"users":[]}}';
+    expect(() => parseIgnition(twice, 'a.ign')).toThrow(
+      'a.ign has "passwd" twice, the second time in line 3',
     );
   });
 

@@ -147,6 +147,11 @@ describe('bad input', () => {
     [{ pull_secret: '{' }, `${prefix}pull secret must be a well-formed JSON`],
     [{ pull_secret: '{}' }, `${prefix}pull secret must contain 'auths' JSON-object field`],
     [
+      { pull_secret: '{"auths":{}}' },
+      `${prefix}pull secret must contain 'auths' JSON-object field`,
+    ],
+    [{ pull_secret: '{"auths":{},"auths":{}}' }, `${prefix}pull secret has "auths" twice`],
+    [
       { pull_secret: auths('%%') },
       `${prefix}invalid pull secret: 'auth' field of "r.io" is not base64-encoded`,
     ],
@@ -183,7 +188,7 @@ describe('bad input', () => {
     ],
     [
       { pull_secret: '{"auths":{"r.io":{}}}' },
-      `${prefix}invalid pull secret: 'auth' field of "r.io" is <nil> but should be a string`,
+      `${prefix}invalid pull secret: 'auth' field of "r.io" is absent but should be a string`,
     ],
     [
       { ignition_config_override: '{"ignition":{"version":"2.2.0"}}' },

@@ -173,7 +173,7 @@ describe('the service as a process', () => {
       headers: JSON_TYPE,
       body: nested,
     });
-    expect(deep.status).toBe(422);
+    expect(deep.status).toBe(400);
   });
 
   it('repeats nothing of its input, and goes on', async () => {

@@ -23,30 +23,33 @@ const REFUSED: Readonly<Record<string, readonly [string, RegExp]>> = {
   'an alias of a secret name': ['interfaces: *hunter2secret\n', /aliases|is not YAML/],
   'a value nested 400 deep': [
     network(`x: ${'['.repeat(400)}${']'.repeat(400)}\n`),
-    /is too large: this is nested too deep$/,
+    /is not YAML: line 5: this is nested too deep$/,
   ],
   'a value nested 100 deep': [
     network(`x: ${'['.repeat(100)}${']'.repeat(100)}\n`),
-    /is nested more than 32 levels deep$/,
+    /x: unknown field "x"$/,
   ],
-  'an alias within itself': ['interfaces: []\nx: &a [*a]\n', /aliases|is nested/],
+  'an alias within itself': [
+    'interfaces: []\nx: &a [*a]\n',
+    /is not YAML: line 2: a value is an alias to a node that contains it$/,
+  ],
   'aliases that stand for a lot': [
     `a: &a [${'1,'.repeat(90)}]\nb: &b [${'*a,'.repeat(90)}]\n`,
-    /aliases|more than 5000 values/,
+    /is too large: line 1: the document expands to more than 5000 values/,
   ],
   'two thousand interfaces': [
     `interfaces:\n${Array.from({ length: 2000 }, (_, i) => `- {name: e${i}, type: x}\n`).join('')}`,
-    /is too large|has more than/,
+    /is not YAML: line \d+: there are too many values$/,
   ],
   'an interface of a type that needs nmstate': [
     'interfaces:\n- name: v0\n  type: vxlan\n',
-    /cannot be used: interface "v0": type: is "vxlan", which needs nmstate; install nmstate, whose nmstatectl/,
+    /cannot be used: line 3: interface "v0": type: is "vxlan", which needs nmstate; install nmstate, whose nmstatectl/,
   ],
   'an interface without a name': ['interfaces:\n- type: ethernet\n', /missing field 'name'/],
   'no interface': ['{}\n', /empty NetworkManager config/],
   'a member that needs nmstate': [
     network('  ethtool: {ring: {rx: 256}}\n'),
-    /cannot be used: interface "eth0": ethtool: needs nmstate; install nmstate, whose/,
+    /cannot be used: line 5: interface "eth0": ethtool: needs nmstate; install nmstate, whose/,
   ],
   'an address that is none': [
     network('  ipv6: {enabled: true, address: [{ip: foo, prefix-length: 64}]}\n'),
@@ -154,7 +157,7 @@ describe('networks of hosts', () => {
     expect((await create(hosts)).body).toMatchObject({ rendezvous_ip: '2001:db8::10' });
     const none = await create([{ network_yaml: network(), mac_interface_map: MAP }]);
     expect(none.body['rendezvous_ip']).toBeUndefined();
-    expect(none.headers.get('warning')).toMatch(/^299 sealift "no host has a static address, /);
+    expect(none.headers.get('warning')).toMatch(/^299 - "no host has a static address, /);
     expect((await create(hosts)).headers.get('warning')).toBeNull();
     expect((await create([])).headers.get('warning')).toBeNull();
   });
@@ -169,6 +172,55 @@ describe('networks of hosts', () => {
       'MAC 52:54:00:00:00:ab belongs to two hosts',
     ]);
   });
+
+  it('are refused if two hosts have the same address on the way to their gateway, else warned of', async () => {
+    const host = (at: number, gateway: string): object => ({
+      network_yaml:
+        'interfaces:\n- name: eth0\n  type: ethernet\n  ipv4:\n    enabled: true\n' +
+        '    address: [{ip: 192.0.2.5, prefix-length: 24}]\n' +
+        `routes: {config: [{destination: 0.0.0.0/0, next-hop-address: ${gateway}, next-hop-interface: eth0}]}\n`,
+      mac_interface_map: [{ ...MAP[0], mac_address: `52:54:00:00:00:0${at}` }],
+    });
+    const refused = await create([host(1, '192.0.2.1'), host(2, '192.0.2.1')]);
+    expect([refused.status, refused.body['reason']]).toEqual([
+      400,
+      'static_network_config[1].network_yaml cannot be used: line 6: interface "eth0": ' +
+        'ipv4.address[0].ip: 192.0.2.5 is also the address of "eth0" of another host ' +
+        '(static_network_config[0].network_yaml: line 6)',
+    ]);
+    const apart = await create([host(1, '198.51.100.1'), host(2, '198.51.100.1')]);
+    expect([apart.status, apart.headers.get('warning')]).toEqual([
+      201,
+      expect.stringContaining('192.0.2.5 is also the address of'),
+    ]);
+  });
+
+  it.each([['52:54:00:00:00:AB'], ['52-54-00-00-00-ab'], ['5254.0000.00ab'], ['5254000000AB']])(
+    'have one form of the MAC address %s',
+    async (mac_address) => {
+      const created = await create([
+        { network_yaml: network(), mac_interface_map: [{ ...MAP[0], mac_address }] },
+      ]);
+      expect(created.status).toBe(201);
+      const networks = JSON.parse(String(created.body['static_network_config'])) as object[];
+      expect(networks).toMatchObject([
+        { mac_interface_map: [{ mac_address: '52:54:00:00:00:ab' }] },
+      ]);
+    },
+  );
+
+  it.each([['52:54:00:00:00'], ['52:54-00:00:00:ab'], ['52:54:00:00:00:ag']])(
+    'are refused with %s in place of a MAC address',
+    async (mac_address) => {
+      const refused = await create([
+        { network_yaml: network(), mac_interface_map: [{ ...MAP[0], mac_address }] },
+      ]);
+      expect([refused.status, refused.body['reason']]).toEqual([
+        422,
+        'static_network_config.0.mac_interface_map.0.mac_address in body must match format "mac"',
+      ]);
+    },
+  );
 
   it('are refused if all hosts together have too many values, and accepted for 500 plain hosts', async () => {
     const hosts = (count: number, yaml: string): object[] =>

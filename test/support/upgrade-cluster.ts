@@ -1,4 +1,4 @@
-import { textFile, type File, type Unit } from '../../src/ignition/config.ts';
+import { textFile, type File, type Unit } from '../../src/ignition/index.ts';
 import type { UpgradeHop } from '../../src/openshift/node/upgrade.ts';
 
 /* A cluster in the files of /cluster, as the scripts that upgrade it see it through oc. */

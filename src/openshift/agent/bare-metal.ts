@@ -2,7 +2,7 @@ import { explainHostName } from '../../base/host-name.ts';
 import { SealiftError } from '../../base/errors.ts';
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
 import { IGNITION_VERSION, readGivenIgnition } from '../../ignition/index.ts';
-import { findJsonExcess } from '../../shape/parse-text.ts';
+import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
 import { explainUnknownMembers, INSTALL_OVERRIDES } from './install-overrides.ts';
 import { nameOf, refuseResource, type Resource } from './resources.ts';
 import type { CustomValues } from './values.ts';
@@ -149,17 +149,10 @@ const CHECKS: Readonly<Record<string, (annotation: Annotation) => void>> = {
   },
 };
 
-/** More than any override or list of arguments has. */
-const BOUNDS = { values: 100_000, depth: 64 };
-
 function parseJson(annotation: Annotation): unknown {
-  const excess = findJsonExcess(Buffer.from(annotation.text), BOUNDS);
-  if (excess !== undefined) throw refuseText(annotation, excess);
-  try {
-    return JSON.parse(annotation.text);
-  } catch {
-    throw refuseText(annotation, 'is not JSON');
-  }
+  const read = readJsonText(annotation.text, TYPED_JSON);
+  if (read.why === undefined) return read.value;
+  throw refuseText(annotation, read.why);
 }
 
 const refuseText = ({ resource, name }: Annotation, problem: string) =>

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
 import { ConfigError } from '../../base/errors.ts';
+import { isHostAddress } from '../../base/ip-address.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { decodeFileContent, type File } from '../../ignition/index.ts';
-import type { HostNetwork } from '../../nmstate/index.ts';
-import { parse } from '../../shape/parse-text.ts';
+import { type HostNetwork, readNetworkText } from '../../nmstate/index.ts';
 import { type CustomValues, HOST_NETWORKS } from './values.ts';
 
 /* Owns the host that installs the cluster: which one it is, and the file that tells it so. */
@@ -38,7 +38,7 @@ const fillLine = (line: string, ip: string, host: string): string =>
 function normaliseAddress(address: string): string {
   const version = address.includes('%') ? 0 : isIP(address);
   const ip = version === 6 ? shortenAddress(address) : address;
-  if (version !== 0 && !OF_NO_HOST.test(ip)) return ip;
+  if (isHostAddress(ip)) return ip;
   throw new ConfigError('customize.rendezvous-ip', `invalid rendezvous IP: ${address}`, {
     expected: 'an IPv4 or IPv6 address of one host',
     found: address,
@@ -56,19 +56,13 @@ function shortenAddress(address: string): string {
 }
 
 /**
- * Addresses that no host has: unspecified, loopback, multicast and broadcast: RFC 6890, RFC 5771,
- * RFC 4291.
- */
-const OF_NO_HOST = /^(?:0\.|127\.|(?:22[4-9]|2[3-5]\d)\.|::1?$|ff[0-9a-f]{2}:)/;
-
-/**
  * The address that becomes the rendezvous IP if none is given: the first one of the first host that has a static
  * one, hosts in the order in which they are given (installer: `GetNodeZeroIP`).
  */
 export function findFirstAddress(hosts: readonly HostNetwork[]): string | undefined {
   // Most networks without an address are not worth parsing: there may be thousands.
   for (const { networkConfig } of hosts.filter((host) => /\bip\b/.test(host.networkConfig))) {
-    const { interfaces } = objectOrEmpty(parse(networkConfig));
+    const { interfaces } = objectOrEmpty(readNetworkText(networkConfig).value);
     const [address] = listOf(interfaces).flatMap((each) =>
       ['ipv4', 'ipv6'].flatMap((family) => listAddresses(each, family)),
     );

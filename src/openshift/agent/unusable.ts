@@ -1,5 +1,6 @@
 import { explainHostName, isAddressOrHostName } from '../../base/host-name.ts';
 import { explainNoProxy, explainProxyUrl } from '../../base/http/typed-proxy.ts';
+import { isOfNoHost, parseAddress } from '../../base/ip-address.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
 import { joinProblem } from '../../base/text/words.ts';
 import { explainBundle, readSshKeys } from '../../keys/index.ts';
@@ -17,10 +18,15 @@ export const explainUnusable = {
   proxy: explainProxyUrl,
   pullSecret: (text) => judgePullSecret(text, { isForHosts: true })[0],
   sshKeys: (text) => readSshKeys(text).problem,
-  timeServer: (text) =>
-    isAddressOrHostName(text) ? undefined : `"${text}" is neither a name nor an address`,
+  timeServer: explainTimeServer,
   trustBundle: explainBundle,
 } as const satisfies Readonly<Record<string, Explain>>;
+
+function explainTimeServer(text: string): string | undefined {
+  if (!isAddressOrHostName(text)) return `"${text}" is neither a name nor an address`;
+  const address = parseAddress(text);
+  return address && isOfNoHost(address) ? `"${text}" is the address of no host` : undefined;
+}
 
 /** Members of an InfraEnv whose text has a form of its own. */
 const MEMBERS: Readonly<Record<string, Explain>> = {

@@ -83,7 +83,8 @@ export const ASK_FOR_GATES = 'oc -n openshift-config-managed get cm admin-gates 
 
 const LOOK = "oc get clusterversion version -o jsonpath='{.spec.overrides}'";
 const REMOVE = `oc patch clusterversion version --type=json -p '[{"op":"remove","path":"/spec/overrides"}]'`;
-const COST = 'while ClusterVersion has an override, its cluster refuses updates to another minor version';
+const COST =
+  'while ClusterVersion has an override, its cluster refuses updates to another minor version';
 
 /** The override of a cluster without image policy: the command that removes it, and what it costs. */
 export const OVERRIDES = {

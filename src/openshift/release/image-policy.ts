@@ -1,7 +1,13 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import type { Reference } from '../../registry/index.ts';
-import { unreadableManifest, type PayloadManifest } from './manifests.ts';
+import {
+  findInternalReleaseImage,
+  isInDefaultSet,
+  type PayloadManifest,
+  type ResourceDefinition,
+  unreadableManifest,
+} from './manifests.ts';
 import { isAtLeast, isSignedVersion } from './version.ts';
 
 /**
@@ -45,8 +51,9 @@ export type ImagePolicy = {
   readonly identity: SignedIdentity;
 };
 
-/** containers-policy.json(5), signedIdentity; for images by digest. */
+/** containers-policy.json(5), signedIdentity. */
 export type SignedIdentity =
+  | { readonly kind: 'digest-or-exact' }
   | { readonly kind: 'repository' }
   | { readonly kind: 'exact-repository'; readonly repository: string }
   | { readonly kind: 'remapped'; readonly prefix: string; readonly signedPrefix: string };
@@ -113,16 +120,37 @@ function readIdentity(identity: Members, path: string): SignedIdentity {
   if (matchPolicy === 'RemapIdentity' && isTexts([prefix, signedPrefix])) {
     return { kind: 'remapped', prefix: String(prefix), signedPrefix: String(signedPrefix) };
   }
-  if (REPOSITORY_POLICIES.includes(matchPolicy)) return { kind: 'repository' };
+  if (REPOSITORY_POLICIES.includes(matchPolicy)) {
+    return { kind: matchPolicy === 'MatchRepository' ? 'repository' : 'digest-or-exact' };
+  }
   throw unreadableManifest(path, 'its spec.policy.signedIdentity is not known');
 }
 
-/** The first is the default. They differ for images by tag alone. */
+/** The first is the default. */
 const REPOSITORY_POLICIES: readonly unknown[] = [
   undefined,
   'MatchRepoDigestOrExact',
   'MatchRepository',
 ];
+
+/**
+ * The policies that the clusters of a release have. When the media of a release need a preview, its clusters also
+ * have the policies of the preview.
+ */
+export function listApplied({
+  imagePolicies,
+  definitions,
+}: {
+  readonly imagePolicies: readonly ImagePolicy[];
+  readonly definitions: readonly ResourceDefinition[];
+}): readonly ImagePolicy[] {
+  const isPreview = findInternalReleaseImage(definitions)?.isPreview === true;
+  return imagePolicies.filter(
+    (policy) =>
+      isInDefaultSet(policy) ||
+      (isPreview && policy.featureSets?.includes('TechPreviewNoUpgrade') === true),
+  );
+}
 
 /**
  * containers-policy.json(5), "docker": of the scopes that contain an image by digest, only the

@@ -1,9 +1,34 @@
 import { verify, type KeyObject } from 'node:crypto';
-import { isDigest, type Digest, hexOf } from '../../base/digest.ts';
+import { type Digest, hexOf } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
-import { isObject, objectOrEmpty } from '../../base/lists.ts';
+import { decodeBase64 } from '../../base/text/base64.ts';
 import { type SigningKey, verifySignedMessage } from '../../openpgp/index.ts';
-import { parseReference, type Reference } from '../../registry/index.ts';
+import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
+import {
+  decode,
+  decodeJson,
+  ifFaultless,
+  JSON_RULES,
+  requireDecoded,
+  type Rules,
+} from '../../shape/decode.ts';
+import { TYPED_JSON } from '../../shape/json-text.ts';
+import {
+  DIGEST,
+  FREE,
+  INTEGER,
+  LEFT_OUT,
+  list,
+  mapping,
+  oneOf,
+  partial,
+  record,
+  refine,
+  type Shape,
+  TEXT,
+  type TypeOf,
+} from '../../shape/shape.ts';
+import { describeFinding } from '../../shape/words.ts';
 import type { SignedIdentity } from './image-policy.ts';
 import type { Release } from './release.ts';
 
@@ -14,102 +39,62 @@ export type ReleaseStatement = {
   readonly identity: string;
 };
 
+/** Readers choose different ones of two members with one name: neither is accepted. */
+const RULES: Rules = { ...JSON_RULES, ...TYPED_JSON };
+
+const PRINTABLE = refine(TEXT, (text) =>
+  // It is shown to people, who must not take a part of it for a message of the program.
+  /^[\x21-\x7e]+$/.test(text) ? undefined : 'is not a reference',
+);
+
+/** Only this part may have members that are not known here. */
+const OPTIONAL = partial({ creator: TEXT, timestamp: INTEGER }, LEFT_OUT);
+
+/** containers/image atomic-signature.md: exactly the signed JSON. */
+const describeStatement = <T>(type: StatementType, optional: Shape<T>) =>
+  record({
+    critical: record({
+      image: record({ 'docker-manifest-digest': DIGEST }),
+      type: oneOf(type),
+      identity: record({ 'docker-reference': PRINTABLE }),
+    }),
+    optional,
+  });
+
+type StatementType = 'atomic container signature' | 'cosign container image signature';
+
+const ATOMIC = describeStatement('atomic container signature', OPTIONAL);
+/** Cosign writes null for no optional members. */
+const COSIGN = describeStatement(
+  'cosign container image signature',
+  refine(FREE, (value) => {
+    const [first] = value === null ? [] : decode(OPTIONAL, value).findings;
+    return first && describeFinding(first);
+  }),
+);
+
 /**
- * containers/image atomic-signature.md: exactly the signed JSON. Only `optional` may have members
- * that are not known here.
+ * Reads the statement in an OpenPGP message (`ATOMIC`), or in a signature by cosign.
  *
- * @param type of a signature in an OpenPGP message, or of one that cosign made, whose `optional`
- * may be null
  * @throws IntegrityError `signature.malformed`
  */
 export function parseReleaseStatement(
   content: Uint8Array,
-  type: StatementType = 'atomic container signature',
+  shape: typeof ATOMIC | typeof COSIGN = ATOMIC,
 ): ReleaseStatement {
-  const text = decodeText(content);
-  const whole = readMembers(parseJson(text), ['critical', 'optional'], 'it');
-  const isAbsent = whole['optional'] === null && type === 'cosign container image signature';
-  if (!isAbsent && !isObject(whole['optional'])) {
-    throw malformed('its member optional is not an object');
-  }
-  checkOptional(isObject(whole['optional']) ? whole['optional'] : {});
-  const critical = readMembers(whole['critical'], ['image', 'type', 'identity'], 'critical');
-  const image = readMembers(critical['image'], ['docker-manifest-digest'], 'image');
-  const identity = readMembers(critical['identity'], ['docker-reference'], 'identity');
-  if (critical['type'] !== type) throw malformed(`its type is not "${type}"`);
-  const digest = readText(image, 'docker-manifest-digest');
-  if (!isDigest(digest)) throw malformed(`its digest "${digest}" is not sha256: and 64 hex digits`);
-  const reference = readText(identity, 'docker-reference');
-  // It is shown to people, who must not take a part of it for a message of the program.
-  if (!/^[\x21-\x7e]+$/.test(reference)) throw malformed('its docker-reference is not a reference');
-  return { digest, identity: reference };
+  const { critical } = requireDecoded<TypeOf<typeof shape>>(
+    decodeJson(shape, content, RULES),
+    ([first]) => malformed(describeFinding(first, 'it')),
+  );
+  const { image, identity } = critical;
+  return { digest: image['docker-manifest-digest'], identity: identity['docker-reference'] };
 }
-
-/** Checks the types of members that readers know: each has one type. */
-function checkOptional({ creator = '', timestamp = 0 }: Readonly<Record<string, unknown>>): void {
-  if (typeof creator !== 'string') throw malformed('its creator is not a string');
-  if (!Number.isInteger(timestamp)) throw malformed('its timestamp is not a whole number');
-}
-
-type StatementType = 'atomic container signature' | 'cosign container image signature';
 
 const malformed = (reason: string): IntegrityError =>
   new IntegrityError(
     'signature.malformed',
     `the signed content is not the signature of an image: ${reason}`,
   );
-
-function decodeText(content: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
-  } catch {
-    throw malformed('it is not UTF-8');
-  }
-}
-
-function parseJson(text: string): unknown {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw malformed('it is not JSON');
-  }
-  checkUnique(text);
-  return value;
-}
-
-/** If two members have the same name, readers choose different ones: neither is accepted. */
-function checkUnique(text: string): void {
-  const open: Set<string>[] = [];
-  for (const [token, quoted, colon] of text.matchAll(/[{}]|("(?:[^"\\]|\\.)*")(\s*:)?/g)) {
-    if (token === '{') open.push(new Set());
-    else if (token === '}') open.pop();
-    else if (quoted !== undefined && colon !== undefined) {
-      const name = JSON.parse(quoted) as string;
-      if (open.at(-1)?.has(name)) throw malformed(`it has the member "${name}" twice`);
-      open.at(-1)?.add(name);
-    }
-  }
-}
-
-/** An object with exactly these members. */
-function readMembers(
-  value: unknown,
-  names: readonly string[],
-  what: string,
-): Readonly<Record<string, unknown>> {
-  if (!isObject(value)) throw malformed(`${what} is not an object`);
-  const found = Object.keys(value).sort().join(', ');
-  const expected = [...names].sort().join(', ');
-  if (found === expected) return value;
-  throw malformed(`${what} should have the members ${expected}, but has ${found || 'none'}`);
-}
-
-function readText(of: Readonly<Record<string, unknown>>, name: string): string {
-  const value = of[name];
-  if (typeof value === 'string' && value.trim() !== '') return value;
-  throw malformed(`its ${name} is empty`);
-}
 
 /**
  * Verifies a signed message of a release: first its signer, and then that it is about this digest.
@@ -171,32 +156,49 @@ export function findSignatureProblem(
   { payload, signature }: SimpleSignature,
   { digest, image, key, identity }: Signed,
 ): string | undefined {
-  const encoded = signature.replaceAll(/[\r\n]/g, ''); // as Go reads base64
-  if (!isBase64(encoded)) return 'its signature is not base64';
-  if (!isSignedBy(payload, Buffer.from(encoded, 'base64'), key)) return 'it is by another key';
+  const decoded = decodeBase64(signature);
+  if (!decoded) return 'its signature is not base64';
+  if (!isSignedBy(payload, decoded, key)) return 'it is by another key';
   try {
-    const statement = parseReleaseStatement(payload, 'cosign container image signature');
+    const statement = parseReleaseStatement(payload, COSIGN);
     if (statement.digest !== digest) return `it is for ${statement.digest}`;
-    const name = nameOf(parseReference(statement.identity));
-    const expected = nameSigned(nameOf(image), identity);
-    return name === expected ? undefined : `it is for ${name}, not ${expected}`;
+    return findIdentityProblem(parseReference(statement.identity), image, identity);
   } catch (error) {
     if (error instanceof SealiftError) return error.message;
     throw error;
   }
 }
 
+/**
+ * The default, and a remapped identity, compare whole references: a signature that names a repository alone,
+ * as cosign makes them, is for no image. Of images by digest, the repository is compared.
+ */
+function findIdentityProblem(
+  signed: Reference,
+  image: Reference,
+  identity: SignedIdentity,
+): string | undefined {
+  const [name, expected] = [nameOf(signed), nameSigned(nameOf(image), identity)];
+  if (name !== expected) return `it is for ${name}, not ${expected}`;
+  if (identity.kind === 'repository' || identity.kind === 'exact-repository') return undefined;
+  const { tag, digest } = signed;
+  if (tag === undefined && digest === undefined) {
+    return `it is for ${name} without a tag, which only the policy MatchRepository accepts`;
+  }
+  const wanted = image.tag ?? 'latest';
+  return image.digest !== undefined || (tag === wanted && digest === undefined)
+    ? undefined
+    : `it is for ${formatReference(signed)}, not ${expected}:${wanted}`;
+}
+
 const isSignedBy = (data: Uint8Array, signature: Uint8Array, key: KeyObject): boolean =>
   verify(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', data, key, signature);
-
-const isBase64 = (text: string): boolean =>
-  text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
 
 const nameOf = ({ registry, repository }: Reference): string => `${registry}/${repository}`;
 
 function nameSigned(name: string, identity: SignedIdentity): string {
   if (identity.kind === 'exact-repository') return nameOf(parseReference(identity.repository));
-  if (identity.kind === 'repository') return name;
+  if (identity.kind !== 'remapped') return name;
   const { prefix, signedPrefix } = identity;
   const isBelow = name === prefix || name.startsWith(`${prefix}/`);
   return isBelow ? `${signedPrefix}${name.slice(prefix.length)}` : name;
@@ -208,6 +210,24 @@ export const BUNDLE_PREFIX = 'application/vnd.dev.sigstore.bundle.';
 const STATEMENT = 'application/vnd.in-toto+json';
 const IMAGE_SIGNATURE = 'https://sigstore.dev/cosign/sign/v1';
 
+const ENVELOPE = record(
+  {
+    payload: TEXT,
+    payloadType: oneOf(STATEMENT),
+    signatures: list(record({ sig: TEXT }, LEFT_OUT)),
+  },
+  LEFT_OUT,
+);
+const BUNDLE = record({ dsseEnvelope: ENVELOPE }, LEFT_OUT);
+
+const IN_TOTO = record(
+  {
+    predicateType: oneOf(IMAGE_SIGNATURE),
+    subject: list(record({ digest: mapping(TEXT) }, LEFT_OUT)),
+  },
+  LEFT_OUT,
+);
+
 /**
  * True if a bundle (sigstore protobuf-specs, bundle v0.3) has an envelope (DSSE v1) that this key
  * signed with a statement (in-toto v1) of cosign about this image. Logs and time stamps are not
@@ -217,18 +237,16 @@ export function isBundleFor(
   bundle: Uint8Array,
   { digest, key }: { readonly digest: Digest; readonly key: KeyObject },
 ): boolean {
-  const { dsseEnvelope } = objectOrEmpty(parse(Buffer.from(bundle).toString('utf8')));
-  const { payload, payloadType, signatures } = objectOrEmpty(dsseEnvelope);
-  if (typeof payload !== 'string' || payloadType !== STATEMENT || !Array.isArray(signatures)) {
-    return false;
-  }
-  const body = Buffer.from(payload, 'base64');
+  const envelope = ifFaultless(decodeJson(BUNDLE, bundle))?.dsseEnvelope;
+  if (!envelope) return false;
+  const body = Buffer.from(envelope.payload, 'base64');
   const signed = encodeSigned(body);
-  const isByKey = signatures.slice(0, MOST_SIGNATURES).some((one) => {
-    const { sig } = objectOrEmpty(one);
-    return typeof sig === 'string' && isSignedBy(signed, Buffer.from(sig, 'base64'), key);
-  });
-  return isByKey && isAbout(body, digest);
+  const isByKey = envelope.signatures
+    .slice(0, MOST_SIGNATURES)
+    .some(({ sig }) => isSignedBy(signed, Buffer.from(sig, 'base64'), key));
+  if (!isByKey) return false;
+  const { subject = [] } = ifFaultless(decodeJson(IN_TOTO, body)) ?? {};
+  return subject.some((one) => one.digest['sha256'] === hexOf(digest));
 }
 
 const MOST_SIGNATURES = 16;
@@ -236,19 +254,3 @@ const MOST_SIGNATURES = 16;
 /** DSSE protocol.md, "PAE". */
 const encodeSigned = (body: Buffer): Buffer =>
   Buffer.concat([Buffer.from(`DSSEv1 ${STATEMENT.length} ${STATEMENT} ${body.length} `), body]);
-
-function isAbout(body: Buffer, digest: Digest): boolean {
-  const { predicateType, subject } = objectOrEmpty(parse(body.toString('utf8')));
-  if (predicateType !== IMAGE_SIGNATURE || !Array.isArray(subject)) return false;
-  return subject.some(
-    (one) => objectOrEmpty(objectOrEmpty(one)['digest'])['sha256'] === hexOf(digest),
-  );
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

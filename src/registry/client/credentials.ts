@@ -6,6 +6,7 @@ import { decodeUserText } from '../../base/text/utf8.ts';
 import { describeValue } from '../../base/text/words.ts';
 import { untilAborted } from '../../base/wait.ts';
 import type { Reference } from '../reference.ts';
+import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
 import { decodeAuth } from './pull-secret.ts';
 
 /** `from` names the entry in messages; it never has the value. */
@@ -206,15 +207,10 @@ function parseAuthFile(json: string, name: string): AuthFile {
   };
 }
 
-/** JSON.parse quotes the text, which is secret: its error is neither the cause nor in the message. */
 function parseObject(json: string, name: string): Record<string, unknown> {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    throw malformed(name, 'it is not JSON');
-  }
-  if (isObject(value)) return value;
+  const read = readJsonText(json, TYPED_JSON);
+  if (read.why !== undefined) throw malformed(name, `it ${read.why}`);
+  if (isObject(read.value)) return read.value;
   throw malformed(name, 'it is not a JSON object');
 }
 

@@ -1,5 +1,6 @@
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
-import { hasRepeatedMember } from '../../shape/repeated-member.ts';
+import { decodeBase64 } from '../../base/text/base64.ts';
+import { readJsonText, TYPED_JSON, type JsonFault } from '../../shape/json-text.ts';
 
 /* Owns the reading of pull secrets. No result repeats a value of one. */
 
@@ -25,6 +26,8 @@ export type PullSecretEntry = {
 
 export type PullSecret = {
   readonly fault?: PullSecretFault;
+  /** The words for the fault `repeated`, with the name and line of the member. */
+  readonly repeated?: string;
   readonly entries: readonly PullSecretEntry[];
 };
 
@@ -34,9 +37,9 @@ export type PullSecret = {
  */
 export function readPullSecret(text: string): PullSecret {
   if (text.trim() === '') return { fault: 'empty', entries: [] };
-  const value = parseJson(text);
-  if (value === undefined) return { fault: 'not-json', entries: [] };
-  if (hasRepeatedMember(text)) return { fault: 'repeated', entries: [] };
+  const read = readJsonText(text, TYPED_JSON);
+  if (read.why !== undefined) return refuseJson(read);
+  const { value } = read;
   // Go reads JSON's null as an empty object.
   if (!isObject(value ?? {})) return { fault: 'not-an-object', entries: [] };
   const auths = objectOrEmpty(value)['auths'] ?? undefined;
@@ -46,10 +49,26 @@ export function readPullSecret(text: string): PullSecret {
   return entries.length === 0 ? { fault: 'no-entries', entries } : { entries };
 }
 
-const FAULTS: Readonly<Record<PullSecretFault, string>> = {
+const refuseJson = ({ why, isRepeated }: JsonFault): PullSecret =>
+  isRepeated
+    ? { fault: 'repeated', repeated: why, entries: [] }
+    : { fault: 'not-json', entries: [] };
+
+/** Words for the faults of a whole pull secret. */
+type FaultWords = Readonly<Record<Exclude<PullSecretFault, 'repeated'>, string>>;
+
+/** The fault of a whole pull secret in the words of a caller. */
+export function explainPullSecretFault(
+  { fault, repeated = '' }: PullSecret,
+  words: FaultWords,
+): string | undefined {
+  if (fault === undefined) return undefined;
+  return fault === 'repeated' ? repeated : words[fault];
+}
+
+const FAULTS: FaultWords = {
   'empty': 'is empty',
   'not-json': 'is not JSON',
-  'repeated': 'has a member or registry twice, of which only the last would count',
   'not-an-object': 'must be a JSON object',
   'no-auths': 'must have at least one entry in "auths"',
   'no-entries': 'must have at least one entry in "auths"',
@@ -65,8 +84,10 @@ export function judgePullSecret(
   text: string,
   { isForHosts = false }: { readonly isForHosts?: boolean } = {},
 ): readonly string[] {
-  const { fault, entries } = readPullSecret(text);
-  if (fault !== undefined) return [FAULTS[fault]];
+  const read = readPullSecret(text);
+  const why = explainPullSecretFault(read, FAULTS);
+  if (why !== undefined) return [why];
+  const { entries } = read;
   const isEmpty = ({ fault }: PullSecretEntry): boolean => fault === 'absent' || fault === 'empty';
   const isHelpful = entries.some((entry) => !isEmpty(entry) || entry.hasStore);
   return entries
@@ -91,16 +112,6 @@ export function explainAuth({ registry, hasStore, fault }: PullSecretEntry): str
 
 const NEITHER = 'has neither "auth" nor "credsStore"';
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (error) {
-    // The parser's own words quote the text, which is the secret.
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-}
-
 function readEntry(registry: string, entry: unknown): PullSecretEntry {
   const { auth, credsStore } = isObject(entry) ? entry : {};
   const fault = judgeAuth(auth);
@@ -117,16 +128,12 @@ function judgeAuth(auth: unknown): AuthFault | undefined {
   return decoded.password === '' ? 'not-a-pair' : undefined;
 }
 
-/**
- * Decodes an `auth` (containers-auth.json(5)) as Go's clients do: base64 of RFC 4648, 4, in which
- * line breaks do not count.
- */
+/** Decodes an `auth` (containers-auth.json(5)) as Go's clients do. */
 export function decodeAuth(
   auth: string,
 ): { readonly username: string; readonly password: string } | 'not-base64' | 'not-a-pair' {
-  const base64 = auth.replaceAll(/[\r\n]/g, '');
-  if (base64.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64)) return 'not-base64';
-  const text = Buffer.from(base64, 'base64').toString();
+  const text = decodeBase64(auth)?.toString();
+  if (text === undefined) return 'not-base64';
   const colon = text.indexOf(':');
   if (colon < 1) return 'not-a-pair';
   return {

@@ -188,7 +188,8 @@ type Asked = {
 };
 
 async function sendImage(service: Service, exchange: Exchange, asked: Asked): Promise<Response> {
-  const { infraEnv, version, arch, type } = asked;
+  const { infraEnv, version, type } = asked;
+  const arch = toArchitecture(asked.arch) ?? asked.arch;
   await requireStore(service);
   const release = await findRelease(service, infraEnv, readShortDigest(exchange));
   if (type !== 'disconnected-iso') throw new ApiFailure(404, `no image of type ${type} is served`);

@@ -1,4 +1,5 @@
 import { withoutUndefined } from '../../base/lists.ts';
+import { parseMacAddress } from '../../base/mac-address.ts';
 import { Secret } from '../../base/secret.ts';
 import type { ServiceKey, StoredRecord } from '../state/state.ts';
 
@@ -102,6 +103,18 @@ export function toRecord(key: ServiceKey, infraEnv: InfraEnv): StoredRecord {
   };
   return { id, tenant, revision, body };
 }
+
+/** A host with MAC addresses in the form of the kernel, in which they are stored, compared and written. */
+export const withUsualMacs = ({
+  mac_interface_map: map = [],
+  ...host
+}: StaticNetwork): StaticNetwork => ({
+  ...host,
+  mac_interface_map: map.map(({ mac_address: mac = '', ...entry }) => ({
+    ...entry,
+    mac_address: parseMacAddress(mac) ?? mac,
+  })),
+});
 
 /** Sorts hosts as assisted-service does: by the text of their network, then by their interfaces. */
 export const sortNetworks = (hosts: readonly StaticNetwork[]): readonly StaticNetwork[] =>

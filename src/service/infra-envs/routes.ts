@@ -3,10 +3,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
 import { findFirstAddress, WITHOUT_RENDEZVOUS } from '../../openshift/agent/rendezvous.ts';
-import { toPrintable } from '../../base/text/words.ts';
 import type { Identity } from '../auth/identity.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
 import {
+  addWarnings,
   BASE_PATH,
   identify,
   readBody,
@@ -26,8 +26,10 @@ import {
   type InfraEnvParams,
   type InfraEnvSettings,
   sortNetworks,
+  withUsualMacs,
 } from './infra-env.ts';
-import { checkNetworks, checkSettings, checkSize, IMAGE_TYPE } from './rules.ts';
+import { checkNetworks } from './networks.ts';
+import { checkSettings, checkSize, IMAGE_TYPE } from './rules.ts';
 
 /**
  * Adds `RegisterInfraEnv`, `ListInfraEnvs`, `GetInfraEnv`, `UpdateInfraEnv`, `DeregisterInfraEnv`,
@@ -87,8 +89,12 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-create-params');
   const { requiredRegistries: registries } = service;
   const rules = { registries, prefix: 'pull secret for new infraEnv is invalid: ' };
-  addWarnings(exchange, checkSettings(params, rules));
-  addWarnings(exchange, await checkNetworks(params.static_network_config, service.networkTool));
+  addWarnings(service, exchange, checkSettings(params, rules));
+  addWarnings(
+    service,
+    exchange,
+    await checkNetworks(params.static_network_config, service.networkTool),
+  );
   const cluster = await findBound(service, params.cluster_id, identity);
   const time = toTime(service.now());
   const infraEnv: InfraEnv = {
@@ -109,24 +115,6 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   checkSize(infraEnv);
   await service.state.create('infra-envs', toRecord(service.key, infraEnv));
   return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
-}
-
-/** Most warnings of one answer: clients limit the size of its head. */
-const MOST_WARNINGS = 10;
-const LONGEST_WARNING = 400;
-
-/**
- * Adds warnings to the head of an answer, where the API of Kubernetes has them too (RFC 9111 5.5, 299); no
- * client of assisted-service has a member for them.
- */
-function addWarnings(exchange: Exchange, warnings: readonly string[]): void {
-  for (const warning of warnings.slice(0, MOST_WARNINGS)) {
-    const text = toPrintable(warning)
-      .slice(0, LONGEST_WARNING)
-      .replaceAll(/["\\]/g, String.raw`\$&`)
-      .replaceAll(/[^ -~]/g, '?');
-    exchange.header('Warning', `299 - "${text}"`, { append: true });
-  }
 }
 
 /** Finds the cluster that an InfraEnv is bound to. @throws ApiFailure 404 */
@@ -155,8 +143,12 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
   const asked = requireUuid(exchange.req.param('infra_env_id') ?? '', 'infra_env_id');
   await findInfraEnv(service, asked, identity);
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-update-params');
-  addWarnings(exchange, checkSettings(params, { registries: service.requiredRegistries }));
-  addWarnings(exchange, await checkNetworks(params.static_network_config, service.networkTool));
+  addWarnings(service, exchange, checkSettings(params, { registries: service.requiredRegistries }));
+  addWarnings(
+    service,
+    exchange,
+    await checkNetworks(params.static_network_config, service.networkTool),
+  );
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const before = await findInfraEnv(service, asked, identity);
     const { id, tenant, revision, name, cpu_architecture, user_name, created_at } = before;
@@ -221,7 +213,7 @@ function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): Infra
     proxy: given.proxy ?? before.proxy,
     kernel_arguments: given.kernel_arguments ?? before.kernel_arguments,
     static_network_config: given.static_network_config
-      ? sortNetworks(given.static_network_config)
+      ? sortNetworks(given.static_network_config.map(withUsualMacs))
       : before.static_network_config,
     network_discovery_delay_seconds:
       given.network_discovery_delay_seconds ?? before.network_discovery_delay_seconds,
@@ -240,7 +232,7 @@ async function formatInfraEnv(
   // The image has this address, chosen from the networks if no client gave one.
   const rendezvousIp = infraEnv.rendezvous_ip ?? findFirstAddress(hosts);
   if (hosts.length > 0 && rendezvousIp === undefined) {
-    exchange.header('warning', `299 sealift "${WITHOUT_RENDEZVOUS}"`);
+    addWarnings(service, exchange, [WITHOUT_RENDEZVOUS]);
   }
   return {
     ...infraEnv,

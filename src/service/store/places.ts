@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { access, readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { digestFromHex } from '../../base/digest.ts';
-import { readInputFile } from '../../base/disk/files.ts';
+import { readInputFile, unlessAbsent } from '../../base/disk/files.ts';
 import { ConfigError, isErrno, SealiftError } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
 import type { PartCache } from '../../base/store/part-cache.ts';
@@ -10,6 +10,7 @@ import { openIsoBase } from '../../media/serve/base.ts';
 import { openFromPartStore } from '../../media/serve/parts.ts';
 import type { VirtualBase } from '../../media/serve/virtual.ts';
 import { isElsewhere, type SourceHost } from '../../outputs/read/open.ts';
+import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
 import { ARCHITECTURES, toArchitecture } from '../openapi.ts';
 
 /* Owns the places of the store: folders, lists of OS images, and addresses. */
@@ -106,14 +107,11 @@ export function explainPlace(error: unknown): string {
  */
 function readOsImages(folder: string): readonly OsImage[] {
   const path = join(folder, OS_IMAGES);
-  let value: unknown;
-  try {
-    value = JSON.parse(readInputFile(path, { domain: 'input' }).toString('utf8'));
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return [];
-    if (error instanceof SyntaxError) throw malformed(path, error.message);
-    throw error;
-  }
+  const bytes = unlessAbsent(() => readInputFile(path, { domain: 'input' }));
+  if (!bytes) return [];
+  const read = readJsonText(bytes, TYPED_JSON);
+  if (read.why !== undefined) throw malformed(path, `it ${read.why}`);
+  const { value } = read;
   if (!Array.isArray(value)) throw malformed(path, 'it is not a list');
   return value.map((entry: unknown, index) => {
     const { openshift_version: version, cpu_architecture, url } = isObject(entry) ? entry : {};

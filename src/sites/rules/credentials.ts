@@ -4,7 +4,7 @@ import { contains, parseAddress, type Cidr } from '../../base/ip-address.ts';
 import { isPlaceholder, PLACEHOLDER_PROBLEM } from '../../config/secrets.ts';
 import { readSshKeys } from '../../keys/index.ts';
 import type { InstallationProxy } from '../../openshift/installation/mirrors.ts';
-import { explainAuth, readPullSecret, type PullSecretFault } from '../../registry/index.ts';
+import { explainAuth, explainPullSecretFault, readPullSecret } from '../../registry/index.ts';
 import { type Report, invalid, required, unsupported } from '../../shape/report.ts';
 import { explainDomain } from './images.ts';
 
@@ -76,23 +76,23 @@ export function checkProxy(
 }
 
 function explainJson(text: string): readonly string[] {
-  const { fault, entries } = readPullSecret(text);
-  if (fault !== undefined) return [`${HIDDEN}: ${FAULTS[fault]}`];
-  return entries
+  const read = readPullSecret(text);
+  const why = explainPullSecretFault(read, FAULTS);
+  if (why !== undefined) return [`${HIDDEN}: ${why}`];
+  return read.entries
     .filter(({ fault, hasStore }) => fault === 'absent' && !hasStore)
     .map(({ registry }) => `${HIDDEN}: "${registry}" requires either auth or credsStore`);
 }
 
 /** Words of openshift-install. */
-const FAULTS: Readonly<Record<PullSecretFault, string>> = {
+const FAULTS = {
   'empty': 'unexpected end of JSON input',
   'not-json': 'not valid JSON',
-  'repeated': 'has a member or registry twice, of which only the last would count',
   'not-an-object': 'json: cannot unmarshal it into an object',
   'no-auths': 'auths required',
   'no-entries': 'auths required',
   'auths-not-an-object': 'json: auths must be an object',
-};
+} as const;
 
 function explainUri(
   text: string,

@@ -3,7 +3,7 @@ import type { Stage } from '../../engine/index.ts';
 import { openImage, type ImageTools } from '../../openshift/images.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { type GatedUpdate, readAdminGates } from '../../openshift/release/gates.ts';
-import { readPayloadFiles } from '../../openshift/release/payload-files.ts';
+import { fetchPayloadFiles } from '../../openshift/release/fetch-payload.ts';
 import { parseReference } from '../../registry/index.ts';
 
 /** The release that a cluster leaves, with what its payload asks for. */
@@ -31,7 +31,7 @@ export const readLeftGates: Stage<
     const all = { ...tools, ...context };
     try {
       const opened = await openImage(all, parseReference(image), platformOf(arch));
-      return { version, adminGates: readAdminGates(await readPayloadFiles(all, opened)) };
+      return { version, adminGates: readAdminGates(await fetchPayloadFiles(all, opened)) };
     } catch (error) {
       context.signal.throwIfAborted();
       if (!(error instanceof SealiftError)) throw error;

@@ -6,19 +6,9 @@ import type { Stage, StageContext } from '../../engine/index.ts';
 import { clampEpoch } from '../../iso/index.ts';
 import { openImage, readBlob, type ImageTools, type OpenImage } from '../../openshift/images.ts';
 import { archNames, platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
-import { readAdminGates } from '../../openshift/release/gates.ts';
-import { IMAGE_POLICY, readImagePolicies } from '../../openshift/release/image-policy.ts';
-import { readManifests, DEFINITION, readDefinitions } from '../../openshift/release/manifests.ts';
-import { readPayloadFiles } from '../../openshift/release/payload-files.ts';
-import {
-  parseReleaseConfig,
-  IMAGE_REFERENCES_PATH,
-  parseImageReferences,
-  parseReleaseMetadata,
-  RELEASE_METADATA_PATH,
-  type ImageReferences,
-  type Release,
-} from '../../openshift/release/release.ts';
+import { fetchPayloadFiles } from '../../openshift/release/fetch-payload.ts';
+import { type PayloadFiles, readPayloadFiles } from '../../openshift/release/payload.ts';
+import { parseReleaseConfig, type Release } from '../../openshift/release/release.ts';
 import { resolveInGraph } from '../../openshift/release/update-graph.ts';
 import { isWantedVersion, stripBuild } from '../../openshift/release/version.ts';
 import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
@@ -139,57 +129,8 @@ async function openPayload(
 
 const DEFAULT_ARCH = 'x86_64';
 
-async function readPayload(
-  tools: ImageTools,
-  opened: OpenImage,
-): Promise<
-  { readonly references: ImageReferences } & Pick<
-    Release,
-    'metadata' | 'definitions' | 'imagePolicies' | 'adminGates'
-  >
-> {
-  const { reference } = opened;
-  const files = await readPayloadFiles(tools, opened);
-  const text = (path: string): string => {
-    const bytes = files.get(path);
-    if (bytes) return Buffer.from(bytes).toString('utf8');
-    throw new IntegrityError(
-      'release.malformed',
-      `image ${formatReference(reference)} is not a release payload: it has no ${path}`,
-      {
-        hint: 'name a release image, such as quay.io/openshift-release-dev/ocp-release:4.20.0-x86_64',
-      },
-    );
-  };
-  return {
-    references: parseImageReferences(text(IMAGE_REFERENCES_PATH)),
-    metadata: parseReleaseMetadata(text(RELEASE_METADATA_PATH)),
-    ...readRelevant(files, reference),
-    adminGates: readAdminGates(files),
-  };
-}
-
-/**
- * Reads the relevant manifests. Every release defines kinds; a release read without any would get a
- * medium without a single manifest.
- */
-function readRelevant(
-  files: ReadonlyMap<string, Uint8Array>,
-  reference: Reference,
-): Pick<Release, 'definitions' | 'imagePolicies'> {
-  const manifests = readManifests(files, [DEFINITION, IMAGE_POLICY]);
-  const definitions = readDefinitions(manifests);
-  if (definitions.length > 0) return { definitions, imagePolicies: readImagePolicies(manifests) };
-  throw new IntegrityError(
-    'release.no-definitions',
-    `payload ${formatReference(reference)} has no CustomResourceDefinition for self-managed clusters in its release-manifests`,
-    {
-      expected: 'at least one CustomResourceDefinition',
-      found: `none in ${files.size} files`,
-      hint: 'use the release as published, or mirror it again',
-    },
-  );
-}
+const readPayload = async (tools: ImageTools, opened: OpenImage): Promise<PayloadFiles> =>
+  readPayloadFiles(await fetchPayloadFiles(tools, opened), opened.reference);
 
 function checkSame(version: string, other: string, where: string): void {
   if (stripBuild(version) === stripBuild(other)) return;

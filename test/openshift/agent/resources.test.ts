@@ -132,11 +132,18 @@ describe('custom resources', () => {
 
   it('have the release of the image set that an AgentClusterInstall names', () => {
     const sets = [
-      imageSet('old', { releaseImage: 'q/1' }),
-      imageSet('new', { releaseImage: 'q/2' }),
+      imageSet('old', { releaseImage: 'q.io/r:1' }),
+      imageSet('new', { releaseImage: 'q.io/r:2' }),
     ];
     const refs = { imageSetRef: { name: 'new' } };
-    expect(read(...sets, install(refs)).values.releaseImage).toBe('q/2');
+    expect(read(...sets, install(refs)).values.releaseImage).toBe('q.io/r:2');
+  });
+
+  it('have a release that is a reference, or are refused with its line', () => {
+    const refused = () => read(imageSet('new', { releaseImage: 'ocp-release:4.22' }));
+    expect(refused).toThrow(
+      /^a\.yaml:\d+: spec\.releaseImage of the ClusterImageSet names no registry/,
+    );
   });
 
   it('of other kinds and other groups are named in a warning and ignored', () => {
@@ -468,6 +475,7 @@ describe('annotations of hosts and clusters', () => {
     ['is not JSON', host({ [`${OF_HOST}installer-args`]: '-n' })],
     ['is not an Ignition config', host({ [`${OF_HOST}ignition-config-overrides`]: '{}' })],
     ['is not a JSON object', overridden('[]')],
+    ['has "networking" twice', overridden('{"networking":{},"networking":{"a":1}}')],
     ['is not the name of a host', host({ [`${OF_HOST}hostname`]: '../a' })],
     ['is not XX:XX', host({ [`${OF_HOST}hostname`]: 'a' }, { bootMACAddress: '../../root' })],
   ])('are refused if their text %s', (message, resource) => {

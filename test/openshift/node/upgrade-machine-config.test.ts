@@ -1,6 +1,6 @@
 import { parse } from 'yaml';
 import { describe, expect, it } from 'vitest';
-import type { File, Unit } from '../../../src/ignition/config.ts';
+import type { File, Unit } from '../../../src/ignition/index.ts';
 import {
   renderUpgradeMachineConfig,
   type UpgradeHop,

@@ -129,7 +129,7 @@ describe('--retain-from the folder that openshift-install left', () => {
   });
 
   it.each<readonly [string, (text: string) => string, string]>([
-    ['is not JSON', (text) => text.slice(1), 'invalid JSON syntax'],
+    ['is not JSON', (text) => text.slice(1), 'it is not JSON'],
     [
       'has another signer of the administrator',
       (text) =>

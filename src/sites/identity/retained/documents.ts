@@ -2,13 +2,14 @@ import { join } from 'node:path';
 import { ConfigError } from '../../../base/errors.ts';
 import { isObject, withoutUndefined } from '../../../base/lists.ts';
 import {
-  decode,
+  decodeJson,
   formatSteps,
   requireDecoded,
   YAML_RULES,
   type Finding,
+  type Rules,
 } from '../../../shape/decode.ts';
-import { findYamlExcess, parseDocument } from '../../../shape/parse-text.ts';
+import { readJsonText, TYPED_JSON, type JsonManner } from '../../../shape/json-text.ts';
 import { INTEGER, list, otherwise, partial, TEXT, type Shape } from '../../../shape/shape.ts';
 import { nameShape } from '../../../shape/words.ts';
 
@@ -119,40 +120,26 @@ export function parseRetainedManifest(text: string, file: ShownFile): RetainedMa
   };
 }
 
+/** Members match including case; null means absent, as in Go. */
+const RULES: Rules = { ...YAML_RULES, ...TYPED_JSON };
+
 /**
- * Reads JSON strictly: members match including case, and none is repeated. Null means absent, as in
- * Go.
+ * Reads JSON strictly: unknown and repeated members are refused.
  *
  * @throws ConfigError `retained.manifest`, in the words of openshift-install
  */
 function decodeStrictly<T>(text: string, shape: Shape<T>, file: ShownFile): T {
-  const value = parseJson(text, file);
-  const excess = findYamlExcess(text);
-  if (excess) throw manifestError(file, excess.message);
-  // JSON is YAML, whose parser reports faults that JSON.parse overlooks.
-  const repeated = parseDocument(text).errors.find(({ code }) => code === 'DUPLICATE_KEY');
-  if (repeated) {
-    throw manifestError(file, `a key appears twice in line ${repeated.linePos?.[0].line ?? 1}`);
-  }
-  return requireDecoded(decode(shape, value, YAML_RULES), (findings) =>
+  return requireDecoded(decodeJson(shape, text, RULES), (findings) =>
     manifestError(file, findings.map(describeStrange).join('; ')),
   );
 }
 
 /** The fault of a value, which may be a key and is not quoted. */
-function describeStrange({ code, path, shape }: Finding): string {
+function describeStrange({ code, path, shape, why }: Finding): string {
+  if (code === 'syntax') return `it ${why ?? ''}`;
   const field = JSON.stringify(formatSteps(path));
   if (code === 'unknown') return `unknown field ${field}`;
   return `${path.length === 0 ? 'all of it' : `field ${field}`} should be ${nameShape(shape)}`;
-}
-
-/** Parses JSON with our own message. The parser's own would quote the text, keys and all. */
-function parseJson(text: string, file: ShownFile): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw manifestError(file, 'invalid JSON syntax');
-  }
 }
 
 const manifestError = ({ directory, path }: ShownFile, problem: string): ConfigError =>
@@ -232,9 +219,13 @@ const toSource = ({ source, mirrors, sourcePolicy }: Partial<RetainedSource>): R
   ...(sourcePolicy && { sourcePolicy }),
 });
 
+/** The installer's state holds all that the installer rendered. */
+const STATE: JsonManner = { most: { values: 1_500_000, depth: 250 } };
+
 function parseAssets(text: string, file: ShownFile): Readonly<Record<string, unknown>> {
-  const assets = parseJson(text, file);
-  if (isObject(assets)) return assets;
+  const read = readJsonText(text, STATE);
+  if (read.why !== undefined) throw manifestError(file, `it ${read.why}`);
+  if (isObject(read.value)) return read.value;
   throw manifestError(file, 'all of it should be an object');
 }
 

@@ -264,8 +264,8 @@ describe('a manifest.json that an earlier producer left', () => {
   });
 
   it.each<readonly [string, (text: string) => string, string]>([
-    ['no JSON', (text) => text.slice(0, -1), 'invalid JSON syntax'],
-    ['YAML', () => 'api_version: 1\n', 'invalid JSON syntax'],
+    ['no JSON', (text) => text.slice(0, -1), 'is not JSON'],
+    ['YAML', () => 'api_version: 1\n', 'is not JSON'],
     ['no object', () => '[]', 'all of it should be an object'],
     ['nothing', () => 'null', 'all of it should be an object'],
     [
@@ -273,7 +273,7 @@ describe('a manifest.json that an earlier producer left', () => {
       (text) => text.replace('"ingress_ca"', '"ingress_key"'),
       'unknown field "KubeconfigCryptoRetention.IngresssCrypto.ingress_key"',
     ],
-    ['a key twice', (text) => text.replace('{', '{"hostname":"",'), 'twice in line 1'],
+    ['a key twice', (text) => text.replace('{', '{"hostname":"",'), 'has "hostname" twice'],
     [
       'a number for a text',
       (text) => text.replace('"cluster_name":"alpha"', '"cluster_name":7'),
@@ -373,7 +373,7 @@ describe('mirrors that an earlier producer left', () => {
     ],
     ['[{"source":"a"},{"source":2}]', 'field "[1].source" should be a string'],
     ['[7]', 'field "[0]" should be an object'],
-    ['[', 'invalid JSON syntax'],
+    ['[', 'it is not JSON'],
   ])('are refused as %s', async (text, problem) => {
     put(MIRRORS, text);
     await refused(`failed to unmarshal ${MIRRORS}: ${problem}`, 'manifest');

@@ -7,33 +7,26 @@ import {
   type Reference,
 } from '../../registry/index.ts';
 import { openLayers, type ImageTools, type OpenImage } from '../images.ts';
-import { isManifestPath } from './manifests.ts';
-import { IMAGE_REFERENCES_PATH, RELEASE_METADATA_PATH } from './release.ts';
+import { isPayloadFile, NAMED_FILES } from './payload.ts';
 
 /**
- * Reads the manifests and descriptions of a payload from its last layer; all layers are read only if it
+ * Fetches the files that describe a payload from its last layer; all layers are read only if it
  * does not have them, and they are small.
  *
  * @throws IntegrityError `release.too-large`, and the errors of fetching blobs
  */
-export async function readPayloadFiles(
+export async function fetchPayloadFiles(
   tools: ImageTools,
   { reference, image }: OpenImage,
 ): Promise<ReadonlyMap<string, Uint8Array>> {
   const read = (descriptors: readonly Descriptor[]): Promise<Map<string, Uint8Array>> =>
-    readFiles(
-      openLayers(tools, reference, descriptors),
-      (path) => NAMED_FILES.includes(path) || isManifestPath(path),
-      { signal: tools.signal },
-    );
+    readFiles(openLayers(tools, reference, descriptors), isPayloadFile, { signal: tools.signal });
   const last = image.layers.slice(-1);
   refuseLarge(last, reference);
   const files = await read(last);
   const isWhole = NAMED_FILES.every((path) => files.has(path)) || isLarge(image.layers);
   return isWhole ? files : await read(image.layers);
 }
-
-const NAMED_FILES: readonly string[] = [IMAGE_REFERENCES_PATH, RELEASE_METADATA_PATH];
 
 /**
  * Limit in bytes for layers that are fetched before the signature is verified; real release
