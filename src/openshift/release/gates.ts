@@ -79,7 +79,7 @@ export const minorOfGate = (key: string): string | undefined =>
   new RegExp(ADMIN_GATE_PATTERN).exec(key)?.[1];
 
 /** Command that shows what a cluster asks for. */
-export const ASK_FOR_GATES = 'oc -n openshift-config-managed get cm admin-gates -o yaml';
+const ASK_FOR_GATES = 'oc -n openshift-config-managed get cm admin-gates -o yaml';
 
 const LOOK = "oc get clusterversion version -o jsonpath='{.spec.overrides}'";
 const REMOVE = `oc patch clusterversion version --type=json -p '[{"op":"remove","path":"/spec/overrides"}]'`;
