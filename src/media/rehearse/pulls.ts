@@ -18,9 +18,9 @@ import {
   listApplied,
 } from '../../openshift/release/image-policy.ts';
 import { ADDITIONAL_IMAGES } from '../../openshift/mirror/sets.ts';
-import { readReference } from '../../openshift/workspace/set.ts';
 import {
   formatReference,
+  readReference,
   type Reference,
   type RegistriesConf,
   resolveCandidates,
