@@ -10,7 +10,8 @@ import type { IsoImage } from '../../iso/index.ts';
 import type { RegistryTree } from '../../registry/index.ts';
 import { type MediaIndex, readIndex } from '../media-index.ts';
 import { attempt, readBootstrapIgnition, readEmbeddedIgnition } from '../open.ts';
-import { findRegistryRoot, isoRegistryTree } from '../tree.ts';
+import { findRegistryRoot } from '../tree.ts';
+import { walkRegistryTree } from '../walk-registry.ts';
 
 /* The medium as hosts find it: its files, its registry by directories, and the configs that Ignition merges. */
 
@@ -55,7 +56,7 @@ export async function readPlayed(iso: IsoImage): Promise<PlayedMedium> {
     ...withoutUndefined({
       index,
       live,
-      registry: root === undefined ? undefined : { root, tree: isoRegistryTree(iso, root) },
+      registry: root === undefined ? undefined : { root, tree: await walkRegistryTree(iso, root) },
     }),
   };
 }
