@@ -8,7 +8,7 @@ import { isoRegistryTree, SMALL_FILE } from './tree.ts';
  * The registry on a medium with all of its directories in memory: a program that looks up tens of thousands of paths
  * reads each directory once, in order. 60,000 files take some 30 MiB.
  */
-async function walkRegistryTree(iso: IsoImage, root: string): Promise<RegistryTree> {
+export async function walkRegistryTree(iso: IsoImage, root: string): Promise<RegistryTree> {
   const files = new Map<string, readonly ByteRange[]>();
   const directories = new Map<string, string[]>([['', []]]);
   for await (const { path, node } of iso.walk()) {

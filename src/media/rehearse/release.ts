@@ -3,8 +3,7 @@ import {
   type PayloadFiles,
   readPayloadFiles,
 } from '../../openshift/release/payload.ts';
-import { readReference } from '../../openshift/workspace/set.ts';
-import { readFiles } from '../../registry/index.ts';
+import { readFiles, readReference } from '../../registry/index.ts';
 import { type Attempt, attempt } from '../open.ts';
 import { openPayload } from '../payload.ts';
 import type { PlayedMedium } from './played-medium.ts';
