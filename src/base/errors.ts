@@ -139,7 +139,8 @@ export type PulledPlace = {
 /** A place in an ISO. */
 export type ImagePlace = {
   /** The part that was checked; `lost`: the file ends before it. */
-  readonly kind: 'structure' | 'index' | 'proof' | 'content' | 'lost' | 'registry' | 'bundle';
+  readonly kind:
+    'structure' | 'index' | 'proof' | 'content' | 'lost' | 'registry' | 'bundle' | 'missing';
   /** The file or directory of the ISO. */
   readonly path?: string;
   /** Offset in the ISO, in bytes. */

@@ -3,9 +3,10 @@ import { digestFromHex, type Digest } from '../base/digest.ts';
 import { hasFile } from '../base/disk/files.ts';
 import { ConfigError, UsageError, type DocumentProblem } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
+import { joinProblem } from '../base/text/words.ts';
 import { readConfigFiles } from '../config/load.ts';
 import { findNetworkTool, formatFinding, planNetwork } from '../nmstate/index.ts';
-import { listUnusableEntries } from '../registry/index.ts';
+import { explainReference, listUnusableEntries } from '../registry/index.ts';
 import { readPostScript, readInstallationConfig } from '../sites/installation.ts';
 import { checkInstallation } from '../stages/installation-iso.ts';
 import type { InstallationIsoRequest } from '../stages/request.ts';
@@ -173,7 +174,18 @@ function checkUsage(options: InstallationRequestOptions): void {
       hint: 'name the release of the seed with --release',
     });
   }
+  requireReferences('--release', release);
+  requireReferences('--embed-image', ...(options.embedImage ?? []));
+  requireReferences('--registry-image', options.registryImage);
   checkBases(options);
+}
+
+function requireReferences(option: string, ...texts: readonly (string | undefined)[]): void {
+  for (const text of texts) {
+    const why = text === undefined ? undefined : explainReference(text);
+    if (why === undefined) continue;
+    throw new UsageError('usage.reference', joinProblem(`${option} "${text ?? ''}"`, why));
+  }
 }
 
 /**

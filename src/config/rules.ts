@@ -4,6 +4,7 @@ import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import semver from 'semver';
 import { ConfigError, type DocumentProblem, isErrno } from '../base/errors.ts';
+import { joinProblem } from '../base/text/words.ts';
 import { compileGoPattern } from '../base/text/go-pattern.ts';
 import {
   CATALOG_HINT,
@@ -11,6 +12,7 @@ import {
   nameLocalCatalog,
   parseLocalCatalog,
 } from '../fbc/index.ts';
+import { explainReference, isRegistryHost } from '../registry/index.ts';
 import { readTexts, type View } from '../shape/document.ts';
 import { TARGETS } from './appliance-shape.ts';
 
@@ -49,22 +51,10 @@ export function noteVersion(view: View): readonly DocumentProblem[] {
   return [view.report(path, 'is newer than 4.22, the newest release that sealift knows')];
 }
 
-const DIGEST = /^sha256:[0-9a-f]{64}$/;
-
-/**
- * The fault in the shape of an image reference `registry/repository[:tag][@digest]`, or
- * undefined. Only its registry knows whether the image exists.
- */
+/** The fault in the form of a reference; only its registry knows whether the image exists. */
 export function checkReferenceShape(text: string): string | undefined {
-  const [name = '', digest, ...more] = text.split('@');
-  if (more.length > 0 || (digest !== undefined && !DIGEST.test(digest))) {
-    return `"${text}" must end with one digest, sha256: and 64 hex digits`;
-  }
-  const slash = Math.max(name.indexOf('/'), 0);
-  if (!isRegistry(name.slice(0, slash))) {
-    return `"${text}" must begin with its registry, as in registry.example.com/team/app`;
-  }
-  return checkRepository(name.slice(slash + 1), text);
+  const why = explainReference(text);
+  return why === undefined ? undefined : joinProblem(`"${text}"`, why);
 }
 
 /** `X.Y` or `X.Y.Z[-pre]` as a full version; undefined for anything else. */
@@ -123,24 +113,6 @@ export function checkPatterns(view: View, list: string): readonly DocumentProble
       return [view.report(path, error.message, { hint: error.hint })];
     }
   });
-}
-
-const HOST = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?$/;
-
-/** A first part without dot or port is a name on some default registry, not a registry. */
-const isRegistry = (host: string): boolean =>
-  HOST.test(host) && (/[.:]/.test(host) || host === 'localhost');
-
-const REPOSITORY = /^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$/;
-const TAG = /^\w[\w.-]{0,127}$/;
-
-function checkRepository(name: string, text: string): string | undefined {
-  const [repository = '', ...colons] = name.split(':');
-  if (!REPOSITORY.test(repository))
-    return `"${repository}" is not a valid repository name in "${text}"`;
-  if (colons.length === 0) return undefined;
-  const tag = colons.join(':');
-  return TAG.test(tag) ? undefined : `"${tag}" is not a valid tag in "${text}"`;
 }
 
 /** Each catalog is a valid reference, or exists on this machine. */
@@ -242,14 +214,12 @@ function checkHosts(view: View): readonly DocumentProblem[] {
   const lists = ['disableSigstoreRegistries', 'build.insecureRegistries'];
   return lists
     .flatMap((list) => readTexts(view, list))
-    .filter(({ text }) => !isHost(text))
+    .filter(({ text }) => !isRegistryHost(text))
     .map(({ path, text }) => {
       const hint = 'write only the host, as in registry.example.com:5000';
       return view.report(path, `"${text}" is not a valid registry host`, { hint });
     });
 }
-
-const isHost = (text: string): boolean => HOST.test(text);
 
 function checkMirrorPath(view: View): readonly DocumentProblem[] {
   const text = view.text('mirrorPath');

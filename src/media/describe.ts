@@ -38,7 +38,10 @@ import {
 
 /** Contents that an index describes. */
 type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalogs' | 'mutable'> & {
-  readonly plan: Pick<MirrorPlan, 'images' | 'registryImage'>;
+  readonly plan: Pick<MirrorPlan, 'images' | 'registryImage'> &
+    Partial<Pick<MirrorPlan, 'blocked'>>;
+  /** Images that are missing with the consent of the user. */
+  readonly missing?: readonly string[];
   /** Releases on the medium; those with an unverified signature are marked. */
   readonly releases?: readonly Release[];
   /** Extents of the layout, including the padding, which the index omits. */
@@ -83,7 +86,8 @@ type BundleImage = {
  */
 export function describeMedium(medium: DescribedMedium): Uint8Array {
   const { product, base, release, plan, catalogs, extents, areas } = medium;
-  const { images, registryImage } = plan;
+  const { images, registryImage, blocked = [] } = plan;
+  const leftOut = new Set([...blocked.map(({ image }) => image), ...(medium.missing ?? [])]);
   const { mutable } = medium;
   const unsigned = (medium.releases ?? []).filter(isUnsigned).map(({ version }) => version);
   const text = formatMediaIndex({
@@ -94,6 +98,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
     release,
     ...(unsigned.length > 0 && { unsigned }),
     images: [...images, ...(registryImage ? [registryImage] : [])].map(toIndexImage),
+    ...(leftOut.size > 0 && { leftOut: [...leftOut].sort() }),
     ...withoutUndefined({ catalogs, mutable }),
     areas,
     extents: listIndexExtents(extents),

@@ -83,6 +83,7 @@ export const INDEX = record(
     ),
     catalogs: optional(INDEX_CATALOGS),
     images: list(IMAGE),
+    leftOut: optional(list(TEXT)),
     extents: list(EXTENT),
   },
   KEPT,

@@ -89,6 +89,8 @@ export type MediaIndex = {
   /** Versions of the releases whose signatures were not verified; absent if there are no such releases. */
   readonly unsigned?: readonly string[];
   readonly images: readonly IndexImage[];
+  /** Images that a release or catalog names and that were left out on purpose. */
+  readonly leftOut?: readonly string[];
   /** Contents of the catalogs; absent on media built without catalogs, and in format 1. */
   readonly catalogs?: readonly IndexCatalog[];
   /** Starts of the areas after the base; room to grow is part of each area. */

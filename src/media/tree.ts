@@ -92,7 +92,7 @@ export function isoRegistryTree(iso: IsoImage, root: string): RegistryTree {
   };
 }
 
-type Wanted = {
+export type WantedOnMedium = {
   /** Name of the image in errors. */
   readonly name: string;
   readonly digest: Digest;
@@ -108,10 +108,34 @@ type Wanted = {
  */
 export async function openMediumLayers(
   tree: RegistryTree,
-  wanted: Wanted,
+  wanted: WantedOnMedium,
   signal: AbortSignal,
 ): Promise<Layer[]> {
   const { layers } = await readImage(tree, wanted);
+  return openBlobs(tree, { ...wanted, layers }, signal);
+}
+
+/**
+ * Opens an image in the registry of a medium: its config, and its layers as `openMediumLayers` does.
+ *
+ * @throws the errors of `openMediumLayers`
+ */
+export async function openMediumImage(
+  tree: RegistryTree,
+  wanted: WantedOnMedium,
+  signal: AbortSignal,
+): Promise<{ readonly config: Uint8Array; readonly layers: readonly Layer[] }> {
+  const { config, layers } = await readImage(tree, wanted);
+  const bytes = await readManifestBytes(tree, config.digest);
+  if (!bytes) throw notCarried(`the config of ${wanted.name}`, config.digest);
+  return { config: bytes, layers: openBlobs(tree, { ...wanted, layers }, signal) };
+}
+
+function openBlobs(
+  tree: RegistryTree,
+  { layers, ...wanted }: WantedOnMedium & Pick<ImageManifest, 'layers'>,
+  signal: AbortSignal,
+): Layer[] {
   const verified = new Set<Digest>();
   return layers.map((descriptor) => ({
     descriptor,
@@ -124,7 +148,7 @@ export async function openMediumLayers(
   }));
 }
 
-async function readImage(tree: RegistryTree, wanted: Wanted): Promise<ImageManifest> {
+async function readImage(tree: RegistryTree, wanted: WantedOnMedium): Promise<ImageManifest> {
   const manifest = await readManifest(tree, wanted);
   if (manifest.kind === 'manifest') return manifest;
   const child = manifest.manifests.find((entry) => isForPlatform(entry, wanted.platform));
@@ -137,19 +161,22 @@ async function readImage(tree: RegistryTree, wanted: Wanted): Promise<ImageManif
   );
 }
 
-async function readManifest(tree: RegistryTree, { name, digest }: Wanted) {
+async function readManifest(tree: RegistryTree, { name, digest }: WantedOnMedium) {
   const bytes = await readManifestBytes(tree, digest);
   if (bytes) return parseManifest(bytes);
-  throw new IntegrityError('medium.no-image', `the medium does not carry ${name}`, {
+  throw notCarried(name, digest);
+}
+
+const notCarried = (name: string, digest: Digest): IntegrityError =>
+  new IntegrityError('medium.no-image', `the medium does not carry ${name}`, {
     expected: digest,
-    found: 'no such manifest in its registry',
+    found: 'no such file in its registry',
     hint: 'give a live ISO that carries the whole release',
   });
-}
 
 async function verifyBlob(
   tree: RegistryTree,
-  { name, digest }: Wanted,
+  { name, digest }: WantedOnMedium,
   signal: AbortSignal,
 ): Promise<void> {
   const path = pathTo.blob(digest);

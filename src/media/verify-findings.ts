@@ -41,6 +41,7 @@ const CODES: Readonly<Record<ImageProblem['kind'], string>> = {
   lost: 'verify.lost',
   registry: 'verify.registry',
   bundle: 'verify.bundle',
+  missing: 'verify.missing',
 };
 
 export function createFindings(): Findings {

@@ -9,6 +9,7 @@ import {
   roundUp,
   SECTOR_SIZE,
 } from '../iso/index.ts';
+import { describeAbsence } from '../openshift/mirror/closure.ts';
 import { checkClosure } from '../registry/index.ts';
 import { overlayRead, type OverlayPart } from './areas.ts';
 import { openGivenIso } from './delta/describe.ts';
@@ -26,6 +27,7 @@ import {
   ROOTFS_PATH,
 } from './media-index.ts';
 import { planContents } from './area-values.ts';
+import { findIncomplete } from './complete.ts';
 import { readAreas } from './medium.ts';
 import { openDamaged, type IsoFiles, useImage, type IsoSource } from './open.ts';
 import { findRegistryRoot, isoRegistryTree } from './tree.ts';
@@ -75,7 +77,7 @@ export async function verifyIso(
     if (iso) await verifyStructure(iso, findings);
     await verifyBytes({ image, iso, files }, { findings, options });
     await comparePublished(image);
-    if (iso) await verifyOpened(iso, findings);
+    if (iso) await verifyOpened(iso, { findings, options });
   });
   return conclude(findings);
 }
@@ -102,14 +104,17 @@ type Published = {
   readonly isGiven?: boolean;
 };
 
-async function verifyOpened(iso: IsoImage, findings: Findings): Promise<void> {
+async function verifyOpened(iso: IsoImage, { findings, options }: Work): Promise<void> {
   const { budget } = iso.structure;
   budget.reset();
   await guard('structure', findings, () => verifyBoot(iso));
   await guard('bundle', findings, () => verifyBundle(iso, findings));
+  const naming = findings.index && pickNaming(findings.index);
   delete findings.index; // frees memory for the registry of a large medium
   budget.reset();
   await guard('registry', findings, () => verifyRegistry(iso, findings));
+  budget.reset();
+  await guard('missing', findings, () => verifyComplete(iso, naming, { findings, options }));
 }
 
 /** Bytes of the volume on a device. */
@@ -206,6 +211,42 @@ async function verifyRegistry(iso: IsoImage, { report }: Findings): Promise<void
       images: [`${repository}${reference.startsWith('sha256:') ? '@' : ':'}${reference}`],
     });
   }
+}
+
+/** The members of an index that say what a medium should have; its extents take much memory. */
+type NamingIndex = Pick<MediaIndex, 'product' | 'release' | 'images' | 'leftOut' | 'catalogs'>;
+
+const pickNaming = ({ product, release, images, leftOut, catalogs }: MediaIndex): NamingIndex => ({
+  product,
+  release,
+  images,
+  ...withoutUndefined({ leftOut, catalogs }),
+});
+
+/** Products whose registry is all that a cluster has. */
+const WHOLE_PRODUCTS: readonly string[] = ['live-iso', 'upgrade-iso'];
+
+/** Checks that every image which the medium names is where its hosts look for it. */
+async function verifyComplete(
+  iso: IsoImage,
+  index: NamingIndex | undefined,
+  { findings: { report, problems }, options: { signal } }: Work,
+): Promise<void> {
+  const root = await findRegistryRoot(iso);
+  if (root === undefined || (index && !WHOLE_PRODUCTS.includes(index.product))) return;
+  const isDamaged = problems.length > 0;
+  const tree = isoRegistryTree(iso, root);
+  const { absent, unread } = await findIncomplete(iso, { tree, index }, signal);
+  for (const one of absent) {
+    report({
+      kind: 'missing',
+      problem: `is not where hosts look ${describeAbsence(one)}`,
+      images: [one.image],
+    });
+  }
+  if (isDamaged) return; // the damage that is reported explains what cannot be read
+  for (const { name, problem } of unread)
+    report({ kind: 'missing', problem: `${name}: ${problem}` });
 }
 
 /** Checks the list of images against the index, and against the release bundle in the registry. */

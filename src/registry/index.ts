@@ -4,7 +4,15 @@
  */
 
 // References and manifests.
-export { formatReference, isTag, parseReference } from './reference.ts';
+export {
+  explainReference,
+  explainRegistryName,
+  formatReference,
+  isRegistryHost,
+  isRepository,
+  isTag,
+  parseReference,
+} from './reference.ts';
 export type { Reference } from './reference.ts';
 export {
   blobsOf,

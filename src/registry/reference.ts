@@ -78,14 +78,52 @@ function split(text: string) {
   };
 }
 
-const HOST = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-.]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?$/;
+/** `domain` of the reference grammar of github.com/distribution/reference. */
+const HOST =
+  /^(?:[a-zA-Z0-9]+(?:-+[a-zA-Z0-9]+)*(?:\.[a-zA-Z0-9]+(?:-+[a-zA-Z0-9]+)*)*|\[[0-9a-fA-F:.]+\])(?::([0-9]+))?$/;
+
+const HIGHEST_PORT = 65_535;
+
+/** True for the host of a registry, with its port or without. */
+export function isRegistryHost(text: string): boolean {
+  const [host, port = '1'] = text.length <= MAX_REPOSITORY_SIZE ? (HOST.exec(text) ?? []) : [];
+  return host !== undefined && Number(port) >= 1 && Number(port) <= HIGHEST_PORT;
+}
+
+/** The reason why a text is not a reference, as a sentence without its subject. */
+export const explainReference = (text: string): string | undefined => whyMalformed(split(text));
+
+/** The form of the name of a registry or of a part of one. */
+type RegistryForm = {
+  /** True if a tag or a digest may follow the repository. */
+  readonly mayHaveTag?: boolean;
+};
+
+/**
+ * The reason why a text is not the name of a registry, `HOST[:PORT]`, or of repositories on it,
+ * `HOST[:PORT]/PATH`, as a sentence without its subject.
+ */
+export function explainRegistryName(
+  text: string,
+  { mayHaveTag = false }: RegistryForm = {},
+): string | undefined {
+  if (text.includes('://')) return 'must have no scheme';
+  if (!text.includes('/')) return isRegistryHost(text) ? undefined : explainHost(text);
+  const { registry, repository, tag, digest } = split(text);
+  const isTagged = tag !== undefined || digest !== undefined;
+  if (isTagged && !mayHaveTag) return 'must have no tag and no digest';
+  return whyMalformed({ registry, repository, tag, digest });
+}
+
+const explainHost = (text: string): string => `"${text}" is not a valid registry host`;
 
 type Parts = ReturnType<typeof split>;
 
 function whyMalformed({ registry, repository, tag, digest }: Parts): string | undefined {
-  if (registry === '') return 'names no registry';
+  // A first part without dot and port is a name on some default registry.
   const isHost = /[.:]/.test(registry) || registry === 'localhost';
-  if (!isHost || !HOST.test(registry)) return `"${registry}" is not a valid registry host`;
+  if (!isHost) return `names no registry: write it in full, as in registry.example.com/team/app`;
+  if (!isRegistryHost(registry)) return explainHost(registry);
   if (!isRepository(repository)) return `"${repository}" is not a valid repository name`;
   if (tag !== undefined && !isTag(tag)) return `"${tag}" is not a valid tag`;
   if (digest === undefined || isDigest(digest)) return undefined;

@@ -7,6 +7,7 @@ import type {
   DigestSource,
   InstallationProxy,
 } from '../openshift/installation/mirrors.ts';
+import { explainReference } from '../registry/index.ts';
 import { parseJsonObject } from '../shape/go-json.ts';
 import { type Report, invalid, required } from '../shape/report.ts';
 import {
@@ -16,7 +17,7 @@ import {
   explainSshKeys,
   HIDDEN,
 } from './rules/credentials.ts';
-import { explainRepository } from './rules/images.ts';
+import { checkReleaseRegistry, explainRepository } from './rules/images.ts';
 
 /* Owns the rules and warnings of image-based-installation-config.yaml. */
 
@@ -43,6 +44,8 @@ export function checkInstallationRules(
     ...checkPullSecret(report, config.pullSecret.reveal()),
     ...checkSshKey(report, config.sshKey),
     ...checkRequired(report, config),
+    ...checkSeedImage(report, config.seedImage),
+    ...checkReleaseRegistry(report, config.releaseRegistry),
     ...checkPartitionStart(report, config.extraPartitionStart),
     ...checkTrustBundle(report, config.additionalTrustBundle),
     ...checkDigestSources(report, config.imageDigestSources),
@@ -104,6 +107,12 @@ function checkRequired(report: Report, config: InstallationConfig): readonly Doc
   return (['seedImage', 'seedVersion', 'installationDisk'] as const)
     .filter((name) => config[name] === '')
     .map((name) => report(name, required(`you must specify ${articles[name]} ${name}`)));
+}
+
+/** openshift-install takes any text; the live system asks for a wrong one again and again. */
+function checkSeedImage(report: Report, text: string): readonly DocumentProblem[] {
+  const why = text === '' ? undefined : explainReference(text);
+  return why === undefined ? [] : [report('seedImage', invalid(text, why))];
 }
 
 function checkPartitionStart(report: Report, text: string): readonly DocumentProblem[] {

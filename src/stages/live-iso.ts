@@ -11,6 +11,7 @@ import { requireUsable } from '../openshift/agent/unusable.ts';
 import type { CustomValues } from '../openshift/agent/values.ts';
 import { OVERRIDE_PATHS } from '../openshift/installer/overrides.ts';
 import { CONFIGURE } from '../openshift/mirror/server.ts';
+import type { AbsentImage } from '../openshift/mirror/closure.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/registry.ts';
 import { toRpmName } from '../openshift/release/bundle.ts';
 import type { Release } from '../openshift/release/release.ts';
@@ -83,6 +84,7 @@ export async function prepareLiveIso(
     release,
     plan,
     catalogs: catalogs.then(describeCatalogs),
+    ...(complete && { missing: complete.then((absent) => absent.map(({ image }) => image)) }),
     bootstrap: bootstrap.then(({ ignition }) => ignition),
     unconfigured,
     appendKargs: config.enableFips ? ['fips=1'] : [],
@@ -96,7 +98,6 @@ export async function prepareLiveIso(
     ...withoutUndefined({ maxSize }),
   });
   const { registriesConf } = tools;
-  await complete;
   const made = { plan: await plan, catalogs: await catalogs, base: await base, registriesConf };
   const contents = digestContents(made);
   const warnings = [...(await bootstrap).warnings, ...warnOfHosts(request)];
@@ -175,11 +176,11 @@ function proveComplete(
   { allowIncomplete }: LiveIsoRequest,
   { engine }: BuildTools,
   { release, plan, workspace }: LiveIsoImages,
-): Promise<unknown> {
-  if (workspace === undefined) return Promise.resolve();
+): Promise<readonly AbsentImage[]> | undefined {
+  if (workspace === undefined) return undefined;
   const arch = release.then(({ arch }) => arch);
   const complete = engine.run(checkComplete, { plan, workspace, arch, allowIncomplete });
-  complete.catch(() => undefined); // awaited once the layout is known
+  complete.catch(() => undefined); // the layout that waits for it reports its failure
   return complete;
 }
 

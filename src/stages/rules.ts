@@ -17,7 +17,7 @@ import {
 } from '../openshift/installer/overrides.ts';
 import { CONFIGURE, needsNewerRelease, noRegistryOffline } from '../openshift/mirror/server.ts';
 import { readWorkspace } from '../openshift/workspace/workspace.ts';
-import { listUnusableEntries, parseReference, parseRegistriesConf } from '../registry/index.ts';
+import { listUnusableEntries, parseRegistriesConf } from '../registry/index.ts';
 import { readTexts, type View } from '../shape/document.ts';
 
 /* The rules that refuse the configuration of a live ISO without asking the network. */
@@ -27,7 +27,7 @@ import { readTexts, type View } from '../shape/document.ts';
  * and every command that builds or plans run this one list.
  */
 export const LIVE_ISO_RULES: readonly ConfigRule[] = [
-  checkReferences,
+  checkCatalogs,
   checkRegistriesConf,
   checkWorkspace,
   checkRanges,
@@ -40,20 +40,13 @@ const refuse = (problems: readonly DocumentProblem[]): ReturnType<ConfigRule> =>
   notes: [],
 });
 
-/** Checks references, with the functions that the stages read them with. */
-function checkReferences(view: View) {
-  const single = ['ocpRelease.url', 'imageRegistry.uri'].flatMap((path) => {
-    const text = view.text(path);
-    return text === undefined ? [] : [{ path, text }];
-  });
-  return refuse([
-    ...[...single, ...readTexts(view, 'additionalImages', '.name')].flatMap(({ path, text }) =>
-      attempt(view, path, () => parseReference(text)),
-    ),
-    ...readTexts(view, 'operators', '.catalog').flatMap(({ path, text }) =>
+/** Checks catalogs, with the function that the stages read them with. */
+function checkCatalogs(view: View): ReturnType<ConfigRule> {
+  return refuse(
+    readTexts(view, 'operators', '.catalog').flatMap(({ path, text }) =>
       attempt(view, path, () => parseCatalogSource(text, view.directoryOf(path))),
     ),
-  ]);
+  );
 }
 
 function checkRegistriesConf(view: View) {

@@ -233,7 +233,7 @@ describe('problems', () => {
       '5:13: diskSizeGB: must be at least 150, but is 100',
       '7:9: imageRegistry.port: must be between 1024 and 65535, but is 80',
       '10:11: additionalImages[1].name: "quay.io/a/b:1" already appears at additionalImages[0].name',
-      '11:11: additionalImages[2].name: "ubuntu" must begin with its registry, as in registry.example.com/team/app',
+      '11:11: additionalImages[2].name: "ubuntu" names no registry: write it in full, as in registry.example.com/team/app',
       '12:13: enableFips: must be true or false, but is "1"',
     ]);
   });

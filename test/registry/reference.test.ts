@@ -24,7 +24,9 @@ describe('a reference', () => {
   it.each([
     ['busybox', 'names no registry'],
     ['/app', 'names no registry'],
-    ['team/app', '"team" is not a valid registry host'],
+    ['team/app', 'names no registry: write it in full'],
+    ['a..test/app', '"a..test" is not a valid registry host'],
+    ['a.test:65536/app', '"a.test:65536" is not a valid registry host'],
     ['-a.test/app', 'is not a valid registry host'],
     ['quay.io/App', '"App" is not a valid repository name'],
     ['quay.io/', '"" is not a valid repository name'],

@@ -30,12 +30,14 @@ const CONFIGURATIONS: Readonly<Record<string, string>> = {
   c54bstream: GATE,
   c54stream: GATE,
   c55arch: 'taken here: the seed need not be for the architecture of the recorded program',
+  c65relreg: `${NODE}no node can reach a registry "https://quay.io/x y"`,
   c66dnsoct: `${NODE}a domain 1e3 without quotes is 1000 to the installer and 1e3 to nmstate`,
 };
 
 const INSTALLATIONS: Readonly<Record<string, string>> = {
   g12: 'warned of: Ignition 3.1.0, which the live system reads',
   g31: 'warned of: Ignition 3.0.0, which the live system reads',
+  g36: `${NODE}no registry can serve a seed "quay.io/x/y:1 ; rm -rf /"`,
 };
 
 type Inputs = Readonly<Record<string, string>>;

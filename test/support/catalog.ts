@@ -1,5 +1,5 @@
 import type { Digest } from '../../src/base/digest.ts';
-import { CONFIGS_LABEL } from '../../src/openshift/catalog/image.ts';
+import { CONFIGS_LABEL } from '../../src/openshift/catalog/configs.ts';
 import type { ImageRegistry } from './image-registry.ts';
 import { buildIndex, type TestImage } from './images.ts';
 import { buildLayeredImage } from './release.ts';

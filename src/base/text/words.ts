@@ -140,6 +140,6 @@ export function parseDuration(text: string): number | undefined {
 
 /** A thing and its problem as a sentence; a problem that has a subject of its own stands behind a colon. */
 export const joinProblem = (thing: string, problem: string): string =>
-  /^(?:begins|contains|ends|has|is|must|says) /.test(problem)
+  /^(?:begins|contains|ends|has|is|must|names|says) /.test(problem)
     ? `${thing} ${problem}`
     : `${thing}: ${problem}`;

@@ -1,4 +1,5 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { explainReference } from '../../registry/index.ts';
 import { planExtraManifests } from '../node/manifests.ts';
 import { readHosts } from './bare-metal.ts';
 import { readInfraEnv, warnOfInfraEnv, warnOfMembers } from './infra-env.ts';
@@ -13,6 +14,7 @@ import {
   isRead,
   readHostNetworks,
 } from './resources.ts';
+import { requireValue } from './unusable.ts';
 import type { CustomValues } from './values.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -144,8 +146,9 @@ function findReleaseImage(
       'imageSetRef of the AgentClusterInstall',
     );
   const { releaseImage } = set.spec;
-  if (typeof releaseImage === 'string') return releaseImage;
-  throw lacks(set, 'spec.releaseImage');
+  if (typeof releaseImage !== 'string') throw lacks(set, 'spec.releaseImage');
+  requireValue(set, 'spec.releaseImage', { value: releaseImage, explain: explainReference });
+  return releaseImage;
 }
 
 const MANIFEST = /\.(?:json|ya?ml)$/;

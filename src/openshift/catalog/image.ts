@@ -2,14 +2,11 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
 import { ConfigError, DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
-import { isObject } from '../../base/lists.ts';
 import {
   type Descriptor,
-  extractTree,
   formatReference,
   type ImageManifest,
   isForPlatform,
-  type Layer,
   type Platform,
   type Reference,
   type StoredManifest,
@@ -22,9 +19,7 @@ import {
   readManifest,
   type ImageTools,
 } from '../images.ts';
-
-/** The image config label that names the directory of the catalog (operator-registry, `opm`). */
-export const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
+import { extractConfigs, parseImageConfig, readConfigsLabel } from './configs.ts';
 
 /** A catalog image for one platform. */
 export type CatalogPlatformImage = {
@@ -114,7 +109,7 @@ async function openImages(
  * Unpacks the catalog's directory to `<directory>/sha256-<hex>`, named by the digest of the
  * image's top, and returns that path. A directory that already exists is complete, because it
  * appeared by rename. Of an image with several platforms the first one's catalog is taken. Only
- * layers that may have the directory are fetched: see `listTouching` and `extractTree`.
+ * layers that may have the directory are fetched: see `extractConfigs`.
  *
  * @throws the errors of `extractTree` and of fetching
  */
@@ -129,10 +124,8 @@ export async function extractCatalog(
   if (first === undefined) throw new RangeError('catalog image has no platform');
   const { configsDirectory } = image;
   const layers = openLayers(tools, image.reference, first.manifest.layers);
-  const touching = listTouching(first.config, layers.length, configsDirectory);
-  const mayTouch = (layer: Layer): boolean => touching[layers.indexOf(layer)] ?? true;
   try {
-    await extractTree(layers, configsDirectory, output, { signal: tools.signal, mayTouch });
+    await extractConfigs({ layers, config: first.config }, configsDirectory, { ...tools, output });
   } catch (error) {
     if (!(error instanceof DiskError) || error.code !== 'layer.output-exists') throw error;
     // Another process was faster; its directory is the same.
@@ -179,7 +172,7 @@ async function openOne(
     );
   }
   const config = await readBlob(tools, reference, manifest.config);
-  const document = parseConfig(config, name);
+  const document = parseImageConfig(config, name);
   const found = platform ?? platformOf(document);
   return { ...(found && { platform: found }), manifest, stored: one, config };
 }
@@ -191,7 +184,7 @@ function readConfigsDirectory(
   const name = formatReference(reference);
   const labels = images.map(({ config, platform }) => {
     const where = platform ? `${name} (${platform.os}/${platform.architecture})` : name;
-    return readLabel(parseConfig(config, where), where);
+    return readConfigsLabel(parseImageConfig(config, where), where);
   });
   const [label = '', ...others] = new Set(labels);
   if (others.length === 0) return label;
@@ -200,42 +193,6 @@ function readConfigsDirectory(
     `catalog image ${name} has its catalog in several directories: ${[label, ...others].join(', ')}`,
     { expected: label, found: others.join(', ') },
   );
-}
-
-function readLabel(document: Record<string, unknown>, name: string): string {
-  const config = document['config'];
-  const labels = isObject(config) && isObject(config['Labels']) ? config['Labels'] : {};
-  const label = labels[CONFIGS_LABEL];
-  if (typeof label !== 'string') {
-    const found = Object.keys(labels).sort().join(', ') || 'no labels';
-    throw new ConfigError(
-      'catalog.no-label',
-      `image ${name} is not a file-based catalog: it has no label ${CONFIGS_LABEL}`,
-      { expected: CONFIGS_LABEL, found, hint: `name a catalog image; this one has ${found}` },
-    );
-  }
-  const names = label.split('/').filter((one) => !['', '.'].includes(one));
-  if (names.length > 0 && !names.includes('..') && !label.includes('\0')) return names.join('/');
-  throw new ConfigError(
-    'catalog.label-malformed',
-    `image ${name} has the label ${CONFIGS_LABEL}=${JSON.stringify(label)}, which does not name a directory below its root`,
-    { expected: '/configs', found: label },
-  );
-}
-
-function parseConfig(bytes: Uint8Array, name: string): Record<string, unknown> {
-  const refuse = (cause?: unknown): IntegrityError =>
-    new IntegrityError('catalog.config-malformed', `image config of ${name} is not a JSON object`, {
-      cause,
-    });
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (cause) {
-    throw refuse(cause);
-  }
-  if (isObject(value)) return value;
-  throw refuse();
 }
 
 function platformOf({ os, architecture, variant }: Record<string, unknown>): Platform | undefined {
@@ -251,45 +208,3 @@ async function isDirectory(path: string): Promise<boolean> {
     throw error;
   }
 }
-
-/**
- * The layers of an image, bottom to top, that may touch a directory (without slashes around it),
- * by the history of its config (OCI image-spec config.md): `ADD` and `COPY` touch the path they
- * name and everything below it. Everything else, such as `RUN`, may touch all paths, as may every
- * layer of an image whose history does not have one entry for each layer.
- */
-function listTouching(config: Uint8Array, layers: number, directory: string): readonly boolean[] {
-  const made = readHistory(config).filter((entry) => entry['empty_layer'] !== true);
-  if (made.length !== layers) return Array<boolean>(layers).fill(true);
-  return made.map((entry) => {
-    const target = readTarget(entry['created_by']);
-    return target === undefined || isRelated(target, directory);
-  });
-}
-
-function readHistory(config: Uint8Array): readonly Record<string, unknown>[] {
-  const document: unknown = JSON.parse(Buffer.from(config).toString('utf8'));
-  const history = isObject(document) ? document['history'] : undefined;
-  return Array.isArray(history) && history.every(isObject) ? history : [];
-}
-
-/** docker and buildah: `/bin/sh -c #(nop) COPY dir:HASH in /configs`. */
-const CLASSIC = /^\/bin\/sh -c #\(nop\) +(?:ADD|COPY) [^\s"[\]]+ in (\/[^\s"'[\]]*) *$/;
-
-/** BuildKit: `COPY --chown=1001 catalog /configs # buildkit`. */
-const BUILDKIT = /^(?:ADD|COPY) (?:[^\s"'[\]]+ )+(\/[^\s"'[\]]*) # buildkit$/;
-
-/**
- * Path without slashes around it; undefined if the command is another one, or is not understood.
- */
-function readTarget(command: unknown): string | undefined {
-  if (typeof command !== 'string') return undefined;
-  const target = (CLASSIC.exec(command) ?? BUILDKIT.exec(command))?.[1];
-  const names = target?.split('/').filter((name) => !['', '.'].includes(name));
-  return names === undefined || names.includes('..') ? undefined : names.join('/');
-}
-
-const isRelated = (a: string, b: string): boolean => isWithin(a, b) || isWithin(b, a);
-
-const isWithin = (path: string, directory: string): boolean =>
-  directory === '' || path === directory || path.startsWith(`${directory}/`);

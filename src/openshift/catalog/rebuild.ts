@@ -8,7 +8,8 @@ import {
   parseStored,
   type StoredManifest,
 } from '../../registry/index.ts';
-import { CONFIGS_LABEL, type CatalogImage, type CatalogPlatformImage } from './image.ts';
+import { CONFIGS_LABEL } from './configs.ts';
+import type { CatalogImage, CatalogPlatformImage } from './image.ts';
 import { CONFIGS_DIRECTORY, packCatalog, packWhiteouts } from './layer.ts';
 
 /** A blob that no registry has yet. */

@@ -1,5 +1,9 @@
+import type { Catalog } from '../../fbc/index.ts';
 import { formatReference, type Reference } from '../../registry/index.ts';
-import { createNodeLookup, type NodeLookup } from '../node/lookup.ts';
+import { listBundles } from '../catalog/selected.ts';
+import type { NodeLookup } from '../node/lookup.ts';
+import type { ImageReferences } from '../release/release.ts';
+import { readReference } from '../workspace/set.ts';
 import type { MirrorPlan, PlannedImage } from './plan.ts';
 import type { Need } from './sets.ts';
 
@@ -17,6 +21,26 @@ export type AbsentImage = {
 /** A manifest of the medium by its place, `repository@sha256:...` and `repository:tag`. */
 export type Shelf = ReadonlySet<string>;
 
+/** The components of a release, as its payload names them. */
+export const listReleaseNames = ({
+  version,
+  components,
+}: Pick<ImageReferences, 'version' | 'components'>): readonly NamedImage[] =>
+  components.map(({ name, reference }) => ({
+    image: reference,
+    neededBy: { part: `release ${version}`, component: name },
+  }));
+
+/** The images of every bundle of a catalog; what is not a reference is left out. */
+export const listCatalogNames = (catalog: Catalog, name: string): readonly NamedImage[] =>
+  listBundles(catalog).flatMap((bundle) =>
+    bundle.relatedImages.flatMap(({ image }) => {
+      const reference = readReference(image);
+      const neededBy = { part: bundle.package, bundle: bundle.name, catalog: name };
+      return reference ? [{ image: reference, neededBy }] : [];
+    }),
+  );
+
 /** Every name by which a node can pull the images of a plan. */
 export function shelfOf({ images }: Pick<MirrorPlan, 'images'>): Shelf {
   return new Set(images.flatMap(listNames));
@@ -31,16 +55,18 @@ function listNames({ destination, signedCopy, manifests }: PlannedImage): readon
 
 /**
  * Finds the images that a medium names and does not have where a node looks for them. An image
- * that is named by tag and digest is pulled by digest.
+ * that is named by tag and digest is pulled by digest. `leftOut` names images that were left out
+ * on purpose.
  */
 export function findAbsent(
   named: readonly NamedImage[],
-  { mirrors, shelf }: { readonly mirrors: MirrorPlan['mirrors']; readonly shelf: Shelf },
+  { look, shelf, leftOut = [] }: Places,
 ): readonly AbsentImage[] {
-  const look = createNodeLookup(mirrors);
   const absent = new Map<string, AbsentImage>();
+  const onPurpose = new Set(leftOut.map(versionOf));
   for (const { image, neededBy } of named) {
     const name = formatReference(image);
+    if (onPurpose.has(versionOf(name))) continue;
     const known = absent.get(name);
     if (known) absent.set(name, { ...known, neededBy: [...known.neededBy, neededBy] });
     else if (!isOnShelf(image, { look, shelf }))
@@ -48,6 +74,26 @@ export function findAbsent(
   }
   return [...absent.values()];
 }
+
+/** Describes an absent image in words that follow its name. */
+export function describeAbsence({ neededBy, asked }: AbsentImage): string {
+  const needs = new Set(
+    neededBy.map(({ component, bundle, part }) =>
+      component === undefined ? (bundle ?? part) : `${component} of ${part}`,
+    ),
+  );
+  const places = asked.length === 0 ? 'no mirror set leads to it' : `looked in ${asked.join(', ')}`;
+  return `(needed by ${[...needs].join(', ')}): ${places}`;
+}
+
+type Places = {
+  readonly look: NodeLookup;
+  readonly shelf: Shelf;
+  readonly leftOut?: readonly string[] | undefined;
+};
+
+/** The digest, or the whole name of an image without one. */
+const versionOf = (name: string): string => name.replace(/^.*@/, '');
 
 function isOnShelf(
   image: Reference,

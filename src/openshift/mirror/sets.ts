@@ -15,6 +15,8 @@ export type Destination = { readonly repository: string; readonly tags: readonly
 export type Need = {
   /** `release`, `additional images`, or the package of an operator. */
   readonly part: string;
+  /** Component of a release. */
+  readonly component?: string;
   readonly bundle?: string;
   readonly catalog?: string;
 };
@@ -53,7 +55,7 @@ export const RELEASE_REPOSITORY = 'openshift/release';
 export const RELEASE_IMAGES_REPOSITORY = 'openshift/release-images';
 
 /** The part of the configuration to which additional images belong. */
-const ADDITIONAL_IMAGES = 'additional images';
+export const ADDITIONAL_IMAGES = 'additional images';
 
 /** The name of the release image in its set; no component has this name. */
 export const RELEASE_IMAGE = 'release-image';

@@ -1,5 +1,6 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import {
+  decodeFileContent,
   type File,
   formatIgnition,
   IGNITION_VERSION,
@@ -111,7 +112,7 @@ function renderService(input: BootstrapInput): {
       textFile('/etc/assisted/install.ign', install, 0o600),
       textFile('/etc/assisted/cluster-image-set.yaml', formatClusterImageSet(release), 0o644),
       textFile(
-        '/etc/containers/registries.conf',
+        REGISTRIES_CONF,
         input.registriesConf ?? formatNodeRegistriesConf(input.mirrors, { interactive }),
         0o644,
       ),
@@ -181,6 +182,12 @@ const INTERACTIVE_SENTINEL = '/etc/assisted/interactive-ui';
 
 /** Made by the installer for another registry; ours is in the bootstrap configuration. */
 const REGISTRIES_CONF = '/etc/containers/registries.conf';
+
+/** The registries.conf of the nodes in the configuration of a medium; undefined if there is no such file. */
+export function readRegistriesConf({ storage }: IgnitionConfig): string | undefined {
+  const file = storage?.files?.find(({ path }) => path === REGISTRIES_CONF);
+  return file && decodeFileContent(file)?.toString('utf8');
+}
 
 export type EmbeddedInput = {
   readonly release: NodeRelease;

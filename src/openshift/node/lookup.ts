@@ -1,7 +1,7 @@
 import { parseRegistriesConf, type Reference, resolveCandidates } from '../../registry/index.ts';
 import type { PlannedMirror } from '../mirror/mirrors.ts';
 import { formatNodeRegistriesConf } from './mirror-sets.ts';
-import { NODE_REGISTRY_PORT, nodeRegistryDomain } from './registry.ts';
+import { NODE_REGISTRY_PORT, nodeRegistryDomain, UPGRADE_REGISTRY_PORT } from './registry.ts';
 
 /** Lists the repositories of the node's registry that a node asks for an image, in order. */
 export type NodeLookup = (image: Reference) => readonly string[];
@@ -11,14 +11,30 @@ export type NodeLookup = (image: Reference) => readonly string[];
  * containers/image does. A mirror counts for digests and for tags alike, because the file that is
  * written for nodes does not tell them apart.
  */
-export function createNodeLookup(mirrors: readonly PlannedMirror[]): NodeLookup {
-  const conf = parseRegistriesConf(
-    formatNodeRegistriesConf(mirrors, { interactive: true }),
-    'registries.conf of the nodes',
-  );
-  const registry = `${nodeRegistryDomain(true)}:${NODE_REGISTRY_PORT}`;
-  return (image) =>
-    resolveCandidates(conf, image).flatMap(({ reference }) =>
-      reference.registry === registry ? [reference.repository] : [],
-    );
+export const createNodeLookup = (mirrors: readonly PlannedMirror[]): NodeLookup =>
+  createConfLookup(formatNodeRegistriesConf(mirrors, { interactive: true }));
+
+/**
+ * The places that a registries.conf of nodes names, such as the one on a medium.
+ *
+ * @throws ConfigError `registries-conf.malformed`
+ */
+export function createConfLookup(text: string): NodeLookup {
+  const conf = parseRegistriesConf(text, 'registries.conf of the nodes');
+  return (image) => [
+    ...new Set(
+      resolveCandidates(conf, image).flatMap(({ reference: { registry, repository } }) =>
+        NODE_REGISTRIES.has(registry) ? [repository] : [],
+      ),
+    ),
+  ];
 }
+
+/** Every name of the registry of a node, and of the registry of an attached upgrade ISO. */
+export const NODE_REGISTRIES: ReadonlySet<string> = new Set(
+  [true, false].flatMap((interactive) =>
+    [NODE_REGISTRY_PORT, UPGRADE_REGISTRY_PORT].map(
+      (port) => `${nodeRegistryDomain(interactive)}:${port}`,
+    ),
+  ),
+);

@@ -1,6 +1,13 @@
 import { parse as parseToml } from 'smol-toml';
 import { ConfigError } from '../../base/errors.ts';
-import { formatReference, parseReference, type Reference } from '../reference.ts';
+import { joinProblem } from '../../base/text/words.ts';
+import {
+  explainRegistryName,
+  formatReference,
+  isRegistryHost,
+  parseReference,
+  type Reference,
+} from '../reference.ts';
 import type { Candidate } from './repository.ts';
 
 /** Kinds of references for which a mirror may be asked. */
@@ -39,8 +46,10 @@ export function parseRegistriesConf(
   name: string,
   { v2Only = false }: { readonly v2Only?: boolean } = {},
 ): RegistriesConf {
-  const refuse: Refuse = (reason) => {
-    throw new ConfigError('registries-conf.malformed', `${name}: ${reason}`);
+  const refuse: Refuse = (reason, written) => {
+    const line = written === undefined ? undefined : findLine(text, written);
+    const place = line === undefined ? name : `${name}:${line}`;
+    throw new ConfigError('registries-conf.malformed', `${place}: ${reason}`);
   };
   const document = readToml(text, name);
   const isV1 = 'registries' in document;
@@ -99,11 +108,11 @@ function findEntry({ registries }: RegistriesConf, reference: Reference): Match 
     const end = endOfMatch(entry.prefix, text);
     return end === undefined ? [] : [{ entry, end, rest: text.slice(end) }];
   });
-  const isWildcard = ({ entry }: Match): boolean => entry.prefix.startsWith('*');
+  const isOfWildcard = ({ entry }: Match): boolean => entry.prefix.startsWith('*');
   return matches.sort(
     (a, b) =>
       b.end - a.end ||
-      Number(isWildcard(a)) - Number(isWildcard(b)) ||
+      Number(isOfWildcard(a)) - Number(isOfWildcard(b)) ||
       b.entry.prefix.length - a.entry.prefix.length,
   )[0];
 }
@@ -119,7 +128,14 @@ function endOfMatch(prefix: string, text: string): number | undefined {
   return end === text.length || '/:@'.includes(text.charAt(end)) ? end : undefined;
 }
 
-type Refuse = (reason: string) => never;
+/** @param written the text that is wrong, for its line */
+type Refuse = (reason: string, written?: string) => never;
+
+/** The line of the first string with this text: the parser of TOML tells no lines. */
+function findLine(text: string, written: string): number | undefined {
+  const at = Math.max(text.indexOf(`"${written}"`), text.indexOf(`'${written}'`));
+  return at < 0 ? undefined : text.slice(0, at).split('\n').length;
+}
 type Table = Readonly<Record<string, unknown>>;
 
 function readToml(text: string, name: string): Table {
@@ -171,8 +187,8 @@ function parseEntry(entry: Table, refuse: Refuse): RegistryEntry {
   if (location === undefined && !prefix.startsWith('*.')) {
     refuse(`[[registry]] ${prefix} has no location`);
   }
-  if (prefix.includes('*') && !/^\*\.[^*/:]+$/.test(prefix)) {
-    refuse(`prefix "${prefix}" may only have "*." in front of a domain`);
+  if (prefix.includes('*') && !isWildcard(prefix)) {
+    refuse(`prefix "${prefix}" may only have "*." in front of a domain`, prefix);
   }
   if (entry['pull-from-mirror'] !== undefined) {
     refuse(
@@ -190,6 +206,9 @@ function parseEntry(entry: Table, refuse: Refuse): RegistryEntry {
     ),
   };
 }
+
+const isWildcard = (prefix: string): boolean =>
+  prefix.startsWith('*.') && !prefix.includes(':') && isRegistryHost(prefix.slice(2));
 
 function parseMirror(mirror: Table, byDigestOnly: boolean, refuse: Refuse): Mirror {
   const location = locationOf(mirror, 'location', refuse);
@@ -214,8 +233,10 @@ function locationOf(table: Table, key: string, refuse: Refuse): string | undefin
   const value = table[key];
   if (value === undefined || value === '') return undefined;
   if (typeof value !== 'string') return refuse(`${key} is not a string`);
-  if (/^https?:/.test(value)) return refuse(`${key} "${value}" must have no scheme`);
-  return value.replace(/(?<!\/)\/+$/, '');
+  const name = value.replace(/(?<!\/)\/+$/, '');
+  if (key === 'prefix' && name.includes('*')) return name;
+  const why = explainRegistryName(name, { mayHaveTag: true });
+  return why === undefined ? name : refuse(joinProblem(`${key} "${value}"`, why), value);
 }
 
 function flagOf(table: Table, key: string, refuse: Refuse): boolean {

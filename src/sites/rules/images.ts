@@ -1,6 +1,7 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { isAddressOrHostName, LONGEST_LABEL } from '../../base/host-name.ts';
 import { parseAddress } from '../../base/ip-address.ts';
+import { explainRegistryName, isRegistryHost, isRepository } from '../../registry/index.ts';
 import { type Report, invalid } from '../../shape/report.ts';
 
 /* Owns the rules of names: domains, image repositories and mirrors. */
@@ -54,19 +55,25 @@ export function checkImageSources(
 const SUFFIX =
   /(?::[\w][\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$/;
 
+/** Checks `releaseRegistry`, which takes the place of the registry of the release images. */
+export function checkReleaseRegistry(report: Report, text = ''): readonly DocumentProblem[] {
+  const why = text === '' ? undefined : explainRegistryName(text);
+  return why === undefined ? [] : [report('releaseRegistry', invalid(text, why))];
+}
+
 /**
  * Explains what is wrong with a repository `registry/path`, or with a whole registry
  * `registry[:port]`.
  */
 export function explainRepository(text: string): string | undefined {
   const { domain, rest } = splitDomain(text);
-  const untagged = rest.split(/[:@]/, 1)[0] ?? '';
-  if (untagged !== untagged.toLowerCase()) {
+  if (/^[^:@]*\p{Lu}/u.test(rest)) {
     return 'failed to parse: invalid reference format: repository name must be lowercase';
   }
   const suffix = SUFFIX.exec(rest)?.[0] ?? '';
   const path = rest.slice(0, rest.length - suffix.length);
-  if (!isPath(path) || !isDomain(domain)) return 'failed to parse: invalid reference format';
+  if (!isRepository(path) || !isRegistryHost(domain ?? 'localhost'))
+    return 'failed to parse: invalid reference format';
   // Docker's short names mean another repository than the one written.
   if (domain === undefined || domain === 'index.docker.io') return explainRegistry(text);
   return suffix === '' ? undefined : 'must be repository--not reference';
@@ -116,19 +123,6 @@ function splitDomain(text: string): { readonly domain?: string; readonly rest: s
   const isDomain = /[.:A-Z]/.test(head) || head === 'localhost';
   return isDomain ? { domain: head, rest: text.slice(slash + 1) } : { rest: text };
 }
-
-const PATH = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$/;
-
-/** Longer names are not valid (distribution's reference grammar). */
-const LONGEST_NAME = 255;
-
-const isPath = (path: string): boolean => path.length <= LONGEST_NAME && PATH.test(path);
-
-const DOMAIN =
-  /^(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?$/;
-
-const isDomain = (domain: string | undefined): boolean =>
-  domain === undefined || (domain.length <= LONGEST_NAME && DOMAIN.test(domain));
 
 function explainRegistry(text: string): string | undefined {
   const host = text.replace(/:\d*$/, '');

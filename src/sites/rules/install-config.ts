@@ -8,6 +8,7 @@ import type { WrittenInstallConfig, WrittenImageBasedConfig } from '../documents
 import { explainPullSecret, HIDDEN, checkProxy, explainSshKeys } from './credentials.ts';
 import {
   checkImageSources,
+  checkReleaseRegistry,
   explainBoth,
   explainDomain,
   explainSubdomain,
@@ -69,6 +70,7 @@ export function checkImageBasedConfig(
       isAddressOrDomain(source) ? [] : [reportNtpSource(report, source, index)],
     ),
     ...checkHostname(report, written.hostname),
+    ...checkReleaseRegistry(report, written.releaseRegistry),
     ...form,
     // Invalid addresses cannot be checked.
     ...(form.length === 0 ? checkPlausibility(report, networkConfig, networks) : []),

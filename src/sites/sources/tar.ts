@@ -1,6 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { mkdtemp, rm, type FileHandle } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import type { FileHandle } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { PassThrough, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -8,7 +7,8 @@ import { createGunzip } from 'node:zlib';
 import { extract, type Extract, type Header } from 'tar-stream';
 import { requireSize } from '../../base/decode/limits.ts';
 import { createFile, openToRead } from '../../base/disk/open-file.ts';
-import { ConfigError, DiskError, SealiftError } from '../../base/errors.ts';
+import { useTemporaryFolder } from '../../base/disk/temporary.ts';
+import { ConfigError, SealiftError } from '../../base/errors.ts';
 import {
   MAX_FILE,
   refuseBomb,
@@ -63,21 +63,8 @@ export async function readTar(path: string, options: TarOptions): Promise<Member
   }
 }
 
-async function openUnnamed(): Promise<FileHandle> {
-  try {
-    const folder = await mkdtemp(join(tmpdir(), 'sealift-'));
-    try {
-      return await createFile(join(folder, 'members'));
-    } finally {
-      await rm(folder, { recursive: true });
-    }
-  } catch (cause) {
-    throw new DiskError('disk.no-temporary', `cannot create a temporary file in ${tmpdir()}`, {
-      cause,
-      hint: 'set TMPDIR to a writable folder, or unpack the archive',
-    });
-  }
-}
+const openUnnamed = (): Promise<FileHandle> =>
+  useTemporaryFolder((folder) => createFile(join(folder, 'members')));
 
 async function readMembers(
   path: string,

@@ -5,17 +5,19 @@ import { toPrintable } from '../../base/text/words.ts';
 import type { Stage, StageContext } from '../../engine/index.ts';
 import { readCatalog } from '../../fbc/index.ts';
 import { extractCatalog, openCatalogImage } from '../../openshift/catalog/image.ts';
-import { listBundles } from '../../openshift/catalog/selected.ts';
 import type { ImageTools } from '../../openshift/images.ts';
 import {
   type AbsentImage,
+  describeAbsence,
   findAbsent,
+  listCatalogNames,
   type NamedImage,
   shelfOf,
 } from '../../openshift/mirror/closure.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/plan.ts';
+import { createNodeLookup } from '../../openshift/node/lookup.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
-import { readReference, type SurveyedWorkspace } from '../../openshift/workspace/set.ts';
+import type { SurveyedWorkspace } from '../../openshift/workspace/set.ts';
 
 export type CheckCompleteInput = {
   readonly plan: MirrorPlan;
@@ -48,9 +50,11 @@ export const checkComplete: Stage<CheckCompleteInput, readonly AbsentImage[], Ch
       for (const catalog of plan.images.filter(({ kind }) => kind === 'catalog')) {
         append(named, await readNames(catalog, arch, { ...tools, ...context, directory }));
       }
-      const blocked = new Set(plan.blocked.map(({ image }) => image.replace(/^.*@/, '')));
-      const wanted = named.filter(({ image }) => !blocked.has(image.digest ?? ''));
-      const absent = findAbsent(wanted, { mirrors: plan.mirrors, shelf: shelfOf(plan) });
+      const absent = findAbsent(named, {
+        look: createNodeLookup(plan.mirrors),
+        shelf: shelfOf(plan),
+        leftOut: plan.blocked.map(({ image }) => image),
+      });
       if (absent.length === 0) return [];
       const text = describeAbsent(absent, workspace);
       if (!allowIncomplete) throw incomplete(absent, text);
@@ -69,13 +73,7 @@ async function readNames(
   const image = await openCatalogImage(tools, source, platformOf(arch));
   const directory = await extractCatalog(tools, image, tools.directory);
   const catalog = await readCatalog(directory, { name, signal: tools.signal });
-  return listBundles(catalog).flatMap((bundle) =>
-    bundle.relatedImages.flatMap(({ image }) => {
-      const reference = readReference(image);
-      const neededBy = { part: bundle.package, bundle: bundle.name, catalog: name };
-      return reference ? [{ image: reference, neededBy }] : [];
-    }),
-  );
+  return listCatalogNames(catalog, name);
 }
 
 function describeAbsent(
@@ -85,7 +83,7 @@ function describeAbsent(
   const lines = absent.slice(0, MOST_NAMED).flatMap((one) => {
     const said = failures.find((line) => line.includes(one.image));
     return [
-      describeOne(one),
+      `${one.image} ${describeAbsence(one)}`,
       ...(said === undefined ? [] : [`  oc-mirror said: ${shorten(said)}`]),
     ];
   });
@@ -103,12 +101,6 @@ const shorten = (line: string): string => {
   const text = toPrintable(line);
   return text.length <= 300 ? text : `${text.slice(0, 100)} ... ${text.slice(-200)}`;
 };
-
-function describeOne({ image, neededBy, asked }: AbsentImage): string {
-  const bundles = new Set(neededBy.map(({ bundle, part }) => bundle ?? part));
-  const places = asked.length === 0 ? 'no mirror set leads to it' : `looked in ${asked.join(', ')}`;
-  return `${image} (needed by ${[...bundles].join(', ')}): ${places}`;
-}
 
 const incomplete = (absent: readonly AbsentImage[], text: string): IntegrityError =>
   new IntegrityError('mirror.incomplete', text, {

@@ -43,6 +43,8 @@ export type LiveIsoParts = {
   readonly plan: MirrorPlan;
   /** The offers of the catalogs, for the index. */
   readonly catalogs: readonly IndexCatalog[];
+  /** Images that are missing with the consent of the user. */
+  readonly missing?: readonly string[];
   /** Ignition configs, as JSON text; neither has values of a site. */
   readonly bootstrap: string;
   readonly unconfigured: string;
@@ -125,6 +127,7 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout
             areas,
             releases: [release],
             catalogs: parts.catalogs,
+            missing: parts.missing ?? [],
             release: describeRelease(release),
             mutable: describeAreas(graft.areas, extents, {
               archive: pristine,

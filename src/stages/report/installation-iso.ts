@@ -1,11 +1,10 @@
-import { SealiftError } from '../../base/errors.ts';
 import { IGNITION_VERSION, readGivenIgnition } from '../../ignition/index.ts';
 import type { Layout } from '../../iso/index.ts';
 import type { BaseIso } from '../../openshift/release/base-iso.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { DescribedSignature } from '../../openshift/release/release.ts';
 import { describeOutput, type DescribedOutput } from '../../outputs/place.ts';
-import { formatReference, parseReference } from '../../registry/index.ts';
+import { formatReference } from '../../registry/index.ts';
 import type { Space } from '../4-lay-out/check-size.ts';
 import type { EmbedAreaUse } from '../4-lay-out/lay-out-installation-iso.ts';
 import type { MadeIso } from '../5-pour/pour.ts';
@@ -150,7 +149,6 @@ const listNotes = (
   replaced: readonly string[],
 ): readonly string[] => [
   ...noteReplaced(replaced),
-  ...noteSeed(request),
   ...noteOverride(request),
   ...noteMissing(request),
 ];
@@ -162,20 +160,6 @@ const noteReplaced = (names: readonly string[]): readonly string[] =>
     : [
         `the base ISO was customized: the new config replaces ${names.join(', ')} in its embed area`,
       ];
-
-/**
- * Notes an unusable seed: openshift-install takes any text; the live system asks for it again and
- * again.
- */
-function noteSeed({ config: { seedImage } }: InstallationIsoRequest): readonly string[] {
-  try {
-    parseReference(seedImage);
-    return [];
-  } catch (error) {
-    if (!(error instanceof SealiftError)) throw error;
-    return [`no registry can serve the seed image: ${error.message}`];
-  }
-}
 
 const OVERRIDE = 'ignitionConfigOverride';
 

@@ -241,13 +241,13 @@ blockedImages: [{name: x}, {name: x}]
 `);
     expect(notesOf(text).map((note) => note.replace(/^i.yaml:(\d+):\d+: mirror\./, '$1 '))).toEqual(
       [
-        '6 operators[0].catalog: left out: "redhat-operator-index:v4.20" must begin with its registry, as in registry.example.com/team/app',
+        '6 operators[0].catalog: left out: "redhat-operator-index:v4.20" names no registry: write it in full, as in registry.example.com/team/app',
         '9 operators[1].skipDependencies: oc-mirror v2 ignores it',
         '10 operators[1].targetCatalogSourceTemplate: templates of CatalogSources are not used',
         '11 operators[1].platforms: images are carried only for the architecture of the release',
         '12 operators[1].packages[0].channels[0].maxVersion: left out: "full" of the catalog keeps every version',
         '14 additionalImages[0].name: left out: "quay.io/team/app" has no tag and no digest',
-        '15 additionalImages[1].name: left out: "ubi9/ubi:latest" must begin with its registry, as in registry.example.com/team/app',
+        '15 additionalImages[1].name: left out: "ubi9/ubi:latest" names no registry: write it in full, as in registry.example.com/team/app',
         '17 additionalImages[2].platforms: images are carried only for the architecture of the release',
         '18 additionalImages[3].name: left out: "quay.io/team/app:1" already appears at mirror.additionalImages[2].name',
         '20 helm.repositories: Helm charts are not carried',

@@ -132,11 +132,18 @@ describe('custom resources', () => {
 
   it('have the release of the image set that an AgentClusterInstall names', () => {
     const sets = [
-      imageSet('old', { releaseImage: 'q/1' }),
-      imageSet('new', { releaseImage: 'q/2' }),
+      imageSet('old', { releaseImage: 'q.io/r:1' }),
+      imageSet('new', { releaseImage: 'q.io/r:2' }),
     ];
     const refs = { imageSetRef: { name: 'new' } };
-    expect(read(...sets, install(refs)).values.releaseImage).toBe('q/2');
+    expect(read(...sets, install(refs)).values.releaseImage).toBe('q.io/r:2');
+  });
+
+  it('have a release that is a reference, or are refused with its line', () => {
+    const refused = () => read(imageSet('new', { releaseImage: 'ocp-release:4.22' }));
+    expect(refused).toThrow(
+      /^a\.yaml:\d+: spec\.releaseImage of the ClusterImageSet names no registry/,
+    );
   });
 
   it('of other kinds and other groups are named in a warning and ignored', () => {

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
+import { CONFIGS_LABEL } from '../../../src/openshift/catalog/configs.ts';
 import {
-  CONFIGS_LABEL,
   extractCatalog,
   openCatalogImage,
   type CatalogImage,

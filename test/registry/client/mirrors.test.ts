@@ -146,7 +146,16 @@ describe('registries.conf', () => {
     ['[[registry]]\ninsecure = true', 'neither prefix nor location'],
     ['[[registry]]\nprefix = "a.test"', 'has no location'],
     ['[[registry]]\nprefix = "a.*.test"\nlocation = "b.test"', 'may only have "*."'],
-    ['[[registry]]\nlocation = "https://a.test"', 'must have no scheme'],
+    ['[[registry]]\nprefix = "*.a_b.test"\nlocation = "b.test"', 'may only have "*."'],
+    [
+      '[[registry]]\nlocation = "https://a.test"',
+      'my.conf:2: location "https://a.test" must have no',
+    ],
+    ['[[registry]]\nlocation = "a.test/Team"', '"Team" is not a valid repository name'],
+    [
+      '[[registry]]\nlocation = "a.test"\n[[registry.mirror]]\nlocation = "b.test:x"',
+      'my.conf:4: location "b.test:x": ',
+    ],
     ['[[registry]]\nlocation = "a.test"\nblocked = "yes"', 'neither true nor false'],
     ['[[registry]]\nlocation = 5', 'location is not a string'],
     ['registry = "a"', 'registry is not a list of tables'],
@@ -159,7 +168,7 @@ describe('registries.conf', () => {
       'mirror-by-digest-only',
     ],
   ])('is refused with the reason: %j', (text, reason) => {
-    expect(() => parseRegistriesConf(text, 'my.conf')).toThrow(`my.conf: `);
+    expect(() => parseRegistriesConf(text, 'my.conf')).toThrow(/^my\.conf:/);
     expect(() => parseRegistriesConf(text, 'my.conf')).toThrow(reason);
   });
 });

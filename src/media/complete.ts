@@ -1,0 +1,49 @@
+import { parseResolved } from '../ignition/index.ts';
+import type { IgnitionConfig } from '../ignition/index.ts';
+import type { IsoImage } from '../iso/index.ts';
+import { type AbsentImage, findAbsent, type Shelf } from '../openshift/mirror/closure.ts';
+import { readRegistriesConf } from '../openshift/node/bootstrap.ts';
+import { createConfLookup, type NodeLookup } from '../openshift/node/lookup.ts';
+import type { RegistryTree } from '../registry/index.ts';
+import type { MediaIndex } from './media-index.ts';
+import { findNamingParts, listNamedImages, type NamedImages, readShelf } from './named-images.ts';
+import { readBootstrapIgnition } from './open.ts';
+
+/* The images that a medium names and does not have where its hosts look for them. */
+
+export type Completeness = Pick<NamedImages, 'unread'> & {
+  readonly absent: readonly AbsentImage[];
+};
+
+type CheckedMedium = {
+  readonly tree: RegistryTree;
+  readonly index: Pick<MediaIndex, 'release' | 'images' | 'leftOut' | 'catalogs'> | undefined;
+};
+
+/**
+ * Compares the images that a medium names with those that its registry serves. Hosts look where the
+ * registries.conf of the medium leads them; a medium without one is for clusters that have their own,
+ * so an image counts in any repository. Images that were left out on purpose do not count.
+ *
+ * @throws ConfigError `registries-conf.malformed`; the errors of reading the bootstrap config
+ */
+export async function findIncomplete(
+  iso: IsoImage,
+  { tree, index }: CheckedMedium,
+  signal: AbortSignal,
+): Promise<Completeness> {
+  const text = await readBootstrapIgnition(iso);
+  const config = text === undefined ? undefined : parseResolved(text, 'bootstrap config');
+  const parts = await findNamingParts({ tree, index, config });
+  const { named, unread } = await listNamedImages(parts, signal);
+  const shelf = await readShelf(tree);
+  const look = createLookup(config, shelf);
+  return { unread, absent: findAbsent(named, { look, shelf, leftOut: index?.leftOut }) };
+}
+
+function createLookup(config: IgnitionConfig | undefined, shelf: Shelf): NodeLookup {
+  const conf = config && readRegistriesConf(config);
+  if (conf !== undefined) return createConfLookup(conf);
+  const repositories = [...new Set([...shelf].map((name) => name.replace(/[@:].*$/, '')))];
+  return () => repositories;
+}

@@ -1,0 +1,111 @@
+import { ConfigError, IntegrityError } from '../../base/errors.ts';
+import { isObject } from '../../base/lists.ts';
+import { extractTree, type Layer } from '../../registry/index.ts';
+
+/* The directory of a file-based catalog in its image: the label that names it, and its files. */
+
+/** The image config label that names the directory of the catalog (operator-registry, `opm`). */
+export const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
+
+/** The layers of an image, bottom to top, with its config. */
+type ConfiguredLayers = { readonly layers: readonly Layer[]; readonly config: Uint8Array };
+
+/**
+ * Unpacks the directory of a catalog to `output`, which appears by rename. Only layers that may
+ * have the directory, by the history in the config, are opened.
+ *
+ * @throws the errors of `extractTree`
+ */
+export async function extractConfigs(
+  { layers, config }: ConfiguredLayers,
+  directory: string,
+  { output, signal }: { readonly output: string; readonly signal: AbortSignal },
+): Promise<void> {
+  const touching = listTouching(config, layers.length, directory);
+  const mayTouch = (layer: Layer): boolean => touching[layers.indexOf(layer)] ?? true;
+  await extractTree(layers, directory, output, { signal, mayTouch });
+}
+
+/**
+ * The directory of the catalog, by the label in the config of its image, without slashes around it.
+ *
+ * @throws ConfigError `catalog.no-label`, `catalog.label-malformed`
+ */
+export function readConfigsLabel(document: Record<string, unknown>, name: string): string {
+  const config = document['config'];
+  const labels = isObject(config) && isObject(config['Labels']) ? config['Labels'] : {};
+  const label = labels[CONFIGS_LABEL];
+  if (typeof label !== 'string') {
+    const found = Object.keys(labels).sort().join(', ') || 'no labels';
+    throw new ConfigError(
+      'catalog.no-label',
+      `image ${name} is not a file-based catalog: it has no label ${CONFIGS_LABEL}`,
+      { expected: CONFIGS_LABEL, found, hint: `name a catalog image; this one has ${found}` },
+    );
+  }
+  const names = label.split('/').filter((one) => !['', '.'].includes(one));
+  if (names.length > 0 && !names.includes('..') && !label.includes('\0')) return names.join('/');
+  throw new ConfigError(
+    'catalog.label-malformed',
+    `image ${name} has the label ${CONFIGS_LABEL}=${JSON.stringify(label)}, which does not name a directory below its root`,
+    { expected: '/configs', found: label },
+  );
+}
+
+/** @throws IntegrityError `catalog.config-malformed` */
+export function parseImageConfig(bytes: Uint8Array, name: string): Record<string, unknown> {
+  const refuse = (cause?: unknown): IntegrityError =>
+    new IntegrityError('catalog.config-malformed', `image config of ${name} is not a JSON object`, {
+      cause,
+    });
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (cause) {
+    throw refuse(cause);
+  }
+  if (isObject(value)) return value;
+  throw refuse();
+}
+
+/**
+ * The layers of an image, bottom to top, that may touch a directory (without slashes around it),
+ * by the history of its config (OCI image-spec config.md): `ADD` and `COPY` touch the path they
+ * name and everything below it. Everything else, such as `RUN`, may touch all paths, as may every
+ * layer of an image whose history does not have one entry for each layer.
+ */
+function listTouching(config: Uint8Array, layers: number, directory: string): readonly boolean[] {
+  const made = readHistory(config).filter((entry) => entry['empty_layer'] !== true);
+  if (made.length !== layers) return Array<boolean>(layers).fill(true);
+  return made.map((entry) => {
+    const target = readTarget(entry['created_by']);
+    return target === undefined || isRelated(target, directory);
+  });
+}
+
+function readHistory(config: Uint8Array): readonly Record<string, unknown>[] {
+  const document: unknown = JSON.parse(Buffer.from(config).toString('utf8'));
+  const history = isObject(document) ? document['history'] : undefined;
+  return Array.isArray(history) && history.every(isObject) ? history : [];
+}
+
+/** docker and buildah: `/bin/sh -c #(nop) COPY dir:HASH in /configs`. */
+const CLASSIC = /^\/bin\/sh -c #\(nop\) +(?:ADD|COPY) [^\s"[\]]+ in (\/[^\s"'[\]]*) *$/;
+
+/** BuildKit: `COPY --chown=1001 catalog /configs # buildkit`. */
+const BUILDKIT = /^(?:ADD|COPY) (?:[^\s"'[\]]+ )+(\/[^\s"'[\]]*) # buildkit$/;
+
+/**
+ * Path without slashes around it; undefined if the command is another one, or is not understood.
+ */
+function readTarget(command: unknown): string | undefined {
+  if (typeof command !== 'string') return undefined;
+  const target = (CLASSIC.exec(command) ?? BUILDKIT.exec(command))?.[1];
+  const names = target?.split('/').filter((name) => !['', '.'].includes(name));
+  return names === undefined || names.includes('..') ? undefined : names.join('/');
+}
+
+const isRelated = (a: string, b: string): boolean => isWithin(a, b) || isWithin(b, a);
+
+const isWithin = (path: string, directory: string): boolean =>
+  directory === '' || path === directory || path.startsWith(`${directory}/`);
