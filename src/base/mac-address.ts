@@ -1,19 +1,21 @@
 /** The form of MAC addresses in hints. */
 export const MAC_FORM = 'aa:bb:cc:dd:ee:ff, aa-bb-cc-dd-ee-ff, aabb.ccdd.eeff or aabbccddeeff';
 
-const FORMS = [
-  /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/,
-  /^[0-9a-f]{2}(?:-[0-9a-f]{2}){5}$/,
-  /^[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}$/,
-  /^[0-9a-f]{12}$/,
-];
+const OCTETS = /^[0-9a-f]{1,2}([:-])[0-9a-f]{1,2}(?:\1[0-9a-f]{1,2}){4}$/;
+const DIGITS = /^(?:[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}|[0-9a-f]{12})$/;
 
 /**
  * Reads a MAC address (EUI-48) in one of its usual forms; the result is the form of the kernel:
- * `aa:bb:cc:dd:ee:ff`. Undefined if the text is something else.
+ * `aa:bb:cc:dd:ee:ff`. An octet may lack its first zero, as for NetworkManager and `ether_aton`. Undefined
+ * if the text is something else.
  */
 export function parseMacAddress(text: string): string | undefined {
   const lower = text.toLowerCase();
-  if (!FORMS.some((form) => form.test(lower))) return undefined;
-  return lower.replaceAll(/[.:-]/g, '').match(/../g)?.join(':');
+  if (OCTETS.test(lower)) {
+    return lower
+      .split(/[:-]/)
+      .map((octet) => octet.padStart(2, '0'))
+      .join(':');
+  }
+  return DIGITS.test(lower) ? lower.replaceAll('.', '').match(/../g)?.join(':') : undefined;
 }

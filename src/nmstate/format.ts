@@ -39,8 +39,10 @@ function formatBlock(value: Plain, indent: string): readonly string[] {
 }
 
 /** nmstate compares the text of an address with that of the kernel, and undoes the network if they differ. */
-const formatMac = (text: string): string =>
-  text.includes(':') ? text : (parseMacAddress(text)?.toUpperCase() ?? text);
+function formatMac(text: string): string {
+  const mac = parseMacAddress(text)?.toUpperCase() ?? text;
+  return mac === text.toUpperCase() ? text : mac;
+}
 
 function formatMember(key: string, written: Plain, indent: string): readonly string[] {
   const isMac = key === 'mac-address' && typeof written === 'string';

@@ -2,16 +2,16 @@
 
 export { compareHosts, type ComparedHost } from './compare-hosts.ts';
 export {
-  createLines,
   formatFindings,
   type HostNetwork,
+  hostOfFile,
   judgeNetwork,
-  malformed,
   planHosts,
   planNetwork,
   profilesOf,
 } from './plan.ts';
 export { FAMILIES, isDynamic, listAddresses } from './addresses.ts';
+export { readNetworkText } from './document.ts';
 export { formatNetworkConfig } from './format.ts';
 export type { Keyfile } from './keyfile.ts';
 export type { InterfaceAddress } from './members.ts';

@@ -147,8 +147,9 @@ function checkBaseMtu(
   return mtu > most ? [findingAt(each, 'mtu', why)] : [];
 }
 
-/** NetworkManager's forms (nm-utils.c, _nm_utils_dhcp_duid_valid): a word, or 3 to 130 octets. */
+/** NetworkManager's forms (nm-utils.c, _nm_utils_dhcp_duid_valid): a word, or 3 to 130 octets; empty for its own choice. */
 export const isDuid = (text: string): boolean =>
+  text === '' ||
   /^(?:lease|llt|ll|stable-(?:llt|ll|uuid))$/.test(text) ||
   /^[\da-f]{1,2}(?::[\da-f]{1,2}){2,129}$/i.test(text) ||
   /^(?:[\da-f]{2}){3,130}$/i.test(text);
@@ -227,8 +228,17 @@ function checkCycles({ interfaces, byName }: NetworkState): readonly Finding[] {
   return interfaces.flatMap((each) => {
     const path = isThere(each) ? findCycle(each, byName, done) : undefined;
     if (path === undefined) return [];
-    return [findingAt(each, '', `is below itself: ${[...path, path[0]].join(' over ')}`)];
+    return [findingAt(each, '', `is below itself: ${formatCycle(path)}`)];
   });
+}
+
+/** Names of a cycle that are shown; a cycle may be as long as the document. */
+const MOST_OF_CYCLE = 8;
+
+function formatCycle(path: readonly string[]): string {
+  const shown = path.slice(0, MOST_OF_CYCLE);
+  const more = path.length - shown.length;
+  return [...shown, ...(more > 0 ? [`${more} more`] : []), path[0]].join(' over ');
 }
 
 /**

@@ -7,7 +7,6 @@ import {
 } from '../base/ip-address.ts';
 import { parseMacAddress } from '../base/mac-address.ts';
 import {
-  choice,
   expected,
   flag,
   foreign,
@@ -58,7 +57,7 @@ export const line = text(/^\P{Cc}+$/u, 'a string on one line');
 const lineOrNothing = text(/^\P{Cc}*$/u, 'a string on one line');
 const number = integer(0, U32);
 
-/** Reads a MAC address in one of its usual forms, or the longer one of InfiniBand. */
+/** Reads a MAC address in one of its usual forms, or the longer one of InfiniBand; an empty one counts as absent. */
 export const mac: Kind<string> = (value, place) => {
   if (value === '') return null;
   const written = typeof value === 'string' ? value : '';
@@ -119,11 +118,14 @@ const address =
     return createAddress(found, prefix, place.path);
   };
 
-/** Reads a word of DHCP in the case that NetworkManager knows; other texts stay as they are. */
+/**
+ * Reads a word of DHCP in the case that NetworkManager knows; other texts stay as they are. With an empty one,
+ * nmstate writes none, and NetworkManager chooses.
+ */
 const spelled =
   (known: ReadonlyMap<string, string>): Kind<string> =>
   (value, place) => {
-    const read = line(value, place);
+    const read = lineOrNothing(value, place);
     return read === null ? null : (known.get(read) ?? read);
   };
 
@@ -170,9 +172,11 @@ export const COMMON = {
     ...FAMILY,
     'address': list(address(6)),
     'autoconf': flag,
-    'addr-gen-mode': choice(['eui64', 'stable-privacy'], {
+    'addr-gen-mode': word(['eui64', 'stable-privacy'], [], {
       'EUI64': 'eui64',
+      '0': 'eui64',
       'STABLE-PRIVACY': 'stable-privacy',
+      '1': 'stable-privacy',
     }),
     'dhcp-duid': spelled(DUIDS),
     'token': foreign,

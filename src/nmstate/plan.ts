@@ -1,6 +1,7 @@
 import { ConfigError } from '../base/errors.ts';
-import { explainUnparsed, parse, parseText } from '../shape/parse-text.ts';
+import { parseMacAddress } from '../base/mac-address.ts';
 import type { Plain } from '../shape/shape.ts';
+import { type NetworkText, readNetworkText, type WrittenOf } from './document.ts';
 import { formatNetworkConfig } from './format.ts';
 import { judgeState } from './judge.ts';
 import type { Keyfile } from './keyfile.ts';
@@ -9,7 +10,7 @@ import { compareHosts } from './compare-hosts.ts';
 import { checkMap, type MappedInterface, warnOfMap } from './mac-map.ts';
 import { explainDifferences, judgeProfiles } from './network-manager.ts';
 import { renderProfiles } from './profiles.ts';
-import { type NetworkState, readNetworkState } from './read.ts';
+import { type NetworkState, readInterfaces, readNetworkState } from './read.ts';
 import type { MadeProfiles, NetworkTool } from './tool.ts';
 import { type Finding, formatFinding } from './values.ts';
 import { warnOfState } from './warnings.ts';
@@ -58,18 +59,34 @@ export type PlanNetworkOptions = {
   readonly isApplied?: boolean;
 };
 
+/**
+ * The network of a host in a file of its own, whose interfaces are found by the addresses in the document.
+ *
+ * @throws ConfigError `nmstate.malformed` for a text that is not YAML
+ */
+export function hostOfFile(networkConfig: string, source: string): HostNetwork {
+  const { value, problem } = readNetworkText(networkConfig);
+  if (problem !== undefined) throw malformed(`${source} ${problem}`);
+  const interfaces = readInterfaces(value).flatMap(({ name, 'mac-address': mac }) =>
+    mac === undefined ? [] : [{ name, macAddress: parseMacAddress(mac) ?? mac }],
+  );
+  return { networkConfig, interfaces, source };
+}
+
 type Judged = NetworkVerdict & { readonly state: NetworkState };
 
 /**
  * Judges a parsed document without nmstate: the part of `planNetwork` that needs no other program.
  *
  * @param host absent if the interfaces have their names already, and no map gives them
+ * @param writtenOf absent for values that Go read
  */
 export function judgeNetwork(
   value: unknown,
   host?: Pick<HostNetwork, 'interfaces' | 'source'>,
+  writtenOf?: WrittenOf,
 ): Judged {
-  const { state, problems: unread, untranslated } = readNetworkState(value);
+  const { state, problems: unread, untranslated } = readNetworkState(value, writtenOf);
   if (unread.length > 0) return { state, problems: unread, warnings: [], untranslated };
   const { interfaces = [], source } = host ?? {};
   const isMapped = interfaces.length > 0;
@@ -96,26 +113,18 @@ export async function planNetwork(
   return made ? takeMade(judged, made) : finishAlone(judged, isApplied);
 }
 
-/** A MAC address without colons, which NetworkManager does not read from a profile. */
-const OTHER_MAC = /mac-address["']?\s*:\s*["']?(?:[\da-f]{2}-|[\da-f]{4}\.|[\da-f]{12}\b)/i;
+/** A MAC address that NetworkManager does not read from a profile, or that is not as the kernel shows it. */
+const OTHER_MAC = /mac-address["']?\s*:\s*["']?(?!(?:[\da-f]{2}:){5}[\da-f]{2})[\da-f]/i;
 
 const withUsualMacs = (text: string): string =>
-  OTHER_MAC.test(text) ? formatNetworkConfig(parse(text) as Plain) : text;
+  OTHER_MAC.test(text) ? formatNetworkConfig(readNetworkText(text).value as Plain) : text;
 
 function judgeText(host: HostNetwork): Judged {
-  try {
-    return judgeNetwork(parse(host.networkConfig), host);
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    const problem = `it is not YAML: ${explainUnparsed(host.networkConfig, error)}`;
-    const { state } = readNetworkState({});
-    return {
-      state,
-      problems: [{ path: '', problem }],
-      warnings: [],
-      untranslated: [],
-    };
-  }
+  const { value, problem, writtenOf } = readNetworkText(host.networkConfig);
+  const judged = judgeNetwork(value, host, writtenOf);
+  if (problem === undefined) return judged;
+  const problems = [{ path: '', problem: `it ${problem}` }];
+  return { state: judged.state, problems, warnings: [], untranslated: [] };
 }
 
 type Finished = {
@@ -237,10 +246,7 @@ function requireProfiles(
     : malformed(told, first.hint);
 }
 
-export const malformed = (
-  problem: string,
-  hint = 'correct the network configuration',
-): ConfigError =>
+const malformed = (problem: string, hint = 'correct the network configuration'): ConfigError =>
   new ConfigError('nmstate.malformed', `network configuration has no valid profiles: ${problem}`, {
     hint,
   });
@@ -248,20 +254,9 @@ export const malformed = (
 /** Tells `FILE:LINE` of a path; empty if the document is in no file of its own. */
 function createPlaces({ source, networkConfig }: HostNetwork): (path: string) => string {
   if (source === undefined) return () => '';
-  const findLine = createLines(networkConfig);
-  return (path) => `${source}:${findLine(path) ?? 1}`;
-}
-
-/** Tells the line of a path in a document that can be parsed; undefined if the document has no part of it. */
-export function createLines(networkConfig: string): (path: string) => number | undefined {
-  let parsed: ReturnType<typeof parseText> | undefined;
+  let text: NetworkText | undefined;
   return (path) => {
-    parsed ??= parseText(networkConfig); // most documents have no finding
-    const { document, lines } = parsed;
-    const keys = path.split(/[.[\]]+/).filter((key) => key !== '');
-    const values = keys.map((_, at) => document.getIn(keys.slice(0, at + 1), true));
-    const found = values.findLast((value) => value !== undefined && value !== null);
-    const [offset] = (found as { readonly range?: readonly [number] } | undefined)?.range ?? [];
-    return offset === undefined ? undefined : lines.linePos(offset).line;
+    text ??= readNetworkText(networkConfig); // most documents have no finding
+    return `${source}:${text.lineOf(path) ?? 1}`;
   };
 }

@@ -167,10 +167,12 @@ function describeDhcp(settings: IpSettings, family: Family): readonly Entry[] {
   const hasMetric = metric !== undefined && !(family === 6 && settings.autoconf === false);
   if (hasMetric) entries.push(['route-metric', String(metric)]);
   if (table !== undefined) entries.push(['route-table', String(table)]);
-  if (family === 4) return [...entries, ['dhcp-client-id', escapeText(client)]];
+  const identify = (key: string, text: string): readonly Entry[] =>
+    text === '' ? [] : [[key, escapeText(text)]];
+  if (family === 4) return [...entries, ...identify('dhcp-client-id', client)];
   return [
     ...entries,
-    ['dhcp-duid', escapeText(duid)],
+    ...identify('dhcp-duid', duid),
     ['dhcp-iaid', 'mac'],
     ['ra-timeout', FOREVER],
   ];

@@ -6,10 +6,10 @@ import {
   widthOf,
 } from '../base/ip-address.ts';
 import { isObject } from '../base/lists.ts';
+import type { WrittenOf } from './document.ts';
 import { label, name, U32 } from './members.ts';
 import { isLongNamed, isTranslated, type NetworkInterface, readMembers } from './state.ts';
 import {
-  choice,
   expected,
   type Finding,
   foreign,
@@ -26,6 +26,7 @@ import {
   quote,
   reportAt,
   text,
+  unquoted,
   untranslated,
   unused,
   word,
@@ -57,26 +58,32 @@ export type ReadNetwork = {
   readonly untranslated: readonly Finding[];
 };
 
-/** Reads a parsed document; members with problems are left out of the state. */
-export function readNetworkState(value: unknown): ReadNetwork {
+/**
+ * Reads a parsed document; members with problems are left out of the state.
+ *
+ * @param writtenOf absent for values that Go read
+ */
+export function readNetworkState(
+  value: unknown,
+  writtenOf: WrittenOf = () => undefined,
+): ReadNetwork {
   const found: NetworkFindings = { problems: [], untranslated: [] };
-  const read = NETWORK(value ?? {}, { path: '', found }) ?? {};
+  const read = NETWORK(value ?? {}, { path: '', found, writtenOf });
+  return { state: createState(read ?? {}), ...found };
+}
+
+function createState(read: NonNullable<ReturnType<typeof NETWORK>>): NetworkState {
   const { interfaces = [], routes, 'route-rules': rules, 'dns-resolver': resolver } = read;
   const { server: servers = [], search: domains = [] } = resolver?.config ?? {};
-  const state = {
+  const there = interfaces.filter((each) => each.state !== 'absent').toReversed();
+  return {
     interfaces,
-    byName: new Map(
-      interfaces
-        .filter((each) => each.state !== 'absent')
-        .toReversed()
-        .map((each) => [each.name, each]),
-    ),
+    byName: new Map(there.map((each) => [each.name, each])),
     routes: dropAbsent(routes?.config),
     rules: dropAbsent(rules?.config),
     servers,
     domains,
   };
-  return { state, ...found };
 }
 
 const dropAbsent = <T>(items: readonly (T | 'absent')[] = []): readonly T[] =>
@@ -146,11 +153,11 @@ const ROUTE_MEMBERS = {
   'state': unused,
   'destination': destination,
   'next-hop-address': ip,
-  'next-hop-interface': name,
+  'next-hop-interface': unquoted(name),
   'metric': integer(-1, U32),
   'table-id': integer(0, U32),
   'weight': integer(1, 256),
-  'route-type': choice(['blackhole', 'unreachable', 'prohibit']),
+  'route-type': word(['blackhole', 'unreachable', 'prohibit']),
   'source': untranslated(ip),
   'cwnd': untranslated(integer(1, U32)),
   'initcwnd': foreign,
@@ -192,7 +199,7 @@ const ROUTE_RULE = object(
     'fwmark': integer(0, U32),
     'fwmask': integer(0, U32),
     'action': word(['blackhole', 'unreachable', 'prohibit']),
-    'iif': name,
+    'iif': unquoted(name),
     'suppress-prefix-length': integer(0, U32),
   },
   { aliases: { suppress_prefixlength: 'suppress-prefix-length' } },
@@ -221,7 +228,11 @@ const NETWORK = object({
   'route-rules': object({ config: list(present(untranslated(ROUTE_RULE))) }),
   'dns-resolver': object({
     running: unused,
-    config: object({ server: list(server), search: list(DOMAIN), options: list(foreign) }),
+    config: object({
+      server: list(server),
+      search: list(unquoted(DOMAIN)),
+      options: list(foreign),
+    }),
   }),
   'ovs-db': foreign,
   'ovn': foreign,

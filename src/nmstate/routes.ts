@@ -24,10 +24,13 @@ export function describeRoutes(routes: readonly Route[], family: Family): readon
   ]);
 }
 
+/** nmstate keeps two routes of which one names the main table as 0, and writes the same table for both. */
 function keyOf(route: Route): string {
   const { destination, weight = 0, cwnd = 0, 'route-type': type = '' } = route;
   const texts = [formatNetwork(destination), formatHop(route), formatSource(route)];
-  const numbers = [tableOf(route), cwnd, weight].map((number) => String(number).padStart(10, '0'));
+  const numbers = [route['table-id'] ?? MAIN_TABLE, cwnd, weight].map((number) =>
+    String(number).padStart(10, '0'),
+  );
   return [...texts, ...numbers, type].join('\0');
 }
 

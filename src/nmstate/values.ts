@@ -1,6 +1,7 @@
 import { type IpAddress, parseAddress } from '../base/ip-address.ts';
 import { isObject } from '../base/lists.ts';
 import { describeValue, suggestName, toPrintable } from '../base/text/words.ts';
+import { isFloat, type WrittenOf } from './document.ts';
 
 /*
  * This file owns the language in which the members of NMState are described: a kind reads one value,
@@ -31,6 +32,7 @@ export type Place = {
   readonly path: string;
   readonly owner?: string;
   readonly found: NetworkFindings;
+  readonly writtenOf: WrittenOf;
 };
 
 /** Reads a value; null after a problem was reported, and for a value without a use. */
@@ -61,11 +63,18 @@ export function reportAt(
 export const join = (path: string, name: string): string =>
   path === '' ? name : `${path}.${name}`;
 
-/** Kinds of which nmstate refuses null: its numbers and flags have readers of their own. */
-const REFUSE_NULL = new WeakSet<Kind<unknown>>();
+/** Kinds of which nmstate refuses null and floats: its numbers and flags have readers of their own. */
+const NUMBERS = new WeakSet<Kind<unknown>>();
 
-function refuseNull<T>(kind: Kind<T>): Kind<T> {
-  REFUSE_NULL.add(kind);
+function ofNumbers<T>(read: Kind<T>): Kind<T> {
+  const kind: Kind<T> = (value, place) => {
+    const written = place.writtenOf(place.path);
+    if (!Number.isInteger(value) || written === undefined || !isFloat(written)) {
+      return read(value, place);
+    }
+    return reportAt(place, `${written} is not written as a whole number`);
+  };
+  NUMBERS.add(kind);
   return kind;
 }
 
@@ -102,7 +111,7 @@ function readMembersOf(
     const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
     if (!kind) reportUnknown(key, inside, [...Object.keys(kinds), ...Object.keys(aliases)]);
     else if (read.has(name)) reportAt(inside, `duplicate field "${name}"`);
-    else if (member !== null || REFUSE_NULL.has(kind))
+    else if (member !== null || NUMBERS.has(kind))
       read.set(name, kind(member, inside) ?? undefined);
   }
   return read;
@@ -151,30 +160,48 @@ export const text =
       ? value
       : reportAt(place, explainText(value, what));
 
+/** Reads a text that needs no quotes even if it is like a number: nmstate keeps only interfaces as JSON. */
+export const unquoted =
+  (kind: Kind<string>): Kind<string> =>
+  (value, place) =>
+    kind(
+      typeof value === 'number' || typeof value === 'boolean'
+        ? (place.writtenOf(place.path) ?? String(value))
+        : value,
+      place,
+    );
+
 const explainText = (value: unknown, what: string): string =>
   typeof value === 'object' || typeof value === 'string'
     ? expected(value, what)
     : `${expected(value, what)}: put it in quotes`;
 
 /** Reads a word, or its number from 0, as the kernel counts the values of an option. */
-export const choice =
-  <T extends string>(words: readonly T[], aliases: Readonly<Record<string, T>> = {}): Kind<T> =>
-  (value, place) => {
+export const choice = <T extends string>(
+  words: readonly T[],
+  aliases: Readonly<Record<string, T>> = {},
+): Kind<T> =>
+  ofNumbers((value, place) => {
     const written = typeof value === 'number' ? String(value) : value;
-    const word = words.find((each, at) => written === each || written === String(at));
-    if (word !== undefined) return word;
-    if (typeof written === 'string' && Object.hasOwn(aliases, written)) {
-      const alias = aliases[written];
-      if (alias !== undefined) return alias;
-    }
-    return reportAt(place, expected(value, listWords(words)));
-  };
+    return (
+      words.find((each, at) => written === each || written === String(at)) ??
+      find(aliases, written) ??
+      reportAt(place, expected(value, listWords(words)))
+    );
+  });
+
+const find = <T>(table: Readonly<Record<string, T>>, key: unknown): T | undefined =>
+  typeof key === 'string' && Object.hasOwn(table, key) ? table[key] : undefined;
 
 /** Reads one of these words; the untranslated ones need nmstate. */
 export const word =
-  <T extends string>(words: readonly T[], untranslated: readonly string[] = []): Kind<T> =>
+  <T extends string>(
+    words: readonly T[],
+    untranslated: readonly string[] = [],
+    aliases: Readonly<Record<string, T>> = {},
+  ): Kind<T> =>
   (value, place) => {
-    const found = words.find((each) => each === value);
+    const found = words.find((each) => each === value) ?? find(aliases, value);
     if (found !== undefined) return found;
     if (!untranslated.includes(value as string)) {
       return reportAt(place, expected(value, listWords([...words, ...untranslated])));
@@ -186,7 +213,7 @@ const listWords = (words: readonly string[]): string =>
   words.length === 1 ? String(words[0]) : `one of ${words.join(', ')}`;
 
 /** Reads a flag in every spelling that nmstate accepts. */
-export const flag: Kind<boolean> = refuseNull((value, place) => {
+export const flag: Kind<boolean> = ofNumbers((value, place) => {
   const written = describeValue(value).toLowerCase();
   if (/^(?:1|true|yes|on|y)$/.test(written)) return true;
   if (/^(?:0|false|no|off|n)$/.test(written)) return false;
@@ -199,7 +226,7 @@ export const strictFlag: Kind<boolean> = (value, place) =>
 
 /** Reads a whole number, also as a string; hexadecimal only if it cannot be negative. */
 export const integer = (least: number, most: number): Kind<number> =>
-  refuseNull((value, place) => {
+  ofNumbers((value, place) => {
     const form = least < 0 ? /^[-+]?\d+$/ : /^(?:\+?\d+|0x[\da-fA-F]+)$/;
     const number = typeof value === 'string' && form.test(value) ? Number(value) : value;
     if (Number.isInteger(number) && Number(number) >= least && Number(number) <= most) {

@@ -26,8 +26,12 @@ export type Aliases = {
 /** Levels of mappings that merge mappings: no file needs more. */
 const MAX_MERGES = 10;
 
-/** Creates the reader of aliases; it costs nothing for a document without aliases. */
-export function createAliases(document: Document.Parsed): Aliases {
+/**
+ * Creates the reader of aliases; it costs nothing for a document without aliases.
+ *
+ * @param hasMerges false: `<<` is a key like any other
+ */
+export function createAliases(document: Document.Parsed, hasMerges = true): Aliases {
   let targets: ReadonlyMap<Alias, Node> | undefined;
   const follow: Aliases['follow'] = (node) => {
     if (!isAlias(node)) return node;
@@ -44,7 +48,8 @@ export function createAliases(document: Document.Parsed): Aliases {
     merged[depth]?.set(node, pairs);
     return pairs;
   };
-  return { follow, listPairs: (node) => listPairs(node, MAX_MERGES) };
+  const mergePairsOf = (node: YAMLMap): Pairs => listPairs(node, hasMerges ? MAX_MERGES : 0);
+  return { follow, listPairs: mergePairsOf };
 }
 
 /** Resolves aliases. An alias means the node that had its anchor last before it. */

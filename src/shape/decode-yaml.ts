@@ -20,17 +20,21 @@ const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 const OTHER =
   /^(?:[-+]?[\d_]*\.[\d_]*|[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.[\d_]*)?|\d{4}-\d\d?-\d\d?.*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|<<|=)$/;
 
-/** The meaning of a scalar to Go's reader; `.inf` and `.nan` stay text. */
-function resolveScalar(scalar: Scalar): null | boolean | number | string {
-  const text = scalar.source ?? '';
-  if (scalar.type !== 'PLAIN' || scalar.tag !== undefined) return text;
-  return resolvePlain(text);
-}
+/** The meaning of what is written without quotes, to the program that reads the document in the end. */
+export type Dialect = {
+  readonly readScalar: (text: string) => null | boolean | number | string;
+  /** False: `<<` is a key like any other. */
+  readonly hasMerges: boolean;
+};
 
+/** `.inf` and `.nan` stay text. */
 function resolvePlain(text: string): null | boolean | number | string {
   const { value } = readGoScalar(text);
   return typeof value === 'number' && !Number.isFinite(value) ? text : value;
 }
+
+/** Go's reader, by which Kubernetes and the installer read every document. */
+const GO: Dialect = { readScalar: resolvePlain, hasMerges: true };
 
 /** True if any reader of YAML would read a text without quotes as something else. */
 export const isOtherInYaml = (text: string): boolean =>
@@ -66,10 +70,10 @@ type Meaning = {
 type Choose = (written: string) => Meaning;
 
 /** The number of values that were read, from one document or from all that are merged. */
-export type ValueCount = { values: number };
+export type ValueCount = { values: number; readonly most?: number };
 
 /** True if there are more values than any configuration has. */
-export const isTooMany = ({ values }: ValueCount): boolean => values > MAX_VALUES;
+export const isTooMany = ({ values, most = MAX_VALUES }: ValueCount): boolean => values > most;
 
 /**
  * Reads the nodes of one text along a shape, and remembers the position of each value. Members of
@@ -81,6 +85,7 @@ export class Walk {
   readonly #lines: ParsedText['lines'];
   readonly #aliases: Aliases;
   readonly #count: ValueCount;
+  readonly #dialect: Dialect;
   /** The paths at which null or no value is written. */
   readonly nulls = new Set<string>();
   /** Offsets of values, and of keys without a value. */
@@ -89,8 +94,9 @@ export class Walk {
   /** The lists and mappings that hold the value being read. */
   readonly #holders = new Set<Node>();
 
-  constructor({ document, lines }: ParsedText, count: ValueCount) {
-    this.#aliases = createAliases(document);
+  constructor({ document, lines }: ParsedText, count: ValueCount, dialect = GO) {
+    this.#aliases = createAliases(document, dialect.hasMerges);
+    this.#dialect = dialect;
     this.#lines = lines;
     this.#count = count;
   }
@@ -154,7 +160,8 @@ export class Walk {
 
   #readScalar(scalar: Scalar, shape: Shape, path: string): Plain | undefined {
     if (scalar.type === 'PLAIN') this.#unquoted.set(path, textOf(scalar));
-    const value = resolveScalar(scalar);
+    const isPlain = scalar.type === 'PLAIN' && scalar.tag === undefined;
+    const value = isPlain ? this.#dialect.readScalar(scalar.source ?? '') : textOf(scalar);
     if (value === null) this.nulls.add(path);
     if (value === null) return undefined;
     return isOfTexts(shape) ? textOf(scalar) : value;
@@ -215,11 +222,12 @@ export class Walk {
   }
 
   #refuseSize(path: string): Plain | undefined {
-    if (this.#count.values > MAX_VALUES + 1) return undefined;
-    this.#count.values = MAX_VALUES + 1;
+    const { most = MAX_VALUES } = this.#count;
+    if (this.#count.values > most + 1) return undefined;
+    this.#count.values = most + 1;
     return this.#refuse(
       path,
-      `the document expands to more than ${MAX_VALUES} values or ${MAX_DEPTH} levels`,
+      `the document expands to more than ${most} values or ${MAX_DEPTH} levels`,
     );
   }
 

@@ -208,8 +208,12 @@ export type ParsedText = {
 
 export type TextFault = { readonly offset: number; readonly problem: string };
 
-/** Parses one document; a second one is a fault unless it is empty. */
-export function parseText(source: string | Uint8Array): ParsedText {
+/**
+ * Parses one document; a second one is a fault unless it is empty.
+ *
+ * @param most lexemes
+ */
+export function parseText(source: string | Uint8Array, most = MOST_LEXEMES): ParsedText {
   const lines = new LineCounter();
   const refuse = (text: string, fault: TextFault): ParsedText => ({
     text,
@@ -221,7 +225,7 @@ export function parseText(source: string | Uint8Array): ParsedText {
   if (isBytes && !isUtf8(source)) return refuse('', { offset: 0, problem: 'this is not UTF-8' });
   const text = isBytes ? new TextDecoder().decode(source) : source;
   try {
-    const [document, ...others] = compose(text, lines);
+    const [document, ...others] = compose(text, most, lines);
     const second = others.find((other) => !isEmptyDocument(other));
     const faults = [...document.errors, ...document.warnings]
       .map(({ code, pos }) => ({ offset: pos[0], problem: explainYaml(code) }))
@@ -233,34 +237,23 @@ export function parseText(source: string | Uint8Array): ParsedText {
   }
 }
 
-const compose = (text: string, lines = new LineCounter()): ReturnType<typeof composeDocuments> =>
-  composeDocuments(readYamlTokens(text, { lines, most: MOST_LEXEMES }), text.length, {
+const compose = (
+  text: string,
+  most: number,
+  lines = new LineCounter(),
+): ReturnType<typeof composeDocuments> =>
+  composeDocuments(readYamlTokens(text, { lines, most }), text.length, {
     prettyErrors: false,
     uniqueKeys: false,
     // Every scalar as text: its meaning depends on the type that its place expects.
     schema: 'failsafe',
   });
 
-const [EMPTY] = compose('');
+const [EMPTY] = compose('', MOST_LEXEMES);
 
 /** True if the document is empty, for example after a marker at the end of a file. */
 const isEmptyDocument = ({ contents }: Document.Parsed): boolean =>
   contents === null || (isScalar(contents) && contents.range[0] === contents.range[1]);
-
-/**
- * Why `parse` refused a text, with the line: `line 2: a key is written twice`. The text is not quoted,
- * because it may have a password.
- */
-export function explainUnparsed(text: string, cause: unknown): string {
-  const { faults, lines } = parseText(text);
-  const [fault] = faults;
-  const { offset, problem } =
-    fault ??
-    (cause instanceof yaml.YAMLError
-      ? { offset: cause.pos[0], problem: explainYaml(cause.code) }
-      : { offset: undefined, problem: 'an alias or a merge key cannot be resolved' });
-  return offset === undefined ? problem : `line ${lines.linePos(offset).line}: ${problem}`;
-}
 
 /** The words for a fault of a YAML text, by the code of the YAML library's error. */
 export const explainYaml = (code: string): string =>

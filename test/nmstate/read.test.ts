@@ -18,13 +18,13 @@ import { renderKeyfiles } from '../support/render-profiles.ts';
 const WRONG: readonly (readonly [string, string])[] = [
   [
     'interfaces: [{name: eth0}]\ninterfaces: []\n',
-    'it is not YAML: line 2: a key is written twice',
+    'it is not YAML: line 2: a key is written twice, first in line 1',
   ],
   [
     'interfaces:\n\t- name: eth0\n',
     'it is not YAML: line 2: a tab is used for indentation; only spaces are allowed',
   ],
-  ['interfaces: *none\n', 'it is not YAML: an alias or a merge key cannot be resolved'],
+  ['interfaces: *none\n', 'it is not YAML: line 1: this alias has no anchor'],
   ...['constructor', '__proto__', 'toString'].map(
     (mode) =>
       [

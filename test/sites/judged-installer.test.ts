@@ -31,7 +31,6 @@ const CONFIGURATIONS: Readonly<Record<string, string>> = {
   c54stream: GATE,
   c55arch: 'taken here: the seed need not be for the architecture of the recorded program',
   c65relreg: `${NODE}no node can reach a registry "https://quay.io/x y"`,
-  c66dnsoct: `${NODE}a domain 1e3 without quotes is 1000 to the installer and 1e3 to nmstate`,
 };
 
 const INSTALLATIONS: Readonly<Record<string, string>> = {

@@ -9,25 +9,27 @@ const PRISTINE = standInForInstaller('B', {
   pullSecret: '{"auths":{}}',
 });
 
-const IMAGE_SET = standInForImageSet(NO_IMAGE);
 const encode = (text: string): string => Buffer.from(text).toString('base64');
 
 /**
  * A program that writes what an installer of era B writes without values of a site. It takes the
  * release out of its own marker, as the real one does.
  */
-export const INSTALLER = Buffer.from(
-  [
-    '#!/bin/sh',
-    'while [ $# -gt 0 ]; do [ "$1" = --dir ] && dir=$2; shift; done',
-    'image=$(tr "\\0" "\\n" < "$0" | grep -a -m1 "@sha256:[0-9a-f]*$")',
-    `set=$(echo ${encode(IMAGE_SET)} | base64 -d | sed "s#${NO_IMAGE}#$image#" | base64 -w0)`,
-    'sed "s#SET#$set#" > "$dir/unconfigured-agent.ign" <<\'END\'',
-    PRISTINE.replace(encode(IMAGE_SET), 'SET'),
-    'END',
-    'exit 0',
-    `\0_RELEASE_IMAGE_LOCATION_\0${'X'.repeat(200)}\0`,
-    '',
-  ].join('\n'),
-  'latin1',
-);
+export const makeInstaller = (version: string): Buffer =>
+  Buffer.from(
+    [
+      '#!/bin/sh',
+      'while [ $# -gt 0 ]; do [ "$1" = --dir ] && dir=$2; shift; done',
+      'image=$(tr "\\0" "\\n" < "$0" | grep -a -m1 "@sha256:[0-9a-f]*$")',
+      `set=$(echo ${encode(standInForImageSet(NO_IMAGE, version))} | base64 -d | sed "s#${NO_IMAGE}#$image#" | base64 -w0)`,
+      'sed "s#SET#$set#" > "$dir/unconfigured-agent.ign" <<\'END\'',
+      PRISTINE.replace(encode(standInForImageSet(NO_IMAGE)), 'SET'),
+      'END',
+      'exit 0',
+      `\0_RELEASE_IMAGE_LOCATION_\0${'X'.repeat(200)}\0`,
+      '',
+    ].join('\n'),
+    'latin1',
+  );
+
+export const INSTALLER = makeInstaller('4.21.3');

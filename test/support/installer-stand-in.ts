@@ -152,10 +152,10 @@ function listManifests({
 }
 
 /** The file that names the release. */
-export const standInForImageSet = (releaseImage: string): string =>
+export const standInForImageSet = (releaseImage: string, version = '4.21.3'): string =>
   stringify({
     apiVersion: 'hive.openshift.io/v1',
     kind: 'ClusterImageSet',
-    metadata: { name: 'openshift-4.21.3' },
+    metadata: { name: `openshift-${version}` },
     spec: { releaseImage },
   });

@@ -26,7 +26,6 @@ export const NETWORK_DIFFERENCES: Readonly<Record<string, string>> = {
   'vlan self': 'an interface cannot be its own parent',
   'mac id nomac': 'an interface that is found by its address needs one',
   // sealift makes profiles, and nmstate refuses the document.
-  'prefix 24.0': 'YAML that is read no longer tells 24.0 from 24',
   'bom': 'a byte order mark is not content',
   // Both make profiles, which differ without an effect.
   'mapped v6': 'two spellings of one address',

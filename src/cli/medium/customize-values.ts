@@ -3,11 +3,11 @@ import { MAC_FORM, parseMacAddress } from '../../base/mac-address.ts';
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { Option, type Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
-import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { isReference, readSecretSource } from '../../config/secrets.ts';
 import { explainBundle, readSshKeys } from '../../keys/index.ts';
 import { OF_PAYLOADS } from '../../openshift/agent/payload-definitions.ts';
-import { type HostNetwork, malformed } from '../../nmstate/index.ts';
+import { type HostNetwork, hostOfFile } from '../../nmstate/index.ts';
 import { readResourceValues } from '../../openshift/agent/read-resources.ts';
 import type { Definitions } from '../../openshift/agent/resource-members.ts';
 import {
@@ -16,7 +16,6 @@ import {
   refuseResource,
 } from '../../openshift/agent/resources.ts';
 import type { CustomValues } from '../../openshift/agent/values.ts';
-import { explainUnparsed, findYamlExcess, parse } from '../../shape/parse-text.ts';
 import type { CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 import { writeMessage } from '../terminal/output.ts';
@@ -191,25 +190,7 @@ function readNetworks(text: string, path: string): readonly HostNetwork[] {
     if (hosts.length > 0) return hosts;
     throw refuseResource(`${path} has no NMStateConfig`, 'give other resources with --infraenv');
   }
-  const { interfaces } = objectOrEmpty(parseState(text, path));
-  const named = (Array.isArray(interfaces) ? interfaces : []).flatMap((each) => {
-    const { name, 'mac-address': macAddress } = objectOrEmpty(each);
-    return typeof macAddress === 'string'
-      ? [{ name: String(name), macAddress: parseMacAddress(macAddress) ?? macAddress }]
-      : [];
-  });
-  return [{ networkConfig: text, interfaces: named, source: path }];
-}
-
-function parseState(text: string, path: string): unknown {
-  const excess = findYamlExcess(text);
-  if (excess) throw malformed(`${path} is not YAML: ${excess.message}`);
-  try {
-    return parse(text);
-  } catch (cause) {
-    if (!(cause instanceof Error)) throw cause;
-    throw malformed(`${path} is not YAML: ${explainUnparsed(text, cause)}`);
-  }
+  return [hostOfFile(text, path)];
 }
 
 function readSecret(code: string, text: string, { cwd, env }: CliHost): string {

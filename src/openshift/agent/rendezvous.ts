@@ -3,8 +3,7 @@ import { ConfigError } from '../../base/errors.ts';
 import { isHostAddress } from '../../base/ip-address.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { decodeFileContent, type File } from '../../ignition/index.ts';
-import type { HostNetwork } from '../../nmstate/index.ts';
-import { parse } from '../../shape/parse-text.ts';
+import { type HostNetwork, readNetworkText } from '../../nmstate/index.ts';
 import { type CustomValues, HOST_NETWORKS } from './values.ts';
 
 /* Owns the host that installs the cluster: which one it is, and the file that tells it so. */
@@ -63,7 +62,7 @@ function shortenAddress(address: string): string {
 export function findFirstAddress(hosts: readonly HostNetwork[]): string | undefined {
   // Most networks without an address are not worth parsing: there may be thousands.
   for (const { networkConfig } of hosts.filter((host) => /\bip\b/.test(host.networkConfig))) {
-    const { interfaces } = objectOrEmpty(parse(networkConfig));
+    const { interfaces } = objectOrEmpty(readNetworkText(networkConfig).value);
     const [address] = listOf(interfaces).flatMap((each) =>
       ['ipv4', 'ipv6'].flatMap((family) => listAddresses(each, family)),
     );

@@ -2,10 +2,10 @@ import { ConfigError, ConfigProblems, type DocumentProblem } from '../../base/er
 import { parseMacAddress } from '../../base/mac-address.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
 import { readYaml } from '../../shape/document.ts';
-import { FREE } from '../../shape/shape.ts';
-import { formatManifest, splitDocuments, type SplitDocument } from '../node/manifests.ts';
+import { FREE, type Plain } from '../../shape/shape.ts';
+import { splitDocuments, type SplitDocument } from '../node/manifests.ts';
 import { type Definitions, findDefinition, readResourceMembers } from './resource-members.ts';
-import type { HostNetwork } from '../../nmstate/index.ts';
+import { formatNetworkConfig, type HostNetwork } from '../../nmstate/index.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -146,7 +146,7 @@ function readHostNetwork(resource: Resource): HostNetwork {
   if (typeof config !== 'object' || config === null) throw lacks(resource, 'spec.config');
   if (!Array.isArray(interfaces)) throw lacks(resource, 'spec.interfaces');
   return {
-    networkConfig: formatManifest(config),
+    networkConfig: formatNetworkConfig(config as Plain),
     placeOf: (path) => resource.placeOf(`spec.config.${path}`),
     interfaces: interfaces.map((each) => {
       const { name, macAddress } = objectOrEmpty(each);

@@ -1,7 +1,12 @@
 import { ConfigError } from '../../base/errors.ts';
+import { parseMacAddress } from '../../base/mac-address.ts';
 import { type File, textFile } from '../../ignition/index.ts';
-import { type HostNetwork, type Keyfile, profilesOf } from '../../nmstate/index.ts';
-import { parse } from '../../shape/parse-text.ts';
+import {
+  type HostNetwork,
+  type Keyfile,
+  profilesOf,
+  readNetworkText,
+} from '../../nmstate/index.ts';
 import { formatManifest } from '../node/manifests.ts';
 
 /**
@@ -101,7 +106,7 @@ export function planHostNetworks(hosts: readonly HostNetwork[]): readonly File[]
 /** The hosts in the installer's order, which numbers them: by configuration, then by addresses. */
 function sortHosts(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
   const keyOf = ({ networkConfig, interfaces }: HostNetwork): readonly string[] => [
-    formatManifest(parse(networkConfig) as object),
+    formatManifest(readNetworkText(networkConfig).value as object),
     String(interfaces.length).padStart(6, '0'),
     ...interfaces.map(({ name, macAddress }) => `${name}=${macAddress}`).toSorted(),
   ];
@@ -129,10 +134,10 @@ function requireDistinct(hosts: readonly HostNetwork[]): void {
   }
 }
 
-const MAC_ADDRESS = /^(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$/;
-
 function requireInterfaces({ interfaces, source }: HostNetwork, index: number): void {
-  const wrong = interfaces.find(({ macAddress }) => !MAC_ADDRESS.test(macAddress));
+  const wrong = interfaces.find(
+    ({ macAddress }) => parseMacAddress(macAddress) !== macAddress.toLowerCase(),
+  );
   if (wrong) {
     throw refuse(`MAC address ${wrong.macAddress} for host ${index} has another format`, {
       expected: 'XX:XX:XX:XX:XX:XX',

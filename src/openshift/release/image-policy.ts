@@ -36,8 +36,9 @@ export type ImagePolicy = {
   readonly identity: SignedIdentity;
 };
 
-/** containers-policy.json(5), signedIdentity; for images by digest. */
+/** containers-policy.json(5), signedIdentity. */
 export type SignedIdentity =
+  | { readonly kind: 'digest-or-exact' }
   | { readonly kind: 'repository' }
   | { readonly kind: 'exact-repository'; readonly repository: string }
   | { readonly kind: 'remapped'; readonly prefix: string; readonly signedPrefix: string };
@@ -104,11 +105,13 @@ function readIdentity(identity: Members, path: string): SignedIdentity {
   if (matchPolicy === 'RemapIdentity' && isTexts([prefix, signedPrefix])) {
     return { kind: 'remapped', prefix: String(prefix), signedPrefix: String(signedPrefix) };
   }
-  if (REPOSITORY_POLICIES.includes(matchPolicy)) return { kind: 'repository' };
+  if (REPOSITORY_POLICIES.includes(matchPolicy)) {
+    return { kind: matchPolicy === 'MatchRepository' ? 'repository' : 'digest-or-exact' };
+  }
   throw unreadableManifest(path, 'its spec.policy.signedIdentity is not known');
 }
 
-/** The first is the default. They differ for images by tag alone. */
+/** The first is the default. */
 const REPOSITORY_POLICIES: readonly unknown[] = [
   undefined,
   'MatchRepoDigestOrExact',

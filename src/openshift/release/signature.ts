@@ -2,9 +2,10 @@ import { verify, type KeyObject } from 'node:crypto';
 import { isDigest, type Digest, hexOf } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
+import { decodeBase64 } from '../../base/text/base64.ts';
 import { type SigningKey, verifySignedMessage } from '../../openpgp/index.ts';
 import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
-import { parseReference, type Reference } from '../../registry/index.ts';
+import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
 import type { SignedIdentity } from './image-policy.ts';
 import type { Release } from './release.ts';
 
@@ -145,32 +146,49 @@ export function findSignatureProblem(
   { payload, signature }: SimpleSignature,
   { digest, image, key, identity }: Signed,
 ): string | undefined {
-  const encoded = signature.replaceAll(/[\r\n]/g, ''); // as Go reads base64
-  if (!isBase64(encoded)) return 'its signature is not base64';
-  if (!isSignedBy(payload, Buffer.from(encoded, 'base64'), key)) return 'it is by another key';
+  const decoded = decodeBase64(signature);
+  if (!decoded) return 'its signature is not base64';
+  if (!isSignedBy(payload, decoded, key)) return 'it is by another key';
   try {
     const statement = parseReleaseStatement(payload, 'cosign container image signature');
     if (statement.digest !== digest) return `it is for ${statement.digest}`;
-    const name = nameOf(parseReference(statement.identity));
-    const expected = nameSigned(nameOf(image), identity);
-    return name === expected ? undefined : `it is for ${name}, not ${expected}`;
+    return findIdentityProblem(parseReference(statement.identity), image, identity);
   } catch (error) {
     if (error instanceof SealiftError) return error.message;
     throw error;
   }
 }
 
+/**
+ * The default, and a remapped identity, compare whole references: a signature that names a repository alone,
+ * as cosign makes them, is for no image. Of images by digest, the repository is compared.
+ */
+function findIdentityProblem(
+  signed: Reference,
+  image: Reference,
+  identity: SignedIdentity,
+): string | undefined {
+  const [name, expected] = [nameOf(signed), nameSigned(nameOf(image), identity)];
+  if (name !== expected) return `it is for ${name}, not ${expected}`;
+  if (identity.kind === 'repository' || identity.kind === 'exact-repository') return undefined;
+  const { tag, digest } = signed;
+  if (tag === undefined && digest === undefined) {
+    return `it is for ${name} without a tag, which only the policy MatchRepository accepts`;
+  }
+  const wanted = image.tag ?? 'latest';
+  return image.digest !== undefined || (tag === wanted && digest === undefined)
+    ? undefined
+    : `it is for ${formatReference(signed)}, not ${expected}:${wanted}`;
+}
+
 const isSignedBy = (data: Uint8Array, signature: Uint8Array, key: KeyObject): boolean =>
   verify(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', data, key, signature);
-
-const isBase64 = (text: string): boolean =>
-  text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
 
 const nameOf = ({ registry, repository }: Reference): string => `${registry}/${repository}`;
 
 function nameSigned(name: string, identity: SignedIdentity): string {
   if (identity.kind === 'exact-repository') return nameOf(parseReference(identity.repository));
-  if (identity.kind === 'repository') return name;
+  if (identity.kind !== 'remapped') return name;
   const { prefix, signedPrefix } = identity;
   const isBelow = name === prefix || name.startsWith(`${prefix}/`);
   return isBelow ? `${signedPrefix}${name.slice(prefix.length)}` : name;

@@ -4,18 +4,12 @@ import { sleep } from '../../base/wait.ts';
 import {
   compareHosts,
   type ComparedHost,
-  createLines,
   type Finding,
   formatFindings,
   type NetworkTool,
   planNetwork,
+  readNetworkText,
 } from '../../nmstate/index.ts';
-import {
-  explainUnparsed,
-  parseDocument,
-  readYamlTokens,
-  YamlExcess,
-} from '../../shape/parse-text.ts';
 import { ApiFailure } from '../openapi.ts';
 import type { StaticNetwork } from './infra-env.ts';
 
@@ -128,64 +122,24 @@ async function checkNetwork(
 }> {
   const field = fieldOf(index);
   if (networkConfig.trim() === '') throw refuse(field, 'is empty');
-  const count = countValues(parseNetwork(networkConfig, field), field);
+  const count = { values: 0, most: MOST_VALUES_OF_HOST };
+  const text = readNetworkText(networkConfig, count);
+  if (text.problem !== undefined) throw refuse(field, text.problem);
   const interfaces = map.map(({ mac_address: macAddress = '', logical_nic_name: name = '' }) => ({
     macAddress,
     name,
   }));
   const { signal } = new AbortController();
   const { verdict, state } = await planNetwork({ networkConfig, interfaces }, { tool, signal });
-  const findLine = createLines(networkConfig);
   const lineOf = (path: string): string => {
-    const line = findLine(path);
+    const line = text.lineOf(path);
     return line === undefined ? '' : `line ${line}`;
   };
   const placeOf = (path: string): string =>
     [field, lineOf(path)].filter((part) => part !== '').join(': ');
   if (verdict.problems.length > 0) throw unusable(field, lineOf, verdict.problems);
   const warnings = formatFindings(verdict.warnings, placeOf);
-  return { count, warnings, host: { interfaces, state, placeOf, lineOf } };
-}
-
-const MOST_LEXEMES = 30_000;
-
-function parseNetwork(text: string, field: string): unknown {
-  try {
-    const tokens = readYamlTokens(text, { most: MOST_LEXEMES });
-    while (tokens.next().done !== true);
-  } catch (error) {
-    if (!(error instanceof YamlExcess)) throw error;
-    throw refuse(field, `is too large: ${error.message}`);
-  }
-  const document = parseDocument(text, { prettyErrors: false });
-  const [error] = document.errors;
-  if (error) throw refuse(field, `is not YAML: ${explainUnparsed(text, error)}`);
-  try {
-    return document.toJS() as unknown;
-  } catch (cause) {
-    // The library finds some errors only now; they have no code, and may quote a name.
-    if (!(cause instanceof Error)) throw cause;
-    throw refuse(field, 'has aliases or merge keys that cannot be resolved');
-  }
+  return { count: count.values, warnings, host: { interfaces, state, placeOf, lineOf } };
 }
 
 const MOST_VALUES_OF_HOST = 5000;
-
-/** Deepest nesting; nmstate uses ten levels. */
-const MOST_NESTED = 32;
-
-/** Counts values; an alias counts as the values that it refers to. */
-function countValues(value: unknown, field: string): number {
-  let count = 0;
-  const visit = (each: unknown, depth: number): void => {
-    if (++count > MOST_VALUES_OF_HOST) {
-      throw refuse(field, `has more than ${MOST_VALUES_OF_HOST} values`);
-    }
-    if (typeof each !== 'object' || each === null) return;
-    if (depth === MOST_NESTED)
-      throw refuse(field, `is nested more than ${MOST_NESTED} levels deep`);
-    for (const member of Object.values(each)) visit(member, depth + 1);
-  };
-  visit(value, 0);
-  return count;
-}

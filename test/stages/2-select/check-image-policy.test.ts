@@ -41,6 +41,8 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 const at = (repository: string): string => `${world.registry.host}/${repository}`;
+/** The name by which signatures are for the images of tools. */
+const signedName = (): string => `${at(TOOLS)}:1`;
 const topOf = ({ manifests: [top] }: TestImage): Digest => {
   if (!top) throw new Error('an image has a manifest');
   return top.descriptor.digest;
@@ -54,7 +56,7 @@ async function addTool(text: string): Promise<Digest> {
 }
 
 function signature(digest: Digest, key: KeyObject = EC, change: Change = {}): Attached {
-  const statement = change.statement ?? stateImage(digest, at(TOOLS));
+  const statement = change.statement ?? stateImage(digest, signedName());
   const payload = Buffer.from(change.text ?? JSON.stringify(statement));
   return { payload, signature: signBytes(payload, key).toString('base64') };
 }
@@ -211,8 +213,12 @@ describe('the check of the image policy', () => {
   it.each([
     ['ExactRepository', 'quay.io/exact/tools', 0],
     ['ExactRepository', 'quay.io/other/tools', 1],
-    ['RemapIdentity', 'quay.io/signed/tools', 0],
+    ['RemapIdentity', 'quay.io/signed/tools:1', 0],
+    ['RemapIdentity', 'quay.io/signed/tools', 1],
     ['MatchRepository', 'quay.io/signed/tools', 1],
+    ['MatchRepository', 'REGISTRY/team/tools', 0],
+    ['MatchRepoDigestOrExact', 'REGISTRY/team/tools', 1],
+    ['MatchRepoDigestOrExact', 'REGISTRY/team/tools:2', 0],
   ])(
     'follows signedIdentity %s: of the images signed as %s, it refuses %i',
     async (matchPolicy, name, count) => {
@@ -224,7 +230,8 @@ describe('the check of the image policy', () => {
       const policy = makeImagePolicy(EC, [at('team')], {
         signedIdentity: { matchPolicy, ...members },
       });
-      const signed = signature(digest, EC, { statement: stateImage(digest, name) });
+      const identity = name.replace('REGISTRY', world.registry.host);
+      const signed = signature(digest, EC, { statement: stateImage(digest, identity) });
       attach(world.registry, { repository: TOOLS, digest }, packSignatures([signed]));
       const { refused } = await check({ policy, images: [`${at(TOOLS)}@${digest}`] });
       expect(refused).toHaveLength(count);
@@ -261,7 +268,7 @@ describe('the check of the image policy', () => {
 
   it('is fast for a policy with very many scopes', () => {
     const scopes = Array.from({ length: 200_000 }, (_, at) => `quay.io/none/${at}`);
-    const policy = { name: 'p', scopes, identity: { kind: 'repository' } } as const;
+    const policy = { name: 'p', scopes, identity: { kind: 'digest-or-exact' } } as const;
     const { user } = process.cpuUsage();
     const find = createPolicyFinder([policy]);
     for (const name of scopes.slice(0, 2000)) find(parseReference(`${name}/a:1`));
@@ -329,13 +336,17 @@ describe('a signature', () => {
     ['by the key', one(() => ({}))],
     ['as a tag of the repository', named(() => `${at(TOOLS)}:1.0`)],
     [
+      'by digest, as the repository by digest',
+      named(() => `${at(TOOLS)}@sha256:${'2'.repeat(64)}`),
+    ],
+    [
       'with spaces',
-      one((digest) => ({ text: JSON.stringify(stateImage(digest, at(TOOLS)), null, 2) })),
+      one((digest) => ({ text: JSON.stringify(stateImage(digest, signedName()), null, 2) })),
     ],
     [
       'with annotations',
       one((digest) => ({
-        statement: { ...stateImage(digest, at(TOOLS)), optional: { creator: 'a', other: [1] } },
+        statement: { ...stateImage(digest, signedName()), optional: { creator: 'a', other: [1] } },
       })),
     ],
     [
@@ -364,38 +375,39 @@ describe('a signature', () => {
     [
       'with a creator that is not a text',
       one((digest) => ({
-        statement: { ...stateImage(digest, at(TOOLS)), optional: { creator: 1 } },
+        statement: { ...stateImage(digest, signedName()), optional: { creator: 1 } },
       })),
     ],
     [
       'with a time that is not a whole number',
       one((digest) => ({
-        statement: { ...stateImage(digest, at(TOOLS)), optional: { timestamp: 1.5 } },
+        statement: { ...stateImage(digest, signedName()), optional: { timestamp: 1.5 } },
       })),
     ],
     ['by another key', (digest: Digest) => packSignatures([signature(digest, OTHER)])],
     [
       'of another image',
-      one(() => ({ statement: stateImage(`sha256:${'1'.repeat(64)}`, at(TOOLS)) })),
+      one(() => ({ statement: stateImage(`sha256:${'1'.repeat(64)}`, signedName()) })),
     ],
     ['as another repository', named(() => at('team/other'))],
-    ['as one below it', named(() => `${at(TOOLS)}/x`)],
+    ['as the repository alone', named(() => at(TOOLS))],
+    ['as one below it', named(() => `${at(TOOLS)}/x:1`)],
     ['as another host', named(() => `quay.io/${TOOLS}`)],
     ['as nothing', named(() => '')],
     [
       'of another type',
       one((digest) => ({
-        text: JSON.stringify(stateImage(digest, at(TOOLS))).replace('cosign', 'atomic'),
+        text: JSON.stringify(stateImage(digest, signedName())).replace('cosign', 'atomic'),
       })),
     ],
     [
       'with another member',
-      one((digest) => ({ statement: { ...stateImage(digest, at(TOOLS)), more: 1 } })),
+      one((digest) => ({ statement: { ...stateImage(digest, signedName()), more: 1 } })),
     ],
     [
       'with a member twice',
       one((digest) => ({
-        text: JSON.stringify(stateImage(digest, at(TOOLS))).replace(
+        text: JSON.stringify(stateImage(digest, signedName())).replace(
           '"optional":null',
           '"optional":null,"optional":null',
         ),
@@ -404,12 +416,12 @@ describe('a signature', () => {
     [
       'without optional',
       one((digest) => ({
-        text: JSON.stringify({ critical: stateImage(digest, at(TOOLS))['critical'] }),
+        text: JSON.stringify({ critical: stateImage(digest, signedName())['critical'] }),
       })),
     ],
     [
       'with more behind it',
-      one((digest) => ({ text: `${JSON.stringify(stateImage(digest, at(TOOLS)))}{}` })),
+      one((digest) => ({ text: `${JSON.stringify(stateImage(digest, signedName()))}{}` })),
     ],
     [
       'that is not base64',
