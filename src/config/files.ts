@@ -26,7 +26,7 @@ export function checkBaseIso(view: View): readonly DocumentProblem[] {
     if (view.text('build.baseIsoSha256') === undefined) return [];
     return [report('build.baseIsoSha256', 'is given, but build.baseIso is not')];
   }
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return checkFile(view, path);
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return checkNamedFile(view, path);
   if (!text.startsWith('https://') || !URL.canParse(text)) {
     return [report(path, 'must be a path or an https URL')];
   }
@@ -34,7 +34,7 @@ export function checkBaseIso(view: View): readonly DocumentProblem[] {
   return [report(path, 'is a URL, so build.baseIsoSha256 is required')];
 }
 
-export function checkFile(view: View, path: string): readonly DocumentProblem[] {
+export function checkNamedFile(view: View, path: string): readonly DocumentProblem[] {
   const text = view.text(path);
   if (text === undefined) return [];
   const full = resolve(view.directoryOf(path), text);
@@ -55,7 +55,7 @@ export function checkCaBundle(view: View): readonly DocumentProblem[] {
 export function checkSignatures(view: View): readonly DocumentProblem[] {
   const path = 'build.signatures';
   const isFolder = readKind(resolve(view.directoryOf(path), view.text(path) ?? '')) === 'directory';
-  return isFolder ? [] : checkFile(view, path);
+  return isFolder ? [] : checkNamedFile(view, path);
 }
 
 function readKind(path: string): Kind {

@@ -16,7 +16,7 @@ import { TARGETS } from './appliance-shape.ts';
 import {
   checkBaseIso,
   checkCaBundle,
-  checkFile,
+  checkNamedFile,
   checkMirrorPath,
   checkSignatures,
 } from './files.ts';
@@ -36,7 +36,7 @@ export function checkRules(view: View): readonly DocumentProblem[] {
     ...checkIgnitionArea(view),
     ...checkBaseIso(view),
     ...['installer', 'caBundle', 'registriesConf', 'nmstate', 'signatureKeys'].flatMap((name) =>
-      checkFile(view, `build.${name}`),
+      checkNamedFile(view, `build.${name}`),
     ),
     ...checkCaBundle(view),
     ...checkSignatures(view),

@@ -22,10 +22,10 @@ export function checkValues(values: CustomValues): void {
 function checkAccess({ sshKeys = [], pullSecret }: CustomValues): void {
   // One reading of all lines: comment lines of an InfraEnv stay, as the installer keeps them.
   if (sshKeys.length > 0)
-    refuseUnfit('usage.ssh-key', 'SSH key', explainUnusable.sshKeys(sshKeys.join('\n')));
+    refuseGiven('usage.ssh-key', 'SSH key', explainUnusable.sshKeys(sshKeys.join('\n')));
   if (pullSecret !== undefined) {
     rememberSecret(pullSecret);
-    refuseUnfit(
+    refuseGiven(
       'usage.pull-secret',
       'pull secret',
       checkPullSecret(pullSecret, { isForHosts: true })[0],
@@ -38,7 +38,7 @@ function checkNetwork({ proxy = {}, hostnames = [], ...values }: CustomValues): 
   checkProxy(proxy);
   checkHostnames(hostnames);
   for (const source of [...ntpSources, ...exclusiveNtpSources])
-    refuseUnfit('usage.ntp', 'time server', explainUnusable.timeServer(source));
+    refuseGiven('usage.ntp', 'time server', explainUnusable.timeServer(source));
 }
 
 /** Checks that each host has one name, and each name one host. */
@@ -51,7 +51,7 @@ function checkHostnames(hostnames: NonNullable<CustomValues['hostnames']>): void
   if (shared !== undefined)
     throw hostname(`"${shared}" is the name of two hosts`, 'give each host its own name');
   for (const name of names)
-    refuseUnfit('usage.hostname', `--hostname "${name}"`, explainUnusable.hostname(name));
+    refuseGiven('usage.hostname', `--hostname "${name}"`, explainUnusable.hostname(name));
 }
 
 const hostname = (problem: string, hint: string): UsageError =>
@@ -59,13 +59,13 @@ const hostname = (problem: string, hint: string): UsageError =>
 
 function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValues): void {
   for (const address of [httpProxy, httpsProxy])
-    if (address !== '') refuseUnfit('usage.proxy', 'proxy', explainUnusable.proxy(address));
-  refuseUnfit('usage.proxy', 'hosts without proxy', explainUnusable.noProxy(noProxy));
+    if (address !== '') refuseGiven('usage.proxy', 'proxy', explainUnusable.proxy(address));
+  refuseGiven('usage.proxy', 'hosts without proxy', explainUnusable.noProxy(noProxy));
   if (noProxy !== '' && httpProxy + httpsProxy === '')
-    refuseUnfit('usage.proxy', 'proxy', 'there are hosts without proxy, but there is no proxy');
+    refuseGiven('usage.proxy', 'proxy', 'there are hosts without proxy, but there is no proxy');
 }
 
-export function refuseUnfit(code: string, what: string, why: string | undefined): void {
+export function refuseGiven(code: string, what: string, why: string | undefined): void {
   if (why !== undefined) throw new UsageError(code, joinProblem(what, why));
 }
 

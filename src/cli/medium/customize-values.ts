@@ -19,7 +19,7 @@ import type { CustomValues } from '../../openshift/agent/values.ts';
 import type { CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 import { writeMessage } from '../terminal/output.ts';
-import { checkValues, listDoubts, refuseUnfit } from './customize-judge.ts';
+import { checkValues, listDoubts, refuseGiven } from './customize-judge.ts';
 import {
   addInstallerOptions,
   INSTALLER_FLAGS,
@@ -213,14 +213,14 @@ function readPullSecret(text: string, host: CliHost): string {
 
 function readKeys(text: string, host: CliHost): readonly string[] {
   const { keys, problem } = readSshKeys(readSecret('usage.ssh-key', text, host));
-  refuseUnfit('usage.ssh-key', 'SSH key', problem);
+  refuseGiven('usage.ssh-key', 'SSH key', problem);
   return keys.map(({ line }) => line);
 }
 
 /** Judges the bytes first: a file in DER is not a text. */
 function readBundle(path: string, host: CliHost): string {
   const bytes = readFile(path, host);
-  refuseUnfit('usage.trust-bundle', path, explainBundle(bytes));
+  refuseGiven('usage.trust-bundle', path, explainBundle(bytes));
   return decodeUserText(bytes, path);
 }
 
