@@ -2,7 +2,7 @@
 
 // Configurations.
 export { IGNITION_VERSION, formatIgnition, parseIgnition, textFile } from './config.ts';
-export type { File, IgnitionConfig, Unit, User } from './config.ts';
+export type { File, IgnitionConfig, Unit, User } from './schema.ts';
 export { mergeConfigs } from './merge.ts';
 export { chooseRebased, rebaseConfig } from './rebase.ts';
 export type { Sides } from './rebase.ts';
@@ -11,7 +11,8 @@ export { isSameConfig, parseResolved, resolveConfig } from './resolve.ts';
 export type { Unresolved } from './resolve.ts';
 
 // Checks.
-export { formatValidIgnition, readGivenIgnition } from './check.ts';
+export { checkIgnition, formatValidIgnition, readGivenIgnition } from './check.ts';
+export { findUnitFaults } from './units.ts';
 
 // Archives.
 export { decodeCpio, findCpioMember } from './cpio.ts';

@@ -14,11 +14,14 @@ export {
   parseReference,
 } from './reference.ts';
 export type { Reference } from './reference.ts';
+export { IMAGE_CONFIG, parseImageConfig } from './image-config.ts';
+export type { ImageConfig } from './image-config.ts';
 export {
   blobsOf,
   isForPlatform,
   MAX_MANIFEST_SIZE,
   MEDIA_TYPE,
+  parseAnnotations,
   parseManifest,
   parseStored,
 } from './manifest.ts';
@@ -47,6 +50,7 @@ export type { AuthFault, PullSecretEntry, PullSecretFault } from './client/pull-
 export { loadRegistriesConf } from './client/mirror-files.ts';
 export type { RegistriesConfPlaces } from './client/mirror-files.ts';
 export { parseRegistriesConf, resolveCandidates } from './client/mirrors.ts';
+export type { RegistriesConf, RegistryEntry } from './client/mirrors.ts';
 
 // Files of an image.
 export { extractFile, listPresent, readFiles } from './layers/read.ts';

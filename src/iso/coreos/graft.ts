@@ -1,12 +1,13 @@
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { formatReadableJson, type Json } from '../../base/text/json.ts';
-import { isObject, parseJsonObjectOfCoreosJson, type JsonObject } from '../../shape/go-json.ts';
 import type { TreeFile } from '../extent.ts';
 import type { BasePatch } from '../lay-out/scan.ts';
 import type { IsoImage } from '../read/open.ts';
 import { planEmbed, type EmbedContent, type EmbedPlace } from './embed-area.ts';
+import { readKargsFile } from './json.ts';
 import { type KargArea, encodeKargs, type KargsFiller } from './kargs.ts';
 import type { CoreosLive } from './live.ts';
+import { menuKindOf, type MenuKind } from './menu.ts';
 
 /** Changes that make a live ISO boot with an additional initrd, an Ignition config and other arguments. */
 export type LiveGraft = {
@@ -132,16 +133,15 @@ async function moveListed(
 ): Promise<TreeFile> {
   const node = await iso.find('/coreos/kargs.json');
   if (!node || areas.length === 0) throw tooOld();
-  const json = parseJsonObjectOfCoreosJson(await iso.readFile(node, 65_536), 'coreos/kargs.json');
-  const files = (json['files'] as readonly Json[]).map((file) => {
-    if (!isObject(file) || typeof file['path'] !== 'string') return file;
-    const offset = moved.get(file['path'].replace(/^\/?/, '/'));
+  const json = await readKargsFile(iso, node);
+  const files = json.files.map((file) => {
+    const offset = moved.get(file.path.replace(/^\/?/, '/'));
     return offset === undefined ? file : { ...file, offset };
   });
   return jsonFile('/coreos/kargs.json', { ...json, default: kargs, files });
 }
 
-const jsonFile = (path: string, json: JsonObject): TreeFile => ({
+const jsonFile = (path: string, json: Json): TreeFile => ({
   path,
   content: { kind: 'bytes', bytes: Buffer.from(formatReadableJson(json)) },
 });
@@ -151,15 +151,6 @@ type Insertion = { readonly at: number; readonly text: string };
 
 /** A menu with an added initrd, and the new offset of each old one. */
 type EditedMenu = { readonly text: string; readonly moved: (offset: number) => number };
-
-/** The boot loader that reads the menu: each has its own form of a list of initrds. */
-type MenuKind = 'grub' | 'isolinux';
-
-/** The kind of the menu at this path, or undefined for other files. */
-export function menuKindOf(path: string): MenuKind | undefined {
-  if (/^\/(?:EFI\/[^/]+|boot\/grub)\/grub\.cfg$/.test(path)) return 'grub';
-  return path === '/isolinux/isolinux.cfg' ? 'isolinux' : undefined;
-}
 
 /**
  * Adds an initrd to every entry of a boot menu: GRUB takes a list separated by spaces on the line
