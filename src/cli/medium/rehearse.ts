@@ -6,7 +6,7 @@ import { formatSize } from '../../base/text/words.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
 import { rehearse, type Rehearsal } from '../../media/rehearse/rehearse.ts';
 import { PARTS, type Step } from '../../media/rehearse/step.ts';
-import type { CliHost } from '../host.ts';
+import { keepGarbageSmall, type CliHost } from '../host.ts';
 import { refuseOption } from '../options.ts';
 import { ISO_ARGUMENT, runWithProgress, useWatched } from '../run.ts';
 import { createOutputOption, writeResult } from '../terminal/output.ts';
@@ -57,8 +57,9 @@ const play = (
   iso: string,
   { logFormat, configImage, date }: RehearseCliOptions,
   host: CliHost,
-): Promise<{ readonly name: string; readonly value: Rehearsal }> =>
-  runWithProgress({ stage: 'rehearse', logFormat, host }, (watched) =>
+): Promise<{ readonly name: string; readonly value: Rehearsal }> => {
+  keepGarbageSmall();
+  return runWithProgress({ stage: 'rehearse', logFormat, host }, (watched) =>
     useWatched(iso, { ...host, ...watched }, async (source, name) => ({
       name,
       value: await rehearse(source, {
@@ -68,6 +69,7 @@ const play = (
       }),
     })),
   );
+};
 
 /** The day in UTC. */
 const formatDay = (time: number): string => new Date(time).toISOString().slice(0, 10);
