@@ -13,7 +13,7 @@ import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { fetchAdminGates } from '../../openshift/release/fetch-payload.ts';
 import { isWantedVersion } from '../../openshift/release/version.ts';
 import { parseReference } from '../../registry/index.ts';
-import type { CliHost } from '../host.ts';
+import { keepGarbageSmall, type CliHost } from '../host.ts';
 import { type AccessOptions, addAccessOptions, refuseOption, useAccess } from '../options.ts';
 import { requireFromVersion } from '../request.ts';
 import { requireReferences } from '../request-installation.ts';
@@ -74,8 +74,9 @@ const play = (
   iso: string,
   { logFormat, configImage, date, ...options }: RehearseCliOptions,
   host: CliHost,
-): Promise<{ readonly name: string; readonly value: Rehearsal }> =>
-  runWithProgress({ stage: 'rehearse', logFormat, host }, (watched) =>
+): Promise<{ readonly name: string; readonly value: Rehearsal }> => {
+  keepGarbageSmall();
+  return runWithProgress({ stage: 'rehearse', logFormat, host }, (watched) =>
     useWatched(iso, { ...host, ...watched }, async (source, name) => ({
       name,
       value: await rehearse(source, {
@@ -86,6 +87,7 @@ const play = (
       }),
     })),
   );
+};
 
 /** Creates the way to ask for the gates of the release that a cluster leaves, if that release is named. */
 function createAsk(

@@ -16,7 +16,8 @@ import {
   type NamingParts,
 } from '../named-images.ts';
 import { attempt, readBootstrapIgnition, readEmbeddedIgnition } from '../open.ts';
-import { findRegistryRoot, isoRegistryTree } from '../tree.ts';
+import { findRegistryRoot } from '../tree.ts';
+import { walkRegistryTree } from '../walk-registry.ts';
 
 /* The medium as hosts find it: its files, its registry by directories, and the configs that Ignition merges. */
 
@@ -61,7 +62,7 @@ export async function readPlayed(iso: IsoImage): Promise<PlayedMedium> {
     ...withoutUndefined({
       index,
       live,
-      registry: root === undefined ? undefined : { root, tree: isoRegistryTree(iso, root) },
+      registry: root === undefined ? undefined : { root, tree: await walkRegistryTree(iso, root) },
     }),
   };
 }

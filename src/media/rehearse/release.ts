@@ -4,7 +4,7 @@ import {
   type PayloadFiles,
   readPayloadFiles,
 } from '../../openshift/release/payload.ts';
-import { type Layer, parseReference, readFiles, type Reference } from '../../registry/index.ts';
+import { type Layer, readFiles, readReference, type Reference } from '../../registry/index.ts';
 import { archOf, type NamingImage } from '../named-images.ts';
 import { type Attempt, attempt } from '../open.ts';
 import { openImageOf, openPayload } from '../payload.ts';
@@ -19,6 +19,11 @@ export async function readPlayedRelease(
   signal: AbortSignal,
 ): Promise<Attempt<PlayedRelease>> {
   if (index === undefined || registry === undefined) return {};
+  if (readReference(index.release.reference) === undefined) {
+    return {
+      problem: `the index names the release ${index.release.reference}, which is no reference`,
+    };
+  }
   return attempt(async () => readPayload(await openPayload(iso, index, signal), signal));
 }
 
@@ -28,7 +33,7 @@ export async function readPassed(
   releases: readonly NamingImage[],
   signal: AbortSignal,
 ): Promise<readonly PlayedRelease[]> {
-  const target = index && parseReference(index.release.reference).digest;
+  const target = index && readReference(index.release.reference)?.digest;
   const passed: PlayedRelease[] = [];
   for (const { name, digest } of releases.filter((one) => one.digest !== target)) {
     const reference = { registry: '', repository: name, digest };
