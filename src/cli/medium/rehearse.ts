@@ -18,6 +18,7 @@ import { type AccessOptions, addAccessOptions, refuseOption, useAccess } from '.
 import { requireFromVersion } from '../request.ts';
 import { requireReferences } from '../request-installation.ts';
 import { ISO_ARGUMENT, runWithProgress, useWatched, type Watched } from '../run.ts';
+import { readPlannedHosts } from '../../sites/planned-hosts.ts';
 import { createOutputOption, writeResult } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 
@@ -25,6 +26,7 @@ type RehearseCliOptions = AccessOptions & {
   readonly outputFormat: 'text' | 'json' | 'markdown';
   readonly logFormat: LogFormat;
   readonly configImage?: string;
+  readonly site?: string;
   readonly date?: string;
   readonly from?: string;
   readonly release?: string;
@@ -72,7 +74,7 @@ export function registerRehearse(program: Command, host: CliHost): void {
 
 const play = (
   iso: string,
-  { logFormat, configImage, date, ...options }: RehearseCliOptions,
+  { logFormat, configImage, site, date, ...options }: RehearseCliOptions,
   host: CliHost,
 ): Promise<{ readonly name: string; readonly value: Rehearsal }> => {
   keepGarbageSmall();
@@ -82,6 +84,7 @@ const play = (
       value: await rehearse(source, {
         signal: watched.signal,
         date: date ?? formatDay(host.now()),
+        site: site === undefined ? undefined : readPlannedHosts(resolve(host.cwd, site), site),
         askLeft: createAsk(options, { ...host, ...watched }),
         configImage: await judgeImage(iso, configImage, host),
       }),
@@ -170,14 +173,17 @@ const formatStep = ({ name, outcome, reason, place }: Step): readonly string[] =
 
 const GB = 10 ** 9;
 
+const nameHost = (host: string, count?: number): string =>
+  count === undefined ? host : `${host} (${count})`;
+
 function formatNeeds({ needs }: Rehearsal): readonly string[] {
   if (needs.length === 0) return [];
   const rows = needs.map(
-    ({ host, cores, memory, disk, because }) =>
-      `  ${host.padEnd(14)} ${String(cores).padStart(5)}  ${formatSize(memory).padStart(8)}  ${`${Math.ceil(disk / GB)} GB`.padStart(7)}` +
+    ({ host, count, cores, memory, disk, because }) =>
+      `  ${nameHost(host, count).padEnd(16)} ${String(cores).padStart(5)}  ${formatSize(memory).padStart(8)}  ${`${Math.ceil(disk / GB)} GB`.padStart(7)}` +
       (because === undefined ? '' : `  with ${because}`),
   );
-  return ['each host needs  cores    memory     disk', ...rows, ''];
+  return ['each host needs    cores    memory     disk', ...rows, ''];
 }
 
 function formatReading({ reading }: Rehearsal): readonly string[] {
@@ -215,8 +221,8 @@ function formatMarkdown(name: string, value: Rehearsal): string {
       `| ${part} | ${cell(name)} | ${WORDS[outcome]} | ${cell(reason)} | ${cell(place)} |`,
   );
   const needs = value.needs.map(
-    ({ host, cores, memory, disk, because }) =>
-      `| ${host} | ${cores} | ${formatSize(memory)} | ${Math.ceil(disk / GB)} GB | ${cell(because)} |`,
+    ({ host, count, cores, memory, disk, because }) =>
+      `| ${nameHost(host, count)} | ${cores} | ${formatSize(memory)} | ${Math.ceil(disk / GB)} GB | ${cell(because)} |`,
   );
   return [
     `# Rehearsal of ${cell(name)}`,
