@@ -40,6 +40,10 @@ export function registerRehearse(program: Command, host: CliHost): void {
     .argument('<iso>', ISO_ARGUMENT)
     .option('--config-image <image>', 'the configuration ISO that the hosts will get with it')
     .option(
+      '--site <path>',
+      'install-config.yaml of a site, or the folder with it; agent-config.yaml beside it is read too',
+    )
+    .option(
       '--date <yyyy-mm-dd>',
       'day on which operators should be supported; default: today',
       parseDay,
