@@ -426,7 +426,8 @@ function readAcknowledged({
   });
 }
 
-function checkVersion(from: string): void {
+/** Refuses a value of `--from` that is not a version. */
+export function checkVersion(from: string): void {
   if (isVersion(from)) return;
   throw refuseOption('usage.from', from, {
     expected: 'the version of the cluster, X.Y.Z',

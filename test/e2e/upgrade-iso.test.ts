@@ -10,6 +10,7 @@ import { runProcess } from '../../src/base/process.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { parseMediaIndex } from '../../src/media/media-index.ts';
 import { INDEX_PATH } from '../../src/media/media-index.ts';
+import type { Rehearsal } from '../../src/media/rehearse/rehearse.ts';
 import type { UpgradeIsoReport } from '../../src/stages/report/upgrade-iso.ts';
 import { addCatalog, makeOperator } from '../support/catalog.ts';
 import { startSealift } from '../support/child.ts';
@@ -340,6 +341,44 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
       expect(listed).toContain(`${root}/release/_manifests/revisions/sha256/${hexOf(digest)}/link`);
     }
     await run('verify', 'path.iso');
+  }, 60_000);
+
+  it('is rehearsed: each gate on its path depends on the cluster, and other clusters are not updated', async () => {
+    const rehearse = async (...args: readonly string[]) => {
+      const { exitCode, stdout } = await attempt('rehearse', 'path.iso', '-o', 'json', ...args);
+      const { steps } = JSON.parse(stdout) as Rehearsal;
+      return { exitCode, steps: steps.filter(({ part }) => part === 'upgrade') };
+    };
+    const whole = await rehearse();
+    expect(whole.exitCode).toBe(0);
+    expect(whole.steps.map(({ name, outcome }) => [name, outcome])).toEqual([
+      ['clusters of 4.20.9 have acknowledged ack-4.20-sigstore-in-4.21 before 4.21.3', 'unknown'],
+      ['clusters of 4.20.9 have acknowledged everything else before 4.21.3', 'unknown'],
+      [
+        'clusters of 4.21.3 have acknowledged ack-4.21-boot-image-opt-out-in-4.22 before 4.22.1',
+        'unknown',
+      ],
+    ]);
+    expect(whole.steps[0]?.reason).toContain(
+      `Command: ${acknowledge('ack-4.20-sigstore-in-4.21')}`,
+    );
+    expect(whole.steps[1]?.reason).toContain('its payload is not on the medium Command: oc -n ');
+    const rest = await rehearse('--from', '4.21.3');
+    expect(rest.steps.map(({ name }) => name)).toEqual([whole.steps[2]?.name]);
+    const other = await rehearse('--from', '4.20.3');
+    expect(other.exitCode).toBe(8);
+    expect(other.steps).toEqual([
+      {
+        part: 'upgrade',
+        name: 'a cluster of 4.20.3 is updated',
+        outcome: 'will-not',
+        reason: 'the ISO is for a cluster of 4.20.9',
+        place: '/release.json',
+      },
+    ]);
+    expect((await attempt('rehearse', 'path.iso', '--from', 'newest')).stderr).toContain(
+      'usage.from',
+    );
   }, 60_000);
 
   it('shows the risks of an update that is conditional', async () => {

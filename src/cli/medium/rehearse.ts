@@ -7,6 +7,7 @@ import { checkConfigImage, type ConfigImageCheck } from '../../media/config-imag
 import { rehearse, type Rehearsal } from '../../media/rehearse/rehearse.ts';
 import { PARTS, type Step } from '../../media/rehearse/step.ts';
 import type { CliHost } from '../host.ts';
+import { checkVersion } from '../request.ts';
 import { ISO_ARGUMENT, runWithProgress, useWatched } from '../run.ts';
 import { createOutputOption, writeResult } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
@@ -15,6 +16,7 @@ type RehearseCliOptions = {
   readonly outputFormat: 'text' | 'json' | 'markdown';
   readonly logFormat: LogFormat;
   readonly configImage?: string;
+  readonly from?: string;
 };
 
 /** Registers `sealift rehearse ISO`: exit code 8 if something that hosts do will fail. */
@@ -24,6 +26,7 @@ export function registerRehearse(program: Command, host: CliHost): void {
     .description('play on paper what hosts will do with a medium, and say what will fail')
     .argument('<iso>', ISO_ARGUMENT)
     .option('--config-image <image>', 'the configuration ISO that the hosts will get with it')
+    .option('--from <version>', 'version of the cluster that an upgrade ISO meets')
     .addOption(createLogFormatOption())
     .addOption(createOutputOption(['text', 'json', 'markdown']))
     .addHelpText(
@@ -34,6 +37,7 @@ export function registerRehearse(program: Command, host: CliHost): void {
         '\nExample:\n  $ sealift rehearse appliance.iso --config-image agentconfig.noarch.iso',
     )
     .action(async (iso: string, options: RehearseCliOptions) => {
+      if (options.from !== undefined) checkVersion(options.from);
       const { name, value } = await play(iso, options, host);
       await writeResult(host, format(name, value, options.outputFormat));
       if (value.ok) return;
@@ -48,7 +52,7 @@ export function registerRehearse(program: Command, host: CliHost): void {
 
 const play = (
   iso: string,
-  { logFormat, configImage }: RehearseCliOptions,
+  { logFormat, configImage, from }: RehearseCliOptions,
   host: CliHost,
 ): Promise<{ readonly name: string; readonly value: Rehearsal }> =>
   runWithProgress({ stage: 'rehearse', logFormat, host }, (watched) =>
@@ -56,6 +60,7 @@ const play = (
       name,
       value: await rehearse(source, {
         signal: watched.signal,
+        from,
         configImage: await judgeImage(iso, configImage, host),
       }),
     })),

@@ -4,6 +4,7 @@ import type { HostNeed } from '../../openshift/node/host-needs.ts';
 import type { ConfigImageCheck } from '../config-image.ts';
 import { type IsoSource, useMedium } from '../open.ts';
 import { rehearseBoot } from './boot.ts';
+import { type MetCluster, rehearseGates } from './gates.ts';
 import { listNeeds, measureReading, type MediumReading, rehearseInstalled } from './hosts.ts';
 import { rehearseIgnition } from './ignition.ts';
 import { rehearseInstaller } from './installer.ts';
@@ -26,7 +27,7 @@ export type Rehearsal = {
   readonly reading?: MediumReading;
 };
 
-export type RehearseOptions = {
+export type RehearseOptions = MetCluster & {
   readonly signal: AbortSignal;
   /** The verdict on a configuration image for this medium. */
   readonly configImage?: ConfigImageCheck | undefined;
@@ -41,7 +42,8 @@ export type RehearseOptions = {
 export const rehearse = (medium: IsoSource, options: RehearseOptions): Promise<Rehearsal> =>
   useMedium(medium, (iso) => play(iso, options));
 
-async function play(iso: IsoImage, { signal, configImage }: RehearseOptions): Promise<Rehearsal> {
+async function play(iso: IsoImage, options: RehearseOptions): Promise<Rehearsal> {
+  const { signal, configImage } = options;
   const medium = await readPlayed(iso);
   const { index } = medium;
   const isBooted = iso.bootEntries.length > 0 || index?.product === 'live-iso';
@@ -56,6 +58,7 @@ async function play(iso: IsoImage, { signal, configImage }: RehearseOptions): Pr
     ...(await rehearsePulls(medium, release, signal)),
     ...rehearseInstaller(medium, configImage),
     ...rehearseInstalled(medium),
+    ...(await rehearseGates(medium, release, options)),
   ];
   const reading = isBooted ? await measureReading(medium) : undefined;
   return {

@@ -3,7 +3,7 @@ import {
   type PayloadFiles,
   readPayloadFiles,
 } from '../../openshift/release/payload.ts';
-import { readFiles } from '../../registry/index.ts';
+import { type Layer, readFiles, type Reference } from '../../registry/index.ts';
 import { type Attempt, attempt } from '../open.ts';
 import { openPayload } from '../payload.ts';
 import type { PlayedMedium } from './played-medium.ts';
@@ -19,8 +19,17 @@ export async function readPlayedRelease(
   if (index === undefined || registry === undefined) return {};
   return attempt(async () => {
     const { layers, reference } = await openPayload(iso, index, signal);
-    const last = await readFiles(layers.slice(-1), isPayloadFile, { signal });
-    const files = last.size > 0 ? last : await readFiles(layers, isPayloadFile, { signal });
-    return readPayloadFiles(files, reference);
+    return readPayloadLayers(layers, reference, signal);
   });
+}
+
+/** Reads a payload out of its layers. Its manifests are in the last one. */
+export async function readPayloadLayers(
+  layers: readonly Layer[],
+  reference: Reference,
+  signal: AbortSignal,
+): Promise<PlayedRelease> {
+  const last = await readFiles(layers.slice(-1), isPayloadFile, { signal });
+  const files = last.size > 0 ? last : await readFiles(layers, isPayloadFile, { signal });
+  return readPayloadFiles(files, reference);
 }
