@@ -6,7 +6,8 @@ import { formatSize } from '../../base/text/words.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
 import { rehearse, type Rehearsal } from '../../media/rehearse/rehearse.ts';
 import { PARTS, type Step } from '../../media/rehearse/step.ts';
-import type { CliHost } from '../host.ts';
+import { keepGarbageSmall, type CliHost } from '../host.ts';
+import { refuseOption } from '../options.ts';
 import { checkVersion } from '../request.ts';
 import { ISO_ARGUMENT, runWithProgress, useWatched } from '../run.ts';
 import { createOutputOption, writeResult } from '../terminal/output.ts';
@@ -17,6 +18,7 @@ type RehearseCliOptions = {
   readonly logFormat: LogFormat;
   readonly configImage?: string;
   readonly from?: string;
+  readonly date?: string;
 };
 
 /** Registers `sealift rehearse ISO`: exit code 8 if something that hosts do will fail. */
@@ -27,6 +29,11 @@ export function registerRehearse(program: Command, host: CliHost): void {
     .argument('<iso>', ISO_ARGUMENT)
     .option('--config-image <image>', 'the configuration ISO that the hosts will get with it')
     .option('--from <version>', 'version of the cluster that an upgrade ISO meets')
+    .option(
+      '--date <yyyy-mm-dd>',
+      'day on which operators should be supported; default: today',
+      parseDay,
+    )
     .addOption(createLogFormatOption())
     .addOption(createOutputOption(['text', 'json', 'markdown']))
     .addHelpText(
@@ -52,19 +59,31 @@ export function registerRehearse(program: Command, host: CliHost): void {
 
 const play = (
   iso: string,
-  { logFormat, configImage, from }: RehearseCliOptions,
+  { logFormat, configImage, date, from }: RehearseCliOptions,
   host: CliHost,
-): Promise<{ readonly name: string; readonly value: Rehearsal }> =>
-  runWithProgress({ stage: 'rehearse', logFormat, host }, (watched) =>
+): Promise<{ readonly name: string; readonly value: Rehearsal }> => {
+  keepGarbageSmall();
+  return runWithProgress({ stage: 'rehearse', logFormat, host }, (watched) =>
     useWatched(iso, { ...host, ...watched }, async (source, name) => ({
       name,
       value: await rehearse(source, {
         signal: watched.signal,
         from,
+        date: date ?? formatDay(host.now()),
         configImage: await judgeImage(iso, configImage, host),
       }),
     })),
   );
+};
+
+/** The day in UTC. */
+const formatDay = (time: number): string => new Date(time).toISOString().slice(0, 10);
+
+function parseDay(text: string): string {
+  const time = Date.parse(text);
+  if (!Number.isNaN(time) && formatDay(time) === text) return text;
+  throw refuseOption('usage.date', text, { expected: 'a day, such as 2027-01-31' });
+}
 
 async function judgeImage(
   iso: string,

@@ -3,7 +3,12 @@ import { toPrintable } from '../../base/text/words.ts';
 import { hasDisabledPolicy } from '../../openshift/node/read-registry.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { listGatedUpdates } from '../../openshift/release/gated-path.ts';
-import { type Gate, type GatedUpdate, listGates } from '../../openshift/release/gates.ts';
+import {
+  type Gate,
+  type GatedBundle,
+  type GatedUpdate,
+  listGates,
+} from '../../openshift/release/gates.ts';
 import { hasPolicyOverride } from '../../openshift/release/image-policy.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import { minorOf } from '../../openshift/release/version.ts';
@@ -26,6 +31,12 @@ export type MetCluster = {
   readonly left?: GatedUpdate['from'] | undefined;
 };
 
+type Met = MetCluster & {
+  /** Bundles in the catalogs of the medium. */
+  readonly bundles: readonly GatedBundle[];
+  readonly signal: AbortSignal;
+};
+
 /**
  * Plays the updates that a medium is for: an upgrade ISO leads a cluster through its path, and the
  * cluster of a live ISO meets the gates of its own payload later. A person opens gates, so a medium
@@ -34,7 +45,7 @@ export type MetCluster = {
 export async function rehearseGates(
   medium: PlayedMedium,
   release: PlayedRelease | undefined,
-  cluster: MetCluster & { readonly signal: AbortSignal },
+  cluster: Met,
 ): Promise<readonly Step[]> {
   const product = medium.index?.product;
   if (release === undefined) return [];
@@ -63,7 +74,7 @@ function rehearseLater(medium: PlayedMedium, release: PlayedRelease): readonly S
 async function rehearsePath(
   medium: PlayedMedium,
   release: PlayedRelease,
-  cluster: MetCluster & { readonly signal: AbortSignal },
+  cluster: Met,
 ): Promise<readonly Step[]> {
   const { value: root, problem = 'the file is missing, or does not name them' } = await attempt(
     () => readRoot(medium),
@@ -73,10 +84,12 @@ async function rehearsePath(
   }
   const start = findStart(root, release, cluster);
   if ('reason' in start) {
-    return [willNot(PART, `a cluster of ${start.from} is updated`, {
-      reason: start.reason,
-      place: ROOT,
-    })];
+    return [
+      willNot(PART, `a cluster of ${start.from} is updated`, {
+        reason: start.reason,
+        place: ROOT,
+      }),
+    ];
   }
   const { path } = start;
   const passed = await readPassed(medium, root, cluster.signal);
@@ -92,7 +105,7 @@ async function rehearsePath(
   const gates = listGates({
     updates: listGatedUpdates({ path, releases, ...withoutUndefined({ left }) }),
     arch: archOf(medium),
-    bundles: [],
+    bundles: cluster.bundles,
     hasOverrides: false,
   });
   return gates.length === 0
