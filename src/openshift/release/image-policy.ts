@@ -26,15 +26,12 @@ export const disablesImagePolicy = (version: string, wish: boolean | undefined):
 
 /**
  * True if a cluster of this version has an override of ClusterVersion, because it was installed
- * without its image policy.
+ * without its image policy. Installers before 4.21 make none for a build that is not signed.
  *
  * @param version absent if it is not known
  */
 export const leavesOverrides = (version: string | undefined, wish: boolean | undefined): boolean =>
-  wish ?? (version !== undefined && hasPolicyOverride(version) && !isSignedVersion(version));
-
-/** True if the installer of a release leaves the image policy out by an override. */
-export const hasPolicyOverride = (version: string): boolean => isAtLeast(version, '4.21.0');
+  wish ?? (version !== undefined && isAtLeast(version, '4.21.0') && !isSignedVersion(version));
 
 export const IMAGE_POLICY = 'ClusterImagePolicy';
 
