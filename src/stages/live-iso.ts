@@ -27,7 +27,14 @@ import { checkSize } from './4-lay-out/check-size.ts';
 import { layOutLiveIso } from './4-lay-out/lay-out-live-iso.ts';
 import { buildIso } from './build.ts';
 import { renderIgnition } from './ignition.ts';
-import { findRelease, selectPayload, selectRegistryImage, type LiveIsoImages } from './payload.ts';
+import {
+  type ClusterContent,
+  findRelease,
+  judgeImages,
+  type LiveIsoImages,
+  selectPayload,
+  selectRegistryImage,
+} from './payload.ts';
 import { describeLiveIso, type LiveIsoReport } from './report/live-iso.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './request.ts';
 import { nameField } from './resolved/record.ts';
@@ -74,8 +81,7 @@ export async function prepareLiveIso(
   const values = sealValues(request); // before a stage starts, since it may refuse
   const places = await findPlaces(request, tools);
   const images = selectImages(request, tools);
-  const { release, catalogs, plan, imagePolicy } = images;
-  const complete = proveComplete(request, tools, images);
+  const { release, catalogs, plan, imagePolicy, complete } = images;
   const base = findBase(request, tools, images);
   const { bootstrap, unconfigured, installer } = renderIgnition(request, tools, images);
   const layout = engine.run(layOutLiveIso, {
@@ -121,15 +127,28 @@ export async function prepareLiveIso(
 /**
  * Selects the release and every image by digest; `reserved` resolves when there is room for them.
  */
-export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIsoImages {
-  const { config, graphUrl, saved, signatures, disableImagePolicy } = request;
+function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIsoImages {
+  const { config, disableImagePolicy } = request;
   const { maxSize } = config.build;
-  const workspace = findWorkspace(config, tools.engine);
-  const release = workspace
-    ? findRelease(request, tools, workspace).then((release) =>
-        requireMinor(config.ocpRelease.version, release),
-      )
-    : findRelease(request, tools);
+  const images = selectPlanned(request, tools);
+  const complete = proveComplete(request, tools, images);
+  const input = { plan: images.plan, ...roomOf(request), ...withoutUndefined({ maxSize }) };
+  return {
+    ...images,
+    reserved: tools.engine.run(checkSpace, input, complete),
+    imagePolicy: judgeImages(images, tools, disableImagePolicy),
+    ...(complete && { complete }),
+  };
+}
+
+/** The content of a live ISO as it is planned, without the checks of a medium. */
+export function selectPlanned(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+): Omit<LiveIsoImages, 'reserved' | 'imagePolicy' | 'complete'> {
+  const { config, graphUrl, saved, signatures } = request;
+  const found = findContent(request, tools);
+  const { release, workspace } = found;
   const { uri } = config.imageRegistry;
   const registryImage = release.then((release) =>
     selectRegistryImage(
@@ -146,19 +165,38 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
     ),
   );
   registryImage.catch(() => undefined); // the stages that wait for it report its failure
-  const selected = selectPayload(workspace ? nameCopies(config) : config, tools, {
-    release,
-    registryImage: registryImage.then(({ reference }) => reference),
-    ...withoutUndefined({ workspace, disableImagePolicy }),
-  });
-  const { plan } = selected;
-  const reserved = tools.engine.run(checkSpace, {
-    plan,
-    ...roomOf(request),
-    ...withoutUndefined({ maxSize }),
-  });
-  return { release, registryImage, ...selected, reserved, ...(workspace && { workspace }) };
+  const server = registryImage.then(({ reference }) => reference);
+  return {
+    ...found,
+    ...selectCarried(request, tools, { ...found, registryImage: server }),
+    registryImage,
+  };
 }
+
+/** The content that a cluster gets: a medium has the registry server, too. */
+export function selectContent(request: LiveIsoRequest, tools: BuildTools): ClusterContent {
+  const found = findContent(request, tools);
+  return { ...found, ...selectCarried(request, tools, found) };
+}
+
+type FoundContent = Pick<ClusterContent, 'release' | 'workspace'>;
+
+function findContent(request: LiveIsoRequest, tools: BuildTools): FoundContent {
+  const { config } = request;
+  const workspace = findWorkspace(config, tools.engine);
+  if (!workspace) return { release: findRelease(request, tools) };
+  const release = findRelease(request, tools, workspace).then((release) =>
+    requireMinor(config.ocpRelease.version, release),
+  );
+  return { release, workspace };
+}
+
+const selectCarried = (
+  { config }: LiveIsoRequest,
+  tools: BuildTools,
+  carried: Parameters<typeof selectPayload>[2],
+): ReturnType<typeof selectPayload> =>
+  selectPayload(carried.workspace ? nameCopies(config) : config, tools, carried);
 
 function findWorkspace(
   { mirrorPath: directory, enableInteractiveFlow }: ApplianceConfig,
@@ -175,12 +213,12 @@ function findWorkspace(
 function proveComplete(
   { allowIncomplete }: LiveIsoRequest,
   { engine }: BuildTools,
-  { release, plan, workspace }: LiveIsoImages,
+  { release, plan, workspace }: ClusterContent,
 ): Promise<readonly AbsentImage[]> | undefined {
   if (workspace === undefined) return undefined;
   const arch = release.then(({ arch }) => arch);
   const complete = engine.run(checkComplete, { plan, workspace, arch, allowIncomplete });
-  complete.catch(() => undefined); // the layout that waits for it reports its failure
+  complete.catch(() => undefined); // the stages that wait for it report its failure
   return complete;
 }
 
