@@ -23,7 +23,7 @@ import type { Manifest } from '../openshift/node/manifests.ts';
 import { signaturesOf } from '../openshift/release/signature.ts';
 import { formatReference, openOciLayout, type Platform } from '../registry/index.ts';
 import { clusterSettingsOf } from './ignition.ts';
-import { selectContent, selectPlanned } from './live-iso.ts';
+import { selectContent, selectPlanned } from './live-content.ts';
 import type { LiveIsoRequest } from './request.ts';
 import type { BuildTools } from './tools.ts';
 
