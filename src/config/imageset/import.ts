@@ -1,19 +1,11 @@
 import { stringify } from 'yaml';
 import { ConfigProblems, isError, type DocumentProblem } from '../../base/errors.ts';
 import { createView, type View } from '../../shape/document.ts';
-import { withoutTransport } from '../rules.ts';
 import { readConfiguration } from '../../shape/configuration.ts';
-import {
-  importAdditionalImages,
-  importBlockedImages,
-  importOperators,
-  type Written,
-  importPlatform,
-  type ImportedRelease,
-  harmless,
-  isLoss,
-  type ImportNote,
-} from './parts.ts';
+import { withoutTransport } from '../rules.ts';
+import { harmless, type ImportNote, isLoss, type Written } from './notes.ts';
+import { importAdditionalImages, importBlockedImages, importOperators } from './parts.ts';
+import { type ImportedRelease, importPlatform } from './platform.ts';
 import { checkImageSet, IMAGE_SET, noteFormerVersion } from './rules.ts';
 
 /* Owns the conversion of oc-mirror's image sets into configurations. */
@@ -31,7 +23,7 @@ export type ImportedConfig = {
 
 export type ImportedImageSet = {
   readonly config: ImportedConfig;
-  /** Settings without a counterpart, in the order of the file. */
+  /** Settings without a counterpart, the most harmful first. */
   readonly notes: readonly ImportNote[];
 };
 
@@ -88,7 +80,7 @@ export function renderImportedConfig(
     formatYaml({ ocpRelease }),
     '# Credentials to fetch with; they do not go on the media. The JSON text, file:PATH or env:NAME.\n' +
       formatYaml({ pullSecret }),
-    '# Public keys for the user core, one a line, or file:PATH or env:NAME.\n' +
+    '# One public key line for the user core, or file:PATH or env:NAME.\n' +
       '# sshKey: file:id_ed25519.pub\n',
     ...formatList('Operators to carry, by catalog.', { operators }),
     ...formatList('Images to carry besides the release.', { additionalImages }),
@@ -129,11 +121,11 @@ const formatYaml = (value: object): string => stringify(value, { lineWidth: 0 })
 
 const oneLine = (text: string): string => text.replaceAll(/\p{Cc}/gu, '?');
 
-/** Places of losses, the most harmful first; each is followed by what it leaves out of the media. */
+/** Places of losses, the most harmful first; the comments say what the media are then without. */
 const HARM = [
-  /^mirror\.platform(?:\.release|\.channels\[\d+\]\.(?:name|type|maxVersion))?$/, // another release
-  /^mirror\.(?:operators|additionalImages)\[\d+\]\.(?:catalog|name)$/, // images that are left out
-  /^mirror\.(?:operators|additionalImages)/,
+  /^mirror\.platform(?:\.release|\.channels\[\d+\]\.(?:name|type|maxVersion))?$/, // the right release
+  /^mirror\.(?:operators|additionalImages)\[\d+\]\.(?:catalog|name)$/, // whole entries
+  /^mirror\.(?:operators|additionalImages)/, // parts of entries
   /^mirror\.helm/,
   /^mirror\.platform\.(?:architectures|platforms|kubeVirtContainer)/,
   /^mirror\.platform\.channels/, // earlier releases
