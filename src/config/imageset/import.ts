@@ -80,7 +80,7 @@ export function renderImportedConfig(
     formatYaml({ ocpRelease }),
     '# Credentials to fetch with; they do not go on the media. The JSON text, file:PATH or env:NAME.\n' +
       formatYaml({ pullSecret }),
-    '# One public key line for the user core, or file:PATH or env:NAME.\n' +
+    '# Public keys for the user core, one a line, or file:PATH or env:NAME.\n' +
       '# sshKey: file:id_ed25519.pub\n',
     ...formatList('Operators to carry, by catalog.', { operators }),
     ...formatList('Images to carry besides the release.', { additionalImages }),
