@@ -2,8 +2,7 @@ import { join } from 'node:path';
 import { type Digest, isDigest } from '../base/digest.ts';
 import { useTemporaryFolder } from '../base/disk/temporary.ts';
 import { SealiftError } from '../base/errors.ts';
-import { append } from '../base/lists.ts';
-import { readCatalog } from '../fbc/index.ts';
+import { type Catalog, type Lifecycles, readCatalog, readLifecycles } from '../fbc/index.ts';
 import { decodeFileContent, type IgnitionConfig } from '../ignition/index.ts';
 import { EXTRA_MANIFESTS } from '../openshift/agent/configure.ts';
 import {
@@ -26,14 +25,15 @@ import { NODE_REGISTRIES } from '../openshift/node/lookup.ts';
 import { type Manifest, splitDocuments } from '../openshift/node/manifests.ts';
 import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts';
 import { IMAGE_REFERENCES_PATH, parseImageReferences } from '../openshift/release/release.ts';
-import { readReference } from '../openshift/workspace/set.ts';
 import { IMAGE_MEMBER } from '../openshift/workspace/workspace.ts';
 import {
   type Layer,
   listRepositories,
   listTags,
   pathTo,
+  type Platform,
   readFiles,
+  readReference,
   readTag,
   type RegistryTree,
 } from '../registry/index.ts';
@@ -51,15 +51,25 @@ export type NamingImage = { readonly name: string; readonly digest: Digest };
 /** The parts of a medium that name images. */
 export type NamingParts = {
   readonly tree: RegistryTree;
-  readonly arch: RpmArchitecture;
+  /** Absent: any architecture that is carried. */
+  readonly arch?: RpmArchitecture;
   readonly releases: readonly NamingImage[];
   readonly catalogs: readonly NamingImage[];
   /** Images that are named without another image: additional ones, and those of catalog sources. */
   readonly others: readonly NamedImage[];
 };
 
+/** A catalog of a medium. */
+export type CarriedCatalog = {
+  readonly name: string;
+  readonly catalog: Catalog;
+  readonly lifecycles: Lifecycles;
+};
+
 export type NamedImages = {
   readonly named: readonly NamedImage[];
+  /** The catalogs that name some of them. */
+  readonly catalogs: readonly CarriedCatalog[];
   /** Releases and catalogs that cannot be read, and why. */
   readonly unread: readonly { readonly name: string; readonly problem: string }[];
 };
@@ -73,30 +83,32 @@ export async function listNamedImages(
   { tree, arch, releases, catalogs, others }: NamingParts,
   signal: AbortSignal,
 ): Promise<NamedImages> {
-  const named = [...others];
   const unread: { name: string; problem: string }[] = [];
-  const platform = platformOf(arch);
-  const add = async (
+  const platform = arch === undefined ? {} : { platform: platformOf(arch) };
+  const readEach = async <Read>(
     images: readonly NamingImage[],
-    read: (image: Wanted) => Promise<readonly NamedImage[]>,
-  ): Promise<void> => {
+    read: (image: Wanted) => Promise<Read>,
+  ): Promise<readonly Read[]> => {
+    const all: Read[] = [];
     for (const image of images) {
       signal.throwIfAborted();
       try {
-        append(named, await read({ ...image, platform, tree, signal }));
+        all.push(await read({ ...image, ...platform, tree, signal }));
       } catch (error) {
         if (!(error instanceof SealiftError)) throw error;
         unread.push({ name: image.name, problem: error.message });
       }
     }
+    return all;
   };
-  await add(releases, readReleaseNames);
-  await add(catalogs, readCatalogNames);
-  return { named, unread };
+  const ofReleases = await readEach(releases, readReleaseNames);
+  const carried = await readEach(catalogs, readCarriedCatalog);
+  const ofCatalogs = carried.flatMap(({ catalog, name }) => listCatalogNames(catalog, name));
+  return { named: [...others, ...ofReleases.flat(), ...ofCatalogs], catalogs: carried, unread };
 }
 
 type Wanted = NamingImage & {
-  readonly platform: ReturnType<typeof platformOf>;
+  readonly platform?: Platform;
   readonly tree: RegistryTree;
   readonly signal: AbortSignal;
 };
@@ -116,18 +128,15 @@ async function readReleaseNames({
   return listReleaseNames(parseImageReferences(Buffer.from(bytes ?? []).toString('utf8')));
 }
 
-async function readCatalogNames({
-  tree,
-  signal,
-  ...wanted
-}: Wanted): Promise<readonly NamedImage[]> {
+async function readCarriedCatalog({ tree, signal, ...wanted }: Wanted): Promise<CarriedCatalog> {
   const { config, layers } = await openMediumImage(tree, wanted, signal);
   const { name } = wanted;
   const directory = readConfigsLabel(parseCatalogConfig(config, name), name);
   return useTemporaryFolder(async (folder) => {
     const output = join(folder, 'catalog');
     await extractConfigs({ layers, config }, directory, { output, signal });
-    return listCatalogNames(await readCatalog(output, { name, signal }), name);
+    const catalog = await readCatalog(output, { name, signal });
+    return { name, catalog, lifecycles: await readLifecycles(output, catalog) };
   });
 }
 
@@ -152,12 +161,16 @@ export async function findNamingParts({ tree, index, config }: KnownMedium): Pro
   ];
   return {
     tree,
-    arch: (index?.release.architecture ?? 'x86_64') as RpmArchitecture,
+    arch: archOf(index),
     releases: uniqueByDigest([...(await findReleases(tree)), ...listReleases(index?.images ?? [])]),
     catalogs: uniqueByDigest(catalogs),
     others: [...sources, ...listAdditional(index?.images ?? [])],
   };
 }
+
+/** The architecture of a medium; by default that of nearly all. */
+export const archOf = (index: Pick<MediaIndex, 'release'> | undefined): RpmArchitecture =>
+  (index?.release.architecture ?? 'x86_64') as RpmArchitecture;
 
 /** The manifests for the cluster in the config of a medium. */
 export const readExtraManifests = ({ storage }: IgnitionConfig): readonly Manifest[] =>

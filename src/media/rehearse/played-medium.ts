@@ -9,8 +9,10 @@ import {
 import type { IsoImage } from '../../iso/index.ts';
 import type { RegistryTree } from '../../registry/index.ts';
 import { type MediaIndex, readIndex } from '../media-index.ts';
+import { findNamingParts, listNamedImages, type NamedImages } from '../named-images.ts';
 import { attempt, readBootstrapIgnition, readEmbeddedIgnition } from '../open.ts';
-import { findRegistryRoot, isoRegistryTree } from '../tree.ts';
+import { findRegistryRoot } from '../tree.ts';
+import { walkRegistryTree } from '../walk-registry.ts';
 
 /* The medium as hosts find it: its files, its registry by directories, and the configs that Ignition merges. */
 
@@ -55,9 +57,19 @@ export async function readPlayed(iso: IsoImage): Promise<PlayedMedium> {
     ...withoutUndefined({
       index,
       live,
-      registry: root === undefined ? undefined : { root, tree: isoRegistryTree(iso, root) },
+      registry: root === undefined ? undefined : { root, tree: await walkRegistryTree(iso, root) },
     }),
   };
+}
+
+/** Reads the images that the medium names, and its catalogs; absent on a medium without images. */
+export async function readCarried(
+  { registry, index, live }: PlayedMedium,
+  signal: AbortSignal,
+): Promise<NamedImages | undefined> {
+  if (!registry) return undefined;
+  const { tree } = registry;
+  return listNamedImages(await findNamingParts({ tree, index, config: live }), signal);
 }
 
 /** An ISO without an embed area has no config, which the boot reports. */

@@ -18,14 +18,14 @@ import {
   listApplied,
 } from '../../openshift/release/image-policy.ts';
 import { ADDITIONAL_IMAGES } from '../../openshift/mirror/sets.ts';
-import { readReference } from '../../openshift/workspace/set.ts';
 import {
   formatReference,
+  readReference,
   type Reference,
   type RegistriesConf,
   resolveCandidates,
 } from '../../registry/index.ts';
-import { findNamingParts, listNamedImages, readExtraManifests } from '../named-images.ts';
+import { archOf, type NamedImages, readExtraManifests } from '../named-images.ts';
 import { attempt } from '../open.ts';
 import type { PlayedMedium } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
@@ -58,20 +58,18 @@ type Playing = {
 export async function rehearsePulls(
   medium: PlayedMedium,
   release: PlayedRelease | undefined,
-  signal: AbortSignal,
+  carried: NamedImages | undefined,
 ): Promise<readonly Step[]> {
   const { live, registry, files, index } = medium;
-  if (!registry) return [cannotKnow(PART, 'hosts find images', { reason: NO_IMAGES })];
-  const { tree } = registry;
-  const parts = await findNamingParts({ tree, index, config: live });
-  const { named, unread } = await listNamedImages(parts, signal);
+  if (!registry || !carried) return [cannotKnow(PART, 'hosts find images', { reason: NO_IMAGES })];
+  const { named, unread } = carried;
   const steps = unread.map(({ name, problem }) =>
     willNot(PART, `${name} can be read`, { reason: problem }),
   );
   if (live === undefined) return [...steps, ...UPGRADE];
   const started = readStartedRegistry(live, files);
   const playing = {
-    store: createStore(tree, platformOf(parts.arch)),
+    store: createStore(registry.tree, platformOf(archOf(index))),
     served: `${started.domain ?? ''}:${started.port ?? ''}`,
   };
   const isLeftOut = createLeftOutTest(index?.leftOut ?? []);
