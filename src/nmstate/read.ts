@@ -78,10 +78,7 @@ export function readNetworkState(
   const found: NetworkFindings = { problems: [], untranslated: [] };
   const root: Place = { path: [], found, writtenOf };
   const read = readAlong(NETWORK, value ?? {}, root) ?? {};
-  const { 'interfaces': listed = [], 'dns-resolver': resolver } = read;
-  const interfaces = listed.flatMap(
-    (each, at) => readInterface(each, below(root, 'interfaces', at)) ?? [],
-  );
+  const interfaces = readEach(read.interfaces, below(root, 'interfaces'));
   const { config } = read['dns-resolver'] ?? {};
   const there = interfaces.filter((each) => each.state !== 'absent').toReversed();
   const state = {
