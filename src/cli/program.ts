@@ -19,6 +19,7 @@ import { registerApply, registerDelta } from './medium/delta.ts';
 import { registerDiff } from './medium/diff.ts';
 import { registerExtract } from './medium/extract.ts';
 import { registerCat, registerLs, registerIgnition, registerInspect } from './medium/inspect.ts';
+import { registerRehearse } from './medium/rehearse.ts';
 import { registerRepair } from './medium/repair.ts';
 import { registerVerify } from './medium/verify.ts';
 import { registerPlan } from './plan.ts';
@@ -65,6 +66,7 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerCustomize,
   registerExtract,
   registerVerify,
+  registerRehearse,
   registerRepair,
   registerDelta,
   registerApply,

@@ -11,7 +11,8 @@ export { isSameConfig, parseResolved, resolveConfig } from './resolve.ts';
 export type { Unresolved } from './resolve.ts';
 
 // Checks.
-export { formatValidIgnition, readGivenIgnition } from './check.ts';
+export { checkIgnition, formatValidIgnition, readGivenIgnition } from './check.ts';
+export { findUnitFaults } from './units.ts';
 
 // Archives.
 export { decodeCpio, findCpioMember } from './cpio.ts';

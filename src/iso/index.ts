@@ -46,6 +46,8 @@ export {
 } from './coreos/kargs.ts';
 export type { KargAreas, KargEdits, KargsFiller, LocatedAreas } from './coreos/kargs.ts';
 export { findMissingKargs } from './coreos/missing-kargs.ts';
+export { readBootMenus } from './coreos/menu.ts';
+export type { MenuEntry } from './coreos/menu.ts';
 export {
   malformed,
   parseMinimalRecipe,

@@ -160,7 +160,7 @@ export async function findNamingParts({ tree, index, config }: KnownMedium): Pro
 }
 
 /** The manifests for the cluster in the config of a medium. */
-const readExtraManifests = ({ storage }: IgnitionConfig): readonly Manifest[] =>
+export const readExtraManifests = ({ storage }: IgnitionConfig): readonly Manifest[] =>
   (storage?.files ?? [])
     .filter(({ path }) => path.startsWith(EXTRA_MANIFESTS))
     .flatMap((file) => {

@@ -47,6 +47,7 @@ export type { AuthFault, PullSecretEntry, PullSecretFault } from './client/pull-
 export { loadRegistriesConf } from './client/mirror-files.ts';
 export type { RegistriesConfPlaces } from './client/mirror-files.ts';
 export { parseRegistriesConf, resolveCandidates } from './client/mirrors.ts';
+export type { RegistriesConf, RegistryEntry } from './client/mirrors.ts';
 
 // Files of an image.
 export { extractFile, listPresent, readFiles } from './layers/read.ts';

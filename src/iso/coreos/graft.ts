@@ -7,6 +7,7 @@ import type { IsoImage } from '../read/open.ts';
 import { planEmbed, type EmbedContent, type EmbedPlace } from './embed-area.ts';
 import { type KargArea, encodeKargs, type KargsFiller } from './kargs.ts';
 import type { CoreosLive } from './live.ts';
+import { menuKindOf, type MenuKind } from './menu.ts';
 
 /** Changes that make a live ISO boot with an additional initrd, an Ignition config and other arguments. */
 export type LiveGraft = {
@@ -151,15 +152,6 @@ type Insertion = { readonly at: number; readonly text: string };
 
 /** A menu with an added initrd, and the new offset of each old one. */
 type EditedMenu = { readonly text: string; readonly moved: (offset: number) => number };
-
-/** The boot loader that reads the menu: each has its own form of a list of initrds. */
-type MenuKind = 'grub' | 'isolinux';
-
-/** The kind of the menu at this path, or undefined for other files. */
-export function menuKindOf(path: string): MenuKind | undefined {
-  if (/^\/(?:EFI\/[^/]+|boot\/grub)\/grub\.cfg$/.test(path)) return 'grub';
-  return path === '/isolinux/isolinux.cfg' ? 'isolinux' : undefined;
-}
 
 /**
  * Adds an initrd to every entry of a boot menu: GRUB takes a list separated by spaces on the line

@@ -63,10 +63,10 @@ export function findAbsent(
   { look, shelf, leftOut = [] }: Places,
 ): readonly AbsentImage[] {
   const absent = new Map<string, AbsentImage>();
-  const onPurpose = new Set(leftOut.map(versionOf));
+  const isLeftOut = createLeftOutTest(leftOut);
   for (const { image, neededBy } of named) {
     const name = formatReference(image);
-    if (onPurpose.has(versionOf(name))) continue;
+    if (isLeftOut(name)) continue;
     const known = absent.get(name);
     if (known) absent.set(name, { ...known, neededBy: [...known.neededBy, neededBy] });
     else if (!isOnShelf(image, { look, shelf }))
@@ -91,6 +91,12 @@ type Places = {
   readonly shelf: Shelf;
   readonly leftOut?: readonly string[] | undefined;
 };
+
+/** Creates a test whether an image was left out on purpose, by its digest if it has one. */
+export function createLeftOutTest(leftOut: readonly string[]): (name: string) => boolean {
+  const onPurpose = new Set(leftOut.map(versionOf));
+  return (name) => onPurpose.has(versionOf(name));
+}
 
 /** The digest, or the whole name of an image without one. */
 const versionOf = (name: string): string => name.replace(/^.*@/, '');

@@ -1,7 +1,13 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import type { Reference } from '../../registry/index.ts';
-import { unreadableManifest, type PayloadManifest } from './manifests.ts';
+import {
+  findInternalReleaseImage,
+  isInDefaultSet,
+  type PayloadManifest,
+  type ResourceDefinition,
+  unreadableManifest,
+} from './manifests.ts';
 import { isSignedVersion } from './version.ts';
 
 /**
@@ -117,6 +123,25 @@ const REPOSITORY_POLICIES: readonly unknown[] = [
   'MatchRepoDigestOrExact',
   'MatchRepository',
 ];
+
+/**
+ * The policies that the clusters of a release have. When the media of a release need a preview, its clusters also
+ * have the policies of the preview.
+ */
+export function listApplied({
+  imagePolicies,
+  definitions,
+}: {
+  readonly imagePolicies: readonly ImagePolicy[];
+  readonly definitions: readonly ResourceDefinition[];
+}): readonly ImagePolicy[] {
+  const isPreview = findInternalReleaseImage(definitions)?.isPreview === true;
+  return imagePolicies.filter(
+    (policy) =>
+      isInDefaultSet(policy) ||
+      (isPreview && policy.featureSets?.includes('TechPreviewNoUpgrade') === true),
+  );
+}
 
 /**
  * containers-policy.json(5), "docker": of the scopes that contain an image by digest, only the

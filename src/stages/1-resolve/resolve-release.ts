@@ -13,22 +13,13 @@ import {
   type OpenImage,
 } from '../../openshift/images.ts';
 import { archNames, platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
-import { IMAGE_POLICY, readImagePolicies } from '../../openshift/release/image-policy.ts';
 import {
-  isManifestPath,
-  readManifests,
-  DEFINITION,
-  readDefinitions,
-} from '../../openshift/release/manifests.ts';
-import {
-  parseReleaseConfig,
-  IMAGE_REFERENCES_PATH,
-  parseImageReferences,
-  parseReleaseMetadata,
-  RELEASE_METADATA_PATH,
-  type ImageReferences,
-  type Release,
-} from '../../openshift/release/release.ts';
+  isPayloadFile,
+  NAMED_FILES,
+  type PayloadFiles,
+  readPayloadFiles,
+} from '../../openshift/release/payload.ts';
+import { parseReleaseConfig, type Release } from '../../openshift/release/release.ts';
 import { resolveInGraph } from '../../openshift/release/update-graph.ts';
 import { isWantedVersion, stripBuild } from '../../openshift/release/version.ts';
 import {
@@ -163,12 +154,7 @@ const DEFAULT_ARCH = 'x86_64';
 async function readPayload(
   tools: ImageTools,
   { reference, image }: OpenImage,
-): Promise<
-  { readonly references: ImageReferences } & Pick<
-    Release,
-    'metadata' | 'definitions' | 'imagePolicies'
-  >
-> {
+): Promise<PayloadFiles> {
   const read = (descriptors: readonly Descriptor[]): Promise<Map<string, Uint8Array>> =>
     readWanted(openLayers(tools, reference, descriptors), tools.signal);
   const last = image.layers.slice(-1);
@@ -176,22 +162,7 @@ async function readPayload(
   const files = await read(last);
   const isWhole = NAMED_FILES.every((path) => files.has(path)) || isLarge(image.layers);
   const whole = isWhole ? files : await read(image.layers);
-  const text = (path: string): string => {
-    const bytes = whole.get(path);
-    if (bytes) return Buffer.from(bytes).toString('utf8');
-    throw new IntegrityError(
-      'release.malformed',
-      `image ${formatReference(reference)} is not a release payload: it has no ${path}`,
-      {
-        hint: 'name a release image, such as quay.io/openshift-release-dev/ocp-release:4.20.0-x86_64',
-      },
-    );
-  };
-  return {
-    references: parseImageReferences(text(IMAGE_REFERENCES_PATH)),
-    metadata: parseReleaseMetadata(text(RELEASE_METADATA_PATH)),
-    ...readRelevant(whole, reference),
-  };
+  return readPayloadFiles(whole, reference);
 }
 
 /**
@@ -216,35 +187,11 @@ function refuseLarge(last: readonly Descriptor[], reference: Reference): void {
   );
 }
 
-const NAMED_FILES: readonly string[] = [IMAGE_REFERENCES_PATH, RELEASE_METADATA_PATH];
-
 const readWanted = (
   layers: readonly Layer[],
   signal: AbortSignal,
 ): Promise<Map<string, Uint8Array>> =>
-  readFiles(layers, (path) => NAMED_FILES.includes(path) || isManifestPath(path), { signal });
-
-/**
- * Reads the relevant manifests. Every release defines kinds; a release read without any would get a
- * medium without a single manifest.
- */
-function readRelevant(
-  files: ReadonlyMap<string, Uint8Array>,
-  reference: Reference,
-): Pick<Release, 'definitions' | 'imagePolicies'> {
-  const manifests = readManifests(files, [DEFINITION, IMAGE_POLICY]);
-  const definitions = readDefinitions(manifests);
-  if (definitions.length > 0) return { definitions, imagePolicies: readImagePolicies(manifests) };
-  throw new IntegrityError(
-    'release.no-definitions',
-    `payload ${formatReference(reference)} has no CustomResourceDefinition for self-managed clusters in its release-manifests`,
-    {
-      expected: 'at least one CustomResourceDefinition',
-      found: `none in ${files.size} files`,
-      hint: 'use the release as published, or mirror it again',
-    },
-  );
-}
+  readFiles(layers, isPayloadFile, { signal });
 
 function checkSame(version: string, other: string, where: string): void {
   if (stripBuild(version) === stripBuild(other)) return;

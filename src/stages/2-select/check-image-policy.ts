@@ -1,4 +1,3 @@
-import { createPublicKey, type KeyObject } from 'node:crypto';
 import pLimit from 'p-limit';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { SealiftError, type PulledProblem } from '../../base/errors.ts';
@@ -11,19 +10,12 @@ import {
   createPolicyFinder,
   disablesImagePolicy,
   type ImagePolicy,
+  listApplied,
 } from '../../openshift/release/image-policy.ts';
-import { findInternalReleaseImage, isInDefaultSet } from '../../openshift/release/manifests.ts';
 import type { Release } from '../../openshift/release/release.ts';
+import { createKeyReader, judgeAttached } from '../../openshift/release/attached-signature.ts';
+import { BUNDLE_PREFIX, isBundleFor, type Signed } from '../../openshift/release/signature.ts';
 import {
-  BUNDLE_PREFIX,
-  isBundleFor,
-  findSignatureProblem,
-  SIGNATURE_ANNOTATION,
-  SIMPLE_SIGNING,
-  type Signed,
-} from '../../openshift/release/signature.ts';
-import {
-  type Descriptor,
   formatReference,
   MEDIA_TYPE,
   type Reference,
@@ -71,7 +63,7 @@ export const checkImagePolicy: Stage<
 > = {
   name: 'check image policy',
   async run({ release, plan, disableImagePolicy }, tools, context) {
-    const policies = release.imagePolicies.filter((policy) => isApplied(policy, release));
+    const policies = listApplied(release);
     const isDisabled = disablesImagePolicy(release.version, disableImagePolicy);
     const candidates = isDisabled ? [] : listCandidates(policies, plan);
     const limit = pLimit(CONCURRENCY);
@@ -92,15 +84,6 @@ export const checkImagePolicy: Stage<
 };
 
 const CONCURRENCY = 8;
-
-/**
- * True if clusters have the policy. When the media of a release need a preview, its clusters also
- * have the policies of the preview.
- */
-const isApplied = (policy: ImagePolicy, { definitions }: Release): boolean =>
-  isInDefaultSet(policy) ||
-  (findInternalReleaseImage(definitions)?.isPreview === true &&
-    policy.featureSets?.includes('TechPreviewNoUpgrade') === true);
 
 /** A manifest that a node pulls and that a policy applies to. */
 type Candidate = {
@@ -128,16 +111,6 @@ function listCandidates(policies: readonly ImagePolicy[], plan: MirrorPlan): Can
     });
 }
 
-/** Creates a reader that parses each key once. */
-function createKeyReader(): (pem: string) => KeyObject {
-  const keys = new Map<string, KeyObject>();
-  return (pem) => {
-    const key = keys.get(pem) ?? createPublicKey(pem);
-    keys.set(pem, key);
-    return key;
-  };
-}
-
 /**
  * Media types of indexes. Nodes ask for the signature of the manifest that they run, not of the
  * list that contains it.
@@ -151,7 +124,7 @@ async function findProblem(
 ): Promise<readonly PulledProblem[]> {
   const attached = findAttached(image, digest);
   const problem = attached
-    ? await findAttachedProblem(attached, signed, tools)
+    ? await judgePlanned(attached, signed, tools)
     : await explainAbsent(image, signed, tools);
   if (problem === undefined) return [];
   const { registry, repository } = image.origin;
@@ -184,42 +157,18 @@ function createAttachedFinder(plan: MirrorPlan): FindAttached {
   };
 }
 
-/** Undefined if one of its signatures is accepted, else the reason why the first is not. */
-async function findAttachedProblem(
+/** Reads the attached image of a plan, and judges it. */
+async function judgePlanned(
   { source }: PlannedImage,
   signed: Signed,
   tools: Tools,
 ): Promise<string | undefined> {
   const { manifest } = await readManifest(tools, source);
-  const layers = manifest.kind === 'manifest' ? manifest.layers.filter(isSignature) : [];
-  if (manifest.mediaType !== MEDIA_TYPE.ociManifest || layers.length === 0) {
-    return 'the image attached as its signature has no signature in it';
-  }
-  let first: string | undefined;
-  for (const layer of layers.slice(0, MOST_SIGNATURES)) {
-    const problem = findSignatureProblem(
-      {
-        payload: await readBlob(tools, source, layer),
-        signature: layer.annotations?.[SIGNATURE_ANNOTATION] ?? '',
-      },
-      signed,
-    );
-    if (problem === undefined) return undefined;
-    first ??= problem;
-  }
-  return `its signature is refused: ${first ?? ''}`;
+  return judgeAttached(manifest, signed, (layer) => readBlob(tools, source, layer));
 }
 
-/**
- * Signatures that are read of an image. An image that is signed repeatedly keeps all of them; the
- * last may be the one that counts.
- */
-const MOST_SIGNATURES = 128;
 const MOST_BUNDLES = 16;
-const LARGEST_PAYLOAD = 64 << 10;
-
-const isSignature = ({ mediaType, size }: Descriptor): boolean =>
-  mediaType === SIMPLE_SIGNING && size <= LARGEST_PAYLOAD;
+const LARGEST_BUNDLE = 64 << 10;
 
 /**
  * Explains a missing signature. A registry that cannot list what is attached has no signature
@@ -248,7 +197,7 @@ async function hasBundle(image: PlannedImage, signed: Signed, tools: Tools): Pro
     const { manifest } = await readManifest(tools, at(digest));
     const layers = manifest.kind === 'manifest' ? manifest.layers : [];
     const bundle = layers.find(
-      ({ mediaType, size }) => mediaType.startsWith(BUNDLE_PREFIX) && size <= LARGEST_PAYLOAD,
+      ({ mediaType, size }) => mediaType.startsWith(BUNDLE_PREFIX) && size <= LARGEST_BUNDLE,
     );
     if (bundle && isBundleFor(await readBlob(tools, at(digest), bundle), signed)) return true;
   }

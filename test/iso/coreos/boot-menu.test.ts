@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { addInitrd, menuKindOf } from '../../../src/iso/coreos/graft.ts';
+import { addInitrd } from '../../../src/iso/coreos/graft.ts';
+import { menuKindOf } from '../../../src/iso/coreos/menu.ts';
 
 const INITRD = '/images/bootstrap-appliance.img';
 

@@ -1,0 +1,171 @@
+import type { Command } from 'commander';
+import { resolve } from 'node:path';
+import { DifferenceError } from '../../base/errors.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
+import { formatSize } from '../../base/text/words.ts';
+import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
+import { rehearse, type Rehearsal } from '../../media/rehearse/rehearse.ts';
+import { PARTS, type Step } from '../../media/rehearse/step.ts';
+import type { CliHost } from '../host.ts';
+import { ISO_ARGUMENT, runWithProgress, useWatched } from '../run.ts';
+import { createOutputOption, writeResult } from '../terminal/output.ts';
+import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+
+type RehearseCliOptions = {
+  readonly outputFormat: 'text' | 'json' | 'markdown';
+  readonly logFormat: LogFormat;
+  readonly configImage?: string;
+};
+
+/** Registers `sealift rehearse ISO`: exit code 8 if something that hosts do will fail. */
+export function registerRehearse(program: Command, host: CliHost): void {
+  program
+    .command('rehearse')
+    .description('play on paper what hosts will do with a medium, and say what will fail')
+    .argument('<iso>', ISO_ARGUMENT)
+    .option('--config-image <image>', 'the configuration ISO that the hosts will get with it')
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption(['text', 'json', 'markdown']))
+    .addHelpText(
+      'after',
+      '\nFrom the firmware to the operators, each step will happen, will not, or cannot be known from the medium\n' +
+        'alone. No network is asked, and of large files only the release and the catalogs are read: whether\n' +
+        'every byte is right, "sealift verify" says. The exit code is 8 if a step will not happen.\n' +
+        '\nExample:\n  $ sealift rehearse appliance.iso --config-image agentconfig.noarch.iso',
+    )
+    .action(async (iso: string, options: RehearseCliOptions) => {
+      const { name, value } = await play(iso, options, host);
+      await writeResult(host, format(name, value, options.outputFormat));
+      if (value.ok) return;
+      const failing = value.steps.filter(({ outcome }) => outcome === 'will-not');
+      throw new DifferenceError('rehearse.fails', `${name} will not do what it was made for`, {
+        expected: 'every step happens',
+        found: `${failing.length} will not`,
+        hint: 'build the medium again; the first reason above often explains the others',
+      });
+    });
+}
+
+const play = (
+  iso: string,
+  { logFormat, configImage }: RehearseCliOptions,
+  host: CliHost,
+): Promise<{ readonly name: string; readonly value: Rehearsal }> =>
+  runWithProgress({ stage: 'rehearse', logFormat, host }, (watched) =>
+    useWatched(iso, { ...host, ...watched }, async (source, name) => ({
+      name,
+      value: await rehearse(source, {
+        signal: watched.signal,
+        configImage: await judgeImage(iso, configImage, host),
+      }),
+    })),
+  );
+
+async function judgeImage(
+  iso: string,
+  image: string | undefined,
+  { cwd }: CliHost,
+): Promise<ConfigImageCheck | undefined> {
+  if (image === undefined) return undefined;
+  return checkConfigImage(
+    { path: resolve(cwd, image), shownAs: image },
+    { path: resolve(cwd, iso), shownAs: iso },
+  );
+}
+
+function format(name: string, value: Rehearsal, form: RehearseCliOptions['outputFormat']): string {
+  if (form === 'json') return formatReadableJson(value);
+  return form === 'markdown' ? formatMarkdown(name, value) : formatText(name, value);
+}
+
+const WORDS = { 'will': 'will', 'will-not': 'WILL NOT', 'unknown': 'unknown' } as const;
+
+function formatText(name: string, value: Rehearsal): string {
+  const lines = PARTS.flatMap((part) => {
+    const steps = value.steps.filter((step) => step.part === part);
+    return steps.length === 0 ? [] : [part, ...steps.flatMap(formatStep), ''];
+  });
+  return [
+    ...lines,
+    ...formatNeeds(value),
+    ...formatReading(value),
+    formatVerdict(name, value),
+    '',
+  ].join('\n');
+}
+
+const formatStep = ({ name, outcome, reason, place }: Step): readonly string[] => [
+  `  ${WORDS[outcome].padEnd(8)}  ${name}`,
+  ...(reason === undefined ? [] : [`            ${reason}`]),
+  ...(place === undefined || outcome === 'will' ? [] : [`            in ${place}`]),
+];
+
+const GB = 10 ** 9;
+
+function formatNeeds({ needs }: Rehearsal): readonly string[] {
+  if (needs.length === 0) return [];
+  const rows = needs.map(
+    ({ host, cores, memory, disk, because }) =>
+      `  ${host.padEnd(14)} ${String(cores).padStart(5)}  ${formatSize(memory).padStart(8)}  ${`${Math.ceil(disk / GB)} GB`.padStart(7)}` +
+      (because === undefined ? '' : `  with ${because}`),
+  );
+  return ['each host needs  cores    memory     disk', ...rows, ''];
+}
+
+function formatReading({ reading }: Rehearsal): readonly string[] {
+  if (!reading) return [];
+  const times = reading.seconds.map(
+    ({ rate, least, most }) =>
+      `${describeTime(least)} to ${describeTime(most)} at ${rate / 1e6} MB/s`,
+  );
+  return [
+    `until its registry answers, a host reads ${formatSize(reading.least)} to ${formatSize(reading.most)} of the medium:`,
+    `  ${times.join(', ')}`,
+    '',
+  ];
+}
+
+const describeTime = (seconds: number): string =>
+  seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`;
+
+/** The verdict in one line. */
+export function formatVerdict(name: string, { steps, release }: Rehearsal): string {
+  const count = (outcome: Step['outcome']): number =>
+    steps.filter((step) => step.outcome === outcome).length;
+  const [failing, unknown] = [count('will-not'), count('unknown')];
+  const what = release ? `${name} (${release.version}, ${release.architecture})` : name;
+  const open = unknown === 0 ? '' : `, ${unknown} cannot be known`;
+  return failing === 0
+    ? `${what}: ${count('will')} steps will happen${open}`
+    : `${what}: ${failing} of ${steps.length} steps will not happen${open}`;
+}
+
+function formatMarkdown(name: string, value: Rehearsal): string {
+  const cell = (text = ''): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+  const rows = value.steps.map(
+    ({ part, name, outcome, reason, place }) =>
+      `| ${part} | ${cell(name)} | ${WORDS[outcome]} | ${cell(reason)} | ${cell(place)} |`,
+  );
+  const needs = value.needs.map(
+    ({ host, cores, memory, disk, because }) =>
+      `| ${host} | ${cores} | ${formatSize(memory)} | ${Math.ceil(disk / GB)} GB | ${cell(because)} |`,
+  );
+  return [
+    `# Rehearsal of ${cell(name)}`,
+    '',
+    formatVerdict(cell(name), value),
+    '',
+    '| part | step | outcome | reason | place |',
+    '| --- | --- | --- | --- | --- |',
+    ...rows,
+    '',
+    ...(needs.length === 0
+      ? []
+      : [
+          '| host | cores | memory | disk | because |',
+          '| --- | --- | --- | --- | --- |',
+          ...needs,
+          '',
+        ]),
+  ].join('\n');
+}

@@ -1,0 +1,56 @@
+import type { File, IgnitionConfig, Unit } from './config.ts';
+import { decodeFileContent } from './resource.ts';
+
+/** A reason why systemd does not start a unit, or why what it starts fails at once. */
+export type UnitFault = { readonly unit: string; readonly problem: string };
+
+/** CoreOS has no file of its own here: every script in it comes from a config. */
+const SCRIPTS = /\/usr\/local\/bin\/[\w.-]+\.sh\b/g;
+
+/** systemd.service(5), "COMMAND LINES": the first word, behind its special prefixes. */
+const COMMAND = /^(Exec\w+)[ \t]*=[ \t]*[-@:+!|]*([^\s"']+)/gm;
+
+/**
+ * Finds units that cannot do their work: services without a command, and commands or scripts that name a script
+ * which no config writes, or which is not executable. Units that nothing enables count too, because others start
+ * them. Programs other than scripts may come from the system or from an image.
+ */
+export function findUnitFaults({ systemd, storage }: IgnitionConfig): readonly UnitFault[] {
+  const files = new Map((storage?.files ?? []).map((file) => [file.path, file]));
+  const units = (systemd?.units ?? []).filter(({ mask }) => mask !== true);
+  return units.flatMap((unit) => {
+    const texts = [unit.contents ?? '', ...(unit.dropins ?? []).map((one) => one.contents ?? '')];
+    const commands = texts.flatMap((text) => [...text.matchAll(COMMAND)]);
+    const problems = [
+      ...explainCommandless(unit, commands.length),
+      ...commands.flatMap(([, , program = '']) => explainProgram(program, files)),
+    ];
+    return [...new Set(problems)].map((problem) => ({ unit: unit.name, problem }));
+  });
+}
+
+/** systemd.service(5): a service without ExecStart= must have RemainAfterExit= and ExecStop=. */
+const explainCommandless = ({ name, contents }: Unit, commands: number): readonly string[] =>
+  contents !== undefined && name.endsWith('.service') && commands === 0
+    ? [`${name} has no command, so systemd refuses it`]
+    : [];
+
+/** Explains a script that is missing or not executable, or that calls one. */
+function explainProgram(
+  program: string,
+  files: ReadonlyMap<string, File>,
+  seen: ReadonlySet<string> = new Set(),
+): readonly string[] {
+  if (program.replace(SCRIPTS, '') !== '' || seen.has(program)) return [];
+  const file = files.get(program);
+  if (file === undefined) return [`no config writes ${program}`];
+  if (((file.mode ?? 0o644) & 0o111) === 0) return [`${program} is not executable`];
+  const text = decodeFileContent(file)?.toString('utf8') ?? '';
+  return listCalled(text).flatMap((called) =>
+    explainProgram(called, files, new Set([...seen, program])),
+  );
+}
+
+/** Scripts that a script calls at the start of a line; one that it sources need not be executable. */
+const listCalled = (text: string): readonly string[] =>
+  [...text.matchAll(/^\s*(\/usr\/local\/bin\/[\w.-]+\.sh)\b/gm)].map(([, path = '']) => path);

@@ -1,0 +1,99 @@
+import { IntegrityError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import {
+  decodeFileContent,
+  type IgnitionConfig,
+  mergeConfigs,
+  parseResolved,
+} from '../../ignition/index.ts';
+import type { IsoImage } from '../../iso/index.ts';
+import type { RegistryTree } from '../../registry/index.ts';
+import { type MediaIndex, readIndex } from '../media-index.ts';
+import { attempt, readBootstrapIgnition, readEmbeddedIgnition } from '../open.ts';
+import { findRegistryRoot, isoRegistryTree } from '../tree.ts';
+
+/* The medium as hosts find it: its files, its registry by directories, and the configs that Ignition merges. */
+
+/** A config of the medium, by the place from which Ignition takes it. */
+export type PlayedConfig = {
+  readonly name: string;
+  /** Absent if there is no such config, or if it cannot be read. */
+  readonly config?: IgnitionConfig;
+  readonly problem?: string;
+};
+
+export type PlayedMedium = {
+  readonly iso: IsoImage;
+  readonly index?: MediaIndex;
+  /** Directory of the registry on the medium, and its tree; absent on a medium without images. */
+  readonly registry?: { readonly root: string; readonly tree: RegistryTree };
+  /** Lowest precedence first. */
+  readonly configs: readonly PlayedConfig[];
+  /** The configs as Ignition merges them; absent without any. */
+  readonly live?: IgnitionConfig;
+  /** Contents of the files that the live system gets, by path. */
+  readonly files: ReadonlyMap<string, Buffer>;
+};
+
+/**
+ * Reads the parts of a medium that decide what hosts do.
+ *
+ * @throws NewerFormatError; IntegrityError `index.malformed` and others if the medium has an index that cannot be read
+ */
+export async function readPlayed(iso: IsoImage): Promise<PlayedMedium> {
+  const index = await readIndex(iso);
+  const root = await findRegistryRoot(iso);
+  const configs = [
+    await readConfig('bootstrap Ignition config', () => readBootstrapIgnition(iso)),
+    await readConfig('embedded Ignition config', () => readEmbedded(iso)),
+  ];
+  const live = mergeAll(configs.flatMap(({ config }) => config ?? []));
+  return {
+    iso,
+    configs,
+    files: listContents(live),
+    ...withoutUndefined({
+      index,
+      live,
+      registry: root === undefined ? undefined : { root, tree: isoRegistryTree(iso, root) },
+    }),
+  };
+}
+
+/** An ISO without an embed area has no config, which the boot reports. */
+async function readEmbedded(iso: IsoImage): Promise<string | undefined> {
+  try {
+    return await readEmbeddedIgnition(iso);
+  } catch (error) {
+    if (error instanceof IntegrityError && error.code === 'iso.no-embed-area') return undefined;
+    throw error;
+  }
+}
+
+async function readConfig(
+  name: string,
+  read: () => Promise<string | undefined>,
+): Promise<PlayedConfig> {
+  const { value: config, problem } = await attempt(async () => {
+    const text = await read();
+    return text === undefined ? undefined : parseResolved(text, name);
+  });
+  return { name, ...withoutUndefined({ config, problem }) };
+}
+
+const mergeAll = ([first, ...others]: readonly IgnitionConfig[]): IgnitionConfig | undefined =>
+  first && others.reduce(mergeConfigs, first);
+
+/** Contents of the files of a config, by path, as far as the config holds them. */
+export function listContents(config: IgnitionConfig | undefined): ReadonlyMap<string, Buffer> {
+  const files = new Map<string, Buffer>();
+  for (const file of config?.storage?.files ?? []) {
+    const bytes = decodeFileContent(file);
+    if (bytes) files.set(file.path, bytes);
+  }
+  return files;
+}
+
+/** The text of a file of the live system, or an empty one. */
+export const textOf = ({ files }: Pick<PlayedMedium, 'files'>, path: string): string =>
+  files.get(path)?.toString('utf8') ?? '';

@@ -1,0 +1,294 @@
+import pLimit from 'p-limit';
+import { type Digest, hexOf } from '../../base/digest.ts';
+import { SealiftError } from '../../base/errors.ts';
+import { groupBy } from '../../base/lists.ts';
+import { findReleaseImage } from '../../openshift/agent/live-system.ts';
+import { createLeftOutTest, type NamedImage } from '../../openshift/mirror/closure.ts';
+import {
+  hasDisabledPolicy,
+  readLiveRegistriesConf,
+  readNodeRegistriesConf,
+  readStartedRegistry,
+} from '../../openshift/node/read-registry.ts';
+import { createKeyReader, judgeAttached } from '../../openshift/release/attached-signature.ts';
+import { platformOf } from '../../openshift/release/bundle.ts';
+import {
+  createPolicyFinder,
+  type ImagePolicy,
+  listApplied,
+} from '../../openshift/release/image-policy.ts';
+import { ADDITIONAL_IMAGES } from '../../openshift/mirror/sets.ts';
+import { readReference } from '../../openshift/workspace/set.ts';
+import {
+  formatReference,
+  type Reference,
+  type RegistriesConf,
+  resolveCandidates,
+} from '../../registry/index.ts';
+import { findNamingParts, listNamedImages, readExtraManifests } from '../named-images.ts';
+import { attempt } from '../open.ts';
+import type { PlayedMedium } from './played-medium.ts';
+import type { PlayedRelease } from './release.ts';
+import { createStore, type Found, type Store } from './store.ts';
+import { cannotKnow, type Step, unlessAny, will, willNot } from './step.ts';
+
+const PART = 'pulls';
+
+/** Problems of one kind that become steps; the others are counted. */
+const MOST_NAMED = 50;
+
+/** A program that pulls images. */
+type Puller = {
+  readonly who: string;
+  readonly conf: RegistriesConf;
+  /** Policies that hold for an image. */
+  readonly policiesOf: (image: Reference) => readonly ImagePolicy[];
+};
+
+type Playing = {
+  readonly store: Store;
+  /** Host and port of the registry on the medium. */
+  readonly served: string;
+};
+
+/**
+ * Plays every pull: of the live system by its registries.conf, of nodes and operators by the mirror sets and the
+ * policies of the cluster, each to a manifest, its blobs, and its signature if a policy asks for one.
+ */
+export async function rehearsePulls(
+  medium: PlayedMedium,
+  release: PlayedRelease | undefined,
+  signal: AbortSignal,
+): Promise<readonly Step[]> {
+  const { live, registry, files, index } = medium;
+  if (!registry) return [cannotKnow(PART, 'hosts find images', { reason: NO_IMAGES })];
+  const { tree } = registry;
+  const parts = await findNamingParts({ tree, index, config: live });
+  const { named, unread } = await listNamedImages(parts, signal);
+  const steps = unread.map(({ name, problem }) =>
+    willNot(PART, `${name} can be read`, { reason: problem }),
+  );
+  if (live === undefined) return [...steps, ...UPGRADE];
+  const started = readStartedRegistry(live, files);
+  const playing = {
+    store: createStore(tree, platformOf(parts.arch)),
+    served: `${started.domain ?? ''}:${started.port ?? ''}`,
+  };
+  const isLeftOut = createLeftOutTest(index?.leftOut ?? []);
+  const all = [...listReleaseImage(medium), ...named];
+  const wanted = all.filter(({ image }) => !isLeftOut(formatReference(image)));
+  const { pullers, problems } = listPullers(medium, release);
+  const groups = [...groupBy(wanted, groupOf)];
+  return [
+    ...steps,
+    ...problems,
+    ...describeLeftOut(all.length - wanted.length),
+    ...describePolicies(medium, release),
+    ...(await playAll(pullers, groups, playing)),
+  ];
+}
+
+const NO_IMAGES = 'the medium carries no images: hosts pull from registries on their network';
+
+const UPGRADE: readonly Step[] = [
+  cannotKnow(PART, 'nodes find the images of the medium', {
+    reason: 'the mirror sets are in the resources that the cluster gets, not on the medium',
+  }),
+];
+
+const describeLeftOut = (left: number): readonly Step[] =>
+  left === 0
+    ? []
+    : [
+        cannotKnow(PART, 'operators do without the images that were left out on purpose', {
+          reason: `the index of the medium names ${left} of them`,
+        }),
+      ];
+
+/** The release image as the hosts are told to pull it. */
+function listReleaseImage({ index, files }: PlayedMedium): readonly NamedImage[] {
+  const told = files.get(TOLD);
+  const image = (told && findReleaseImage(told)) ?? index?.release.reference;
+  const parsed = image === undefined ? undefined : readReference(image);
+  return parsed ? [{ image: parsed, neededBy: { part: RELEASE } }] : [];
+}
+
+/** The ClusterImageSet that our script gives to the assisted service. */
+const TOLD = '/etc/assisted/cluster-image-set.yaml';
+
+const RELEASE = 'release';
+
+/** The use of the images of a group, in the words of a step. */
+function groupOf({ neededBy: { part, component, bundle } }: NamedImage): string {
+  if (part === RELEASE || component !== undefined) return 'the release';
+  if (bundle !== undefined) return 'the operators';
+  return part === ADDITIONAL_IMAGES ? 'the additional images' : 'the catalogs';
+}
+
+function listPullers(
+  { live, files }: PlayedMedium,
+  release: PlayedRelease | undefined,
+): { readonly pullers: readonly Puller[]; readonly problems: readonly Step[] } {
+  const texts = live ? readExtraManifests(live).map(({ text }) => text) : [];
+  const conf = readConf(files);
+  const policies = release && !hasDisabledPolicy(files) ? listApplied(release) : [];
+  const nodes = {
+    who: 'nodes',
+    conf: readNodeRegistriesConf(texts),
+    policiesOf: createPolicyFinder(policies),
+  };
+  if (conf.problem === undefined) {
+    const none = { who: 'hosts of the live system', policiesOf: () => [] };
+    return { pullers: [{ ...none, conf: conf.value ?? { registries: [] } }, nodes], problems: [] };
+  }
+  const reason = conf.problem;
+  return {
+    pullers: [nodes],
+    problems: [willNot(PART, 'hosts of the live system read their registries.conf', { reason })],
+  };
+}
+
+function readConf(files: PlayedMedium['files']): {
+  readonly value?: RegistriesConf | undefined;
+  readonly problem?: string;
+} {
+  try {
+    return { value: readLiveRegistriesConf(files) };
+  } catch (error) {
+    if (error instanceof SealiftError) return { problem: error.message };
+    throw error;
+  }
+}
+
+/** Policies that are switched off, or that ask for something that the medium cannot show. */
+function describePolicies(
+  { files }: PlayedMedium,
+  release: PlayedRelease | undefined,
+): readonly Step[] {
+  const applied = release ? listApplied(release) : [];
+  if (applied.length === 0) return [];
+  const names = applied.map(({ name }) => name).join(', ');
+  if (hasDisabledPolicy(files)) {
+    const reason = `the medium switches off the policy ${names}`;
+    return [will(PART, 'nodes accept images of the release without a signature', { reason })];
+  }
+  return applied
+    .filter(({ key }) => key === undefined)
+    .map(({ name }) =>
+      cannotKnow(PART, `nodes accept the signatures that the policy ${name} asks for`, {
+        reason: 'it asks for more than a signature by a key',
+      }),
+    );
+}
+
+type Group = readonly [string, readonly NamedImage[]];
+
+/** Lookups in the directories of the medium at a time. */
+const LANES = 8;
+
+async function playAll(
+  pullers: readonly Puller[],
+  groups: readonly Group[],
+  playing: Playing,
+): Promise<readonly Step[]> {
+  const limit = pLimit(LANES);
+  const keyOf = createKeyReader();
+  const steps = pullers.flatMap((puller) =>
+    groups
+      .filter(([group]) => puller.who === 'nodes' || group === 'the release')
+      .map(async ([group, named]) => {
+        const images = uniqueImages(named);
+        const problems = await Promise.all(
+          images.map((one) =>
+            limit(async () => ({
+              one,
+              reason: await explainPull(one.image, puller, { ...playing, keyOf }),
+            })),
+          ),
+        );
+        const wrong = problems.flatMap(({ one, reason }) =>
+          reason === undefined ? [] : [{ reason: `${describe(one)}: ${reason}` }],
+        );
+        const more = wrong.length - MOST_NAMED;
+        return unlessAny(PART, `${puller.who} pull ${count(images.length)} of ${group}`, [
+          ...wrong.slice(0, MOST_NAMED),
+          ...(more > 0 ? [{ reason: `and ${more} more` }] : []),
+        ]);
+      }),
+  );
+  return (await Promise.all(steps)).flat();
+}
+
+const count = (images: number): string => (images === 1 ? 'the image' : `all ${images} images`);
+
+const uniqueImages = (named: readonly NamedImage[]): readonly NamedImage[] => [
+  ...new Map(named.map((one) => [formatReference(one.image), one])).values(),
+];
+
+const describe = ({ image, neededBy: { part, component, bundle } }: NamedImage): string =>
+  `${formatReference(image)} (${component ?? bundle ?? part})`;
+
+type Judging = Playing & { readonly keyOf: ReturnType<typeof createKeyReader> };
+
+/** The reason why a pull fails; undefined if it succeeds. */
+async function explainPull(
+  image: Reference,
+  { conf, policiesOf }: Puller,
+  judging: Judging,
+): Promise<string | undefined> {
+  const { store, served } = judging;
+  const asked = resolveCandidates(conf, image).map(({ reference }) => reference);
+  for (const reference of asked.filter(({ registry }) => registry === served)) {
+    const { value: digest } = await attempt(() => store.resolve(reference));
+    if (digest === undefined) continue; // the next mirror is asked
+    const found = await store.pull(reference.repository, digest);
+    if (typeof found === 'string') return found;
+    return explainSignatures(image, found, { policies: policiesOf(image), ...judging });
+  }
+  return explainAbsent(asked, served);
+}
+
+function explainAbsent(asked: readonly Reference[], served: string): string {
+  const own = asked.filter(({ registry }) => registry === served);
+  if (own.length > 0) {
+    return `the registry of the medium has it in none of ${own.map(({ repository }) => repository).join(', ')}`;
+  }
+  return asked.length === 0
+    ? 'no registry may be asked'
+    : `only ${[...new Set(asked.map(({ registry }) => registry))].join(', ')} is asked, which is not on the medium`;
+}
+
+type Signing = Judging & { readonly policies: readonly ImagePolicy[] };
+
+/** Nodes look for the signature in the repository that gave them the image, and in no other. */
+async function explainSignatures(
+  image: Reference,
+  found: Found,
+  { policies, store, keyOf }: Signing,
+): Promise<string | undefined> {
+  for (const { key, identity, name } of policies) {
+    if (key === undefined) continue;
+    const { value: digest } = await attempt(() => findAttached(found, store));
+    if (digest === undefined) {
+      return `policy ${name} asks for a signature, and ${found.repository} has none of it`;
+    }
+    const signed = { digest: found.digest, image, key: keyOf(key), identity };
+    const { value, problem } = await attempt(async () => {
+      const manifest = await store.readManifest(digest);
+      return manifest
+        ? { reason: await judgeAttached(manifest, signed, readPayload(store)) }
+        : { reason: 'the manifest of its signature has no file' };
+    });
+    const reason = problem ?? value?.reason;
+    if (reason !== undefined) return `policy ${name}: ${reason}`;
+  }
+  return undefined;
+}
+
+const readPayload =
+  (store: Store) =>
+  async ({ digest }: { readonly digest: Digest }): Promise<Uint8Array> =>
+    (await store.readBlob(digest)) ?? new Uint8Array();
+
+const findAttached = ({ repository, digest }: Found, store: Store): Promise<Digest | undefined> =>
+  store.resolve({ registry: '', repository, tag: `sha256-${hexOf(digest)}.sig` });

@@ -1,0 +1,113 @@
+import { SealiftError } from '../../base/errors.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
+import {
+  readLiveRegistriesConf,
+  readStartedRegistry,
+  type StartedRegistry,
+} from '../../openshift/node/read-registry.ts';
+import { blobsOf, parseManifest, type RegistryTree } from '../../registry/index.ts';
+import { hexOf } from '../../base/digest.ts';
+import { attempt } from '../open.ts';
+import { REGISTRY_ROOT } from '../media-index.ts';
+import type { PlayedMedium } from './played-medium.ts';
+import { type Step, unless, unlessAny, willNot } from './step.ts';
+
+const PART = 'registry';
+const UNIT = 'start-local-registry.service';
+
+/** Plays the start of the registry on the host: its unit, image, name, port and certificate. */
+export async function rehearseRegistry(medium: PlayedMedium): Promise<readonly Step[]> {
+  const { live, registry, files } = medium;
+  if (live === undefined || registry?.root !== REGISTRY_ROOT) return [];
+  const started = readStartedRegistry(live, files);
+  const { unit } = started;
+  if (unit === undefined) {
+    return [willNot(PART, 'systemd starts the registry', { reason: `there is no ${UNIT}` })];
+  }
+  const place = `${REGISTRY_ROOT}${IMAGE}`;
+  const problems = await findImageProblems(registry.tree, started);
+  return [
+    unless(PART, 'systemd starts the registry', {
+      place: UNIT,
+      reason: unit.isEnabled ? undefined : `${UNIT} is not enabled`,
+    }),
+    ...unlessAny(
+      PART,
+      'podman loads and runs the image of the registry',
+      problems.map((reason) => ({ reason, place })),
+    ),
+    ...rehearseNames(medium, started),
+  ];
+}
+
+/** The names under which hosts find and trust the registry. */
+function rehearseNames(medium: PlayedMedium, started: StartedRegistry): readonly Step[] {
+  const { domain = '', certifiedFor = 'no name', port = '' } = started;
+  const served = `${domain}:${port}`;
+  const { hosts, problem } = listHosts(medium);
+  const isLed = hosts.length === 0 || hosts.includes(served);
+  return [
+    unless(PART, `the certificate of the registry is for its name, ${domain}`, {
+      place: 'certify-local-registry.sh',
+      reason: certifiedFor === domain ? undefined : `it is for ${certifiedFor}`,
+    }),
+    unless(PART, `the mirrors lead to the registry, ${served}`, {
+      place: '/etc/containers/registries.conf',
+      reason: problem ?? (isLed ? undefined : `they lead to ${hosts.join(', ')}`),
+    }),
+  ];
+}
+
+/** Hosts of the mirrors in registries.conf, each once, or the reason why it cannot be read. */
+function listHosts({ files }: PlayedMedium): {
+  readonly hosts: readonly string[];
+  readonly problem?: string;
+} {
+  try {
+    const locations = (readLiveRegistriesConf(files)?.registries ?? []).flatMap(({ mirrors }) =>
+      mirrors.map(({ location }) => location.split('/', 1)[0] ?? ''),
+    );
+    return { hosts: [...new Set(locations)] };
+  } catch (error) {
+    if (!(error instanceof SealiftError)) throw error;
+    return { hosts: [], problem: error.message };
+  }
+}
+
+/** Directory of the image, in the form that podman reads as `dir:`. */
+const IMAGE = '/images/registry';
+
+async function findImageProblems(
+  tree: RegistryTree,
+  { hasEntrypoint }: StartedRegistry,
+): Promise<readonly string[]> {
+  const { value, problem } = await attempt(async () => {
+    const bytes = await tree.read(`${IMAGE}/manifest.json`);
+    return bytes && parseManifest(bytes);
+  });
+  if (problem !== undefined) return [problem];
+  if (value?.kind !== 'manifest') return ['there is no manifest.json of an image'];
+  const missing: string[] = [];
+  for (const { digest, size } of blobsOf(value)) {
+    const found = await tree.size(`${IMAGE}/${hexOf(digest)}`);
+    if (found !== size)
+      missing.push(`its blob ${digest} is ${found === undefined ? 'missing' : 'cut'}`);
+  }
+  if (missing.length > 0 || hasEntrypoint) return missing;
+  const config = await tree.read(`${IMAGE}/${hexOf(value.config.digest)}`);
+  return hasCommand(config) ? [] : ['it has neither an entrypoint nor a command'];
+}
+
+/** OCI image-spec, config.md: `Entrypoint` and `Cmd`. */
+function hasCommand(config: Uint8Array | undefined): boolean {
+  const { Entrypoint, Cmd } = objectOrEmpty(objectOrEmpty(parseConfig(config))['config']);
+  return [Entrypoint, Cmd].some((words) => Array.isArray(words) && words.length > 0);
+}
+
+function parseConfig(config: Uint8Array | undefined): unknown {
+  try {
+    return JSON.parse(Buffer.from(config ?? []).toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}

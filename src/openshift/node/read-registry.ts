@@ -1,0 +1,153 @@
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import type { IgnitionConfig } from '../../ignition/index.ts';
+import { parse } from '../../shape/parse-text.ts';
+import {
+  parseRegistriesConf,
+  type RegistriesConf,
+  type RegistryEntry,
+} from '../../registry/index.ts';
+
+/* Reads back what `registry.ts`, `mirror-sets.ts` and `bootstrap.ts` write for nodes. */
+
+/** The registry that a live system starts, by its own unit and scripts. */
+export type StartedRegistry = {
+  /** Name that the host gives itself for it, and the name in its certificate. */
+  readonly domain?: string;
+  readonly certifiedFor?: string;
+  readonly port?: string;
+  /** True if the unit starts another program of the image than its own entrypoint. */
+  readonly hasEntrypoint: boolean;
+  /** Absent if nothing starts it. */
+  readonly unit?: { readonly isEnabled: boolean };
+};
+
+const REGISTRY_UNIT = 'start-local-registry.service';
+
+/** `files` has the contents of the files of a config. */
+export function readStartedRegistry(
+  { systemd }: IgnitionConfig,
+  files: ReadonlyMap<string, Buffer>,
+): StartedRegistry {
+  const unit = systemd?.units?.find(({ name }) => name === REGISTRY_UNIT);
+  const text = unit?.contents ?? '';
+  return {
+    hasEntrypoint: text.includes('--entrypoint='),
+    ...withoutUndefined({
+      domain: readSetting(files, 'setup-local-registry.sh', 'domain'),
+      certifiedFor: readSetting(files, 'certify-local-registry.sh', 'domain'),
+      port: /REGISTRY_HTTP_ADDR=:(\d+)/.exec(text)?.[1],
+      unit: unit && unit.mask !== true ? { isEnabled: unit.enabled === true } : undefined,
+    }),
+  };
+}
+
+/** True if the clusters of a medium accept images of OpenShift without a signature. */
+export const hasDisabledPolicy = (files: ReadonlyMap<string, Buffer>): boolean =>
+  readSetting(files, 'set-env-files.sh', 'disable_image_policy') === 'yes';
+
+/** Bytes of the registry that installed hosts copy to their disk; undefined if they do not copy. */
+export function readCopyPlan(files: ReadonlyMap<string, Buffer>): number | undefined {
+  const size = readSetting(files, 'copy-registry-data.sh', 'tree_size');
+  const isCopied = readSetting(files, 'copy-registry-data.sh', 'registry_data') === 'copy';
+  return size !== undefined && isCopied ? Number(size) : undefined;
+}
+
+/** A constant of one of our scripts, `readonly name='value'`. */
+function readSetting(
+  files: ReadonlyMap<string, Buffer>,
+  script: string,
+  name: string,
+): string | undefined {
+  const text = files.get(`/usr/local/bin/${script}`)?.toString('utf8') ?? '';
+  return new RegExp(`^readonly ${name}='([^']*)'$`, 'm').exec(text)?.[1];
+}
+
+/**
+ * registries.conf of the live system; undefined without one.
+ *
+ * @throws ConfigError `registries-conf.malformed`
+ */
+export function readLiveRegistriesConf(
+  files: ReadonlyMap<string, Buffer>,
+): RegistriesConf | undefined {
+  const text = files.get('/etc/containers/registries.conf')?.toString('utf8');
+  return text === undefined ? undefined : parseRegistriesConf(text, 'registries.conf');
+}
+
+/** A manifest of a cluster, as far as it says where nodes pull images. */
+type Parsed = Readonly<Record<string, unknown>>;
+
+const SETS = [
+  { kind: 'ImageDigestMirrorSet', member: 'imageDigestMirrors', rule: 'digest-only' },
+  { kind: 'ImageTagMirrorSet', member: 'imageTagMirrors', rule: 'tag-only' },
+] as const;
+
+/**
+ * registries.conf of the nodes of a cluster with these manifests, as the machine config operator makes it of mirror
+ * sets: one entry for each source, with the mirrors of all sets in their order.
+ *
+ * @param texts manifests as YAML, in the order of their names
+ */
+export function readNodeRegistriesConf(texts: readonly string[]): RegistriesConf {
+  const entries = new Map<string, RegistryEntry>();
+  for (const document of texts.map(parseManifest)) {
+    for (const { member, rule } of SETS.filter(({ kind }) => kind === document['kind'])) {
+      for (const { source, mirrors, isBlocked } of listMirrors(document, member)) {
+        const known = entries.get(source);
+        const added = mirrors
+          .filter((location) => !known?.mirrors.some((one) => isSame(one, location, rule)))
+          .map((location) => ({ location, insecure: false, pullFromMirror: rule }));
+        entries.set(source, {
+          prefix: source,
+          location: source,
+          insecure: false,
+          blocked: isBlocked || known?.blocked === true,
+          mirrors: [...(known?.mirrors ?? []), ...added],
+        });
+      }
+    }
+  }
+  return { registries: [...entries.values()] };
+}
+
+const isSame = (
+  mirror: RegistryEntry['mirrors'][number],
+  location: string,
+  rule: string,
+): boolean => mirror.location === location && mirror.pullFromMirror === rule;
+
+function listMirrors(
+  { spec }: Parsed,
+  member: string,
+): readonly {
+  readonly source: string;
+  readonly mirrors: readonly string[];
+  readonly isBlocked: boolean;
+}[] {
+  const list = objectOrEmpty(spec)[member];
+  return (Array.isArray(list) ? list.map(objectOrEmpty) : []).flatMap((entry) => {
+    const { source, mirrors = [], mirrorSourcePolicy } = entry;
+    if (typeof source !== 'string' || !Array.isArray(mirrors)) return [];
+    return {
+      source,
+      mirrors: mirrors.filter((one) => typeof one === 'string'),
+      isBlocked: mirrorSourcePolicy === 'NeverContactSource',
+    };
+  });
+}
+
+/** Images that CatalogSources name. */
+export const listCatalogImages = (texts: readonly string[]): readonly string[] =>
+  texts.map(parseManifest).flatMap(({ kind, spec }) => {
+    const { image } = objectOrEmpty(spec);
+    return kind === 'CatalogSource' && typeof image === 'string' ? image : [];
+  });
+
+/** A manifest that is not YAML is reported by those who apply it. */
+function parseManifest(text: string): Parsed {
+  try {
+    return objectOrEmpty(parse(text, { version: '1.1', prettyErrors: false, logLevel: 'error' }));
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,73 @@
+import { IntegrityError } from '../../base/errors.ts';
+import { formatReference, type Reference } from '../../registry/index.ts';
+import { IMAGE_POLICY, readImagePolicies } from './image-policy.ts';
+import { DEFINITION, isManifestPath, readDefinitions, readManifests } from './manifests.ts';
+import {
+  IMAGE_REFERENCES_PATH,
+  type ImageReferences,
+  parseImageReferences,
+  parseReleaseMetadata,
+  type Release,
+  RELEASE_METADATA_PATH,
+} from './release.ts';
+
+/** The files of a release payload that describe it. */
+export const NAMED_FILES: readonly string[] = [IMAGE_REFERENCES_PATH, RELEASE_METADATA_PATH];
+
+/** True for the files of a payload that `readPayloadFiles` reads. */
+export const isPayloadFile = (path: string): boolean =>
+  NAMED_FILES.includes(path) || isManifestPath(path);
+
+export type PayloadFiles = { readonly references: ImageReferences } & Pick<
+  Release,
+  'metadata' | 'definitions' | 'imagePolicies'
+>;
+
+/**
+ * Reads a payload out of its files, by path. `reference` names it in errors.
+ *
+ * @throws IntegrityError `release.malformed`, `release.no-definitions`, `release.manifest-unreadable`
+ */
+export function readPayloadFiles(
+  files: ReadonlyMap<string, Uint8Array>,
+  reference: Reference,
+): PayloadFiles {
+  const text = (path: string): string => {
+    const bytes = files.get(path);
+    if (bytes) return Buffer.from(bytes).toString('utf8');
+    throw new IntegrityError(
+      'release.malformed',
+      `image ${formatReference(reference)} is not a release payload: it has no ${path}`,
+      {
+        hint: 'name a release image, such as quay.io/openshift-release-dev/ocp-release:4.20.0-x86_64',
+      },
+    );
+  };
+  return {
+    references: parseImageReferences(text(IMAGE_REFERENCES_PATH)),
+    metadata: parseReleaseMetadata(text(RELEASE_METADATA_PATH)),
+    ...readRelevant(files, reference),
+  };
+}
+
+/**
+ * Reads the relevant manifests. Every release defines kinds; a release read without any would get a
+ * medium without a single manifest.
+ */
+function readRelevant(
+  files: ReadonlyMap<string, Uint8Array>,
+  reference: Reference,
+): Pick<Release, 'definitions' | 'imagePolicies'> {
+  const manifests = readManifests(files, [DEFINITION, IMAGE_POLICY]);
+  const definitions = readDefinitions(manifests);
+  if (definitions.length > 0) return { definitions, imagePolicies: readImagePolicies(manifests) };
+  throw new IntegrityError(
+    'release.no-definitions',
+    `payload ${formatReference(reference)} has no CustomResourceDefinition for self-managed clusters in its release-manifests`,
+    {
+      expected: 'at least one CustomResourceDefinition',
+      found: `none in ${files.size} files`,
+      hint: 'use the release as published, or mirror it again',
+    },
+  );
+}

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { textFile, type Unit } from '../../src/ignition/config.ts';
+import { findUnitFaults } from '../../src/ignition/units.ts';
+
+const RUN = '/usr/local/bin/run.sh';
+
+function faultsOf(unit: Partial<Unit>, files = [textFile(RUN, '#!/bin/sh\n', 0o755)]): string[] {
+  const config = {
+    ignition: { version: '3.2.0' },
+    storage: { files },
+    systemd: { units: [{ name: 'run.service', ...unit }] },
+  };
+  return findUnitFaults(config).map(({ problem }) => problem);
+}
+
+describe('units of a config', () => {
+  it('finds nothing wrong with a unit whose script is there', () => {
+    expect(faultsOf({ contents: `[Service]\nExecStart=-${RUN} --now\n` })).toEqual([]);
+  });
+
+  it('names a script that no config writes', () => {
+    expect(
+      faultsOf({ contents: `[Service]\nExecStartPre=/usr/local/bin/gone.sh\nExecStart=${RUN}\n` }),
+    ).toEqual(['no config writes /usr/local/bin/gone.sh']);
+  });
+
+  it('names a script of a drop-in', () => {
+    const dropins = [
+      { name: '10.conf', contents: '[Service]\nExecStartPre=-/usr/local/bin/gone.sh\n' },
+    ];
+    expect(faultsOf({ dropins })).toEqual(['no config writes /usr/local/bin/gone.sh']);
+  });
+
+  it('names a script that is not executable', () => {
+    const contents = `[Service]\nExecStart=${RUN}\n`;
+    expect(faultsOf({ contents }, [textFile(RUN, '', 0o644)])).toEqual([
+      `${RUN} is not executable`,
+    ]);
+  });
+
+  it('follows what a script calls, and not what it sources or what calls itself', () => {
+    const text =
+      '#!/bin/sh\n. /usr/local/bin/sourced.sh\n/usr/local/bin/run.sh\n/usr/local/bin/called.sh now\n';
+    expect(
+      faultsOf({ contents: `[Service]\nExecStart=${RUN}\n` }, [textFile(RUN, text, 0o755)]),
+    ).toEqual(['no config writes /usr/local/bin/called.sh']);
+  });
+
+  it('names a service without a command, which systemd refuses', () => {
+    expect(faultsOf({ contents: '[Service]\nType=simple\n' })).toEqual([
+      'run.service has no command, so systemd refuses it',
+    ]);
+  });
+
+  it('leaves masked units and programs of the system alone', () => {
+    expect(faultsOf({ mask: true, contents: '[Service]\n' })).toEqual([]);
+    expect(faultsOf({ contents: '[Service]\nExecStart=/usr/bin/podman run x\n' })).toEqual([]);
+    expect(faultsOf({ contents: '[Service]\nExecStart=/usr/local/bin/agent\n' })).toEqual([]);
+  });
+});

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { decodeFileContent } from '../../../src/ignition/index.ts';
+import {
+  listCatalogImages,
+  readNodeRegistriesConf,
+  readStartedRegistry,
+} from '../../../src/openshift/node/read-registry.ts';
+import { renderMirrorSets } from '../../../src/openshift/node/mirror-sets.ts';
+import { renderNodeRegistry } from '../../../src/openshift/node/registry.ts';
+import { parseReference, resolveCandidates } from '../../../src/registry/index.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+const asked = (texts: readonly string[], image: string): string[] =>
+  resolveCandidates(readNodeRegistriesConf(texts), parseReference(image)).map(
+    ({ reference: { registry, repository } }) => `${registry}/${repository}`,
+  );
+
+describe('the registry that a node starts', () => {
+  it.each([true, false])('is read back as it was written, interactive %s', (interactive) => {
+    const { files, units } = renderNodeRegistry({
+      image: { reference: `quay.io/a/b@${digest}`, useDistributionEntrypoint: true },
+      interactive,
+      stage: 'live',
+    });
+    const contents = new Map(
+      files.map((file) => [file.path, decodeFileContent(file) ?? Buffer.alloc(0)]),
+    );
+    const config = { ignition: { version: '3.2.0' }, systemd: { units } };
+    const domain = interactive ? 'localhost' : 'registry.appliance.openshift.com';
+    expect(readStartedRegistry(config, contents)).toEqual({
+      domain,
+      certifiedFor: domain,
+      port: '22625',
+      hasEntrypoint: true,
+      unit: { isEnabled: true },
+    });
+  });
+});
+
+describe('registries.conf of mirror sets', () => {
+  const sets = renderMirrorSets(
+    [
+      { source: 'quay.io/a', mirrors: ['one', 'two'], set: 'release', by: 'digest' },
+      { source: 'quay.io/a', mirrors: ['tagged'], set: 'generic', by: 'tag' },
+    ],
+    ['host:22625'],
+  ).map(({ text }) => text);
+
+  it('asks the mirrors of digests for digests, in order, then the source', () => {
+    expect(asked(sets, `quay.io/a/b@${digest}`)).toEqual([
+      'host:22625/one/b',
+      'host:22625/two/b',
+      'quay.io/a/b',
+    ]);
+  });
+
+  it('asks the mirrors of tags for tags', () => {
+    expect(asked(sets, 'quay.io/a/b:v1')).toEqual(['host:22625/tagged/b', 'quay.io/a/b']);
+  });
+
+  it('does not contact a source that a set blocks', () => {
+    const blocked = sets.map((text) =>
+      text.replaceAll(
+        'source: quay.io/a',
+        'source: quay.io/a\n      mirrorSourcePolicy: NeverContactSource',
+      ),
+    );
+    expect(asked(blocked, `quay.io/a/b@${digest}`)).toEqual([
+      'host:22625/one/b',
+      'host:22625/two/b',
+    ]);
+  });
+
+  it('reads other manifests as nothing, and catalogs by their image', () => {
+    const source = 'kind: CatalogSource\nspec:\n  image: host:22625/redhat/index:v4.21\n';
+    expect(
+      readNodeRegistriesConf(['- 1', 'kind: ImageDigestMirrorSet\nspec: 7', '{', source]),
+    ).toEqual({
+      registries: [],
+    });
+    expect(listCatalogImages([...sets, source])).toEqual(['host:22625/redhat/index:v4.21']);
+  });
+});
