@@ -18,7 +18,7 @@ type Row = {
   readonly pulls: string;
 };
 
-/** Prepared by hand: rehearsals are compared with the table in `broken.ts`, and their pulls with the judge. */
+/** Rehearsals of good media, and of media broken by the table in `broken.ts`; the judge pulls what they speak of. */
 describe.skipIf(!hasAll)('a rehearsal', () => {
   let world: MediaWorld;
   const table: Row[] = [];
@@ -54,16 +54,20 @@ describe.skipIf(!hasAll)('a rehearsal', () => {
     });
   };
 
-  it.each(GOOD_MEDIA)('of the good medium %s says that nothing fails, and nothing does', async (name) => {
-    const medium = find(name);
-    const [failing, refusals] = [await rehearse(medium.path), await pullAll(medium)];
-    note(name, failing, refusals);
-    expect([failing, refusals]).toEqual([[], new Map()]);
-  });
+  it.each(GOOD_MEDIA)(
+    'of the good medium %s says that nothing fails, and nothing does',
+    async (name) => {
+      const medium = find(name);
+      const [failing, refusals] = [await rehearse(medium.path), await pullAll(medium)];
+      note(name, failing, refusals);
+      expect([failing, refusals]).toEqual([[], new Map()]);
+    },
+  );
 
   it('of a medium that xorriso wrote again says that nothing fails', async () => {
     const { path } = find('4.21');
-    alterMedium(path, `${path}.again`, { files: { '/note': 'hello\n' }, embedded: () => undefined });
+    const nothing = (): void => undefined;
+    alterMedium(path, `${path}.again`, { bootstrap: nothing, embedded: nothing });
     expect(await rehearse(`${path}.again`)).toEqual([]);
     await rm(`${path}.again`);
   });
@@ -92,8 +96,10 @@ describe.skipIf(!hasAll)('a rehearsal', () => {
 
 /** The images of which a rehearsal says that hosts do not get them. */
 function predict(failing: readonly Step[], refused: readonly string[]): readonly string[] {
+  // Without the registry, nothing is pulled.
+  if (failing.some(({ part }) => part === 'registry')) return refused;
   const reasons = failing.flatMap(({ part, reason = '' }) => (part === 'pulls' ? [reason] : []));
   const images = reasons.flatMap((reason) => /^(\S+\/\S+) \(/.exec(reason)?.[1] ?? []);
-  // A reason that names no image is why all of them fail.
+  // A reason that names no image is why they all fail, or is about contents.
   return images.length === 0 && reasons.length > 0 ? refused : [...new Set(images)].toSorted();
 }
