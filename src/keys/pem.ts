@@ -1,3 +1,5 @@
+import { decodeBase64 } from '../base/text/base64.ts';
+
 /* Owns the blocks of PEM (RFC 7468), as Go's encoding/pem reads them. */
 
 export type PemBlock = { readonly label: string; readonly bytes: Buffer };
@@ -46,7 +48,5 @@ function readBlock(lines: readonly string[], at: number, end: number): PemBlock 
 /** Headers (RFC 1421) may precede the text, with an empty line between. */
 function decodeBody(lines: readonly string[]): Buffer | undefined {
   const first = lines.findIndex((line) => !/^[A-Za-z][A-Za-z0-9-]*:/.test(line));
-  const base64 = lines.slice(Math.max(first, 0)).join('').replaceAll(/[ \t]/g, '');
-  const isWhole = base64.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(base64);
-  return isWhole ? Buffer.from(base64, 'base64') : undefined;
+  return decodeBase64(lines.slice(Math.max(first, 0)).join('').replaceAll(/[ \t]/g, ''));
 }

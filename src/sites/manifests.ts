@@ -2,6 +2,7 @@ import { isText } from '../base/text/utf8.ts';
 import {
   isAlias,
   isMap,
+  isNode,
   isScalar,
   isSeq,
   LineCounter,
@@ -11,7 +12,9 @@ import {
 } from 'yaml';
 import { digestOf } from '../base/digest.ts';
 import type { DocumentProblem } from '../base/errors.ts';
-import { append, withoutUndefined } from '../base/lists.ts';
+import { append, objectOrEmpty, withoutUndefined } from '../base/lists.ts';
+import { joinProblem } from '../base/text/words.ts';
+import { findPayloadFaults } from '../openshift/node/payloads.ts';
 import { parseDocument, findYamlExcess, explainYaml } from '../shape/parse-text.ts';
 import type { Site, SiteFile } from './site.ts';
 
@@ -194,11 +197,36 @@ function checkObject(document: Document.Parsed, at: At): readonly ManifestFault[
   const items = read(contents, 'items');
   if (items) return checkItems(document, items, at);
   const faults = checkIdentity(contents, read);
+  const payload = checkPayload(document, { path: [], map: contents }, at);
   const offset = offsetOf(contents);
   if (textOf(read(contents, 'kind')) === 'List') {
     return [at(offset, 'is a List without items', 'write its objects below "items"')];
   }
-  return faults.length === 0 ? [] : [at(offset, `has no ${faults.join(' and no ')}`)];
+  return faults.length === 0 ? payload : [at(offset, `has no ${faults.join(' and no ')}`)];
+}
+
+type Placed = { readonly path: readonly (string | number)[]; readonly map: YAMLMap };
+
+/** Faults of a Secret or a ConfigMap, which the API refuses. */
+const checkPayload = (
+  document: Document.Parsed,
+  { path, map }: Placed,
+  at: At,
+): readonly ManifestFault[] =>
+  findPayloadFaults(objectOrEmpty(readValue(document, map))).map((fault) => {
+    const node = document.getIn([...path, ...fault.path], true);
+    const offset = isNode(node) ? offsetOf(node) : offsetOf(map);
+    return at(offset, `cannot be stored: ${joinProblem(fault.path.join('.'), fault.problem)}`);
+  });
+
+/** The value of a mapping; undefined if an alias or a merge key in it cannot be resolved. */
+function readValue(document: Document.Parsed, map: YAMLMap): unknown {
+  try {
+    return map.toJS(document);
+  } catch (cause) {
+    if (!(cause instanceof Error)) throw cause;
+    return undefined;
+  }
 }
 
 /** The node takes every object of `items` unchanged, regardless of the kind of the list. */
@@ -210,7 +238,7 @@ function checkItems(document: Document.Parsed, items: Node, at: At): readonly Ma
     if (!isMap(target)) return [at(offset, `has an item ${index + 1} that is not an object`)];
     const faults = checkIdentity(target, (map, key) => readMember(document, map, key));
     return faults.length === 0
-      ? []
+      ? checkPayload(document, { path: ['items', index], map: target }, at)
       : [at(offset, `has an item ${index + 1} without ${faults.join(' and ')}`)];
   });
 }

@@ -392,6 +392,15 @@ describe('a manifest that the node cannot apply is a problem by line and documen
         '5:3 document 1 has an item 2 that is not an object',
       ],
     ],
+    [
+      'a ConfigMap with a number, and a Secret in a list that is not base64',
+      'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  port: 8080\n  ok: "1"\n---\n' +
+        'items:\n- {apiVersion: v1, kind: Secret, metadata: {name: s}, data: {key: hunter2}}\n',
+      [
+        '5:9 document 1 cannot be stored: data.port is a number, not a text: write it in quotes',
+        '9:67 document 2 cannot be stored: data.key is not base64',
+      ],
+    ],
     ['a list in place of an object', '- a\n', ['1:1 document 1 is not an object']],
     [
       'text that is not YAML',

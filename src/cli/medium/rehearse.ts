@@ -129,7 +129,7 @@ const describeTime = (seconds: number): string =>
   seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`;
 
 /** The verdict in one line. */
-export function formatVerdict(name: string, { steps, release }: Rehearsal): string {
+function formatVerdict(name: string, { steps, release }: Rehearsal): string {
   const count = (outcome: Step['outcome']): number =>
     steps.filter((step) => step.outcome === outcome).length;
   const [failing, unknown] = [count('will-not'), count('unknown')];

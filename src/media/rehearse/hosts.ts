@@ -58,7 +58,7 @@ export function listNeeds(
 }
 
 /** Bytes that a host reads of the medium until its registry answers, and the time that they take. Plain JSON. */
-export type Reading = {
+export type MediumReading = {
   /** Kernel, initrds and the image of the registry. */
   readonly least: number;
   /** The root file system too, of which a host reads what it runs. */
@@ -78,7 +78,7 @@ const RATES = [5_000_000, 20_000_000, 100_000_000];
 export async function measureReading({
   iso,
   registry,
-}: PlayedMedium): Promise<Reading | undefined> {
+}: PlayedMedium): Promise<MediumReading | undefined> {
   const { value: menus = [] } = await attempt(() => readBootMenus(iso));
   const [entry] = menus.flatMap(({ entries }) => entries);
   if (!entry) return undefined;

@@ -29,7 +29,7 @@ import { findNamingParts, listNamedImages, readExtraManifests } from '../named-i
 import { attempt } from '../open.ts';
 import type { PlayedMedium } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
-import { createStore, type Found, type Store } from './store.ts';
+import { createStore, type PulledImage, type Store } from './store.ts';
 import { cannotKnow, type Step, unlessAny, will, willNot } from './step.ts';
 
 const PART = 'pulls';
@@ -263,7 +263,7 @@ type Signing = Judging & { readonly policies: readonly ImagePolicy[] };
 /** Nodes look for the signature in the repository that gave them the image, and in no other. */
 async function explainSignatures(
   image: Reference,
-  found: Found,
+  found: PulledImage,
   { policies, store, keyOf }: Signing,
 ): Promise<string | undefined> {
   for (const { key, identity, name } of policies) {
@@ -290,5 +290,8 @@ const readPayload =
   async ({ digest }: { readonly digest: Digest }): Promise<Uint8Array> =>
     (await store.readBlob(digest)) ?? new Uint8Array();
 
-const findAttached = ({ repository, digest }: Found, store: Store): Promise<Digest | undefined> =>
+const findAttached = (
+  { repository, digest }: PulledImage,
+  store: Store,
+): Promise<Digest | undefined> =>
   store.resolve({ registry: '', repository, tag: `sha256-${hexOf(digest)}.sig` });

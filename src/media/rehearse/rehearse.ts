@@ -4,7 +4,7 @@ import type { HostNeed } from '../../openshift/node/host-needs.ts';
 import type { ConfigImageCheck } from '../config-image.ts';
 import { type IsoSource, useMedium } from '../open.ts';
 import { rehearseBoot } from './boot.ts';
-import { listNeeds, measureReading, type Reading, rehearseInstalled } from './hosts.ts';
+import { listNeeds, measureReading, type MediumReading, rehearseInstalled } from './hosts.ts';
 import { rehearseIgnition } from './ignition.ts';
 import { rehearseInstaller } from './installer.ts';
 import { readPlayed } from './played-medium.ts';
@@ -23,7 +23,7 @@ export type Rehearsal = {
   /** Empty for media that install no cluster. */
   readonly needs: readonly HostNeed[];
   /** Absent on media that do not boot. */
-  readonly reading?: Reading;
+  readonly reading?: MediumReading;
 };
 
 export type RehearseOptions = {

@@ -16,7 +16,7 @@ import {
 } from '../../registry/index.ts';
 
 /** An image as the registry of a medium gives it to a node. */
-export type Found = {
+export type PulledImage = {
   readonly repository: string;
   /** Digest of the manifest of the node's platform. */
   readonly digest: Digest;
@@ -32,7 +32,7 @@ export type Store = {
    *
    * @returns the image, or the reason why the pull fails
    */
-  readonly pull: (repository: string, digest: Digest) => Promise<Found | string>;
+  readonly pull: (repository: string, digest: Digest) => Promise<PulledImage | string>;
   readonly readManifest: (digest: Digest) => Promise<StoredManifest['manifest'] | undefined>;
   /** Bytes of a small blob; undefined if it is absent. */
   readonly readBlob: (digest: Digest) => Promise<Uint8Array | undefined>;
@@ -40,7 +40,7 @@ export type Store = {
 
 /** Remembers what it looked up: nodes pull the same layers again and again. */
 export function createStore(tree: RegistryTree, platform: Platform): Store {
-  const pulls = new Map<string, Promise<Found | string>>();
+  const pulls = new Map<string, Promise<PulledImage | string>>();
   const sizes = new Map<string, Promise<number | undefined>>();
   const sizeOf = (path: string): Promise<number | undefined> => {
     const known = sizes.get(path) ?? tree.size(path);
@@ -51,7 +51,7 @@ export function createStore(tree: RegistryTree, platform: Platform): Store {
     const bytes = await readManifestBytes(tree, digest);
     return bytes && parseManifest(bytes);
   };
-  const follow = async (repository: string, digest: Digest): Promise<Found | string> => {
+  const follow = async (repository: string, digest: Digest): Promise<PulledImage | string> => {
     const manifest = await readManifest(digest);
     if (manifest === undefined) return `manifest ${digest} has no file`;
     if (manifest.kind === 'manifest') {
@@ -103,7 +103,7 @@ async function findMissingBlob(
 }
 
 /** Damage is a reason why a pull fails. */
-async function explain(follow: () => Promise<Found | string>): Promise<Found | string> {
+async function explain(follow: () => Promise<PulledImage | string>): Promise<PulledImage | string> {
   try {
     return await follow();
   } catch (error) {

@@ -1,5 +1,6 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
+import { readSecretText } from '../node/payloads.ts';
 import { toRpmName } from '../release/bundle.ts';
 import { WITHOUT_EFFECT } from './agent-manifests.ts';
 import {
@@ -101,13 +102,9 @@ function findPullSecret(infraEnv: Resource, resources: readonly Resource[]): str
       'add it to the files, or give --pull-secret',
     );
   }
-  const { data, stringData } = secret.value;
-  const plain = objectOrEmpty(stringData)[SECRET_KEY];
-  const encoded = objectOrEmpty(data)[SECRET_KEY];
-  const member = typeof plain === 'string' ? 'stringData' : 'data';
-  if (typeof plain !== 'string' && typeof encoded !== 'string') throw lacks(secret, SECRET_KEY);
-  const text =
-    typeof plain === 'string' ? plain : Buffer.from(String(encoded), 'base64').toString('utf8');
+  const read = readSecretText(secret.value, SECRET_KEY);
+  if (!read) throw lacks(secret, SECRET_KEY);
+  const { member, text } = read;
   rememberSecret(text);
   const explain = explainUnusable.pullSecret;
   requireValue(secret, `${member}.${SECRET_KEY}`, { value: text, explain });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { DocumentProblem } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { PACKAGE_ROOT } from '../../base/program.ts';
+import { decodeBase64 } from '../../base/text/base64.ts';
 import { suggestName } from '../../base/text/words.ts';
 import { joinPath } from '../../shape/decode-yaml.ts';
 import { type ConfigDocument, decodeYaml } from '../../shape/document.ts';
@@ -146,7 +147,7 @@ function checkText(
     const problem = `is read as ${String(read.value)} and not as a text`;
     return [report(path, problem, { code: 'config.type', hint: 'write it in quotes' })];
   }
-  if (type === 'base64' && !isBase64(value)) {
+  if (type === 'base64' && !decodeBase64(value)) {
     const details = {
       code: 'config.schema',
       hint: 'encode it, or use stringData',
@@ -161,8 +162,3 @@ function checkText(
   const hint = suggestName(value, words);
   return [report(path, problem, { code: 'config.schema', ...withoutUndefined({ hint }) })];
 }
-
-const isBase64 = (text: string): boolean =>
-  /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(
-    text.replaceAll(/\s/g, ''),
-  );

@@ -1,10 +1,23 @@
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { lstatSync, readdirSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
-import { CST, isMap, isScalar, Parser, stringify, visit, type Document, type Scalar } from 'yaml';
+import {
+  CST,
+  isMap,
+  isNode,
+  isScalar,
+  Parser,
+  stringify,
+  visit,
+  type Document,
+  type Scalar,
+} from 'yaml';
 import { readInputFile, readListed } from '../../base/disk/files.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { joinProblem } from '../../base/text/words.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { IGNITION_VERSION, type IgnitionConfig } from '../../ignition/index.ts';
+import { findPayloadFaults } from './payloads.ts';
 import { explainYaml, parseAllDocuments, findYamlExcess } from '../../shape/parse-text.ts';
 import { MACHINE_CONFIG_GROUP } from '../release/manifests.ts';
 
@@ -28,6 +41,7 @@ export function planExtraManifests(
   const files = sources
     .flatMap(splitDocuments)
     .filter(({ document }) => document.get('kind') !== 'ClusterCatalog')
+    .map(requireObject)
     .map((file) => (options.useDefaultSourceNames ? renameSource(file) : file));
   refuseDuplicates(files.map(({ name }) => name));
   refuseDuplicates(files.flatMap(({ document }) => catalogNameOf(document)));
@@ -47,6 +61,7 @@ export function planCustomResources(sources: readonly Manifest[]): readonly Cust
   const resources = sources
     .flatMap(splitDocuments)
     .filter(({ document }) => document.get('kind') !== 'ClusterCatalog')
+    .map(requireObject)
     .map(({ name, text, document }) => {
       const namespace = document.getIn(['metadata', 'namespace']);
       return { name, text, namespace: typeof namespace === 'string' ? namespace : undefined };
@@ -66,7 +81,35 @@ export type SplitDocument = Manifest & {
   /** Name of the file that contains it. */
   readonly file: string;
   readonly document: Document;
+  /** Line of the file at an offset of the document's nodes. */
+  readonly lineOf: (offset: number) => number;
 };
+
+/**
+ * Refuses a Secret or a ConfigMap that the API of the cluster would refuse, and a List, which it does not know: the
+ * installation waits until each manifest is applied.
+ */
+function requireObject(file: SplitDocument): SplitDocument {
+  const { document, lineOf } = file;
+  const object = objectOrEmpty(document.toJS());
+  const refuse = (path: readonly string[], problem: string, hint?: string): never => {
+    const node = document.getIn(path, true) ?? document.contents;
+    const line = lineOf((isNode(node) ? node.range?.[0] : undefined) ?? 0);
+    const place =
+      path.length === 0 ? 'a List' : `${path.join('.')} of the ${String(object['kind'])}`;
+    throw malformed(`manifest ${file.file}:${line}: ${joinProblem(place, problem)}`, hint);
+  };
+  if (object['kind'] === 'List') {
+    refuse(
+      [],
+      'is not applied by any cluster',
+      'write its objects as documents with "---" between them',
+    );
+  }
+  const [fault] = findPayloadFaults(object);
+  if (fault !== undefined) refuse(fault.path, fault.problem);
+  return file;
+}
 
 /** The text of each document stays as it is: other writers of YAML would change dates and numbers. */
 export function splitDocuments(source: Manifest): SplitDocument[] {
@@ -91,7 +134,8 @@ export function splitDocuments(source: Manifest): SplitDocument[] {
         throw malformed(`${where} has a key twice, in line ${lineOf(repeated)}`);
       if (!isMap(document.contents)) throw malformed(`${where} is not an object`);
       if (typeof document.get('kind') !== 'string') throw malformed(`${where} has no kind`);
-      return { name: `${base}-${index}${extension}`, file: source.name, text, document };
+      const name = `${base}-${index}${extension}`;
+      return { name, file: source.name, text, document, lineOf };
     });
 }
 
@@ -181,7 +225,8 @@ export function refuseDuplicates(names: readonly string[]): void {
   }
 }
 
-const malformed = (message: string): ConfigError => new ConfigError('manifest.malformed', message);
+const malformed = (message: string, hint?: string): ConfigError =>
+  new ConfigError('manifest.malformed', message, withoutUndefined({ hint }));
 
 /** The pools that every cluster has. */
 export const ROLES = ['master', 'worker'] as const;

@@ -2,6 +2,7 @@ import { verify, type KeyObject } from 'node:crypto';
 import { isDigest, type Digest, hexOf } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
+import { decodeBase64 } from '../../base/text/base64.ts';
 import { type SigningKey, verifySignedMessage } from '../../openpgp/index.ts';
 import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
 import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
@@ -145,9 +146,9 @@ export function findSignatureProblem(
   { payload, signature }: SimpleSignature,
   { digest, image, key, identity }: Signed,
 ): string | undefined {
-  const encoded = signature.replaceAll(/[\r\n]/g, ''); // as Go reads base64
-  if (!isBase64(encoded)) return 'its signature is not base64';
-  if (!isSignedBy(payload, Buffer.from(encoded, 'base64'), key)) return 'it is by another key';
+  const decoded = decodeBase64(signature);
+  if (!decoded) return 'its signature is not base64';
+  if (!isSignedBy(payload, decoded, key)) return 'it is by another key';
   try {
     const statement = parseReleaseStatement(payload, 'cosign container image signature');
     if (statement.digest !== digest) return `it is for ${statement.digest}`;
@@ -182,9 +183,6 @@ function findIdentityProblem(
 
 const isSignedBy = (data: Uint8Array, signature: Uint8Array, key: KeyObject): boolean =>
   verify(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', data, key, signature);
-
-const isBase64 = (text: string): boolean =>
-  text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
 
 const nameOf = ({ registry, repository }: Reference): string => `${registry}/${repository}`;
 

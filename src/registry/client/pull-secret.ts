@@ -1,4 +1,5 @@
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
+import { decodeBase64 } from '../../base/text/base64.ts';
 import { readJsonText, TYPED_JSON, type JsonFault } from '../../shape/json-text.ts';
 
 /* Owns the reading of pull secrets. No result repeats a value of one. */
@@ -127,16 +128,12 @@ function judgeAuth(auth: unknown): AuthFault | undefined {
   return decoded.password === '' ? 'not-a-pair' : undefined;
 }
 
-/**
- * Decodes an `auth` (containers-auth.json(5)) as Go's clients do: base64 of RFC 4648, 4, in which
- * line breaks do not count.
- */
+/** Decodes an `auth` (containers-auth.json(5)) as Go's clients do. */
 export function decodeAuth(
   auth: string,
 ): { readonly username: string; readonly password: string } | 'not-base64' | 'not-a-pair' {
-  const base64 = auth.replaceAll(/[\r\n]/g, '');
-  if (base64.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64)) return 'not-base64';
-  const text = Buffer.from(base64, 'base64').toString();
+  const text = decodeBase64(auth)?.toString();
+  if (text === undefined) return 'not-base64';
   const colon = text.indexOf(':');
   if (colon < 1) return 'not-a-pair';
   return {

@@ -26,6 +26,35 @@ describe('planExtraManifests', () => {
     expect(plan(text)[0]?.text).toBe(text);
   });
 
+  it.each([
+    ['data:\n  port: 8080\n', 'a.yaml:7: data.port of the ConfigMap is a number, not a text'],
+    ['data:\n  on: yes\n', 'a.yaml:7: data.on of the ConfigMap is a boolean, not a text'],
+    ['data: {a: {b: c}}\n', 'a.yaml:6: data.a of the ConfigMap is not a text: write it as a block'],
+    ['binaryData: {a: "a b="}\n', 'a.yaml:6: binaryData.a of the ConfigMap is not base64'],
+    ['data: {a: b}\nbinaryData: {a: aGk=}\n', 'binaryData.a of the ConfigMap is in data, too'],
+    ['data: {a/b: c}\n', 'data.a/b of the ConfigMap has a key of other characters than'],
+    ['data: [a]\n', 'a.yaml:6: data of the ConfigMap is not a mapping'],
+  ])('refuses what the API of the cluster would refuse: %j', (members, problem) => {
+    const text = `kind: A\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n${members}`;
+    expect(() => plan(text)).toThrow(problem);
+    expect(() => planCustomResources([{ name: 'a.yaml', text }])).toThrow(problem);
+  });
+
+  it('refuses a Secret without its value, and takes stringData over data and empty values', () => {
+    const secret = (members: string) => plan(`apiVersion: v1\nkind: Secret\n${members}\n`);
+    expect(() => secret('data: {key: hunter2}')).toThrow(
+      /^manifest a\.yaml:3: data\.key of the Secret is not base64$/,
+    );
+    expect(secret('data: {key: aGk=, empty: }\nstringData: {key: hunter2}')).toHaveLength(1);
+    expect(plan('apiVersion: example.com/v1\nkind: Secret\ndata: {key: 5}\n')).toHaveLength(1);
+  });
+
+  it('refuses a List, which no cluster applies', () => {
+    expect(() => plan('apiVersion: v1\nkind: List\nitems: []\n')).toThrow(
+      'manifest a.yaml:1: a List is not applied by any cluster',
+    );
+  });
+
   it('leaves out ClusterCatalogs, but not objects that only mention them', () => {
     const text = 'kind: ClusterCatalog\n---\nkind: ConfigMap\ndata: {note: ClusterCatalog}\n';
     expect(plan(text).map(({ name }) => name)).toEqual(['a-1.yaml']);
