@@ -13,7 +13,7 @@ import { parseDocument } from '../shape/parse-text.ts';
 import { type ApplianceConfig, applyDefaults } from './appliance-config.ts';
 import { APPLIANCE } from './appliance-shape.ts';
 import { checkOperators } from './imageset/rules.ts';
-import { checkRules, noteVersion } from './rules.ts';
+import { checkRules, noteCaBundle, noteVersion } from './rules.ts';
 import { resolveSecrets, type Secrets } from './secrets.ts';
 import { nameSetting, readSetting } from './setting.ts';
 
@@ -101,7 +101,7 @@ export function loadConfig(input: ConfigInput, options: ConfigOptions): Applianc
 /** Checks a configuration without network. Reads no more than the files it names. */
 export function checkConfig(input: ConfigInput, options: ConfigOptions): ConfigCheck {
   const { view, secrets, problems, notes } = examine(input, options);
-  const all = [...secrets.absent, ...notes, ...noteVersion(view)];
+  const all = [...secrets.absent, ...notes, ...noteVersion(view), ...noteCaBundle(view)];
   return {
     problems: sortByPlace(problems, input),
     notes: sortByPlace(all, input).map((note) => ({ ...note, severity: 'note' })),

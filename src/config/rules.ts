@@ -1,5 +1,5 @@
 import { readInputFile } from '../base/disk/files.ts';
-import { explainRoots } from '../keys/index.ts';
+import { explainRoots, warnOfRoots } from '../keys/index.ts';
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import semver from 'semver';
@@ -271,12 +271,26 @@ function checkFile(view: View, path: string): readonly DocumentProblem[] {
   return [view.report(path, `${full} ${describeMissing(kind, 'file')}`)];
 }
 
+const CA_BUNDLE = 'build.caBundle';
+
 function checkCaBundle(view: View): readonly DocumentProblem[] {
-  const path = 'build.caBundle';
-  const full = resolve(view.directoryOf(path), view.text(path) ?? '');
-  if (view.text(path) === undefined || readKind(full) !== 'file') return [];
-  const why = explainRoots(readInputFile(full, { domain: 'ca-bundle' }));
-  return why === undefined ? [] : [view.report(path, `${full}: ${why}`)];
+  const { full, bytes } = readCaBundle(view);
+  const why = bytes && explainRoots(bytes);
+  return why === undefined ? [] : [view.report(CA_BUNDLE, `${full}: ${why}`)];
+}
+
+/** Notes certificates that are not marked as authorities: they make no registry trusted. */
+export function noteCaBundle(view: View): readonly DocumentProblem[] {
+  const { full, bytes } = readCaBundle(view);
+  const doubts = bytes ? warnOfRoots(bytes) : [];
+  return doubts.map((doubt) => view.report(CA_BUNDLE, `${full}: ${doubt}`));
+}
+
+function readCaBundle(view: View): { readonly full: string; readonly bytes?: Buffer } {
+  const text = view.text(CA_BUNDLE);
+  const full = resolve(view.directoryOf(CA_BUNDLE), text ?? '');
+  if (text === undefined || readKind(full) !== 'file') return { full };
+  return { full, bytes: readInputFile(full, { domain: 'ca-bundle' }) };
 }
 
 /** `build.signatures` may be a folder or a file. */

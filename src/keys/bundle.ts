@@ -47,6 +47,10 @@ export function explainBundle(source: string | Uint8Array): string | undefined {
 export const explainRoots = (bytes: Uint8Array): string | undefined =>
   explainBundle(withoutEnd(bytes));
 
+/** The doubts about a list of roots. */
+export const warnOfRoots = (bytes: Uint8Array): readonly string[] =>
+  warnOfBundle(readTrustBundle(withoutEnd(bytes)));
+
 /** True if a list of roots has a certificate before its first problem, up to which OpenSSL reads it. */
 export const hasRoots = (bytes: Uint8Array): boolean =>
   readTrustBundle(withoutEnd(bytes)).certificates.length > 0;
@@ -86,7 +90,8 @@ function explainForeign(text: string): string {
 
 function readCertificate({ label, bytes }: PemBlock): Certificate | string {
   const foreign = explainLabel(label);
-  if (foreign !== undefined) return foreign;
+  if (foreign !== undefined)
+    return `${foreign} (found -----BEGIN ${label.slice(0, LONGEST_LABEL)}-----)`;
   const fault = findCertificateFault(bytes);
   if (fault !== undefined) return `is not a certificate: ${fault}`;
   try {
@@ -103,6 +108,9 @@ function readCertificate({ label, bytes }: PemBlock): Certificate | string {
     throw error;
   }
 }
+
+/** No type of a block in use has a longer name. */
+const LONGEST_LABEL = 60;
 
 function explainLabel(label: string): string | undefined {
   if (label === 'CERTIFICATE') return undefined;

@@ -1,4 +1,11 @@
 /** Public keys of SSH, and X.509 certificates in PEM: read and judged as their consumers read them. */
 
 export { readSshKeys } from './ssh.ts';
-export { explainBundle, explainRoots, hasRoots, readTrustBundle, warnOfBundle } from './bundle.ts';
+export {
+  explainBundle,
+  explainRoots,
+  hasRoots,
+  readTrustBundle,
+  warnOfBundle,
+  warnOfRoots,
+} from './bundle.ts';

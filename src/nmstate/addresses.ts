@@ -35,6 +35,10 @@ export const listAddresses = (
     ? (settingsOf(each, family).address ?? []).filter(({ subnet }) => !isLinkLocal(subnet))
     : [];
 
+/** The addresses of both families. */
+export const listAllAddresses = (each: NetworkInterface): readonly InterfaceAddress[] =>
+  FAMILIES.flatMap((family) => listAddresses(each, family));
+
 const isStatic = (each: NetworkInterface, family: Family): boolean =>
   !isDynamic(each, family) && listAddresses(each, family).length > 0;
 

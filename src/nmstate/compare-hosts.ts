@@ -1,8 +1,7 @@
 import { contains, formatAddress } from '../base/ip-address.ts';
 import { parseMacAddress } from '../base/mac-address.ts';
-import { FAMILIES, listAddresses } from './addresses.ts';
+import { listOwned, type Owned } from './judge-addresses.ts';
 import type { MappedInterface } from './mac-map.ts';
-import type { InterfaceAddress } from './members.ts';
 import type { NetworkState } from './read.ts';
 import type { Finding } from './values.ts';
 
@@ -37,8 +36,8 @@ export function compareHosts(hosts: readonly ComparedHost[]): readonly SharedFin
       problem: `MAC ${mac} belongs to two hosts`,
     }));
     const warnings: Finding[] = [];
-    for (const each of listOwned(host.state)) {
-      const key = formatAddress(each.address.subnet);
+    for (const each of host.state.interfaces.flatMap(listOwned)) {
+      const key = formatAddress(each.subnet);
       const known = addresses.get(key);
       if (known === undefined) addresses.set(key, { ...each, host });
       else if (known.host !== host)
@@ -48,32 +47,20 @@ export function compareHosts(hosts: readonly ComparedHost[]): readonly SharedFin
   });
 }
 
-type Owned = { readonly owner: string; readonly address: InterfaceAddress };
-
 const listMacs = ({ interfaces }: ComparedHost): readonly string[] => [
   ...new Set(interfaces.map(({ macAddress }) => parseMacAddress(macAddress) ?? macAddress)),
 ];
 
-const listOwned = ({ interfaces }: NetworkState): readonly Owned[] =>
-  interfaces
-    .filter(({ state }) => state === 'up')
-    .flatMap((each) =>
-      FAMILIES.flatMap((family) => listAddresses(each, family)).map((address) => ({
-        owner: each.name,
-        address,
-      })),
-    );
-
-const isMeeting = ({ routes }: NetworkState, { address }: Owned): boolean =>
+const isMeeting = ({ routes }: NetworkState, { subnet }: Owned): boolean =>
   routes.some(({ destination, 'next-hop-address': hop }) => {
-    return destination.prefix === 0 && hop !== undefined && contains(address.subnet, hop);
+    return destination.prefix === 0 && hop !== undefined && contains(subnet, hop);
   });
 
 function explainShared(
-  { owner, address: { path, text } }: Owned,
+  { owner, path, text }: Owned,
   other: Owned & { readonly host: ComparedHost },
 ): Finding {
-  const place = other.host.placeOf(other.address.path);
+  const place = other.host.placeOf(other.path);
   const where = place === '' ? '' : ` (${place})`;
   const problem = `${text} is also the address of "${other.owner}" of another host${where}`;
   return { path, owner, problem };

@@ -10,7 +10,7 @@ export {
   planNetwork,
   profilesOf,
 } from './plan.ts';
-export { FAMILIES, isDynamic, listAddresses } from './addresses.ts';
+export { FAMILIES, isDynamic, listAllAddresses } from './addresses.ts';
 export { readNetworkText } from './document.ts';
 export { formatNetworkConfig } from './format.ts';
 export type { Keyfile } from './keyfile.ts';

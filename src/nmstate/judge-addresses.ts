@@ -1,6 +1,13 @@
 import { contains, formatAddress, type IpAddress, isOfNoHost } from '../base/ip-address.ts';
 import { groupBy } from '../base/lists.ts';
-import { FAMILIES, isDynamic, isLinkLocal, isThere, listAddresses, outOf } from './addresses.ts';
+import {
+  isDynamic,
+  listAllAddresses,
+  isLinkLocal,
+  isThere,
+  listAddresses,
+  outOf,
+} from './addresses.ts';
 import type { InterfaceAddress } from './members.ts';
 import type { NetworkState, Route } from './read.ts';
 import type { NetworkInterface } from './state.ts';
@@ -11,14 +18,12 @@ import { type Finding, join } from './values.ts';
  * that a neighbour may refuse, or that NetworkManager corrects, gets a warning.
  */
 
-type Owned = InterfaceAddress & { readonly owner: string };
+export type Owned = InterfaceAddress & { readonly owner: string };
 
 /** Addresses of interfaces that are up; the loopback has addresses that no other interface can have. */
-const listOwned = (each: NetworkInterface): readonly Owned[] =>
+export const listOwned = (each: NetworkInterface): readonly Owned[] =>
   each.state === 'up' && each.type !== 'loopback'
-    ? FAMILIES.flatMap((family) =>
-        listAddresses(each, family).map((address) => ({ ...address, owner: each.name })),
-      )
+    ? listAllAddresses(each).map((address) => ({ ...address, owner: each.name }))
     : [];
 
 const findingOf = ({ path, owner }: Owned, problem: string): Finding => ({ path, owner, problem });

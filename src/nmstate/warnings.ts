@@ -5,6 +5,7 @@ import {
   isLinkLocal,
   isThere,
   listAddresses,
+  listAllAddresses,
   listBases,
   listPorts,
   settingsOf,
@@ -111,9 +112,7 @@ const warnOfDefaultRoutes = ({ interfaces, routes }: NetworkState): readonly Fin
 
 function warnOfServers({ interfaces, routes, servers }: NetworkState): readonly Finding[] {
   const path = 'dns-resolver.config.server';
-  const addresses = interfaces
-    .filter(isThere)
-    .flatMap((each) => FAMILIES.flatMap((family) => listAddresses(each, family)));
+  const addresses = interfaces.filter(isThere).flatMap(listAllAddresses);
   const isStaticOnly = listStatic(interfaces).length > 0;
   if (isStaticOnly && servers.length === 0)
     return [{ path, problem: 'no name server is configured' }];

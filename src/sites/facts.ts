@@ -1,7 +1,7 @@
 import type { FilePlace, Problem } from '../base/errors.ts';
 import { contains, formatAddress, type Cidr } from '../base/ip-address.ts';
 import { toPrintable } from '../base/text/words.ts';
-import { FAMILIES, listAddresses, readInterfaces } from '../nmstate/index.ts';
+import { listAllAddresses, readInterfaces } from '../nmstate/index.ts';
 import type { SiteDocument, IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './documents.ts';
 
 /* Owns the comparison of sites with each other: the facts that must not occur twice. */
@@ -118,7 +118,7 @@ function listNetworkFacts(
   // A VLAN or a bond may have the address of the interface below it.
   const macs = new Map(interfaces.map(({ 'mac-address': mac = '', path }) => [mac, path]));
   const addresses = interfaces
-    .flatMap((each) => FAMILIES.flatMap((family) => listAddresses(each, family)))
+    .flatMap(listAllAddresses)
     // Addresses that are not the node's may be equal on every site.
     .filter(({ subnet }) => machine.length === 0 || machine.some((cidr) => contains(cidr, subnet)));
   return [

@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.ts';
-import { explainRoots, hasRoots } from '../keys/index.ts';
+import { explainRoots, hasRoots, warnOfRoots } from '../keys/index.ts';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { Digest } from '../base/digest.ts';
@@ -97,7 +97,7 @@ export async function openRegistryAccess(options: RegistryAccessOptions): Promis
   const { retryFor, insecureRegistries } = build;
   const retries = createRetries(withoutUndefined({ onEvent: emit, retryFor }));
   const http = reportRequests(createHttp({ env, retries }), emit);
-  const caBundle = build.caBundle === undefined ? undefined : readRoots(build.caBundle);
+  const caBundle = build.caBundle === undefined ? undefined : readRoots(build.caBundle, emit);
   const registriesConf = await loadRegistriesConf(build.registriesConf, options);
   judgeRootsOf(env, emit);
   warnOfPullSecret(options);
@@ -116,11 +116,12 @@ export async function openRegistryAccess(options: RegistryAccessOptions): Promis
   return { client, http, caBundle, registriesConf };
 }
 
-function readRoots(path: string): string {
+function readRoots(path: string, emit: RegistryAccessOptions['emit']): string {
   const bytes = readInputFile(path, { domain: 'ca-bundle' });
   const why = explainRoots(bytes);
-  if (why === undefined) return bytes.toString('latin1');
-  throw malformedRoots(path, why);
+  if (why !== undefined) throw malformedRoots(path, why);
+  for (const doubt of warnOfRoots(bytes)) emit({ type: 'warning', message: `${path}: ${doubt}` });
+  return bytes.toString('latin1');
 }
 
 const malformedRoots = (path: string, why: string): ConfigError =>

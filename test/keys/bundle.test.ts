@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { explainRoots, hasRoots, readTrustBundle, warnOfBundle } from '../../src/keys/index.ts';
 import { openRegistryAccess } from '../../src/stages/tools.ts';
+import { checkConfig } from '../../src/config/load.ts';
+import { inputOf } from '../support/config-input.ts';
 import { requireTool } from '../support/tools.ts';
 
 const OPENSSL = 'openssl';
@@ -76,6 +78,32 @@ describe.skipIf(!requireTool(OPENSSL))('a trust bundle', () => {
     },
   );
 
+  it('of connections is doubted if it has a leaf of version 1', async () => {
+    const path = join(directory, 'doubted.pem');
+    writeFileSync(path, `${read('ca.pem')}${read('leaf.pem')}\n`);
+    const doubt =
+      /doubted\.pem: certificate 2 \(CN=leaf\) is not marked as a certificate authority/;
+    const text = `apiVersion: v1beta1\nocpRelease: {version: "4.21"}\nbuild: {caBundle: ${path}}\n`;
+    const { notes } = checkConfig(inputOf(text, join(directory, 'a.yaml')), { env: {} });
+    expect(notes).toEqual([
+      expect.objectContaining({
+        path: 'build.caBundle',
+        problem: expect.stringMatching(doubt) as string,
+      }),
+    ]);
+    const warnings: string[] = [];
+    const { http } = await openRegistryAccess({
+      config: { build: { insecureRegistries: [], retryFor: 0, caBundle: path } },
+      env: {},
+      cwd: directory,
+      emit: (event) => {
+        if (event.type === 'warning') warnings.push(event.message);
+      },
+    });
+    await http.close();
+    expect(warnings).toEqual([expect.stringMatching(doubt) as string]);
+  });
+
   it('has certificates, with comments between them', () => {
     const { certificates, problem } = readTrustBundle(
       `# one\n${read('ca.pem')}# two\n${read('ca.pem')}`,
@@ -85,8 +113,12 @@ describe.skipIf(!requireTool(OPENSSL))('a trust bundle', () => {
   });
 
   it.each([
-    ['a private key', 'ca.key', /^block 2 is a private key/],
-    ['a request', 'request.pem', /^block 2 is a certificate request/],
+    [
+      'a private key',
+      'ca.key',
+      /^block 2 is a private key.* \(found -----BEGIN PRIVATE KEY-----\)$/,
+    ],
+    ['a request', 'request.pem', /^block 2 is a certificate request.*BEGIN CERTIFICATE REQUEST/],
     ['a trusted certificate', 'trusted.pem', /^block 2 is in OpenSSL's own form/],
     ['a negative serial number', 'negative.pem', /^block 2 is not a certificate: x509: negative/],
   ])('may not have %s behind the first', (_, name, problem) => {

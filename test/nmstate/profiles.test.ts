@@ -106,3 +106,49 @@ cloned-mac-address=52:54:00:AA:BB:CC
     );
   });
 });
+
+describe('settings that only nmstate and NetworkManager explain', () => {
+  it('have two routes if the main table has its two numbers, and one if only the metric differs', () => {
+    const to =
+      'destination: 198.51.100.0/24, next-hop-address: 192.0.2.1, next-hop-interface: eth0';
+    const { 'eth0.nmconnection': text = '' } = render(`interfaces:
+- {name: eth0, ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}}
+routes:
+  config:
+  - {${to}}
+  - {${to}, table-id: 254, metric: -1}
+  - {${to}, table-id: 0}
+  - {${to}, metric: 5}
+`);
+    expect(text.match(/^route\d.*$/gm)).toEqual([
+      'route0=198.51.100.0/24,192.0.2.1,0',
+      'route0_options=table=254',
+      'route1=198.51.100.0/24,192.0.2.1,0',
+      'route1_options=table=254',
+    ]);
+  });
+
+  it('have no identifier of DHCP if it is empty: NetworkManager chooses one', () => {
+    const { 'eth0.nmconnection': text = '' } = render(`interfaces:
+- name: eth0
+  ipv4: {enabled: true, dhcp: true, dhcp-client-id: ""}
+  ipv6: {enabled: true, dhcp: true, autoconf: true, dhcp-duid: ""}
+`);
+    expect(text).not.toMatch(/dhcp-client-id|dhcp-duid/);
+    expect(text).toMatch(/^dhcp-iaid=mac$/m);
+  });
+
+  it('may be indented with spaces that do not break, as texts of web pages are', () => {
+    const files = render('interfaces:\n-\u00a0name: eth0\n\u00a0 mtu: 1400\n');
+    expect(files['eth0.nmconnection']).toMatch(/^mtu=1400$/m);
+  });
+
+  it('are refused for a long cycle with some of its names', () => {
+    const vlans = Array.from({ length: 500 }, (_, at) => {
+      return `- {name: v${at}, type: vlan, vlan: {id: 1, base-iface: v${(at + 1) % 500}}}\n`;
+    });
+    expect(() => render(`interfaces:\n${vlans.join('')}`)).toThrow(
+      /is below itself: v0 over v1 over .* over v7 over 492 more over v0$/,
+    );
+  });
+});

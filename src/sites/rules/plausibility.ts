@@ -4,7 +4,7 @@ import {
   FAMILIES,
   type InterfaceAddress,
   isDynamic,
-  listAddresses,
+  listAllAddresses,
   type NetworkInterface,
   readInterfaces,
 } from '../../nmstate/index.ts';
@@ -32,15 +32,12 @@ export function checkPlausibility(
 ): readonly DocumentProblem[] {
   const interfaces = readInterfaces(network).filter((each) => each.state === 'up');
   if (interfaces.length === 0) return [];
-  const addresses = interfaces.flatMap(addressesOf);
+  const addresses = interfaces.flatMap(listAllAddresses);
   return [
     ...checkMachineNetworks(report, { interfaces, addresses }, networks.machine),
     ...checkOwnNetworks(report, addresses, networks),
   ];
 }
-
-const addressesOf = (each: NetworkInterface): readonly InterfaceAddress[] =>
-  FAMILIES.flatMap((family) => listAddresses(each, family));
 
 /** The path in the document of a path in its network. */
 const pathOf = ({ path }: Pick<InterfaceAddress, 'path'>): string => `networkConfig.${path}`;
@@ -79,7 +76,7 @@ export function warnOfPrefixes(
   network: Plain | undefined,
   { machine }: ClusterNetworks,
 ): readonly DocumentProblem[] {
-  const addresses = readInterfaces(network).flatMap(addressesOf);
+  const addresses = readInterfaces(network).flatMap(listAllAddresses);
   return addresses.flatMap(({ path, text, subnet }) => {
     const around = machine.find((cidr) => cidr.family === subnet.family && contains(cidr, subnet));
     if (!around || around.prefix === subnet.prefix) return [];
