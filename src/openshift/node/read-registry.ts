@@ -1,5 +1,5 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import type { IgnitionConfig } from '../../ignition/index.ts';
+import { type IgnitionConfig, isInstalled, type Unit } from '../../ignition/index.ts';
 import { parse } from '../../shape/parse-text.ts';
 import {
   parseRegistriesConf,
@@ -19,6 +19,10 @@ export type StartedRegistry = {
   readonly hasEntrypoint: boolean;
   /** Absent if nothing starts it. */
   readonly unit?: { readonly isEnabled: boolean };
+  /** Files that the unit cannot do without, and that no config writes. */
+  readonly missing: readonly string[];
+  /** Name of the image that the script loads, if the unit runs another one. */
+  readonly unusedImage?: string;
 };
 
 const REGISTRY_UNIT = 'start-local-registry.service';
@@ -30,16 +34,23 @@ export function readStartedRegistry(
 ): StartedRegistry {
   const unit = systemd?.units?.find(({ name }) => name === REGISTRY_UNIT);
   const text = unit?.contents ?? '';
+  const loaded = readSetting(files, 'load-local-registry-image.sh', 'image');
   return {
+    missing: [...text.matchAll(/^EnvironmentFile=(\/\S+)$/gm)].flatMap(([, path = '']) =>
+      files.has(path) ? [] : [path],
+    ),
     hasEntrypoint: text.includes('--entrypoint='),
     ...withoutUndefined({
       domain: readSetting(files, 'setup-local-registry.sh', 'domain'),
       certifiedFor: readSetting(files, 'certify-local-registry.sh', 'domain'),
       port: /REGISTRY_HTTP_ADDR=:(\d+)/.exec(text)?.[1],
-      unit: unit && unit.mask !== true ? { isEnabled: unit.enabled === true } : undefined,
+      unit: unit && unit.mask !== true ? { isEnabled: isStarted(unit) } : undefined,
+      unusedImage: loaded !== undefined && text.includes(` ${loaded}`) ? undefined : loaded,
     }),
   };
 }
+
+const isStarted = (unit: Unit): boolean => unit.enabled === true && isInstalled(unit);
 
 /** True if the clusters of a medium accept images of OpenShift without a signature. */
 export const hasDisabledPolicy = (files: ReadonlyMap<string, Buffer>): boolean =>
