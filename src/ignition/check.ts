@@ -1,19 +1,19 @@
 import { IntegrityError, formatSentence, type FileProblem } from '../base/errors.ts';
 import { append } from '../base/lists.ts';
+import { formatIgnition, IGNITION_VERSION, type IgnitionVersion, parseIgnition } from './config.ts';
+import { explainHeld } from './resource.ts';
+import type { Shape } from '../shape/shape.ts';
 import {
+  DOCUMENT,
   type File,
+  findField,
   type IgnitionConfig,
+  isResource,
   type Node,
   type Resource,
   type Unit,
-  formatIgnition,
-  IGNITION_VERSION,
-  type IgnitionVersion,
-  parseIgnition,
-} from './config.ts';
-import { explainHeld } from './resource.ts';
+} from './schema.ts';
 import { isInstalled } from './units.ts';
-import { DOCUMENT, RESOURCE, type Field } from './schema.ts';
 
 type Finding = { readonly path: string; readonly problem: string };
 
@@ -43,11 +43,7 @@ export const checkIgnition = (config: IgnitionConfig, file: string): readonly Fi
 export function findIgnitionWarnings(config: IgnitionConfig, file: string): readonly FileProblem[] {
   const { files = [], directories = [] } = config.storage ?? {};
   return [
-    ...createMemberCheck(config.ignition.version)(
-      config,
-      { kind: 'object', members: DOCUMENT },
-      '$',
-    ),
+    ...createMemberCheck(config.ignition.version)(config, DOCUMENT, '$'),
     ...files.flatMap(({ mode }, index) => warnOfMode(mode, `$.storage.files.${index}`)),
     ...directories.flatMap(({ mode }, index) => warnOfMode(mode, `$.storage.directories.${index}`)),
     ...(config.systemd?.units ?? []).flatMap((unit, index) =>
@@ -84,20 +80,20 @@ export function readGivenIgnition(
   return { config, warnings: findIgnitionWarnings(config, name).map(formatSentence) };
 }
 
-type MemberCheck = (value: unknown, field: Field, path: string) => Finding[];
+type MemberCheck = (value: unknown, shape: Shape, path: string) => Finding[];
 
 /** Checks that Ignition of this version, but at least the one of our own configs, knows all members. */
 function createMemberCheck(version: string): MemberCheck {
   const newest = version < IGNITION_VERSION ? IGNITION_VERSION : version;
-  const check: MemberCheck = (value, field, path) => {
-    if (field.kind === 'list') {
+  const check: MemberCheck = (value, shape, path) => {
+    if (shape.kind === 'list') {
       return (value as readonly unknown[]).flatMap((entry, index) =>
-        check(entry, { kind: 'object', members: field.members }, `${path}.${index}`),
+        check(entry, shape.of, `${path}.${index}`),
       );
     }
-    if (field.kind !== 'object') return [];
+    if (shape.kind !== 'record') return [];
     return Object.entries(value as Record<string, unknown>).flatMap(([key, member]) => {
-      const known = Object.hasOwn(field.members, key) ? field.members[key] : undefined;
+      const known = findField(shape, key);
       if (known !== undefined && (known.since ?? '') <= newest) {
         return member === undefined ? [] : check(member, known, `${path}.${key}`);
       }
@@ -187,17 +183,16 @@ function checkFile(file: File, path: string): Finding[] {
 type Placed = { readonly resource: Resource; readonly path: string };
 
 /** Lists the resources of a config by the table of members. */
-function listResources(value: unknown, field: Field, path: string): readonly Placed[] {
-  if (field.kind === 'list') {
-    const entry: Field = { kind: 'object', members: field.members };
+function listResources(value: unknown, shape: Shape, path: string): readonly Placed[] {
+  if (shape.kind === 'list') {
     return (value as readonly unknown[]).flatMap((each, index) =>
-      listResources(each, entry, `${path}.${index}`),
+      listResources(each, shape.of, `${path}.${index}`),
     );
   }
-  if (field.kind !== 'object') return [];
-  if (field.members === RESOURCE) return [{ resource: value as Resource, path }];
+  if (shape.kind !== 'record') return [];
+  if (isResource(shape)) return [{ resource: value as Resource, path }];
   return Object.entries(value as Record<string, unknown>).flatMap(([key, member]) => {
-    const known = Object.hasOwn(field.members, key) ? field.members[key] : undefined;
+    const known = findField(shape, key);
     return known === undefined || member === undefined
       ? []
       : listResources(member, known, `${path}.${key}`);
@@ -210,12 +205,11 @@ const MOST_UNPACKED = 64 << 20;
 function checkResources(config: IgnitionConfig): Finding[] {
   const schemes = schemesOf(config);
   const left = { bytes: MOST_UNPACKED };
-  return listResources(config, { kind: 'object', members: DOCUMENT }, '$').flatMap(
-    ({ resource, path }) =>
-      [...checkSource(resource, schemes, left), ...checkResource(resource)].map((problem) => ({
-        path,
-        problem,
-      })),
+  return listResources(config, DOCUMENT, '$').flatMap(({ resource, path }) =>
+    [...checkSource(resource, schemes, left), ...checkResource(resource)].map((problem) => ({
+      path,
+      problem,
+    })),
   );
 }
 

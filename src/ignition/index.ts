@@ -2,7 +2,7 @@
 
 // Configurations.
 export { IGNITION_VERSION, formatIgnition, parseIgnition, textFile } from './config.ts';
-export type { File, IgnitionConfig, Unit, User } from './config.ts';
+export type { File, IgnitionConfig, Unit, User } from './schema.ts';
 export { mergeConfigs } from './merge.ts';
 export { chooseRebased, rebaseConfig } from './rebase.ts';
 export type { Sides } from './rebase.ts';

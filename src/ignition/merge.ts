@@ -1,6 +1,6 @@
 import { isObject } from '../base/lists.ts';
-import type { IgnitionConfig } from './config.ts';
-import { DOCUMENT, type Field, type Members, SHARED_NAMES } from './schema.ts';
+import type { RecordNode } from '../shape/shape.ts';
+import { DOCUMENT, type Field, findField, type IgnitionConfig, SHARED_NAMES } from './schema.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 
@@ -18,12 +18,11 @@ export function mergeConfigs(parent: IgnitionConfig, child: IgnitionConfig): Ign
   return { ...merged, ignition: { ...merged.ignition, version: versions[1] ?? '' } };
 }
 
-function mergeMembers(parent: Entry, child: Entry, members: Members): Entry {
+function mergeMembers(parent: Entry, child: Entry, shape: RecordNode): Entry {
   const keys = new Set([...Object.keys(parent), ...Object.keys(child)]);
   return Object.fromEntries(
     [...keys].map((key) => {
-      const field = Object.hasOwn(members, key) ? members[key] : undefined;
-      const merged = mergeMember(parent[key], child[key], field);
+      const merged = mergeMember(parent[key], child[key], findField(shape, key));
       return [key, withoutNames(merged, namesBeside(child, key))];
     }),
   );
@@ -32,26 +31,19 @@ function mergeMembers(parent: Entry, child: Entry, members: Members): Entry {
 function mergeMember(parent: unknown, child: unknown, field: Field | undefined): unknown {
   if (child === undefined) return parent;
   if (parent === undefined || field === undefined) return child;
-  switch (field.kind) {
-    case 'object':
-      return mergeMembers(parent as Entry, child as Entry, field.members);
-    case 'strings':
-      return mergeStrings(parent as readonly string[], child as readonly string[], field);
-    case 'list':
-      return mergeLists(parent as readonly Entry[], child as readonly Entry[], field);
-    case 'string':
-    case 'integer':
-    case 'boolean':
-      return child;
-  }
+  if (field.kind === 'record') return mergeMembers(parent as Entry, child as Entry, field);
+  if (field.kind !== 'list') return child;
+  return field.of.kind === 'record'
+    ? mergeLists(parent as readonly Entry[], child as readonly Entry[], { ...field, of: field.of })
+    : mergeStrings(parent as readonly string[], child as readonly string[], field);
 }
 
 function mergeStrings(
   parent: readonly string[],
   child: readonly string[],
-  field: { readonly concatenated: boolean },
+  { isConcatenated = false }: Field,
 ): readonly string[] {
-  if (field.concatenated) return [...parent, ...child];
+  if (isConcatenated) return [...parent, ...child];
   const known = new Set(parent);
   return [...parent, ...child.filter((entry) => !known.has(entry))];
 }
@@ -59,16 +51,16 @@ function mergeStrings(
 function mergeLists(
   parent: readonly Entry[],
   child: readonly Entry[],
-  field: { readonly members: Members; readonly key: readonly string[] },
+  { key = [], of }: { readonly key?: readonly string[]; readonly of: RecordNode },
 ): readonly Entry[] {
-  if (field.key.length === 0) return [...parent, ...child];
-  const children = new Map(child.map((entry) => [keyOf(entry, field.key), entry]));
-  const parents = new Set(parent.map((entry) => keyOf(entry, field.key)));
+  if (key.length === 0) return [...parent, ...child];
+  const children = new Map(child.map((entry) => [keyOf(entry, key), entry]));
+  const parents = new Set(parent.map((entry) => keyOf(entry, key)));
   const joined = parent.map((entry) => {
-    const other = children.get(keyOf(entry, field.key));
-    return other === undefined ? entry : mergeMembers(entry, other, field.members);
+    const other = children.get(keyOf(entry, key));
+    return other === undefined ? entry : mergeMembers(entry, other, of);
   });
-  return [...joined, ...child.filter((entry) => !parents.has(keyOf(entry, field.key)))];
+  return [...joined, ...child.filter((entry) => !parents.has(keyOf(entry, key)))];
 }
 
 /** Key of a list entry. A partition's key is its number or, if that is 0 or absent, its label. */

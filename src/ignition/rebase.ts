@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../base/lists.ts';
-import type { IgnitionConfig } from './config.ts';
+import type { RecordNode, Shape } from '../shape/shape.ts';
 import { keyOf } from './merge.ts';
-import { DOCUMENT, type Field, type Members } from './schema.ts';
+import { DOCUMENT, type Field, findField, type IgnitionConfig } from './schema.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 
@@ -26,7 +26,7 @@ export type Rebased = {
 export function rebaseConfig(sides: Sides<IgnitionConfig>): Rebased {
   const [changed, conflicts] = [new Set<string>(), new Set<string>()];
   const context = { changed, conflicts, path: '', isEntry: false };
-  const config = rebaseMember(sides, { kind: 'object', members: DOCUMENT }, context);
+  const config = rebaseMember(sides, DOCUMENT, context);
   return {
     config: config as IgnitionConfig,
     changed: [...changed],
@@ -67,21 +67,21 @@ function rebaseMember(sides: Sides<unknown>, field: Field | undefined, context: 
 /** Joins the members of an object or the entries of a list; undefined for a value that has no parts. */
 function joinMember(sides: Sides<unknown>, field: Field | undefined, context: Context): unknown {
   const { before, now, base } = sides;
-  if (field?.kind === 'list' && field.key.length > 0) {
+  if (field?.kind === 'list' && field.key !== undefined && field.key.length > 0) {
     const lists = { before: listOf(before), now: listOf(now), base: listOf(base) };
-    return rebaseList(lists, field, context);
+    return rebaseList(lists, { key: field.key, of: field.of }, context);
   }
-  return field?.kind === 'object' ? joinEntries(sides, field, context) : undefined;
+  return field?.kind === 'record' ? joinEntries(sides, field, context) : undefined;
 }
 
 function joinEntries(
   { before, now, base }: Sides<unknown>,
-  { members }: Extract<Field, { readonly kind: 'object' }>,
+  shape: RecordNode,
   context: Context,
 ): Entry | undefined {
   if (now === undefined || (base === undefined && before !== undefined)) return undefined;
   const entries = { before: before ?? {}, now, base: base ?? {} };
-  return areEntries(entries) ? rebaseMembers(entries, members, context) : undefined;
+  return areEntries(entries) ? rebaseMembers(entries, shape, context) : undefined;
 }
 
 const areEntries = (sides: Sides<unknown>): sides is Sides<Entry> =>
@@ -89,12 +89,12 @@ const areEntries = (sides: Sides<unknown>): sides is Sides<Entry> =>
 
 const listOf = (value: unknown): readonly Entry[] => (value ?? []) as readonly Entry[];
 
-function rebaseMembers(sides: Sides<Entry>, members: Members, context: Context): Entry {
+function rebaseMembers(sides: Sides<Entry>, shape: RecordNode, context: Context): Entry {
   const { before, now, base } = sides;
   const { path, isEntry } = context;
   const keys = new Set([...Object.keys(base), ...Object.keys(now), ...Object.keys(before)]);
   const merged = [...keys].map((key): readonly [string, unknown] => {
-    const field = Object.hasOwn(members, key) ? members[key] : undefined;
+    const field = findField(shape, key);
     const own = path === '' ? key : `${path}.${key}`;
     const inner = { ...context, path: isEntry ? path : own };
     return [
@@ -110,7 +110,7 @@ const LEADING: readonly string[] = ['storage.files', 'passwd.users'];
 
 function rebaseList(
   { before, now, base }: Sides<readonly Entry[]>,
-  { key, members }: Extract<Field, { readonly kind: 'list' }>,
+  { key, of }: { readonly key: readonly string[]; readonly of: Shape },
   context: Context,
 ): readonly Entry[] {
   const { path, isEntry } = context;
@@ -123,7 +123,7 @@ function rebaseList(
     const isNamed = !isEntry && !key.includes('source');
     const inner = { ...context, path: isNamed ? `${path} ${shown}` : path, isEntry: true };
     const sides = { before: earlier.get(name), now: later.get(name), base: kept.get(name) };
-    const entry = rebaseMember(sides, { kind: 'object', members }, inner);
+    const entry = rebaseMember(sides, of, inner);
     return entry === undefined ? [] : [entry as Entry];
   };
   const joined = [...kept.keys()].flatMap(rebase);

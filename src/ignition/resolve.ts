@@ -2,9 +2,10 @@ import { IntegrityError } from '../base/errors.ts';
 import { isObject, objectOrEmpty, withoutUndefined } from '../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../base/text/json.ts';
 import { redactUrl } from '../base/text/redact.ts';
-import { type IgnitionConfig, parseIgnition, type Resource } from './config.ts';
+import { parseIgnition } from './config.ts';
 import { mergeConfigs } from './merge.ts';
 import { decodeResource, hasHash } from './resource.ts';
+import type { IgnitionConfig, MergedResources, Resource } from './schema.ts';
 
 /** A config that another one names in `ignition.config` and whose contents are not known here. */
 export type Unresolved = {
@@ -67,7 +68,7 @@ function resolve(config: IgnitionConfig, state: Resolving): IgnitionConfig {
 }
 
 /** Replaces the configs that a config merges. */
-function withMerge(config: IgnitionConfig, merge: readonly Resource[]): IgnitionConfig {
+function withMerge(config: IgnitionConfig, merge: MergedResources): IgnitionConfig {
   const { ignition } = config;
   const left = withoutUndefined({
     ...ignition.config,

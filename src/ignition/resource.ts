@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
-import type { File, Resource } from './config.ts';
+import type { File, Resource } from './schema.ts';
 
 /** Bytes that one resource of a configuration may unpack to. */
 const MAX_SIZE = 64 << 20;

@@ -1,4 +1,4 @@
-import type { File, IgnitionConfig, Unit } from './config.ts';
+import type { File, IgnitionConfig, Unit } from './schema.ts';
 import { decodeFileContent } from './resource.ts';
 
 /** A reason why systemd does not start a unit, or why what it starts fails at once. */

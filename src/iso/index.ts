@@ -33,6 +33,8 @@ export { SYSTEM_AREA_SIZE, readPartitionTables } from './boot/hybrid.ts';
 // The live ISO of CoreOS: its embed area, kernel arguments and minimal form.
 export { findEmbedArea, planEmbed } from './coreos/embed-area.ts';
 export type { EmbedArea, EmbedPlan, ReadableIso } from './coreos/embed-area.ts';
+export { readKargsFile } from './coreos/json.ts';
+export type { KargsFile } from './coreos/json.ts';
 export { planLiveGraft } from './coreos/graft.ts';
 export type { LiveGraft } from './coreos/graft.ts';
 export {

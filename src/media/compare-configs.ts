@@ -148,7 +148,7 @@ const listAccounts = ({
   groups = [],
 }: NonNullable<IgnitionConfig['passwd']>): readonly Part[] => [
   ...users.map((user) => named('user', user.name, user)),
-  ...groups.map((group) => named('group', textOf(group['name']), group)),
+  ...groups.map((group) => named('group', textOf(group.name), group)),
 ];
 
 const listStorage = ({

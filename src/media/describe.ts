@@ -13,15 +13,15 @@ import { type Release, digestOfRelease } from '../openshift/release/release.ts';
 import { isUnsigned } from '../openshift/release/signature.ts';
 import {
   formatReference,
+  parseAnnotations,
   parseManifest,
   pathTo,
   readLink,
   readManifestBytes,
   type RegistryTree,
 } from '../registry/index.ts';
-import { decode, requireDecoded } from '../shape/decode.ts';
-import { checkText, parseObject } from '../shape/go-json.ts';
-import { list, oneOf, record, TEXT } from '../shape/shape.ts';
+import { decode, decodeJson, JSON_RULES, requireDecoded, type Rules } from '../shape/decode.ts';
+import { FREE, list, mapping, oneOf, record, TEXT } from '../shape/shape.ts';
 import { describeFinding } from '../shape/words.ts';
 import {
   formatMediaIndex,
@@ -179,7 +179,9 @@ const LIMIT = 16 * 1024 * 1024;
 
 /** @throws IntegrityError `bundle.malformed`, `bundle.format` */
 export function parseBundleFile(bytes: Uint8Array): BundleFile {
-  const document = parseObject(checkText(bytes, MOST_VALUES, malformed), malformed);
+  const document = requireDecoded(decodeJson(mapping(FREE), bytes, RULES), ([first]) =>
+    malformed(describeFinding(first)),
+  );
   if (document['format'] !== 1) {
     throw new IntegrityError('bundle.format', `${BUNDLE_PATH} has an unknown format`, {
       expected: '1',
@@ -218,12 +220,12 @@ const BUNDLE_FILE = record(
 );
 
 /** Ten times as many as 4,000 images have. */
-const MOST_VALUES = 500_000;
+const RULES: Rules = { ...JSON_RULES, most: { values: 500_000, depth: 16 } };
 
 const NOT_OURS = 'is not in the form that sealift writes';
 
-const malformed = (problem = NOT_OURS, cause?: unknown): IntegrityError =>
-  new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`, { cause });
+const malformed = (problem: string): IntegrityError =>
+  new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`);
 
 /** Describes the differences between a bundle file and the index of its medium. */
 export function compareBundleFile(
@@ -263,10 +265,7 @@ export async function compareBundleImage(
   const bytes = digest && (await readManifestBytes(tree, digest));
   if (bytes === undefined) return [`names release bundle ${name}, which is not in the registry`];
   parseManifest(bytes);
-  const { annotations } = JSON.parse(Buffer.from(bytes).toString('utf8')) as {
-    readonly annotations?: Readonly<Record<string, unknown>>;
-  };
-  const found = annotations?.[RELEASE_DIGEST_ANNOTATION];
+  const found = parseAnnotations(bytes).annotations[RELEASE_DIGEST_ANNOTATION];
   if (found === release.digest) return [];
   return [
     `names release ${release.digest}, but the release bundle names ${JSON.stringify(found ?? null)}`,

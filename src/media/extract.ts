@@ -7,10 +7,10 @@ import { publishOnce } from '../base/disk/claim-output.ts';
 import { explainWriteError } from '../base/disk/disk-errors.ts';
 import { digestFile, writeWhole } from '../base/disk/files.ts';
 import { IntegrityError, UsageError } from '../base/errors.ts';
-import { objectOrEmpty } from '../base/lists.ts';
 import { openRandomAccess } from '../base/random-access.ts';
 import {
   editKargs,
+  type KargsFile,
   type IsoImage,
   type IsoNode,
   malformed,
@@ -18,8 +18,8 @@ import {
   openIso,
   parseMinimalRecipe,
   readKargAreas,
+  readKargsFile,
 } from '../iso/index.ts';
-import { type JsonObject, parseJsonObjectOfCoreosJson } from '../shape/go-json.ts';
 import { publishChecksum } from '../outputs/file.ts';
 import { namesBeside } from '../outputs/place.ts';
 import { planEditedKargs, readLiveAreas } from './areas.ts';
@@ -243,18 +243,22 @@ async function changeArguments(
 async function writeDefault(iso: IsoImage, file: FileHandle, text: string): Promise<void> {
   const node = await iso.find('/coreos/kargs.json');
   if (node?.kind !== 'file') return;
-  const json = parseJsonObjectOfCoreosJson(await iso.readFile(node), 'coreos/kargs.json');
+  const json = await readKargsFile(iso, node);
   const listed = Buffer.from(formatKargsInfo({ ...json, default: text }).padEnd(node.size));
   if (listed.length > node.size) throw malformed('makes an ISO whose arguments do not fit');
   await writeWhole(file, listed, node.extents[0]?.offset ?? 0);
 }
 
 /** Formats `coreos/kargs.json` as coreos-installer does: its order of members, and no line break at the end. */
-const formatKargsInfo = ({ default: text, files, size, ...others }: JsonObject): string => {
-  const places = (Array.isArray(files) ? files : []).map((file) => {
-    const { path, offset, pad, end, ...rest } = objectOrEmpty(file);
-    return { path, offset, pad, end, ...rest };
-  });
+const formatKargsInfo = (info: KargsFile): string => {
+  const { default: text, files, size, ...others } = info;
+  const places = files.map(({ path, offset, pad, end, ...rest }) => ({
+    path,
+    offset,
+    pad,
+    end,
+    ...rest,
+  }));
   return JSON.stringify({ default: text, files: places, size, ...others }, null, 2);
 };
 

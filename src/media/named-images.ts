@@ -8,7 +8,7 @@ import { decodeFileContent, type IgnitionConfig } from '../ignition/index.ts';
 import { EXTRA_MANIFESTS } from '../openshift/agent/configure.ts';
 import {
   extractConfigs,
-  parseImageConfig,
+  parseCatalogConfig,
   readConfigsLabel,
 } from '../openshift/catalog/configs.ts';
 import {
@@ -123,7 +123,7 @@ async function readCatalogNames({
 }: Wanted): Promise<readonly NamedImage[]> {
   const { config, layers } = await openMediumImage(tree, wanted, signal);
   const { name } = wanted;
-  const directory = readConfigsLabel(parseImageConfig(config, name), name);
+  const directory = readConfigsLabel(parseCatalogConfig(config, name), name);
   return useTemporaryFolder(async (folder) => {
     const output = join(folder, 'catalog');
     await extractConfigs({ layers, config }, directory, { output, signal });

@@ -1,15 +1,17 @@
 import { rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { hexOf, type Digest, digestOf, isDigest } from '../base/digest.ts';
+import { hexOf, type Digest, digestOf } from '../base/digest.ts';
 import { sweepAside } from '../base/disk/aside.ts';
 import { explainWriteError } from '../base/disk/disk-errors.ts';
 import { isSameStamp, parseStamp, readStamp, type FileDigests } from '../base/disk/file-digests.ts';
 import { syncDirectory, writeFileAtomic, readFileIfPresent, hasFile } from '../base/disk/files.ts';
 import { prepareFile, type PreparedFile } from '../base/disk/publish.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { isObject, withoutUndefined } from '../base/lists.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import { formatReadableJson, type Json } from '../base/text/json.ts';
 import { pourIso, publishPour } from '../pour/index.ts';
+import { decodeJson, ifFaultless } from '../shape/decode.ts';
+import { DIGEST, FREE, LEFT_OUT, record } from '../shape/shape.ts';
 import { claimDevice } from './device.ts';
 import { claimFile, readReport } from './file/claim.ts';
 import {
@@ -183,8 +185,11 @@ export function createIsoRecords(workDir: string, isTrusted = true): IsoRecords 
   return {
     async recall(path) {
       const stamp = isTrusted ? await readStamp(path) : undefined;
-      const known = stamp && parse(await readFileIfPresent(entryOf(path)));
-      return known && isSameStamp(known.stamp, stamp) ? known.layout : undefined;
+      const bytes = stamp && (await readFileIfPresent(entryOf(path)));
+      // Damaged or missing: the ISO is read.
+      const known = bytes && ifFaultless(decodeJson(ISO_RECORD, bytes));
+      const noted = parseStamp(known?.stamp);
+      return noted && stamp && isSameStamp(noted, stamp) ? known?.layout : undefined;
     },
     async remember(path, layout) {
       const stamp = await readStamp(path);
@@ -193,18 +198,7 @@ export function createIsoRecords(workDir: string, isTrusted = true): IsoRecords 
   };
 }
 
-function parse(bytes: Uint8Array | undefined) {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(bytes ?? []).toString('utf8'));
-    const { layout, stamp } = isObject(value) ? value : {};
-    const found = parseStamp(stamp);
-    return found && typeof layout === 'string' && isDigest(layout)
-      ? { stamp: found, layout }
-      : undefined;
-  } catch {
-    return undefined; // missing or damaged: the ISO is read
-  }
-}
+const ISO_RECORD = record({ layout: DIGEST, stamp: FREE }, LEFT_OUT);
 
 /** An ISO that an earlier build finished; its digest if that build computed it. */
 export type KnownIso = { readonly layout: Digest; readonly digest?: Digest };
@@ -221,7 +215,7 @@ export async function recallFinished(
   const layout = await records.recall(output);
   const report = await readReport(names.report);
   if (layout === undefined || report?.layout !== layout) return undefined;
-  const digest = report.digest as Digest | undefined; // a layout that we finished
+  const { digest } = report;
   if (digest !== undefined && !(await hasFile(names.checksum))) return undefined;
   return { layout, ...withoutUndefined({ digest }) };
 }

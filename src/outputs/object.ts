@@ -1,11 +1,10 @@
-import { hexOf, isDigest, type Digest } from '../base/digest.ts';
+import { hexOf, type Digest } from '../base/digest.ts';
 import { UsageError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { formatS3Address, parseS3Address, type S3Address } from '../base/s3/object.ts';
 import type { S3 } from '../base/s3/s3.ts';
 import { formatReadableJson } from '../base/text/json.ts';
 import { digestLayout } from '../pour/index.ts';
-import { parseJsonObject } from '../shape/go-json.ts';
 import { sendIso } from './object/send.ts';
 import {
   isAsSent,
@@ -19,6 +18,7 @@ import {
 import { openStoredObject, type FoundObject, type StoredObject } from './object/stored.ts';
 import { readUploadRecord, removeUploadRecord } from './object/upload.ts';
 import {
+  parseReport,
   recordPathOf,
   type FinishedOutput,
   type IsoPlace,
@@ -116,11 +116,10 @@ async function readReport(
   const { metadata: told = {} } = (await report.look()) ?? {};
   const isOfIt =
     told[OBJECT_KEYS.layout] === metadata[OBJECT_KEYS.layout] && told[OBJECT_KEYS.etag] === etag;
-  const content = isOfIt && parseJsonObject(Buffer.from(await report.read()).toString('utf8'));
-  if (!content) return { isSealed: false };
-  const { digest } = content;
-  const isTold = typeof digest === 'string' && isDigest(digest);
-  return { isSealed: true, ...(isTold && { digest }) };
+  const content = isOfIt && parseReport(await report.read());
+  return content
+    ? { isSealed: true, ...withoutUndefined({ digest: content.digest }) }
+    : { isSealed: false };
 }
 
 async function send(target: Target, work: PutWork): Promise<PutReport> {

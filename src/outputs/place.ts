@@ -9,6 +9,8 @@ import type { Json } from '../base/text/json.ts';
 import type { Layout } from '../iso/index.ts';
 import type { EarlierIso, ExtentOpener } from '../pour/index.ts';
 import { parseReference, type Reference } from '../registry/index.ts';
+import { decodeJson, ifFaultless } from '../shape/decode.ts';
+import { DIGEST, INTEGER, LEFT_OUT, oneOf, optional, record, type TypeOf } from '../shape/shape.ts';
 
 /*
  * The words that all outputs share: the place of an ISO that will be written, and the calls that
@@ -50,6 +52,23 @@ export type IsoPlace = {
    */
   readonly device?: BlockDevice;
 };
+
+const REPORT = record(
+  {
+    product: oneOf('live-iso', 'installation-iso', 'upgrade-iso'),
+    isoSize: optional(INTEGER),
+    layout: optional(DIGEST),
+    digest: optional(DIGEST),
+  },
+  LEFT_OUT,
+);
+
+/** The report next to an ISO, as far as it describes the file. */
+export type WrittenReport = TypeOf<typeof REPORT>;
+
+/** The report in a file; undefined for any other file. */
+export const parseReport = (text: Uint8Array | string): WrittenReport | undefined =>
+  ifFaultless(decodeJson(REPORT, text));
 
 /** The place, taken from a larger request. */
 export const placeOf = ({ output, workDir, inputs, force, device }: IsoPlace): IsoPlace => ({

@@ -14,11 +14,14 @@ export {
   parseReference,
 } from './reference.ts';
 export type { Reference } from './reference.ts';
+export { IMAGE_CONFIG, parseImageConfig } from './image-config.ts';
+export type { ImageConfig } from './image-config.ts';
 export {
   blobsOf,
   isForPlatform,
   MAX_MANIFEST_SIZE,
   MEDIA_TYPE,
+  parseAnnotations,
   parseManifest,
   parseStored,
 } from './manifest.ts';

@@ -1,25 +1,57 @@
 import type { Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { describeValue } from '../base/text/words.ts';
+import { decode, decodeJson, GO_RULES, requireDecoded, type Decoded } from '../shape/decode.ts';
+import {
+  COUNT,
+  defaulted,
+  DIGEST,
+  FREE,
+  LEFT_OUT,
+  list,
+  mapping,
+  optional,
+  record,
+  TEXT,
+  type TypeOf,
+} from '../shape/shape.ts';
+import { describeFinding } from '../shape/words.ts';
+
+const PLATFORM = record(
+  { architecture: TEXT, os: TEXT, variant: optional(TEXT) },
+  { others: 'kept' },
+);
+
+const DESCRIPTOR = record(
+  {
+    mediaType: TEXT,
+    digest: DIGEST,
+    size: COUNT,
+    urls: optional(list(TEXT)),
+    annotations: optional(mapping(TEXT)),
+    platform: optional(PLATFORM),
+    artifactType: optional(TEXT),
+  },
+  LEFT_OUT,
+);
+
+const HEAD = record(
+  {
+    mediaType: optional(TEXT),
+    schemaVersion: optional(FREE),
+    manifests: optional(FREE),
+    annotations: defaulted(mapping(TEXT), () => ({})),
+    artifactType: optional(TEXT),
+  },
+  LEFT_OUT,
+);
+const BLOBS = record({ config: DESCRIPTOR, layers: list(DESCRIPTOR) }, LEFT_OUT);
+const CHILDREN = record({ manifests: list(DESCRIPTOR) }, LEFT_OUT);
 
 /** OCI image-spec, descriptor.md: what a blob or manifest is, how many bytes, and their digest. */
-export type Descriptor = {
-  readonly mediaType: string;
-  readonly digest: Digest;
-  /** Bytes. */
-  readonly size: number;
-  readonly urls?: readonly string[];
-  readonly annotations?: Readonly<Record<string, string>>;
-  readonly platform?: Platform;
-  readonly artifactType?: string;
-};
+export type Descriptor = TypeOf<typeof DESCRIPTOR>;
 
 /** OCI image-index.md "platform"; architecture in Go's words (amd64, arm64, ppc64le, s390x). */
-export type Platform = {
-  readonly architecture: string;
-  readonly os: string;
-  readonly variant?: string;
-};
+export type Platform = TypeOf<typeof PLATFORM>;
 
 /** Media types we read; schema 1 is refused. */
 export const MEDIA_TYPE = {
@@ -75,24 +107,23 @@ export function parseStored(
  * @throws IntegrityError `manifest.malformed`, `manifest.unsupported` (schema 1, unknown types)
  */
 export function parseManifest(bytes: Uint8Array, contentType?: string): Manifest {
-  const document = parseObject(bytes);
-  const declared = typeof document['mediaType'] === 'string' ? document['mediaType'] : undefined;
-  const mediaType = declared ?? mediaTypeOf(contentType) ?? guessType(document);
+  const document = requireManifest(decodeJson(FREE, bytes, GO_RULES));
+  const head = requireManifest(decode(HEAD, document, GO_RULES));
+  const mediaType = head.mediaType ?? mediaTypeOf(contentType) ?? guessType(head);
   switch (mediaType) {
     case MEDIA_TYPE.dockerManifest:
     case MEDIA_TYPE.ociManifest:
       return {
         kind: 'manifest',
         mediaType,
-        config: parseDescriptor(document['config'], 'config'),
-        layers: parseDescriptors(document['layers'], 'layers'),
+        ...requireManifest(decode(BLOBS, document, GO_RULES)),
       };
     case MEDIA_TYPE.dockerList:
     case MEDIA_TYPE.ociIndex:
       return {
         kind: 'index',
         mediaType,
-        manifests: parseDescriptors(document['manifests'], 'manifests'),
+        ...requireManifest(decode(CHILDREN, document, GO_RULES)),
       };
     default:
       throw new IntegrityError(
@@ -101,6 +132,22 @@ export function parseManifest(bytes: Uint8Array, contentType?: string): Manifest
       );
   }
 }
+
+/**
+ * The annotations and the type of artifact of a manifest or index itself.
+ *
+ * @throws IntegrityError `manifest.malformed`
+ */
+export const parseAnnotations = (
+  bytes: Uint8Array,
+): Pick<TypeOf<typeof HEAD>, 'annotations' | 'artifactType'> =>
+  requireManifest(decodeJson(HEAD, bytes, GO_RULES));
+
+const requireManifest = <T>(decoded: Decoded<T>): T =>
+  requireDecoded(
+    decoded,
+    ([first]) => new IntegrityError('manifest.malformed', `manifest ${describeFinding(first)}`),
+  );
 
 /** The children (index) or blobs (manifest) that a manifest needs, in document order. */
 export function descriptorsOf(manifest: Manifest): readonly Descriptor[] {
@@ -132,63 +179,7 @@ export function mediaTypeOf(contentType: string | undefined): string | undefined
   return essence?.startsWith('application/vnd.') === true ? essence : undefined;
 }
 
-function parseObject(bytes: Uint8Array): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-    if (isObject(value)) return value;
-  } catch (cause) {
-    throw new IntegrityError('manifest.malformed', 'manifest is not JSON', { cause });
-  }
-  throw new IntegrityError('manifest.malformed', 'manifest is not a JSON object');
+function guessType({ schemaVersion, manifests }: TypeOf<typeof HEAD>): string {
+  if (schemaVersion === 1) return 'application/vnd.docker.distribution.manifest.v1+json';
+  return manifests === undefined ? MEDIA_TYPE.ociManifest : MEDIA_TYPE.ociIndex;
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-function guessType(document: Record<string, unknown>): string {
-  if (document['schemaVersion'] === 1)
-    return 'application/vnd.docker.distribution.manifest.v1+json';
-  return 'manifests' in document ? MEDIA_TYPE.ociIndex : MEDIA_TYPE.ociManifest;
-}
-
-function parseDescriptors(value: unknown, member: string): Descriptor[] {
-  if (Array.isArray(value)) {
-    return value.map((entry, index) => parseDescriptor(entry, `${member}[${index}]`));
-  }
-  throw new IntegrityError('manifest.malformed', `manifest member "${member}" is not an array`);
-}
-
-function parseDescriptor(value: unknown, member: string): Descriptor {
-  const refuse = (reason: string): never => {
-    throw new IntegrityError('manifest.malformed', `manifest member "${member}" ${reason}`);
-  };
-  if (!isObject(value)) return refuse('is not an object');
-  const { mediaType, digest, size } = value;
-  if (typeof mediaType !== 'string') return refuse('has no mediaType');
-  if (typeof digest !== 'string' || !/^sha256:[0-9a-f]{64}$/.test(digest)) {
-    return refuse('has no sha256 digest');
-  }
-  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
-    return refuse('has no size');
-  }
-  return { mediaType, digest: digest as Digest, size, ...parseOptional(value) };
-}
-
-function parseOptional({
-  urls,
-  platform,
-  annotations,
-  artifactType,
-}: Readonly<Record<string, unknown>>): Partial<Descriptor> {
-  return {
-    ...(Array.isArray(urls) && { urls: urls.map(describeValue) }),
-    ...(isObject(platform) && { platform: platform as Platform }),
-    ...(isObject(annotations) && { annotations: textsOf(annotations) }),
-    ...(typeof artifactType === 'string' && { artifactType }),
-  };
-}
-
-const textsOf = (object: object): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    Object.entries(object).filter((pair): pair is [string, string] => typeof pair[1] === 'string'),
-  );

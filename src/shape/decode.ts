@@ -124,6 +124,7 @@ const READERS: { readonly [K in Shape['kind']]: Read<K> } = {
   choice: readScalar,
   free: (_, value) => value,
   list: readList,
+  tuple: readTuple,
   mapping: readMapping,
   record: readRecord,
   otherwise(shape, value, at) {
@@ -174,6 +175,14 @@ function readList(shape: NodeOf<'list'>, value: unknown, at: Reading): unknown {
   if (items.includes(WRONG)) return WRONG;
   if (!shape.isUnique || new Set(items).size === items.length) return items;
   return refuse(at, { code: 'value', shape, found: value });
+}
+
+function readTuple(shape: NodeOf<'tuple'>, value: unknown, at: Reading): unknown {
+  if (!Array.isArray(value) || value.length !== shape.items.length) {
+    return refuse(at, { code: 'type', shape, found: value });
+  }
+  const items = shape.items.map((of, index) => readAt(index, value[index], { shape: of, at }));
+  return items.includes(WRONG) ? WRONG : items;
 }
 
 function readMapping(shape: NodeOf<'mapping'>, value: unknown, at: Reading): unknown {

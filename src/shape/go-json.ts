@@ -1,14 +1,9 @@
-import { ConfigError, IntegrityError } from '../base/errors.ts';
+import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined, isObject as isRecord } from '../base/lists.ts';
-import type { Json } from '../base/text/json.ts';
 import { foldCase } from './decode.ts';
 import { nameType } from './words.ts';
-import { findJsonExcess } from './json-text.ts';
 
-/*
- * Owns JSON in the manner of Go: reading keys regardless of case, the bytes of encoding/json, and
- * the bounded JSON files of a medium.
- */
+/* Owns JSON in the manner of Go: reading keys regardless of case, and the bytes of encoding/json. */
 
 /** An object within a document, and the report of its faults. */
 export type Fields = {
@@ -154,78 +149,3 @@ const formatString = (text: string): string =>
     ESCAPED_BY_GO,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
-
-/** A parsed JSON file of a medium. Any of these files may be damaged or malicious. */
-export type Document = Readonly<Record<string, Json>>;
-
-/** Returns the error of a problem, which is a sentence without its subject. */
-type Refuse = (problem?: string, cause?: unknown) => IntegrityError;
-
-/** The text of a JSON file of the medium, which has at most so many values. */
-export function checkText(bytes: Uint8Array, values: number, refuse: Refuse): string {
-  const excess = findJsonExcess(bytes, { values, depth: 16 });
-  if (excess !== undefined) throw refuse(excess);
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
-}
-
-/** The object in a text; undefined if the text is not JSON, or not an object. */
-export function parseJsonObject(text: string): Document | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) ? (value as Document) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-export function parseObject(text: string, refuse: Refuse): Document {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value as Document;
-  } catch (cause) {
-    throw refuse('is not JSON', cause);
-  }
-  throw refuse();
-}
-
-/** True if a value is an object whose members of these names are texts. */
-export const isTexts = (value: unknown, keys: readonly string[]): boolean =>
-  isRecord(value) && keys.every((key) => typeof value[key] === 'string');
-
-export const isTextList = (value: unknown): value is readonly string[] =>
-  Array.isArray(value) && value.every((item) => typeof item === 'string');
-
-export type JsonObject = Readonly<Record<string, Json | undefined>>;
-
-/**
- * @throws IntegrityError `iso.malformed-json` if `bytes` is not a JSON object; `path` is for its
- * message
- */
-export function parseJsonObjectOfCoreosJson(bytes: Uint8Array, path: string): JsonObject {
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (cause) {
-    throw new IntegrityError('iso.malformed-json', `${path} is not JSON`, { cause });
-  }
-  if (isObject(value)) return value;
-  throw new IntegrityError('iso.malformed-json', `${path} is not a JSON object`);
-}
-
-/** @throws IntegrityError `iso.malformed-json` if the member exists, but is not a size or offset */
-export function readOptionalInteger(
-  object: JsonObject,
-  key: string,
-  path: string,
-): number | undefined {
-  const value = object[key];
-  if (value === undefined) return undefined;
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
-  throw new IntegrityError(
-    'iso.malformed-json',
-    `${path} has ${JSON.stringify(value)} at "${key}", which is not a valid number of bytes`,
-  );
-}
-
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

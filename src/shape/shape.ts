@@ -24,6 +24,7 @@ export type ShapeNode = {
   | { readonly kind: 'flag' | 'free' }
   | { readonly kind: 'choice'; readonly words: readonly (string | number)[] }
   | { readonly kind: 'list'; readonly of: Shape; readonly isUnique: boolean }
+  | { readonly kind: 'tuple'; readonly items: readonly Shape[] }
   | { readonly kind: 'mapping'; readonly of: Shape }
   | RecordNode
   | { readonly kind: 'otherwise'; readonly of: Shape; readonly value: unknown }
@@ -57,6 +58,9 @@ export type About = {
   readonly others?: 'refused' | 'warned' | 'kept' | 'left-out';
 };
 
+/** The manner of most foreign documents: members that we do not read are of no interest. */
+export const LEFT_OUT = { others: 'left-out' } as const;
+
 /** Plain data: members of records spelled as in their shape, other keys as written. */
 export type Plain =
   null | boolean | number | string | readonly Plain[] | { readonly [key: string]: Plain };
@@ -87,6 +91,11 @@ export const list = <T>(of: Shape<T>, isUnique = false): Shape<readonly T[]> => 
   of,
   isUnique,
 });
+
+/** A list of so many items, each with its own shape. */
+export const tuple = <const S extends readonly Shape[]>(
+  ...items: S
+): Shape<{ readonly [K in keyof S]: TypeOf<S[K]> }> => ({ kind: 'tuple', items });
 
 /** Any keys, with values of one shape. */
 export const mapping = <T>(of: Shape<T>): Shape<Readonly<Record<string, T>>> => ({

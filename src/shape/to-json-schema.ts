@@ -47,6 +47,12 @@ const DESCRIBERS: { readonly [K in Shape['kind']]: Describe<K> } = {
     items: toJsonSchema(of, rules),
     ...(isUnique && { uniqueItems: true }),
   }),
+  tuple: ({ items }, rules) => ({
+    ...typed('array', rules),
+    items: items.map((item) => toJsonSchema(item, rules)),
+    minItems: items.length,
+    maxItems: items.length,
+  }),
   mapping: ({ of }, rules) => ({
     ...typed('object', rules),
     additionalProperties: toJsonSchema(of, rules),

@@ -3,9 +3,17 @@ import { coreOf, type Shape } from './shape.ts';
 
 /* Owns the words for findings about JSON. A configuration has words of its own. */
 
-/** The finding as a sentence; a text is quoted up to 40 characters. */
-export function describeFinding({ path, code, shape, found, why }: Finding): string {
-  const place = path.length === 0 ? '' : `${formatSteps(path)} `;
+/**
+ * The finding as a sentence; a text is quoted up to 40 characters.
+ *
+ * @param whole the subject for a fault of the whole value; absent: the sentence has no subject
+ */
+export function describeFinding(
+  { path, code, shape, found, why }: Finding,
+  whole?: string,
+): string {
+  const subject = path.length === 0 ? whole : formatSteps(path);
+  const place = subject === undefined ? '' : `${subject} `;
   if (why !== undefined) return `${place}${why}`;
   if (code === 'unknown') return `${place}is not a known member`;
   return `${place}should be ${nameShape(shape)}, but is ${nameType(found)}`;
@@ -16,6 +24,7 @@ export function nameShape(shape: Shape): string {
   const core = coreOf(shape);
   if (core.kind === 'choice') return core.words.map((word) => JSON.stringify(word)).join(' or ');
   if (core.kind === 'integer') return nameRange(core);
+  if (core.kind === 'tuple') return `a list of ${core.items.length}`;
   if (core.kind !== 'text') return NAMES[core.kind] ?? 'a value';
   if (core.pattern) return `a string that matches ${core.pattern.source}`;
   return core.isFilled === true ? 'a string that is not empty' : 'a string';

@@ -1,5 +1,4 @@
 import type { DocumentProblem } from '../base/errors.ts';
-import { isObject } from '../base/lists.ts';
 import type { Secret } from '../base/secret.ts';
 import { readTrustBundle, warnOfBundle } from '../keys/index.ts';
 import type {
@@ -8,7 +7,8 @@ import type {
   InstallationProxy,
 } from '../openshift/installation/mirrors.ts';
 import { explainReference } from '../registry/index.ts';
-import { parseJsonObject } from '../shape/go-json.ts';
+import { decodeJson, ifFaultless } from '../shape/decode.ts';
+import { LEFT_OUT, record, TEXT } from '../shape/shape.ts';
 import { type Report, invalid, required } from '../shape/report.ts';
 import {
   checkProxy,
@@ -78,10 +78,11 @@ function warnOfDisk(report: Report, disk: string): readonly DocumentProblem[] {
   return [report('installationDisk', problem, { hint })];
 }
 
+const VERSIONED = record({ ignition: record({ version: TEXT }, LEFT_OUT) }, LEFT_OUT);
+
 /** A live system of 4.22 reads every version; its installer takes the newest of them alone. */
 function warnOfOverride(report: Report, text = ''): readonly DocumentProblem[] {
-  const ignition = parseJsonObject(text)?.['ignition'];
-  const version = isObject(ignition) ? ignition['version'] : undefined;
+  const version = ifFaultless(decodeJson(VERSIONED, text))?.ignition.version;
   if (version !== '3.0.0' && version !== '3.1.0') return [];
   const problem = `openshift-install 4.22 refuses Ignition ${version}: it takes 3.2.0`;
   const hint = 'write version 3.2.0, which reads older configurations unchanged';

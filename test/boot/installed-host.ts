@@ -2,7 +2,7 @@ import { cp, mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promi
 import { join } from 'node:path';
 import { digestFromHex, type Digest } from '../../src/base/digest.ts';
 import { runProcess } from '../../src/base/process.ts';
-import type { Unit } from '../../src/ignition/config.ts';
+import type { Unit } from '../../src/ignition/index.ts';
 import { renderInstallIgnition, RENDEZVOUS_PLACEHOLDER } from '../../src/openshift/node/install.ts';
 import { bootstrapInput } from '../support/node-configs.ts';
 import { DEFAULT_KARGS, VOLUME_ID } from './base-iso.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { gzipSync } from 'node:zlib';
 import { stateRelease } from '../../demo/openpgp-signer.ts';
 import { digestOf } from '../../src/base/digest.ts';
-import { formatIgnition, textFile, type IgnitionConfig } from '../../src/ignition/config.ts';
+import { formatIgnition, textFile, type IgnitionConfig } from '../../src/ignition/index.ts';
 import { encodeCpio } from '../../src/ignition/cpio.ts';
 import { encodeInitrd } from '../../src/ignition/initrd.ts';
 import { encodeSmallIso } from '../../src/iso/lay-out/lay-out.ts';

@@ -122,9 +122,9 @@ describe('checkIgnition', () => {
     };
     expect(document('3.2.0')).toEqual([
       '$.storage.files.0.contents',
-      '$.kernelArguments',
       '$.storage.luks.0.discard',
       '$.storage.luks.0.cex',
+      '$.kernelArguments',
     ]);
     expect(document('3.4.0')).toEqual(['$.storage.luks.0.cex']);
     expect(document('3.6.0')).toEqual([]);

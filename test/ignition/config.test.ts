@@ -5,7 +5,7 @@ import {
   parseIgnition,
   textFile,
   type IgnitionConfig,
-} from '../../src/ignition/config.ts';
+} from '../../src/ignition/index.ts';
 
 const parse = (document: unknown): IgnitionConfig =>
   parseIgnition(JSON.stringify(document), 'unconfigured-agent.ign');

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { textFile, type IgnitionConfig } from '../../src/ignition/config.ts';
+import { textFile, type IgnitionConfig } from '../../src/ignition/index.ts';
 import { mergeConfigs } from '../../src/ignition/merge.ts';
 
 const config = (rest: Omit<IgnitionConfig, 'ignition'>): IgnitionConfig => ({
@@ -59,7 +59,7 @@ describe('mergeConfigs', () => {
       { source: 'data:,1' },
       { source: 'data:,2' },
     ]);
-    expect(merged.storage?.filesystems?.[0]?.['mountOptions']).toEqual(['ro', 'ro']);
+    expect(merged.storage?.filesystems?.[0]?.mountOptions).toEqual(['ro', 'ro']);
     expect(merged.passwd?.users).toEqual([{ name: 'core', sshAuthorizedKeys: ['same', '1', '2'] }]);
   });
 
@@ -70,7 +70,7 @@ describe('mergeConfigs', () => {
       disk({ number: 1, label: 'a' }, { number: 0, label: 'b' }),
       disk({ number: 0, label: 'b', sizeMiB: 5 }, { number: 1, label: 'c' }),
     );
-    expect(merged.storage?.disks?.[0]?.['partitions']).toEqual([
+    expect(merged.storage?.disks?.[0]?.partitions).toEqual([
       { number: 1, label: 'c' },
       { number: 0, label: 'b', sizeMiB: 5 },
     ]);

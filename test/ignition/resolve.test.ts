@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { type IgnitionConfig, parseIgnition } from '../../src/ignition/config.ts';
+import { type IgnitionConfig, parseIgnition } from '../../src/ignition/index.ts';
 import { decodeFileContent, isSameConfig, parseResolved } from '../../src/ignition/index.ts';
 import { resolveConfig } from '../../src/ignition/resolve.ts';
 

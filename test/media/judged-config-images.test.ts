@@ -13,7 +13,7 @@ import {
   unconfiguredIgnition,
 } from '../support/config-image.ts';
 import { requireTool } from '../support/tools.ts';
-import { textFile, type IgnitionConfig } from '../../src/ignition/config.ts';
+import { textFile, type IgnitionConfig } from '../../src/ignition/index.ts';
 
 const RECORDED = '../shared/data/judged/installer';
 const hasTools = ['genisoimage', 'isohybrid', 'xorriso'].map((tool) => requireTool(tool));

@@ -55,13 +55,27 @@ describe('JSON whose members have other types than they should', () => {
     }
   });
 
-  it('is read as the config of an image without a command', () => {
+  it.each([
+    { architecture: SHAPELESS },
+    { config: { Entrypoint: [SHAPELESS] } },
+    { config: { Cmd: [[['x']]] } },
+    { config: { Labels: ['docker-registry'] } },
+  ])('is refused as the config of an image, as Podman refuses it: %j', (changes) => {
     const reference = { registry: 'a.example.com', repository: 'b' };
-    const config = { Entrypoint: [SHAPELESS], Cmd: [[['x']]], Labels: ['docker-registry'] };
-    const text = JSON.stringify({ architecture: SHAPELESS, config });
-    expect(parseStartConfig(Buffer.from(text), reference)).toMatchObject({
-      architecture: 'an object',
-      command: ['an object', 'a list'],
+    const text = JSON.stringify({ architecture: 'amd64', ...changes });
+    expect(() => parseStartConfig(Buffer.from(text), reference)).toThrow(
+      expect.objectContaining({ code: 'registry-image.malformed', exitCode: 5 }),
+    );
+  });
+
+  it('is read as the config of an image if Go wrote null for what is absent', () => {
+    const reference = { registry: 'a.example.com', repository: 'b' };
+    const config = { Entrypoint: null, Cmd: ['serve'], Labels: null };
+    const text = JSON.stringify({ Architecture: 'amd64', config, history: null });
+    expect(parseStartConfig(Buffer.from(text), reference)).toEqual({
+      architecture: 'amd64',
+      command: ['serve'],
+      labels: {},
     });
   });
 });

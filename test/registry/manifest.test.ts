@@ -58,8 +58,11 @@ describe('a manifest', () => {
   });
 
   it('is refused if it is not valid JSON or not UTF-8', () => {
-    for (const text of ['{', '\xff']) {
-      expect(() => parseManifest(Buffer.from(text, 'latin1'))).toThrow('manifest is not JSON');
+    for (const [text, problem] of [
+      ['{', 'manifest is not JSON'],
+      ['\xff', 'manifest is not UTF-8'],
+    ] as const) {
+      expect(() => parseManifest(Buffer.from(text, 'latin1'))).toThrow(problem);
     }
   });
 });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { IgnitionConfig } from '../../src/ignition/config.ts';
+import type { IgnitionConfig } from '../../src/ignition/index.ts';
 import { startSealift } from '../support/child.ts';
 import { makeCoreosIso, makeIso } from '../support/iso.ts';
 import {

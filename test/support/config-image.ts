@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { textFile, type IgnitionConfig } from '../../src/ignition/config.ts';
+import { textFile, type IgnitionConfig } from '../../src/ignition/index.ts';
 import { encodeInitrd } from '../../src/ignition/initrd.ts';
 import { makeCoreosIso, makeIso } from './iso.ts';
 

@@ -1,5 +1,5 @@
 import { digestFromHex } from '../../src/base/digest.ts';
-import type { File, IgnitionConfig } from '../../src/ignition/config.ts';
+import type { File, IgnitionConfig } from '../../src/ignition/index.ts';
 import { makeDefinitions } from '../../demo/definitions.ts';
 import type { BootstrapInput } from '../../src/openshift/node/bootstrap.ts';
 import { readManifests } from '../../src/openshift/release/manifests.ts';

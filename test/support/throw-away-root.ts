@@ -2,7 +2,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { File } from '../../src/ignition/config.ts';
+import type { File } from '../../src/ignition/index.ts';
 import { readContents } from './node-configs.ts';
 import { requireTool } from './tools.ts';
 

@@ -1,5 +1,5 @@
-import type { File, Unit } from '../../src/ignition/config.ts';
-import { textFile } from '../../src/ignition/config.ts';
+import type { File, Unit } from '../../src/ignition/index.ts';
+import { textFile } from '../../src/ignition/index.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot, type Run } from './throw-away-root.ts';
 import { requireTool } from './tools.ts';
 

@@ -1,11 +1,12 @@
 import { IntegrityError } from '../../base/errors.ts';
 import type { ByteRange } from '../../base/random-access.ts';
 import { formatReadableJson } from '../../base/text/json.ts';
-import { parseJsonObjectOfCoreosJson, readOptionalInteger } from '../../shape/go-json.ts';
+import type { TypeOf } from '../../shape/shape.ts';
 import type { TreeFile } from '../extent.ts';
 import type { BasePatch } from '../lay-out/scan.ts';
 import type { IsoFile } from '../read/node.ts';
 import type { IsoImage } from '../read/open.ts';
+import { IGNITION_INFO, readCoreosJson } from './json.ts';
 
 /** The area in which the live system looks for its Ignition config. */
 export type EmbedArea = {
@@ -83,25 +84,12 @@ export async function findContiguousFile(
   return { file, extent: { offset: first?.offset ?? 0, size: file.size } };
 }
 
-type IgnitionInfo = {
-  readonly file: string;
-  readonly offset: number | undefined;
-  readonly length: number | undefined;
-};
+const INFO_PATH = 'coreos/igninfo.json';
 
-async function readIgnitionInfo(iso: ReadableIso): Promise<IgnitionInfo> {
-  const node = await iso.find('/coreos/igninfo.json');
-  if (!node) return { file: DEFAULT_FILE, offset: undefined, length: undefined };
-  const path = 'coreos/igninfo.json';
-  const info = parseJsonObjectOfCoreosJson(await iso.readFile(node, 65_536), path);
-  if (typeof info['file'] !== 'string') {
-    throw new IntegrityError('iso.malformed-json', `${path} has no text at "file"`);
-  }
-  return {
-    file: info['file'],
-    offset: readOptionalInteger(info, 'offset', path),
-    length: readOptionalInteger(info, 'length', path),
-  };
+async function readIgnitionInfo(iso: ReadableIso): Promise<TypeOf<typeof IGNITION_INFO>> {
+  const node = await iso.find(`/${INFO_PATH}`);
+  if (!node) return { file: DEFAULT_FILE };
+  return readCoreosJson(IGNITION_INFO, await iso.readFile(node, 65_536), INFO_PATH);
 }
 
 /** Patches of the base, or new files that replace files of the base. */
@@ -199,10 +187,10 @@ function sizeOfGrownArea(size: number, needed: number): number {
 }
 
 async function growInfo(iso: IsoImage, length: number): Promise<readonly TreeFile[]> {
-  const path = '/coreos/igninfo.json';
+  const path = `/${INFO_PATH}`;
   const info = await iso.find(path);
   if (!info) return [];
-  const json = parseJsonObjectOfCoreosJson(await iso.readFile(info, 65_536), 'coreos/igninfo.json');
+  const json = readCoreosJson(IGNITION_INFO, await iso.readFile(info, 65_536), INFO_PATH);
   const text = formatReadableJson({ ...json, length });
   return [fileOf(await resolvePath(iso, path), Buffer.from(text))];
 }

@@ -1,10 +1,10 @@
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { formatReadableJson, type Json } from '../../base/text/json.ts';
-import { isObject, parseJsonObjectOfCoreosJson, type JsonObject } from '../../shape/go-json.ts';
 import type { TreeFile } from '../extent.ts';
 import type { BasePatch } from '../lay-out/scan.ts';
 import type { IsoImage } from '../read/open.ts';
 import { planEmbed, type EmbedContent, type EmbedPlace } from './embed-area.ts';
+import { readKargsFile } from './json.ts';
 import { type KargArea, encodeKargs, type KargsFiller } from './kargs.ts';
 import type { CoreosLive } from './live.ts';
 import { menuKindOf, type MenuKind } from './menu.ts';
@@ -133,16 +133,15 @@ async function moveListed(
 ): Promise<TreeFile> {
   const node = await iso.find('/coreos/kargs.json');
   if (!node || areas.length === 0) throw tooOld();
-  const json = parseJsonObjectOfCoreosJson(await iso.readFile(node, 65_536), 'coreos/kargs.json');
-  const files = (json['files'] as readonly Json[]).map((file) => {
-    if (!isObject(file) || typeof file['path'] !== 'string') return file;
-    const offset = moved.get(file['path'].replace(/^\/?/, '/'));
+  const json = await readKargsFile(iso, node);
+  const files = json.files.map((file) => {
+    const offset = moved.get(file.path.replace(/^\/?/, '/'));
     return offset === undefined ? file : { ...file, offset };
   });
   return jsonFile('/coreos/kargs.json', { ...json, default: kargs, files });
 }
 
-const jsonFile = (path: string, json: JsonObject): TreeFile => ({
+const jsonFile = (path: string, json: Json): TreeFile => ({
   path,
   content: { kind: 'bytes', bytes: Buffer.from(formatReadableJson(json)) },
 });

@@ -1,12 +1,6 @@
 import { IntegrityError, UsageError } from '../../base/errors.ts';
-import type { Json } from '../../base/text/json.ts';
-import {
-  isObject,
-  parseJsonObjectOfCoreosJson,
-  readOptionalInteger,
-  type JsonObject,
-} from '../../shape/go-json.ts';
 import { findContiguousFile, type ReadableIso } from './embed-area.ts';
+import { KARGS_PATH, readKargsFile, type KargsFile } from './json.ts';
 
 /** The filling of a kernel argument area; both members are one byte. */
 export type KargsFiller = {
@@ -117,14 +111,14 @@ export async function readKargAreas(iso: ReadableIso): Promise<KargAreas> {
 export async function locateKargAreas(iso: ReadableIso): Promise<LocatedAreas> {
   const node = await iso.find('/coreos/kargs.json');
   const located = node
-    ? await locateListed(iso, parseJsonObjectOfCoreosJson(await iso.readFile(node, 65_536), PATH))
+    ? await locateListed(iso, await readKargsFile(iso, node))
     : await locateLegacy(iso);
   const { size, areas } = located;
   const bytes = Buffer.byteLength(located.default);
   if (bytes >= size || CONTROL.test(located.default)) {
     throw new IntegrityError(
       'iso.malformed-json',
-      `${PATH} has a default of ${bytes} bytes, for areas of ${size}, that cannot be written`,
+      `${KARGS_PATH} has a default of ${bytes} bytes, for areas of ${size}, that cannot be written`,
     );
   }
   if (areas.length === 0) throw createMissingError();
@@ -139,7 +133,6 @@ export async function locateKargAreas(iso: ReadableIso): Promise<LocatedAreas> {
 }
 
 const CONTROL = /\p{Cc}/u;
-const PATH = 'coreos/kargs.json';
 
 async function readSameText(
   iso: ReadableIso,
@@ -158,30 +151,24 @@ async function readSameText(
   );
 }
 
-async function locateListed(iso: ReadableIso, json: JsonObject): Promise<LocatedAreas> {
-  const text = json['default'];
-  const files = json['files'];
-  const size = readOptionalInteger(json, 'size', PATH);
-  if (typeof text !== 'string' || !Array.isArray(files) || size === undefined) {
-    throw new IntegrityError('iso.malformed-json', `${PATH} lacks "default", "files" or "size"`);
-  }
+async function locateListed(iso: ReadableIso, json: KargsFile): Promise<LocatedAreas> {
+  const { default: text, files, size } = json;
   if (files.length > MAX_AREAS) {
     throw new IntegrityError(
       'iso.malformed-json',
-      `${PATH} names ${files.length} files, more than ${MAX_AREAS}`,
+      `${KARGS_PATH} names ${files.length} files, more than ${MAX_AREAS}`,
     );
   }
   const areas: KargArea[] = [];
-  for (const file of files as readonly Json[]) areas.push(await locateOne(iso, file, size));
+  for (const file of files) areas.push(await locateOne(iso, file, size));
   return { default: text.trim(), size, areas };
 }
 
-async function locateOne(iso: ReadableIso, entry: Json, size: number): Promise<KargArea> {
-  if (!isObject(entry) || typeof entry['path'] !== 'string') {
-    throw new IntegrityError('iso.malformed-json', `${PATH} has a file without "path"`);
-  }
-  const path = entry['path'];
-  const skip = readOptionalInteger(entry, 'offset', PATH) ?? 0;
+async function locateOne(
+  iso: ReadableIso,
+  { path, offset: skip = 0, pad = '#', end = '\n' }: KargsFile['files'][number],
+  size: number,
+): Promise<KargArea> {
   const { file, extent } = await findContiguousFile(iso, path);
   if (skip + size > file.size) {
     throw new IntegrityError(
@@ -189,18 +176,7 @@ async function locateOne(iso: ReadableIso, entry: Json, size: number): Promise<K
       `kernel argument area of ${size} bytes at ${skip} ends past ${path}, which has ${file.size} bytes`,
     );
   }
-  const pad = readCharacter(entry['pad'], '#');
-  const end = readCharacter(entry['end'], '\n');
   return { path, offset: extent.offset + skip, pad, end };
-}
-
-function readCharacter(value: Json | undefined, otherwise: string): string {
-  if (value === undefined) return otherwise;
-  if (typeof value === 'string' && value.length === 1 && value.charCodeAt(0) < 128) return value;
-  throw new IntegrityError(
-    'iso.malformed-json',
-    `${PATH} has ${JSON.stringify(value)} instead of one character`,
-  );
 }
 
 /** Magic, u64 size, u64 offset of the default, six u64 offsets of areas; the first 0 ends them. */

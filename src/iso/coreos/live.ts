@@ -1,8 +1,9 @@
 import { IntegrityError, ConfigError } from '../../base/errors.ts';
-import { parseJsonObjectOfCoreosJson, type JsonObject } from '../../shape/go-json.ts';
+import { FREE, LEFT_OUT, mapping, partial } from '../../shape/shape.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 import type { IsoImage } from '../read/open.ts';
 import { findEmbedArea, type EmbedArea } from './embed-area.ts';
+import { readCoreosJson } from './json.ts';
 import { readKargAreas, type KargAreas } from './kargs.ts';
 
 /** Features that tools may use to customize an image; empty without `coreos/features.json`. */
@@ -67,11 +68,21 @@ function findLiveisoLabel(kargs: KargAreas, volumeId: string): string {
   );
 }
 
+/** A feature has another type in later versions, which we then do not know. */
+const FEATURES = partial(
+  {
+    'installer-config': FREE,
+    'installer-config-directives': mapping(FREE),
+    'live-initrd-network': FREE,
+  },
+  LEFT_OUT,
+);
+
 /** @throws IntegrityError `iso.malformed-json` */
 export async function readCoreosFeatures(iso: IsoImage): Promise<CoreosFeatures> {
   const node = await iso.find('/coreos/features.json');
-  const json: JsonObject = node
-    ? parseJsonObjectOfCoreosJson(await iso.readFile(node, 65_536), 'coreos/features.json')
+  const json = node
+    ? readCoreosJson(FEATURES, await iso.readFile(node, 65_536), 'coreos/features.json')
     : {};
   const directives = json['installer-config-directives'] ?? {};
   return {

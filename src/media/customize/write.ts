@@ -6,10 +6,11 @@ import { syncDirectory, writeFileAtomic, writeWhole } from '../../base/disk/file
 import { withLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { openInPlace, readOwnFile, readRegularFile } from '../../base/disk/open-file.ts';
 import { DiskError, isErrno, SealiftError } from '../../base/errors.ts';
-import { isObject } from '../../base/lists.ts';
 import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
 import type { IsoImage } from '../../iso/index.ts';
 import { namesBeside } from '../../outputs/place.ts';
+import { decodeJson, ifFaultless } from '../../shape/decode.ts';
+import { COUNT, list, record, refine, TEXT, transform } from '../../shape/shape.ts';
 import type { OverlayPart } from '../areas.ts';
 import { openGivenIso } from '../delta/describe.ts';
 
@@ -28,25 +29,16 @@ const formatSaved = (saved: readonly Saved[]): string =>
     })),
   })}\n`;
 
-/** @returns the areas, or undefined if `formatSaved` did not write the text */
-function parseSavedAreas(text: string): readonly Saved[] | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const areas = isObject(value) ? value['areas'] : undefined;
-  if (!Array.isArray(areas)) return undefined;
-  const parsed = areas.map((area: unknown): Saved | undefined => {
-    const { offset, old, now } = isObject(area) ? area : {};
-    if (typeof offset !== 'number' || !Number.isSafeInteger(offset) || offset < 0) return undefined;
-    if (typeof old !== 'string' || typeof now !== 'string') return undefined;
-    const bytes = { old: Buffer.from(old, 'base64'), now: Buffer.from(now, 'base64') };
-    return bytes.old.length === bytes.now.length ? { offset, ...bytes } : undefined;
-  });
-  return parsed.every((area) => area !== undefined) ? parsed : undefined;
-}
+const BASE64 = transform(TEXT, (text) => Buffer.from(text, 'base64'));
+
+/** The text that `formatSaved` writes. */
+const SAVED = record({
+  areas: list(
+    refine(record({ offset: COUNT, old: BASE64, now: BASE64 }), ({ old, now }) =>
+      old.length === now.length ? undefined : 'has two sizes',
+    ),
+  ),
+});
 
 /** True if each byte has its old or its new value, as an interrupted write leaves it. */
 const isOldOrNew = (found: Uint8Array, { old, now }: Omit<Saved, 'offset'>): boolean =>
@@ -200,7 +192,7 @@ async function finish({ aside }: WritePlace): Promise<void> {
 
 /** @throws DiskError `customize.leftover` */
 function parseSaved(text: string, { path, aside }: WritePlace): readonly Saved[] {
-  const areas = parseSavedAreas(text);
+  const areas = ifFaultless(decodeJson(SAVED, text))?.areas;
   if (areas) return areas;
   throw new DiskError(
     'customize.leftover',
@@ -248,7 +240,7 @@ export const asideOf = (stem: string): string => `${stem}.customize`;
  */
 export async function refuseHalfCustomised(image: RandomAccess, stem?: string): Promise<void> {
   const text = await readAside(image.path, stem);
-  const saved = text === undefined ? undefined : parseSavedAreas(text);
+  const saved = text === undefined ? undefined : ifFaultless(decodeJson(SAVED, text))?.areas;
   if (!saved) return; // absent or damaged; the next run in place reports damage
   let isBegun = false;
   for (const { offset, old, now } of saved) {

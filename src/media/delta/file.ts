@@ -1,10 +1,22 @@
 import { applyDelta, createDelta, getDeltaTargetSize } from 'fossil-delta';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
+import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError, isErrno } from '../../base/errors.ts';
 import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
-import { isObject } from '../../base/lists.ts';
-import { checkText, isTexts, parseObject } from '../../shape/go-json.ts';
+import { decodeJson, JSON_RULES, requireDecoded, type Rules } from '../../shape/decode.ts';
+import {
+  COUNT,
+  DIGEST,
+  integerFrom,
+  LEFT_OUT,
+  list,
+  optional,
+  record,
+  TEXT,
+  transform,
+  tuple,
+} from '../../shape/shape.ts';
+import { describeFinding } from '../../shape/words.ts';
 import { NewerFormatError } from '../newer.ts';
 import type { IsoName } from './name.ts';
 
@@ -61,6 +73,37 @@ const KIND = 'sealift delta ';
 /** The format with a proof. */
 const PROVEN = 4;
 
+const EXTENT = transform(
+  tuple(COUNT, integerFrom(1), DIGEST),
+  ([offset, size, digest]): DeltaExtent => ({ offset, size, digest }),
+);
+const AREA = transform(tuple(COUNT, DIGEST), ([offset, digest]) => ({ offset, digest }));
+const PATCH = transform(
+  tuple(COUNT, COUNT, COUNT, COUNT),
+  ([number, offset, oldSize, size]): readonly [number, Patch] => [
+    number,
+    { old: { offset, size: oldSize }, size },
+  ],
+);
+const ISO_NAME = record(
+  { product: TEXT, version: TEXT, architecture: TEXT, day: optional(TEXT) },
+  LEFT_OUT,
+);
+
+const HEAD = record(
+  {
+    from: TEXT,
+    size: COUNT,
+    bodySize: COUNT,
+    index: EXTENT,
+    mutable: optional(list(AREA)),
+    names: optional(record({ from: ISO_NAME, to: ISO_NAME }, LEFT_OUT)),
+    patches: transform(list(PATCH), (rows) => new Map(rows)),
+    body: optional(transform(tuple(DIGEST, list(COUNT)), ([digest, sizes]) => ({ digest, sizes }))),
+  },
+  LEFT_OUT,
+);
+
 /** Enough for 200,000 patches. */
 const LARGEST_JSON = 16 * 1024 * 1024;
 const MOST_VALUES = 1_400_000;
@@ -111,22 +154,26 @@ export async function readDeltaHead(
 ): Promise<DeltaHead & { readonly start: number }> {
   const line = await readLine(file);
   const start = line.text.length + line.jsonSize;
-  const refuse = (problem = 'is not in the form that sealift writes'): IntegrityError =>
-    malformed(file.path, problem);
+  const refuse = (problem: string): IntegrityError => malformed(file.path, problem);
   const json = await readJson(file, line);
-  const members = parseObject(checkText(json, MOST_VALUES, refuse), refuse);
-  const { bodySize, from, index, patches, size } = members;
-  if (typeof from !== 'string' || !isCount(size) || !isCount(bodySize)) throw refuse();
+  const { body, ...head } = requireDecoded(decodeJson(HEAD, json, RULES), ([first]) => {
+    const { why = '' } = first;
+    return refuse(first.code === 'syntax' ? why : `${NOT_OURS}: ${describeFinding(first)}`);
+  });
+  const { size, bodySize } = head;
   if (size > LARGEST_ISO) throw refuse(`makes an ISO of ${size} bytes`);
-  const place = parseExtent(index);
-  if (!place || !Array.isArray(patches)) throw refuse();
-  const all = patches.map((row) => parsePatch(row) ?? fail(refuse()));
   if (start + bodySize !== file.size) {
     throw refuse(`has ${file.size} bytes, but should have ${start + bodySize}`);
   }
-  const optional = parseOptional(members, line) ?? fail(refuse());
-  return { from, size, index: place, ...optional, patches: new Map(all), bodySize, start };
+  if (!line.isProven) return { ...head, start };
+  if (body && sumOf(body.sizes) === bodySize) return { ...head, body, start };
+  throw refuse(`${NOT_OURS}: its body has another size`);
 }
+
+const NOT_OURS = 'is not in the form that sealift writes';
+const RULES: Rules = { ...JSON_RULES, most: { values: MOST_VALUES, depth: 16 } };
+
+const sumOf = (sizes: readonly number[]): number => sizes.reduce((sum, size) => sum + size, 0);
 
 /** @throws IntegrityError `delta.malformed`; NewerFormatError */
 async function readJson(file: RandomAccess, line: Line): Promise<Buffer> {
@@ -178,69 +225,6 @@ function parseLine(text: string): Line | undefined {
     /^sealift delta (\d{1,3}) (\d{1,8}) sha256:[0-9a-f]{64}\n *$/.exec(text) ?? [];
   if (size === undefined || Number(format) < PROVEN) return undefined;
   return { text, format: Number(format), jsonSize: Number(size), isProven: true };
-}
-
-function parseExtent(row: unknown): DeltaExtent | undefined {
-  if (!Array.isArray(row)) return undefined;
-  const [offset, size, digest] = row as readonly unknown[];
-  if (!isCount(offset) || !isCount(size) || size === 0) return undefined;
-  return typeof digest === 'string' && isDigest(digest) ? { offset, size, digest } : undefined;
-}
-
-type Members = Readonly<Record<string, unknown>>;
-
-function parseOptional(
-  { body, bodySize, mutable, names }: Members,
-  { isProven }: Line,
-): Pick<DeltaHead, 'body' | 'mutable' | 'names'> | undefined {
-  const [areas, named] = [parseAreas(mutable), parseNames(names)];
-  const proof = isProven ? parseBody(body, bodySize) : {};
-  return areas && named && proof && { ...areas, ...named, ...proof };
-}
-
-function parseAreas(rows: unknown): Pick<DeltaHead, 'mutable'> | undefined {
-  if (rows === undefined) return {};
-  if (!Array.isArray(rows)) return undefined;
-  const mutable = rows.flatMap((row: unknown) => {
-    const [offset, digest] = Array.isArray(row) ? (row as readonly unknown[]) : [];
-    const isRight = isCount(offset) && typeof digest === 'string' && isDigest(digest);
-    return isRight ? [{ offset, digest }] : [];
-  });
-  return mutable.length === rows.length ? { mutable } : undefined;
-}
-
-function parseBody(body: unknown, bodySize: unknown): Pick<DeltaHead, 'body'> | undefined {
-  const [digest, sizes] = Array.isArray(body) ? (body as readonly unknown[]) : [];
-  if (typeof digest !== 'string' || !isDigest(digest)) return undefined;
-  if (!Array.isArray(sizes) || !sizes.every(isCount)) return undefined;
-  if (sizes.reduce((total, size) => total + size, 0) !== bodySize) return undefined;
-  return { body: { digest, sizes } };
-}
-
-function parseNames(names: unknown): Pick<DeltaHead, 'names'> | undefined {
-  if (names === undefined) return {};
-  const [from, to] = isObject(names) ? [parseName(names['from']), parseName(names['to'])] : [];
-  return from && to && { names: { from, to } };
-}
-
-function parseName(name: unknown): IsoName | undefined {
-  if (!isTexts(name, ['product', 'version', 'architecture'])) return undefined;
-  const { product, version, architecture, day } = name as IsoName;
-  if (day === undefined) return { product, version, architecture };
-  return typeof day === 'string' ? { product, version, architecture, day } : undefined;
-}
-
-function parsePatch(row: unknown): readonly [number, Patch] | undefined {
-  if (!Array.isArray(row) || row.length !== 4 || !row.every(isCount)) return undefined;
-  const [number = 0, offset = 0, oldSize = 0, size = 0] = row;
-  return [number, { old: { offset, size: oldSize }, size }];
-}
-
-const isCount = (value: unknown): value is number =>
-  Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) < 2 ** 52;
-
-function fail(error: IntegrityError): never {
-  throw error;
 }
 
 /** Error for a file that is not a complete delta. */

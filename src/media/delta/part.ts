@@ -1,6 +1,7 @@
-import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
+import { digestOf, type Digest } from '../../base/digest.ts';
 import { digestRange, openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
-import { isTextList, parseJsonObject } from '../../shape/go-json.ts';
+import { decodeJson, ifFaultless } from '../../shape/decode.ts';
+import { DIGEST, integerFrom, LEFT_OUT, list, record, refine } from '../../shape/shape.ts';
 
 /* The format of a part of a delta. */
 
@@ -61,27 +62,22 @@ export async function readPartHead(file: RandomAccess): Promise<PartHead | undef
   if (id === undefined || LINE_SIZE + Number(size) > file.size) return undefined;
   const text = await file.read(LINE_SIZE, Number(size));
   if (digestOf(text) !== id) return undefined;
-  const list = parseList(text.toString('utf8'));
+  const list = ifFaultless(decodeJson(LIST, text));
   const isNumber = list && Number(number) <= list.parts.length;
   return isNumber
     ? { number: Number(number), list, id, start: LINE_SIZE + Number(size) }
     : undefined;
 }
 
-/** Parses a list whose digest has been verified, so that its content is as written. */
-function parseList(text: string): PartList | undefined {
-  const { size, partSize, parts, parity } = parseJsonObject(text) ?? {};
-  if (!isTextList(parts) || !parts.every(isDigest) || !isTextDigest(parity)) return undefined;
-  if (!isSize(size) || !isSize(partSize) || parts.length > MOST_PARTS) return undefined;
-  const isEnough = parts.length === Math.ceil(size / partSize);
-  return isEnough ? { size, partSize, parts, parity } : undefined;
-}
+const POSITIVE = integerFrom(1);
 
-const isTextDigest = (value: unknown): value is Digest =>
-  typeof value === 'string' && isDigest(value);
-
-const isSize = (value: unknown): value is number =>
-  Number.isSafeInteger(value) && Number(value) > 0;
+const LIST = refine(
+  record({ size: POSITIVE, partSize: POSITIVE, parts: list(DIGEST), parity: DIGEST }, LEFT_OUT),
+  ({ size, partSize, parts }) =>
+    parts.length <= MOST_PARTS && parts.length === Math.ceil(size / partSize)
+      ? undefined
+      : `has ${parts.length} parts`,
+);
 
 /** True if a part has the size and the digest that its head names. @throws the signal's reason */
 export async function isWholePart(

@@ -6,6 +6,7 @@ import { findReleaseImage } from '../../openshift/agent/live-system.ts';
 import { createLeftOutTest, type NamedImage } from '../../openshift/mirror/closure.ts';
 import {
   hasDisabledPolicy,
+  listImagePolicies,
   readLiveRegistriesConf,
   readNodeRegistriesConf,
   readStartedRegistry,
@@ -17,6 +18,7 @@ import {
   type ImagePolicy,
   listApplied,
 } from '../../openshift/release/image-policy.ts';
+import { TOLD_IMAGE_SET } from '../../openshift/installer/made-for.ts';
 import { ADDITIONAL_IMAGES } from '../../openshift/mirror/sets.ts';
 import { readReference } from '../../openshift/workspace/set.ts';
 import {
@@ -25,7 +27,12 @@ import {
   type RegistriesConf,
   resolveCandidates,
 } from '../../registry/index.ts';
-import { findNamingParts, listNamedImages, readExtraManifests } from '../named-images.ts';
+import {
+  findNamingParts,
+  listNamedImages,
+  type NamingParts,
+  readExtraManifests,
+} from '../named-images.ts';
 import { attempt } from '../open.ts';
 import type { PlayedMedium } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
@@ -63,7 +70,8 @@ export async function rehearsePulls(
   const { live, registry, files, index } = medium;
   if (!registry) return [cannotKnow(PART, 'hosts find images', { reason: NO_IMAGES })];
   const { tree } = registry;
-  const parts = await findNamingParts({ tree, index, config: live });
+  const { parts, problem } = await findParts({ tree, index, config: live });
+  if (!parts) return [willNot(PART, 'hosts find images', { reason: problem })];
   const { named, unread } = await listNamedImages(parts, signal);
   const steps = unread.map(({ name, problem }) =>
     willNot(PART, `${name} can be read`, { reason: problem }),
@@ -88,6 +96,18 @@ export async function rehearsePulls(
   ];
 }
 
+async function findParts(medium: Parameters<typeof findNamingParts>[0]): Promise<{
+  readonly parts?: NamingParts;
+  readonly problem?: string;
+}> {
+  try {
+    return { parts: await findNamingParts(medium) };
+  } catch (error) {
+    if (error instanceof SealiftError) return { problem: error.message };
+    throw error;
+  }
+}
+
 const NO_IMAGES = 'the medium carries no images: hosts pull from registries on their network';
 
 const UPGRADE: readonly Step[] = [
@@ -107,14 +127,11 @@ const describeLeftOut = (left: number): readonly Step[] =>
 
 /** The release image as the hosts are told to pull it. */
 function listReleaseImage({ index, files }: PlayedMedium): readonly NamedImage[] {
-  const told = files.get(TOLD);
+  const told = files.get(TOLD_IMAGE_SET);
   const image = (told && findReleaseImage(told)) ?? index?.release.reference;
   const parsed = image === undefined ? undefined : readReference(image);
   return parsed ? [{ image: parsed, neededBy: { part: RELEASE } }] : [];
 }
-
-/** The ClusterImageSet that our script gives to the assisted service. */
-const TOLD = '/etc/assisted/cluster-image-set.yaml';
 
 const RELEASE = 'release';
 
@@ -131,7 +148,11 @@ function listPullers(
 ): { readonly pullers: readonly Puller[]; readonly problems: readonly Step[] } {
   const texts = live ? readExtraManifests(live).map(({ text }) => text) : [];
   const conf = readConf(files);
-  const policies = release && !hasDisabledPolicy(files) ? listApplied(release) : [];
+  const own = readPolicies(texts);
+  const policies = [
+    ...(release && !hasDisabledPolicy(files) ? listApplied(release) : []),
+    ...own.policies,
+  ];
   const nodes = {
     who: 'nodes',
     conf: readNodeRegistriesConf(texts),
@@ -139,13 +160,31 @@ function listPullers(
   };
   if (conf.problem === undefined) {
     const none = { who: 'hosts of the live system', policiesOf: () => [] };
-    return { pullers: [{ ...none, conf: conf.value ?? { registries: [] } }, nodes], problems: [] };
+    const live = { ...none, conf: conf.value ?? { registries: [] } };
+    return { pullers: [live, nodes], problems: own.problems };
   }
   const reason = conf.problem;
   return {
     pullers: [nodes],
-    problems: [willNot(PART, 'hosts of the live system read their registries.conf', { reason })],
+    problems: [
+      ...own.problems,
+      willNot(PART, 'hosts of the live system read their registries.conf', { reason }),
+    ],
   };
+}
+
+/** Image policies among the manifests of the cluster, which hold for its nodes as those of the release do. */
+function readPolicies(texts: readonly string[]): {
+  readonly policies: readonly ImagePolicy[];
+  readonly problems: readonly Step[];
+} {
+  try {
+    return { policies: listImagePolicies(texts), problems: [] };
+  } catch (error) {
+    if (!(error instanceof SealiftError)) throw error;
+    const name = 'the cluster takes the image policies among its manifests';
+    return { policies: [], problems: [willNot(PART, name, { reason: error.message })] };
+  }
 }
 
 function readConf(files: PlayedMedium['files']): {

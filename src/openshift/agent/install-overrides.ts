@@ -1,7 +1,8 @@
 import { isObject, objectOrEmpty } from '../../base/lists.ts';
 import { suggestName } from '../../base/text/words.ts';
 import { decodeFileContent, type File, parseResolved } from '../../ignition/index.ts';
-import { parseJsonObject } from '../../shape/go-json.ts';
+import { decodeJson, ifFaultless } from '../../shape/decode.ts';
+import { FREE, mapping } from '../../shape/shape.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { formatGoYaml } from './go-yaml.ts';
 import type { CustomValues } from './values.ts';
@@ -33,8 +34,10 @@ export function configureInstall(text: string, overrides: string): string {
   });
 }
 
+const OVERRIDES = mapping(FREE);
+
 function mergeTexts(own: string, given: string): string {
-  const [under, over] = [own, given].map((text) => parseJsonObject(text) ?? {});
+  const [under, over] = [own, given].map((text) => ifFaultless(decodeJson(OVERRIDES, text)) ?? {});
   return JSON.stringify(mergeMembers(under ?? {}, over ?? {}));
 }
 

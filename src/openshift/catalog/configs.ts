@@ -1,6 +1,12 @@
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
-import { isObject } from '../../base/lists.ts';
-import { extractTree, type Layer } from '../../registry/index.ts';
+import {
+  extractTree,
+  IMAGE_CONFIG,
+  parseImageConfig,
+  type ImageConfig,
+  type Layer,
+} from '../../registry/index.ts';
+import { decodeJson, GO_RULES, ifFaultless } from '../../shape/decode.ts';
 
 /* The directory of a file-based catalog in its image: the label that names it, and its files. */
 
@@ -31,11 +37,10 @@ export async function extractConfigs(
  *
  * @throws ConfigError `catalog.no-label`, `catalog.label-malformed`
  */
-export function readConfigsLabel(document: Record<string, unknown>, name: string): string {
-  const config = document['config'];
-  const labels = isObject(config) && isObject(config['Labels']) ? config['Labels'] : {};
+export function readConfigsLabel({ config }: ImageConfig, name: string): string {
+  const { Labels: labels } = config;
   const label = labels[CONFIGS_LABEL];
-  if (typeof label !== 'string') {
+  if (label === undefined) {
     const found = Object.keys(labels).sort().join(', ') || 'no labels';
     throw new ConfigError(
       'catalog.no-label',
@@ -53,20 +58,11 @@ export function readConfigsLabel(document: Record<string, unknown>, name: string
 }
 
 /** @throws IntegrityError `catalog.config-malformed` */
-export function parseImageConfig(bytes: Uint8Array, name: string): Record<string, unknown> {
-  const refuse = (cause?: unknown): IntegrityError =>
-    new IntegrityError('catalog.config-malformed', `image config of ${name} is not a JSON object`, {
-      cause,
-    });
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (cause) {
-    throw refuse(cause);
-  }
-  if (isObject(value)) return value;
-  throw refuse();
-}
+export const parseCatalogConfig = (bytes: Uint8Array, name: string): ImageConfig =>
+  parseImageConfig(bytes, (problem) => {
+    const message = `image config of ${name}: ${problem}`;
+    return new IntegrityError('catalog.config-malformed', message);
+  });
 
 /**
  * The layers of an image, bottom to top, that may touch a directory (without slashes around it),
@@ -75,18 +71,13 @@ export function parseImageConfig(bytes: Uint8Array, name: string): Record<string
  * layer of an image whose history does not have one entry for each layer.
  */
 function listTouching(config: Uint8Array, layers: number, directory: string): readonly boolean[] {
-  const made = readHistory(config).filter((entry) => entry['empty_layer'] !== true);
+  const { history = [] } = ifFaultless(decodeJson(IMAGE_CONFIG, config, GO_RULES)) ?? {};
+  const made = history.filter((entry) => entry.empty_layer !== true);
   if (made.length !== layers) return Array<boolean>(layers).fill(true);
   return made.map((entry) => {
-    const target = readTarget(entry['created_by']);
+    const target = readTarget(entry.created_by ?? '');
     return target === undefined || isRelated(target, directory);
   });
-}
-
-function readHistory(config: Uint8Array): readonly Record<string, unknown>[] {
-  const document: unknown = JSON.parse(Buffer.from(config).toString('utf8'));
-  const history = isObject(document) ? document['history'] : undefined;
-  return Array.isArray(history) && history.every(isObject) ? history : [];
 }
 
 /** docker and buildah: `/bin/sh -c #(nop) COPY dir:HASH in /configs`. */
@@ -98,8 +89,7 @@ const BUILDKIT = /^(?:ADD|COPY) (?:[^\s"'[\]]+ )+(\/[^\s"'[\]]*) # buildkit$/;
 /**
  * Path without slashes around it; undefined if the command is another one, or is not understood.
  */
-function readTarget(command: unknown): string | undefined {
-  if (typeof command !== 'string') return undefined;
+function readTarget(command: string): string | undefined {
   const target = (CLASSIC.exec(command) ?? BUILDKIT.exec(command))?.[1];
   const names = target?.split('/').filter((name) => !['', '.'].includes(name));
   return names === undefined || names.includes('..') ? undefined : names.join('/');

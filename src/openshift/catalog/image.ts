@@ -2,9 +2,11 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
 import { ConfigError, DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import {
   type Descriptor,
   formatReference,
+  type ImageConfig,
   type ImageManifest,
   isForPlatform,
   type Platform,
@@ -19,7 +21,7 @@ import {
   readManifest,
   type ImageTools,
 } from '../images.ts';
-import { extractConfigs, parseImageConfig, readConfigsLabel } from './configs.ts';
+import { extractConfigs, parseCatalogConfig, readConfigsLabel } from './configs.ts';
 
 /** A catalog image for one platform. */
 export type CatalogPlatformImage = {
@@ -172,7 +174,7 @@ async function openOne(
     );
   }
   const config = await readBlob(tools, reference, manifest.config);
-  const document = parseImageConfig(config, name);
+  const document = parseCatalogConfig(config, name);
   const found = platform ?? platformOf(document);
   return { ...(found && { platform: found }), manifest, stored: one, config };
 }
@@ -184,7 +186,7 @@ function readConfigsDirectory(
   const name = formatReference(reference);
   const labels = images.map(({ config, platform }) => {
     const where = platform ? `${name} (${platform.os}/${platform.architecture})` : name;
-    return readConfigsLabel(parseImageConfig(config, where), where);
+    return readConfigsLabel(parseCatalogConfig(config, where), where);
   });
   const [label = '', ...others] = new Set(labels);
   if (others.length === 0) return label;
@@ -195,9 +197,9 @@ function readConfigsDirectory(
   );
 }
 
-function platformOf({ os, architecture, variant }: Record<string, unknown>): Platform | undefined {
-  if (typeof os !== 'string' || typeof architecture !== 'string') return undefined;
-  return { os, architecture, ...(typeof variant === 'string' && { variant }) };
+function platformOf({ os, architecture, variant }: ImageConfig): Platform | undefined {
+  if (os === undefined || architecture === undefined) return undefined;
+  return { os, architecture, ...withoutUndefined({ variant }) };
 }
 
 async function isDirectory(path: string): Promise<boolean> {

@@ -1,7 +1,8 @@
 import semver from 'semver';
 import { ConfigError } from '../../base/errors.ts';
-import { isObject, objectOrEmpty } from '../../base/lists.ts';
-import { parseJsonObject } from '../../shape/go-json.ts';
+import { IMAGE_CONFIG } from '../../registry/index.ts';
+import { decodeJson, GO_RULES, ifFaultless } from '../../shape/decode.ts';
+import { LEFT_OUT, partial, TEXT } from '../../shape/shape.ts';
 import { openshiftOf, osStreamOf } from '../release/os-stream.ts';
 import { minorOf, stripBuild } from '../release/version.ts';
 
@@ -17,18 +18,14 @@ export const SEED_INFO_PATH = 'manifest.json';
 const SEED_INFO_LABEL = 'com.openshift.lifecycle-agent.seed_cluster_info';
 
 /** The label of an image with the description of a seed; `config` is the image's, as JSON. */
-export function findSeedInfo(config: string): string | undefined {
-  const image = parseJsonObject(config)?.['config'];
-  const label = objectOrEmpty(objectOrEmpty(image)['Labels'])[SEED_INFO_LABEL];
-  return typeof label === 'string' ? label : undefined;
-}
+export const findSeedInfo = (config: string): string | undefined =>
+  ifFaultless(decodeJson(IMAGE_CONFIG, config, GO_RULES))?.config.Labels[SEED_INFO_LABEL];
+
+const SEED_INFO = partial({ seed_cluster_ocp_version: TEXT }, LEFT_OUT);
 
 /** The OpenShift version of the cluster that a seed was made from; empty if it is not in the description. */
-export function parseSeedVersion(info: string): string {
-  const value = parseJsonObject(info);
-  const version = isObject(value) ? value['seed_cluster_ocp_version'] : undefined;
-  return typeof version === 'string' ? version : '';
-}
+export const parseSeedVersion = (info: string): string =>
+  ifFaultless(decodeJson(SEED_INFO, info, GO_RULES))?.seed_cluster_ocp_version ?? '';
 
 /**
  * Refuses a seed of another version than the configuration has, as `lca-cli` does on the host, to the

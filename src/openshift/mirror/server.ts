@@ -1,7 +1,10 @@
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
-import { objectOrEmpty } from '../../base/lists.ts';
-import { describeValue } from '../../base/text/words.ts';
-import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
+import {
+  formatReference,
+  parseImageConfig,
+  parseReference,
+  type Reference,
+} from '../../registry/index.ts';
 import { getComponent, type Release } from '../release/release.ts';
 import { isAtLeast } from '../release/version.ts';
 
@@ -87,7 +90,7 @@ export function getRegistryComponent(release: Release, hint: Configure): Referen
 export const describeNewerRelease = (version: string, minor: string): string =>
   `release ${version} has no registry that can serve the media, and the newest ${minor} release, whose registry can, cannot be resolved`;
 
-/** The part of an image's config that describes how it is started (OCI image-spec config.md). */
+/** The part of an image's config that describes how it is started. */
 export type StartConfig = {
   readonly architecture: string;
   /** Entrypoint and Cmd. */
@@ -97,29 +100,11 @@ export type StartConfig = {
 
 /** @throws IntegrityError `registry-image.malformed` */
 export function parseStartConfig(bytes: Uint8Array, reference: Reference): StartConfig {
-  const document = parseObject(bytes, reference);
-  const { Entrypoint, Cmd, Labels } = objectOrEmpty(document['config']);
-  const labels = Object.entries(objectOrEmpty(Labels)).flatMap(([name, value]) =>
-    typeof value === 'string' ? [[name, value]] : [],
-  );
-  return {
-    architecture: describeValue(document['architecture']),
-    command: [Entrypoint, Cmd].flatMap((part) =>
-      Array.isArray(part) ? part.map(describeValue) : [],
-    ),
-    labels: Object.fromEntries(labels) as Record<string, string>,
-  };
-}
-
-function parseObject(bytes: Uint8Array, reference: Reference): Record<string, unknown> {
-  try {
-    return objectOrEmpty(JSON.parse(Buffer.from(bytes).toString('utf8')));
-  } catch (cause) {
-    const name = formatReference(reference);
-    throw new IntegrityError('registry-image.malformed', `config of image ${name} is not JSON`, {
-      cause,
-    });
-  }
+  const { architecture = 'absent', config } = parseImageConfig(bytes, (problem) => {
+    const message = `config of image ${formatReference(reference)}: ${problem}`;
+    return new IntegrityError('registry-image.malformed', message);
+  });
+  return { architecture, command: [...config.Entrypoint, ...config.Cmd], labels: config.Labels };
 }
 
 /** Files of OpenShift's `docker-registry` from 4.21 on, all of them needed to start it. */

@@ -1,6 +1,7 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { type IgnitionConfig, isInstalled, type Unit } from '../../ignition/index.ts';
 import { parse } from '../../shape/parse-text.ts';
+import { type ImagePolicy, readImagePolicies } from '../release/image-policy.ts';
 import {
   parseRegistriesConf,
   type RegistriesConf,
@@ -153,6 +154,16 @@ export const listCatalogImages = (texts: readonly string[]): readonly string[] =
     const { image } = objectOrEmpty(spec);
     return kind === 'CatalogSource' && typeof image === 'string' ? image : [];
   });
+
+/**
+ * Image policies among the manifests of a cluster.
+ *
+ * @throws IntegrityError `release.manifest-unreadable`
+ */
+export const listImagePolicies = (texts: readonly string[]): readonly ImagePolicy[] =>
+  readImagePolicies(
+    texts.map((text) => ({ path: 'of an image policy', document: parseManifest(text) })),
+  );
 
 /** A manifest that is not YAML is reported by those who apply it. */
 function parseManifest(text: string): Parsed {

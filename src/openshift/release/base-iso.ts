@@ -13,9 +13,21 @@ import { packingOf, unpackFile, type Packing } from '../../base/download/unpack.
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
-import { isObject } from '../../base/lists.ts';
 import { redactUrl } from '../../base/text/redact.ts';
-import { describeValue } from '../../base/text/words.ts';
+import { decode, decodeJson, GO_RULES, requireDecoded, type Finding } from '../../shape/decode.ts';
+import {
+  defaulted,
+  FREE,
+  LEFT_OUT,
+  mapping,
+  optional,
+  partial,
+  record,
+  refine,
+  TEXT,
+  type TypeOf,
+} from '../../shape/shape.ts';
+import { describeFinding } from '../../shape/words.ts';
 import type { RpmArchitecture } from './bundle.ts';
 import type { GraphAccess } from './update-graph.ts';
 
@@ -198,6 +210,24 @@ function parseHttps(text: string): URL {
  */
 export type StreamIso = { readonly url: string; readonly sha256: Digest };
 
+const DISK = record(
+  {
+    'location': refine(TEXT, (url) => (URL.canParse(url) ? undefined : 'is not an address')),
+    'sha256': optional(TEXT),
+    'uncompressed-sha256': optional(TEXT),
+  },
+  LEFT_OUT,
+);
+
+/** Formats by name; other ones than `iso` have other members. */
+const FORMATS = record({ iso: optional(partial({ disk: DISK }, LEFT_OUT)) }, { others: 'kept' });
+const METAL = record({ formats: defaulted(FORMATS, () => ({})) }, LEFT_OUT);
+const ARTIFACTS = record({ metal: optional(METAL) }, { others: 'kept' });
+const ARCHITECTURE = record({ artifacts: defaulted(ARTIFACTS, () => ({})) }, LEFT_OUT);
+
+/** Other architectures than the wanted one are not judged. */
+const STREAM = record({ architectures: mapping(FREE) }, LEFT_OUT);
+
 /**
  * The live ISO of an architecture in the metadata of a CoreOS stream: the JSON document that
  * `openshift-install coreos print-stream-json` prints and that builds.coreos.fedoraproject.org
@@ -206,22 +236,18 @@ export type StreamIso = { readonly url: string; readonly sha256: Digest };
  * @throws ConfigError `coreos-stream.malformed`, `coreos-stream.no-iso`
  */
 export function findStreamIso(text: string, arch: RpmArchitecture, name: string): StreamIso {
-  const stream = parseStream(text, name);
-  const architecture = member(stream, 'architectures', arch);
-  if (architecture === undefined) {
-    const known = Object.keys(member(stream, 'architectures') ?? {}).join(', ');
-    throw missingOfCoreosStream(name, `no ISO found to download for ${arch}`, known);
-  }
-  const metal = member(architecture, 'artifacts', 'metal');
-  if (metal === undefined) {
-    const known = Object.keys(member(architecture, 'artifacts') ?? {}).join(', ');
-    throw missingOfCoreosStream(name, "coreOs stream data not found for 'metal' artifact", known);
-  }
-  const disk = member(metal, 'formats', 'iso', 'disk');
-  if (disk === undefined) {
-    const known = Object.keys(member(metal, 'formats') ?? {}).join(', ');
-    throw missingOfCoreosStream(name, `no ISO found to download for ${arch}`, known);
-  }
+  const refuse = ([first]: readonly [Finding, ...Finding[]]): ConfigError =>
+    malformed(name, describeFinding(first, 'it'));
+  const { architectures } = requireDecoded(decodeJson(STREAM, text, GO_RULES), refuse);
+  const missing = (message: string, known: object): ConfigError =>
+    missingOfCoreosStream(name, message, Object.keys(known).join(', '));
+  const found = architectures[arch];
+  if (found === undefined) throw missing(`no ISO found to download for ${arch}`, architectures);
+  const { artifacts } = requireDecoded(decode(ARCHITECTURE, found, GO_RULES), refuse);
+  const { metal } = artifacts;
+  if (!metal) throw missing("coreOs stream data not found for 'metal' artifact", artifacts);
+  const disk = metal.formats.iso?.disk;
+  if (!disk) throw missing(`no ISO found to download for ${arch}`, metal.formats);
   return readDisk(disk, name);
 }
 
@@ -242,40 +268,15 @@ export async function fetchStreamIso(
   return findStreamIso(text, arch, redactUrl(url));
 }
 
-type JsonObject = Readonly<Record<string, unknown>>;
-
-function parseStream(text: string, name: string): JsonObject {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw malformed(name, 'is not JSON', cause);
-  }
-  if (isObject(value) && isObject(value['architectures'])) return value;
-  throw malformed(name, 'has no "architectures"');
-}
-
 /**
  * "sha256" is the digest of the file, "uncompressed-sha256" the digest of its unpacked contents.
  */
-function readDisk(disk: JsonObject, name: string): StreamIso {
-  const { location } = disk;
-  if (typeof location !== 'string' || !URL.canParse(location)) {
-    throw malformed(name, 'has no address at "location" of its ISO');
-  }
-  const isPacked = packingOf(new URL(location).pathname) !== undefined;
+function readDisk(disk: TypeOf<typeof DISK>, name: string): StreamIso {
+  const isPacked = packingOf(new URL(disk.location).pathname) !== undefined;
   const key = isPacked ? 'uncompressed-sha256' : 'sha256';
-  const digest = `sha256:${describeValue(disk[key])}`;
-  if (!isDigest(digest)) throw malformed(name, `has no digest at "${key}" of its ISO`);
-  return { url: location, sha256: digest };
-}
-
-function member(object: JsonObject, ...path: readonly string[]): JsonObject | undefined {
-  let value: unknown = object;
-  for (const key of path) {
-    value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-  }
-  return isObject(value) ? value : undefined;
+  const digest = `sha256:${disk[key] ?? ''}`;
+  if (!isDigest(digest)) throw malformed(name, `it has no digest at "${key}" of its ISO`);
+  return { url: disk.location, sha256: digest };
 }
 
 const HINT =
@@ -287,8 +288,5 @@ const missingOfCoreosStream = (name: string, message: string, known: string): Co
     hint: HINT,
   });
 
-const malformed = (name: string, reason: string, cause?: unknown): ConfigError =>
-  new ConfigError('coreos-stream.malformed', `CoreOS stream ${name} ${reason}`, {
-    hint: HINT,
-    cause,
-  });
+const malformed = (name: string, problem: string): ConfigError =>
+  new ConfigError('coreos-stream.malformed', `CoreOS stream ${name}: ${problem}`, { hint: HINT });

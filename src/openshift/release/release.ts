@@ -1,8 +1,30 @@
 import type { Digest } from '../../base/digest.ts';
-import { IntegrityError, SealiftError } from '../../base/errors.ts';
-import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import { describeValue } from '../../base/text/words.ts';
-import { formatReference, isTag, parseReference, type Reference } from '../../registry/index.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { findRepeated, withoutUndefined } from '../../base/lists.ts';
+import {
+  explainReference,
+  formatReference,
+  isTag,
+  parseImageConfig,
+  parseReference,
+  type Reference,
+} from '../../registry/index.ts';
+import { decodeJson, GO_RULES, requireDecoded } from '../../shape/decode.ts';
+import {
+  defaulted,
+  FREE,
+  LEFT_OUT,
+  list,
+  mapping,
+  oneOf,
+  optional,
+  record,
+  refine,
+  type Shape,
+  TEXT,
+  transform,
+} from '../../shape/shape.ts';
+import { describeFinding } from '../../shape/words.ts';
 import type { RpmArchitecture } from './bundle.ts';
 import type { ImagePolicy } from './image-policy.ts';
 import type { ResourceDefinition } from './manifests.ts';
@@ -71,6 +93,56 @@ export type ImageReferences = {
 export const IMAGE_REFERENCES_PATH = 'release-manifests/image-references';
 export const RELEASE_METADATA_PATH = 'release-manifests/release-metadata';
 
+/** Versions are used in tags, file names and scripts on the media. */
+const VERSION = refine(TEXT, (text) =>
+  isVersion(text) ? undefined : `${JSON.stringify(text)} is not a valid version`,
+);
+
+const PINNED = transform(refine(TEXT, explainUnpinned), parseReference);
+
+const COMPONENT = record(
+  {
+    name: refine(TEXT, (name) =>
+      isTag(name) ? undefined : `${JSON.stringify(name)} is not a valid tag`,
+    ),
+    from: record({ kind: oneOf('DockerImage'), name: PINNED }, LEFT_OUT),
+  },
+  LEFT_OUT,
+);
+
+const IMAGE_REFERENCES = record(
+  {
+    kind: oneOf('ImageStream'),
+    apiVersion: oneOf('image.openshift.io/v1'),
+    metadata: record({ name: VERSION, creationTimestamp: optional(TEXT) }, LEFT_OUT),
+    spec: record({ tags: refine(list(COMPONENT), explainTags) }, LEFT_OUT),
+  },
+  LEFT_OUT,
+);
+
+const RELEASE_METADATA = record(
+  {
+    kind: oneOf('cincinnati-metadata-v0'),
+    version: VERSION,
+    previous: defaulted(list(VERSION), () => []),
+    metadata: defaulted(mapping(FREE), () => ({})),
+  },
+  LEFT_OUT,
+);
+
+function explainUnpinned(image: string): string | undefined {
+  const why = explainReference(image);
+  if (why !== undefined) return why;
+  const isPinned = parseReference(image).digest !== undefined;
+  return isPinned ? undefined : `"${image}" is not a reference by digest`;
+}
+
+function explainTags(tags: readonly { readonly name: string }[]): string | undefined {
+  const [twice] = findRepeated(tags.map(({ name }) => name));
+  if (twice !== undefined) return `has component "${twice}" twice`;
+  return tags.length === 0 ? 'is empty' : undefined;
+}
+
 /**
  * Reads a payload's ImageStream.
  *
@@ -78,46 +150,32 @@ export const RELEASE_METADATA_PATH = 'release-manifests/release-metadata';
  * not by digest, a name that occurs twice.
  */
 export function parseImageReferences(text: string): ImageReferences {
-  const refuse = refuser(IMAGE_REFERENCES_PATH);
-  const document = parseObject(text, refuse);
-  const { kind, apiVersion } = document;
-  if (kind !== 'ImageStream' || apiVersion !== 'image.openshift.io/v1') {
-    refuse(
-      `is ${describeValue(apiVersion)} ${describeValue(kind)}, not image.openshift.io/v1 ImageStream`,
-    );
-  }
-  const metadata = objectOrEmpty(document['metadata']);
-  const name = textOr(metadata['name']) ?? refuse('has no metadata.name');
-  const version = parseVersion(name, refuse);
-  const tags = objectOrEmpty(document['spec'])['tags'];
-  if (!Array.isArray(tags) || tags.length === 0) return refuse('has no spec.tags');
-  const components = tags.map((tag, index) => parseComponent(objectOrEmpty(tag), index, refuse));
-  const seen = new Set<string>();
-  const twice = components.find(({ name }) => seen.size === seen.add(name).size)?.name;
-  if (twice !== undefined) refuse(`names component "${twice}" twice`);
-  const created = textOr(metadata['creationTimestamp']);
-  return { version, components, ...withoutUndefined({ created }) };
+  const { metadata, spec } = readDocument(IMAGE_REFERENCES, text, IMAGE_REFERENCES_PATH);
+  const components = spec.tags.map(({ name, from }) => ({ name, reference: from.name }));
+  const created = metadata.creationTimestamp;
+  return { version: metadata.name, components, ...withoutUndefined({ created }) };
 }
 
 /** @throws IntegrityError `release.malformed` */
 export function parseReleaseMetadata(text: string): ReleaseMetadata {
-  const refuse = refuser(RELEASE_METADATA_PATH);
-  const document = parseObject(text, refuse);
-  if (document['kind'] !== 'cincinnati-metadata-v0') {
-    refuse(`has kind "${describeValue(document['kind'])}", not "cincinnati-metadata-v0"`);
-  }
-  const previous = document['previous'] ?? [];
-  if (!Array.isArray(previous)) return refuse('has a "previous" that is not an array');
-  const version = parseVersion(document['version'] ?? refuse('has no version'), refuse);
-  const pairs = Object.entries(objectOrEmpty(document['metadata']));
+  const read = readDocument(RELEASE_METADATA, text, RELEASE_METADATA_PATH);
+  const texts = Object.entries(read.metadata).filter(
+    (pair): pair is [string, string] => typeof pair[1] === 'string',
+  );
   return {
-    version,
-    previous: previous.map((one) => parseVersion(one, refuse)),
-    metadata: Object.fromEntries(
-      pairs.flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
-    ),
+    version: read.version,
+    previous: read.previous,
+    metadata: Object.fromEntries(texts),
   };
 }
+
+const readDocument = <T>(shape: Shape<T>, text: string, path: string): T =>
+  requireDecoded(decodeJson(shape, text, GO_RULES), ([first]) =>
+    malformed(`${path}: ${describeFinding(first, 'it')}`),
+  );
+
+const malformed = (message: string): IntegrityError =>
+  new IntegrityError('release.malformed', message);
 
 /** Digest of the release image, which identifies a resolved release. */
 export function digestOfRelease({ reference: { digest } }: Pick<Release, 'reference'>): Digest {
@@ -148,57 +206,7 @@ export function getComponent(
   );
 }
 
-type Refuse = (reason: string) => never;
-
-const refuser =
-  (path: string): Refuse =>
-  (reason) => {
-    throw new IntegrityError('release.malformed', `${path} ${reason}`);
-  };
-
-function parseComponent(tag: Record<string, unknown>, index: number, refuse: Refuse): Component {
-  const name = textOr(tag['name']) ?? refuse(`has no name in spec.tags[${index}]`);
-  const from = objectOrEmpty(tag['from']);
-  const image = textOr(from['name']);
-  if (from['kind'] !== 'DockerImage' || image === undefined) {
-    return refuse(`has no image for component "${name}"`);
-  }
-  if (!isTag(name))
-    return refuse(`names component ${JSON.stringify(name)}, which is not a valid tag`);
-  const reference = parseImage(image, refuse);
-  if (reference.digest !== undefined) return { name, reference };
-  return refuse(`has image "${image}" for component "${name}", which is not by digest`);
-}
-
-function parseImage(image: string, refuse: Refuse): Reference {
-  try {
-    return parseReference(image);
-  } catch (error) {
-    if (error instanceof SealiftError) return refuse(`is wrong: ${error.message}`);
-    throw error;
-  }
-}
-
-/** Versions are used in tags, file names and scripts on the media. */
-function parseVersion(version: unknown, refuse: Refuse): string {
-  if (typeof version === 'string' && isVersion(version)) return version;
-  return refuse(
-    `has version ${JSON.stringify(describeValue(version))}, which is not a valid version`,
-  );
-}
-
-function parseObject(text: string, refuse: Refuse): Record<string, unknown> {
-  try {
-    return objectOrEmpty(JSON.parse(text));
-  } catch (error) {
-    return refuse(`is not valid JSON: ${(error as Error).message}`);
-  }
-}
-
-const textOr = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined;
-
-/** The image config of a release payload (OCI image-spec config.md). */
+/** The image config of a release payload. */
 type ReleaseConfig = {
   /** Architecture in Go's words. */
   readonly architecture: string;
@@ -209,29 +217,13 @@ type ReleaseConfig = {
 
 /** @throws IntegrityError `release.malformed` */
 export function parseReleaseConfig(bytes: Uint8Array): ReleaseConfig {
-  const document = parse(bytes);
-  const { architecture, created } = document;
-  if (typeof architecture !== 'string') throw malformed('names no architecture');
-  const version = objectOrEmpty(objectOrEmpty(document['config'])['Labels'])[
-    'io.openshift.release'
-  ];
-  return {
-    architecture,
-    ...(typeof version === 'string' && { version }),
-    ...(typeof created === 'string' && { created }),
-  };
+  const refuse = (problem: string): IntegrityError =>
+    malformed(`config of the release image: ${problem}`);
+  const { architecture, created, config } = parseImageConfig(bytes, refuse);
+  if (architecture === undefined) throw refuse('it names no architecture');
+  const version = config.Labels['io.openshift.release'];
+  return { architecture, ...withoutUndefined({ version, created }) };
 }
-
-function parse(bytes: Uint8Array): Record<string, unknown> {
-  try {
-    return objectOrEmpty(JSON.parse(Buffer.from(bytes).toString('utf8')));
-  } catch (cause) {
-    throw malformed(`is not valid JSON: ${(cause as Error).message}`);
-  }
-}
-
-const malformed = (reason: string): IntegrityError =>
-  new IntegrityError('release.malformed', `config of the release image ${reason}`);
 
 /** The description of a release for plans and media. */
 export const describeRelease = ({ version, reference, arch }: Release) => ({

@@ -1,11 +1,34 @@
 import { verify, type KeyObject } from 'node:crypto';
-import { isDigest, type Digest, hexOf } from '../../base/digest.ts';
+import { type Digest, hexOf } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
-import { isObject, objectOrEmpty } from '../../base/lists.ts';
 import { decodeBase64 } from '../../base/text/base64.ts';
 import { type SigningKey, verifySignedMessage } from '../../openpgp/index.ts';
-import { readJsonText, TYPED_JSON } from '../../shape/json-text.ts';
 import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
+import {
+  decode,
+  decodeJson,
+  ifFaultless,
+  JSON_RULES,
+  requireDecoded,
+  type Rules,
+} from '../../shape/decode.ts';
+import { TYPED_JSON } from '../../shape/json-text.ts';
+import {
+  DIGEST,
+  FREE,
+  INTEGER,
+  LEFT_OUT,
+  list,
+  mapping,
+  oneOf,
+  partial,
+  record,
+  refine,
+  type Shape,
+  TEXT,
+  type TypeOf,
+} from '../../shape/shape.ts';
+import { describeFinding } from '../../shape/words.ts';
 import type { SignedIdentity } from './image-policy.ts';
 import type { Release } from './release.ts';
 
@@ -16,75 +39,62 @@ export type ReleaseStatement = {
   readonly identity: string;
 };
 
+/** Readers choose different ones of two members with one name: neither is accepted. */
+const RULES: Rules = { ...JSON_RULES, ...TYPED_JSON };
+
+const PRINTABLE = refine(TEXT, (text) =>
+  // It is shown to people, who must not take a part of it for a message of the program.
+  /^[\x21-\x7e]+$/.test(text) ? undefined : 'is not a reference',
+);
+
+/** Only this part may have members that are not known here. */
+const OPTIONAL = partial({ creator: TEXT, timestamp: INTEGER }, LEFT_OUT);
+
+/** containers/image atomic-signature.md: exactly the signed JSON. */
+const describeStatement = <T>(type: StatementType, optional: Shape<T>) =>
+  record({
+    critical: record({
+      image: record({ 'docker-manifest-digest': DIGEST }),
+      type: oneOf(type),
+      identity: record({ 'docker-reference': PRINTABLE }),
+    }),
+    optional,
+  });
+
+type StatementType = 'atomic container signature' | 'cosign container image signature';
+
+const ATOMIC = describeStatement('atomic container signature', OPTIONAL);
+/** Cosign writes null for no optional members. */
+const COSIGN = describeStatement(
+  'cosign container image signature',
+  refine(FREE, (value) => {
+    const [first] = value === null ? [] : decode(OPTIONAL, value).findings;
+    return first && describeFinding(first);
+  }),
+);
+
 /**
- * containers/image atomic-signature.md: exactly the signed JSON. Only `optional` may have members
- * that are not known here.
+ * Reads the statement in an OpenPGP message (`ATOMIC`), or in a signature by cosign.
  *
- * @param type of a signature in an OpenPGP message, or of one that cosign made, whose `optional`
- * may be null
  * @throws IntegrityError `signature.malformed`
  */
 export function parseReleaseStatement(
   content: Uint8Array,
-  type: StatementType = 'atomic container signature',
+  shape: typeof ATOMIC | typeof COSIGN = ATOMIC,
 ): ReleaseStatement {
-  const whole = readMembers(parseJson(content), ['critical', 'optional'], 'it');
-  const isAbsent = whole['optional'] === null && type === 'cosign container image signature';
-  if (!isAbsent && !isObject(whole['optional'])) {
-    throw malformed('its member optional is not an object');
-  }
-  checkOptional(isObject(whole['optional']) ? whole['optional'] : {});
-  const critical = readMembers(whole['critical'], ['image', 'type', 'identity'], 'critical');
-  const image = readMembers(critical['image'], ['docker-manifest-digest'], 'image');
-  const identity = readMembers(critical['identity'], ['docker-reference'], 'identity');
-  if (critical['type'] !== type) throw malformed(`its type is not "${type}"`);
-  const digest = readText(image, 'docker-manifest-digest');
-  if (!isDigest(digest)) throw malformed(`its digest "${digest}" is not sha256: and 64 hex digits`);
-  const reference = readText(identity, 'docker-reference');
-  // It is shown to people, who must not take a part of it for a message of the program.
-  if (!/^[\x21-\x7e]+$/.test(reference)) throw malformed('its docker-reference is not a reference');
-  return { digest, identity: reference };
+  const { critical } = requireDecoded<TypeOf<typeof shape>>(
+    decodeJson(shape, content, RULES),
+    ([first]) => malformed(describeFinding(first, 'it')),
+  );
+  const { image, identity } = critical;
+  return { digest: image['docker-manifest-digest'], identity: identity['docker-reference'] };
 }
-
-/** Checks the types of members that readers know: each has one type. */
-function checkOptional({ creator = '', timestamp = 0 }: Readonly<Record<string, unknown>>): void {
-  if (typeof creator !== 'string') throw malformed('its creator is not a string');
-  if (!Number.isInteger(timestamp)) throw malformed('its timestamp is not a whole number');
-}
-
-type StatementType = 'atomic container signature' | 'cosign container image signature';
 
 const malformed = (reason: string): IntegrityError =>
   new IntegrityError(
     'signature.malformed',
     `the signed content is not the signature of an image: ${reason}`,
   );
-
-/** If two members have the same name, readers choose different ones: neither is accepted. */
-function parseJson(content: Uint8Array): unknown {
-  const read = readJsonText(content, TYPED_JSON);
-  if (read.why === undefined) return read.value;
-  throw malformed(`it ${read.why}`);
-}
-
-/** An object with exactly these members. */
-function readMembers(
-  value: unknown,
-  names: readonly string[],
-  what: string,
-): Readonly<Record<string, unknown>> {
-  if (!isObject(value)) throw malformed(`${what} is not an object`);
-  const found = Object.keys(value).sort().join(', ');
-  const expected = [...names].sort().join(', ');
-  if (found === expected) return value;
-  throw malformed(`${what} should have the members ${expected}, but has ${found || 'none'}`);
-}
-
-function readText(of: Readonly<Record<string, unknown>>, name: string): string {
-  const value = of[name];
-  if (typeof value === 'string' && value.trim() !== '') return value;
-  throw malformed(`its ${name} is empty`);
-}
 
 /**
  * Verifies a signed message of a release: first its signer, and then that it is about this digest.
@@ -150,7 +160,7 @@ export function findSignatureProblem(
   if (!decoded) return 'its signature is not base64';
   if (!isSignedBy(payload, decoded, key)) return 'it is by another key';
   try {
-    const statement = parseReleaseStatement(payload, 'cosign container image signature');
+    const statement = parseReleaseStatement(payload, COSIGN);
     if (statement.digest !== digest) return `it is for ${statement.digest}`;
     return findIdentityProblem(parseReference(statement.identity), image, identity);
   } catch (error) {
@@ -200,6 +210,24 @@ export const BUNDLE_PREFIX = 'application/vnd.dev.sigstore.bundle.';
 const STATEMENT = 'application/vnd.in-toto+json';
 const IMAGE_SIGNATURE = 'https://sigstore.dev/cosign/sign/v1';
 
+const ENVELOPE = record(
+  {
+    payload: TEXT,
+    payloadType: oneOf(STATEMENT),
+    signatures: list(record({ sig: TEXT }, LEFT_OUT)),
+  },
+  LEFT_OUT,
+);
+const BUNDLE = record({ dsseEnvelope: ENVELOPE }, LEFT_OUT);
+
+const IN_TOTO = record(
+  {
+    predicateType: oneOf(IMAGE_SIGNATURE),
+    subject: list(record({ digest: mapping(TEXT) }, LEFT_OUT)),
+  },
+  LEFT_OUT,
+);
+
 /**
  * True if a bundle (sigstore protobuf-specs, bundle v0.3) has an envelope (DSSE v1) that this key
  * signed with a statement (in-toto v1) of cosign about this image. Logs and time stamps are not
@@ -209,18 +237,16 @@ export function isBundleFor(
   bundle: Uint8Array,
   { digest, key }: { readonly digest: Digest; readonly key: KeyObject },
 ): boolean {
-  const { dsseEnvelope } = objectOrEmpty(parse(Buffer.from(bundle).toString('utf8')));
-  const { payload, payloadType, signatures } = objectOrEmpty(dsseEnvelope);
-  if (typeof payload !== 'string' || payloadType !== STATEMENT || !Array.isArray(signatures)) {
-    return false;
-  }
-  const body = Buffer.from(payload, 'base64');
+  const envelope = ifFaultless(decodeJson(BUNDLE, bundle))?.dsseEnvelope;
+  if (!envelope) return false;
+  const body = Buffer.from(envelope.payload, 'base64');
   const signed = encodeSigned(body);
-  const isByKey = signatures.slice(0, MOST_SIGNATURES).some((one) => {
-    const { sig } = objectOrEmpty(one);
-    return typeof sig === 'string' && isSignedBy(signed, Buffer.from(sig, 'base64'), key);
-  });
-  return isByKey && isAbout(body, digest);
+  const isByKey = envelope.signatures
+    .slice(0, MOST_SIGNATURES)
+    .some(({ sig }) => isSignedBy(signed, Buffer.from(sig, 'base64'), key));
+  if (!isByKey) return false;
+  const { subject = [] } = ifFaultless(decodeJson(IN_TOTO, body)) ?? {};
+  return subject.some((one) => one.digest['sha256'] === hexOf(digest));
 }
 
 const MOST_SIGNATURES = 16;
@@ -228,19 +254,3 @@ const MOST_SIGNATURES = 16;
 /** DSSE protocol.md, "PAE". */
 const encodeSigned = (body: Buffer): Buffer =>
   Buffer.concat([Buffer.from(`DSSEv1 ${STATEMENT.length} ${STATEMENT} ${body.length} `), body]);
-
-function isAbout(body: Buffer, digest: Digest): boolean {
-  const { predicateType, subject } = objectOrEmpty(parse(body.toString('utf8')));
-  if (predicateType !== IMAGE_SIGNATURE || !Array.isArray(subject)) return false;
-  return subject.some(
-    (one) => objectOrEmpty(objectOrEmpty(one)['digest'])['sha256'] === hexOf(digest),
-  );
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

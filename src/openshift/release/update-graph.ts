@@ -3,19 +3,12 @@ import { ConfigError, IntegrityError, RegistryError } from '../../base/errors.ts
 import type { Http, HttpResponse } from '../../base/http/http.ts';
 import { TransientError } from '../../base/http/network-failure.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
-import { objectOrEmpty } from '../../base/lists.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { formatDuration } from '../../base/text/words.ts';
 import { withTimeLimit } from '../../base/wait.ts';
 import { parseReference, type Reference } from '../../registry/index.ts';
-import {
-  decodeJson,
-  ifFaultless,
-  JSON_RULES,
-  requireDecoded,
-  type Rules,
-} from '../../shape/decode.ts';
-import { defaulted, FREE, list, record, refine, TEXT, transform } from '../../shape/shape.ts';
+import { decodeJson, GO_RULES, ifFaultless, requireDecoded } from '../../shape/decode.ts';
+import { defaulted, FREE, LEFT_OUT, list, record, refine, TEXT } from '../../shape/shape.ts';
 import { describeFinding } from '../../shape/words.ts';
 import { archNames, type RpmArchitecture } from './bundle.ts';
 import { compareVersions, isMinorVersion, isVersion, minorOf, stripBuild } from './version.ts';
@@ -68,10 +61,6 @@ const MAX_SIZE = 64 * 1024 * 1024;
 const MAX_NODES = 5000;
 const NEAREST = 5;
 
-/** A list that is null counts as absent. */
-const RULES: Rules = { ...JSON_RULES, null: 'absent' };
-const LEFT_OUT = { others: 'left-out' } as const;
-
 const NODE = record(
   {
     version: refine(TEXT, (version) => (isVersion(version) ? undefined : 'is not a version')),
@@ -80,13 +69,8 @@ const NODE = record(
   LEFT_OUT,
 );
 
-/** Texts that are missing are empty. */
-const RISK = transform(FREE, (risk): UpgradeRisk => {
-  const { name, message, url } = objectOrEmpty(risk);
-  return { name: textOf(name), message: textOf(message), url: textOf(url) };
-});
-
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+const WORDS = defaulted(TEXT, () => '');
+const RISK = record({ name: WORDS, message: WORDS, url: WORDS }, LEFT_OUT);
 
 const CONDITIONAL = record(
   {
@@ -270,7 +254,7 @@ function refused(url: URL, status: number, text: string): RegistryError {
 }
 
 function parseGraph(text: string, url: URL): UpdateGraph {
-  const decoded = decodeJson(GRAPH, text, RULES);
+  const decoded = decodeJson(GRAPH, text, GO_RULES);
   const read = requireDecoded(decoded, ([first]) =>
     malformed(url, `is not a graph: ${describeFinding(first)}`),
   );

@@ -1,8 +1,13 @@
 import { digestOf, hexOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { append, objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { append, withoutUndefined } from '../../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
-import { type Descriptor, MEDIA_TYPE, type StoredManifest } from '../../registry/index.ts';
+import {
+  type Descriptor,
+  MEDIA_TYPE,
+  parseAnnotations,
+  type StoredManifest,
+} from '../../registry/index.ts';
 import type { Part } from './parts.ts';
 
 /** OCI image-spec 1.1, manifest.md "Guidelines for Artifact Usage". */
@@ -144,32 +149,27 @@ export function parseArtifact(
   parts.sort((a, b) => a.offset - b.offset);
   requirePlaces(parts, size, refuse);
   return {
-    title: textOf(annotations[KEY.title]) ?? '',
-    index: textOf(annotations[KEY.index]) ?? '',
-    ...withoutUndefined({ digest, version: textOf(annotations[KEY.version]) }),
+    title: annotations[KEY.title] ?? '',
+    index: annotations[KEY.index] ?? '',
+    ...withoutUndefined({ digest, version: annotations[KEY.version] }),
     size,
     isPrivate: annotations[KEY.private] === 'true',
     parts,
   };
 }
 
-const textOf = (value: unknown): string | undefined =>
-  typeof value === 'string' ? value : undefined;
-
 /** @throws IntegrityError `artifact.not-ours` */
 function readDocument(
   name: string,
   { bytes }: StoredManifest,
-): { readonly annotations: Readonly<Record<string, unknown>> } {
-  const document = objectOrEmpty(JSON.parse(Buffer.from(bytes).toString()));
-  const annotations = objectOrEmpty(document['annotations']);
-  const { artifactType } = document;
+): { readonly annotations: Readonly<Record<string, string>> } {
+  const { annotations, artifactType } = parseAnnotations(bytes);
   // Older versions of skopeo write an index again without the members that are new in OCI 1.1.
   const isOurs = artifactType === ARTIFACT_TYPE || (!artifactType && KEY.size in annotations);
   if (isOurs) return { annotations };
   throw new IntegrityError('artifact.not-ours', `${name} is not an ISO that sealift pushed`, {
     expected: ARTIFACT_TYPE,
-    found: typeof artifactType === 'string' ? artifactType : 'an image or a list of images',
+    found: artifactType ?? 'an image or a list of images',
     hint: 'check the repository and the tag',
   });
 }
@@ -204,13 +204,13 @@ function requirePlaces(
 /** Far above any medium, so that the sum of two is exact. */
 const LARGEST_COUNT = 2 ** 52;
 
-function parseCount(value: unknown): number | undefined {
-  if (typeof value !== 'string' || !/^\d{1,16}$/.test(value)) return undefined;
+function parseCount(value = ''): number | undefined {
+  if (!/^\d{1,16}$/.test(value)) return undefined;
   return Number(value) < LARGEST_COUNT ? Number(value) : undefined;
 }
 
-function parseSha256(value: unknown): Digest | undefined {
-  const digest = typeof value === 'string' ? `sha256:${value}` : '';
+function parseSha256(value = ''): Digest | undefined {
+  const digest = `sha256:${value}`;
   return isDigest(digest) ? digest : undefined;
 }
 

@@ -5,9 +5,14 @@ import { sizeOf } from '../../base/disk/files.ts';
 import { isLeaseText } from '../../base/disk/holder.ts';
 import { isOwnUser, readRegularFile } from '../../base/disk/open-file.ts';
 import { isErrno } from '../../base/errors.ts';
-import { isObject } from '../../base/lists.ts';
 import { openRandomAccess } from '../../base/random-access.ts';
-import { namesBeside, type IsoPlace, type MediaReader } from '../place.ts';
+import {
+  namesBeside,
+  parseReport,
+  type IsoPlace,
+  type MediaReader,
+  type WrittenReport,
+} from '../place.ts';
 
 /* The files of an ISO that a build may replace: which of them a build of ours made. */
 
@@ -127,26 +132,11 @@ async function isOurIso(path: string, recognize: MediaReader['recognize']): Prom
 const isOurReport = async (path: string): Promise<boolean> =>
   (await readReport(path)) !== undefined;
 
-const PRODUCTS: readonly unknown[] = ['live-iso', 'installation-iso', 'upgrade-iso'];
-
 /** The report next to an ISO; undefined for any other file. */
 export async function readReport(path: string): Promise<WrittenReport | undefined> {
   const text = await readSmall(path);
-  if (text === undefined) return undefined;
-  try {
-    const report: unknown = JSON.parse(text);
-    return isObject(report) && PRODUCTS.includes(report['product']) ? report : undefined;
-  } catch {
-    return undefined; // not a report
-  }
+  return text === undefined ? undefined : parseReport(text);
 }
-
-/** A report that any program may have written. */
-type WrittenReport = {
-  readonly isoSize?: unknown;
-  readonly layout?: unknown;
-  readonly digest?: unknown;
-};
 
 async function isOurChecksum(path: string, name: string): Promise<boolean> {
   const text = await readSmall(path);

@@ -1,13 +1,26 @@
 import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isDigest, type Digest } from '../../base/digest.ts';
+import type { Digest } from '../../base/digest.ts';
 import { explaining } from '../../base/disk/disk-errors.ts';
 import { makeDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { openOwnFile, readOwnFile } from '../../base/disk/open-file.ts';
 import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
-import { isObject, withoutUndefined } from '../../base/lists.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { formatCanonicalJson, type Json, digestCanonicalJson } from '../../base/text/json.ts';
+import { decodeJson, ifFaultless } from '../../shape/decode.ts';
+import {
+  COUNT,
+  DIGEST,
+  LEFT_OUT,
+  list,
+  oneOf,
+  partial,
+  record,
+  TEXT,
+  tuple,
+  type Shape,
+} from '../../shape/shape.ts';
 import { OBJECT_KEYS, type SendOptions } from './sent.ts';
 import { partsOf, type PartGroup, type PartPlan } from './parts.ts';
 import type { FoundObject, ListedPart, StoredObject } from './stored.ts';
@@ -59,43 +72,39 @@ export type Upload = {
   readonly record: OpenRecord;
 };
 
+const HEADER: Shape<UploadHeader> = record(
+  {
+    format: oneOf(1),
+    object: TEXT,
+    endpoint: TEXT,
+    upload: TEXT,
+    layout: DIGEST,
+    plan: DIGEST,
+  },
+  LEFT_OUT,
+);
+const GROUP = tuple(COUNT, list(TEXT));
+const NOTE = partial({ digest: DIGEST, etag: TEXT }, LEFT_OUT);
+
 /** Returns undefined if there is no record written by this user and program. */
 export async function readUploadRecord(path: string): Promise<UploadRecord | undefined> {
   const text = (await explaining(path, () => readOwnFile(path)))?.toString('utf8') ?? '';
-  const [header, ...lines] = text
-    .slice(0, text.lastIndexOf('\n') + 1)
-    .split('\n')
-    .slice(0, -1)
-    .map(parse);
-  if (!isHeader(header)) return undefined;
-  const groups = new Map<number, readonly string[]>();
-  for (const line of lines) {
-    if (Array.isArray(line)) groups.set(Number(line[0]), line[1] as readonly string[]);
-  }
-  const digest = lastText(lines, 'digest');
-  const etag = lastText(lines, 'etag');
-  const isKnown = digest !== undefined && isDigest(digest);
-  return { ...header, groups, ...(isKnown && { digest }), ...withoutUndefined({ etag }) };
+  const [first = '', ...lines] = text.slice(0, text.lastIndexOf('\n') + 1).split('\n');
+  const header = ifFaultless(decodeJson(HEADER, first));
+  if (!header) return undefined;
+  const notes = readLines(NOTE, lines);
+  const digest = notes.findLast((note) => note.digest !== undefined)?.digest;
+  const etag = notes.findLast((note) => note.etag !== undefined)?.etag;
+  const groups = new Map(readLines(GROUP, lines));
+  return { ...header, groups, ...withoutUndefined({ digest, etag }) };
 }
 
-const lastText = (lines: readonly unknown[], key: string): string | undefined =>
-  lines
-    .filter(isObject)
-    .map((line) => line[key])
-    .findLast((value) => typeof value === 'string');
-
-function parse(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
-}
-
-const TEXTS = ['object', 'endpoint', 'upload', 'layout', 'plan'] as const;
-
-const isHeader = (value: unknown): value is UploadHeader =>
-  isObject(value) && value['format'] === 1 && TEXTS.every((key) => typeof value[key] === 'string');
+/** The lines of one shape. */
+const readLines = <T>(shape: Shape<T>, lines: readonly string[]): readonly T[] =>
+  lines.flatMap((line) => {
+    const read = ifFaultless(decodeJson(shape, line));
+    return read === undefined ? [] : [read];
+  });
 
 export const removeUploadRecord = (path: string): Promise<void> => rm(path, { force: true });
 

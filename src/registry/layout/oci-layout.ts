@@ -5,13 +5,15 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { digestFile, readFileIfPresent } from '../../base/disk/files.ts';
 import { ConfigError, IntegrityError, isErrno } from '../../base/errors.ts';
 import { createBlobCache, type BlobCache } from '../../base/store/blob-cache.ts';
+import { decodeJson, GO_RULES, requireDecoded } from '../../shape/decode.ts';
+import { FREE, LEFT_OUT, list, partial, record, TEXT, type Shape } from '../../shape/shape.ts';
+import { describeFinding } from '../../shape/words.ts';
 import type { RegistryClient } from '../client.ts';
 import {
   type Descriptor,
   MAX_MANIFEST_SIZE,
   parseManifest,
   parseStored,
-  type ImageIndex,
   type StoredManifest,
 } from '../manifest.ts';
 import type { Reference } from '../reference.ts';
@@ -85,14 +87,23 @@ async function checkVersion(path: string): Promise<void> {
       hint: 'name the directory of an OCI image layout, as "skopeo copy ... oci:DIRECTORY" makes it',
     });
   }
-  const found = parseJson(bytes, `${path}/oci-layout`)['imageLayoutVersion'];
+  const read = readDocument(LAYOUT, bytes, `${path}/oci-layout`);
+  const { imageLayoutVersion: found = 'none' } = read;
   if (found === VERSION) return;
   throw new IntegrityError(
     'oci-layout.version',
-    `OCI layout ${path} should have version ${VERSION}, but has ${JSON.stringify(found)}`,
-    { expected: VERSION, found: JSON.stringify(found) },
+    `OCI layout ${path} should have version ${VERSION}, but has ${found}`,
+    { expected: VERSION, found },
   );
 }
+
+const LAYOUT = partial({ imageLayoutVersion: TEXT }, LEFT_OUT);
+const LISTING = record({ manifests: list(FREE) }, LEFT_OUT);
+
+const readDocument = <T>(shape: Shape<T>, bytes: Uint8Array, file: string): T =>
+  requireDecoded(decodeJson(shape, bytes, GO_RULES), ([first]) =>
+    malformed(`${file}: ${describeFinding(first, 'it')}`),
+  );
 
 type NamedDescriptor = { readonly name: string | undefined; readonly descriptor: Descriptor };
 
@@ -100,18 +111,15 @@ async function readIndex(path: string): Promise<NamedDescriptor[]> {
   const file = join(path, 'index.json');
   const bytes = await readFileIfPresent(file);
   if (bytes === undefined) {
-    throw new IntegrityError('oci-layout.malformed', `OCI layout ${path} has no index.json`);
+    throw malformed(`OCI layout ${path} has no index.json`);
   }
-  const entries = parseJson(bytes, file)['manifests'];
-  const index = Array.isArray(entries) ? (parseManifest(bytes) as ImageIndex) : undefined;
-  if (index?.kind !== 'index') {
-    throw new IntegrityError('oci-layout.malformed', `${file} is not an image index`);
-  }
-  return index.manifests.map((descriptor, at) => {
-    const { annotations } = (entries as { annotations?: Record<string, unknown> }[])[at] ?? {};
-    const name = annotations?.[REF_NAME];
-    return { name: typeof name === 'string' ? name : undefined, descriptor };
-  });
+  readDocument(LISTING, bytes, file);
+  const index = parseManifest(bytes);
+  if (index.kind !== 'index') throw malformed(`${file} is not an image index`);
+  return index.manifests.map((descriptor) => ({
+    name: descriptor.annotations?.[REF_NAME],
+    descriptor,
+  }));
 }
 
 function chooseImage(
@@ -200,12 +208,5 @@ const damaged = (digest: Digest, expected: string, found: string): IntegrityErro
     { expected, found, hint: 'copy the image into the layout again' },
   );
 
-function parseJson(bytes: Uint8Array, file: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
-    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
-  } catch (cause) {
-    throw new IntegrityError('oci-layout.malformed', `${file} is not JSON`, { cause });
-  }
-  throw new IntegrityError('oci-layout.malformed', `${file} is not a JSON object`);
-}
+const malformed = (message: string): IntegrityError =>
+  new IntegrityError('oci-layout.malformed', message);

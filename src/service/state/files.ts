@@ -5,8 +5,8 @@ import { makeDirectory, syncDirectory, writeFileAtomic } from '../../base/disk/f
 import { takeLease, type LeaseOptions } from '../../base/disk/lease.ts';
 import { readOwnFile } from '../../base/disk/open-file.ts';
 import { DiskError, IntegrityError } from '../../base/errors.ts';
-import { isObject } from '../../base/lists.ts';
-import { COLLECTIONS, MEMBERS, type Collection, type State, type StoredRecord } from './state.ts';
+import { decodeJson, ifFaultless } from '../../shape/decode.ts';
+import { COLLECTIONS, RECORDS, type Collection, type State, type StoredRecord } from './state.ts';
 
 type Documents = Map<string, StoredRecord>;
 
@@ -52,11 +52,7 @@ async function readCollections(directory: string): Promise<Map<Collection, Docum
     for (const name of (await readdir(folder)).sort()) {
       if (!name.endsWith('.json')) continue;
       const path = join(folder, name);
-      const record = parseRecord(
-        (await readOwnFile(path))?.toString('utf8') ?? '',
-        path,
-        collection,
-      );
+      const record = parseRecord((await readOwnFile(path)) ?? Buffer.of(), path, collection);
       documents.set(record.id, record);
     }
     collections.set(collection, documents);
@@ -64,27 +60,13 @@ async function readCollections(directory: string): Promise<Map<Collection, Docum
   return collections;
 }
 
-function parseRecord(text: string, path: string, collection: Collection): StoredRecord {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (isRecord(value, MEMBERS[collection]) && basename(path) === `${value.id}.json`) return value;
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-  }
+function parseRecord(bytes: Uint8Array, path: string, collection: Collection): StoredRecord {
+  const read = ifFaultless(decodeJson(RECORDS[collection], bytes));
+  if (read && basename(path) === `${read.id}.json`) return read;
   throw new IntegrityError('service.record-damaged', `"${path}" is not a record of the service`, {
     hint: 'restore it from a backup, or remove it',
   });
 }
-
-const isRecord = (value: unknown, members: readonly string[]): value is StoredRecord =>
-  isObject(value) &&
-  typeof value['id'] === 'string' &&
-  typeof value['tenant'] === 'string' &&
-  Number.isSafeInteger(value['revision']) &&
-  hasTexts(value['body'], members);
-
-const hasTexts = (body: unknown, members: readonly string[]): boolean =>
-  isObject(body) && members.every((name) => typeof body[name] === 'string');
 
 function createState(
   directory: string,

@@ -3,6 +3,7 @@ import { KEY_SIZE, openSealedBytes, sealBytes } from '../../base/digest.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secret.ts';
 import type { Json } from '../../base/text/json.ts';
+import { INTEGER, LEFT_OUT, record, TEXT, type Shape } from '../../shape/shape.ts';
 
 /* Owns the interface of stored records, and the key that encrypts them. */
 
@@ -51,10 +52,16 @@ export type ServiceKey = {
 
 export const COLLECTIONS: readonly Collection[] = ['clusters', 'infra-envs'];
 
-/** Text members that each body has. */
-export const MEMBERS: Readonly<Record<Collection, readonly string[]>> = {
-  'clusters': ['name', 'openshift_version', 'created_at'],
-  'infra-envs': ['name', 'sealed', 'updated_at'],
+const describeRecord = (...texts: readonly string[]) => {
+  const members = Object.fromEntries(texts.map((name) => [name, TEXT]));
+  const body: Shape<Json> = record(members, { others: 'kept' });
+  return record({ id: TEXT, tenant: TEXT, revision: INTEGER, body }, LEFT_OUT);
+};
+
+/** Stored records, with the members of the body that are always there. */
+export const RECORDS: Readonly<Record<Collection, Shape<StoredRecord>>> = {
+  'clusters': describeRecord('name', 'openshift_version', 'created_at'),
+  'infra-envs': describeRecord('name', 'sealed', 'updated_at'),
 };
 
 /** Minimum bytes of a key; passwords that people make up are shorter. */

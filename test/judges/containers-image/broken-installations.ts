@@ -124,6 +124,7 @@ export const BROKEN_INSTALLATIONS: readonly Broken[] = [
   },
   {
     ...BASE,
+    part: 'pulls',
     name: 'an image policy of the cluster has no key',
     change: edit(({ storage }) => {
       const text =

@@ -13,11 +13,7 @@ import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { checkIgnition, findIgnitionWarnings } from '../../../src/ignition/check.ts';
-import {
-  formatIgnition,
-  parseIgnition,
-  type IgnitionConfig,
-} from '../../../src/ignition/config.ts';
+import { formatIgnition, parseIgnition, type IgnitionConfig } from '../../../src/ignition/index.ts';
 import { mergeConfigs } from '../../../src/ignition/merge.ts';
 import {
   planClusterManifests,

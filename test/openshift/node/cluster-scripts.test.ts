@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { textFile, type File } from '../../../src/ignition/config.ts';
+import { textFile, type File } from '../../../src/ignition/index.ts';
 import { renderScript } from '../../../src/openshift/node/registry.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot } from '../../support/throw-away-root.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { textFile, type Unit } from '../../../src/ignition/config.ts';
+import { textFile, type Unit } from '../../../src/ignition/index.ts';
 import { renderBootstrapIgnition } from '../../../src/openshift/node/bootstrap.ts';
 import { renderInstallIgnition } from '../../../src/openshift/node/install.ts';
 import { bootstrapInput, findFile } from '../../support/node-configs.ts';

@@ -5,7 +5,7 @@ import {
   parseIgnition,
   textFile,
   type IgnitionConfig,
-} from '../../../src/ignition/config.ts';
+} from '../../../src/ignition/index.ts';
 import { configure } from '../../../src/openshift/agent/configure.ts';
 import {
   planInstallerInputs,

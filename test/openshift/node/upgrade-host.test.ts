@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { parse, parseAllDocuments } from 'yaml';
 import { describe, expect, it } from 'vitest';
-import { textFile, type File, type IgnitionConfig } from '../../../src/ignition/config.ts';
+import { textFile, type File, type IgnitionConfig } from '../../../src/ignition/index.ts';
 import { renderInstallIgnition } from '../../../src/openshift/node/install.ts';
 import { renderUpgradeHostMachineConfigs } from '../../../src/openshift/node/upgrade.ts';
 import { renderUpgradeMachineConfig } from '../../../src/openshift/node/upgrade.ts';

@@ -1,6 +1,6 @@
 import { parse } from 'yaml';
 import { describe, expect, it } from 'vitest';
-import { textFile, type File, type Unit } from '../../../src/ignition/config.ts';
+import { textFile, type File, type Unit } from '../../../src/ignition/index.ts';
 import {
   renderUpgradeMachineConfig,
   type UpgradeHop,

@@ -36,26 +36,50 @@ describe('image-references', () => {
   });
 
   it.each([
-    ['text that is not valid JSON', '{', 'is not valid JSON'],
-    ['another kind', stream([tagOf('a')], { kind: 'List' }), 'is image.openshift.io/v1 List'],
-    ['another version', stream([tagOf('a')], { apiVersion: 'v1' }), 'is v1 ImageStream'],
-    ['no version', stream([tagOf('a')], { metadata: {} }), 'has no metadata.name'],
-    ['no tags', stream([]), 'has no spec.tags'],
-    ['a tag without name', stream([{ from: {} }]), 'has no name in spec.tags[0]'],
-    ['a tag without image', stream([{ name: 'a' }]), 'has no image for component "a"'],
-    ['an image by tag', stream([tagOf('a', 'quay.io/a/b:1')]), 'which is not by digest'],
+    ['text that is not valid JSON', '{', 'is not JSON'],
+    [
+      'another kind',
+      stream([tagOf('a')], { kind: 'List' }),
+      'kind should be "ImageStream", but is the string "List"',
+    ],
+    [
+      'another version',
+      stream([tagOf('a')], { apiVersion: 'v1' }),
+      'apiVersion should be "image.openshift.io/v1", but is the string "v1"',
+    ],
+    [
+      'no version',
+      stream([tagOf('a')], { metadata: {} }),
+      'metadata.name should be a string, but is absent',
+    ],
+    ['no tags', stream([]), 'spec.tags is empty'],
+    [
+      'a tag without name',
+      stream([{ from: {} }]),
+      'spec.tags[0].name should be a string, but is absent',
+    ],
+    [
+      'a tag without image',
+      stream([{ name: 'a' }]),
+      'spec.tags[0].from should be an object, but is absent',
+    ],
+    [
+      'an image by tag',
+      stream([tagOf('a', 'quay.io/a/b:1')]),
+      '"quay.io/a/b:1" is not a reference by digest',
+    ],
     [
       'an invalid image reference',
       stream([tagOf('a', 'NOT AN IMAGE')]),
-      'is wrong: image reference',
+      'spec.tags[0].from.name names no registry',
     ],
-    ['a name no tag can hold', stream([tagOf('../a')]), 'names component "../a"'],
+    ['a name no tag can hold', stream([tagOf('../a')]), '"../a" is not a valid tag'],
     [
       'an invalid version',
       stream([tagOf('a')], { metadata: { name: '4.20.1\nrm -r /' } }),
-      'has version "4.20.1\\nrm -r /", which is not a valid version',
+      'metadata.name "4.20.1\\nrm -r /" is not a valid version',
     ],
-    ['a name twice', stream([tagOf('a'), tagOf('a')]), 'names component "a" twice'],
+    ['a name twice', stream([tagOf('a'), tagOf('a')]), 'has component "a" twice'],
   ])('are refused for %s', (_, text, reason) => {
     expect(() => parseImageReferences(text)).toThrow(
       expect.objectContaining({
@@ -87,8 +111,12 @@ describe('release-metadata', () => {
   });
 
   it('is refused for another kind or without a version', () => {
-    expect(() => parseReleaseMetadata('{"kind":"v1"}')).toThrow(/has kind "v1"/);
-    expect(() => parseReleaseMetadata('{"kind":"cincinnati-metadata-v0"}')).toThrow(/no version/);
+    expect(() => parseReleaseMetadata('{"kind":"v1"}')).toThrow(
+      /kind should be .*, but is the string "v1"/,
+    );
+    expect(() => parseReleaseMetadata('{"kind":"cincinnati-metadata-v0"}')).toThrow(
+      /version should be a string, but is absent/,
+    );
   });
 });
 

@@ -7,9 +7,9 @@ import { writeFileAtomic } from '../../../base/disk/files.ts';
 import type { LeaseOptions } from '../../../base/disk/lease.ts';
 import { openOwnFile, readOwnFile } from '../../../base/disk/open-file.ts';
 import { withoutUndefined } from '../../../base/lists.ts';
-import { isObject } from '../../../base/lists.ts';
 import { SECTOR_SIZE } from '../../../iso/index.ts';
-import { parseJsonObject } from '../../../shape/go-json.ts';
+import { decodeJson, ifFaultless } from '../../../shape/decode.ts';
+import { COUNT, DIGEST, list, oneOf, optional, record, TEXT } from '../../../shape/shape.ts';
 import { useImage } from '../../open.ts';
 import { findGaps } from '../../verify-contents.ts';
 import { verifyExtents } from '../../verify-extents.ts';
@@ -216,28 +216,25 @@ async function readStepJournal(path: string): Promise<StepJournal | undefined> {
   const text = (await readOwnFile(path))?.toString('utf8');
   const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
   if (!head?.startsWith('{')) return undefined;
-  const journal = parseJsonObject(head) as unknown as StepJournal | undefined;
-  if (!journal || !isWritten(journal)) return undefined;
-  const { delta, now, old, run } = journal;
-  return { delta, now, old, run, done: Number(lines.at(-1) ?? 0) };
+  const journal = ifFaultless(decodeJson(STEP_JOURNAL, head));
+  return journal && { ...journal, done: Number(lines.at(-1) ?? 0) };
 }
 
-/** True for a journal in the form that `startStepJournal` writes. */
-function isWritten({
-  delta,
-  now,
-  old,
-  run,
-}: { readonly [Key in keyof StepJournal]?: unknown }): boolean {
-  if (typeof delta !== 'string' || typeof run !== 'string') return false;
-  if (!isObject(now) || !isObject(old)) return false;
-  return [now['extents'], now['carried'], old['extents']].every(
-    (list) => Array.isArray(list) && list.every(isRange),
-  );
-}
+const RANGE = { offset: COUNT, size: COUNT, digest: DIGEST };
+const EXTENTS = list(record(RANGE));
 
-const isRange = (value: unknown): boolean =>
-  isObject(value) && Number.isSafeInteger(value['offset']) && Number.isSafeInteger(value['size']);
+/** The first line, as `startStepJournal` writes it. */
+const STEP_JOURNAL = record({
+  delta: TEXT,
+  run: TEXT,
+  old: record({ size: COUNT, extents: EXTENTS }),
+  now: record({
+    size: COUNT,
+    extents: EXTENTS,
+    carried: list(record({ ...RANGE, in: oneOf('delta', 'patched') })),
+    values: optional(list(TEXT)),
+  }),
+});
 
 /** Writes the first line, and opens the journal to append; `note` returns when the line is on the disk. */
 export async function startStepJournal(
