@@ -26,14 +26,15 @@ import { NODE_REGISTRIES } from '../openshift/node/lookup.ts';
 import { type Manifest, splitDocuments } from '../openshift/node/manifests.ts';
 import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts';
 import { IMAGE_REFERENCES_PATH, parseImageReferences } from '../openshift/release/release.ts';
-import { readReference } from '../openshift/workspace/set.ts';
 import { IMAGE_MEMBER } from '../openshift/workspace/workspace.ts';
 import {
   type Layer,
   listRepositories,
   listTags,
   pathTo,
+  type Platform,
   readFiles,
+  readReference,
   readTag,
   type RegistryTree,
 } from '../registry/index.ts';
@@ -51,7 +52,8 @@ export type NamingImage = { readonly name: string; readonly digest: Digest };
 /** The parts of a medium that name images. */
 export type NamingParts = {
   readonly tree: RegistryTree;
-  readonly arch: RpmArchitecture;
+  /** Absent: any architecture that is carried. */
+  readonly arch?: RpmArchitecture;
   readonly releases: readonly NamingImage[];
   readonly catalogs: readonly NamingImage[];
   /** Images that are named without another image: additional ones, and those of catalog sources. */
@@ -75,7 +77,7 @@ export async function listNamedImages(
 ): Promise<NamedImages> {
   const named = [...others];
   const unread: { name: string; problem: string }[] = [];
-  const platform = platformOf(arch);
+  const platform = arch === undefined ? {} : { platform: platformOf(arch) };
   const add = async (
     images: readonly NamingImage[],
     read: (image: Wanted) => Promise<readonly NamedImage[]>,
@@ -83,7 +85,7 @@ export async function listNamedImages(
     for (const image of images) {
       signal.throwIfAborted();
       try {
-        append(named, await read({ ...image, platform, tree, signal }));
+        append(named, await read({ ...image, ...platform, tree, signal }));
       } catch (error) {
         if (!(error instanceof SealiftError)) throw error;
         unread.push({ name: image.name, problem: error.message });
@@ -96,7 +98,7 @@ export async function listNamedImages(
 }
 
 type Wanted = NamingImage & {
-  readonly platform: ReturnType<typeof platformOf>;
+  readonly platform?: Platform;
   readonly tree: RegistryTree;
   readonly signal: AbortSignal;
 };
@@ -143,7 +145,11 @@ type KnownMedium = {
  * Finds the parts of a medium that name images: releases and catalogs by its registry, its index and
  * the catalog sources in its config.
  */
-export async function findNamingParts({ tree, index, config }: KnownMedium): Promise<NamingParts> {
+export async function findNamingParts({
+  tree,
+  index,
+  config,
+}: KnownMedium): Promise<NamingParts & Required<Pick<NamingParts, 'arch'>>> {
   const sources = config ? listCatalogSources(readExtraManifests(config)) : [];
   const served = await Promise.all(sources.map((source) => findServed(tree, source)));
   const catalogs = [

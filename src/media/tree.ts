@@ -9,6 +9,7 @@ import type { MirrorPlan, PlannedImage } from '../openshift/mirror/plan.ts';
 import { encodeReleaseBundle, type ReleaseBundle } from '../openshift/release/bundle.ts';
 import type { Release } from '../openshift/release/release.ts';
 import {
+  type Descriptor,
   type ImageManifest,
   isForPlatform,
   type Layer,
@@ -96,7 +97,8 @@ export type WantedOnMedium = {
   /** Name of the image in errors. */
   readonly name: string;
   readonly digest: Digest;
-  readonly platform: Platform;
+  /** Absent: the first platform that the medium carries. */
+  readonly platform?: Platform;
 };
 
 /**
@@ -151,15 +153,23 @@ function openBlobs(
 async function readImage(tree: RegistryTree, wanted: WantedOnMedium): Promise<ImageManifest> {
   const manifest = await readManifest(tree, wanted);
   if (manifest.kind === 'manifest') return manifest;
-  const child = manifest.manifests.find((entry) => isForPlatform(entry, wanted.platform));
-  const image = child && (await readManifest(tree, { ...wanted, digest: child.digest }));
-  if (image?.kind === 'manifest') return image;
-  const { os, architecture } = wanted.platform;
+  for (const { digest } of manifest.manifests.filter(isWanted(wanted))) {
+    const isCarried = (await tree.size(pathTo.blob(digest))) !== undefined;
+    const image = isCarried ? await readManifest(tree, { ...wanted, digest }) : undefined;
+    if (image?.kind === 'manifest') return image;
+  }
+  const { os = 'any', architecture = 'platform' } = wanted.platform ?? {};
   throw new ConfigError(
     'image.no-platform',
     `${wanted.name} on the medium has no image for ${os}/${architecture}`,
   );
 }
+
+/** Entries of platform `unknown/unknown` are attestations, not images. */
+const isWanted =
+  ({ platform }: Pick<WantedOnMedium, 'platform'>) =>
+  (entry: Descriptor): boolean =>
+    platform ? isForPlatform(entry, platform) : entry.platform?.os !== 'unknown';
 
 async function readManifest(tree: RegistryTree, { name, digest }: WantedOnMedium) {
   const bytes = await readManifestBytes(tree, digest);

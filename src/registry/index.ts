@@ -12,6 +12,7 @@ export {
   isRepository,
   isTag,
   parseReference,
+  readReference,
 } from './reference.ts';
 export type { Reference } from './reference.ts';
 export { IMAGE_CONFIG, parseImageConfig } from './image-config.ts';
@@ -71,6 +72,8 @@ export {
   readManifestBytes,
 } from './layout/tree.ts';
 export type { RegistryTree } from './layout/tree.ts';
+export { archiveTree, indexArchives } from './layout/archive-tree.ts';
+export type { ArchivedFile, ArchivedFiles } from './layout/archive-tree.ts';
 export { createTreeClient, readStored, readTag } from './layout/tree-client.ts';
 export { checkClosure } from './layout/closure.ts';
 

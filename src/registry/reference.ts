@@ -93,6 +93,10 @@ export function isRegistryHost(text: string): boolean {
 /** The reason why a text is not a reference, as a sentence without its subject. */
 export const explainReference = (text: string): string | undefined => whyMalformed(split(text));
 
+/** A reference; undefined if the text is not one. */
+export const readReference = (text: string): Reference | undefined =>
+  explainReference(text) === undefined ? parseReference(text) : undefined;
+
 /** The form of the name of a registry or of a part of one. */
 type RegistryForm = {
   /** True if a tag or a digest may follow the repository. */

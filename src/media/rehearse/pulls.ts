@@ -20,9 +20,9 @@ import {
 } from '../../openshift/release/image-policy.ts';
 import { TOLD_IMAGE_SET } from '../../openshift/installer/made-for.ts';
 import { ADDITIONAL_IMAGES } from '../../openshift/mirror/sets.ts';
-import { readReference } from '../../openshift/workspace/set.ts';
 import {
   formatReference,
+  readReference,
   type Reference,
   type RegistriesConf,
   resolveCandidates,

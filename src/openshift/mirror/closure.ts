@@ -1,9 +1,8 @@
 import type { Catalog } from '../../fbc/index.ts';
-import { formatReference, type Reference } from '../../registry/index.ts';
+import { formatReference, readReference, type Reference } from '../../registry/index.ts';
 import { listBundles } from '../catalog/selected.ts';
 import type { NodeLookup } from '../node/lookup.ts';
 import type { ImageReferences } from '../release/release.ts';
-import { readReference } from '../workspace/set.ts';
 import type { MirrorPlan, PlannedImage } from './plan.ts';
 import type { Need } from './sets.ts';
 

@@ -2,13 +2,13 @@ import type { Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import {
   createTreeClient,
-  enclosedTree,
   formatReference,
   listRepositories,
-  parseReference,
+  readReference,
   type Reference,
   type RegistryClient,
 } from '../../registry/index.ts';
+import type { NamedImage } from '../mirror/closure.ts';
 import type { PlannedMirror } from '../mirror/mirrors.ts';
 import {
   RELEASE_IMAGES_REPOSITORY,
@@ -40,6 +40,8 @@ export type SurveyedWorkspace = Pick<Workspace, 'signatures' | 'failures'> & {
   readonly resources: readonly Manifest[];
   /** `repository:tag` or `repository@digest` of the images that `resources` name. */
   readonly catalogImages: readonly string[];
+  /** Images that the configurations in archives ask for. */
+  readonly named: readonly NamedImage[];
 };
 
 /**
@@ -238,16 +240,6 @@ export function nameSource(
   return longest.find(({ name }) => name)?.name ?? { registry, repository };
 }
 
-/** Undefined if the text is not a reference: a source may be a whole registry. */
-export function readReference(text: string): Reference | undefined {
-  try {
-    return parseReference(text);
-  } catch (error) {
-    if (error instanceof ConfigError) return undefined;
-    throw error;
-  }
-}
-
 /**
  * An oc-mirror workspace that replaces all registries: every reference is looked for in its tree,
  * at the place to which its mirrors lead.
@@ -255,8 +247,7 @@ export function readReference(text: string): Reference | undefined {
  * @throws the errors of `readWorkspace`
  */
 export function openWorkspace(directory: string): RegistryClient {
-  const { root, mirrors } = readWorkspace(directory);
-  const tree = enclosedTree(root);
+  const { root, tree, mirrors } = readWorkspace(directory);
   let listing: Promise<readonly string[]> | undefined;
   return createTreeClient({
     tree,

@@ -1,11 +1,9 @@
 import { decodeUserText } from '../../base/text/utf8.ts';
-import { readdirSync, realpathSync, statSync, type Stats } from 'node:fs';
-import { join } from 'node:path';
 import type { Document } from 'yaml';
 import { isDigest, type Digest } from '../../base/digest.ts';
-import { readInputFile, unlessAbsent } from '../../base/disk/files.ts';
-import { ConfigError, isErrno } from '../../base/errors.ts';
+import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
+import type { RegistryTree } from '../../registry/index.ts';
 import type { MirrorSetName } from '../mirror/mirrors.ts';
 import { splitDocuments, type Manifest, type SplitDocument } from '../node/manifests.ts';
 import {
@@ -15,6 +13,8 @@ import {
   listStoredSignatures,
   MAX_SIGNATURE_SIZE,
 } from '../release/signature-store.ts';
+import { type ArchivedSet, readArchivedSet } from './archived.ts';
+import { openWorkspaceFiles, type WorkspaceFiles } from './files.ts';
 
 /** A mirror of one source, as an ImageDigestMirrorSet or ImageTagMirrorSet has it. */
 export type WorkspaceMirror = {
@@ -34,12 +34,15 @@ export type WorkspaceCatalog = Manifest & {
   readonly image?: string;
 };
 
-/** The objects that oc-mirror wrote for the cluster next to its registry. Plain JSON. */
+/** The objects that oc-mirror wrote for the cluster next to its registry, and the registry's tree. */
 export type Workspace = {
   /** Real path of the directory. */
   readonly path: string;
-  /** Real path of the directory that has `docker/registry/v2` in it. */
+  /** Real path of the directory that has `docker/registry/v2`, or the archives, in it. */
   readonly root: string;
+  readonly tree: RegistryTree;
+  /** The contents that runs of mirrorToDisk were configured to have; absent unless it has archives. */
+  readonly archived?: ArchivedSet;
   readonly mirrors: readonly WorkspaceMirror[];
   readonly catalogs: readonly WorkspaceCatalog[];
   /** Detached signatures of release images, base64: of all runs first, then of the last one. */
@@ -54,138 +57,55 @@ const RESOURCES = 'working-dir/cluster-resources';
 /** Files `VERSION-ARCH-sha256-HEX`, one for each release that any run mirrored. */
 const SIGNATURES = 'working-dir/signatures';
 const LOGS = 'working-dir/logs';
-const IDMS_FILE = 'idms-oc-mirror.yaml';
 
 /**
- * Reads the files next to the registry tree of an oc-mirror workspace. Makes no network requests
- * and does not read the tree.
+ * Reads the files next to the registry tree of an oc-mirror workspace, or those in its archives.
+ * Makes no network requests and does not read the tree.
  *
  * @param directory `mirrorPath` of the configuration
- * @throws ConfigError `workspace.malformed`, `workspace.outside`, `workspace.missing`,
- * `workspace.unreadable`, `workspace.too-large`, `manifest.malformed`
+ * @throws ConfigError `workspace.malformed`, `workspace.too-large`, `manifest.malformed`; the errors
+ * of `openWorkspaceFiles`
  */
 export function readWorkspace(directory: string): Workspace {
-  const path = locate(directory, directory);
-  checkShape(directory);
-  const root = locate(join(directory, 'data'), path);
-  const resources = join(directory, RESOURCES);
-  locate(resources, path);
-  const documents = ifReadable(resources, listYaml).flatMap((name) => {
-    const file = join(resources, name);
-    locate(file, path);
-    const bytes = ifReadable(file, (file) => readInputFile(file, { domain: 'workspace' }));
-    return splitDocuments({ name, text: decodeUserText(bytes, file) });
-  });
+  const files = openWorkspaceFiles(directory);
+  const { path, root, tree, modified } = files;
+  const documents = files
+    .list(RESOURCES)
+    .filter((name) => /\.ya?ml$/.test(name))
+    .flatMap((name) => {
+      const { bytes, name: file } = files.read(`${RESOURCES}/${name}`);
+      return splitDocuments({ name, text: decodeUserText(bytes, file) });
+    });
   const sorted = sortDocuments(documents);
-  const signatures = [...readSignatures(directory, path), ...sorted.signatures];
-  return { path, root, ...sorted, signatures, failures: readFailures(directory, path) };
+  const signatures = [...readSignatures(files), ...sorted.signatures];
+  const failures = readFailures(files);
+  const archived = modified && readArchivedSet(files, modified);
+  return { path, root, tree, ...sorted, signatures, failures, ...(archived && { archived }) };
 }
 
 /** Time is in the names: `mirroring_errors_YYYYMMDD_HHMMSS.txt`. */
 const ERROR_LOG = /^mirroring_errors_.*\.txt$/;
 const MOST_FAILURES = 1000;
 
-function readFailures(directory: string, workspace: string): readonly string[] {
-  const folder = join(directory, LOGS);
-  if (!isDirectory(folder)) return [];
-  locate(folder, workspace);
-  const name = readdirSync(folder)
+function readFailures(files: WorkspaceFiles): readonly string[] {
+  const name = files
+    .list(LOGS)
     .filter((name) => ERROR_LOG.test(name))
-    .sort()
     .at(-1);
   if (name === undefined) return [];
-  const file = join(folder, name);
-  locate(file, workspace);
-  const bytes = ifReadable(file, (file) => readInputFile(file, { domain: 'workspace' }));
-  const lines = bytes.toString('utf8').split('\n');
+  const lines = files.read(`${LOGS}/${name}`).bytes.toString('utf8').split('\n');
   return lines.filter((line) => line.trim() !== '').slice(0, MOST_FAILURES);
 }
 
-function readSignatures(directory: string, workspace: string): readonly StoredSignature[] {
-  const folder = join(directory, SIGNATURES);
-  if (!isDirectory(folder)) return [];
-  locate(folder, workspace);
-  return readdirSync(folder).flatMap((name) => {
+const readSignatures = (files: WorkspaceFiles): readonly StoredSignature[] =>
+  files.list(SIGNATURES).flatMap((name) => {
     const digest = name.replace(/^.*-sha256-([0-9a-f]{64})$/, 'sha256:$1');
     if (!isDigest(digest)) return [];
-    const file = join(folder, name);
-    locate(file, workspace);
-    const rules = { domain: 'workspace', limit: MAX_SIGNATURE_SIZE };
-    const bytes = ifReadable(file, (file) => readInputFile(file, rules));
+    const { bytes } = files.read(`${SIGNATURES}/${name}`, MAX_SIGNATURE_SIZE);
     return [{ digest, signature: bytes.toString('base64') }];
   });
-}
 
-/** Checks that a workspace has its required parts; missing parts are named. */
-function checkShape(directory: string): void {
-  if (isDirectory(join(directory, 'docker')) && !isDirectory(join(directory, 'data'))) {
-    throw missing(
-      directory,
-      'data/docker',
-      `name the directory above it: ${directory} is the data directory itself`,
-    );
-  }
-  for (const part of ['data', 'data/docker', 'data/docker/registry/v2']) {
-    if (isDirectory(join(directory, part))) continue;
-    throw missing(directory, part, 'copy the storage directory of the mirror registry to "data"');
-  }
-  const idms = `${RESOURCES}/${IDMS_FILE}`;
-  if (lookAt(join(directory, idms))?.isFile() === true) return;
-  throw missing(directory, idms, "copy oc-mirror's working-dir next to the data directory");
-}
-
-const missing = (directory: string, part: string, hint: string): ConfigError =>
-  new ConfigError('workspace.missing', `${directory} is not an oc-mirror workspace: no ${part}`, {
-    expected: join(directory, part),
-    found: 'nothing',
-    hint,
-  });
-
-const isDirectory = (path: string): boolean => lookAt(path)?.isDirectory() === true;
-
-const lookAt = (path: string): Stats | undefined =>
-  ifReadable(path, (path) => unlessAbsent(() => statSync(path)));
-
-/** The real path, which must not leave the workspace. */
-function locate(path: string, workspace: string): string {
-  const real = ifReadable(path, (path) => realpathSync(path));
-  if (path === workspace || real === workspace || real.startsWith(`${workspace}/`)) return real;
-  throw new ConfigError('workspace.outside', `${path} is a link to ${real}, outside ${workspace}`, {
-    expected: `a path below ${workspace}`,
-    found: real,
-    hint: 'copy it into the workspace, or mount it there',
-  });
-}
-
-const UNREADABLE = [
-  'ENOENT',
-  'ENOTDIR',
-  'EISDIR',
-  'EACCES',
-  'EPERM',
-  'ELOOP',
-  'ENAMETOOLONG',
-  'EIO',
-];
-
-function ifReadable<Value>(path: string, read: (path: string) => Value): Value {
-  try {
-    return read(path);
-  } catch (cause) {
-    if (!isErrno(cause, ...UNREADABLE)) throw cause;
-    throw new ConfigError('workspace.unreadable', `${path} cannot be read`, {
-      cause,
-      hint: 'restore the files of oc-mirror, and make them readable for the user who runs the build',
-    });
-  }
-}
-
-const listYaml = (directory: string): readonly string[] =>
-  readdirSync(directory)
-    .filter((name) => /\.ya?ml$/.test(name))
-    .sort();
-
-type Sorted = Omit<Workspace, 'path' | 'root' | 'failures'>;
+type Sorted = Omit<Workspace, 'path' | 'root' | 'tree' | 'failures' | 'archived'>;
 
 /** Handles each kind of object that oc-mirror writes. */
 function sortDocuments(documents: readonly SplitDocument[]): Sorted {

@@ -118,10 +118,11 @@ function createTreeSource({ tree, root }: TreeClientOptions): BlobSource {
       const range = { start: offset, end: blob.size - 1 };
       return { offset, body: tree.stream(pathTo.blob(blob.digest), range) };
     },
-    fileOf: async (blob) =>
-      (await isHere(blob))
-        ? { path: join(root, pathTo.blob(blob.digest)), position: 0 }
-        : undefined,
+    async fileOf(blob) {
+      if (!(await isHere(blob))) return undefined;
+      const path = pathTo.blob(blob.digest);
+      return tree.locate?.(path) ?? { path: join(root, path), position: 0 };
+    },
   };
 }
 

@@ -30,6 +30,8 @@ export type RegistryTree = {
    * valid until the next one is asked for. Default: `stream`.
    */
   pieces?: (path: string, range?: ByteRange) => AsyncIterable<Buffer>;
+  /** The file on this machine that has the bytes of a file that exists. Default: its path below the root. */
+  locate?: (path: string) => { readonly path: string; readonly position: number };
 };
 
 const READ_SIZE = 1 << 20;

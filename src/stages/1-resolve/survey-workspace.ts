@@ -1,12 +1,12 @@
 import { isDigest, type Digest } from '../../base/digest.ts';
 import type { Stage } from '../../engine/index.ts';
+import { surveyArchives } from '../../media/survey-archives.ts';
 import type { PlannedMirror } from '../../openshift/mirror/mirrors.ts';
 import type { Manifest } from '../../openshift/node/manifests.ts';
 import { SIMPLE_SIGNING } from '../../openshift/release/signature.ts';
 import {
   hasPath,
   nameSource,
-  readReference,
   splitMirror,
   type SurveyedWorkspace,
   type WorkspaceImage,
@@ -18,12 +18,12 @@ import {
   type WorkspaceMirror,
 } from '../../openshift/workspace/workspace.ts';
 import {
-  enclosedTree,
   hasLink,
   listRepositories,
   listTags,
   pathTo,
   readStored,
+  readReference,
   readTag,
   type ImageManifest,
   type Reference,
@@ -51,20 +51,30 @@ export const surveyWorkspace: Stage<SurveyWorkspaceInput, SurveyedWorkspace, unk
   name: 'survey mirror',
   async run({ directory, registry }, _tools, { signal, warn, onProgress }) {
     const workspace = readWorkspace(directory);
-    const tree = enclosedTree(workspace.root);
+    const { tree, archived } = workspace;
     const repositories = (await listRepositories(tree)).sort();
     for (const warning of workspace.warnings) warn(warning);
-    const mirrors = workspace.mirrors.map((mirror) => placeMirror(mirror, repositories, warn));
-    const catalogs = workspace.catalogs.map((catalog) =>
-      placeCatalog(catalog, { repositories, registry, warn }),
-    );
+    const found = await surveyArchives(tree, archived, { registry, signal, warn });
+    const mirrors = [
+      ...workspace.mirrors.map((mirror) => placeMirror(mirror, repositories, warn)),
+      ...found.mirrors,
+    ];
+    const catalogs = [
+      ...workspace.catalogs.map((catalog) =>
+        placeCatalog(catalog, { repositories, registry, warn }),
+      ),
+      ...found.catalogs,
+    ];
     const images: WorkspaceImage[][] = [];
+    const absent: Digest[] = [];
     for (const [index, repository] of repositories.entries()) {
       signal.throwIfAborted();
       const source = nameSource(repository, { mirrors, registry });
-      images.push(await listImages({ tree, root: workspace.root, repository }, source));
+      const place = { tree, root: workspace.root, repository, ...(archived && { absent }) };
+      images.push((await listImages(place, source)).flatMap(found.rename));
       onProgress(0, undefined, `${index + 1} of ${repositories.length} repositories`);
     }
+    if (absent.length > 0) warn(describeEarlier(absent.length));
     return {
       images: images.flat(),
       mirrors,
@@ -72,6 +82,7 @@ export const surveyWorkspace: Stage<SurveyWorkspaceInput, SurveyedWorkspace, unk
       failures: workspace.failures,
       resources: catalogs.map(({ manifest }) => manifest),
       catalogImages: catalogs.flatMap(({ place }) => (place === undefined ? [] : [place])),
+      named: found.named,
     };
   },
 };
@@ -124,7 +135,16 @@ function placeCatalog(
   };
 }
 
-type Place = { readonly tree: RegistryTree; readonly root: string; readonly repository: string };
+type Place = {
+  readonly tree: RegistryTree;
+  readonly root: string;
+  readonly repository: string;
+  /** Set for archives, whose links name images that only earlier archives have: those are added. */
+  readonly absent?: Digest[];
+};
+
+const describeEarlier = (count: number): string =>
+  `the archives name ${count} manifests that are in none of them: if they are needed, add the archives of earlier runs`;
 
 async function listImages(place: Place, source: Reference): Promise<WorkspaceImage[]> {
   const { tree, repository } = place;
@@ -157,14 +177,15 @@ const isSignatureImage = ({ layers }: ImageManifest): boolean =>
   layers.length > 0 && layers.every(({ mediaType }) => mediaType === SIMPLE_SIGNING);
 
 /** Lists the revisions, without the directories of deleted manifests, which have no link. */
-async function listRevisions({ tree, repository }: Place): Promise<Digest[]> {
+async function listRevisions({ tree, repository, absent }: Place): Promise<Digest[]> {
   const names = (await tree.list(pathTo.revisions(repository))) ?? [];
   const revisions: Digest[] = [];
   for (const name of names.toSorted()) {
     const digest = `sha256:${name}`;
     if (!isDigest(digest)) continue;
-    if (await hasLink(tree, pathTo.revisionLink(repository, digest), digest))
-      revisions.push(digest);
+    if (!(await hasLink(tree, pathTo.revisionLink(repository, digest), digest))) continue;
+    const isHere = !absent || (await tree.size(pathTo.blob(digest))) !== undefined;
+    (isHere ? revisions : absent).push(digest);
   }
   return revisions;
 }

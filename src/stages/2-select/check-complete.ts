@@ -46,7 +46,7 @@ export const checkComplete: Stage<CheckCompleteInput, readonly AbsentImage[], Ch
     name: 'check completeness',
     async run({ plan, workspace, arch, allowIncomplete }, { workDir, ...tools }, context) {
       const directory = join(workDir, 'cache', 'catalogs');
-      const named: NamedImage[] = [];
+      const named: NamedImage[] = [...workspace.named];
       for (const catalog of plan.images.filter(({ kind }) => kind === 'catalog')) {
         append(named, await readNames(catalog, arch, { ...tools, ...context, directory }));
       }
