@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { textFile, type Unit } from '../../src/ignition/config.ts';
+import { textFile, type Unit } from '../../src/ignition/index.ts';
 import { findUnitFaults } from '../../src/ignition/units.ts';
 
 const RUN = '/usr/local/bin/run.sh';

@@ -6,7 +6,7 @@ import { formatSize } from '../../base/text/words.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
 import { rehearse, type Rehearsal } from '../../media/rehearse/rehearse.ts';
 import { PARTS, type Step } from '../../media/rehearse/step.ts';
-import type { CliHost } from '../host.ts';
+import { keepGarbageSmall, type CliHost } from '../host.ts';
 import { ISO_ARGUMENT, runWithProgress, useWatched } from '../run.ts';
 import { createOutputOption, writeResult } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
@@ -50,8 +50,9 @@ const play = (
   iso: string,
   { logFormat, configImage }: RehearseCliOptions,
   host: CliHost,
-): Promise<{ readonly name: string; readonly value: Rehearsal }> =>
-  runWithProgress({ stage: 'rehearse', logFormat, host }, (watched) =>
+): Promise<{ readonly name: string; readonly value: Rehearsal }> => {
+  keepGarbageSmall();
+  return runWithProgress({ stage: 'rehearse', logFormat, host }, (watched) =>
     useWatched(iso, { ...host, ...watched }, async (source, name) => ({
       name,
       value: await rehearse(source, {
@@ -60,6 +61,7 @@ const play = (
       }),
     })),
   );
+};
 
 async function judgeImage(
   iso: string,

@@ -36,7 +36,7 @@ import {
 import { attempt } from '../open.ts';
 import type { PlayedMedium } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
-import { createStore, type PulledImage, type Store } from './store.ts';
+import { openStore, type PulledImage, type Store } from './store.ts';
 import { cannotKnow, type Step, unlessAny, will, willNot } from './step.ts';
 
 const PART = 'pulls';
@@ -79,7 +79,7 @@ export async function rehearsePulls(
   if (live === undefined) return [...steps, ...UPGRADE];
   const started = readStartedRegistry(live, files);
   const playing = {
-    store: createStore(tree, platformOf(parts.arch)),
+    store: await openStore(tree, platformOf(parts.arch)),
     served: `${started.domain ?? ''}:${started.port ?? ''}`,
   };
   const isLeftOut = createLeftOutTest(index?.leftOut ?? []);
