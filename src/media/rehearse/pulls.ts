@@ -27,12 +27,7 @@ import {
   type RegistriesConf,
   resolveCandidates,
 } from '../../registry/index.ts';
-import {
-  findNamingParts,
-  listNamedImages,
-  type NamingParts,
-  readExtraManifests,
-} from '../named-images.ts';
+import { findNamingParts, listNamedImages, readExtraManifests } from '../named-images.ts';
 import { attempt } from '../open.ts';
 import type { PlayedMedium } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
@@ -97,7 +92,7 @@ export async function rehearsePulls(
 }
 
 async function findParts(medium: Parameters<typeof findNamingParts>[0]): Promise<{
-  readonly parts?: NamingParts;
+  readonly parts?: Awaited<ReturnType<typeof findNamingParts>>;
   readonly problem?: string;
 }> {
   try {
