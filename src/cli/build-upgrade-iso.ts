@@ -1,6 +1,6 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { basename, relative } from 'node:path';
-import { formatSize, toPrintable } from '../base/text/words.ts';
+import { formatSize } from '../base/text/words.ts';
 import type { ConfigNames } from '../config/load.ts';
 import {
   summarizeUpgradePlan,
@@ -10,6 +10,7 @@ import {
 import type { UpgradeIsoRequest } from '../stages/request.ts';
 import type { BuildTools } from '../stages/tools.ts';
 import { buildUpgradeIso, prepareUpgradeIso } from '../stages/upgrade-iso.ts';
+import { formatGates } from './gate-lines.ts';
 import type { CliHost } from './host.ts';
 import { createVerifyOption, verifyBuilt, type Verified } from './medium/verify.ts';
 import {
@@ -19,6 +20,7 @@ import {
   createRetryOption,
   createSetOption,
   addLockOptions,
+  refuseOption,
 } from './options.ts';
 import {
   formatImagePolicy,
@@ -106,6 +108,7 @@ export const addUpgradeOptions = (command: Command): Command =>
       '--machine-config',
       'also write a MachineConfig that upgrades the cluster and removes itself',
     )
+    .addOption(createAcknowledgeOption())
     .option(
       '--prepare-hosts',
       'also write MachineConfigs for hosts that were installed without support for upgrade ISOs',
@@ -114,6 +117,20 @@ export const addUpgradeOptions = (command: Command): Command =>
     .addOption(createRetryOption())
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
+
+/** Creates `--acknowledge`, with the characters of keys and of risks' names. */
+const createAcknowledgeOption = (): Option =>
+  new Option(
+    '--acknowledge <key>',
+    'with --machine-config: a key of admin-gates or a risk that you accept for the cluster; may be repeated, or a comma list',
+  ).argParser((text, earlier: readonly string[] | undefined) => {
+    const keys = text.split(',').map((key) => key.trim());
+    const wrong = keys.find((key) => !/^[A-Za-z0-9][-._A-Za-z0-9]*$/.test(key));
+    if (wrong === undefined) return [...new Set([...(earlier ?? []), ...keys])];
+    throw refuseOption('usage.acknowledge', text, {
+      expected: 'keys such as ack-4.20-sigstore-in-4.21, with commas between them',
+    });
+  });
 
 export const addFromOption = (command: Command): Command =>
   command.option(
@@ -180,20 +197,11 @@ function formatPlan(plan: UpgradeIsoPlan, host: CliHost): string {
   ].join('\n');
 }
 
-/**
- * Formats the updates. The text of risks comes from the graph, so it must not control the
- * terminal.
- */
+/** Formats the path, and the releases on it that clusters take only by force. */
 function formatUpdates({ path, signatures }: UpgradeIsoPlan): readonly string[] {
   const versions = [path.from, ...path.hops.map(({ version }) => version)];
   return [
     ...(path.from === undefined ? [] : [`path      ${versions.join(' -> ')}`]),
-    ...path.hops.flatMap(({ version, risks }) =>
-      risks.map(
-        ({ name, message, url }) =>
-          `warning   the update to ${version} is conditional: ${toPrintable(`${name}: ${message} ${url}`)}`,
-      ),
-    ),
     ...signatures
       .filter(({ status }) => status === 'unsigned')
       .map(
@@ -207,6 +215,7 @@ function formatSteps(plan: UpgradeIsoPlan, host: CliHost): readonly string[] {
   const commands = plan.commands.map((command) => placeCommand(command, plan, host));
   const [apply, ...upgrades] = commands;
   return [
+    ...formatGates(plan),
     ...(preparation.length === 0
       ? []
       : [

@@ -374,6 +374,7 @@ export type UpgradeRequestOptions = BuildOptions &
     readonly from?: string;
     readonly machineConfig?: boolean;
     readonly prepareHosts?: boolean;
+    readonly acknowledge?: readonly string[];
   };
 
 /** Reads all inputs of an upgrade ISO from the command line and the configuration. */
@@ -383,6 +384,7 @@ export function readUpgradeRequest(
   host: CliHost,
 ): UpgradeIsoRequest {
   const { machineConfig = false, prepareHosts = false } = options;
+  const acknowledged = readAcknowledged(options);
   if (options.from !== undefined) checkVersion(options.from);
   const input = readConfigFiles(names, options, host);
   const config = loadConfig(input, { env: host.env, rules: UPGRADE_ISO_RULES });
@@ -404,12 +406,24 @@ export function readUpgradeRequest(
     configuration: identifyConfig(input),
     machineConfig,
     prepareHosts,
+    acknowledged,
     ...place,
     folder: outputKindOf(place) === 'file' ? dirname(place.output) : host.cwd,
     signatures,
     ...withoutEmpty({ from, graphUrl, saved, epoch: readEpoch(host.env) }),
     ...locking,
   };
+}
+
+function readAcknowledged({
+  machineConfig = false,
+  acknowledge = [],
+}: UpgradeRequestOptions): readonly string[] {
+  if (acknowledge.length === 0 || machineConfig) return acknowledge;
+  throw refuseOption('usage.acknowledge', acknowledge.join(','), {
+    expected: '--machine-config beside it',
+    hint: 'add --machine-config, or run the printed command on the cluster',
+  });
 }
 
 function checkVersion(from: string): void {

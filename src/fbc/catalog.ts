@@ -58,6 +58,8 @@ export type CatalogBundle = {
   readonly requirements: readonly Requirement[];
   /** Values of its `olm.gvk` properties. */
   readonly provides: readonly Api[];
+  /** Value of its `olm.maxOpenShiftVersion` property; several values are joined, since OLM takes no such bundle. */
+  readonly maxOpenShiftVersion?: string;
   /** Images as written: duplicates and empty names are usual. */
   readonly relatedImages: readonly { readonly name: string; readonly image: string }[];
   readonly place: DocumentPlace;

@@ -14,6 +14,8 @@ export type {
 export { CATALOG_HINT, nameLocalCatalog, parseLocalCatalog, refuseCatalog } from './source.ts';
 export type { CatalogSelection, LocalCatalog } from './source.ts';
 export { readCatalog, readDocuments } from './read/read-catalog.ts';
+export { readLifecycles } from './lifecycle.ts';
+export type { Lifecycle, Lifecycles, LifecycleVersion } from './lifecycle.ts';
 
 // Selection.
 export { filterCatalog } from './filter/filter-catalog.ts';

@@ -1,9 +1,8 @@
 import { join } from 'node:path';
 import { type Digest, isDigest } from '../base/digest.ts';
 import { useTemporaryFolder } from '../base/disk/temporary.ts';
-import { SealiftError } from '../base/errors.ts';
-import { append } from '../base/lists.ts';
-import { readCatalog } from '../fbc/index.ts';
+import { ConfigError, SealiftError } from '../base/errors.ts';
+import { type Catalog, type Lifecycles, readCatalog, readLifecycles } from '../fbc/index.ts';
 import { decodeFileContent, type IgnitionConfig } from '../ignition/index.ts';
 import { EXTRA_MANIFESTS } from '../openshift/agent/configure.ts';
 import {
@@ -60,8 +59,17 @@ export type NamingParts = {
   readonly others: readonly NamedImage[];
 };
 
+/** A catalog of a medium. */
+export type CarriedCatalog = {
+  readonly name: string;
+  readonly catalog: Catalog;
+  readonly lifecycles: Lifecycles;
+};
+
 export type NamedImages = {
   readonly named: readonly NamedImage[];
+  /** The catalogs that name some of them. */
+  readonly catalogs: readonly CarriedCatalog[];
   /** Releases and catalogs that cannot be read, and why. */
   readonly unread: readonly { readonly name: string; readonly problem: string }[];
 };
@@ -75,26 +83,28 @@ export async function listNamedImages(
   { tree, arch, releases, catalogs, others }: NamingParts,
   signal: AbortSignal,
 ): Promise<NamedImages> {
-  const named = [...others];
   const unread: { name: string; problem: string }[] = [];
   const platform = arch === undefined ? {} : { platform: platformOf(arch) };
-  const add = async (
+  const readEach = async <Read>(
     images: readonly NamingImage[],
-    read: (image: Wanted) => Promise<readonly NamedImage[]>,
-  ): Promise<void> => {
+    read: (image: Wanted) => Promise<Read>,
+  ): Promise<readonly Read[]> => {
+    const all: Read[] = [];
     for (const image of images) {
       signal.throwIfAborted();
       try {
-        append(named, await read({ ...image, ...platform, tree, signal }));
+        all.push(await read({ ...image, ...platform, tree, signal }));
       } catch (error) {
         if (!(error instanceof SealiftError)) throw error;
         unread.push({ name: image.name, problem: error.message });
       }
     }
+    return all;
   };
-  await add(releases, readReleaseNames);
-  await add(catalogs, readCatalogNames);
-  return { named, unread };
+  const ofReleases = await readEach(releases, readReleaseNames);
+  const carried = await readEach(catalogs, readCarriedCatalog);
+  const ofCatalogs = carried.flatMap(({ catalog, name }) => listCatalogNames(catalog, name));
+  return { named: [...others, ...ofReleases.flat(), ...ofCatalogs], catalogs: carried, unread };
 }
 
 type Wanted = NamingImage & {
@@ -118,18 +128,15 @@ async function readReleaseNames({
   return listReleaseNames(parseImageReferences(Buffer.from(bytes ?? []).toString('utf8')));
 }
 
-async function readCatalogNames({
-  tree,
-  signal,
-  ...wanted
-}: Wanted): Promise<readonly NamedImage[]> {
+async function readCarriedCatalog({ tree, signal, ...wanted }: Wanted): Promise<CarriedCatalog> {
   const { config, layers } = await openMediumImage(tree, wanted, signal);
   const { name } = wanted;
   const directory = readConfigsLabel(parseCatalogConfig(config, name), name);
   return useTemporaryFolder(async (folder) => {
     const output = join(folder, 'catalog');
     await extractConfigs({ layers, config }, directory, { output, signal });
-    return listCatalogNames(await readCatalog(output, { name, signal }), name);
+    const catalog = await readCatalog(output, { name, signal });
+    return { name, catalog, lifecycles: await readLifecycles(output, catalog) };
   });
 }
 
@@ -145,11 +152,7 @@ type KnownMedium = {
  * Finds the parts of a medium that name images: releases and catalogs by its registry, its index and
  * the catalog sources in its config.
  */
-export async function findNamingParts({
-  tree,
-  index,
-  config,
-}: KnownMedium): Promise<NamingParts & Required<Pick<NamingParts, 'arch'>>> {
+export async function findNamingParts({ tree, index, config }: KnownMedium): Promise<NamingParts> {
   const sources = config ? listCatalogSources(readExtraManifests(config)) : [];
   const served = await Promise.all(sources.map((source) => findServed(tree, source)));
   const catalogs = [
@@ -158,12 +161,16 @@ export async function findNamingParts({
   ];
   return {
     tree,
-    arch: (index?.release.architecture ?? 'x86_64') as RpmArchitecture,
+    arch: archOf(index),
     releases: uniqueByDigest([...(await findReleases(tree)), ...listReleases(index?.images ?? [])]),
     catalogs: uniqueByDigest(catalogs),
     others: [...sources, ...listAdditional(index?.images ?? [])],
   };
 }
+
+/** The architecture of a medium; by default that of nearly all. */
+export const archOf = (index: Pick<MediaIndex, 'release'> | undefined): RpmArchitecture =>
+  (index?.release.architecture ?? 'x86_64') as RpmArchitecture;
 
 /** The manifests for the cluster in the config of a medium. */
 export const readExtraManifests = ({ storage }: IgnitionConfig): readonly Manifest[] =>
@@ -176,7 +183,7 @@ export const readExtraManifests = ({ storage }: IgnitionConfig): readonly Manife
 
 /** The images of catalog sources that the registry of a node serves. */
 const listCatalogSources = (manifests: readonly Manifest[]): readonly NamedImage[] =>
-  manifests.flatMap(splitDocuments).flatMap(({ document }) => {
+  manifests.flatMap(splitReadable).flatMap(({ document }) => {
     const kind = document.get('kind');
     if (kind !== 'CatalogSource' && kind !== 'ClusterCatalog') return [];
     const image = readReference(String(document.getIn(IMAGE_MEMBER[kind])));
@@ -184,6 +191,16 @@ const listCatalogSources = (manifests: readonly Manifest[]): readonly NamedImage
     const part = `${kind} ${String(document.getIn(['metadata', 'name']))}`;
     return [{ image, neededBy: { part } }];
   });
+
+/** A manifest that is not YAML names no image; those who apply it refuse it. */
+function splitReadable(manifest: Manifest): ReturnType<typeof splitDocuments> {
+  try {
+    return splitDocuments(manifest);
+  } catch (error) {
+    if (error instanceof ConfigError) return [];
+    throw error;
+  }
+}
 
 async function findServed(
   tree: RegistryTree,

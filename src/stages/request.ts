@@ -12,6 +12,7 @@ import type { MirrorPlan } from '../openshift/mirror/plan.ts';
 import type { RegistryImageChoice } from '../openshift/mirror/server.ts';
 import type { UserManifests } from '../openshift/node/manifests.ts';
 import type { BaseIso, GivenBaseIso } from '../openshift/release/base-iso.ts';
+import type { Gate } from '../openshift/release/gates.ts';
 import type { Release } from '../openshift/release/release.ts';
 import type { UpgradePath } from '../openshift/release/upgrade-path.ts';
 import { type View } from '../shape/document.ts';
@@ -146,6 +147,8 @@ export type UpgradeIsoRequest = IsoRequest &
     readonly machineConfig: boolean;
     /** True if MachineConfigs are written that bring hosts everything they need to take the ISO. */
     readonly prepareHosts: boolean;
+    /** Keys of gates and names of risks that a person accepts for the MachineConfig. */
+    readonly acknowledged: readonly string[];
   };
 
 /** A file that is written next to the ISO. */
@@ -167,6 +170,10 @@ export type SideFiles = {
 
 export type PreparedUpgradeIso = PreparedIso & {
   readonly path: UpgradePath;
+  /** Reasons for which clusters refuse an update of the path, or wait for a person. */
+  readonly gates: readonly Gate[];
+  /** Keys and names that a person has accepted. */
+  readonly acknowledged: readonly string[];
   readonly sideFiles: SideFiles;
   /** All on the medium, in the order of the path. */
   readonly releases: readonly Release[];

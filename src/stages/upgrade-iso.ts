@@ -1,10 +1,15 @@
 import { describeCatalogs } from '../media/index-catalogs.ts';
 import { withoutUndefined } from '../base/lists.ts';
+import { listGatedBundles } from '../openshift/catalog/selected.ts';
+import { listGatedUpdates, requireGates } from '../openshift/release/gated-path.ts';
+import { type Gate, listGates } from '../openshift/release/gates.ts';
+import { leavesOverrides } from '../openshift/release/image-policy.ts';
 import type { Release } from '../openshift/release/release.ts';
 import { digestOfPath, noteOfPath, type UpgradePath } from '../openshift/release/upgrade-path.ts';
 import { roomOf } from '../outputs/place.ts';
 import { formatReference } from '../registry/index.ts';
 import { planUpgradePath } from './1-resolve/plan-upgrade-path.ts';
+import { readLeftGates } from './1-resolve/read-left-gates.ts';
 import { checkSize } from './4-lay-out/check-size.ts';
 import { layOutUpgradeIso } from './4-lay-out/lay-out-upgrade-iso.ts';
 import { buildIso } from './build.ts';
@@ -91,7 +96,14 @@ export async function prepareUpgradeIso(
   const made = { plan: await plan, catalogs: await catalogs, registriesConf };
   const contents = digestContents(made);
   const releases = [...(await passed), await release];
-  const prepared = { ...made, contents, release: await release, path: await path, releases };
+  const gates = await planGates(request, tools, {
+    path: await path,
+    releases,
+    catalogs: made.catalogs,
+  });
+  const { acknowledged } = request;
+  const known = { release: await release, path: await path, releases, gates, acknowledged };
+  const prepared = { ...made, ...known, contents };
   const tags = await settleTags(request, tools, release);
   const settled = { ...prepared, layout: await layout, tags };
   const lock = makeLock({ product: 'upgrade-iso', channel, ...settled }, tools);
@@ -150,4 +162,28 @@ async function resolvePassed(
         resolveVerified({ url: image, version, channel, arch }, tools, { signatures }),
       ),
   );
+}
+
+/** Lists the gates on the path, and refuses acknowledgements that fit none. */
+async function planGates(
+  { config, acknowledged }: UpgradeIsoRequest,
+  { engine }: BuildTools,
+  carried: Pick<PreparedUpgradeIso, 'path' | 'releases' | 'catalogs'>,
+): Promise<readonly Gate[]> {
+  const { path, releases, catalogs } = carried;
+  const arch = releases.at(-1)?.arch ?? 'x86_64';
+  const { from: version, fromImage: image } = path;
+  const left =
+    version === undefined
+      ? undefined
+      : await engine.run(readLeftGates, { version, arch, ...withoutUndefined({ image }) });
+  const updates = listGatedUpdates({ path, releases, ...withoutUndefined({ left }) });
+  const gates = listGates({
+    updates,
+    arch,
+    bundles: catalogs.flatMap(listGatedBundles),
+    hasOverrides: leavesOverrides(version, config.build.disableImagePolicy),
+  });
+  requireGates(acknowledged, updates, gates);
+  return gates;
 }

@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promi
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { makeDefinitions } from '../../demo/definitions.ts';
 import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
 import { digestOf, hexOf } from '../../src/base/digest.ts';
 import { digestFile, hasFile, readFileIfPresent } from '../../src/base/disk/files.ts';
@@ -28,6 +29,24 @@ const RISK = {
 };
 const INDEX = 'redhat/redhat-operator-index';
 
+const ADMIN_GATES = {
+  'release-manifests/0000_00_cluster-version-operator_01_admingate_configmap.yaml': [
+    'apiVersion: v1',
+    'kind: ConfigMap',
+    'metadata:',
+    '  name: admin-gates',
+    '  namespace: openshift-config-managed',
+    '  annotations: {include.release.openshift.io/self-managed-high-availability: "true"}',
+    'data:',
+    '  ack-4.20-apis-in-4.21: "APIs go. See https://access.example/1"',
+    '  ack-4.19-apis-in-4.20: "APIs went."',
+    '',
+  ].join('\n'),
+};
+
+const acknowledge = (key: string): string =>
+  `oc -n openshift-config patch cm admin-acks --type=merge --patch '{"data":{"${key}":"true"}}'`;
+
 describe.skipIf(!hasTools)('an upgrade ISO', () => {
   let world: LiveWorld;
   let graph: LocalServer;
@@ -39,7 +58,11 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     world = await createLiveWorld();
     const { registry } = world;
     releases = {
-      '4.20.9': await addRelease(registry, { version: '4.20.9', components: ['only-4-20'] }),
+      '4.20.9': await addRelease(registry, {
+        version: '4.20.9',
+        components: ['only-4-20'],
+        definitions: { ...makeDefinitions('4.20.9'), ...ADMIN_GATES },
+      }),
       '4.21.3': world.release,
       '4.22.1': await addRelease(registry, { version: '4.22.1', components: ['only-4-22'] }),
     };
@@ -214,6 +237,11 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     );
     const printed = await build('--output', 'again.iso');
     expect(printed).toContain('\n  oc apply -f upgrade-4.22.1.yaml\n  oc adm upgrade --allow-exp');
+    expect(printed).toContain(
+      '  4.21 -> 4.22.1: unknown, cannot be known\n' +
+        '    what release 4.21 asks to acknowledge cannot be known: the version of the cluster is not given (--from)\n' +
+        '    oc -n openshift-config-managed get cm admin-gates -o yaml\n',
+    );
     expect(printed).toMatch(
       /release {3}4\.22\.1 is quay\.io\/ocp\/release:4\.22\.1-x86_64, by key [0-9A-F]{40}/,
     );
@@ -282,6 +310,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     const [middle, last] = [releases['4.21.3'], releases['4.22.1']];
     expect(built.path).toEqual({
       from: '4.20.9',
+      fromImage: releases['4.20.9'].pullspec,
       hops: [
         { version: '4.21.3', image: middle.pullspec, risks: [] },
         { version: '4.22.1', image: last.pullspec, risks: [] },
@@ -322,15 +351,60 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
       ),
     );
     const plan = await run('plan', 'upgrade-iso', 'candidate.yaml', '--from', '4.21.3');
-    expect(plan).toContain(
-      'the update to 4.22.1 is conditional: SlowDisks: Hosts with slow disks lose quorum. https://issues.example/1',
+    expect(plan).toContain('  4.21.3 -> 4.22.1: conditional SlowDisks, may stop\n');
+    expect(plan).toContain('    Hosts with slow disks lose quorum. ');
+    expect(plan).toContain('accepted; others do not ask. https://issues.example/1\n');
+    expect(plan).toContain(`--allow-not-recommended --to-image ${releases['4.22.1'].pullspec}\n`);
+    const accepted = await run(
+      ...['plan', 'upgrade-iso', 'candidate.yaml', '--from', '4.21.3'],
+      ...['--machine-config', '--acknowledge', 'SlowDisks,ack-4.21-later'],
     );
+    expect(accepted).toContain('    accepted by the MachineConfig (--acknowledge)\n');
+    expect(accepted).toContain('ack-4.21-later is acknowledged only if the cluster asks for it');
+  }, 60_000);
+
+  it('names what stops the cluster on the path: gates of the release that it leaves, too', async () => {
+    const plan = await run('plan', 'upgrade-iso', '--from', '4.20.9');
+    expect(plan).toContain(
+      [
+        'What stops the cluster, and the command that lets it through (docs/upgrade.md):',
+        '  4.20.9 -> 4.21.3: acknowledgement ack-4.20-apis-in-4.21, stops',
+        '    APIs go. See https://access.example/1',
+        `    ${acknowledge('ack-4.20-apis-in-4.21')}`,
+        '  4.20.9 -> 4.21.3: acknowledgement ack-4.20-sigstore-in-4.21, stops',
+        '',
+      ].join('\n'),
+    );
+    expect(plan).not.toContain('cannot be known');
+    const json = await run('plan', 'upgrade-iso', '--from', '4.20.9', '-o', 'json');
+    const { gates } = JSON.parse(json) as UpgradeIsoReport;
+    expect(gates.map(({ key, from, command }) => [key, from, command])).toEqual(
+      [
+        ['ack-4.20-apis-in-4.21', '4.20.9'],
+        ['ack-4.20-sigstore-in-4.21', '4.20.9'],
+        ['ack-4.21-boot-image-opt-out-in-4.22', '4.21.3'],
+      ].map(([key = '', from]) => [key, from, acknowledge(key)]),
+    );
+  }, 60_000);
+
+  it('is planned without the payload that the cluster leaves, and reports that its gates cannot be known', async () => {
+    const path = `/v2/ocp/release/manifests/${releases['4.20.9'].digest}`;
+    world.registry.breakPath(path, 404);
+    const plan = await run('plan', 'upgrade-iso', '--from', '4.20.9', '--work-dir', at('other'));
+    world.registry.breakPath(path);
+    expect(plan).toMatch(
+      /what release 4\.20\.9 asks to acknowledge cannot be known: image .* cannot be fetched/,
+    );
+    expect(plan).toContain('acknowledgement ack-4.20-sigstore-in-4.21, stops\n');
   }, 60_000);
 
   it.each([
     [['--from', '4.19.1'], 3, 'upgrade.no-path'],
     [['--from', '4.22.1'], 3, 'upgrade.not-newer'],
     [['--from', 'newest'], 2, 'usage.from'],
+    [['--acknowledge', 'ack-4.21-x'], 2, 'usage.acknowledge'],
+    [['--machine-config', '--acknowledge', 'ack-4.21-x,a b'], 2, 'usage.acknowledge'],
+    [['--machine-config', '--acknowledge', 'ack-4.19-x'], 3, 'upgrade.no-such-gate'],
   ])('is refused with %j', async (args, exitCode, reason) => {
     const outcome = await attempt('plan', 'upgrade-iso', ...args);
     const { stderr } = outcome;
@@ -408,6 +482,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
   it('adds a MachineConfig that knows every update of the path', async () => {
     const output = await build(
       ...['--from', '4.20.9', '--machine-config', '--output', 'config.iso', '-o', 'json'],
+      ...['--acknowledge', 'ack-4.20-sigstore-in-4.21', '--acknowledge', 'ack-4.21-x,ack-4.21-y'],
     );
     const built = JSON.parse(output) as UpgradeIsoReport;
     expect(built.commands).toEqual(['oc apply -f upgrade-machine-config-4.22.1.yaml']);
@@ -422,12 +497,16 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
         },
     );
     expect(object?.kind).toBe('MachineConfig');
-    const hops = object?.spec.config.storage.files.find(({ path }) => path.endsWith('/hops'));
-    const source = hops?.contents.source ?? '';
-    const decoded = source.includes(';base64,')
-      ? Buffer.from(source.slice(source.indexOf(',') + 1), 'base64').toString()
-      : decodeURIComponent(source.slice(source.indexOf(',') + 1));
-    expect(decoded).toBe(
+    const read = (name: string): string => {
+      const file = object?.spec.config.storage.files.find(({ path }) => path.endsWith(`/${name}`));
+      const source = file?.contents.source ?? '';
+      const encoded = source.slice(source.indexOf(',') + 1);
+      return source.includes(';base64,')
+        ? Buffer.from(encoded, 'base64').toString()
+        : decodeURIComponent(encoded);
+    };
+    expect(read('acknowledged')).toBe('ack-4.20-sigstore-in-4.21\nack-4.21-x\nack-4.21-y\n');
+    expect(read('hops')).toBe(
       `4.21.3 ${releases['4.21.3'].pullspec} signed 4.20.9\n` +
         `4.22.1 ${releases['4.22.1'].pullspec} signed 4.21.3\n`,
     );

@@ -7,6 +7,7 @@ import { checkConfigImage, type ConfigImageCheck } from '../../media/config-imag
 import { rehearse, type Rehearsal } from '../../media/rehearse/rehearse.ts';
 import { PARTS, type Step } from '../../media/rehearse/step.ts';
 import { keepGarbageSmall, type CliHost } from '../host.ts';
+import { refuseOption } from '../options.ts';
 import { ISO_ARGUMENT, runWithProgress, useWatched } from '../run.ts';
 import { createOutputOption, writeResult } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
@@ -15,6 +16,7 @@ type RehearseCliOptions = {
   readonly outputFormat: 'text' | 'json' | 'markdown';
   readonly logFormat: LogFormat;
   readonly configImage?: string;
+  readonly date?: string;
 };
 
 /** Registers `sealift rehearse ISO`: exit code 8 if something that hosts do will fail. */
@@ -24,6 +26,11 @@ export function registerRehearse(program: Command, host: CliHost): void {
     .description('play on paper what hosts will do with a medium, and say what will fail')
     .argument('<iso>', ISO_ARGUMENT)
     .option('--config-image <image>', 'the configuration ISO that the hosts will get with it')
+    .option(
+      '--date <yyyy-mm-dd>',
+      'day on which operators should be supported; default: today',
+      parseDay,
+    )
     .addOption(createLogFormatOption())
     .addOption(createOutputOption(['text', 'json', 'markdown']))
     .addHelpText(
@@ -48,7 +55,7 @@ export function registerRehearse(program: Command, host: CliHost): void {
 
 const play = (
   iso: string,
-  { logFormat, configImage }: RehearseCliOptions,
+  { logFormat, configImage, date }: RehearseCliOptions,
   host: CliHost,
 ): Promise<{ readonly name: string; readonly value: Rehearsal }> => {
   keepGarbageSmall();
@@ -57,11 +64,21 @@ const play = (
       name,
       value: await rehearse(source, {
         signal: watched.signal,
+        date: date ?? formatDay(host.now()),
         configImage: await judgeImage(iso, configImage, host),
       }),
     })),
   );
 };
+
+/** The day in UTC. */
+const formatDay = (time: number): string => new Date(time).toISOString().slice(0, 10);
+
+function parseDay(text: string): string {
+  const time = Date.parse(text);
+  if (!Number.isNaN(time) && formatDay(time) === text) return text;
+  throw refuseOption('usage.date', text, { expected: 'a day, such as 2027-01-31' });
+}
 
 async function judgeImage(
   iso: string,

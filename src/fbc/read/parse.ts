@@ -203,6 +203,7 @@ function parseBundle({ fields, place }: Known): CatalogBundle {
       .filter((one) => one.type === type)
       .map(({ property }) => readField(property, 'value'));
   const version = readVersion(fields, inPackage, ofType('olm.package'));
+  const most = valuesOf('olm.maxOpenShiftVersion');
   return {
     package: inPackage,
     name,
@@ -214,6 +215,7 @@ function parseBundle({ fields, place }: Known): CatalogBundle {
       ...valuesOf('olm.constraint').map((value) => parseConstraint(value)),
     ],
     provides: valuesOf('olm.gvk').flatMap((value) => parseApi(value) ?? []),
+    ...(most.length > 0 && { maxOpenShiftVersion: most.map(formatValue).join(', ') }),
     relatedImages: readObjects(fields, 'relatedImages').map((related) => ({
       name: readText(related, 'name') ?? '',
       image: readText(related, 'image') ?? '',
@@ -221,6 +223,9 @@ function parseBundle({ fields, place }: Known): CatalogBundle {
     place,
   };
 }
+
+const formatValue = (value: unknown): string =>
+  typeof value === 'string' ? value : JSON.stringify(value);
 
 /** The value of a property if it is an object; else empty. */
 function readValue(property: Fields): readonly Fields[] {

@@ -9,6 +9,7 @@ import {
 import type { IsoImage } from '../../iso/index.ts';
 import type { RegistryTree } from '../../registry/index.ts';
 import { type MediaIndex, readIndex } from '../media-index.ts';
+import { findNamingParts, listNamedImages, type NamedImages } from '../named-images.ts';
 import { attempt, readBootstrapIgnition, readEmbeddedIgnition } from '../open.ts';
 import { findRegistryRoot, isoRegistryTree } from '../tree.ts';
 
@@ -58,6 +59,16 @@ export async function readPlayed(iso: IsoImage): Promise<PlayedMedium> {
       registry: root === undefined ? undefined : { root, tree: isoRegistryTree(iso, root) },
     }),
   };
+}
+
+/** Reads the images that the medium names, and its catalogs; absent on a medium without images. */
+export async function readCarried(
+  { registry, index, live }: PlayedMedium,
+  signal: AbortSignal,
+): Promise<NamedImages | undefined> {
+  if (!registry) return undefined;
+  const { tree } = registry;
+  return listNamedImages(await findNamingParts({ tree, index, config: live }), signal);
 }
 
 /** An ISO without an embed area has no config, which the boot reports. */

@@ -3,7 +3,7 @@ import { type Digest, hexOf } from '../../base/digest.ts';
 import { SealiftError } from '../../base/errors.ts';
 import { groupBy } from '../../base/lists.ts';
 import { findReleaseImage } from '../../openshift/agent/live-system.ts';
-import { createLeftOutTest, type NamedImage } from '../../openshift/mirror/closure.ts';
+import { createLeftOutTest, type NamedImage, type Shelf } from '../../openshift/mirror/closure.ts';
 import {
   hasDisabledPolicy,
   listImagePolicies,
@@ -27,7 +27,7 @@ import {
   type RegistriesConf,
   resolveCandidates,
 } from '../../registry/index.ts';
-import { findNamingParts, listNamedImages, readExtraManifests } from '../named-images.ts';
+import { archOf, type NamedImages, readExtraManifests, readShelf } from '../named-images.ts';
 import { attempt } from '../open.ts';
 import type { PlayedMedium } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
@@ -60,25 +60,26 @@ type Playing = {
 export async function rehearsePulls(
   medium: PlayedMedium,
   release: PlayedRelease | undefined,
-  signal: AbortSignal,
+  carried: NamedImages | undefined,
 ): Promise<readonly Step[]> {
   const { live, registry, files, index } = medium;
-  if (!registry) return [cannotKnow(PART, 'hosts find images', { reason: NO_IMAGES })];
-  const { tree } = registry;
-  const { parts, problem } = await findParts({ tree, index, config: live });
-  if (!parts) return [willNot(PART, 'hosts find images', { reason: problem })];
-  const { named, unread } = await listNamedImages(parts, signal);
+  if (!registry || !carried) return [cannotKnow(PART, 'hosts find images', { reason: NO_IMAGES })];
+  const { named, unread } = carried;
   const steps = unread.map(({ name, problem }) =>
     willNot(PART, `${name} can be read`, { reason: problem }),
   );
-  if (live === undefined) return [...steps, ...UPGRADE];
+  const store = await openStore(registry.tree, platformOf(archOf(index)));
+  const all = [...listReleaseImage(medium), ...named];
+  if (live === undefined) {
+    const shelf = await readShelf(registry.tree);
+    return [...steps, ...(await playAttached(all, { store, shelf })), ...UPGRADE];
+  }
   const started = readStartedRegistry(live, files);
   const playing = {
-    store: await openStore(tree, platformOf(parts.arch)),
+    store,
     served: `${started.domain ?? ''}:${started.port ?? ''}`,
   };
   const isLeftOut = createLeftOutTest(index?.leftOut ?? []);
-  const all = [...listReleaseImage(medium), ...named];
   const wanted = all.filter(({ image }) => !isLeftOut(formatReference(image)));
   const { pullers, problems } = listPullers(medium, release);
   const groups = [...groupBy(wanted, groupOf)];
@@ -91,19 +92,31 @@ export async function rehearsePulls(
   ];
 }
 
-async function findParts(medium: Parameters<typeof findNamingParts>[0]): Promise<{
-  readonly parts?: Awaited<ReturnType<typeof findNamingParts>>;
-  readonly problem?: string;
-}> {
-  try {
-    return { parts: await findNamingParts(medium) };
-  } catch (error) {
-    if (error instanceof SealiftError) return { problem: error.message };
-    throw error;
-  }
-}
-
 const NO_IMAGES = 'the medium carries no images: hosts pull from registries on their network';
+
+/** Mirror sets that are not on the medium may lead to any repository. */
+async function playAttached(
+  named: readonly NamedImage[],
+  { store, shelf }: { readonly store: Store; readonly shelf: Shelf },
+): Promise<readonly Step[]> {
+  const repositories = [...new Set([...shelf].map((name) => name.replace(/[@:].*$/, '')))];
+  const problems: { reason: string }[] = [];
+  for (const one of uniqueImages(named)) {
+    const { digest } = one.image;
+    if (digest === undefined) continue;
+    const having = repositories.filter((repository) => shelf.has(`${repository}@${digest}`));
+    const found = await Promise.all(having.map((repository) => store.pull(repository, digest)));
+    const [first = 'no repository of the medium has it'] = found;
+    const isWhole = found.some((image) => typeof image !== 'string');
+    if (!isWhole && typeof first === 'string')
+      problems.push({ reason: `${describe(one)}: ${first}` });
+  }
+  return unlessAny(
+    PART,
+    'the medium has every image that its releases and catalogs name',
+    problems,
+  );
+}
 
 const UPGRADE: readonly Step[] = [
   cannotKnow(PART, 'nodes find the images of the medium', {

@@ -10,7 +10,7 @@ import { digestOf, hexOf } from '../../base/digest.ts';
 import { attempt } from '../open.ts';
 import { REGISTRY_ROOT } from '../media-index.ts';
 import type { PlayedMedium } from './played-medium.ts';
-import { type Step, unless, unlessAny, willNot } from './step.ts';
+import { cannotKnow, type Step, unless, unlessAny, will, willNot } from './step.ts';
 
 const PART = 'registry';
 const UNIT = 'start-local-registry.service';
@@ -41,6 +41,7 @@ export async function rehearseRegistry(medium: PlayedMedium): Promise<readonly S
       'podman loads and runs the image of the registry',
       problems.map((reason) => ({ reason, place })),
     ),
+    ...(problems.length > 0 ? [] : [await rehearsePrograms(medium, registry.tree)]),
     ...rehearseNames(medium, started),
   ];
 }
@@ -114,6 +115,17 @@ function explainRun(
     return [`it is loaded as ${unusedImage}, which ${UNIT} does not run`];
   }
   return hasEntrypoint || hasCommand(config) ? [] : ['it has neither an entrypoint nor a command'];
+}
+
+/** Layers are not read here. A build looks into those of its registry, and its index has the digest of the manifest. */
+async function rehearsePrograms({ index }: PlayedMedium, tree: RegistryTree): Promise<Step> {
+  const step = 'the image of the registry has the programs that its unit starts';
+  const place = `${REGISTRY_ROOT}${IMAGE}/manifest.json`;
+  const bytes = await tree.read(`${IMAGE}/manifest.json`);
+  const built = index?.extents.find(({ paths }) => paths.includes(place))?.digest;
+  return bytes !== undefined && built === digestOf(bytes)
+    ? will(PART, step, { reason: 'it is the image that the build chose' })
+    : cannotKnow(PART, step, { place, reason: 'the image is not the one that the build chose' });
 }
 
 /** OCI image-spec, config.md: `Entrypoint` and `Cmd`. */

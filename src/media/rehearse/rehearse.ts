@@ -1,16 +1,19 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import type { IsoImage } from '../../iso/index.ts';
 import type { HostNeed } from '../../openshift/node/host-needs.ts';
+import { minorOf } from '../../openshift/release/version.ts';
 import type { ConfigImageCheck } from '../config-image.ts';
 import { type IsoSource, useMedium } from '../open.ts';
+import { rehearseAttached } from './attached.ts';
 import { rehearseBoot } from './boot.ts';
 import { listNeeds, measureReading, type MediumReading, rehearseInstalled } from './hosts.ts';
 import { rehearseIgnition } from './ignition.ts';
 import { rehearseInstaller } from './installer.ts';
-import { readPlayed } from './played-medium.ts';
+import { rehearseOperators } from './operators.ts';
+import { type PlayedMedium, readCarried, readPlayed } from './played-medium.ts';
 import { rehearsePulls } from './pulls.ts';
 import { rehearseRegistry } from './registry.ts';
-import { readPlayedRelease } from './release.ts';
+import { type PlayedRelease, readPlayedRelease } from './release.ts';
 import { type Step, unless } from './step.ts';
 
 /** The steps of hosts with a medium. Plain JSON. */
@@ -18,6 +21,8 @@ export type Rehearsal = {
   /** True if nothing that hosts do will fail; something may still not be known. */
   readonly ok: boolean;
   readonly product: string;
+  /** Day on which operators should be supported. */
+  readonly date: string;
   readonly release?: { readonly version: string; readonly architecture: string };
   readonly steps: readonly Step[];
   /** Empty for media that install no cluster. */
@@ -28,6 +33,8 @@ export type Rehearsal = {
 
 export type RehearseOptions = {
   readonly signal: AbortSignal;
+  /** Day on which operators should be supported, `YYYY-MM-DD`. */
+  readonly date: string;
   /** The verdict on a configuration image for this medium. */
   readonly configImage?: ConfigImageCheck | undefined;
 };
@@ -41,11 +48,11 @@ export type RehearseOptions = {
 export const rehearse = (medium: IsoSource, options: RehearseOptions): Promise<Rehearsal> =>
   useMedium(medium, (iso) => play(iso, options));
 
-async function play(iso: IsoImage, { signal, configImage }: RehearseOptions): Promise<Rehearsal> {
+async function play(iso: IsoImage, options: RehearseOptions): Promise<Rehearsal> {
   const medium = await readPlayed(iso);
   const { index } = medium;
   const isBooted = iso.bootEntries.length > 0 || index?.product === 'live-iso';
-  const { value: release, problem } = await readPlayedRelease(medium, signal);
+  const { value: release, problem } = await readPlayedRelease(medium, options.signal);
   const steps = [
     ...(isBooted ? await rehearseBoot(medium) : []),
     ...rehearseIgnition(medium),
@@ -53,14 +60,13 @@ async function play(iso: IsoImage, { signal, configImage }: RehearseOptions): Pr
     ...(release === undefined && problem === undefined
       ? []
       : [unless('pulls', 'the payload of the release can be read', { reason: problem })]),
-    ...(await rehearsePulls(medium, release, signal)),
-    ...rehearseInstaller(medium, configImage),
-    ...rehearseInstalled(medium),
+    ...(await rehearseContents(medium, release, options)),
   ];
   const reading = isBooted ? await measureReading(medium) : undefined;
   return {
     ok: steps.every(({ outcome }) => outcome !== 'will-not'),
     product: index?.product ?? 'other',
+    date: options.date,
     steps,
     needs: listNeeds(medium, release),
     ...withoutUndefined({
@@ -71,4 +77,22 @@ async function play(iso: IsoImage, { signal, configImage }: RehearseOptions): Pr
       },
     }),
   };
+}
+
+/** Plays the work of the release and of the operators on the medium. */
+async function rehearseContents(
+  medium: PlayedMedium,
+  release: PlayedRelease | undefined,
+  { signal, date, configImage }: RehearseOptions,
+): Promise<readonly Step[]> {
+  const { index } = medium;
+  const carried = await readCarried(medium, signal);
+  const minor = index && minorOf(index.release.version);
+  return [
+    ...(await rehearsePulls(medium, release, carried)),
+    ...rehearseInstaller(medium, configImage),
+    ...rehearseInstalled(medium),
+    ...(await rehearseAttached(medium)),
+    ...rehearseOperators(carried?.catalogs ?? [], { date, ...withoutUndefined({ minor }) }),
+  ];
 }

@@ -12,6 +12,7 @@ import {
 import { blobsOf, type Descriptor, openOciLayout, type Reference } from '../../registry/index.ts';
 import { readManifest, type ImageTools } from '../images.ts';
 import { readImage, type Selection } from '../mirror/fetch.ts';
+import type { GatedBundle } from '../release/gates.ts';
 import type { Release } from '../release/release.ts';
 
 /** A selected bundle, with every image that it needs, its own included; each once. */
@@ -56,6 +57,8 @@ export type SelectedCatalog = {
   };
   readonly packages: readonly SelectedPackage[];
   readonly bundles: readonly SelectedBundle[];
+  /** The last minor version of OpenShift that bundles may be on, as they name it, by bundle. */
+  readonly lastVersions: Readonly<Record<string, string>>;
   /** Bundles that others need and the configuration does not name. */
   readonly additions: readonly AddedBundle[];
   readonly warnings: readonly string[];
@@ -84,6 +87,25 @@ export function listBundles(catalog: Catalog): readonly SelectedBundle[] {
     relatedImages: listImages(bundle),
   }));
 }
+
+/** Lists the bundles that OLM lets up to a certain minor version of OpenShift only. */
+export const listLastVersions = ({ bundles }: Catalog): SelectedCatalog['lastVersions'] =>
+  Object.fromEntries(
+    bundles.flatMap(({ name, maxOpenShiftVersion: last }) =>
+      last === undefined ? [] : [[name, last]],
+    ),
+  );
+
+/** Lists the bundles of a catalog that a cluster may have installed. */
+export const listGatedBundles = ({
+  bundles,
+  lastVersions,
+}: SelectedCatalog): readonly GatedBundle[] =>
+  bundles.map(({ package: inPackage, name }) => ({
+    package: inPackage,
+    name,
+    ...withoutUndefined({ maxOpenShiftVersion: lastVersions[name] }),
+  }));
 
 /**
  * A rendered catalog names the bundle's own image among the related ones, but the format does not

@@ -2,6 +2,7 @@ import type { Digest } from '../../base/digest.ts';
 import { type File, textFile, type Unit } from '../../ignition/index.ts';
 import type { PlannedMirror } from '../mirror/mirrors.ts';
 import type { RpmArchitecture } from '../release/bundle.ts';
+import { ADMIN_GATE_PATTERN } from '../release/gates.ts';
 import { renderCatalogResources, type ServedCatalog } from './catalogs.ts';
 import { formatMachineConfig, ROLES } from './manifests.ts';
 import { renderMirrorSets, renderRegistryMirror, renderSignatureConfigMap } from './mirror-sets.ts';
@@ -41,7 +42,7 @@ export function renderUpgradeHost(): Pieces {
       renderScript('mount-upgrade-iso.sh'),
       renderScript('setup-local-registry-upgrade.sh', { port }),
       renderScript('copy-upgrade-registry.sh'),
-      renderScript('upgrade-cluster.sh'),
+      renderClusterScript(),
       renderScript('start-cluster-upgrade.sh'),
       textFile(
         '/etc/udev/rules.d/99-upgrade-iso.rules',
@@ -60,6 +61,10 @@ export function renderUpgradeHost(): Pieces {
     ],
   };
 }
+
+/** The script that takes a cluster through its updates, and waits at the gates of each. */
+const renderClusterScript = (): File =>
+  renderScript('upgrade-cluster.sh', { gates: ADMIN_GATE_PATTERN });
 
 /** A unit that upgrades the cluster; enabled, it starts with each boot until the upgrade is done. */
 const renderClusterUpgrade = (
@@ -148,6 +153,9 @@ const nameOf = (version: string): string =>
     .filter((part) => part !== '')
     .join('.');
 
+/** Start of the volume label by which hosts recognize an upgrade ISO. */
+export const UPGRADE_LABEL_PREFIX = 'upgrade_';
+
 /** One update of the path that an upgrade ISO carries. */
 export type UpgradeHop = {
   readonly version: string;
@@ -160,6 +168,8 @@ export type UpgradeHop = {
    * signatures.
    */
   readonly isSigned: boolean;
+  /** True if a person has accepted every risk that the update graph names for it. */
+  readonly isAccepted: boolean;
 };
 
 type UpgradeMachineConfigInput = {
@@ -170,6 +180,8 @@ type UpgradeMachineConfigInput = {
    * Resources applied before the upgrade is requested: the text of {@link renderUpgradeResources}.
    */
   readonly resources: string;
+  /** Keys of `admin-gates` that a person has acknowledged in advance. */
+  readonly acknowledged: readonly string[];
 };
 
 /** The name that the reference builder uses: one cluster never has two waiting upgrades. */
@@ -183,10 +195,11 @@ const DIRECTORY = '/etc/assisted/upgrade';
  * control plane node by name does the work. It refuses, and deletes itself, when the cluster has
  * had the last release or a later one, when the cluster's version is not in `fromVersions`, and on
  * hosts of another architecture. It waits until every node can read the release from the ISO, and
- * names the nodes that cannot. Hosts of other builders' media accept it, too.
+ * names the nodes that cannot; and until the cluster lets it through its gates, and names what is
+ * missing. Hosts of other builders' media accept it, too.
  */
 export function renderUpgradeMachineConfig(input: UpgradeMachineConfigInput): string {
-  const { hops, arch, resources } = input;
+  const { hops, arch, resources, acknowledged } = input;
   const version = hops.at(-1)?.version;
   if (version === undefined) throw new TypeError('an upgrade without releases');
   // The value of a label ends in a letter or digit (Kubernetes: labels and selectors).
@@ -202,14 +215,24 @@ export function renderUpgradeMachineConfig(input: UpgradeMachineConfigInput): st
     labels: { [LABEL]: label },
     storage: {
       files: [
-        renderScript('upgrade-cluster.sh'),
+        renderClusterScript(),
         textFile(`${DIRECTORY}/hops`, hops.map(formatHop).join(''), 0o644),
         textFile(`${DIRECTORY}/resources.yaml`, resources, 0o600),
+        ...(acknowledged.length === 0
+          ? []
+          : [textFile(`${DIRECTORY}/acknowledged`, `${acknowledged.join('\n')}\n`, 0o644)]),
       ],
     },
     systemd: { units: [{ ...unit, enabled: true }] },
   });
 }
 
-const formatHop = ({ version, releaseImage, fromVersions, isSigned }: UpgradeHop): string =>
-  `${version} ${releaseImage} ${isSigned ? 'signed' : 'unsigned'} ${fromVersions.join(',')}\n`;
+function formatHop({ version, releaseImage, fromVersions, ...hop }: UpgradeHop): string {
+  const words = [
+    version,
+    releaseImage,
+    hop.isSigned ? 'signed' : 'unsigned',
+    fromVersions.join(','),
+  ];
+  return `${[...words, ...(hop.isAccepted ? ['--allow-not-recommended'] : [])].join(' ')}\n`;
+}

@@ -8,7 +8,7 @@ import {
   type ResourceDefinition,
   unreadableManifest,
 } from './manifests.ts';
-import { isSignedVersion } from './version.ts';
+import { isAtLeast, isSignedVersion } from './version.ts';
 
 /**
  * Since 4.21 a cluster accepts the images of OpenShift only with a signature (ClusterImagePolicy
@@ -23,6 +23,15 @@ export const IMAGE_POLICY_VARIABLE = 'OPENSHIFT_INSTALL_EXPERIMENTAL_DISABLE_IMA
  */
 export const disablesImagePolicy = (version: string, wish: boolean | undefined): boolean =>
   wish ?? !isSignedVersion(version);
+
+/**
+ * True if a cluster of this version has an override of ClusterVersion, because it was installed
+ * without its image policy. Installers before 4.21 make none for a build that is not signed.
+ *
+ * @param version absent if it is not known
+ */
+export const leavesOverrides = (version: string | undefined, wish: boolean | undefined): boolean =>
+  wish ?? (version !== undefined && isAtLeast(version, '4.21.0') && !isSignedVersion(version));
 
 export const IMAGE_POLICY = 'ClusterImagePolicy';
 

@@ -1,5 +1,6 @@
 import { IntegrityError } from '../../base/errors.ts';
 import { formatReference, type Reference } from '../../registry/index.ts';
+import { readAdminGates } from './gates.ts';
 import { IMAGE_POLICY, readImagePolicies } from './image-policy.ts';
 import { DEFINITION, isManifestPath, readDefinitions, readManifests } from './manifests.ts';
 import {
@@ -20,7 +21,7 @@ export const isPayloadFile = (path: string): boolean =>
 
 export type PayloadFiles = { readonly references: ImageReferences } & Pick<
   Release,
-  'metadata' | 'definitions' | 'imagePolicies'
+  'metadata' | 'definitions' | 'imagePolicies' | 'adminGates'
 >;
 
 /**
@@ -47,6 +48,7 @@ export function readPayloadFiles(
     references: parseImageReferences(text(IMAGE_REFERENCES_PATH)),
     metadata: parseReleaseMetadata(text(RELEASE_METADATA_PATH)),
     ...readRelevant(files, reference),
+    adminGates: readAdminGates(files),
   };
 }
 

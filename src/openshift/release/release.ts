@@ -26,6 +26,7 @@ import {
 } from '../../shape/shape.ts';
 import { describeFinding } from '../../shape/words.ts';
 import type { RpmArchitecture } from './bundle.ts';
+import type { AdminGates } from './gates.ts';
 import type { ImagePolicy } from './image-policy.ts';
 import type { ResourceDefinition } from './manifests.ts';
 import { isVersion } from './version.ts';
@@ -51,6 +52,8 @@ export type Release = {
   readonly definitions: readonly ResourceDefinition[];
   /** Conditions that nodes set for images. */
   readonly imagePolicies: readonly ImagePolicy[];
+  /** Reasons for which its clusters wait for an acknowledgement before they leave it, by key. */
+  readonly adminGates: AdminGates;
   /** Absent if no signature was looked for. */
   readonly signature?: ReleaseSignature;
 };

@@ -2,7 +2,7 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { formatCanonicalJson } from '../../base/text/json.ts';
 import { redactUrl } from '../../base/text/redact.ts';
-import { formatReference, type Reference } from '../../registry/index.ts';
+import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
 import {
   type UpdateGraph,
   type UpgradeRisk,
@@ -25,6 +25,8 @@ export type UpgradeHop = {
 export type UpgradePath = {
   /** Absent if the medium is for any cluster that may be updated directly. */
   readonly from?: string;
+  /** Payload of the release `from`, by digest, if the update graph names it so. */
+  readonly fromImage?: string;
   readonly hops: readonly UpgradeHop[];
 };
 
@@ -160,8 +162,15 @@ export async function resolveUpgradePath(
   if (!hops || !last) throw noPath(input, { graph, channels });
   // The configuration may name the payload of another registry than the graph.
   const target = { ...last, version: to, image: formatReference(release.reference) };
-  return { from, hops: [...hops.slice(0, -1), target] };
+  const fromImage = graph.nodes.find((node) => isSameRelease(node.version, from))?.payload;
+  return {
+    from,
+    ...(fromImage !== undefined && parseReference(fromImage).digest !== undefined && { fromImage }),
+    hops: [...hops.slice(0, -1), target],
+  };
 }
+
+const isSameRelease = (a: string, b: string): boolean => stripBuild(a) === stripBuild(b);
 
 /**
  * Minor versions from that of `to` down to that of `from`. Over a major version: down to its
@@ -243,7 +252,9 @@ export const noteOfPath = (from: string, to: string, channel: string): string =>
 /** The note of a stream, without the password of the address. */
 export const noteOfStream = (url: string): string => `live ISO of ${redactUrl(new URL(url))}`;
 
-export const digestOfPath = (path: UpgradePath): Digest => digestOf(formatCanonicalJson(path));
+/** The payload that the cluster leaves is not carried, so it does not count. */
+export const digestOfPath = ({ from, hops }: UpgradePath): Digest =>
+  digestOf(formatCanonicalJson({ from, hops }));
 
 /** Undefined for the reference of an image. */
 export function parseNotedName(name: string): NotedName | undefined {

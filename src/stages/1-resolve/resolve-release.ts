@@ -2,34 +2,16 @@ import { restate } from '../../base/download/fill-file.ts';
 import { ConfigError, IntegrityError, SealiftError } from '../../base/errors.ts';
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
-import { sumSizes } from '../../base/lists.ts';
 import type { Stage, StageContext } from '../../engine/index.ts';
 import { clampEpoch } from '../../iso/index.ts';
-import {
-  openImage,
-  openLayers,
-  readBlob,
-  type ImageTools,
-  type OpenImage,
-} from '../../openshift/images.ts';
+import { openImage, readBlob, type ImageTools, type OpenImage } from '../../openshift/images.ts';
 import { archNames, platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
-import {
-  isPayloadFile,
-  NAMED_FILES,
-  type PayloadFiles,
-  readPayloadFiles,
-} from '../../openshift/release/payload.ts';
+import { fetchPayloadFiles } from '../../openshift/release/fetch-payload.ts';
+import { type PayloadFiles, readPayloadFiles } from '../../openshift/release/payload.ts';
 import { parseReleaseConfig, type Release } from '../../openshift/release/release.ts';
 import { resolveInGraph } from '../../openshift/release/update-graph.ts';
 import { isWantedVersion, stripBuild } from '../../openshift/release/version.ts';
-import {
-  type Descriptor,
-  formatReference,
-  type Layer,
-  parseReference,
-  readFiles,
-  type Reference,
-} from '../../registry/index.ts';
+import { formatReference, parseReference, type Reference } from '../../registry/index.ts';
 
 export type ResolveReleaseInput = {
   /** A pullspec, by tag or digest; then channel and graph are not consulted. */
@@ -147,51 +129,8 @@ async function openPayload(
 
 const DEFAULT_ARCH = 'x86_64';
 
-/**
- * Reads the release manifests from the last layer; all layers are read only if it does not have
- * them, and they are small.
- */
-async function readPayload(
-  tools: ImageTools,
-  { reference, image }: OpenImage,
-): Promise<PayloadFiles> {
-  const read = (descriptors: readonly Descriptor[]): Promise<Map<string, Uint8Array>> =>
-    readWanted(openLayers(tools, reference, descriptors), tools.signal);
-  const last = image.layers.slice(-1);
-  refuseLarge(last, reference);
-  const files = await read(last);
-  const isWhole = NAMED_FILES.every((path) => files.has(path)) || isLarge(image.layers);
-  const whole = isWhole ? files : await read(image.layers);
-  return readPayloadFiles(whole, reference);
-}
-
-/**
- * Limit in bytes for layers that are fetched before the signature is verified; real release
- * manifests take 3 MiB.
- */
-const MAX_FETCHED = 64 << 20;
-
-const isLarge = (layers: readonly Descriptor[]): boolean => sumSizes(layers) > MAX_FETCHED;
-
-function refuseLarge(last: readonly Descriptor[], reference: Reference): void {
-  if (!isLarge(last)) return;
-  const [found] = last.map(({ size }) => String(size));
-  throw new IntegrityError(
-    'release.too-large',
-    `the last layer of payload ${formatReference(reference)} should have at most ${MAX_FETCHED} bytes, but has ${found}`,
-    {
-      expected: `at most ${MAX_FETCHED}`,
-      found: found ?? '',
-      hint: 'name a release image that "oc adm release new" made',
-    },
-  );
-}
-
-const readWanted = (
-  layers: readonly Layer[],
-  signal: AbortSignal,
-): Promise<Map<string, Uint8Array>> =>
-  readFiles(layers, isPayloadFile, { signal });
+const readPayload = async (tools: ImageTools, opened: OpenImage): Promise<PayloadFiles> =>
+  readPayloadFiles(await fetchPayloadFiles(tools, opened), opened.reference);
 
 function checkSame(version: string, other: string, where: string): void {
   if (stripBuild(version) === stripBuild(other)) return;

@@ -22,6 +22,7 @@ import { rebuildCatalog } from '../../openshift/catalog/rebuild.ts';
 import {
   importOciLayout,
   listBundles,
+  listLastVersions,
   listPackages,
   type SelectedCatalog,
 } from '../../openshift/catalog/selected.ts';
@@ -154,6 +155,7 @@ async function makeCatalog(
     ...(made && { rebuilt: { made: made.blobs } }),
     packages: listPackages(selected.catalog),
     bundles: listBundles(selected.catalog),
+    lastVersions: listLastVersions(selected.catalog),
     additions: selected.additions,
     warnings: selected.warnings,
   };

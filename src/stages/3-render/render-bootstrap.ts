@@ -16,7 +16,8 @@ import {
 } from '../../openshift/node/cluster.ts';
 import { hashCorePassword, type RegistryTree, drawSalt } from '../../openshift/node/install.ts';
 import type { Manifest } from '../../openshift/node/manifests.ts';
-import { disablesImagePolicy } from '../../openshift/release/image-policy.ts';
+import { OVERRIDES } from '../../openshift/release/gates.ts';
+import { disablesImagePolicy, leavesOverrides } from '../../openshift/release/image-policy.ts';
 import { formatReference } from '../../registry/index.ts';
 
 export type RenderBootstrapInput = CarriedForCluster &
@@ -58,7 +59,8 @@ export const renderBootstrap: Stage<
   name: 'render bootstrap',
   run: async (input, { cache }, { warn }) => {
     const described = describe(input, await describeTree(input, cache));
-    const warnings = listWarnings(described);
+    const hasOverrides = leavesOverrides(input.release.version, input.disableImagePolicy);
+    const warnings = listWarnings(described, hasOverrides);
     for (const warning of warnings) warn(warning);
     const config = renderBootstrapIgnition(described);
     const ignition = formatValidIgnition(config, 'bootstrap configuration');
@@ -77,9 +79,13 @@ export const drawPasswordSalt: Stage<{ readonly password: Sealed }, string, unkn
   run: () => Promise.resolve(drawSalt()),
 };
 
-function listWarnings(input: BootstrapInput): readonly string[] {
+function listWarnings(input: BootstrapInput, hasOverrides: boolean): readonly string[] {
   const unsigned = `release ${input.release.version}: its cluster accepts images of OpenShift without a signature`;
-  return [...planClusterManifests(input).warnings, ...(input.disableImagePolicy ? [unsigned] : [])];
+  return [
+    ...planClusterManifests(input).warnings,
+    ...(input.disableImagePolicy ? [unsigned] : []),
+    ...(hasOverrides ? [OVERRIDES.warning] : []),
+  ];
 }
 
 /** Describes the registry's tree as it is on hosts that have copied it. */

@@ -7,10 +7,12 @@ import { readRegularFile } from '../../base/disk/open-file.ts';
 import { UsageError, ConfigError } from '../../base/errors.ts';
 import { describeCatalogs } from '../../openshift/node/cluster.ts';
 import {
+  type UpgradeHop,
   renderUpgradeHostMachineConfigs,
   renderUpgradeMachineConfig,
   renderUpgradeResources,
 } from '../../openshift/node/upgrade.ts';
+import { type Gate, minorOfGate } from '../../openshift/release/gates.ts';
 import { describeSignatures, digestOfRelease } from '../../openshift/release/release.ts';
 import { signaturesOf } from '../../openshift/release/signature.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
@@ -27,6 +29,10 @@ export type UpgradeIsoPlan = PayloadSummary & {
   readonly product: 'upgrade-iso';
   readonly volumeId: string;
   readonly path: UpgradePath;
+  /** Reasons for which the cluster refuses an update of the path, or waits for a person. */
+  readonly gates: readonly Gate[];
+  /** Keys of gates and names of risks that the MachineConfig accepts. */
+  readonly acknowledged: readonly string[];
   /** Paths of the files next to the ISO. */
   readonly files: readonly string[];
   /** Commands that a person runs first, so that hosts can take the ISO. */
@@ -51,6 +57,8 @@ export const summarizeUpgradePlan = (prepared: PreparedUpgradeIso): UpgradeIsoPl
   ...summarizePayload(prepared),
   product: 'upgrade-iso',
   path: prepared.path,
+  gates: prepared.gates,
+  acknowledged: prepared.acknowledged,
   signatures: describeSignatures(prepared.releases),
   volumeId: formatUpgradeLabel(prepared.release),
   files: listSideFiles(prepared.sideFiles).map(({ path }) => path),
@@ -88,7 +96,12 @@ export function renderSideFiles(request: UpgradeIsoRequest, carried: Carried): S
     ...(machineConfig && {
       machineConfig: beside(
         `upgrade-machine-config-${version}.yaml`,
-        renderUpgradeMachineConfig({ hops: listHops(carried), arch, resources }),
+        renderUpgradeMachineConfig({
+          hops: listHops(carried, request),
+          arch,
+          resources,
+          acknowledged: request.acknowledged.filter((key) => minorOfGate(key) !== undefined),
+        }),
       ),
     }),
     ...(prepareHosts && {
@@ -177,12 +190,16 @@ const renderResources = (
     useDefaultSourceNames: config.useDefaultSourceNames,
   });
 
-function listHops({ release, path, releases }: Carried) {
-  return path.hops.map(({ version, image }, index) => ({
+function listHops(
+  { release, path, releases }: Carried,
+  { acknowledged }: UpgradeIsoRequest,
+): readonly UpgradeHop[] {
+  return path.hops.map(({ version, image, risks }, index) => ({
     version,
     releaseImage: image,
     fromVersions: listBefore({ release, path }, index),
     isSigned: releases[index]?.signature?.status === 'verified',
+    isAccepted: risks.length > 0 && risks.every(({ name }) => acknowledged.includes(name)),
   }));
 }
 

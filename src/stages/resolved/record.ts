@@ -46,6 +46,7 @@ const OFFSET = integerFrom(0);
 const PATH = record(
   {
     from: optional(NAME),
+    fromImage: optional(PINNED),
     hops: list(
       record(
         {

@@ -114,6 +114,7 @@ describe('the reader of documents of known schemas', () => {
         version: '1.0.0+build',
         requirements: [{ kind: 'package', packageName: 'bar', versionRange: '>=1.0.0' }],
         provides: [],
+        maxOpenShiftVersion: '4.21',
         relatedImages: [
           { name: '', image: 'registry.example/a' },
           { name: '', image: 'registry.example/a' },

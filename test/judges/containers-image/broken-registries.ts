@@ -112,10 +112,10 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
     change: () => editUnit(['ExecStart=/usr/bin/podman', 'ExecStart=./podman']),
   },
   {
-    name: 'the unit of the registry has a line that is not an assignment',
+    name: 'the unit of the registry has a section without an end',
     base: BASE,
     part: 'ignition',
-    change: () => editUnit(['Type=simple', 'Type simple']),
+    change: () => editUnit(['[Service]', '[Service']),
   },
   {
     name: 'a script of the registry is gone',
@@ -142,7 +142,7 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
   {
     name: 'a script of the registry is not executable',
     base: BASE,
-    part: PART,
+    part: 'ignition',
     change: () =>
       edit((config) => {
         fileOf(config, `${SCRIPTS}/setup-local-registry.sh`).mode = 0o644;

@@ -27,6 +27,7 @@ function catalogOf(
       image: images[0] ?? '',
       relatedImages: images.map((image) => ({ name: 'operand', image })),
     })),
+    lastVersions: {},
     additions: [],
     warnings: [],
     ...rest,

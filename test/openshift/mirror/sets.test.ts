@@ -28,6 +28,7 @@ const releaseOf = (version: string, ...components: string[]): Release => ({
   })),
   definitions: [],
   imagePolicies: [],
+  adminGates: {},
   metadata: { version, previous: [], metadata: {} },
 });
 

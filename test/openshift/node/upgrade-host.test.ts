@@ -498,7 +498,16 @@ describe.skipIf(!hasTools || !requireTool('docker-registry') || !requireTool('un
       const text = renderUpgradeMachineConfig({
         arch: 'x86_64',
         resources: '',
-        hops: [{ version: '4.22.3', releaseImage: 'r@sha256:a', fromVersions: [], isSigned: true }],
+        acknowledged: [],
+        hops: [
+          {
+            version: '4.22.3',
+            releaseImage: 'r@sha256:a',
+            fromVersions: [],
+            isSigned: true,
+            isAccepted: false,
+          },
+        ],
       });
       const config = parse(text) as { spec: { config: { storage: { files: File[] } } } };
       const script = readContents(config.spec.config.storage.files[0]);

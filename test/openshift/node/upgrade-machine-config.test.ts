@@ -1,6 +1,6 @@
 import { parse } from 'yaml';
 import { describe, expect, it } from 'vitest';
-import { textFile, type File, type Unit } from '../../../src/ignition/index.ts';
+import type { File, Unit } from '../../../src/ignition/index.ts';
 import {
   renderUpgradeMachineConfig,
   type UpgradeHop,
@@ -8,17 +8,10 @@ import {
 import { renderInstallIgnition } from '../../../src/openshift/node/install.ts';
 import { bootstrapInput } from '../../support/node-configs.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot } from '../../support/throw-away-root.ts';
+import { commandOf, hop, imageOf, OC, PREPARE } from '../../support/upgrade-cluster.ts';
 
 const runs = describe.skipIf(!hasThrowAwayRoot());
 
-const imageOf = (letter: string): string =>
-  `quay.io/openshift-release-dev/ocp-release@sha256:${letter.repeat(64)}`;
-const hop = (version: string, fromVersions: string[], letter: string): UpgradeHop => ({
-  version,
-  fromVersions,
-  isSigned: true,
-  releaseImage: imageOf(letter),
-});
 const ONE = [hop('4.22.3', ['4.21.9', '4.22.0', '4.22.1'], 'a')];
 const RESOURCES = 'apiVersion: v1\nkind: ConfigMap\n';
 
@@ -33,65 +26,9 @@ type MachineConfig = {
   };
 };
 const render = (hops: readonly UpgradeHop[], resources = RESOURCES): MachineConfig =>
-  parse(renderUpgradeMachineConfig({ hops, arch: 'x86_64', resources })) as MachineConfig;
-
-/**
- * A cluster in the files of /cluster. `history` has lines of a state and a version, newest first; a
- * request for an upgrade is only kept. Every call is in /cluster/requests.
- */
-const OC = textFile(
-  '/usr/local/bin/oc',
-  `#!/usr/bin/env bash
-cd /cluster
-echo "oc $*" >>requests
-case "$*" in
-  *.status.history*) cat history ;;
-  *.spec.desiredUpdate.image*) cat desired ;;
-  *'"Available"'*) cat available ;;
-  *'"Updated"'*) cat updated ;;
-  *'"ReleaseAccepted"'*) echo 'Retrieving payload' ;;
-  'get nodes --selector node-role.kubernetes.io/master '*) cat masters ;;
-  'get nodes'*) cat nodes ;;
-  'get pods'*) while read -r node; do echo "$node mcd-$node"; done <pods ;;
-  'get customresourcedefinition'*) cat health-kind ;;
-  'get machinehealthchecks'*) cat health ;;
-  'annotate machinehealthchecks'*)
-    sed -i "s|^$3 .*|$3 \${6#*=}|; s|cluster.x-k8s.io/paused-||" health ;;
-  exec*) for word; do case "$word" in mcd-*) grep -qx "\${word#mcd-}" attached ;; esac || exit 1; done ;;
-  'apply --filename'*) cp "$3" applied ;;
-  'adm upgrade'*) echo "\${5}" >desired ;;
-  'get machineconfig 99-start-cluster-upgrade'*) cat machine-config ;;
-  'delete machineconfig --selector'*) [[ "$4" == "$(cat machine-config)" ]] && rm machine-config || true ;;
-  'delete machineconfig 99-start-cluster-upgrade'*) rm machine-config ;;
-  *) echo "unexpected: $*" >&2; exit 1 ;;
-esac
-`,
-  0o755,
-);
-
-const PREPARE = `
-mkdir /cluster && cd /cluster
-printf 'Completed 4.22.1\\nCompleted 4.21.9\\n' >history
-echo True >available; echo True >updated; : >desired
-printf 'master-0\\nmaster-1\\nworker-0\\n' | tee nodes pods >attached
-echo crd >health-kind; printf 'ours \\ntheirs maintenance\\n' >health
-echo appliance-upgrade=4.22.3 >machine-config
-own="$(</proc/sys/kernel/random/boot_id)"
-printf 'master-0 %s\\nmaster-1 0123-other\\n' "$own" >masters
-# A run of the unit: its code, and the requests that change something.
-look() {
-  : >requests
-  eval "$(</opt/command)" && code=0 || code=$?
-  echo "[$code]"; grep -E '^oc (apply|annotate|adm|delete|patch)' requests || true
-}
-reboot() { rm -f /run/upgrade-cluster-applied; }
-`;
-
-/** What the unit starts, as the command of a shell. */
-const commandOf = (unit: Unit | undefined, instance = ''): File => {
-  const command = /^ExecStart=(.+)$/m.exec(unit?.contents ?? '')?.[1] ?? 'false';
-  return textFile('/opt/command', command.replace('%i', instance), 0o644);
-};
+  parse(
+    renderUpgradeMachineConfig({ hops, arch: 'x86_64', resources, acknowledged: [] }),
+  ) as MachineConfig;
 
 const drive = (script: string, hops = ONE) => {
   const { storage, systemd } = render(hops).spec.config;
@@ -129,9 +66,10 @@ describe('renderUpgradeMachineConfig', () => {
 });
 
 runs('the MachineConfig of an upgrade ISO', () => {
-  it('applies the signature first, pauses the health checks, and then requests the upgrade once', async () => {
+  it('applies the signature first, requests the upgrade once, and pauses the health checks when it begins', async () => {
     const { stdout, stderr } = await drive(
-      `look; cmp applied /etc/assisted/upgrade/resources.yaml; look; look`,
+      `look; cmp applied /etc/assisted/upgrade/resources.yaml; look; look
+      printf 'Partial 4.22.3\\nCompleted 4.22.1\\n' >history; look; look`,
     );
     expect(stderr).toBe('');
     expect(stdout.trimEnd().split('\n')).toEqual([
@@ -140,9 +78,13 @@ runs('the MachineConfig of an upgrade ISO', () => {
       APPLY,
       'cluster upgrade: the upgrade to 4.22.3 is requested',
       '[75]',
-      health('cluster.x-k8s.io/paused=upgrade-cluster'),
       request('a'),
       'cluster upgrade: the cluster has not begun the upgrade to 4.22.3: Retrieving payload',
+      '[75]',
+      'cluster upgrade: waiting for the end of the upgrade to 4.22.3',
+      '[75]',
+      health('cluster.x-k8s.io/paused=upgrade-cluster'),
+      'cluster upgrade: waiting for the end of the upgrade to 4.22.3',
       '[75]',
     ]);
   });
@@ -170,6 +112,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
       '[75]',
       'cluster upgrade: waiting for the end of the upgrade to 4.22.3',
       '[75]',
+      health('cluster.x-k8s.io/paused=upgrade-cluster'),
       'cluster upgrade: done: the cluster has been upgraded to 4.22.3',
       '[0]',
       health('cluster.x-k8s.io/paused-'),
@@ -279,9 +222,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
       printf 'Completed 4.21.12\\nCompleted 4.21.9\\n' >history; look`,
       path,
     );
-    expect(stdout).toContain(
-      `[75]\n${health('cluster.x-k8s.io/paused=upgrade-cluster')}\n${request('b')}\n`,
-    );
+    expect(stdout).toContain(`[75]\n${request('b')}\n`);
     expect(stdout).toContain(`[75]\n${request('a')}\n`);
   });
 
@@ -347,13 +288,11 @@ runs('the MachineConfig of openshift/appliance, on hosts of ours', () => {
     expect(stdout.trimEnd().split('\n')).toEqual([
       'cluster upgrade: the upgrade to 4.22.3 is requested',
       '[75]',
-      health('cluster.x-k8s.io/paused=upgrade-cluster'),
       request('a'),
       'cluster upgrade: the cluster has not begun the upgrade to 4.22.3: Retrieving payload',
       '[75]',
       'cluster upgrade: done: the cluster has been upgraded to 4.22.3',
       '[0]',
-      health('cluster.x-k8s.io/paused-'),
       DELETE_BY_NAME,
       "ls: cannot access 'machine-config': No such file or directory",
     ]);

@@ -68,10 +68,12 @@ describe('renderUpgradeResources', () => {
             releaseImage: `q.io/a@${digestOf('last')}`,
             fromVersions: ['4.21.1'],
             isSigned: true,
+            isAccepted: false,
           },
         ],
         arch: 'x86_64',
         resources: text,
+        acknowledged: [],
       });
       const { metadata } = parse(config) as { metadata: { labels: Record<string, string> } };
       for (const value of Object.values(metadata.labels)) {

@@ -28,6 +28,7 @@ it('an upgrade from one major version to the next is planned from the channels o
           components: [],
           definitions: [],
           imagePolicies: [],
+          adminGates: {},
           metadata: { version: '5.0.1', previous: [], metadata: {} },
         },
         channel: 'stable',

@@ -33,6 +33,7 @@ const releaseOf = (version = '4.21.3'): Release => ({
   components: [],
   definitions: [],
   imagePolicies: [],
+  adminGates: {},
   metadata: { version, previous: [], metadata: {} },
 });
 

@@ -1,0 +1,51 @@
+import { IntegrityError } from '../../base/errors.ts';
+import { sumSizes } from '../../base/lists.ts';
+import {
+  type Descriptor,
+  formatReference,
+  readFiles,
+  type Reference,
+} from '../../registry/index.ts';
+import { openLayers, type ImageTools, type OpenImage } from '../images.ts';
+import { isPayloadFile, NAMED_FILES } from './payload.ts';
+
+/**
+ * Fetches the files that describe a payload from its last layer; all layers are read only if it
+ * does not have them, and they are small.
+ *
+ * @throws IntegrityError `release.too-large`, and the errors of fetching blobs
+ */
+export async function fetchPayloadFiles(
+  tools: ImageTools,
+  { reference, image }: OpenImage,
+): Promise<ReadonlyMap<string, Uint8Array>> {
+  const read = (descriptors: readonly Descriptor[]): Promise<Map<string, Uint8Array>> =>
+    readFiles(openLayers(tools, reference, descriptors), isPayloadFile, { signal: tools.signal });
+  const last = image.layers.slice(-1);
+  refuseLarge(last, reference);
+  const files = await read(last);
+  const isWhole = NAMED_FILES.every((path) => files.has(path)) || isLarge(image.layers);
+  return isWhole ? files : await read(image.layers);
+}
+
+/**
+ * Limit in bytes for layers that are fetched before the signature is verified; real release
+ * manifests take 3 MiB.
+ */
+const MAX_FETCHED = 64 << 20;
+
+const isLarge = (layers: readonly Descriptor[]): boolean => sumSizes(layers) > MAX_FETCHED;
+
+function refuseLarge(last: readonly Descriptor[], reference: Reference): void {
+  if (!isLarge(last)) return;
+  const [found] = last.map(({ size }) => String(size));
+  throw new IntegrityError(
+    'release.too-large',
+    `the last layer of payload ${formatReference(reference)} should have at most ${MAX_FETCHED} bytes, but has ${found}`,
+    {
+      expected: `at most ${MAX_FETCHED}`,
+      found: found ?? '',
+      hint: 'name a release image that "oc adm release new" made',
+    },
+  );
+}
