@@ -1,51 +1,32 @@
 import pLimit from 'p-limit';
 import { type Digest, hexOf } from '../../base/digest.ts';
-import { SealiftError } from '../../base/errors.ts';
 import { groupBy } from '../../base/lists.ts';
 import { findReleaseImage } from '../../openshift/agent/live-system.ts';
 import { createLeftOutTest, type NamedImage, type Shelf } from '../../openshift/mirror/closure.ts';
-import {
-  hasDisabledPolicy,
-  listImagePolicies,
-  readLiveRegistriesConf,
-  readNodeRegistriesConf,
-  readStartedRegistry,
-} from '../../openshift/node/read-registry.ts';
+import { readStartedRegistry } from '../../openshift/node/read-registry.ts';
 import { createKeyReader, judgeAttached } from '../../openshift/release/attached-signature.ts';
 import { platformOf } from '../../openshift/release/bundle.ts';
-import {
-  createPolicyFinder,
-  type ImagePolicy,
-  listApplied,
-} from '../../openshift/release/image-policy.ts';
+import type { ImagePolicy } from '../../openshift/release/image-policy.ts';
 import { TOLD_IMAGE_SET } from '../../openshift/installer/made-for.ts';
 import { ADDITIONAL_IMAGES } from '../../openshift/mirror/sets.ts';
 import {
   formatReference,
   readReference,
   type Reference,
-  type RegistriesConf,
   resolveCandidates,
 } from '../../registry/index.ts';
-import { archOf, type NamedImages, readExtraManifests, readShelf } from '../named-images.ts';
+import { archOf, type NamedImages, readShelf } from '../named-images.ts';
 import { attempt } from '../open.ts';
 import type { PlayedMedium } from './played-medium.ts';
+import { describePolicies, listPullers, type Puller } from './pullers.ts';
 import type { PlayedRelease } from './release.ts';
 import { openStore, type PulledImage, type Store } from './store.ts';
-import { cannotKnow, type Step, unlessAny, will, willNot } from './step.ts';
+import { cannotKnow, type Step, unlessAny, willNot } from './step.ts';
 
 const PART = 'pulls';
 
 /** Problems of one kind that become steps; the others are counted. */
 const MOST_NAMED = 50;
-
-/** A program that pulls images. */
-type Puller = {
-  readonly who: string;
-  readonly conf: RegistriesConf;
-  /** Policies that hold for an image. */
-  readonly policiesOf: (image: Reference) => readonly ImagePolicy[];
-};
 
 type Playing = {
   readonly store: Store;
@@ -148,84 +129,6 @@ function groupOf({ neededBy: { part, component, bundle } }: NamedImage): string 
   if (part === RELEASE || component !== undefined) return 'the release';
   if (bundle !== undefined) return 'the operators';
   return part === ADDITIONAL_IMAGES ? 'the additional images' : 'the catalogs';
-}
-
-function listPullers(
-  { live, files }: PlayedMedium,
-  release: PlayedRelease | undefined,
-): { readonly pullers: readonly Puller[]; readonly problems: readonly Step[] } {
-  const texts = live ? readExtraManifests(live).map(({ text }) => text) : [];
-  const conf = readConf(files);
-  const own = readPolicies(texts);
-  const policies = [
-    ...(release && !hasDisabledPolicy(files) ? listApplied(release) : []),
-    ...own.policies,
-  ];
-  const nodes = {
-    who: 'nodes',
-    conf: readNodeRegistriesConf(texts),
-    policiesOf: createPolicyFinder(policies),
-  };
-  if (conf.problem === undefined) {
-    const none = { who: 'hosts of the live system', policiesOf: () => [] };
-    const live = { ...none, conf: conf.value ?? { registries: [] } };
-    return { pullers: [live, nodes], problems: own.problems };
-  }
-  const reason = conf.problem;
-  return {
-    pullers: [nodes],
-    problems: [
-      ...own.problems,
-      willNot(PART, 'hosts of the live system read their registries.conf', { reason }),
-    ],
-  };
-}
-
-/** Image policies among the manifests of the cluster, which hold for its nodes as those of the release do. */
-function readPolicies(texts: readonly string[]): {
-  readonly policies: readonly ImagePolicy[];
-  readonly problems: readonly Step[];
-} {
-  try {
-    return { policies: listImagePolicies(texts), problems: [] };
-  } catch (error) {
-    if (!(error instanceof SealiftError)) throw error;
-    const name = 'the cluster takes the image policies among its manifests';
-    return { policies: [], problems: [willNot(PART, name, { reason: error.message })] };
-  }
-}
-
-function readConf(files: PlayedMedium['files']): {
-  readonly value?: RegistriesConf | undefined;
-  readonly problem?: string;
-} {
-  try {
-    return { value: readLiveRegistriesConf(files) };
-  } catch (error) {
-    if (error instanceof SealiftError) return { problem: error.message };
-    throw error;
-  }
-}
-
-/** Policies that are switched off, or that ask for something that the medium cannot show. */
-function describePolicies(
-  { files }: PlayedMedium,
-  release: PlayedRelease | undefined,
-): readonly Step[] {
-  const applied = release ? listApplied(release) : [];
-  if (applied.length === 0) return [];
-  const names = applied.map(({ name }) => name).join(', ');
-  if (hasDisabledPolicy(files)) {
-    const reason = `the medium switches off the policy ${names}`;
-    return [will(PART, 'nodes accept images of the release without a signature', { reason })];
-  }
-  return applied
-    .filter(({ key }) => key === undefined)
-    .map(({ name }) =>
-      cannotKnow(PART, `nodes accept the signatures that the policy ${name} asks for`, {
-        reason: 'it asks for more than a signature by a key',
-      }),
-    );
 }
 
 type Group = readonly [string, readonly NamedImage[]];
