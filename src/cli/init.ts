@@ -7,7 +7,7 @@ import {
   renderImportedConfig,
   type ImportedImageSet,
 } from '../config/imageset/import.ts';
-import { isLoss, type ImportNote } from '../config/imageset/parts.ts';
+import { isLoss, type ImportNote } from '../config/imageset/notes.ts';
 import { readConfigText } from '../config/load.ts';
 import { PLACEHOLDER } from '../config/secrets.ts';
 import {

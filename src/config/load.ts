@@ -13,7 +13,8 @@ import { parseDocument } from '../shape/parse-text.ts';
 import { type ApplianceConfig, applyDefaults } from './appliance-config.ts';
 import { APPLIANCE } from './appliance-shape.ts';
 import { checkOperators } from './imageset/rules.ts';
-import { checkRules, noteCaBundle, noteVersion } from './rules.ts';
+import { noteCaBundle } from './files.ts';
+import { checkRules, noteVersion } from './rules.ts';
 import { resolveSecrets, type Secrets } from './secrets.ts';
 import { nameSetting, readSetting } from './setting.ts';
 

@@ -1,9 +1,7 @@
-import { readInputFile } from '../base/disk/files.ts';
-import { explainRoots, warnOfRoots } from '../keys/index.ts';
 import { statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import semver from 'semver';
-import { ConfigError, type DocumentProblem, isErrno } from '../base/errors.ts';
+import { ConfigError, type DocumentProblem } from '../base/errors.ts';
 import { joinProblem } from '../base/text/words.ts';
 import { compileGoPattern } from '../base/text/go-pattern.ts';
 import {
@@ -15,8 +13,13 @@ import {
 import { explainReference, isRegistryHost } from '../registry/index.ts';
 import { readTexts, type View } from '../shape/document.ts';
 import { TARGETS } from './appliance-shape.ts';
-
-type Kind = 'file' | 'directory' | 'other' | 'absent' | 'forbidden';
+import {
+  checkBaseIso,
+  checkCaBundle,
+  checkNamedFile,
+  checkMirrorPath,
+  checkSignatures,
+} from './files.ts';
 
 /** Rules beyond the schema: versions, references, duplicates, files that must exist. */
 export function checkRules(view: View): readonly DocumentProblem[] {
@@ -33,7 +36,7 @@ export function checkRules(view: View): readonly DocumentProblem[] {
     ...checkIgnitionArea(view),
     ...checkBaseIso(view),
     ...['installer', 'caBundle', 'registriesConf', 'nmstate', 'signatureKeys'].flatMap((name) =>
-      checkFile(view, `build.${name}`),
+      checkNamedFile(view, `build.${name}`),
     ),
     ...checkCaBundle(view),
     ...checkSignatures(view),
@@ -221,15 +224,6 @@ function checkHosts(view: View): readonly DocumentProblem[] {
     });
 }
 
-function checkMirrorPath(view: View): readonly DocumentProblem[] {
-  const text = view.text('mirrorPath');
-  if (text === undefined) return [];
-  const full = resolve(view.directoryOf('mirrorPath'), text);
-  const report = (problem: string): DocumentProblem[] => [view.report('mirrorPath', problem)];
-  const kind = readKind(full);
-  return kind === 'directory' ? [] : report(`${full} ${describeMissing(kind, 'directory')}`);
-}
-
 function checkIgnitionArea(view: View): readonly DocumentProblem[] {
   const path = 'build.ignitionArea';
   const text = view.text(path);
@@ -244,75 +238,4 @@ function checkPullSecret(view: View): readonly DocumentProblem[] {
   const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
   if (!isMapping || 'pullSecret' in value || 'mirrorPath' in value) return [];
   return [view.report('pullSecret', 'is required')];
-}
-
-function checkBaseIso(view: View): readonly DocumentProblem[] {
-  const path = 'build.baseIso';
-  const text = view.text(path);
-  const { report } = view;
-  if (text === undefined) {
-    if (view.text('build.baseIsoSha256') === undefined) return [];
-    return [report('build.baseIsoSha256', 'is given, but build.baseIso is not')];
-  }
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return checkFile(view, path);
-  if (!text.startsWith('https://') || !URL.canParse(text)) {
-    return [report(path, 'must be a path or an https URL')];
-  }
-  if (view.text('build.baseIsoSha256') !== undefined) return [];
-  return [report(path, 'is a URL, so build.baseIsoSha256 is required')];
-}
-
-function checkFile(view: View, path: string): readonly DocumentProblem[] {
-  const text = view.text(path);
-  if (text === undefined) return [];
-  const full = resolve(view.directoryOf(path), text);
-  const kind = readKind(full);
-  if (kind === 'file') return [];
-  return [view.report(path, `${full} ${describeMissing(kind, 'file')}`)];
-}
-
-const CA_BUNDLE = 'build.caBundle';
-
-function checkCaBundle(view: View): readonly DocumentProblem[] {
-  const { full, bytes } = readCaBundle(view);
-  const why = bytes && explainRoots(bytes);
-  return why === undefined ? [] : [view.report(CA_BUNDLE, `${full}: ${why}`)];
-}
-
-/** Notes certificates that are not marked as authorities: they make no registry trusted. */
-export function noteCaBundle(view: View): readonly DocumentProblem[] {
-  const { full, bytes } = readCaBundle(view);
-  const doubts = bytes ? warnOfRoots(bytes) : [];
-  return doubts.map((doubt) => view.report(CA_BUNDLE, `${full}: ${doubt}`));
-}
-
-function readCaBundle(view: View): { readonly full: string; readonly bytes?: Buffer } {
-  const text = view.text(CA_BUNDLE);
-  const full = resolve(view.directoryOf(CA_BUNDLE), text ?? '');
-  if (text === undefined || readKind(full) !== 'file') return { full };
-  return { full, bytes: readInputFile(full, { domain: 'ca-bundle' }) };
-}
-
-/** `build.signatures` may be a folder or a file. */
-function checkSignatures(view: View): readonly DocumentProblem[] {
-  const path = 'build.signatures';
-  const isFolder = readKind(resolve(view.directoryOf(path), view.text(path) ?? '')) === 'directory';
-  return isFolder ? [] : checkFile(view, path);
-}
-
-function readKind(path: string): Kind {
-  try {
-    const stats = statSync(path);
-    if (stats.isFile()) return 'file';
-    return stats.isDirectory() ? 'directory' : 'other';
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return 'absent';
-    if (isErrno(error, 'EACCES', 'ELOOP', 'ENAMETOOLONG', 'EPERM')) return 'forbidden';
-    throw error;
-  }
-}
-
-function describeMissing(kind: Kind, wanted: 'file' | 'directory'): string {
-  if (kind === 'absent') return 'does not exist';
-  return kind === 'forbidden' ? 'cannot be reached' : `must be a ${wanted}`;
 }

@@ -30,7 +30,7 @@ import { REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT } from './media-index.ts';
 /* The registry of a medium: read from an ISO, and planned for a new one. */
 
 /** Limit for a registry's small files: links of 71 bytes and manifests of up to 4 MiB. */
-const SMALL_FILE = 8 * 1024 * 1024;
+export const SMALL_FILE = 8 * 1024 * 1024;
 
 /** Bytes read at a time: hundreds of clients of a server may each be slow to take them. */
 const PIECE = 128 * 1024;

@@ -40,7 +40,7 @@ export {
   listAuthFiles,
   listUnusableEntries,
 } from './client/credentials.ts';
-export type { Credential } from './client/credentials.ts';
+export type { Credential } from './client/credential-helper.ts';
 export {
   explainAuth,
   explainPullSecretFault,

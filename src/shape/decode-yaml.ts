@@ -1,122 +1,14 @@
-import {
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  visit,
-  type Alias,
-  type Document,
-  type Node,
-  type Pair,
-  type YAMLMap,
-  type Scalar,
-  type YAMLSeq,
-} from 'yaml';
+import { isMap, isScalar, isSeq, type Node, type YAMLMap, type Scalar, type YAMLSeq } from 'yaml';
+import { type Aliases, createAliases, type NodePair } from './aliases.ts';
 import { readGoScalar } from './go-scalar.ts';
 import type { ParsedText } from './parse-text.ts';
 import type { ReportDetails } from './report.ts';
 import { coreOf, FREE, shapeOf, type Plain, type RecordNode, type Shape } from './shape.ts';
 
 /*
- * Owns the meaning of YAML nodes: aliases, merge keys, scalars of YAML 1.1, and the walk that makes
+ * Owns the meaning of YAML nodes: scalars of YAML 1.1, and the walk that makes
  * plain data of them along a shape. The walk does not judge the data.
  */
-
-export type NodePair = Pair<Node | null, Node | null>;
-
-/** Follows aliases and merge keys (yaml.org/type/merge.html) of one document. */
-export type Aliases = {
-  /** The node that an alias means, undefined if there is no such node; any other node itself. */
-  readonly follow: (node: Node | null | undefined) => Node | null | undefined;
-  /** The pairs of a mapping: its own, then the pairs from `<<` that it lacks. */
-  readonly listPairs: (node: YAMLMap) => readonly NodePair[];
-};
-
-/** Levels of mappings that merge mappings: no file needs more. */
-const MAX_MERGES = 10;
-
-/**
- * Creates the reader of aliases; it costs nothing for a document without aliases.
- *
- * @param hasMerges false: `<<` is a key like any other
- */
-export function createAliases(document: Document.Parsed, hasMerges = true): Aliases {
-  let targets: ReadonlyMap<Alias, Node> | undefined;
-  const follow: Aliases['follow'] = (node) => {
-    if (!isAlias(node)) return node;
-    targets ??= resolveAll(document);
-    return targets.get(node);
-  };
-  const merged = Array.from({ length: MAX_MERGES + 1 }, () => new Map<YAMLMap, Pairs>());
-  // Remembered: mappings that merge each other many times would double the work on each level.
-  const listPairs = (node: YAMLMap, depth: number): Pairs => {
-    const known = merged[depth]?.get(node);
-    if (known) return known;
-    const below = (source: YAMLMap): Pairs => listPairs(source, depth - 1);
-    const pairs = mergePairs(node, follow, depth === 0 ? undefined : below);
-    merged[depth]?.set(node, pairs);
-    return pairs;
-  };
-  const mergePairsOf = (node: YAMLMap): Pairs => listPairs(node, hasMerges ? MAX_MERGES : 0);
-  return { follow, listPairs: mergePairsOf };
-}
-
-/** Resolves aliases. An alias means the node that had its anchor last before it. */
-function resolveAll(document: Document.Parsed): ReadonlyMap<Alias, Node> {
-  const anchors = new Map<string, Node>();
-  const targets = new Map<Alias, Node>();
-  visit(document, {
-    Alias(_key, alias) {
-      const target = anchors.get(alias.source);
-      if (target) targets.set(alias, target);
-    },
-    Value(_key, node) {
-      if (node.anchor !== undefined) anchors.set(node.anchor, node);
-    },
-  });
-  return targets;
-}
-
-type Pairs = readonly NodePair[];
-
-/** @param listBelow lists the pairs of a merged mapping; absent: merge keys stay as they are */
-function mergePairs(
-  node: YAMLMap,
-  follow: Aliases['follow'],
-  listBelow?: (source: YAMLMap) => Pairs,
-): Pairs {
-  const pairs = node.items as Pairs;
-  if (!listBelow || !pairs.some(isMerge)) return pairs;
-  const read = pairs.map((pair) => ({ pair, sources: listSources(pair, follow) }));
-  const own = read.filter(({ sources }) => sources.length === 0).map(({ pair }) => pair);
-  const brought = read.flatMap(({ sources }) => sources).flatMap(listBelow);
-  const taken = new Set(own.map(nameOf));
-  const added = brought.filter((pair) => {
-    const name = nameOf(pair);
-    if (taken.has(name)) return false;
-    taken.add(name);
-    return true;
-  });
-  return [...own, ...added];
-}
-
-const isMerge = ({ key }: NodePair): boolean =>
-  isScalar(key) && key.type === 'PLAIN' && key.source === '<<';
-
-/**
- * The sources of a merge. If nothing can be merged, `<<` is a key like any other, and so an
- * unknown one.
- */
-function listSources(pair: NodePair, follow: Aliases['follow']): readonly YAMLMap[] {
-  if (!isMerge(pair)) return [];
-  const target = follow(pair.value);
-  if (isMap(target)) return [target];
-  if (!isSeq(target)) return [];
-  return (target.items as readonly (Node | null)[]).map(follow).filter((node) => isMap(node));
-}
-
-const nameOf = ({ key }: NodePair): string | undefined =>
-  isScalar(key) ? (key.source ?? String(key.value)) : undefined;
 
 const INTEGER = /^[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]*|[1-9][0-9_]*)$/;
 const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;

@@ -1,5 +1,5 @@
 import { isMap, isScalar, isSeq, type Document, type Node, type Scalar, type YAMLMap } from 'yaml';
-import { createAliases } from '../shape/decode-yaml.ts';
+import { createAliases } from '../shape/aliases.ts';
 import { parseText } from '../shape/parse-text.ts';
 import { printable } from '../base/text/words.ts';
 import {

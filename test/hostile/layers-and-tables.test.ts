@@ -9,7 +9,7 @@ import { unzstd } from '../../src/base/decode/threads.ts';
 import { readCsvTable, readYamlTable } from '../../src/table/index.ts';
 import { parseIgnition } from '../../src/ignition/config.ts';
 import { parseObject, scanObject, startScan } from '../../src/fbc/read/json.ts';
-import { askHelper } from '../../src/registry/client/credentials.ts';
+import { askHelper } from '../../src/registry/client/credential-helper.ts';
 import { readFiles } from '../../src/registry/layers/read.ts';
 import { layerOf, packLayer } from '../support/images.ts';
 

@@ -6,7 +6,8 @@ import {
   type WritingClient,
   type RegistryClientOptions,
 } from '../../src/registry/client.ts';
-import type { Credential, CredentialStore } from '../../src/registry/client/credentials.ts';
+import type { Credential } from '../../src/registry/client/credential-helper.ts';
+import type { CredentialStore } from '../../src/registry/client/credentials.ts';
 import { createTestRetries } from './test-clock.ts';
 
 /** A client that never waits and has no proxy; `waits` gathers what it would have waited. */

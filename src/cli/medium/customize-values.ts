@@ -4,11 +4,8 @@ import { decodeUserText } from '../../base/text/utf8.ts';
 import { Option, type Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { rememberSecret } from '../../base/text/redact.ts';
-import { joinProblem } from '../../base/text/words.ts';
-import { checkPullSecret, isReference, readSecretSource } from '../../config/secrets.ts';
-import { IGNITION_VERSION, readGivenIgnition } from '../../ignition/index.ts';
-import { explainBundle, readSshKeys, readTrustBundle, warnOfBundle } from '../../keys/index.ts';
+import { isReference, readSecretSource } from '../../config/secrets.ts';
+import { explainBundle, readSshKeys } from '../../keys/index.ts';
 import { OF_PAYLOADS } from '../../openshift/agent/payload-definitions.ts';
 import { type HostNetwork, hostOfFile } from '../../nmstate/index.ts';
 import { readResourceValues } from '../../openshift/agent/read-resources.ts';
@@ -18,11 +15,11 @@ import {
   readHostNetworks,
   refuseResource,
 } from '../../openshift/agent/resources.ts';
-import { explainUnusable } from '../../openshift/agent/unusable.ts';
-import type { CustomValues, ProxyValues } from '../../openshift/agent/values.ts';
+import type { CustomValues } from '../../openshift/agent/values.ts';
 import type { CliHost } from '../host.ts';
 import { addTo } from '../options.ts';
 import { writeMessage } from '../terminal/output.ts';
+import { checkValues, listDoubts, refuseGiven } from './customize-judge.ts';
 import {
   addInstallerOptions,
   INSTALLER_FLAGS,
@@ -31,7 +28,7 @@ import {
   readInstallerValues,
 } from './customize-installer.ts';
 
-/* This file owns the values that `customize` writes: their options, and how they are read and refused. */
+/* This file owns the values that `customize` writes: their options, and how they are read. */
 
 export type ValueOptions = InstallerOptions & {
   readonly sshKey?: readonly string[];
@@ -143,21 +140,6 @@ export async function readValues(
   return given;
 }
 
-/** Lists what hosts accept, and was probably not intended. */
-function listDoubts(values: CustomValues): readonly string[] {
-  const { trustBundle = '', ignitionOverride, installer = {} } = values;
-  const { liveIgnition = [], destIgnition = [] } = installer;
-  return [
-    ...warnOfBundle(readTrustBundle(trustBundle)).map((doubt) => `trust bundle: ${doubt}`),
-    ...(ignitionOverride === undefined
-      ? []
-      : readGivenIgnition(ignitionOverride, 'the Ignition override', IGNITION_VERSION).warnings),
-    ...[...liveIgnition, ...destIgnition].flatMap(
-      ({ name, bytes }) => readGivenIgnition(decodeUserText(bytes, name), name).warnings,
-    ),
-  ];
-}
-
 /** Refuses empty values: an unset variable of a script would leave the ISO without the value. */
 function refuseEmpty(options: ValueOptions): void {
   const empty = NAMES.find((name) =>
@@ -231,14 +213,14 @@ function readPullSecret(text: string, host: CliHost): string {
 
 function readKeys(text: string, host: CliHost): readonly string[] {
   const { keys, problem } = readSshKeys(readSecret('usage.ssh-key', text, host));
-  refuse('usage.ssh-key', 'SSH key', problem);
+  refuseGiven('usage.ssh-key', 'SSH key', problem);
   return keys.map(({ line }) => line);
 }
 
 /** Judges the bytes first: a file in DER is not a text. */
 function readBundle(path: string, host: CliHost): string {
   const bytes = readFile(path, host);
-  refuse('usage.trust-bundle', path, explainBundle(bytes));
+  refuseGiven('usage.trust-bundle', path, explainBundle(bytes));
   return decodeUserText(bytes, path);
 }
 
@@ -256,64 +238,4 @@ function parseHostname(text: string): { readonly macAddress: string; readonly na
     expected: `MAC=NAME: the MAC as ${MAC_FORM}; the name in lower case, at most ${LONGEST_HOST_NAME} characters`,
     found: text,
   });
-}
-
-/**
- * Refuses values that no host can use.
- *
- * @throws UsageError `usage.ssh-key`, `usage.pull-secret`, `usage.proxy`, `usage.hostname`, `usage.ntp`
- */
-function checkValues(values: CustomValues): void {
-  checkAccess(values);
-  checkNetwork(values);
-}
-
-function checkAccess({ sshKeys = [], pullSecret }: CustomValues): void {
-  // One reading of all lines: comment lines of an InfraEnv stay, as the installer keeps them.
-  if (sshKeys.length > 0)
-    refuse('usage.ssh-key', 'SSH key', explainUnusable.sshKeys(sshKeys.join('\n')));
-  if (pullSecret !== undefined) {
-    rememberSecret(pullSecret);
-    refuse(
-      'usage.pull-secret',
-      'pull secret',
-      checkPullSecret(pullSecret, { isForHosts: true })[0],
-    );
-  }
-}
-
-function checkNetwork({ proxy = {}, hostnames = [], ...values }: CustomValues): void {
-  const { ntpSources = [], exclusiveNtpSources = [] } = values;
-  checkProxy(proxy);
-  checkHostnames(hostnames);
-  for (const source of [...ntpSources, ...exclusiveNtpSources])
-    refuse('usage.ntp', 'time server', explainUnusable.timeServer(source));
-}
-
-/** Checks that each host has one name, and each name one host. */
-function checkHostnames(hostnames: NonNullable<CustomValues['hostnames']>): void {
-  const macs = hostnames.map(({ macAddress }) => macAddress.toLowerCase());
-  const twice = macs.find((mac, at) => macs.indexOf(mac) !== at);
-  if (twice !== undefined) throw hostname(`${twice} has two names`, 'give each host one name');
-  const names = hostnames.map(({ name }) => name);
-  const shared = names.find((name, at) => names.indexOf(name) !== at);
-  if (shared !== undefined)
-    throw hostname(`"${shared}" is the name of two hosts`, 'give each host its own name');
-  for (const name of names)
-    refuse('usage.hostname', `--hostname "${name}"`, explainUnusable.hostname(name));
-}
-
-const hostname = (problem: string, hint: string): UsageError =>
-  new UsageError('usage.hostname', `--hostname: ${problem}`, { hint });
-
-function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValues): void {
-  for (const address of [httpProxy, httpsProxy])
-    if (address !== '') refuse('usage.proxy', 'proxy', explainUnusable.proxy(address));
-  refuse('usage.proxy', 'hosts without proxy', explainUnusable.noProxy(noProxy));
-  if (noProxy !== '' && httpProxy + httpsProxy === '')
-    refuse('usage.proxy', 'proxy', 'there are hosts without proxy, but there is no proxy');
-}
-
-function refuse(code: string, what: string, why: string | undefined): void {
-  if (why !== undefined) throw new UsageError(code, joinProblem(what, why));
 }

@@ -2,16 +2,9 @@ import { stringify } from 'yaml';
 import { ConfigProblems, isError, type DocumentProblem } from '../../base/errors.ts';
 import { createView, type View } from '../../shape/document.ts';
 import { readConfiguration } from '../../shape/configuration.ts';
-import {
-  importAdditionalImages,
-  importBlockedImages,
-  importOperators,
-  type Written,
-  importPlatform,
-  type ImportedRelease,
-  harmless,
-  type ImportNote,
-} from './parts.ts';
+import { harmless, type ImportNote, type Written } from './notes.ts';
+import { importAdditionalImages, importBlockedImages, importOperators } from './parts.ts';
+import { type ImportedRelease, importPlatform } from './platform.ts';
 import { checkImageSet, IMAGE_SET } from './rules.ts';
 
 /* Owns the conversion of oc-mirror's image sets into configurations. */

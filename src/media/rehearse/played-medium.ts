@@ -11,7 +11,8 @@ import type { RegistryTree } from '../../registry/index.ts';
 import { type MediaIndex, readIndex } from '../media-index.ts';
 import { findNamingParts, listNamedImages, type NamedImages } from '../named-images.ts';
 import { attempt, readBootstrapIgnition, readEmbeddedIgnition } from '../open.ts';
-import { findRegistryRoot, isoRegistryTree } from '../tree.ts';
+import { findRegistryRoot } from '../tree.ts';
+import { walkRegistryTree } from '../walk-registry.ts';
 
 /* The medium as hosts find it: its files, its registry by directories, and the configs that Ignition merges. */
 
@@ -56,7 +57,7 @@ export async function readPlayed(iso: IsoImage): Promise<PlayedMedium> {
     ...withoutUndefined({
       index,
       live,
-      registry: root === undefined ? undefined : { root, tree: isoRegistryTree(iso, root) },
+      registry: root === undefined ? undefined : { root, tree: await walkRegistryTree(iso, root) },
     }),
   };
 }

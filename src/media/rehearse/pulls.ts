@@ -20,7 +20,7 @@ import { attempt } from '../open.ts';
 import type { PlayedMedium } from './played-medium.ts';
 import { describePolicies, listPullers, type Puller } from './pullers.ts';
 import type { PlayedRelease } from './release.ts';
-import { openStore, type PulledImage, type Store } from './store.ts';
+import { createStore, type PulledImage, type Store } from './store.ts';
 import { cannotKnow, type Step, unlessAny, willNot } from './step.ts';
 
 const PART = 'pulls';
@@ -49,7 +49,7 @@ export async function rehearsePulls(
   const steps = unread.map(({ name, problem }) =>
     willNot(PART, `${name} can be read`, { reason: problem }),
   );
-  const store = await openStore(registry.tree, platformOf(archOf(index)));
+  const store = createStore(registry.tree, platformOf(archOf(index)));
   const all = [...listReleaseImage(medium), ...named];
   if (live === undefined) {
     const shelf = await readShelf(registry.tree);

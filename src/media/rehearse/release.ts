@@ -3,7 +3,7 @@ import {
   type PayloadFiles,
   readPayloadFiles,
 } from '../../openshift/release/payload.ts';
-import { readFiles } from '../../registry/index.ts';
+import { readFiles, readReference } from '../../registry/index.ts';
 import { type Attempt, attempt } from '../open.ts';
 import { openPayload } from '../payload.ts';
 import type { PlayedMedium } from './played-medium.ts';
@@ -17,6 +17,11 @@ export async function readPlayedRelease(
   signal: AbortSignal,
 ): Promise<Attempt<PlayedRelease>> {
   if (index === undefined || registry === undefined) return {};
+  if (readReference(index.release.reference) === undefined) {
+    return {
+      problem: `the index names the release ${index.release.reference}, which is no reference`,
+    };
+  }
   return attempt(async () => {
     const { layers, reference } = await openPayload(iso, index, signal);
     const last = await readFiles(layers.slice(-1), isPayloadFile, { signal });

@@ -1,7 +1,9 @@
 import { SealiftError } from '../../base/errors.ts';
 import type { Digest } from '../../base/digest.ts';
 import {
-  checkClosure,
+  blobsOf,
+  formatReference,
+  type ImageManifest,
   isForPlatform,
   parseManifest,
   pathTo,
@@ -18,6 +20,7 @@ export type PulledImage = {
   readonly repository: string;
   /** Digest of the manifest of the node's platform. */
   readonly digest: Digest;
+  readonly image: ImageManifest;
 };
 
 /** The registry of a medium, asked by a program that pulls. */
@@ -25,7 +28,7 @@ export type Store = {
   /** The digest that a reference to this registry names; undefined if the registry answers 404. */
   readonly resolve: (reference: Reference) => Promise<Digest | undefined>;
   /**
-   * Follows a pull to the manifest of a platform.
+   * Follows a pull to the manifest of a platform, and looks for its config and layers.
    *
    * @returns the image, or the reason why the pull fails
    */
@@ -35,24 +38,26 @@ export type Store = {
   readonly readBlob: (digest: Digest) => Promise<Uint8Array | undefined>;
 };
 
-/** Opens the registry of a medium. Each image is looked through once, as `verify` does. */
-export async function openStore(tree: RegistryTree, platform: Platform): Promise<Store> {
-  const broken = new Map<string, string>();
-  for (const { repository, reference, path, problem } of await checkClosure(tree)) {
-    const key = `${repository}@${reference}`;
-    if (!broken.has(key)) broken.set(key, `${path} ${problem}`);
-  }
-  tree.begin?.();
+/** Remembers what it looked up: nodes pull the same layers again and again. */
+export function createStore(tree: RegistryTree, platform: Platform): Store {
+  const pulls = new Map<string, Promise<PulledImage | string>>();
+  const sizes = new Map<string, Promise<number | undefined>>();
+  const sizeOf = (path: string): Promise<number | undefined> => {
+    const known = sizes.get(path) ?? tree.size(path);
+    sizes.set(path, known);
+    return known;
+  };
   const readManifest: Store['readManifest'] = async (digest) => {
     const bytes = await readManifestBytes(tree, digest);
     return bytes && parseManifest(bytes);
   };
   const follow = async (repository: string, digest: Digest): Promise<PulledImage | string> => {
-    const problem = broken.get(`${repository}@${digest}`);
-    if (problem !== undefined) return problem;
     const manifest = await readManifest(digest);
     if (manifest === undefined) return `manifest ${digest} has no file`;
-    if (manifest.kind === 'manifest') return { repository, digest };
+    if (manifest.kind === 'manifest') {
+      const problem = await findMissingBlob({ tree, sizeOf }, repository, manifest);
+      return problem ?? { repository, digest, image: manifest };
+    }
     const child = manifest.manifests.find((one) => isForPlatform(one, platform));
     if (!child) return `index ${digest} has no image for ${platform.os}/${platform.architecture}`;
     if ((await readLink(tree, pathTo.revisionLink(repository, child.digest))) === undefined) {
@@ -66,9 +71,35 @@ export async function openStore(tree: RegistryTree, platform: Platform): Promise
       digest === undefined
         ? readLink(tree, pathTo.tagLink(repository, tag ?? 'latest'))
         : readLink(tree, pathTo.revisionLink(repository, digest)),
-    pull: (repository, digest) => explain(() => follow(repository, digest)),
+    pull(repository, digest) {
+      const key = formatReference({ registry: '', repository, digest });
+      const known = pulls.get(key) ?? explain(() => follow(repository, digest));
+      pulls.set(key, known);
+      return known;
+    },
     readBlob: (digest) => tree.read(pathTo.blob(digest)),
   };
+}
+
+type Sized = {
+  readonly tree: RegistryTree;
+  readonly sizeOf: (path: string) => Promise<number | undefined>;
+};
+
+async function findMissingBlob(
+  { sizeOf }: Sized,
+  repository: string,
+  manifest: ImageManifest,
+): Promise<string | undefined> {
+  for (const { digest, size } of blobsOf(manifest)) {
+    const found = await sizeOf(pathTo.blob(digest));
+    if (found === undefined) return `blob ${digest} is not on the medium`;
+    if (found !== size) return `blob ${digest} has ${found} bytes instead of ${size}`;
+    if ((await sizeOf(pathTo.layerLink(repository, digest))) === undefined) {
+      return `blob ${digest} is not in repository ${repository}`;
+    }
+  }
+  return undefined;
 }
 
 /** Damage is a reason why a pull fails. */

@@ -8,7 +8,8 @@ import { rememberSecret } from '../../base/text/redact.ts';
 import { untilAborted } from '../../base/wait.ts';
 import { explainAnswer, explainRefusal, type Challenge, type Carried } from './answer.ts';
 import { formatBasic } from '../../base/http/basic.ts';
-import { type Credential, type CredentialStore } from './credentials.ts';
+import type { Credential } from './credential-helper.ts';
+import type { CredentialStore } from './credentials.ts';
 import type { Endpoint, Transport, TransportRequest, TransportResponse } from './transport.ts';
 
 /** The access wanted from a registry, and the challenges to answer. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Credential } from '../../../src/registry/client/credentials.ts';
+import type { Credential } from '../../../src/registry/client/credential-helper.ts';
 import {
   imageManifest,
   startScriptedRegistry,

@@ -97,6 +97,30 @@ describe('a server that applies a content coding although none is accepted', () 
   });
 });
 
+describe('a coded answer that unpacks without end', () => {
+  const PACKED = gzipSync(Buffer.alloc(1 << 24));
+  let sent = 0;
+  const endless: Answer = (_request, response) => {
+    sent = 0;
+    response.writeHead(200, { 'content-type': TYPE, 'content-encoding': 'gzip' });
+    const send = (): void => {
+      if (response.destroyed || sent > 1 << 26) response.end();
+      else {
+        sent += PACKED.length;
+        response.write(PACKED, () => setImmediate(send));
+      }
+    };
+    send();
+  };
+
+  it('is given up at the limit of a manifest', async () => {
+    const { client, host } = await start(endless);
+    const asked = client.fetchManifest(parseReference(`${host}/a/b:v1`), { signal });
+    await expect(asked).rejects.toMatchObject({ code: 'manifest.too-large' });
+    expect(sent).toBeLessThan(1 << 24);
+  });
+});
+
 describe('a registry that knows one form of a range', () => {
   const FIRST = 60_000;
   const inOneForm =

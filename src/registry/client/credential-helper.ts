@@ -1,0 +1,123 @@
+import { ConfigError, ToolError } from '../../base/errors.ts';
+import { runProcess } from '../../base/process.ts';
+import { rememberCredential, rememberSecret } from '../../base/text/redact.ts';
+import { untilAborted } from '../../base/wait.ts';
+
+/* Owns the programs that store credentials: how they are asked, and how their answers are read. */
+
+/** `from` names the entry in messages; it never has the value. */
+export type Credential =
+  | {
+      readonly kind: 'basic';
+      readonly username: string;
+      readonly password: string;
+      readonly from: string;
+    }
+  /** A refresh token, good for a token server only. */
+  | { readonly kind: 'identity'; readonly token: string; readonly from: string };
+
+export type HelperDesk = ReturnType<typeof createHelperDesk>;
+
+/**
+ * Asks each helper once for each host, because some open a window or ask a service that counts. An
+ * answer counts until the end of the run; a failure is asked again.
+ */
+export function createHelperDesk(env: NodeJS.ProcessEnv) {
+  const answers = new Map<string, Promise<Credential | undefined>>();
+  return async (
+    helper: string,
+    host: string,
+    signal: AbortSignal,
+  ): Promise<Credential | undefined> => {
+    const key = `${helper} ${host}`;
+    const asked = answers.get(key) ?? askHelper(helper, host, { env, signal });
+    answers.set(key, asked);
+    asked.catch(() => answers.delete(key));
+    return untilAborted(asked, signal);
+  };
+}
+
+type Asking = { readonly env: NodeJS.ProcessEnv; readonly signal: AbortSignal };
+
+const TIME_LIMIT = 60_000;
+
+/** Characters; tokens have some thousand. */
+const MAX_ANSWER = 1 << 20;
+
+/**
+ * Asks `docker-credential-<helper> get` (docker-credential-helpers protocol): the host on standard
+ * input, JSON back, in which the user name `<token>` marks an identity token. Undefined if the helper
+ * has nothing for the host: it then ends with exit code 1 and an empty standard error.
+ *
+ * @throws ToolError `tool.missing`, `tool.timeout`, `tool.failed`; ConfigError `credentials.helper`
+ */
+export async function askHelper(
+  helper: string,
+  host: string,
+  { env, signal }: Asking,
+): Promise<Credential | undefined> {
+  const program = `docker-credential-${helper}`;
+  if (!/^[\w.-]+$/.test(helper)) {
+    throw new ConfigError(
+      'credentials.helper',
+      `"${helper}" is not a valid name for a credential helper`,
+    );
+  }
+  try {
+    const { stdout } = await runProcess(program, ['get'], {
+      input: host,
+      timeout: TIME_LIMIT,
+      maxOutput: MAX_ANSWER,
+      signal,
+      env: Object.fromEntries(Object.entries(env).map(([key, value]) => [key, value ?? ''])),
+      onFailure: rememberAnswers,
+    });
+    return parseAnswer(stdout, program, `${program} for ${host}`);
+  } catch (error) {
+    if (error instanceof ToolError && error.code === 'tool.failed' && !hasFailed(error)) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+/** Errors quote the output of a helper that fails: an answer in it is redacted. */
+function rememberAnswers(output: string): void {
+  for (const [, value = ''] of output.matchAll(
+    /"(?:Secret|Username)"\s*:\s*"((?:[^"\\]|\\.)*)"/gi,
+  )) {
+    rememberSecret(value);
+  }
+}
+
+/**
+ * The protocol has no code for "nothing stored": helpers exit 1 with nothing on stderr (the words
+ * "credentials not found" go to stdout), while a real failure explains itself there.
+ */
+const hasFailed = (error: ToolError): boolean => !/ended with exit code 1: *$/.test(error.message);
+
+function parseAnswer(stdout: string, program: string, from: string): Credential | undefined {
+  const { Username: username, Secret: secret } = parseJson(stdout, program);
+  if (typeof username !== 'string' || typeof secret !== 'string') {
+    throw malformedOfCredentialHelper(program, 'has no Username and Secret');
+  }
+  if (secret === '') return undefined;
+  rememberCredential(username, secret);
+  if (username === '<token>') return { kind: 'identity', token: secret, from };
+  return { kind: 'basic', username, password: secret, from };
+}
+
+/** The text is secret: neither the cause nor the message may repeat it. */
+function parseJson(stdout: string, program: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(stdout);
+  } catch {
+    throw malformedOfCredentialHelper(program, 'is not JSON');
+  }
+  if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
+  throw malformedOfCredentialHelper(program, 'is not an object');
+}
+
+const malformedOfCredentialHelper = (program: string, reason: string): ConfigError =>
+  new ConfigError('credentials.helper', `the answer of ${program} ${reason}`);
