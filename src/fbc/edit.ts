@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { IntegrityError } from '../base/errors.ts';
 import { isObject } from '../base/lists.ts';
-import { foldCase } from '../shape/decode.ts';
+import { foldCase } from '../shape/keys.ts';
 import { findValue } from '../shape/go-json.ts';
 import type {
   CatalogChannel,

@@ -11,6 +11,7 @@ import {
 } from './addresses.ts';
 import { checkAddresses } from './judge-addresses.ts';
 import { isAddressOfHost, refuseBondOptions } from './bond.ts';
+import { findSharedMacs } from './mac-map.ts';
 import { listBondOptions } from './profiles.ts';
 import { checkRoute, checkRule } from './judge-routes.ts';
 import type { NetworkState } from './read.ts';
@@ -32,7 +33,8 @@ export const judgeState = (state: NetworkState, options: JudgeOptions = {}): rea
   ...checkNames(state.interfaces, options),
   ...state.interfaces.filter(isThere).flatMap((each) => checkInterface(each, state)),
   ...checkPorts(state.interfaces),
-  ...checkMacs(state.interfaces),
+  // Profiles that are found by the same address would both claim one interface.
+  ...findSharedMacs(state.interfaces, ({ identifier }) => identifier === 'mac-address'),
   ...checkCycles(state),
   ...checkAddresses(state),
   ...state.routes.flatMap((route) => checkRoute(route, state)),
@@ -205,21 +207,6 @@ function explainPort(
   if (name === owner.name && owner.type !== 'ovs-bridge')
     return 'an interface cannot be its own port';
   return known && `"${name}" is already a port of ${known.name}`;
-}
-
-/** Profiles that are found by the same address would both claim one interface. */
-function checkMacs(interfaces: readonly NetworkInterface[]): readonly Finding[] {
-  const owners = new Map<string, string>();
-  return interfaces
-    .filter((each) => isThere(each) && each.identifier === 'mac-address')
-    .flatMap((each) => {
-      const mac = each['mac-address'] ?? '';
-      const owner = owners.get(mac);
-      owners.set(mac, each.name);
-      return mac === '' || owner === undefined
-        ? []
-        : [findingAt(each, 'mac-address', `${mac} is also the address of "${owner}"`)];
-    });
 }
 
 /** Interfaces that are below each other: none of them can be made before the others. */

@@ -3,11 +3,12 @@ import { parseMacAddress } from '../base/mac-address.ts';
 import { isThere, listBases, listPorts } from './addresses.ts';
 import { isAddressOfHost } from './bond.ts';
 import type { NetworkState } from './read.ts';
+import type { NetworkInterface } from './state.ts';
 import { expected, type Finding } from './values.ts';
 
 /*
- * This file owns the map of MAC addresses by which a host finds its network, and gives the names in the
- * document to its interfaces.
+ * This file owns the rules for MAC addresses: for those of the document, and for the map by which a host
+ * finds its network, which gives the names in the document to its interfaces.
  */
 
 /** An interface of a document, with the MAC address by which a host has it. */
@@ -83,5 +84,22 @@ export function warnOfMap(
     if (mac === undefined || mac === normalise(macAddress)) return [];
     const problem = `the document has ${mac}, but the MAC map ${normalise(macAddress)}`;
     return [{ path: `${path ?? ''}.mac-address`, owner: name, problem }];
+  });
+}
+
+/** Interfaces of one kind that have the address of another one before them. */
+export function findSharedMacs(
+  interfaces: readonly NetworkInterface[],
+  isOfKind: (each: NetworkInterface) => boolean,
+): readonly Finding[] {
+  const owners = new Map<string, string>();
+  return interfaces.filter(isThere).flatMap((each) => {
+    const { name, path, 'mac-address': mac } = each;
+    if (mac === undefined || !isOfKind(each)) return [];
+    const owner = owners.get(mac);
+    owners.set(mac, name);
+    if (owner === undefined) return [];
+    const problem = `${mac} is also the address of "${owner}"`;
+    return [{ path: `${path}.mac-address`, owner: name, problem }];
   });
 }

@@ -6,24 +6,28 @@ import {
   widthOf,
 } from '../base/ip-address.ts';
 import { parseMacAddress } from '../base/mac-address.ts';
+import { formatSteps, type Path } from '../shape/decode.ts';
+import {
+  FLAG,
+  FREE,
+  list,
+  partial,
+  record,
+  refine,
+  type Shape,
+  transform,
+  type TypeOf,
+} from '../shape/shape.ts';
 import {
   expected,
   flag,
-  foreign,
   foreignMembers,
   integer,
   ip,
-  type Kind,
-  list,
-  type Members,
-  object,
-  type Place,
-  reportAt,
-  strictFlag,
-  text,
-  unused,
-  word,
   quote,
+  text,
+  parsedText,
+  word,
 } from './values.ts';
 
 /*
@@ -44,12 +48,11 @@ const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.@+#~,-]*$/u;
 /** Names of files of the kernel beside those of interfaces (NetworkManager, `nm_utils_ifname_valid_kernel`). */
 const RESERVED = ['all', 'default', 'bonding_masters'];
 
-const interfaceName = text(NAME, 'the name of an interface');
-
-export const name: Kind<string> = (value, place) =>
-  RESERVED.some((word) => word === value)
-    ? reportAt(place, `${quote(value)} is a name that the kernel keeps for itself`)
-    : interfaceName(value, place);
+export const name = refine(text(NAME, 'the name of an interface'), (written) =>
+  RESERVED.includes(written)
+    ? `${quote(written)} is a name that the kernel keeps for itself`
+    : undefined,
+);
 /** The name of a profile, whose interface is found by its MAC address. */
 export const label = text(/^[^\p{Cc}/]+$/u, 'a name on one line');
 /** A line break would begin another setting. */
@@ -58,76 +61,58 @@ const lineOrNothing = text(/^\P{Cc}*$/u, 'a string on one line');
 const number = integer(0, U32);
 
 /** Reads a MAC address in one of its usual forms, or the longer one of InfiniBand; an empty one counts as absent. */
-export const mac: Kind<string> = (value, place) => {
-  if (value === '') return null;
-  const written = typeof value === 'string' ? value : '';
-  const isLong = /^[\da-f]{2}(?:[:-][\da-f]{2}){19}$/i.test(written);
-  const read = isLong ? written.replaceAll('-', ':') : parseMacAddress(written);
-  return read?.toUpperCase() ?? reportAt(place, expected(value, 'a MAC address'));
-};
-
-const ADDRESS = object(
-  {
-    'ip': ip,
-    'prefix-length': integer(0, 128),
-    'mptcp-flags': foreign,
-    'protocol': foreign,
-    'valid-life-time': foreign,
-    'preferred-life-time': foreign,
-  },
-  {
-    required: ['ip', 'prefix-length'],
-    aliases: {
-      'valid-left': 'valid-life-time',
-      'valid-lft': 'valid-life-time',
-      'preferred-left': 'preferred-life-time',
-      'preferred-lft': 'preferred-life-time',
-    },
-  },
+export const mac: Shape<string | undefined> = transform(
+  parsedText('a MAC address', (written) => {
+    const isLong = /^[\da-f]{2}(?:[:-][\da-f]{2}){19}$/i.test(written);
+    const read = isLong ? written.replaceAll('-', ':') : parseMacAddress(written);
+    return written === '' ? '' : read?.toUpperCase();
+  }),
+  (read) => (read === '' ? undefined : read),
 );
 
 /** An address of an interface, with its subnet. */
 export type InterfaceAddress = ReturnType<typeof createAddress>;
 
-const createAddress = (found: IpAddress, prefix: number, path: string) => {
+const createAddress = (found: IpAddress, prefix: number, path: Path) => {
   const ipText = formatAddress(found);
   return {
     /** Path of the address in the document. */
-    path: `${path}.ip`,
+    path: `${formatSteps(path)}.ip`,
     text: ipText,
     subnet: createCidr(found, prefix, `${ipText}/${prefix}`),
   };
 };
 
-const address =
-  (family: Family): Kind<InterfaceAddress> =>
-  (value, place) => {
-    const read = ADDRESS(value, place);
-    if (!read) return null;
-    const { 'ip': found, 'prefix-length': prefix } = read;
-    const at = (member: string): Place => ({ ...place, path: `${place.path}.${member}` });
-    if (found.family !== family) {
-      return reportAt(at('ip'), expected(formatAddress(found), `an IPv${family} address`));
-    }
-    if (prefix > widthOf(family)) {
-      return reportAt(
-        at('prefix-length'),
-        expected(prefix, `a whole number from 0 to ${widthOf(family)}`),
-      );
-    }
-    return createAddress(found, prefix, place.path);
-  };
+const address = (family: Family): Shape<InterfaceAddress> =>
+  transform(
+    record(
+      {
+        'ip': refine(ip, (found) =>
+          found.family === family
+            ? undefined
+            : expected(formatAddress(found), `an IPv${family} address`),
+        ),
+        'prefix-length': integer(0, widthOf(family)),
+        ...foreignMembers('mptcp-flags protocol valid-life-time preferred-life-time'),
+      },
+      {
+        aliases: {
+          'valid-left': 'valid-life-time',
+          'valid-lft': 'valid-life-time',
+          'preferred-left': 'preferred-life-time',
+          'preferred-lft': 'preferred-life-time',
+        },
+      },
+    ),
+    ({ 'ip': found, 'prefix-length': prefix }, path) => createAddress(found, prefix, path),
+  );
 
 /**
  * Reads a word of DHCP in the case that NetworkManager knows; other texts stay as they are. With an empty one,
  * nmstate writes none, and NetworkManager chooses.
  */
-const spelled =
-  (known: ReadonlyMap<string, string>): Kind<string> =>
-  (value, place) => {
-    const read = lineOrNothing(value, place);
-    return read === null ? null : (known.get(read) ?? read);
-  };
+const spelled = (known: ReadonlyMap<string, string>): Shape<string> =>
+  transform(lineOrNothing, (read) => known.get(read) ?? read);
 
 /** NetworkManager's words for those of nmstate. */
 const CLIENT_IDS = new Map([
@@ -136,9 +121,21 @@ const CLIENT_IDS = new Map([
   ['iaid+duid', 'duid'],
   ['IAID+DUID', 'duid'],
 ]);
+/** The words that nmstate takes, with those that it means. */
+const ADDRESS_MODES: Readonly<Record<string, 'eui64' | 'stable-privacy'>> = {
+  'eui64': 'eui64',
+  'EUI64': 'eui64',
+  '0': 'eui64',
+  'stable-privacy': 'stable-privacy',
+  'STABLE-PRIVACY': 'stable-privacy',
+  '1': 'stable-privacy',
+};
+const ADDRESS_MODE = parsedText('one of eui64, stable-privacy', (written) =>
+  Object.hasOwn(ADDRESS_MODES, written) ? ADDRESS_MODES[written] : undefined,
+);
 const DUIDS = new Map(['LLT', 'LL', 'EN', 'UUID'].map((duid) => [duid, duid.toLowerCase()]));
 
-const FAMILY = {
+const FAMILY = partial({
   'enabled': flag,
   'dhcp': flag,
   'auto-dns': flag,
@@ -146,51 +143,52 @@ const FAMILY = {
   'auto-routes': flag,
   'auto-route-metric': integer(-1, U32),
   'auto-route-table-id': number,
-  'dhcp-send-hostname': strictFlag,
-  'allow-extra-address': unused,
-  'dhcp-custom-hostname': foreign,
-};
+  'dhcp-send-hostname': FLAG,
+  'allow-extra-address': FREE,
+}).members;
 
+/** Members of every type, besides the name. */
 export const COMMON = {
-  'name': label,
-  'type': unused,
-  'state': unused,
-  'description': lineOrNothing,
-  'identifier': word(['name', 'mac-address'], ['pci-address']),
-  'mac-address': mac,
-  'mtu': number,
-  'ipv4': object({
-    ...FAMILY,
-    'address': list(address(4)),
-    'dhcp-client-id': spelled(CLIENT_IDS),
-    'forwarding': foreign,
-    'prefix-route-metric': foreign,
-    'autoconf': (_: unknown, place: Place): null =>
-      reportAt(place, 'autoconf is not allowed for IPv4', { hint: 'write dhcp instead' }),
-  }),
-  'ipv6': object({
-    ...FAMILY,
-    'address': list(address(6)),
-    'autoconf': flag,
-    'addr-gen-mode': word(['eui64', 'stable-privacy'], [], {
-      'EUI64': 'eui64',
-      '0': 'eui64',
-      'STABLE-PRIVACY': 'stable-privacy',
-      '1': 'stable-privacy',
+  ...partial({
+    'type': FREE,
+    'state': FREE,
+    'description': lineOrNothing,
+    'identifier': word(['name', 'mac-address'], ['pci-address']),
+    'mac-address': mac,
+    'mtu': number,
+    'ipv4': record({
+      ...FAMILY,
+      ...partial({
+        'address': list(address(4)),
+        'dhcp-client-id': spelled(CLIENT_IDS),
+        'autoconf': refine(
+          FREE as Shape<boolean>,
+          () => 'autoconf is not allowed for IPv4; write dhcp instead',
+        ),
+      }).members,
+      ...foreignMembers('dhcp-custom-hostname forwarding prefix-route-metric'),
     }),
-    'dhcp-duid': spelled(DUIDS),
-    'token': foreign,
-  }),
-  // Members that nmstate shows, and ignores in its input.
-  'driver': unused,
-  'permanent-mac-address': unused,
-  'min-mtu': unused,
-  'max-mtu': unused,
+    'ipv6': record({
+      ...FAMILY,
+      ...partial({
+        'address': list(address(6)),
+        'autoconf': flag,
+        'addr-gen-mode': ADDRESS_MODE,
+        'dhcp-duid': spelled(DUIDS),
+      }).members,
+      ...foreignMembers('dhcp-custom-hostname token'),
+    }),
+    // Members that nmstate shows, and ignores in its input.
+    'driver': FREE,
+    'permanent-mac-address': FREE,
+    'min-mtu': FREE,
+    'max-mtu': FREE,
+  }).members,
   ...foreignMembers(
     'profile-name pci-address wait-ip mptcp controller copy-mac-from lldp ' +
       'accept-all-mac-addresses ovs-db 802.1x ethtool dispatch alt-names',
   ),
 };
 
-export type IpSettings = NonNullable<Members<typeof COMMON>['ipv6']> &
-  Pick<NonNullable<Members<typeof COMMON>['ipv4']>, 'dhcp-client-id'>;
+type Common = { readonly [K in keyof typeof COMMON]: TypeOf<(typeof COMMON)[K]> };
+export type IpSettings = Partial<Common['ipv6'] & Pick<Common['ipv4'], 'dhcp-client-id'>>;

@@ -5,38 +5,46 @@ import {
   parseAddress,
   widthOf,
 } from '../base/ip-address.ts';
-import { isObject } from '../base/lists.ts';
+import { objectOrEmpty } from '../base/lists.ts';
+import { decode, formatSteps } from '../shape/decode.ts';
+import {
+  FREE,
+  LEFT_OUT,
+  list,
+  noted,
+  optional,
+  partial,
+  record,
+  refine,
+  type Shape,
+  TEXT,
+  transform,
+  type TypeOf,
+} from '../shape/shape.ts';
 import type { WrittenOf } from './document.ts';
 import { label, name, U32 } from './members.ts';
 import { isLongNamed, isTranslated, type NetworkInterface, readMembers } from './state.ts';
 import {
-  expected,
+  below,
   type Finding,
   foreign,
+  foreignMembers,
   type NetworkFindings,
   integer,
   ip,
-  join,
-  type Kind,
-  list,
-  type Members,
-  needNmstate,
-  object,
   type Place,
   quote,
-  reportAt,
+  readAlong,
   text,
+  parsedText,
   unquoted,
   untranslated,
-  unused,
   word,
 } from './values.ts';
 
 /* This file owns the reading of a document into typed members. */
 
-export type Route = Omit<Members<typeof ROUTE_MEMBERS, 'destination'>, 'state'> & {
-  readonly path: string;
-};
+export type Route = TypeOf<typeof ROUTE> & { readonly path: string };
 
 export type NameServer = { readonly address: IpAddress; readonly zone?: string };
 
@@ -68,26 +76,21 @@ export function readNetworkState(
   writtenOf: WrittenOf = () => undefined,
 ): ReadNetwork {
   const found: NetworkFindings = { problems: [], untranslated: [] };
-  const read = NETWORK(value ?? {}, { path: '', found, writtenOf });
-  return { state: createState(read ?? {}), ...found };
-}
-
-function createState(read: NonNullable<ReturnType<typeof NETWORK>>): NetworkState {
-  const { interfaces = [], routes, 'route-rules': rules, 'dns-resolver': resolver } = read;
-  const { server: servers = [], search: domains = [] } = resolver?.config ?? {};
+  const root: Place = { path: [], found, writtenOf };
+  const read = readAlong(NETWORK, value ?? {}, root) ?? {};
+  const interfaces = readEach(read.interfaces, below(root, 'interfaces'));
+  const { config } = read['dns-resolver'] ?? {};
   const there = interfaces.filter((each) => each.state !== 'absent').toReversed();
-  return {
+  const state = {
     interfaces,
     byName: new Map(there.map((each) => [each.name, each])),
-    routes: dropAbsent(routes?.config),
-    rules: dropAbsent(rules?.config),
-    servers,
-    domains,
+    routes: readPresent(ROUTES, read.routes, below(root, 'routes', 'config')),
+    rules: readPresent(RULES, read['route-rules'], below(root, 'route-rules', 'config')),
+    servers: config?.server ?? [],
+    domains: config?.search ?? [],
   };
+  return { state, ...found };
 }
-
-const dropAbsent = <T>(items: readonly (T | 'absent')[] = []): readonly T[] =>
-  items.filter((each): each is T => each !== 'absent');
 
 /** Only interfaces, for readers that compare sites; a document with problems gives those that could be read. */
 export const readInterfaces = (value: unknown): readonly NetworkInterface[] =>
@@ -95,105 +98,86 @@ export const readInterfaces = (value: unknown): readonly NetworkInterface[] =>
 
 const STATE = word(['up', 'down', 'absent', 'ignore'], ['unknown']);
 
-const networkInterface: Kind<NetworkInterface> = (value, place) => {
-  if (!isObject(value)) return reportAt(place, expected(value, 'an object'));
-  const named = readName(value, place);
-  if (named === null) return null;
+const readEach = (values: readonly unknown[] = [], place: Place): readonly NetworkInterface[] =>
+  values.flatMap((value, at) => readInterface(value, below(place, at)) ?? []);
+
+/** The members that tell how the others are read. */
+const HEAD = record({ name: FREE, ...partial({ identifier: FREE, type: FREE }).members }, LEFT_OUT);
+
+function readInterface(value: unknown, place: Place): NetworkInterface | undefined {
+  const head = readAlong(HEAD, value, place);
+  if (!head) return undefined;
+  const { name: written, identifier, type } = head;
+  const shape = identifier === 'mac-address' || isLongNamed(type) ? label : name;
+  const named = readAlong(shape, written, below(place, 'name'));
+  if (named === undefined) return undefined;
   const inside = { ...place, owner: named };
-  const about = readKind(value, inside);
+  const about = readKind(objectOrEmpty(value), inside);
   // nmstate reads only the name of an interface that it removes.
   if (about?.state === 'absent') return { name: named, ...about };
   const members = about && readMembers(about.type, value, inside);
   return members && { ...members, ...about };
-};
-
-function readName(value: Readonly<Record<string, unknown>>, place: Place): string | null {
-  const { name: written, identifier, type } = value;
-  if ((written ?? '') === '') return reportAt(place, "missing field 'name'");
-  const kind = identifier === 'mac-address' || isLongNamed(type) ? label : name;
-  return kind(written, { ...place, path: join(place.path, 'name') });
 }
 
 type KindOfInterface = Pick<NetworkInterface, 'path' | 'type' | 'state'>;
 
 /** Reads the type and the state. Without a running system, an unknown type is an Ethernet interface. */
-function readKind(value: Readonly<Record<string, unknown>>, place: Place): KindOfInterface | null {
-  const at = (member: string): Place => ({ ...place, path: join(place.path, member) });
-  const state = STATE(value['state'] ?? 'up', at('state')) ?? 'up';
-  const type = readType(value['type'] ?? 'ethernet', at('type'));
-  if (type === null) return null;
-  const isForeign = !isTranslated(type) && (state === 'up' || state === 'down');
-  if (isForeign) needNmstate(at('type'), `is ${quote(type)}, which needs nmstate`);
-  return { path: place.path, type: type === 'unknown' ? 'ethernet' : type, state };
+function readKind(
+  value: Readonly<Record<string, unknown>>,
+  place: Place,
+): KindOfInterface | undefined {
+  const state = readAlong(STATE, value['state'] ?? 'up', below(place, 'state')) ?? 'up';
+  const at = below(place, 'type');
+  const type = readAlong(TYPE, value['type'] ?? 'ethernet', at);
+  if (type === undefined) return undefined;
+  if (!isTranslated(type) && (state === 'up' || state === 'down')) readAlong(OTHER_TYPE, type, at);
+  return { path: formatSteps(place.path), type: type === 'unknown' ? 'ethernet' : type, state };
 }
 
 /** nmstate takes a type that it does not know for Ethernet, in capitals too; its own are small. */
-const readType: Kind<string> = (value, place) => {
-  const written = TYPE(value, place);
-  const type = written?.toLowerCase() ?? null;
-  if (type === written || type === null || type === 'ethernet' || !isTranslated(type)) return type;
-  return reportAt(place, `${quote(written)} is not a type of nmstate`, {
-    hint: `did you mean "${type}"?`,
-  });
-};
-
-const TYPE = text(/^[\p{L}\p{N}-]+$/u, 'the type of an interface');
+const TYPE = transform(
+  refine(text(/^[\p{L}\p{N}-]+$/u, 'the type of an interface'), (written) => {
+    const type = written.toLowerCase();
+    return type === written || type === 'ethernet' || !isTranslated(type)
+      ? undefined
+      : `${quote(written)} is not a type of nmstate; did you mean "${type}"?`;
+  }),
+  (written) => written.toLowerCase(),
+);
+const OTHER_TYPE = noted(TEXT, (type) => `is ${quote(type)}, which needs nmstate`);
 
 /** Reads a network; an address alone is a network of one address. */
-const destination: Kind<Cidr> = (value, place) => {
-  const [written = '', length, ...more] = typeof value === 'string' ? value.split('/') : [];
-  const address = parseAddress(written);
-  if (!address || more.length > 0) return reportAt(place, expected(value, 'an IP network'));
-  const width = widthOf(address.family);
-  const prefix = length === undefined ? width : integer(0, width)(length, place);
-  return prefix === null ? null : createCidr(address, prefix, String(value));
-};
+const destination: Shape<Cidr> = parsedText('an IP network', (written) => {
+  const [address = '', length, ...more] = written.split('/');
+  const found = parseAddress(address);
+  if (!found || more.length > 0) return undefined;
+  const width = widthOf(found.family);
+  const prefix = length === undefined ? width : decode(integer(0, width), length).value;
+  return prefix === undefined ? undefined : createCidr(found, prefix, written);
+});
 
-const ROUTE_MEMBERS = {
-  'state': unused,
-  'destination': destination,
-  'next-hop-address': ip,
-  'next-hop-interface': unquoted(name),
-  'metric': integer(-1, U32),
-  'table-id': integer(0, U32),
-  'weight': integer(1, 256),
-  'route-type': word(['blackhole', 'unreachable', 'prohibit']),
-  'source': untranslated(ip),
-  'cwnd': untranslated(integer(1, U32)),
-  'initcwnd': foreign,
-  'initrwnd': foreign,
-  'mtu': foreign,
-  'quickack': foreign,
-  'advmss': foreign,
-  'lock-mtu': foreign,
-  'vrf-name': foreign,
-};
-const ROUTE = object(ROUTE_MEMBERS, { required: ['destination'] });
+const ROUTE = record({
+  destination,
+  ...partial({
+    'next-hop-address': ip,
+    'next-hop-interface': unquoted(name),
+    'metric': integer(-1, U32),
+    'table-id': integer(0, U32),
+    'weight': integer(1, 256),
+    'route-type': word(['blackhole', 'unreachable', 'prohibit']),
+    'source': untranslated(ip),
+    'cwnd': untranslated(integer(1, U32)),
+    'state': FREE,
+  }).members,
+  ...foreignMembers('initcwnd initrwnd mtu quickack advmss lock-mtu vrf-name'),
+});
 
-/** Reads an item unless it is absent: no route exists before the first boot. */
-const present =
-  <T extends object>(
-    kind: Kind<T>,
-    states: readonly string[] = ['absent'],
-  ): Kind<(T & { readonly path: string }) | 'absent'> =>
-  (value, place) => {
-    const state = isObject(value) ? (value['state'] ?? undefined) : undefined;
-    if (state !== undefined) {
-      word(states)(state, { ...place, path: `${place.path}.state` });
-      return 'absent';
-    }
-    const read = kind(value, place);
-    return read && { ...read, path: place.path };
-  };
-
-const network: Kind<Cidr> = destination;
-
-const ROUTE_RULE = object(
+const ROUTE_RULE = partial(
   {
-    'state': unused,
+    'state': FREE,
     'family': word(['ipv4', 'ipv6']),
-    'ip-from': network,
-    'ip-to': network,
+    'ip-from': destination,
+    'ip-to': destination,
     'priority': integer(-1, U32),
     'route-table': integer(0, U32),
     'fwmark': integer(0, U32),
@@ -204,36 +188,56 @@ const ROUTE_RULE = object(
   },
   { aliases: { suppress_prefixlength: 'suppress-prefix-length' } },
 );
-export type RouteRule = NonNullable<ReturnType<typeof ROUTE_RULE>> & { readonly path: string };
+export type RouteRule = TypeOf<typeof ROUTE_RULE> & { readonly path: string };
+
+/** The shape of items, and the states of those without effect. */
+type Items<T> = { readonly shape: Shape<T>; readonly states: Shape };
+const ROUTES = { shape: ROUTE, states: word(['absent', 'ignore']) };
+const RULES = { shape: untranslated(ROUTE_RULE), states: word(['absent']) };
+
+/** Reads the items that are not absent: no route exists before the first boot. */
+const readPresent = <T>(
+  { shape, states }: Items<T>,
+  section: { readonly config?: readonly unknown[] } | undefined,
+  place: Place,
+): readonly (T & { readonly path: string })[] =>
+  (section?.config ?? []).flatMap((item, index) => {
+    const at = below(place, index);
+    const state = objectOrEmpty(item)['state'] ?? undefined;
+    if (state !== undefined) readAlong(states, state, below(at, 'state'));
+    const read = state === undefined ? readAlong(shape, item, at) : undefined;
+    return read === undefined ? [] : [{ ...read, path: formatSteps(at.path) }];
+  });
 
 /** Reads a name server: a link-local address may have its interface as a zone (RFC 4007 11). */
-const server: Kind<NameServer> = (value, place) => {
-  const [written = '', zone, ...more] = typeof value === 'string' ? value.split('%') : [];
-  const address = parseAddress(written);
+const server: Shape<NameServer> = parsedText('the address of a name server', (written) => {
+  const [found = '', zone, ...more] = written.split('%');
+  const address = parseAddress(found);
   const isWrong = zone !== undefined && (address?.family !== 6 || zone === '');
-  if (!address || isWrong || more.length > 0) {
-    return reportAt(place, expected(value, 'the address of a name server'));
-  }
+  if (!address || isWrong || more.length > 0) return undefined;
   return zone === undefined ? { address } : { address, zone };
-};
+});
 
 /** NetworkManager refuses the characters that separate domains (nm-setting-ip-config.c, verify). */
 const DOMAIN = text(/^[^\s\p{Cc},;\\]+$/u, 'the name of a domain');
 
-const NETWORK = object({
-  'description': unused,
-  'hostname': object({ running: unused, config: foreign }),
-  'interfaces': list(networkInterface),
-  'routes': object({ running: unused, config: list(present(ROUTE, ['absent', 'ignore'])) }),
-  'route-rules': object({ config: list(present(untranslated(ROUTE_RULE))) }),
-  'dns-resolver': object({
-    running: unused,
-    config: object({
-      server: list(server),
-      search: list(unquoted(DOMAIN)),
-      options: list(foreign),
+/** Interfaces, routes and rules are read one by one. */
+const ITEMS = list(FREE);
+const NETWORK = record({
+  ...partial({
+    'description': FREE,
+    'hostname': record({ running: optional(FREE), ...foreignMembers('config') }),
+    'interfaces': ITEMS,
+    'routes': partial({ running: FREE, config: ITEMS }),
+    'route-rules': partial({ config: ITEMS }),
+    'dns-resolver': partial({
+      running: FREE,
+      config: partial({
+        server: list(server),
+        search: list(unquoted(DOMAIN)),
+        options: list(foreign),
+      }),
     }),
-  }),
-  'ovs-db': foreign,
-  'ovn': foreign,
+  }).members,
+  ...foreignMembers('ovs-db ovn'),
 });

@@ -1,11 +1,30 @@
 import { type IpAddress, parseAddress } from '../base/ip-address.ts';
-import { isObject } from '../base/lists.ts';
 import { describeValue, suggestName, toPrintable } from '../base/text/words.ts';
+import {
+  decode,
+  type Finding as ShapeFinding,
+  formatSteps,
+  type Path,
+  YAML_RULES,
+} from '../shape/decode.ts';
+import {
+  coreOf,
+  described,
+  FREE,
+  matching,
+  noted,
+  oneOf,
+  optional,
+  parsed,
+  type Shape,
+  transform,
+} from '../shape/shape.ts';
+import { nameShape } from '../shape/words.ts';
 import { isFloat, type WrittenOf } from './document.ts';
 
 /*
- * This file owns the language in which the members of NMState are described: a kind reads one value,
- * or reports why it cannot.
+ * This file owns the scalars of NMState, which the shapes of its documents are made of, and the words for
+ * findings.
  */
 
 /** A fact about one value of a document. */
@@ -27,95 +46,56 @@ export type NetworkFindings = {
   readonly untranslated: Finding[];
 };
 
-/** Place of a value in a document. */
+/** Place of a part of a document, which is read by itself. */
 export type Place = {
-  readonly path: string;
+  readonly path: Path;
   readonly owner?: string;
   readonly found: NetworkFindings;
   readonly writtenOf: WrittenOf;
 };
 
-/** Reads a value; null after a problem was reported, and for a value without a use. */
-export type Kind<T> = (value: unknown, place: Place) => T | null;
+export const below = (place: Place, ...steps: Path): Place => ({
+  ...place,
+  path: [...place.path, ...steps],
+});
 
-type Kinds = Readonly<Record<string, Kind<unknown>>>;
-type Value<K> = K extends Kind<infer T> ? NonNullable<T> : never;
-export type Members<M extends Kinds, R extends keyof M = never> = {
-  readonly [K in Exclude<keyof M, R>]?: Value<M[K]> | undefined;
-} & { readonly [K in R]: Value<M[K]> };
-
-type Rules<R> = {
-  readonly required?: readonly R[];
-  /** Other names of members. */
-  readonly aliases?: Readonly<Record<string, string>>;
-};
-
-/** Reports a problem; there is no value. */
-export function reportAt(
-  { path, owner, found }: Place,
-  problem: string,
-  more: Pick<Finding, 'hint' | 'hidesValue'> = {},
-): null {
-  found.problems.push({ path, owner, problem, ...more });
-  return null;
+/** Reads a part of a document; undefined after a problem that leaves no value. */
+export function readAlong<T>(shape: Shape<T>, value: unknown, place: Place): T | undefined {
+  const { path, owner, found, writtenOf } = place;
+  const decoded = decode(shape, value, { ...YAML_RULES, path, writtenOf });
+  for (const finding of decoded.findings) {
+    const list = finding.code === 'noted' ? found.untranslated : found.problems;
+    const about = { path: formatSteps(finding.path), owner };
+    list.push({ ...about, ...explain(finding, writtenOf(about.path)) });
+  }
+  return decoded.value;
 }
 
 export const join = (path: string, name: string): string =>
   path === '' ? name : `${path}.${name}`;
 
-/** Kinds of which nmstate refuses null and floats: its numbers and flags have readers of their own. */
-const NUMBERS = new WeakSet<Kind<unknown>>();
+type Explained = Pick<Finding, 'problem' | 'hint' | 'hidesValue'> & { readonly path?: string };
 
-function ofNumbers<T>(read: Kind<T>): Kind<T> {
-  const kind: Kind<T> = (value, place) => {
-    const written = place.writtenOf(place.path);
-    if (!Number.isInteger(value) || written === undefined || !isFloat(written)) {
-      return read(value, place);
-    }
-    return reportAt(place, `${written} is not written as a whole number`);
-  };
-  NUMBERS.add(kind);
-  return kind;
-}
-
-/** Reads a mapping with these members; null counts as absent. Unknown members are problems. */
-export const object =
-  <M extends Kinds, R extends keyof M & string = never>(
-    kinds: M,
-    { required = [], aliases = {} }: Rules<R> = {},
-  ): Kind<Members<M, R>> =>
-  (value, place) => {
-    if (!isObject(value)) return reportAt(place, expected(value, 'an object'));
-    const read = readMembersOf(value, place, { kinds, aliases });
-    for (const name of required) {
-      if (!read.has(name)) reportAt(place, `missing field '${name}'`);
-    }
-    if (required.some((name) => read.get(name) === undefined)) return null;
-    return Object.fromEntries(read) as Members<M, R>;
-  };
-
-type Known = {
-  readonly kinds: Kinds;
-  readonly aliases: Readonly<Record<string, string>>;
-};
-
-function readMembersOf(
-  value: Readonly<Record<string, unknown>>,
-  place: Place,
-  { kinds, aliases }: Known,
-): ReadonlyMap<string, unknown> {
-  const read = new Map<string, unknown>();
-  for (const [key, member] of Object.entries(value)) {
-    const inside = { ...place, path: join(place.path, key) };
-    const name = Object.hasOwn(aliases, key) ? String(aliases[key]) : key;
-    const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
-    if (!kind) reportUnknown(key, inside, [...Object.keys(kinds), ...Object.keys(aliases)]);
-    else if (read.has(name)) reportAt(inside, `duplicate field "${name}"`);
-    else if (member !== null || NUMBERS.has(kind))
-      read.set(name, kind(member, inside) ?? undefined);
+function explain(finding: ShapeFinding, written: string | undefined): Explained {
+  const { code, path, shape, found, why } = finding;
+  const name = String(path.at(-1));
+  if (why !== undefined) return { problem: why };
+  if (code === 'unknown') return explainUnknown(name, shape);
+  if (code === 'missing') {
+    return { path: formatSteps(path.slice(0, -1)), problem: `missing field '${name}'` };
   }
-  return read;
+  const core = coreOf(shape);
+  if (core.kind === 'parsed' && core.takesNull && isWrittenAsFloat(found, written)) {
+    return { problem: `${written} is not written as a whole number` };
+  }
+  const isBare = core.kind === 'text' && code === 'type' && typeof found !== 'object';
+  return { problem: `${expected(found, nameOf(core))}${isBare ? ': put it in quotes' : ''}` };
 }
+
+const nameOf = (shape: Shape): string =>
+  shape.kind === 'choice'
+    ? listWords(shape.words.map(String))
+    : (shape.description ?? nameShape(shape));
 
 /** Members of other tools, with what to write instead. */
 const FOREIGN_WORDS: Readonly<Record<string, string>> = {
@@ -134,135 +114,105 @@ function spread(words: string, hint: string): Readonly<Record<string, string>> {
   return Object.fromEntries(words.split(' ').map((word) => [word, hint]));
 }
 
-function reportUnknown(name: string, place: Place, known: readonly string[]): void {
+function explainUnknown(name: string, shape: Shape): Explained {
+  const { members = {}, aliases = {} } = shape.kind === 'record' ? shape : {};
+  const known = [...Object.keys(members), ...Object.keys(aliases)];
   const spelling = (word: string): string => word.toLowerCase().replaceAll(/[-_]/g, '');
   const same = known.find((word) => spelling(word) === spelling(name));
   const hint =
     (same !== undefined && `did you mean "${same}"?`) ||
     (Object.hasOwn(FOREIGN_WORDS, name) ? FOREIGN_WORDS[name] : suggestName(name, known));
-  reportAt(place, `unknown field "${name}"`, { hint, hidesValue: true });
+  return { problem: `unknown field "${name}"`, hint, hidesValue: true };
 }
 
-export const list =
-  <T>(kind: Kind<T>): Kind<readonly T[]> =>
-  (value, place) => {
-    if (!Array.isArray(value)) return reportAt(place, expected(value, 'a list'));
-    return value.flatMap((item: unknown, at) => {
-      const read = kind(item, { ...place, path: `${place.path}[${at}]` });
-      return read === null ? [] : [read];
-    });
-  };
-
-export const text =
-  (pattern: RegExp, what: string): Kind<string> =>
-  (value, place) =>
-    typeof value === 'string' && pattern.test(value)
-      ? value
-      : reportAt(place, explainText(value, what));
+export const text = (pattern: RegExp, what: string): Shape<string> =>
+  described(matching(pattern), what);
 
 /** Reads a text that needs no quotes even if it is like a number: nmstate keeps only interfaces as JSON. */
-export const unquoted =
-  (kind: Kind<string>): Kind<string> =>
-  (value, place) =>
-    kind(
-      typeof value === 'number' || typeof value === 'boolean'
-        ? (place.writtenOf(place.path) ?? String(value))
-        : value,
-      place,
-    );
+export const unquoted = (of: Shape<string>): Shape<string> =>
+  parsed(nameOf(coreOf(of)), (value, written) => {
+    const isText = typeof value !== 'number' && typeof value !== 'boolean';
+    return decode(of, isText ? value : (written ?? String(value))).value;
+  });
 
-const explainText = (value: unknown, what: string): string =>
-  typeof value === 'object' || typeof value === 'string'
-    ? expected(value, what)
-    : `${expected(value, what)}: put it in quotes`;
+const isWrittenAsFloat = (value: unknown, written: string | undefined): written is string =>
+  Number.isInteger(value) && isFloat(written);
+
+/** A number or a flag, for which nmstate has readers of its own: they refuse null and floats. */
+const ofNumbers = <T>(what: string, parse: (value: unknown) => T | undefined): Shape<T> =>
+  parsed(
+    what,
+    (value, written) => (isWrittenAsFloat(value, written) ? undefined : parse(value)),
+    true,
+  );
 
 /** Reads a word, or its number from 0, as the kernel counts the values of an option. */
 export const choice = <T extends string>(
   words: readonly T[],
   aliases: Readonly<Record<string, T>> = {},
-): Kind<T> =>
-  ofNumbers((value, place) => {
+): Shape<T> =>
+  ofNumbers(listWords(words), (value) => {
     const written = typeof value === 'number' ? String(value) : value;
     return (
       words.find((each, at) => written === each || written === String(at)) ??
-      find(aliases, written) ??
-      reportAt(place, expected(value, listWords(words)))
+      (typeof written === 'string' && Object.hasOwn(aliases, written)
+        ? aliases[written]
+        : undefined)
     );
   });
 
-const find = <T>(table: Readonly<Record<string, T>>, key: unknown): T | undefined =>
-  typeof key === 'string' && Object.hasOwn(table, key) ? table[key] : undefined;
-
-/** Reads one of these words; the untranslated ones need nmstate. */
-export const word =
-  <T extends string>(
-    words: readonly T[],
-    untranslated: readonly string[] = [],
-    aliases: Readonly<Record<string, T>> = {},
-  ): Kind<T> =>
-  (value, place) => {
-    const found = words.find((each) => each === value) ?? find(aliases, value);
-    if (found !== undefined) return found;
-    if (!untranslated.includes(value as string)) {
-      return reportAt(place, expected(value, listWords([...words, ...untranslated])));
-    }
-    return needNmstate(place, `is ${quote(value)}, which needs nmstate`);
-  };
+/** Reads one of these words; the untranslated ones need nmstate, and have no value here. */
+export const word = <const T extends string>(
+  words: readonly T[],
+  untranslated: readonly string[] = [],
+): Shape<T | undefined> =>
+  transform(
+    noted(oneOf(...words, ...untranslated), (written) =>
+      untranslated.includes(written)
+        ? `is ${JSON.stringify(written)}, which needs nmstate`
+        : undefined,
+    ),
+    (written) => words.find((each) => each === written),
+  );
 
 const listWords = (words: readonly string[]): string =>
   words.length === 1 ? String(words[0]) : `one of ${words.join(', ')}`;
 
 /** Reads a flag in every spelling that nmstate accepts. */
-export const flag: Kind<boolean> = ofNumbers((value, place) => {
+export const flag: Shape<boolean> = ofNumbers('true or false', (value) => {
   const written = describeValue(value).toLowerCase();
   if (/^(?:1|true|yes|on|y)$/.test(written)) return true;
-  if (/^(?:0|false|no|off|n)$/.test(written)) return false;
-  return reportAt(place, expected(value, 'true or false'));
+  return /^(?:0|false|no|off|n)$/.test(written) ? false : undefined;
 });
 
-/** Reads a flag that nmstate accepts only as true or false. */
-export const strictFlag: Kind<boolean> = (value, place) =>
-  typeof value === 'boolean' ? value : reportAt(place, expected(value, 'true or false'));
-
 /** Reads a whole number, also as a string; hexadecimal only if it cannot be negative. */
-export const integer = (least: number, most: number): Kind<number> =>
-  ofNumbers((value, place) => {
+export const integer = (least: number, most: number): Shape<number> =>
+  ofNumbers(`a whole number from ${least} to ${most}`, (value) => {
     const form = least < 0 ? /^[-+]?\d+$/ : /^(?:\+?\d+|0x[\da-fA-F]+)$/;
     const number = typeof value === 'string' && form.test(value) ? Number(value) : value;
-    if (Number.isInteger(number) && Number(number) >= least && Number(number) <= most) {
-      return Number(number);
-    }
-    return reportAt(place, expected(value, `a whole number from ${least} to ${most}`));
+    const isWithin = Number.isInteger(number) && Number(number) >= least && Number(number) <= most;
+    return isWithin ? Number(number) : undefined;
   });
 
+/** Reads a text by a function; undefined if the text is not `what`. */
+export const parsedText = <T>(what: string, parse: (text: string) => T | undefined): Shape<T> =>
+  parsed(what, (value) => (typeof value === 'string' ? parse(value) : undefined));
+
 /** Reads an IP address without a zone. */
-export const ip: Kind<IpAddress> = (value, place) =>
-  (typeof value === 'string' ? parseAddress(value) : undefined) ??
-  reportAt(place, expected(value, 'an IP address'));
-
-/** A value that has no effect on profiles; it is not checked. */
-export const unused: Kind<never> = () => null;
-
-/** A value that only nmstate can translate; it is not checked. */
-export const foreign: Kind<never> = (_, place) => needNmstate(place, 'needs nmstate');
-
-/** Members with these names that only nmstate can translate. */
-export const foreignMembers = (names: string): Readonly<Record<string, Kind<never>>> =>
-  Object.fromEntries(names.split(' ').map((each) => [each, foreign]));
+export const ip: Shape<IpAddress> = parsedText('an IP address', parseAddress);
 
 /** The value if it can be translated, else what it needs. */
-export const untranslated =
-  <T>(kind: Kind<T>): Kind<T> =>
-  (value, place) => {
-    needNmstate(place, 'needs nmstate');
-    return kind(value, place);
-  };
+export const untranslated = <T>(of: Shape<T>): Shape<T> => noted(of, () => 'needs nmstate');
 
-/** Reports a member that only nmstate can translate; there is no value. */
-export function needNmstate({ path, owner, found }: Place, problem: string): null {
-  found.untranslated.push({ path, owner, problem });
-  return null;
-}
+/** A value that only nmstate can translate; it is not checked. */
+export const foreign = untranslated(FREE);
+
+// eslint-disable-next-line @typescript-eslint/no-empty-object-type -- members without a type
+type NoMembers = {};
+
+/** Members with these names that only nmstate can translate. Their values have no use, and so no types. */
+export const foreignMembers = (names: string): NoMembers =>
+  Object.fromEntries(names.split(' ').map((each) => [each, optional(foreign)]));
 
 export const expected = (value: unknown, what: string): string => `${quote(value)} is not ${what}`;
 

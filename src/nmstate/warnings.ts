@@ -12,6 +12,7 @@ import {
 } from './addresses.ts';
 import { warnOfBondOptions } from './bond.ts';
 import { warnOfAddresses, warnOfHops } from './judge-addresses.ts';
+import { findSharedMacs } from './mac-map.ts';
 import { listBondOptions } from './profiles.ts';
 import type { NetworkState } from './read.ts';
 import { isKnownType, type NetworkInterface } from './state.ts';
@@ -23,7 +24,8 @@ import { type Finding, join } from './values.ts';
 export const warnOfState = (state: NetworkState): readonly Finding[] => [
   ...state.interfaces.filter(isThere).flatMap(warnOfInterface),
   ...warnOfBases(state.interfaces),
-  ...warnOfMacs(state.interfaces),
+  // Two interfaces with one address reach no one if they are on the same network.
+  ...findSharedMacs(state.interfaces, ({ type }) => type === 'ethernet'),
   ...warnOfAddresses(state),
   ...warnOfHops(state),
   ...warnOfDefaultRoutes(state),
@@ -70,20 +72,6 @@ function warnOfBases(interfaces: readonly NetworkInterface[]): readonly Finding[
           hint: `add "${name}" to the interfaces`,
         }));
     });
-}
-
-/** Two interfaces with one address reach no one if they are on the same network. */
-function warnOfMacs(interfaces: readonly NetworkInterface[]): readonly Finding[] {
-  const owners = new Map<string, string>();
-  return interfaces.filter(isThere).flatMap((each) => {
-    const mac = each['mac-address'];
-    if (mac === undefined || each.type !== 'ethernet') return [];
-    const owner = owners.get(mac);
-    owners.set(mac, each.name);
-    if (owner === undefined) return [];
-    const problem = `${mac} is also the address of "${owner}"`;
-    return [{ path: join(each.path, 'mac-address'), owner: each.name, problem }];
-  });
 }
 
 /**

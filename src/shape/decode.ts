@@ -1,16 +1,18 @@
 import type { SealiftError } from '../base/errors.ts';
 import { readJsonText, type JsonBounds, type JsonManner } from './json-text.ts';
+import { createKeyed, type Keyed, type KeyRules, matchMembers } from './keys.ts';
 import { shapeOf, type RecordNode, type Shape } from './shape.ts';
 
 /* Owns the judgement of parsed values along a shape. */
 
 /** The manner of a syntax and of its consumer. */
-export type Rules = JsonManner & {
-  /** Names of members match exactly, or regardless of case as in Go's JSON decoder. */
-  readonly members: 'exact' | 'fold-case';
-  /** A member that is null counts as absent, or has the value null. */
-  readonly null: 'absent' | 'value';
-};
+export type Rules = JsonManner &
+  KeyRules & {
+    /** A member that is null counts as absent, or has the value null. */
+    readonly null: 'absent' | 'value';
+    /** The text of a value that was written without quotes, by its path. */
+    readonly writtenOf?: (path: string) => string | undefined;
+  };
 
 const MOST: JsonBounds = { values: 1_500_000, depth: 16 };
 
@@ -32,7 +34,8 @@ export const formatSteps = (path: Path): string =>
 /** A fault of a value, or of the text that it was to be read from. */
 export type Finding = {
   readonly path: Path;
-  readonly code: 'syntax' | 'type' | 'value' | 'missing' | 'unknown';
+  /** `noted`: the value is not wrong. */
+  readonly code: 'syntax' | 'type' | 'value' | 'missing' | 'unknown' | 'noted';
   /** The shape that the value breaks; for an unknown member the shape of the record. */
   readonly shape: Shape;
   readonly found: unknown;
@@ -46,9 +49,17 @@ export type Decoded<T> = {
   readonly findings: readonly Finding[];
 };
 
-/** Reads a parsed value along a shape. Members may have any name, also `__proto__`. */
-export function decode<T>(shape: Shape<T>, value: unknown, rules: Rules = JSON_RULES): Decoded<T> {
-  const at: Reading = { rules, findings: [], path: [] };
+/**
+ * Reads a parsed value along a shape. Members may have any name, also `__proto__`.
+ *
+ * @param rules.path place of the value in its document
+ */
+export function decode<T>(
+  shape: Shape<T>,
+  value: unknown,
+  { path = [], ...rules }: Rules & { readonly path?: Path } = JSON_RULES,
+): Decoded<T> {
+  const at: Reading = { rules, findings: [], path: [...path] };
   const read = readValue(shape, value, at);
   return { value: read === WRONG ? undefined : (read as T), findings: at.findings };
 }
@@ -134,7 +145,18 @@ const READERS: { readonly [K in Shape['kind']]: Read<K> } = {
   refined: readRefined,
   mapped(shape, value, at) {
     const read = readValue(shape.of, value, at);
-    return read === WRONG ? WRONG : shape.to(read as never);
+    return read === WRONG ? WRONG : shape.to(read as never, at.path);
+  },
+  parsed(shape, value, at) {
+    const isNumber = typeof value === 'number' || typeof value === 'boolean';
+    const written = isNumber ? at.rules.writtenOf?.(formatSteps(at.path)) : undefined;
+    return shape.parse(value, written) ?? refuse(at, { code: 'value', shape, found: value });
+  },
+  noted(shape, value, at) {
+    const read = readValue(shape.of, value, at);
+    const why = read === WRONG ? undefined : shape.why(read as never);
+    if (why !== undefined) refuse(at, { code: 'noted', shape, found: value, why });
+    return read;
   },
 };
 
@@ -171,8 +193,10 @@ const isTextAllowed = ({ pattern, isFilled = false }: NodeOf<'text'>, text: stri
 function readList(shape: NodeOf<'list'>, value: unknown, at: Reading): unknown {
   if (!Array.isArray(value)) return refuse(at, { code: 'type', shape, found: value });
   const part = { shape: shape.of, at };
-  const items = value.map((item: unknown, index) => readAt(index, item, part));
-  if (items.includes(WRONG)) return WRONG;
+  // A wrong item does not take the others with it.
+  const items = value
+    .map((item: unknown, index) => readAt(index, item, part))
+    .filter((item) => item !== WRONG);
   if (!shape.isUnique || new Set(items).size === items.length) return items;
   return refuse(at, { code: 'value', shape, found: value });
 }
@@ -187,7 +211,7 @@ function readTuple(shape: NodeOf<'tuple'>, value: unknown, at: Reading): unknown
 
 function readMapping(shape: NodeOf<'mapping'>, value: unknown, at: Reading): unknown {
   if (!isHolder(value)) return refuse(at, { code: 'type', shape, found: value });
-  const result = createObject();
+  const result = createKeyed();
   let isWrong = false;
   for (const [name, member] of Object.entries(value)) {
     result[name] = readAt(name, member, { shape: shape.of, at });
@@ -198,11 +222,17 @@ function readMapping(shape: NodeOf<'mapping'>, value: unknown, at: Reading): unk
 
 function readRecord(shape: RecordNode, value: unknown, at: Reading): unknown {
   if (!isHolder(value)) return refuse(at, { code: 'type', shape, found: value });
-  const { known, others } = sortMembers(shape, value, at);
-  const result = shape.others === 'kept' ? others : createObject();
+  const { known, others, repeated } = matchMembers(shape, value, at.rules);
+  for (const written of repeated) {
+    const why = `duplicate field "${written}"`;
+    refuseMember(written, { code: 'value', shape, found: value[written], why }, at);
+  }
+  refuseOthers(shape, others, at);
+  const result = shape.others === 'kept' ? others : createKeyed();
   let isWrong = false;
   for (const [name, member] of Object.entries(shape.members)) {
-    const read = readMember(member, known[name], { name, at });
+    const { step = name, member: found } = known.get(name) ?? {};
+    const read = readMember(member, found, { name: step, at });
     if (read === WRONG) isWrong = true;
     else if (read !== undefined) result[name] = read;
   }
@@ -213,77 +243,40 @@ type Place = { readonly name: string; readonly at: Reading };
 
 function readMember(
   member: RecordNode['members'][string],
-  written: unknown,
+  found: unknown,
   { name, at }: Place,
 ): unknown {
   const part = { shape: shapeOf(member), at };
-  const isAbsent = written === undefined || (written === null && at.rules.null === 'absent');
+  const isAbsent = found === undefined || (found === null && isNullAbsent(part));
   if (member.kind !== 'optional') {
-    return isAbsent ? readAbsent(name, part) : readAt(name, written, part);
+    return isAbsent ? readAbsent(name, part) : readAt(name, found, part);
   }
-  const read = isAbsent ? WRONG : readAt(name, written, part);
+  const read = isAbsent ? WRONG : readAt(name, found, part);
   return read === WRONG ? member.value?.() : read;
 }
 
+const isNullAbsent = ({ shape, at }: Part): boolean =>
+  at.rules.null === 'absent' && !(shape.kind === 'parsed' && shape.takesNull);
+
 function readAbsent(name: string, { shape, at }: Part): unknown {
   if (shape.kind === 'otherwise') return shape.value;
-  at.path.push(name);
-  refuse(at, { code: 'missing', shape, found: undefined });
+  return refuseMember(name, { code: 'missing', shape, found: undefined }, at);
+}
+
+function refuseMember(step: string, finding: Omit<Finding, 'path'>, at: Reading): typeof WRONG {
+  at.path.push(step);
+  refuse(at, finding);
   at.path.pop();
   return WRONG;
 }
 
-/** The members by their names in the shape, and the others. */
-function sortMembers(
-  shape: RecordNode,
-  value: Holder,
-  at: Reading,
-): { readonly known: Holder; readonly others: Holder } {
-  const [known, others] = [createObject(), createObject()];
-  for (const [written, member] of Object.entries(value)) {
-    const name = findMember(shape, written, at.rules);
-    if (name === undefined) others[written] = member;
-    else if (name === written || !(name in known)) known[name] = member;
-  }
-  if (shape.others === 'kept' || shape.others === 'left-out') return { known, others };
+/** Reports members that the shape does not name, unless they are kept or left out. */
+function refuseOthers(shape: RecordNode, others: Keyed, at: Reading): void {
+  if (shape.others === 'kept' || shape.others === 'left-out') return;
   for (const [name, found] of Object.entries(others)) {
-    at.path.push(name);
-    refuse(at, { code: 'unknown', shape, found });
-    at.path.pop();
+    refuseMember(name, { code: 'unknown', shape, found }, at);
   }
-  return { known, others };
 }
 
-/** The member of a record that a key means: the key itself goes before others that fold to it. */
-function findMember({ members }: RecordNode, written: string, rules: Rules): string | undefined {
-  if (Object.hasOwn(members, written)) return written;
-  return rules.members === 'exact' ? undefined : foldNames(members).get(foldCase(written));
-}
-
-const folded = new WeakMap<object, ReadonlyMap<string, string>>();
-
-function foldNames(members: RecordNode['members']): ReadonlyMap<string, string> {
-  const known = folded.get(members);
-  if (known) return known;
-  const names = new Map(Object.keys(members).map((name) => [foldCase(name), name]));
-  folded.set(members, names);
-  return names;
-}
-
-/**
- * Folds a key: keys that are equal after this are the same key. The dotless i folds to itself
- * alone (Unicode CaseFolding.txt has it for Turkic languages only), although its capital is I.
- */
-export const foldCase = (key: string): string =>
-  key
-    .split('ı')
-    .map((part) => part.toLowerCase().toUpperCase())
-    .join('ı');
-
-type Holder = Record<string, unknown>;
-
-/** Without a prototype: a member may be called `__proto__`. */
-const createObject = (): Holder => Object.create(null) as Holder;
-
-const isHolder = (value: unknown): value is Holder =>
+const isHolder = (value: unknown): value is Keyed =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

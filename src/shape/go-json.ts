@@ -1,6 +1,6 @@
 import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined, isObject as isRecord } from '../base/lists.ts';
-import { foldCase } from './decode.ts';
+import { foldCase } from './keys.ts';
 import { nameType } from './words.ts';
 
 /* Owns JSON in the manner of Go: reading keys regardless of case, and the bytes of encoding/json. */

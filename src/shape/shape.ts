@@ -29,10 +29,23 @@ export type ShapeNode = {
   | RecordNode
   | { readonly kind: 'otherwise'; readonly of: Shape; readonly value: unknown }
   | { readonly kind: 'refined'; readonly of: Shape; readonly why: Why }
-  | { readonly kind: 'mapped'; readonly of: Shape; readonly to: (value: never) => unknown }
+  | {
+      readonly kind: 'mapped';
+      readonly of: Shape;
+      readonly to: (value: never, at: Steps) => unknown;
+    }
+  | {
+      readonly kind: 'parsed';
+      readonly what: string;
+      readonly parse: Parse;
+      readonly takesNull: boolean;
+    }
+  | { readonly kind: 'noted'; readonly of: Shape; readonly why: Why }
 );
 
 type Why = (value: never) => string | undefined;
+type Steps = readonly (string | number)[];
+type Parse = (value: unknown, written: string | undefined) => unknown;
 
 export type RecordNode = About & {
   readonly kind: 'record';
@@ -56,6 +69,8 @@ export type About = {
    * document below.
    */
   readonly others?: 'refused' | 'warned' | 'kept' | 'left-out';
+  /** Other names of members. */
+  readonly aliases?: Readonly<Record<string, string>>;
 };
 
 /** The manner of most foreign documents: members that we do not read are of no interest. */
@@ -117,10 +132,31 @@ export const refine = <T>(of: Shape<T>, why: (value: T) => string | undefined): 
   why,
 });
 
-export const transform = <T, U>(of: Shape<T>, to: (value: T) => U): Shape<U> => ({
+/** @param to gets the place of the value as well, in a list that is valid during the call */
+export const transform = <T, U>(of: Shape<T>, to: (value: T, at: Steps) => U): Shape<U> => ({
   kind: 'mapped',
   of,
   to,
+});
+
+/**
+ * A scalar in the forms of one consumer.
+ *
+ * @param what noun for messages: `a MAC address`
+ * @param parse gets the text of a number or a flag, if it is known; undefined if the value is not `what`
+ * @param takesNull true: null is a value as well, even where it counts as absent
+ */
+export const parsed = <T>(
+  what: string,
+  parse: (value: unknown, written: string | undefined) => T | undefined,
+  takesNull = false,
+): Shape<T> => ({ kind: 'parsed', what, parse, takesNull });
+
+/** A value that is read, and reported if `why` says something of it, though it is not wrong. */
+export const noted = <T>(of: Shape<T>, why: (value: T) => string | undefined): Shape<T> => ({
+  kind: 'noted',
+  of,
+  why,
 });
 
 export const DIGEST = refine(TEXT, (text) =>
@@ -196,9 +232,9 @@ export const shapeOf = (member: MemberNode): Shape =>
 
 /** The shape without what only changes how its value is read. */
 export const coreOf = (shape: Shape): Shape =>
-  shape.kind === 'otherwise' || shape.kind === 'refined' || shape.kind === 'mapped'
-    ? coreOf(shape.of)
-    : shape;
+  WRAPPING.includes(shape.kind) ? coreOf((shape as { readonly of: Shape }).of) : shape;
+
+const WRAPPING: readonly string[] = ['otherwise', 'refined', 'mapped', 'noted'];
 
 /** The names of all members on any level. */
 export function listMemberNames(shape: Shape): readonly string[] {

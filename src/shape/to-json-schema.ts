@@ -61,6 +61,8 @@ const DESCRIBERS: { readonly [K in Shape['kind']]: Describe<K> } = {
   otherwise: describeInner,
   refined: describeInner,
   mapped: describeInner,
+  noted: describeInner,
+  parsed: () => ({}),
 };
 
 function describeMembers({ others, members }: RecordNode, rules: NullRule): Members {

@@ -24,6 +24,7 @@ export function nameShape(shape: Shape): string {
   const core = coreOf(shape);
   if (core.kind === 'choice') return core.words.map((word) => JSON.stringify(word)).join(' or ');
   if (core.kind === 'integer') return nameRange(core);
+  if (core.kind === 'parsed') return core.what;
   if (core.kind === 'tuple') return `a list of ${core.items.length}`;
   if (core.kind !== 'text') return NAMES[core.kind] ?? 'a value';
   if (core.pattern) return `a string that matches ${core.pattern.source}`;

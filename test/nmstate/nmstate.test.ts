@@ -88,7 +88,7 @@ const MEMBERS: readonly Row[] = [
   [
     'autoconf of IPv4',
     eth0('- {name: eth1, ipv4: {enabled: true, autoconf: true}}'),
-    '8:50 networkConfig.interfaces[1].ipv4.autoconf: interface "eth1": autoconf is not allowed for IPv4',
+    '8:50 networkConfig.interfaces[1].ipv4.autoconf: interface "eth1": autoconf is not allowed for IPv4; write dhcp instead',
   ],
   [
     'interfaces and routes that all go away',

@@ -42,7 +42,7 @@ const WRONG: readonly (readonly [string, string])[] = [
   ],
   [
     'interfaces: [{name: bond0, type: BOND}]\n',
-    'interface "bond0": type: "BOND" is not a type of nmstate',
+    'interface "bond0": type: "BOND" is not a type of nmstate; did you mean "bond"?',
   ],
   [
     'interfaces: [{name: eth0, mtu: ~}]\n',
@@ -76,15 +76,15 @@ const WRONG: readonly (readonly [string, string])[] = [
   ],
   [
     address('ip: 192.0.2.10, prefix-length: -1'),
-    'interface "eth0": ipv4.address[0].prefix-length: -1 is not a whole number from 0 to 128',
+    'interface "eth0": ipv4.address[0].prefix-length: -1 is not a whole number from 0 to 32',
   ],
   [
     address('ip: 192.0.2.10, prefix-length: 24.5'),
-    'interface "eth0": ipv4.address[0].prefix-length: 24.5 is not a whole number from 0 to 128',
+    'interface "eth0": ipv4.address[0].prefix-length: 24.5 is not a whole number from 0 to 32',
   ],
   [
     address('ip: 192.0.2.10, prefix-length: "24 "'),
-    'interface "eth0": ipv4.address[0].prefix-length: "24 " is not a whole number from 0 to 128',
+    'interface "eth0": ipv4.address[0].prefix-length: "24 " is not a whole number from 0 to 32',
   ],
   [
     address('ip: 2001:db8::1, prefix-length: 24'),
@@ -106,7 +106,10 @@ const WRONG: readonly (readonly [string, string])[] = [
     ipv6('autoconf: true'),
     'interface "eth0": ipv6.autoconf: nmstate has autoconf only together with dhcp',
   ],
-  [ipv4('autoconf: false'), 'interface "eth0": ipv4.autoconf: autoconf is not allowed for IPv4'],
+  [
+    ipv4('autoconf: false'),
+    'interface "eth0": ipv4.autoconf: autoconf is not allowed for IPv4; write dhcp instead',
+  ],
   [ipv4('dhcp: maybe'), 'interface "eth0": ipv4.dhcp: "maybe" is not true or false'],
   [
     ipv4('dhcp: true, dhcp-send-hostname: "no"'),
@@ -218,7 +221,7 @@ const WRONG: readonly (readonly [string, string])[] = [
   [route('destination: garbage'), 'routes.config[0].destination: "garbage" is not an IP network'],
   [
     route('destination: 192.0.2.0/33'),
-    'routes.config[0].destination: "33" is not a whole number from 0 to 32',
+    'routes.config[0].destination: "192.0.2.0/33" is not an IP network',
   ],
   [
     route('destination: 192.0.2.0/24/8'),

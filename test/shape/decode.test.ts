@@ -6,6 +6,7 @@ import {
   formatSteps,
   GO_RULES,
   JSON_RULES,
+  YAML_RULES,
   type Decoded,
 } from '../../src/shape/decode.ts';
 import {
@@ -19,8 +20,10 @@ import {
   mapping,
   matching,
   oneOf,
+  noted,
   optional,
   otherwise,
+  parsed,
   partial,
   record,
   refine,
@@ -128,10 +131,44 @@ describe('other shapes', () => {
     const even = refine(INTEGER, (value) => (value % 2 === 0 ? undefined : 'is odd'));
     const shape = transform(list(even), (items) => items.length);
     expect(decode(shape, [2, 4])).toEqual({ value: 2, findings: [] });
-    expect(decode(shape, [2, 3])).toMatchObject({
-      value: undefined,
-      findings: [{ why: 'is odd' }],
+    expect(decode(shape, [2, 3, 4])).toMatchObject({
+      value: 2,
+      findings: [{ path: [1], why: 'is odd' }],
     });
+  });
+
+  it('parse a scalar from its written text, if that is known, and see null only if they take it', () => {
+    const seen = (value: unknown, written = ''): string => `${String(value)} ${written}`;
+    const shape = partial({ one: parsed('one', seen, true), other: parsed('other', seen) });
+    const rules = { ...YAML_RULES, writtenOf: (path: string) => `<${path}>` };
+    expect(decode(shape, { one: null, other: null }, rules).value).toEqual({ one: 'null ' });
+    expect(decode(shape, { one: 1, other: 'x' }, rules).value).toEqual({
+      one: '1 <one>',
+      other: 'x ',
+    });
+    const even = parsed('even', (value) => (value === 2 ? 2 : undefined));
+    expect(decode(list(even), [1, 2])).toMatchObject({
+      value: [2],
+      findings: [{ path: [0], code: 'value', found: 1 }],
+    });
+  });
+
+  it('note a value that they read, with the place that the whole has', () => {
+    const shape = list(noted(TEXT, (text) => (text === 'a' ? 'is a' : undefined)));
+    expect(decode(shape, ['a', 'b'], { ...YAML_RULES, path: ['top'] })).toMatchObject({
+      value: ['a', 'b'],
+      findings: [{ path: ['top', 0], code: 'noted', why: 'is a' }],
+    });
+  });
+
+  it('know other names of members, of which a value has one', () => {
+    const shape = partial({ port: TEXT }, { aliases: { ports: 'port' } });
+    expect(decode(shape, { ports: 'a' })).toEqual({ value: { port: 'a' }, findings: [] });
+    expect(decode(shape, { ports: 'a', port: 'b' })).toMatchObject({
+      value: { port: 'a' },
+      findings: [{ path: ['port'], why: 'duplicate field "port"' }],
+    });
+    expect(tell(decode(shape, { ports: 1 }))).toEqual(['ports: type']);
   });
 
   it('find an item that is twice in a list', () => {

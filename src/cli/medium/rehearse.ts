@@ -1,27 +1,38 @@
 import type { Command } from 'commander';
 import { resolve } from 'node:path';
+import { useTemporaryFolder } from '../../base/disk/temporary.ts';
+import { createBlobCache } from '../../base/store/blob-cache.ts';
 import { DifferenceError } from '../../base/errors.ts';
 import { formatReadableJson } from '../../base/text/json.ts';
-import { formatSize } from '../../base/text/words.ts';
+import { formatSize, toPrintable } from '../../base/text/words.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
-import { rehearse, type Rehearsal } from '../../media/rehearse/rehearse.ts';
+import type { LeftRelease } from '../../media/rehearse/gates.ts';
+import { rehearse, type RehearseOptions, type Rehearsal } from '../../media/rehearse/rehearse.ts';
 import { PARTS, type Step } from '../../media/rehearse/step.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
+import { fetchAdminGates } from '../../openshift/release/fetch-payload.ts';
+import { isWantedVersion } from '../../openshift/release/version.ts';
+import { parseReference } from '../../registry/index.ts';
 import { keepGarbageSmall, type CliHost } from '../host.ts';
-import { refuseOption } from '../options.ts';
-import { ISO_ARGUMENT, runWithProgress, useWatched } from '../run.ts';
+import { type AccessOptions, addAccessOptions, refuseOption, useAccess } from '../options.ts';
+import { requireFromVersion } from '../request.ts';
+import { requireReferences } from '../request-installation.ts';
+import { ISO_ARGUMENT, runWithProgress, useWatched, type Watched } from '../run.ts';
 import { createOutputOption, writeResult } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 
-type RehearseCliOptions = {
+type RehearseCliOptions = AccessOptions & {
   readonly outputFormat: 'text' | 'json' | 'markdown';
   readonly logFormat: LogFormat;
   readonly configImage?: string;
   readonly date?: string;
+  readonly from?: string;
+  readonly release?: string;
 };
 
 /** Registers `sealift rehearse ISO`: exit code 8 if something that hosts do will fail. */
 export function registerRehearse(program: Command, host: CliHost): void {
-  program
+  const command = program
     .command('rehearse')
     .description('play on paper what hosts will do with a medium, and say what will fail')
     .argument('<iso>', ISO_ARGUMENT)
@@ -31,12 +42,18 @@ export function registerRehearse(program: Command, host: CliHost): void {
       'day on which operators should be supported; default: today',
       parseDay,
     )
+    .option('--from <version>', 'of an upgrade ISO: version that the cluster has now')
+    .option(
+      '--release <reference>',
+      'payload of that version, which says what the cluster asks for before it leaves it; it is fetched',
+    );
+  addAccessOptions(command)
     .addOption(createLogFormatOption())
     .addOption(createOutputOption(['text', 'json', 'markdown']))
     .addHelpText(
       'after',
       '\nFrom the firmware to the operators, each step will happen, will not, or cannot be known from the medium\n' +
-        'alone. No network is asked, and of large files only the release and the catalogs are read: whether\n' +
+        'alone. No network is asked but for --release, and of large files only the release and the catalogs are read: whether\n' +
         'every byte is right, "sealift verify" says. The exit code is 8 if a step will not happen.\n' +
         '\nExample:\n  $ sealift rehearse appliance.iso --config-image agentconfig.noarch.iso',
     )
@@ -55,7 +72,7 @@ export function registerRehearse(program: Command, host: CliHost): void {
 
 const play = (
   iso: string,
-  { logFormat, configImage, date }: RehearseCliOptions,
+  { logFormat, configImage, date, ...options }: RehearseCliOptions,
   host: CliHost,
 ): Promise<{ readonly name: string; readonly value: Rehearsal }> => {
   keepGarbageSmall();
@@ -65,11 +82,41 @@ const play = (
       value: await rehearse(source, {
         signal: watched.signal,
         date: date ?? formatDay(host.now()),
+        askLeft: createAsk(options, { ...host, ...watched }),
         configImage: await judgeImage(iso, configImage, host),
       }),
     })),
   );
 };
+
+/** Creates the way to ask for the gates of the release that a cluster leaves, if that release is named. */
+function createAsk(
+  options: Pick<RehearseCliOptions, 'from' | 'release' | keyof AccessOptions>,
+  host: CliHost & Pick<Watched, 'emit'>,
+): RehearseOptions['askLeft'] {
+  const { from, release } = options;
+  if (from !== undefined) requireFromVersion(from);
+  requireReferences('--release', release);
+  if (release !== undefined) return (arch) => fetchLeft({ ...options, release }, host, arch);
+  if (from === undefined) return undefined;
+  return () => Promise.resolve({ version: from, problem: 'its payload is not given (--release)' });
+}
+
+const fetchLeft = (
+  { from, release, ...access }: AccessOptions & { from?: string; release: string },
+  host: CliHost & Pick<Watched, 'emit'>,
+  arch: RpmArchitecture,
+): Promise<LeftRelease> =>
+  useTemporaryFolder((folder) =>
+    useAccess(access, host, async (client) => {
+      const tools = { client, cache: createBlobCache(folder), signal: host.signal };
+      const left = await fetchAdminGates(tools, parseReference(release), arch);
+      if (from === undefined || isWantedVersion(from, left.version)) return left;
+      throw refuseOption('usage.from', from, {
+        expected: `${left.version}, the version of --release`,
+      });
+    }),
+  );
 
 /** The day in UTC. */
 const formatDay = (time: number): string => new Date(time).toISOString().slice(0, 10);
@@ -113,11 +160,13 @@ function formatText(name: string, value: Rehearsal): string {
   ].join('\n');
 }
 
-const formatStep = ({ name, outcome, reason, place }: Step): readonly string[] => [
-  `  ${WORDS[outcome].padEnd(8)}  ${name}`,
-  ...(reason === undefined ? [] : [`            ${reason}`]),
-  ...(place === undefined || outcome === 'will' ? [] : [`            in ${place}`]),
-];
+/** Reasons quote payloads and catalogs, which must not control the terminal. */
+const formatStep = ({ name, outcome, reason, place }: Step): readonly string[] =>
+  [
+    `  ${WORDS[outcome].padEnd(8)}  ${name}`,
+    ...(reason === undefined ? [] : [`            ${reason}`]),
+    ...(place === undefined || outcome === 'will' ? [] : [`            in ${place}`]),
+  ].map(toPrintable);
 
 const GB = 10 ** 9;
 

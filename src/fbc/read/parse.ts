@@ -1,5 +1,5 @@
 import { withoutUndefined, isObject } from '../../base/lists.ts';
-import { foldCase } from '../../shape/decode.ts';
+import { foldCase } from '../../shape/keys.ts';
 import {
   findValue,
   needText,

@@ -15,9 +15,9 @@ import {
   type Reference,
   resolveCandidates,
 } from '../../registry/index.ts';
-import { archOf, type NamedImages, readShelf } from '../named-images.ts';
+import { archOf, readShelf } from '../named-images.ts';
 import { attempt } from '../open.ts';
-import type { PlayedMedium } from './played-medium.ts';
+import type { Carried, PlayedMedium } from './played-medium.ts';
 import { describePolicies, listPullers, type Puller } from './pullers.ts';
 import type { PlayedRelease } from './release.ts';
 import { createStore, type PulledImage, type Store } from './store.ts';
@@ -41,7 +41,7 @@ type Playing = {
 export async function rehearsePulls(
   medium: PlayedMedium,
   release: PlayedRelease | undefined,
-  carried: NamedImages | undefined,
+  carried: Carried | undefined,
 ): Promise<readonly Step[]> {
   const { live, registry, files, index } = medium;
   if (!registry || !carried) return [cannotKnow(PART, 'hosts find images', { reason: NO_IMAGES })];

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { parseMacAddress } from '../../base/mac-address.ts';
+import { findRepeated } from '../../base/lists.ts';
 import { type File, textFile } from '../../ignition/index.ts';
 import {
   type HostNetwork,
@@ -89,7 +89,6 @@ export const HOST_NETWORKS = '/etc/assisted/network/';
 
 /** Hosts find their own profiles by the addresses of their interfaces. */
 export function planHostNetworks(hosts: readonly HostNetwork[]): readonly File[] {
-  requireDistinct(hosts);
   return sortHosts(hosts).flatMap((host, index) => {
     requireInterfaces(host, index);
     const directory = `${HOST_NETWORKS}host${index}`;
@@ -116,57 +115,24 @@ function sortHosts(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
     .map(({ host }) => host);
 }
 
-/**
- * Two hosts with the same interface addresses are refused: a host would take the profiles of one
- * of the two.
- */
-function requireDistinct(hosts: readonly HostNetwork[]): void {
-  const known = new Set<string>();
-  for (const { interfaces } of hosts) {
-    const macs = new Set(interfaces.map(({ macAddress }) => macAddress.toLowerCase()));
-    for (const mac of macs) {
-      if (!known.has(mac)) continue;
-      throw new ConfigError('nmstate.interfaces', `${mac} is in the network of two hosts`, {
-        hint: 'give the network of each host once',
-      });
-    }
-    for (const mac of macs) known.add(mac);
-  }
-}
-
+/** Refuses a host that could not find its network; the addresses themselves were judged with the network. */
 function requireInterfaces({ interfaces, source }: HostNetwork, index: number): void {
-  const wrong = interfaces.find(
-    ({ macAddress }) => parseMacAddress(macAddress) !== macAddress.toLowerCase(),
-  );
-  if (wrong) {
-    throw refuse(`MAC address ${wrong.macAddress} for host ${index} has another format`, {
-      expected: 'XX:XX:XX:XX:XX:XX',
-      found: wrong.macAddress,
-    });
-  }
   if (interfaces.length === 0 && source !== undefined) {
-    throw new ConfigError(
-      'nmstate.interfaces',
+    throw refuse(
       `no interface in ${source} has a mac-address, by which a host finds its network`,
-      { hint: 'add mac-address to the interfaces, or give an NMStateConfig' },
+      'add mac-address to the interfaces, or give an NMStateConfig',
     );
   }
   if (interfaces.length === 0) {
     throw refuse(`at least one interface for host ${index} must be provided`);
   }
-  const distinct = [
-    new Set(interfaces.map(({ name }) => name)),
-    new Set(interfaces.map(({ macAddress }) => macAddress.toLowerCase())),
-  ];
-  if (distinct.every(({ size }) => size === interfaces.length)) return;
-  throw refuse(`MACs and interfaces for host ${index} must be unique`);
+  const lists = [interfaces.map(({ name }) => name), interfaces.map((each) => each.macAddress)];
+  if (lists.some((each) => findRepeated(each).length > 0)) {
+    throw refuse(`MACs and interfaces for host ${index} must be unique`);
+  }
 }
 
 const refuse = (
   problem: string,
-  values: { readonly expected?: string; readonly found?: string } = {},
-): ConfigError =>
-  new ConfigError('nmstate.interfaces', problem, {
-    ...values,
-    hint: 'correct spec.interfaces of the NMStateConfig',
-  });
+  hint = 'correct spec.interfaces of the NMStateConfig',
+): ConfigError => new ConfigError('nmstate.interfaces', problem, { hint });

@@ -1,0 +1,66 @@
+import type { RecordNode } from './shape.ts';
+
+/* Owns the meaning of the keys of a record: names of members, other names, and case. */
+
+/** Names of members match exactly, or regardless of case as in Go's JSON decoder. */
+export type KeyRules = { readonly members: 'exact' | 'fold-case' };
+
+/** Members by their keys. */
+export type Keyed = Record<string, unknown>;
+
+/** Without a prototype: a member may be called `__proto__`. */
+export const createKeyed = (): Keyed => Object.create(null) as Keyed;
+
+type Matched = {
+  /** By the name in the shape, each with its step in a path: an alias stays as written. */
+  readonly known: ReadonlyMap<string, { readonly step: string; readonly member: unknown }>;
+  readonly others: Keyed;
+  /** Keys that mean a member which another key before them meant as well. */
+  readonly repeated: readonly string[];
+};
+
+export function matchMembers(shape: RecordNode, value: Keyed, rules: KeyRules): Matched {
+  const known = new Map<string, { readonly step: string; readonly member: unknown }>();
+  const others = createKeyed();
+  const repeated: string[] = [];
+  const isExact = rules.members === 'exact';
+  for (const [written, member] of Object.entries(value)) {
+    const name = findName(shape, written, rules);
+    if (name === undefined) others[written] = member;
+    else if (!known.has(name) || (!isExact && name === written)) {
+      known.set(name, { step: isExact ? written : name, member });
+    } else if (isExact) repeated.push(written);
+  }
+  return { known, others, repeated };
+}
+
+/** The member of a record that a key means: the key itself goes before others that fold to it. */
+function findName(
+  { members, aliases }: RecordNode,
+  written: string,
+  rules: KeyRules,
+): string | undefined {
+  if (Object.hasOwn(members, written)) return written;
+  if (aliases && Object.hasOwn(aliases, written)) return aliases[written];
+  return rules.members === 'exact' ? undefined : foldNames(members).get(foldCase(written));
+}
+
+const folded = new WeakMap<object, ReadonlyMap<string, string>>();
+
+function foldNames(members: RecordNode['members']): ReadonlyMap<string, string> {
+  const known = folded.get(members);
+  if (known) return known;
+  const names = new Map(Object.keys(members).map((name) => [foldCase(name), name]));
+  folded.set(members, names);
+  return names;
+}
+
+/**
+ * Folds a key: keys that are equal after this are the same key. The dotless i folds to itself
+ * alone (Unicode CaseFolding.txt has it for Turkic languages only), although its capital is I.
+ */
+export const foldCase = (key: string): string =>
+  key
+    .split('ı')
+    .map((part) => part.toLowerCase().toUpperCase())
+    .join('ı');
