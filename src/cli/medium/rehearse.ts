@@ -1,11 +1,12 @@
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import { resolve } from 'node:path';
-import { DifferenceError } from '../../base/errors.ts';
+import { DifferenceError, SealiftError } from '../../base/errors.ts';
 import { formatReadableJson } from '../../base/text/json.ts';
 import { formatSize } from '../../base/text/words.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
 import { rehearse, type Rehearsal } from '../../media/rehearse/rehearse.ts';
 import { PARTS, type Step } from '../../media/rehearse/step.ts';
+import { isElsewhere } from '../../outputs/read/open.ts';
 import { keepGarbageSmall, type CliHost } from '../host.ts';
 import { refuseOption } from '../options.ts';
 import { ISO_ARGUMENT, runWithProgress, useWatched } from '../run.ts';
@@ -44,18 +45,83 @@ export function registerRehearse(program: Command, host: CliHost): void {
       const { name, value } = await play(iso, options, host);
       await writeResult(host, format(name, value, options.outputFormat));
       if (value.ok) return;
-      const failing = value.steps.filter(({ outcome }) => outcome === 'will-not');
-      throw new DifferenceError('rehearse.fails', `${name} will not do what it was made for`, {
-        expected: 'every step happens',
-        found: `${failing.length} will not`,
-        hint: 'build the medium again; the first reason above often explains the others',
-      });
+      throw fails(
+        name,
+        value.steps.filter(({ outcome }) => outcome === 'will-not'),
+      );
     });
 }
 
+/** The verdict on a medium that was built, in numbers of steps, with those that will not happen. */
+export type Rehearsed = {
+  readonly rehearsal?: {
+    readonly will: number;
+    readonly unknown: number;
+    readonly willNot: readonly Step[];
+  };
+};
+
+type RehearseBuiltOptions = Pick<RehearseCliOptions, 'logFormat'> & { readonly rehearse?: boolean };
+
+/** Creates `--rehearse` for every command that builds an ISO. */
+export const createRehearseOption = (): Option =>
+  new Option('--rehearse', 'fail if hosts could not use the ISO, as "sealift rehearse" finds out');
+
+/**
+ * Rehearses a finished ISO of this machine, and others if `--rehearse` is given. Without that option, an ISO that
+ * cannot be played has no verdict.
+ */
+export async function rehearseBuilt(
+  iso: string,
+  { logFormat, rehearse: isAsked = false }: RehearseBuiltOptions,
+  host: CliHost,
+): Promise<Rehearsed> {
+  if (isElsewhere(iso) && !isAsked) return {};
+  try {
+    const { value } = await play(iso, { logFormat }, host);
+    const of = (wanted: Step['outcome']): readonly Step[] =>
+      value.steps.filter(({ outcome }) => outcome === wanted);
+    const [done, unknown] = [of('will').length, of('unknown').length];
+    return { rehearsal: { will: done, unknown, willNot: of('will-not') } };
+  } catch (error) {
+    if (isAsked || !(error instanceof SealiftError) || host.signal.aborted) throw error;
+    return {};
+  }
+}
+
+/** @throws DifferenceError `rehearse.fails` if `--rehearse` was given and a step will not happen */
+export function requireRehearsed(
+  iso: string,
+  { rehearsal }: Rehearsed,
+  { rehearse: isAsked = false }: Pick<RehearseBuiltOptions, 'rehearse'>,
+): void {
+  if (isAsked && rehearsal && rehearsal.willNot.length > 0) throw fails(iso, rehearsal.willNot);
+}
+
+const fails = (name: string, failing: readonly Step[]): DifferenceError =>
+  new DifferenceError('rehearse.fails', `${name} will not do what it was made for`, {
+    expected: 'every step happens',
+    found: `${failing.length} will not`,
+    hint: 'build the medium again; the first reason above often explains the others',
+  });
+
+/** Formats the verdict as lines of a report. */
+export const formatRehearsed = ({ rehearsal }: Rehearsed): readonly string[] =>
+  rehearsal
+    ? [
+        `  rehearsal ${rehearsal.will} steps will happen, ${rehearsal.willNot.length} will not, ${rehearsal.unknown} cannot be known`,
+        ...rehearsal.willNot
+          .slice(0, SHOWN)
+          .map(({ name, reason = 'no reason' }) => `            will not: ${name}: ${reason}`),
+      ]
+    : [];
+
+/** Most steps that a report of a build shows. */
+const SHOWN = 5;
+
 const play = (
   iso: string,
-  { logFormat, configImage, date }: RehearseCliOptions,
+  { logFormat, configImage, date }: Omit<RehearseCliOptions, 'outputFormat'>,
   host: CliHost,
 ): Promise<{ readonly name: string; readonly value: Rehearsal }> => {
   keepGarbageSmall();
