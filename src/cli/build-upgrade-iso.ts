@@ -18,7 +18,7 @@ import {
   rehearseBuilt,
   type Rehearsed,
   requireRehearsed,
-} from './medium/rehearse.ts';
+} from './medium/rehearse-built.ts';
 import { createVerifyOption, verifyBuilt, type Verified } from './medium/verify.ts';
 import {
   createConcurrencyOption,

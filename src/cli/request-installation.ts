@@ -180,7 +180,8 @@ function checkUsage(options: InstallationRequestOptions): void {
   checkBases(options);
 }
 
-function requireReferences(option: string, ...texts: readonly (string | undefined)[]): void {
+/** @throws UsageError `usage.reference` */
+export function requireReferences(option: string, ...texts: readonly (string | undefined)[]): void {
   for (const text of texts) {
     const why = text === undefined ? undefined : explainReference(text);
     if (why === undefined) continue;

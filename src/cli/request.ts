@@ -385,7 +385,7 @@ export function readUpgradeRequest(
 ): UpgradeIsoRequest {
   const { machineConfig = false, prepareHosts = false } = options;
   const acknowledged = readAcknowledged(options);
-  if (options.from !== undefined) checkVersion(options.from);
+  if (options.from !== undefined) requireFromVersion(options.from);
   const input = readConfigFiles(names, options, host);
   const config = loadConfig(input, { env: host.env, rules: UPGRADE_ISO_RULES });
   const graphUrl = readGraphUrl(host.env);
@@ -426,7 +426,8 @@ function readAcknowledged({
   });
 }
 
-function checkVersion(from: string): void {
+/** @throws UsageError `usage.from` */
+export function requireFromVersion(from: string): void {
   if (isVersion(from)) return;
   throw refuseOption('usage.from', from, {
     expected: 'the version of the cluster, X.Y.Z',

@@ -7,7 +7,7 @@ import { decode, YAML_RULES } from '../shape/decode.ts';
 import type { View } from '../shape/document.ts';
 import type { TypeOf } from '../shape/shape.ts';
 import { COMPLETE_APPLIANCE } from './appliance-shape.ts';
-import { parseSize } from './rules.ts';
+import { cutTransport, parseSize, readRegistryHost } from './rules.ts';
 import type { SecretPath, Secrets } from './secrets.ts';
 
 /* Owns the typed configuration of an appliance, with its defaults. */
@@ -144,8 +144,13 @@ export function applyDefaults(view: View, secrets: Secrets): ApplianceConfig {
     createPinnedImageSets: value.createPinnedImageSets,
     enableInteractiveFlow: value.enableInteractiveFlow,
     useDefaultSourceNames: value.useDefaultSourceNames,
-    disableSigstoreRegistries: value.disableSigstoreRegistries,
-    additionalImages: value.additionalImages,
+    disableSigstoreRegistries: value.disableSigstoreRegistries.flatMap(
+      (text) => readRegistryHost(text) ?? [],
+    ),
+    additionalImages: value.additionalImages.map((image) => ({
+      ...image,
+      name: cutTransport(image.name),
+    })),
     blockedImages: value.blockedImages,
     operators: value.operators.map((catalog, index) =>
       readCatalog(catalog, view.directoryOf(`operators[${index}].catalog`)),
@@ -223,9 +228,11 @@ function readBaseIso(
 const PATHS = ['installer', 'caBundle', 'registriesConf', 'nmstate', 'signatures', 'signatureKeys'];
 
 function readCatalog(given: Given['operators'][number], directory: string): CatalogSettings {
-  const local = parseLocalCatalog(given.catalog, directory);
+  const catalog = cutTransport(given.catalog);
+  const local = parseLocalCatalog(catalog, directory);
   return {
     ...given,
+    catalog,
     ...(local && { local }),
     packages: given.packages.map(({ channels, ...item }) => ({
       ...withoutEmptyTexts(item),

@@ -152,7 +152,7 @@ export const APPLIANCE = described(
     ),
     sshKey: optional(
       TEXT,
-      'One public key line for the user `core`, or `file:PATH`, or `env:NAME`.',
+      'Public keys for the user `core`, one a line, or `file:PATH`, or `env:NAME`.',
     ),
     userCorePass: optional(
       TEXT,
@@ -198,7 +198,7 @@ export const APPLIANCE = described(
       'Gives catalog sources their default names, for example `redhat-operators`.',
     ),
     disableSigstoreRegistries: defaulted(
-      list(described(FILLED, 'A registry host, with port if it has one.')),
+      list(described(FILLED, 'A registry host, with port if it has one, or an image of it.')),
       () => [],
       'Registries without usable sigstore signatures.',
     ),

@@ -14,7 +14,7 @@ import { type ApplianceConfig, applyDefaults } from './appliance-config.ts';
 import { APPLIANCE } from './appliance-shape.ts';
 import { checkOperators } from './imageset/rules.ts';
 import { noteCaBundle } from './files.ts';
-import { checkRules, noteVersion } from './rules.ts';
+import { checkRules, noteVersion, withoutTransport } from './rules.ts';
 import { resolveSecrets, type Secrets } from './secrets.ts';
 import { nameSetting, readSetting } from './setting.ts';
 
@@ -169,7 +169,10 @@ export function readMerged({ files, settings, cwd }: ConfigInput): {
     [read(first), ...overlays.flatMap((file) => (isTooMany(count) ? [] : [read(file)]))],
     settings.flatMap((text) => (isTooMany(count) ? [] : [readSetting(text, count)])),
   );
-  const view = createView(document, (path) => directories.get(document.ownerOf(path)) ?? cwd);
+  const view = withoutTransport(
+    createView(document, (path) => directories.get(document.ownerOf(path)) ?? cwd),
+    (path) => /^(?:additionalImages|operators)\b/.test(path),
+  );
   return { document, view };
 }
 

@@ -10,7 +10,7 @@ import {
   nameLocalCatalog,
   parseLocalCatalog,
 } from '../fbc/index.ts';
-import { explainReference, isRegistryHost } from '../registry/index.ts';
+import { explainReference, isRegistryHost, readReference } from '../registry/index.ts';
 import { readTexts, type View } from '../shape/document.ts';
 import { TARGETS } from './appliance-shape.ts';
 import {
@@ -214,14 +214,34 @@ function checkReferences(view: View): readonly DocumentProblem[] {
 }
 
 function checkHosts(view: View): readonly DocumentProblem[] {
-  const lists = ['disableSigstoreRegistries', 'build.insecureRegistries'];
-  return lists
-    .flatMap((list) => readTexts(view, list))
-    .filter(({ text }) => !isRegistryHost(text))
-    .map(({ path, text }) => {
-      const hint = 'write only the host, as in registry.example.com:5000';
-      return view.report(path, `"${text}" is not a valid registry host`, { hint });
-    });
+  const insecure = readTexts(view, 'build.insecureRegistries').filter(
+    ({ text }) => !isRegistryHost(text),
+  );
+  const unsigned = readTexts(view, 'disableSigstoreRegistries').filter(
+    ({ text }) => readRegistryHost(text) === undefined,
+  );
+  return [...unsigned, ...insecure].map(({ path, text }) => {
+    const hint = 'write only the host, as in registry.example.com:5000';
+    return view.report(path, `"${text}" is not a valid registry host`, { hint });
+  });
+}
+
+/** oc-mirror takes references with `docker://` and without. */
+export const cutTransport = (text: string): string => text.replace(/^docker:\/\//, '');
+
+/** A view in which references have no transport, as oc-mirror reads them. */
+export const withoutTransport = (view: View, isReference: (path: string) => boolean): View => ({
+  ...view,
+  text: (path) => {
+    const text = view.text(path);
+    return text !== undefined && isReference(path) ? cutTransport(text) : text;
+  },
+});
+
+/** The host of a registry, or of the registry of an image, which openshift/appliance takes too. */
+export function readRegistryHost(text: string): string | undefined {
+  const name = cutTransport(text.trim());
+  return isRegistryHost(name) ? name : readReference(name)?.registry;
 }
 
 function checkIgnitionArea(view: View): readonly DocumentProblem[] {

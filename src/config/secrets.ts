@@ -84,11 +84,6 @@ export const checkPullSecret = (
  * The problem of an SSH key, if any. A key is one line of an authorized_keys file; comment lines may
  * precede it.
  */
-function checkSshKey(text: string): string | undefined {
-  const { keys, problem } = readSshKeys(text);
-  return problem ?? (keys.length > 1 ? `must be one key, but has ${keys.length}` : undefined);
-}
-
 /** Placeholder of the pull secret in our template and in openshift-install's. */
 export const PLACEHOLDER = '<your-pull-secret>';
 
@@ -138,6 +133,6 @@ function checkValue(path: SecretPath, value: string): readonly string[] {
     return /[\r\n]/.test(value) ? ['must be one line'] : [];
   }
   if (path !== 'sshKey') return checkPullSecret(value);
-  const problem = checkSshKey(value);
+  const { problem } = readSshKeys(value);
   return problem === undefined ? [] : [problem];
 }

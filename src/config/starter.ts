@@ -26,7 +26,7 @@ ocpRelease:
 # Credentials to fetch with; they do not go on the media. The JSON text, file:PATH or env:NAME.
 pullSecret: file:pull-secret.json
 
-# One public key line for the user core, or file:PATH or env:NAME.
+# Public keys for the user core, one a line, or file:PATH or env:NAME.
 # sshKey: file:id_ed25519.pub
 
 # Console password of the user core, best by reference.

@@ -6,12 +6,12 @@ import { platformOf, type RpmArchitecture } from '../openshift/release/bundle.ts
 import { DEFINITION, isManifestPath, readManifests } from '../openshift/release/manifests.ts';
 import { type Layer, parseReference, readFiles, type Reference } from '../registry/index.ts';
 import { type MediaIndex, readIndex, REGISTRY_ROOT } from './media-index.ts';
-import { isoRegistryTree, openMediumLayers } from './tree.ts';
+import { findRegistryRoot, isoRegistryTree, openMediumLayers } from './tree.ts';
 
 /* Opens the images of a release in the registry of a medium, without a network. */
 
 /** @throws IntegrityError `medium.no-image`, `medium.blob-damaged` */
-export function openImageOf(
+export async function openImageOf(
   iso: IsoImage,
   image: { readonly name: string; readonly reference: Reference; readonly arch: RpmArchitecture },
   signal: AbortSignal,
@@ -22,7 +22,8 @@ export function openImageOf(
     throw new IntegrityError('medium.no-image', `the medium names ${name} without a digest`);
   }
   const wanted = { name, digest, platform: platformOf(arch) };
-  return openMediumLayers(isoRegistryTree(iso, REGISTRY_ROOT), wanted, signal);
+  const root = (await findRegistryRoot(iso)) ?? REGISTRY_ROOT;
+  return openMediumLayers(isoRegistryTree(iso, root), wanted, signal);
 }
 
 /** The release payload of the medium, by the digest in its index. @throws the errors of `openImageOf` */

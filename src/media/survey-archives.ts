@@ -6,7 +6,7 @@ import {
   type PlannedMirror,
 } from '../openshift/mirror/mirrors.ts';
 import { ADDITIONAL_IMAGES, RELEASE_IMAGES_REPOSITORY } from '../openshift/mirror/sets.ts';
-import { renderCatalogResources } from '../openshift/node/catalogs.ts';
+import { renderCatalogResources, renderClusterCatalogs } from '../openshift/node/catalogs.ts';
 import type { Manifest } from '../openshift/node/manifests.ts';
 import type {
   ArchivedCatalog,
@@ -145,11 +145,13 @@ function renderCatalogs(
     source: readReference(name) ?? { registry, repository, tag },
     destination: { repository, tag },
   }));
-  const options = { registry, useDefaultSourceNames: false };
-  return renderCatalogResources({ catalogs: served, ...options }).flatMap((manifest, at) => {
-    const catalog = catalogs[at];
-    return catalog ? [{ manifest, place: `${catalog.repository}:${catalog.tag}` }] : [];
-  });
+  const input = { catalogs: served, registry, useDefaultSourceNames: false };
+  return [renderCatalogResources(input), renderClusterCatalogs(input)].flatMap((manifests) =>
+    manifests.flatMap((manifest, at) => {
+      const catalog = catalogs[at];
+      return catalog ? [{ manifest, place: `${catalog.repository}:${catalog.tag}` }] : [];
+    }),
+  );
 }
 
 function createRenaming(catalogs: readonly ArchivedCatalog[]): SurveyedArchives['rename'] {

@@ -1,33 +1,23 @@
 import { describeCatalogs } from '../media/index-catalogs.ts';
 import { fileOf } from '../base/disk/file-digests.ts';
-import { ConfigError } from '../base/errors.ts';
 import { objectOrEmpty, withoutUndefined } from '../base/lists.ts';
 import { Secret } from '../base/secret.ts';
-import type { ApplianceConfig } from '../config/appliance-config.ts';
+import { readSshKeys } from '../keys/index.ts';
 import type { HostNetwork } from '../nmstate/index.ts';
 import { findFirstAddress, WITHOUT_RENDEZVOUS } from '../openshift/agent/rendezvous.ts';
 import { readOnlyResource } from '../openshift/agent/resources.ts';
 import { requireUsable } from '../openshift/agent/unusable.ts';
 import type { CustomValues } from '../openshift/agent/values.ts';
 import { OVERRIDE_PATHS } from '../openshift/installer/overrides.ts';
-import { CONFIGURE } from '../openshift/mirror/server.ts';
-import type { AbsentImage } from '../openshift/mirror/closure.ts';
-import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/registry.ts';
 import { toRpmName } from '../openshift/release/bundle.ts';
-import type { Release } from '../openshift/release/release.ts';
-import { isMinorVersion } from '../openshift/release/version.ts';
-import type { SurveyedWorkspace } from '../openshift/workspace/set.ts';
 import { roomOf } from '../outputs/place.ts';
-import { formatReference, parseReference } from '../registry/index.ts';
 import { fetchBaseIso, scanBase, takeBaseIso } from './1-resolve/fetch-base-iso.ts';
-import { surveyWorkspace } from './1-resolve/survey-workspace.ts';
-import { checkComplete } from './2-select/check-complete.ts';
-import { checkSpace } from './2-select/check-space.ts';
 import { checkSize } from './4-lay-out/check-size.ts';
 import { layOutLiveIso } from './4-lay-out/lay-out-live-iso.ts';
 import { buildIso } from './build.ts';
 import { renderIgnition } from './ignition.ts';
-import { findRelease, selectPayload, selectRegistryImage, type LiveIsoImages } from './payload.ts';
+import { selectImages } from './live-content.ts';
+import type { LiveIsoImages } from './payload.ts';
 import { describeLiveIso, type LiveIsoReport } from './report/live-iso.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './request.ts';
 import { nameField } from './resolved/record.ts';
@@ -74,8 +64,7 @@ export async function prepareLiveIso(
   const values = sealValues(request); // before a stage starts, since it may refuse
   const places = await findPlaces(request, tools);
   const images = selectImages(request, tools);
-  const { release, catalogs, plan, imagePolicy } = images;
-  const complete = proveComplete(request, tools, images);
+  const { release, catalogs, plan, imagePolicy, complete } = images;
   const base = findBase(request, tools, images);
   const { bootstrap, unconfigured, installer } = renderIgnition(request, tools, images);
   const layout = engine.run(layOutLiveIso, {
@@ -118,111 +107,6 @@ export async function prepareLiveIso(
   return { ...settled, space: await space, imagePolicy: await imagePolicy, lock };
 }
 
-/**
- * Selects the release and every image by digest; `reserved` resolves when there is room for them.
- */
-export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIsoImages {
-  const { config, graphUrl, saved, signatures, disableImagePolicy } = request;
-  const { maxSize } = config.build;
-  const workspace = findWorkspace(config, tools.engine);
-  const release = workspace
-    ? findRelease(request, tools, workspace).then((release) =>
-        requireMinor(config.ocpRelease.version, release),
-      )
-    : findRelease(request, tools);
-  const { uri } = config.imageRegistry;
-  const registryImage = release.then((release) =>
-    selectRegistryImage(
-      {
-        release,
-        uri,
-        saved,
-        configure: CONFIGURE,
-        isOffline: workspace !== undefined,
-        signatures,
-        ...withoutUndefined({ graphUrl }),
-      },
-      tools,
-    ),
-  );
-  registryImage.catch(() => undefined); // the stages that wait for it report its failure
-  const selected = selectPayload(workspace ? nameCopies(config) : config, tools, {
-    release,
-    registryImage: registryImage.then(({ reference }) => reference),
-    ...withoutUndefined({ workspace, disableImagePolicy }),
-  });
-  const { plan } = selected;
-  const reserved = tools.engine.run(checkSpace, {
-    plan,
-    ...roomOf(request),
-    ...withoutUndefined({ maxSize }),
-  });
-  return { release, registryImage, ...selected, reserved, ...(workspace && { workspace }) };
-}
-
-function findWorkspace(
-  { mirrorPath: directory, enableInteractiveFlow }: ApplianceConfig,
-  engine: BuildTools['engine'],
-): Promise<SurveyedWorkspace> | undefined {
-  if (directory === undefined) return undefined;
-  const registry = `${nodeRegistryDomain(enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;
-  const workspace = engine.run(surveyWorkspace, { directory, registry });
-  workspace.catch(() => undefined); // the stages that wait for it report its failure
-  return workspace;
-}
-
-/** A workspace may be the rest of a partial mirror; registries have what the plan has read. */
-function proveComplete(
-  { allowIncomplete }: LiveIsoRequest,
-  { engine }: BuildTools,
-  { release, plan, workspace }: LiveIsoImages,
-): Promise<readonly AbsentImage[]> | undefined {
-  if (workspace === undefined) return undefined;
-  const arch = release.then(({ arch }) => arch);
-  const complete = engine.run(checkComplete, { plan, workspace, arch, allowIncomplete });
-  complete.catch(() => undefined); // the layout that waits for it reports its failure
-  return complete;
-}
-
-/** Renames images to their copies in the mirror, if the configuration gives them other names. */
-function nameCopies(config: ApplianceConfig): ApplianceConfig {
-  const { additionalImages, operators } = config;
-  return {
-    ...config,
-    additionalImages: additionalImages.map(({ name, targetRepo, targetTag }) => ({
-      name: nameCopy(name, targetRepo, targetTag),
-    })),
-    operators: operators.map(({ targetCatalog, targetTag, ...operator }) => ({
-      ...operator,
-      catalog: nameCopy(operator.catalog, targetCatalog, targetTag),
-    })),
-  };
-}
-
-function nameCopy(name: string, repository?: string, tag?: string): string {
-  if (repository === undefined && tag === undefined) return name;
-  const { digest, ...reference } = parseReference(name);
-  return formatReference({
-    ...reference,
-    ...withoutUndefined({ repository }),
-    ...(tag === undefined ? digest !== undefined && { digest } : { tag }),
-  });
-}
-
-/**
- * Checks the minor version. A graph answers with the `X.Y` that was asked for; a mirror has only
- * what it has.
- */
-function requireMinor(wanted: string, release: Release): Release {
-  const { version } = release;
-  if (!isMinorVersion(wanted) || version.startsWith(`${wanted}.`)) return release;
-  throw new ConfigError(
-    'release.version-mismatch',
-    `the mirror has release ${version}, but the configuration asks for ${wanted}`,
-    { expected: wanted, found: version, hint: 'correct ocpRelease.version' },
-  );
-}
-
 /** Finds the live ISO to build on. */
 const findBase = (
   { baseIso }: LiveIsoRequest,
@@ -248,7 +132,7 @@ function listValues({ config, ignition, hosts, overrides }: LiveIsoRequest): Cus
   const { sshKey } = config;
   return {
     ...withoutUndefined({
-      sshKeys: sshKey === undefined ? undefined : [sshKey.trim()],
+      sshKeys: sshKey === undefined ? undefined : readSshKeys(sshKey).keys.map(({ line }) => line),
       pullSecret: embed.pullSecret?.reveal(),
       kargs: kernelArguments.length === 0 ? undefined : { append: kernelArguments },
     }),

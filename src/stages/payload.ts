@@ -2,6 +2,7 @@ import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { findCatalogServer, type SelectedCatalog } from '../openshift/catalog/selected.ts';
+import type { AbsentImage } from '../openshift/mirror/closure.ts';
 import type { MirrorPlan } from '../openshift/mirror/plan.ts';
 import {
   chooseRegistryImage,
@@ -46,24 +47,28 @@ type Carried = {
   readonly registryImage?: Promise<Reference>;
   /** The oc-mirror workspace that all images come from, if there is one. */
   readonly workspace?: Promise<SurveyedWorkspace>;
-  /** For live ISOs; see `disablesImagePolicy`. */
-  readonly disableImagePolicy?: boolean;
 };
 
 /** Operators and images of a configuration that are still being selected. */
 type SelectedPayload = {
   readonly catalogs: Promise<readonly SelectedCatalog[]>;
   readonly plan: Promise<MirrorPlan>;
-  readonly imagePolicy: Promise<ImagePolicyCheck>;
+};
+
+/** Content that a cluster gets, still being selected. */
+export type ClusterContent = SelectedPayload & {
+  readonly release: Promise<Release>;
+  /** Present if all images come from a workspace of oc-mirror. */
+  readonly workspace?: Promise<SurveyedWorkspace>;
 };
 
 /** Content of a live ISO that is still being selected. */
-export type LiveIsoImages = SelectedPayload & {
-  readonly release: Promise<Release>;
+export type LiveIsoImages = ClusterContent & {
   readonly registryImage: Promise<RegistryImageChoice>;
-  /** Present if all images come from a workspace of oc-mirror. */
-  readonly workspace?: Promise<SurveyedWorkspace>;
-  /** Resolved when there is room for what is fetched. */
+  readonly imagePolicy: Promise<ImagePolicyCheck>;
+  /** Images that are missing with the consent of the user; present if there is a workspace. */
+  readonly complete?: Promise<readonly AbsentImage[]>;
+  /** Resolved when there is room for what is fetched, and a workspace has it. */
   readonly reserved: Promise<unknown>;
 };
 
@@ -114,7 +119,7 @@ export function resolveVerified(
 export function selectPayload(
   { additionalImages, operators, ...config }: ApplianceConfig,
   { engine }: BuildTools,
-  { disableImagePolicy, ...carried }: Carried,
+  carried: Carried,
 ): SelectedPayload {
   const { release, passed, workspace } = carried;
   const { allArchitectures } = config.build;
@@ -141,13 +146,20 @@ export function selectPayload(
     includeSignatures: true,
     noSignaturesFrom: config.disableSigstoreRegistries,
   });
-  const imagePolicy = engine.run(checkImagePolicy, {
-    release,
-    plan,
-    ...withoutUndefined({ disableImagePolicy }),
-  });
-  return { catalogs, plan, imagePolicy };
+  return { catalogs, plan };
 }
+
+/**
+ * Finds the images that nodes of a release refuse.
+ *
+ * @param disableImagePolicy for live ISOs; see `disablesImagePolicy`
+ */
+export const judgeImages = (
+  { release, plan }: Pick<ClusterContent, 'release' | 'plan'>,
+  { engine }: BuildTools,
+  disableImagePolicy?: boolean,
+): Promise<ImagePolicyCheck> =>
+  engine.run(checkImagePolicy, { release, plan, ...withoutUndefined({ disableImagePolicy }) });
 
 /** The registry server that serves a release on the nodes, by digest. */
 export async function selectRegistryImage(

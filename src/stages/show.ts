@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { SealiftError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import {
   type Catalog,
   type CatalogChannel,
@@ -16,19 +17,13 @@ import { extractCatalog, openCatalogImage } from '../openshift/catalog/image.ts'
 import { listBundles } from '../openshift/catalog/selected.ts';
 import type { ImageTools } from '../openshift/images.ts';
 import type { MirrorPlan, PlannedImage } from '../openshift/mirror/plan.ts';
-import { renderClusterCatalogs } from '../openshift/node/catalogs.ts';
-import {
-  describeCatalogs,
-  describeCluster,
-  planGeneratedManifests,
-  planMirrorManifests,
-} from '../openshift/node/cluster.ts';
+import { planClusterManifests } from '../openshift/node/bootstrap.ts';
+import { describeCluster, listClusterCatalogs } from '../openshift/node/cluster.ts';
 import type { Manifest } from '../openshift/node/manifests.ts';
-import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/registry.ts';
 import { signaturesOf } from '../openshift/release/signature.ts';
 import { formatReference, openOciLayout, type Platform } from '../registry/index.ts';
 import { clusterSettingsOf } from './ignition.ts';
-import { selectImages } from './live-iso.ts';
+import { selectContent, selectPlanned } from './live-content.ts';
 import type { LiveIsoRequest } from './request.ts';
 import type { BuildTools } from './tools.ts';
 
@@ -90,8 +85,7 @@ export async function explainImage(
   request: LiveIsoRequest,
   tools: BuildTools,
 ): Promise<Explanation> {
-  const { plan, reserved } = selectImages(request, tools);
-  reserved.catch(() => undefined); // a plan that does not fit is explained, too
+  const { plan } = selectPlanned(request, tools);
   return explain(what, await plan);
 }
 
@@ -151,31 +145,25 @@ export async function showCatalog(
 /**
  * Lists the objects that describe the media to a cluster: the objects on the media themselves, and
  * the ClusterCatalogs, which the media leave out because not every cluster knows the kind. The
- * password of core is not among them.
+ * password of core is not among them, and neither are the user's own manifests.
  */
 export async function listResources(
   request: LiveIsoRequest,
   tools: BuildTools,
 ): Promise<readonly Manifest[]> {
-  const images = selectImages(request, tools);
-  images.reserved.catch(() => undefined); // media that do not fit have resources, too
-  const made = {
-    release: await images.release,
-    plan: await images.plan,
-    catalogs: await images.catalogs,
-    signatures: signaturesOf(await images.release),
-    ...(images.workspace && { workspace: await images.workspace }),
-  };
-  const registry = `${nodeRegistryDomain(request.config.enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;
+  const content = selectContent(request, tools);
+  const [release, plan, catalogs, workspace] = await Promise.all([
+    content.release,
+    content.plan,
+    content.catalogs,
+    content.workspace,
+  ]);
+  const signatures = signaturesOf(release);
+  const made = { release, plan, catalogs, signatures, ...withoutUndefined({ workspace }) };
   const cluster = describeCluster(made, clusterSettingsOf(request));
-  return [
-    ...planGeneratedManifests(cluster),
-    ...planMirrorManifests(cluster),
-    ...renderClusterCatalogs({
-      catalogs: describeCatalogs(made.catalogs, made.workspace),
-      registry,
-    }),
-  ];
+  const { manifests, warnings } = planClusterManifests({ ...cluster, extraManifests: [] });
+  for (const message of warnings) tools.emit({ type: 'warning', message });
+  return [...manifests, ...listClusterCatalogs(cluster)];
 }
 
 async function openCatalog(request: CatalogRequest): Promise<Catalog> {

@@ -13,7 +13,7 @@ import { readLeftGates } from './1-resolve/read-left-gates.ts';
 import { checkSize } from './4-lay-out/check-size.ts';
 import { layOutUpgradeIso } from './4-lay-out/lay-out-upgrade-iso.ts';
 import { buildIso } from './build.ts';
-import { findRelease, resolveVerified, selectPayload } from './payload.ts';
+import { findRelease, judgeImages, resolveVerified, selectPayload } from './payload.ts';
 import {
   claimSideFiles,
   writeSideFiles,
@@ -77,7 +77,8 @@ export async function prepareUpgradeIso(
   const release = findRelease(request, tools);
   const path = findPath(request, tools, release);
   const passed = resolvePassed(request, tools, { release, path });
-  const { catalogs, plan, imagePolicy } = selectPayload(config, tools, { release, passed });
+  const { catalogs, plan } = selectPayload(config, tools, { release, passed });
+  const imagePolicy = judgeImages({ release, plan }, tools);
   passed.catch(() => undefined); // the stages that wait for it report its failure
   const layout = engine.run(layOutUpgradeIso, {
     release,

@@ -73,9 +73,11 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
     return found;
   };
 
-  /** What changed the cluster since the last call, without the looks at what the nodes see. */
+  /** What changed the cluster since the last call, without the looks at what the nodes see and the recorded state. */
   function takeChanges(): string[] {
-    const taken = cluster.changes.splice(0).filter(({ request }) => !request.endsWith('/exec'));
+    const taken = cluster.changes
+      .splice(0)
+      .filter(({ request }) => !/\/(?:exec|cluster-upgrade)$/.test(request));
     return taken.map(describeChange);
   }
 
@@ -94,10 +96,7 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
     expect(first).toContain('is complete: the appliance ISO is no longer needed');
     expect(first).toContain(`PROOF component ${component} is on the disk`);
     expect(first).toContain('PROOF upgrade 4.21.6: ActiveState=active ConditionResult=yes');
-    expect(takeChanges()).toEqual([
-      ...[MACHINE_CONFIG, ...RESOURCES],
-      ...['pause', 'oc adm upgrade 4.21.4'],
-    ]);
+    expect(takeChanges()).toEqual([...[MACHINE_CONFIG, ...RESOURCES], 'oc adm upgrade 4.21.4']);
   });
 
   it('serves its copy without the appliance ISO, continues the upgrade after a power cut, requests each release once, and removes the MachineConfig', async () => {
@@ -108,9 +107,9 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
     expect(second).toContain(`PROOF component ${component} is on the disk`);
     expect(second).toContain('PROOF release 4.21.6 is on the disk');
     expect(takeChanges()).toEqual([
+      ...['pause', 'resume'],
       ...RESOURCES,
-      'oc adm upgrade 4.21.6',
-      'resume',
+      ...['oc adm upgrade 4.21.6', 'pause', 'resume'],
       removal('4.21.6'),
     ]);
     expect(cluster.readHistory()).toEqual(
@@ -124,7 +123,7 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
     expect(third).toContain('PROOF release 4.21.7 is on the disk');
     expect(takeChanges()).toEqual([
       ...[MACHINE_CONFIG, 'release-signatures-4.21.7', 'idms-release-4.21.7'],
-      ...['pause', 'oc adm upgrade 4.21.7', 'resume', removal('4.21.7')],
+      ...['oc adm upgrade 4.21.7', 'pause', 'resume', removal('4.21.7')],
       ...[MACHINE_CONFIG, removal('4.21.6')],
     ]);
     expect(cluster.readHistory()[0]).toBe('Completed 4.21.7');

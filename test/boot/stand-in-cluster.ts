@@ -169,7 +169,9 @@ function apply(state: State, pathname: string, body: string): void {
   const object: unknown = parse(body);
   if (pathname.includes('/MachineConfig/')) replaceMachineConfig(state, object as MachineConfig);
   if (pathname.includes('/ConfigMap/')) {
-    const { binaryData } = object as { readonly binaryData: Readonly<Record<string, string>> };
+    const { binaryData = {} } = object as {
+      readonly binaryData?: Readonly<Record<string, string>>;
+    };
     for (const key of Object.keys(binaryData)) state.signed.add(SIGNATURE.exec(key)?.[1] ?? '');
   }
 }

@@ -316,3 +316,24 @@ describe('problems', () => {
     ]);
   });
 });
+
+describe('a setting that openshift/appliance and oc-mirror take in several forms is taken so', () => {
+  test('images may begin with docker://, and registries without signatures be images', async () => {
+    const config = await load(
+      `${HEAD}additionalImages: [{name: "docker://q.io/a/b:1"}]
+operators: [{catalog: "docker://q.io/a/index:v1"}]
+disableSigstoreRegistries: [q.io, "docker://r.io:5000/a/b:1", " s.io "]
+`,
+    );
+    expect(config.additionalImages).toEqual([{ name: 'q.io/a/b:1' }]);
+    expect(config.operators[0]?.catalog).toBe('q.io/a/index:v1');
+    expect(config.disableSigstoreRegistries).toEqual(['q.io', 'r.io:5000', 's.io']);
+    expect(check(`${HEAD}disableSigstoreRegistries: [invalid/host/extra]\n`)).toHaveLength(1);
+  });
+
+  test('sshKey may have several keys', async () => {
+    const config = await load(`${HEAD}sshKey: |\n  ${KEY}\n  ${KEY.replace('core', 'admin')}\n`);
+    expect(config.sshKey?.split('\n')).toHaveLength(2);
+    expect(check(`${HEAD}sshKey: |\n  ${KEY}\n  ssh-rsa x\n`)).toHaveLength(1);
+  });
+});

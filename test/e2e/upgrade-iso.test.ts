@@ -10,6 +10,7 @@ import { runProcess } from '../../src/base/process.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { parseMediaIndex } from '../../src/media/media-index.ts';
 import { INDEX_PATH } from '../../src/media/media-index.ts';
+import type { Rehearsal } from '../../src/media/rehearse/rehearse.ts';
 import type { UpgradeIsoReport } from '../../src/stages/report/upgrade-iso.ts';
 import { addCatalog, makeOperator } from '../support/catalog.ts';
 import { startSealift } from '../support/child.ts';
@@ -340,6 +341,46 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
       expect(listed).toContain(`${root}/release/_manifests/revisions/sha256/${hexOf(digest)}/link`);
     }
     await run('verify', 'path.iso');
+  }, 60_000);
+
+  it('is rehearsed with every gate on the path, of the release that the cluster leaves only with --release', async () => {
+    const rehearse = async (...args: readonly string[]): Promise<Rehearsal['steps']> => {
+      const text = await run('rehearse', 'path.iso', ...args, '-o', 'json');
+      const { ok, steps } = JSON.parse(text) as Rehearsal;
+      expect(ok).toBe(true);
+      return steps.filter(({ part }) => part === 'upgrade');
+    };
+    const ends = ' is acknowledged before the update from 4.20.9 to 4.21.3';
+    const [from, access] = [
+      ['--from', '4.20.9'],
+      ['--release', releases['4.20.9'].pullspec, '--config', 'appliance-config.yaml'],
+    ];
+    const known = await rehearse(...from, ...access);
+    expect(known.map(({ name, outcome }) => [name, outcome])).toEqual([
+      [`ack-4.20-apis-in-4.21${ends}`, 'unknown'],
+      [`ack-4.20-sigstore-in-4.21${ends}`, 'unknown'],
+      [
+        'ack-4.21-boot-image-opt-out-in-4.22 is acknowledged before the update from 4.21.3 to 4.22.1',
+        'unknown',
+      ],
+      ['the update graph has no risk for the cluster', 'unknown'],
+    ]);
+    expect(known[0]?.reason).toBe(
+      `APIs go. See https://access.example/1 Command: ${acknowledge('ack-4.20-apis-in-4.21')}`,
+    );
+    expect(await rehearse(...access)).toEqual(known);
+    const [first, second] = await rehearse(...from);
+    expect(first?.name).toBe(`ack-4.20-sigstore-in-4.21${ends}`);
+    expect(second?.reason).toContain('cannot be known: its payload is not given (--release)');
+    const names = (await rehearse()).map(({ name }) => name);
+    expect(names).toContain(
+      'everything that the cluster asks for is acknowledged before the update from 4.21 to 4.22.1',
+    );
+    const other = await attempt('rehearse', 'path.iso', '--from', '4.20.8', ...access);
+    expect(other.stderr).toContain('usage.from');
+    expect((await attempt('rehearse', 'path.iso', '--from', '4.20')).stderr).toContain(
+      'usage.from',
+    );
   }, 60_000);
 
   it('shows the risks of an update that is conditional', async () => {

@@ -1,5 +1,15 @@
 import { existsSync } from 'node:fs';
-import { copyFile, cp, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import {
+  copyFile,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -80,6 +90,32 @@ describe.skipIf(!existsSync(RECORDED))('a workspace of the real oc-mirror', () =
     for (const image of MISSING) expect(allowed.stderr).toContain(image);
   });
 
+  it('has the resources of its medium, also where no medium can be built', async () => {
+    const cwd = await unpack('signed');
+    const names = ['--set', 'useDefaultSourceNames=true'];
+    const { exitCode, stderr } = await run(cwd, 'build', '--output', 'mirror.iso', ...names);
+    expect(exitCode, stderr).toBe(0);
+    const onMedium = await readManifests(cwd);
+    await removeLargest(join(cwd, 'mirror/data/docker/registry/v2/blobs'));
+    const broken = await run(cwd, 'plan', 'live-iso', ...names);
+    expect(broken.stderr).toContain('[workspace.blobs-missing]');
+    const small = ['--set', 'build.maxSize=1MiB'];
+    const resources = await run(cwd, 'resources', ...names, ...small);
+    expect(resources.exitCode, resources.stderr).toBe(0);
+    expect(onMedium.join('')).toContain('name: redhat-operators\n');
+    for (const text of onMedium) expect(resources.stdout).toContain(text);
+    expect(resources.stdout).toContain('kind: ClusterCatalog');
+  }, 120_000);
+
+  /** The manifests for the cluster on a medium. */
+  async function readManifests(cwd: string): Promise<string[]> {
+    const { stdout } = await run(cwd, 'ignition', 'show', '--bootstrap', 'mirror.iso');
+    const { storage } = parseIgnition(stdout, 'bootstrap config');
+    return (storage?.files ?? [])
+      .filter(({ path }) => path.includes('/extra-manifests/'))
+      .map((file) => decodeFileContent(file)?.toString('utf8') ?? '');
+  }
+
   describe('in archives of mirrorToDisk', () => {
     it('is read in place, and the medium is whole', async () => {
       const cwd = await unpack('signed');
@@ -89,12 +125,7 @@ describe.skipIf(!existsSync(RECORDED))('a workspace of the real oc-mirror', () =
       expect(exitCode, stderr).toBe(0);
       const verified = await run(cwd, 'verify', 'mirror.iso');
       expect(verified.exitCode, verified.stdout).toBe(0);
-      const { stdout } = await run(cwd, 'ignition', 'show', '--bootstrap', 'mirror.iso');
-      const config = parseIgnition(stdout, 'bootstrap config');
-      const manifests = (config.storage?.files ?? []).filter(({ path }) =>
-        path.includes('/extra-manifests/'),
-      );
-      const texts = manifests.map((file) => decodeFileContent(file)?.toString('utf8')).join('\n');
+      const texts = (await readManifests(cwd)).join('\n');
       expect(texts).toContain(
         'registry.appliance.openshift.com:22625/redhat/redhat-operator-index:v4.21',
       );
@@ -128,6 +159,19 @@ describe.skipIf(!existsSync(RECORDED))('a workspace of the real oc-mirror', () =
     });
   });
 });
+
+/** Removes the largest file below a folder. */
+async function removeLargest(folder: string): Promise<void> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name));
+  const sizes = await Promise.all(
+    files.map(async (path) => ({ path, size: (await stat(path)).size })),
+  );
+  const [largest] = sizes.sort((a, b) => b.size - a.size);
+  await rm(largest?.path ?? '');
+}
 
 /** Catalog whose image of origin mirrorToDisk keeps beside the filtered one. */
 const CATALOG = 'docker/registry/v2/repositories/redhat/redhat-operator-index/_manifests';

@@ -1,28 +1,38 @@
-import { Option, type Command } from 'commander';
+import type { Command } from 'commander';
 import { resolve } from 'node:path';
-import { DifferenceError, SealiftError } from '../../base/errors.ts';
+import { useTemporaryFolder } from '../../base/disk/temporary.ts';
+import { createBlobCache } from '../../base/store/blob-cache.ts';
+import { DifferenceError } from '../../base/errors.ts';
 import { formatReadableJson } from '../../base/text/json.ts';
-import { formatSize } from '../../base/text/words.ts';
+import { formatSize, toPrintable } from '../../base/text/words.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/config-image.ts';
-import { rehearse, type Rehearsal } from '../../media/rehearse/rehearse.ts';
+import type { LeftRelease } from '../../media/rehearse/gates.ts';
+import { rehearse, type RehearseOptions, type Rehearsal } from '../../media/rehearse/rehearse.ts';
 import { PARTS, type Step } from '../../media/rehearse/step.ts';
-import { isElsewhere } from '../../outputs/read/open.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
+import { fetchAdminGates } from '../../openshift/release/fetch-payload.ts';
+import { isWantedVersion } from '../../openshift/release/version.ts';
+import { parseReference } from '../../registry/index.ts';
 import { keepGarbageSmall, type CliHost } from '../host.ts';
-import { refuseOption } from '../options.ts';
-import { ISO_ARGUMENT, runWithProgress, useWatched } from '../run.ts';
+import { type AccessOptions, addAccessOptions, refuseOption, useAccess } from '../options.ts';
+import { requireFromVersion } from '../request.ts';
+import { requireReferences } from '../request-installation.ts';
+import { ISO_ARGUMENT, runWithProgress, useWatched, type Watched } from '../run.ts';
 import { createOutputOption, writeResult } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 
-type RehearseCliOptions = {
+type RehearseCliOptions = AccessOptions & {
   readonly outputFormat: 'text' | 'json' | 'markdown';
   readonly logFormat: LogFormat;
   readonly configImage?: string;
   readonly date?: string;
+  readonly from?: string;
+  readonly release?: string;
 };
 
 /** Registers `sealift rehearse ISO`: exit code 8 if something that hosts do will fail. */
 export function registerRehearse(program: Command, host: CliHost): void {
-  program
+  const command = program
     .command('rehearse')
     .description('play on paper what hosts will do with a medium, and say what will fail')
     .argument('<iso>', ISO_ARGUMENT)
@@ -32,12 +42,18 @@ export function registerRehearse(program: Command, host: CliHost): void {
       'day on which operators should be supported; default: today',
       parseDay,
     )
+    .option('--from <version>', 'of an upgrade ISO: version that the cluster has now')
+    .option(
+      '--release <reference>',
+      'payload of that version, which says what the cluster asks for before it leaves it; it is fetched',
+    );
+  addAccessOptions(command)
     .addOption(createLogFormatOption())
     .addOption(createOutputOption(['text', 'json', 'markdown']))
     .addHelpText(
       'after',
       '\nFrom the firmware to the operators, each step will happen, will not, or cannot be known from the medium\n' +
-        'alone. No network is asked, and of large files only the release and the catalogs are read: whether\n' +
+        'alone. No network is asked but for --release, and of large files only the release and the catalogs are read: whether\n' +
         'every byte is right, "sealift verify" says. The exit code is 8 if a step will not happen.\n' +
         '\nExample:\n  $ sealift rehearse appliance.iso --config-image agentconfig.noarch.iso',
     )
@@ -45,83 +61,24 @@ export function registerRehearse(program: Command, host: CliHost): void {
       const { name, value } = await play(iso, options, host);
       await writeResult(host, format(name, value, options.outputFormat));
       if (value.ok) return;
-      throw fails(
+      throw refuseFailing(
         name,
         value.steps.filter(({ outcome }) => outcome === 'will-not'),
       );
     });
 }
 
-/** The verdict on a medium that was built, in numbers of steps, with those that will not happen. */
-export type Rehearsed = {
-  readonly rehearsal?: {
-    readonly will: number;
-    readonly unknown: number;
-    readonly willNot: readonly Step[];
-  };
-};
-
-type RehearseBuiltOptions = Pick<RehearseCliOptions, 'logFormat'> & { readonly rehearse?: boolean };
-
-/** Creates `--rehearse` for every command that builds an ISO. */
-export const createRehearseOption = (): Option =>
-  new Option('--rehearse', 'fail if hosts could not use the ISO, as "sealift rehearse" finds out');
-
-/**
- * Rehearses a finished ISO of this machine, and others if `--rehearse` is given. Without that option, an ISO that
- * cannot be played has no verdict.
- */
-export async function rehearseBuilt(
-  iso: string,
-  { logFormat, rehearse: isAsked = false }: RehearseBuiltOptions,
-  host: CliHost,
-): Promise<Rehearsed> {
-  if (isElsewhere(iso) && !isAsked) return {};
-  try {
-    const { value } = await play(iso, { logFormat }, host);
-    const of = (wanted: Step['outcome']): readonly Step[] =>
-      value.steps.filter(({ outcome }) => outcome === wanted);
-    const [done, unknown] = [of('will').length, of('unknown').length];
-    return { rehearsal: { will: done, unknown, willNot: of('will-not') } };
-  } catch (error) {
-    if (isAsked || !(error instanceof SealiftError) || host.signal.aborted) throw error;
-    return {};
-  }
-}
-
-/** @throws DifferenceError `rehearse.fails` if `--rehearse` was given and a step will not happen */
-export function requireRehearsed(
-  iso: string,
-  { rehearsal }: Rehearsed,
-  { rehearse: isAsked = false }: Pick<RehearseBuiltOptions, 'rehearse'>,
-): void {
-  if (isAsked && rehearsal && rehearsal.willNot.length > 0) throw fails(iso, rehearsal.willNot);
-}
-
-const fails = (name: string, failing: readonly Step[]): DifferenceError =>
+/** Creates the error for steps that will not happen. */
+export const refuseFailing = (name: string, failing: readonly Step[]): DifferenceError =>
   new DifferenceError('rehearse.fails', `${name} will not do what it was made for`, {
     expected: 'every step happens',
     found: `${failing.length} will not`,
     hint: 'build the medium again; the first reason above often explains the others',
   });
 
-/** Formats the verdict as lines of a report. */
-export const formatRehearsed = ({ rehearsal }: Rehearsed): readonly string[] =>
-  rehearsal
-    ? [
-        `  rehearsal ${rehearsal.will} steps will happen, ${rehearsal.willNot.length} will not, ${rehearsal.unknown} cannot be known`,
-        ...rehearsal.willNot
-          .slice(0, SHOWN)
-          .map(({ name, reason = 'no reason' }) => `            will not: ${name}: ${reason}`),
-      ]
-    : [];
-
-/** Most steps that a report of a build shows. */
-const SHOWN = 5;
-
 const play = (
   iso: string,
-  { logFormat, configImage, date }: Omit<RehearseCliOptions, 'outputFormat'>,
+  { logFormat, configImage, date, ...options }: RehearseCliOptions,
   host: CliHost,
 ): Promise<{ readonly name: string; readonly value: Rehearsal }> => {
   keepGarbageSmall();
@@ -131,14 +88,44 @@ const play = (
       value: await rehearse(source, {
         signal: watched.signal,
         date: date ?? formatDay(host.now()),
+        askLeft: createAsk(options, { ...host, ...watched }),
         configImage: await judgeImage(iso, configImage, host),
       }),
     })),
   );
 };
 
+/** Creates the way to ask for the gates of the release that a cluster leaves, if that release is named. */
+function createAsk(
+  options: Pick<RehearseCliOptions, 'from' | 'release' | keyof AccessOptions>,
+  host: CliHost & Pick<Watched, 'emit'>,
+): RehearseOptions['askLeft'] {
+  const { from, release } = options;
+  if (from !== undefined) requireFromVersion(from);
+  requireReferences('--release', release);
+  if (release !== undefined) return (arch) => fetchLeft({ ...options, release }, host, arch);
+  if (from === undefined) return undefined;
+  return () => Promise.resolve({ version: from, problem: 'its payload is not given (--release)' });
+}
+
+const fetchLeft = (
+  { from, release, ...access }: AccessOptions & { from?: string; release: string },
+  host: CliHost & Pick<Watched, 'emit'>,
+  arch: RpmArchitecture,
+): Promise<LeftRelease> =>
+  useTemporaryFolder((folder) =>
+    useAccess(access, host, async (client) => {
+      const tools = { client, cache: createBlobCache(folder), signal: host.signal };
+      const left = await fetchAdminGates(tools, parseReference(release), arch);
+      if (from === undefined || isWantedVersion(from, left.version)) return left;
+      throw refuseOption('usage.from', from, {
+        expected: `${left.version}, the version of --release`,
+      });
+    }),
+  );
+
 /** The day in UTC. */
-const formatDay = (time: number): string => new Date(time).toISOString().slice(0, 10);
+export const formatDay = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
 function parseDay(text: string): string {
   const time = Date.parse(text);
@@ -179,11 +166,13 @@ function formatText(name: string, value: Rehearsal): string {
   ].join('\n');
 }
 
-const formatStep = ({ name, outcome, reason, place }: Step): readonly string[] => [
-  `  ${WORDS[outcome].padEnd(8)}  ${name}`,
-  ...(reason === undefined ? [] : [`            ${reason}`]),
-  ...(place === undefined || outcome === 'will' ? [] : [`            in ${place}`]),
-];
+/** Reasons quote payloads and catalogs, which must not control the terminal. */
+const formatStep = ({ name, outcome, reason, place }: Step): readonly string[] =>
+  [
+    `  ${WORDS[outcome].padEnd(8)}  ${name}`,
+    ...(reason === undefined ? [] : [`            ${reason}`]),
+    ...(place === undefined || outcome === 'will' ? [] : [`            in ${place}`]),
+  ].map(toPrintable);
 
 const GB = 10 ** 9;
 

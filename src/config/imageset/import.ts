@@ -2,10 +2,11 @@ import { stringify } from 'yaml';
 import { ConfigProblems, isError, type DocumentProblem } from '../../base/errors.ts';
 import { createView, type View } from '../../shape/document.ts';
 import { readConfiguration } from '../../shape/configuration.ts';
-import { harmless, type ImportNote, type Written } from './notes.ts';
+import { withoutTransport } from '../rules.ts';
+import { harmless, type ImportNote, isLoss, type Written } from './notes.ts';
 import { importAdditionalImages, importBlockedImages, importOperators } from './parts.ts';
 import { type ImportedRelease, importPlatform } from './platform.ts';
-import { checkImageSet, IMAGE_SET } from './rules.ts';
+import { checkImageSet, IMAGE_SET, noteFormerVersion } from './rules.ts';
 
 /* Owns the conversion of oc-mirror's image sets into configurations. */
 
@@ -22,7 +23,7 @@ export type ImportedConfig = {
 
 export type ImportedImageSet = {
   readonly config: ImportedConfig;
-  /** Settings without a counterpart, in the order of the file. */
+  /** Settings without a counterpart, the most harmful first. */
   readonly notes: readonly ImportNote[];
 };
 
@@ -36,12 +37,16 @@ const PLACEHOLDER_VERSION = '4.21';
  * @throws ConfigProblems `config.problems` if oc-mirror would refuse it
  */
 export function importImageSet(text: string, file: string): ImportedImageSet {
-  const view = withoutTransport(createView(readConfiguration({ text, file }, IMAGE_SET)));
+  const view = withoutTransport(
+    createView(readConfiguration({ text, file }, IMAGE_SET)),
+    (path) => !path.startsWith('mirror.blockedImages'), // patterns are unchanged
+  );
   const problems = sortByPlace(checkImageSet(view));
   if (problems.length > 0) throw new ConfigProblems(file, problems);
   const release = importPlatform(view);
-  const operators = importOperators(view);
-  const additional = importAdditionalImages(view);
+  const { cpuArchitecture } = release.value;
+  const operators = importOperators(view, cpuArchitecture);
+  const additional = importAdditionalImages(view, cpuArchitecture);
   const blocked = importBlockedImages(view);
   return {
     config: {
@@ -53,7 +58,7 @@ export function importImageSet(text: string, file: string): ImportedImageSet {
       blockedImages: blocked.value,
       operators: operators.value,
     },
-    notes: sortByPlace([
+    notes: sortByHarm([
       ...noteRest(view),
       ...release.notes,
       ...operators.notes,
@@ -75,7 +80,7 @@ export function renderImportedConfig(
     formatYaml({ ocpRelease }),
     '# Credentials to fetch with; they do not go on the media. The JSON text, file:PATH or env:NAME.\n' +
       formatYaml({ pullSecret }),
-    '# One public key line for the user core, or file:PATH or env:NAME.\n' +
+    '# Public keys for the user core, one a line, or file:PATH or env:NAME.\n' +
       '# sshKey: file:id_ed25519.pub\n',
     ...formatList('Operators to carry, by catalog.', { operators }),
     ...formatList('Images to carry besides the release.', { additionalImages }),
@@ -83,21 +88,13 @@ export function renderImportedConfig(
   ].join('\n');
 }
 
-/** oc-mirror accepts references with and without `docker://`; patterns of blocked images are unchanged. */
-const withoutTransport = (view: View): View => ({
-  ...view,
-  text: (path) => {
-    const text = view.text(path);
-    return path.startsWith('mirror.blockedImages') ? text : text?.replace(/^docker:\/\//, '');
-  },
-});
-
 function noteRest(view: View): readonly ImportNote[] {
   const { report } = view;
   const charts = ['mirror.helm.repositories', 'mirror.helm.local'].filter(
     (path) => view.items(path).length > 0,
   );
   return [
+    ...noteFormerVersion(view).map(harmless),
     ...(view.number('archiveSize') === undefined
       ? []
       : [harmless(report('archiveSize', 'sealift makes one ISO, not archives of a given size'))]),
@@ -123,6 +120,25 @@ const formatList = (
 const formatYaml = (value: object): string => stringify(value, { lineWidth: 0 });
 
 const oneLine = (text: string): string => text.replaceAll(/\p{Cc}/gu, '?');
+
+/** Places of losses, the most harmful first; the comments say what the media are then without. */
+const HARM = [
+  /^mirror\.platform(?:\.release|\.channels\[\d+\]\.(?:name|type|maxVersion))?$/, // the right release
+  /^mirror\.(?:operators|additionalImages)\[\d+\]\.(?:catalog|name)$/, // whole entries
+  /^mirror\.(?:operators|additionalImages)/, // parts of entries
+  /^mirror\.helm/,
+  /^mirror\.platform\.(?:architectures|platforms|kubeVirtContainer)/,
+  /^mirror\.platform\.channels/, // earlier releases
+];
+
+/** Sorts losses by their harm, then by place; notes come last. */
+const sortByHarm = (notes: readonly ImportNote[]): readonly ImportNote[] => {
+  const harmOf = (note: ImportNote): number => {
+    const rank = HARM.findIndex((pattern) => pattern.test(note.path));
+    return (isLoss(note) ? 0 : HARM.length + 1) + (rank === -1 ? HARM.length : rank);
+  };
+  return sortByPlace(notes).toSorted((a, b) => harmOf(a) - harmOf(b));
+};
 
 const sortByPlace = <T extends DocumentProblem>(problems: readonly T[]): readonly T[] =>
   problems.toSorted((a, b) => a.line - b.line || a.column - b.column);

@@ -4,25 +4,29 @@ import { withoutUndefined } from '../../base/lists.ts';
 import type { View } from '../../shape/document.ts';
 import { checkReferenceShape } from '../rules.ts';
 import { harmless, type ImportNote, type Noted, type Written } from './notes.ts';
+import { CPU } from './platform.ts';
 
 /* Owns the import of the images of an image set: operators, additional and blocked images. */
 
 /** The first item of each name, with its place. */
 type Seen = Map<string, { readonly place: string; readonly value: Written }>;
 
+/** Architecture of the nodes if an image set names none. */
+const DEFAULT_CPU = 'x86_64';
+
 const OPERATORS = 'mirror.operators';
 
 /** Catalogs with the packages to keep of each. */
-export function importOperators(view: View): Noted<readonly Written[]> {
-  return joinNoted(view.items(OPERATORS).map((path) => importCatalog(view, path)));
+export function importOperators(view: View, cpu = DEFAULT_CPU): Noted<readonly Written[]> {
+  return joinNoted(view.items(OPERATORS).map((path) => importCatalog(view, path, cpu)));
 }
 
 const IMAGES = 'mirror.additionalImages';
 
 /** Images besides the release, without references that are malformed, unversioned or listed already. */
-export function importAdditionalImages(view: View): Noted<readonly Written[]> {
+export function importAdditionalImages(view: View, cpu = DEFAULT_CPU): Noted<readonly Written[]> {
   const seen: Seen = new Map();
-  return joinNoted(view.items(IMAGES).map((path) => importImage(view, path, seen)));
+  return joinNoted(view.items(IMAGES).map((path) => importImage(view, path, { seen, cpu })));
 }
 
 /** Patterns of images to leave out, each once. */
@@ -37,7 +41,7 @@ export function importBlockedImages(view: View): Noted<readonly Written[]> {
   );
 }
 
-function importCatalog(view: View, path: string): Noted<readonly Written[]> {
+function importCatalog(view: View, path: string, cpu: string): Noted<readonly Written[]> {
   const { report } = view;
   const { catalog, refused } = readCatalog(view.text(`${path}.catalog`) ?? '');
   if (refused !== undefined) {
@@ -59,7 +63,7 @@ function importCatalog(view: View, path: string): Noted<readonly Written[]> {
     value: [value],
     notes: [
       ...(isRelative ? [harmless(report(`${path}.catalog`, relative))] : []),
-      ...noteCatalogKeys(view, path),
+      ...noteCatalogKeys(view, path, cpu),
       ...packages.notes,
     ],
   };
@@ -74,7 +78,7 @@ function readCatalog(text: string): { readonly catalog: string; readonly refused
   return { catalog, ...withoutUndefined({ refused }) };
 }
 
-function noteCatalogKeys(view: View, path: string): readonly ImportNote[] {
+function noteCatalogKeys(view: View, path: string, cpu: string): readonly ImportNote[] {
   const { report } = view;
   const template = `${path}.targetCatalogSourceTemplate`;
   const skip = `${path}.skipDependencies`;
@@ -84,7 +88,7 @@ function noteCatalogKeys(view: View, path: string): readonly ImportNote[] {
       ? []
       : [report(template, 'templates of CatalogSources are not used', { hint })]),
     ...(view.flag(skip) === true ? [harmless(report(skip, 'oc-mirror v2 ignores it'))] : []),
-    ...notePlatforms(view, path),
+    ...notePlatforms(view, path, cpu),
   ];
 }
 
@@ -112,7 +116,11 @@ function importNamed(view: View, path: string, isFull: boolean): Noted<readonly 
   };
 }
 
-function importImage(view: View, path: string, seen: Seen): Noted<readonly Written[]> {
+function importImage(
+  view: View,
+  path: string,
+  { seen, cpu }: { readonly seen: Seen; readonly cpu: string },
+): Noted<readonly Written[]> {
   const { report } = view;
   const place = `${path}.name`;
   const name = view.text(place) ?? '';
@@ -123,7 +131,7 @@ function importImage(view: View, path: string, seen: Seen): Noted<readonly Writt
   const value = readTextsOf(view, path, ['name', 'targetRepo', 'targetTag']);
   const twice = noteTwice(view, path, { value, seen });
   if (twice.length > 0) return { value: [], notes: twice };
-  return { value: [value], notes: notePlatforms(view, path) };
+  return { value: [value], notes: notePlatforms(view, path, cpu) };
 }
 
 /** A note if the name was seen before; harmless if both items are equal. */
@@ -143,11 +151,20 @@ function noteTwice(
   return [isDeepStrictEqual(first.value, value) ? harmless(note) : note];
 }
 
-function notePlatforms(view: View, path: string): readonly DocumentProblem[] {
-  if (view.items(`${path}.platforms`).length === 0) return [];
-  const hint = 'set build.allArchitectures to carry them all';
-  const problem = 'images are carried only for the architecture of the release';
-  return [view.report(`${path}.platforms`, problem, { hint })];
+/** Platforms of an entry that media of this architecture do not have. */
+function notePlatforms(view: View, path: string, cpu: string): readonly DocumentProblem[] {
+  const listed = view.items(`${path}.platforms`).map((place) => ({
+    place,
+    os: view.text(`${place}.os`) ?? 'linux',
+    architecture: view.text(`${place}.architecture`) ?? '',
+  }));
+  const hint = 'set build.allArchitectures to carry all platforms of every image';
+  return listed
+    .filter(({ os, architecture }) => os !== 'linux' || CPU.get(architecture) !== cpu)
+    .map(({ place, os, architecture }) => {
+      const problem = `left out: ${os}/${architecture}; images are carried for ${cpu}`;
+      return view.report(place, problem, { hint });
+    });
 }
 
 const readTextsOf = (

@@ -39,7 +39,8 @@ function noteFlags(view: View): readonly DocumentProblem[] {
   });
 }
 
-const CPU: ReadonlyMap<string, string> = new Map([
+/** Go's names of architectures, and RPM's. */
+export const CPU: ReadonlyMap<string, string> = new Map([
   ['amd64', 'x86_64'],
   ['arm64', 'aarch64'],
   ['ppc64le', 'ppc64le'],

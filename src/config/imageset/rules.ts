@@ -199,19 +199,28 @@ const checkImageSetShape = (document: ConfigDocument): readonly DocumentProblem[
 const IMAGESET_API_VERSION = 'mirror.openshift.io/v2alpha1';
 const IMAGESET_KIND = 'ImageSetConfiguration';
 
-const FORMER_VERSION_HINT =
-  `write "${IMAGESET_API_VERSION}", and list the packages that others require: ` +
-  'oc-mirror v1 added them, v2 does not';
+const FORMER_API_VERSION = 'mirror.openshift.io/v1alpha2';
 
+const FORMER_VERSION =
+  `read as ${IMAGESET_API_VERSION}, as oc-mirror v2 does: it adds no packages that others require, ` +
+  'which oc-mirror v1 added';
+
+/** oc-mirror v2 takes the former version for its own. */
 function checkKind(view: View): readonly DocumentProblem[] {
-  const expected = { apiVersion: IMAGESET_API_VERSION, kind: IMAGESET_KIND };
-  return Object.entries(expected).flatMap(([path, value]) => {
+  const expected = {
+    apiVersion: [IMAGESET_API_VERSION, FORMER_API_VERSION],
+    kind: [IMAGESET_KIND],
+  };
+  return Object.entries(expected).flatMap(([path, values]) => {
     const text = view.text(path);
-    if (text === undefined || text === value) return [];
-    const hint = text.startsWith('mirror.openshift.io/v1') ? FORMER_VERSION_HINT : undefined;
-    return [view.report(path, `must be "${value}", but is "${text}"`, { hint })];
+    if (text === undefined || values.includes(text)) return [];
+    return [view.report(path, `must be "${values[0] ?? ''}", but is "${text}"`)];
   });
 }
+
+/** The difference that the former version makes: its keys that are no longer known are problems. */
+export const noteFormerVersion = (view: View): readonly DocumentProblem[] =>
+  view.text('apiVersion') === FORMER_API_VERSION ? [view.report('apiVersion', FORMER_VERSION)] : [];
 
 /** Architectures of releases in Go's words, `multi` for all of them in one image. */
 const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'];

@@ -9,7 +9,12 @@ import {
 import type { IsoImage } from '../../iso/index.ts';
 import type { RegistryTree } from '../../registry/index.ts';
 import { type MediaIndex, readIndex } from '../media-index.ts';
-import { findNamingParts, listNamedImages, type NamedImages } from '../named-images.ts';
+import {
+  findNamingParts,
+  listNamedImages,
+  type NamedImages,
+  type NamingParts,
+} from '../named-images.ts';
 import { attempt, readBootstrapIgnition, readEmbeddedIgnition } from '../open.ts';
 import { findRegistryRoot } from '../tree.ts';
 import { walkRegistryTree } from '../walk-registry.ts';
@@ -62,14 +67,18 @@ export async function readPlayed(iso: IsoImage): Promise<PlayedMedium> {
   };
 }
 
-/** Reads the images that the medium names, and its catalogs; absent on a medium without images. */
+/** The images that the medium names, with the releases and catalogs that name them. */
+export type Carried = NamedImages & Pick<NamingParts, 'releases'>;
+
+/** Absent on a medium without images. */
 export async function readCarried(
   { registry, index, live }: PlayedMedium,
   signal: AbortSignal,
-): Promise<NamedImages | undefined> {
+): Promise<Carried | undefined> {
   if (!registry) return undefined;
   const { tree } = registry;
-  return listNamedImages(await findNamingParts({ tree, index, config: live }), signal);
+  const parts = await findNamingParts({ tree, index, config: live });
+  return { ...(await listNamedImages(parts, signal)), releases: parts.releases };
 }
 
 /** An ISO without an embed area has no config, which the boot reports. */

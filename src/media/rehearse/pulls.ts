@@ -25,9 +25,9 @@ import {
   type RegistriesConf,
   resolveCandidates,
 } from '../../registry/index.ts';
-import { archOf, type NamedImages, readExtraManifests } from '../named-images.ts';
+import { archOf, readExtraManifests } from '../named-images.ts';
 import { attempt } from '../open.ts';
-import type { PlayedMedium } from './played-medium.ts';
+import type { Carried, PlayedMedium } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
 import { createStore, type PulledImage, type Store } from './store.ts';
 import { cannotKnow, type Step, unlessAny, will, willNot } from './step.ts';
@@ -58,7 +58,7 @@ type Playing = {
 export async function rehearsePulls(
   medium: PlayedMedium,
   release: PlayedRelease | undefined,
-  carried: NamedImages | undefined,
+  carried: Carried | undefined,
 ): Promise<readonly Step[]> {
   const { live, registry, files, index } = medium;
   if (!registry || !carried) return [cannotKnow(PART, 'hosts find images', { reason: NO_IMAGES })];

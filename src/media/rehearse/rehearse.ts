@@ -1,9 +1,12 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import type { IsoImage } from '../../iso/index.ts';
 import type { HostNeed } from '../../openshift/node/host-needs.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { minorOf } from '../../openshift/release/version.ts';
 import type { ConfigImageCheck } from '../config-image.ts';
+import { archOf } from '../named-images.ts';
 import { type IsoSource, useMedium } from '../open.ts';
+import { type LeftRelease, rehearseGates } from './gates.ts';
 import { rehearseBoot } from './boot.ts';
 import { listNeeds, measureReading, type MediumReading, rehearseInstalled } from './hosts.ts';
 import { rehearseIgnition } from './ignition.ts';
@@ -12,7 +15,7 @@ import { rehearseOperators } from './operators.ts';
 import { type PlayedMedium, readCarried, readPlayed } from './played-medium.ts';
 import { rehearsePulls } from './pulls.ts';
 import { rehearseRegistry } from './registry.ts';
-import { type PlayedRelease, readPlayedRelease } from './release.ts';
+import { type PlayedRelease, readPassed, readPlayedRelease } from './release.ts';
 import { type Step, unless } from './step.ts';
 
 /** The steps of hosts with a medium. Plain JSON. */
@@ -34,6 +37,8 @@ export type RehearseOptions = {
   readonly signal: AbortSignal;
   /** Day on which operators should be supported, `YYYY-MM-DD`. */
   readonly date: string;
+  /** Finds out what the release asks for that a cluster leaves; absent if that release is not known. */
+  readonly askLeft?: ((arch: RpmArchitecture) => Promise<LeftRelease>) | undefined;
   /** The verdict on a configuration image for this medium. */
   readonly configImage?: ConfigImageCheck | undefined;
 };
@@ -82,15 +87,22 @@ async function play(iso: IsoImage, options: RehearseOptions): Promise<Rehearsal>
 async function rehearseContents(
   medium: PlayedMedium,
   release: PlayedRelease | undefined,
-  { signal, date, configImage }: RehearseOptions,
+  { signal, date, configImage, askLeft }: RehearseOptions,
 ): Promise<readonly Step[]> {
   const { index } = medium;
   const carried = await readCarried(medium, signal);
+  const passed = await readPassed(medium, carried?.releases ?? [], signal);
+  const catalogs = carried?.catalogs ?? [];
   const minor = index && minorOf(index.release.version);
   return [
     ...(await rehearsePulls(medium, release, carried)),
     ...rehearseInstaller(medium, configImage),
     ...rehearseInstalled(medium),
-    ...rehearseOperators(carried?.catalogs ?? [], { date, ...withoutUndefined({ minor }) }),
+    ...rehearseOperators(catalogs, { date, ...withoutUndefined({ minor }) }),
+    ...rehearseGates(medium, {
+      left: await askLeft?.(archOf(index)),
+      releases: [...passed, ...(release ? [release] : [])],
+      catalogs,
+    }),
   ];
 }

@@ -1,17 +1,19 @@
+import type { IsoImage } from '../../iso/index.ts';
 import {
   isPayloadFile,
   type PayloadFiles,
   readPayloadFiles,
 } from '../../openshift/release/payload.ts';
-import { readFiles, readReference } from '../../registry/index.ts';
+import { type Layer, readFiles, readReference, type Reference } from '../../registry/index.ts';
+import { archOf, type NamingImage } from '../named-images.ts';
 import { type Attempt, attempt } from '../open.ts';
-import { openPayload } from '../payload.ts';
+import { openImageOf, openPayload } from '../payload.ts';
 import type { PlayedMedium } from './played-medium.ts';
 
-/** The release that the medium carries, by its own payload. */
+/** A release that the medium carries, by its own payload. */
 export type PlayedRelease = PayloadFiles;
 
-/** Reads the payload; absent on media that carry none. */
+/** Reads the payload of the release that the medium is for; absent on media that carry none. */
 export async function readPlayedRelease(
   { iso, index, registry }: PlayedMedium,
   signal: AbortSignal,
@@ -22,10 +24,33 @@ export async function readPlayedRelease(
       problem: `the index names the release ${index.release.reference}, which is no reference`,
     };
   }
-  return attempt(async () => {
-    const { layers, reference } = await openPayload(iso, index, signal);
-    const last = await readFiles(layers.slice(-1), isPayloadFile, { signal });
-    const files = last.size > 0 ? last : await readFiles(layers, isPayloadFile, { signal });
-    return readPayloadFiles(files, reference);
-  });
+  return attempt(async () => readPayload(await openPayload(iso, index, signal), signal));
+}
+
+/** Reads the payloads of the releases that clusters pass on their way to that of the medium. */
+export async function readPassed(
+  { iso, index }: { readonly iso: IsoImage } & Pick<PlayedMedium, 'index'>,
+  releases: readonly NamingImage[],
+  signal: AbortSignal,
+): Promise<readonly PlayedRelease[]> {
+  const target = index && readReference(index.release.reference)?.digest;
+  const passed: PlayedRelease[] = [];
+  for (const { name, digest } of releases.filter((one) => one.digest !== target)) {
+    const reference = { registry: '', repository: name, digest };
+    const { value } = await attempt(async () => {
+      const image = { name, reference, arch: archOf(index) };
+      return readPayload({ reference, layers: await openImageOf(iso, image, signal) }, signal);
+    });
+    if (value) passed.push(value); // damage is reported where its images are pulled
+  }
+  return passed;
+}
+
+async function readPayload(
+  { layers, reference }: { readonly layers: readonly Layer[]; readonly reference: Reference },
+  signal: AbortSignal,
+): Promise<PlayedRelease> {
+  const last = await readFiles(layers.slice(-1), isPayloadFile, { signal });
+  const files = last.size > 0 ? last : await readFiles(layers, isPayloadFile, { signal });
+  return readPayloadFiles(files, reference);
 }

@@ -10,6 +10,7 @@ import {
   type Reference,
   resolveCandidates,
 } from '../../registry/index.ts';
+import { readSshKeys } from '../../keys/index.ts';
 import { parseDocument, findYamlExcess } from '../../shape/parse-text.ts';
 import { readOnlyResource } from '../agent/resources.ts';
 import { type RpmArchitecture, toRpmName } from '../release/bundle.ts';
@@ -104,7 +105,7 @@ function requireOwnPullSecret({ pullSecretRef }: Members): void {
 /** Architecture, pull secret and key are on such media too, from the configuration. */
 function refuseUnread(spec: Members, sshKey: string | undefined): void {
   const { sshAuthorizedKey: key, ...others } = spec;
-  const isOther = key !== undefined && key !== sshKey?.trim();
+  const isOther = key !== undefined && key !== sshKey?.trim() && !hasKeys(sshKey ?? '', key);
   const known = ['cpuArchitecture', 'pullSecretRef'];
   const unread = [
     ...(isOther ? ['sshAuthorizedKey'] : []),
@@ -117,6 +118,13 @@ function refuseUnread(spec: Members, sshKey: string | undefined): void {
     `${OVERRIDE_PATHS.infraEnv} has ${members}, which only the installer reads, but no installer runs`,
     { hint: 'set build.ignition to installer, or remove these members' },
   );
+}
+
+/** True if every key of a text is among others. */
+function hasKeys(others: string, text: unknown): boolean {
+  const known = new Set(readSshKeys(others).keys.map(({ line }) => line));
+  const { keys, problem } = readSshKeys(typeof text === 'string' ? text : '');
+  return problem === undefined && keys.every(({ line }) => known.has(line));
 }
 
 /**

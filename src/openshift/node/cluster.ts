@@ -14,11 +14,12 @@ import {
 } from '../release/manifests.ts';
 import type { Release } from '../release/release.ts';
 import type { SurveyedWorkspace } from '../workspace/set.ts';
-import { renderCatalogResources, type ServedCatalog } from './catalogs.ts';
+import { renderCatalogResources, renderClusterCatalogs, type ServedCatalog } from './catalogs.ts';
 import {
   formatManifest,
   type Manifest,
   formatMachineConfig,
+  splitDocuments,
   ROLE_LABEL,
   ROLES,
   type Role,
@@ -85,7 +86,22 @@ export const planMirrorManifests = (input: GeneratedManifestsInput): readonly Ma
   ...renderSignatures(input),
 ];
 
-const registryOf = ({ interactive }: GeneratedManifestsInput): string =>
+/**
+ * ClusterCatalogs, which media leave out: those of a workspace, and one for each other catalog.
+ *
+ * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
+ */
+export const listClusterCatalogs = (
+  input: Pick<GeneratedManifestsInput, 'mirrorResources' | 'catalogs' | 'interactive'>,
+): readonly Manifest[] => [
+  ...(input.mirrorResources ?? [])
+    .flatMap(splitDocuments)
+    .filter(({ document }) => document.get('kind') === 'ClusterCatalog')
+    .map(({ name, text }) => ({ name, text })),
+  ...renderClusterCatalogs({ catalogs: input.catalogs, registry: registryOf(input) }),
+];
+
+const registryOf = ({ interactive }: Pick<GeneratedManifestsInput, 'interactive'>): string =>
   `${nodeRegistryDomain(interactive)}:${NODE_REGISTRY_PORT}`;
 
 function renderSignatures({ release, releaseSignatures }: GeneratedManifestsInput): Manifest[] {

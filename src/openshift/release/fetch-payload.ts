@@ -6,8 +6,10 @@ import {
   readFiles,
   type Reference,
 } from '../../registry/index.ts';
-import { openLayers, type ImageTools, type OpenImage } from '../images.ts';
-import { isPayloadFile, NAMED_FILES } from './payload.ts';
+import { openImage, openLayers, type ImageTools, type OpenImage } from '../images.ts';
+import { platformOf, type RpmArchitecture } from './bundle.ts';
+import { type AdminGates, readAdminGates } from './gates.ts';
+import { isPayloadFile, NAMED_FILES, readMetadata } from './payload.ts';
 
 /**
  * Fetches the files that describe a payload from its last layer; all layers are read only if it
@@ -26,6 +28,23 @@ export async function fetchPayloadFiles(
   const files = await read(last);
   const isWhole = NAMED_FILES.every((path) => files.has(path)) || isLarge(image.layers);
   return isWhole ? files : await read(image.layers);
+}
+
+/**
+ * Fetches what the clusters of a release are asked for before they leave it.
+ *
+ * @throws the errors of the client and of `fetchPayloadFiles`; IntegrityError `release.malformed`,
+ * `release.manifest-unreadable`
+ */
+export async function fetchAdminGates(
+  tools: ImageTools,
+  reference: Reference,
+  arch: RpmArchitecture,
+): Promise<{ readonly version: string; readonly adminGates: AdminGates }> {
+  const opened = await openImage(tools, reference, platformOf(arch));
+  const files = await fetchPayloadFiles(tools, opened);
+  const { version } = readMetadata(files, opened.reference);
+  return { version, adminGates: readAdminGates(files) };
 }
 
 /**

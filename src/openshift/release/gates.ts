@@ -2,7 +2,7 @@ import { groupBy, objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import type { RpmArchitecture } from './bundle.ts';
 import { readManifests } from './manifests.ts';
 import type { UpgradeRisk } from './update-graph.ts';
-import { compareVersions, minorOf } from './version.ts';
+import { compareVersions, minorAfter, minorOf } from './version.ts';
 
 /*
  * The reasons for which a cluster refuses an update, or waits for a person first, as far as they
@@ -280,9 +280,9 @@ function isStopped({ maxOpenShiftVersion: most }: GatedBundle, version: string):
   if (most === undefined) return false;
   const [, major, minor = '0'] = /^v?(\d+)(?:\.(\d+))?(?:\.0+)?$/.exec(most) ?? [];
   if (major === undefined) return true;
-  const [currentMajor = '', currentMinor = ''] = (minorOf(version) ?? '').split('.');
-  const next = `${currentMajor}.${Number(currentMinor) + 1}.0`;
-  return compareVersions(`${Number(major)}.${Number(minor)}.0`, next) < 0;
+  return (
+    compareVersions(`${Number(major)}.${Number(minor)}.0`, `${minorAfter(version) ?? ''}.0`) < 0
+  );
 }
 
 const listRisks = (update: GatedUpdate): readonly Gate[] =>

@@ -9,6 +9,7 @@ import {
   parseImageReferences,
   parseReleaseMetadata,
   type Release,
+  type ReleaseMetadata,
   RELEASE_METADATA_PATH,
 } from './release.ts';
 
@@ -33,23 +34,34 @@ export function readPayloadFiles(
   files: ReadonlyMap<string, Uint8Array>,
   reference: Reference,
 ): PayloadFiles {
-  const text = (path: string): string => {
-    const bytes = files.get(path);
-    if (bytes) return Buffer.from(bytes).toString('utf8');
-    throw new IntegrityError(
-      'release.malformed',
-      `image ${formatReference(reference)} is not a release payload: it has no ${path}`,
-      {
-        hint: 'name a release image, such as quay.io/openshift-release-dev/ocp-release:4.20.0-x86_64',
-      },
-    );
-  };
   return {
-    references: parseImageReferences(text(IMAGE_REFERENCES_PATH)),
-    metadata: parseReleaseMetadata(text(RELEASE_METADATA_PATH)),
+    references: parseImageReferences(requireText(files, IMAGE_REFERENCES_PATH, reference)),
+    metadata: readMetadata(files, reference),
     ...readRelevant(files, reference),
     adminGates: readAdminGates(files),
   };
+}
+
+/** @throws IntegrityError `release.malformed` */
+export const readMetadata = (
+  files: ReadonlyMap<string, Uint8Array>,
+  reference: Reference,
+): ReleaseMetadata => parseReleaseMetadata(requireText(files, RELEASE_METADATA_PATH, reference));
+
+function requireText(
+  files: ReadonlyMap<string, Uint8Array>,
+  path: string,
+  reference: Reference,
+): string {
+  const bytes = files.get(path);
+  if (bytes) return Buffer.from(bytes).toString('utf8');
+  throw new IntegrityError(
+    'release.malformed',
+    `image ${formatReference(reference)} is not a release payload: it has no ${path}`,
+    {
+      hint: 'name a release image, such as quay.io/openshift-release-dev/ocp-release:4.20.0-x86_64',
+    },
+  );
 }
 
 /**

@@ -34,6 +34,12 @@ export function minorOf(version: string): string | undefined {
   return /^(\d+\.\d+)(?:$|\.\d)/.exec(version)?.[1];
 }
 
+/** The minor version after that of a version: `4.21` after `4.20.3`; undefined for text that is not a valid version. */
+export function minorAfter(version: string): string | undefined {
+  const [major, minor] = (minorOf(version) ?? '').split('.');
+  return minor === undefined ? undefined : `${major}.${Number(minor) + 1}`;
+}
+
 /** Precedence of semver 2.0.0 clause 11; text that does not parse comes first, in text order. */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [semver.parse(a), semver.parse(b)];

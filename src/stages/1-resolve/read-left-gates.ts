@@ -1,9 +1,9 @@
 import { SealiftError } from '../../base/errors.ts';
 import type { Stage } from '../../engine/index.ts';
-import { openImage, type ImageTools } from '../../openshift/images.ts';
-import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
-import { type GatedUpdate, readAdminGates } from '../../openshift/release/gates.ts';
-import { fetchPayloadFiles } from '../../openshift/release/fetch-payload.ts';
+import type { ImageTools } from '../../openshift/images.ts';
+import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
+import type { GatedUpdate } from '../../openshift/release/gates.ts';
+import { fetchAdminGates } from '../../openshift/release/fetch-payload.ts';
 import { parseReference } from '../../registry/index.ts';
 
 /** The release that a cluster leaves, with what its payload asks for. */
@@ -30,8 +30,8 @@ export const readLeftGates: Stage<
     if (image === undefined) return { version };
     const all = { ...tools, ...context };
     try {
-      const opened = await openImage(all, parseReference(image), platformOf(arch));
-      return { version, adminGates: readAdminGates(await fetchPayloadFiles(all, opened)) };
+      const { adminGates } = await fetchAdminGates(all, parseReference(image), arch);
+      return { version, adminGates };
     } catch (error) {
       context.signal.throwIfAborted();
       if (!(error instanceof SealiftError)) throw error;

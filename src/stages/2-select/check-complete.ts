@@ -17,6 +17,7 @@ import {
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/plan.ts';
 import { createNodeLookup } from '../../openshift/node/lookup.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
+import { requireLocalBlobs } from '../../openshift/workspace/local-blobs.ts';
 import type { SurveyedWorkspace } from '../../openshift/workspace/set.ts';
 
 export type CheckCompleteInput = {
@@ -37,14 +38,15 @@ const MOST_NAMED = 50;
 /**
  * Finds the images that a workspace's catalogs name and that its medium would not have where nodes
  * look for them: oc-mirror writes its resources after a partial mirror, too. Other images of a
- * plan are there, because the plan has their manifests.
+ * plan are there, because the plan has their manifests; the files of their blobs are looked for.
  *
- * @throws IntegrityError `mirror.incomplete`
+ * @throws IntegrityError `mirror.incomplete`; the errors of `requireLocalBlobs`
  */
 export const checkComplete: Stage<CheckCompleteInput, readonly AbsentImage[], CheckCompleteTools> =
   {
     name: 'check completeness',
     async run({ plan, workspace, arch, allowIncomplete }, { workDir, ...tools }, context) {
+      await requireLocalBlobs(plan, tools);
       const directory = join(workDir, 'cache', 'catalogs');
       const named: NamedImage[] = [...workspace.named];
       for (const catalog of plan.images.filter(({ kind }) => kind === 'catalog')) {

@@ -30,7 +30,6 @@ import {
 } from '../../openshift/mirror/sets.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { Release } from '../../openshift/release/release.ts';
-import { requireLocalBlobs } from '../../openshift/workspace/local-blobs.ts';
 import { planWorkspaceSet, type SurveyedWorkspace } from '../../openshift/workspace/set.ts';
 import { parseReference, type Reference } from '../../registry/index.ts';
 
@@ -108,14 +107,12 @@ async function plan(input: PlanMirrorInput, tools: FetchTools): Promise<MirrorPl
   const carried = fetched.filter(({ set }) => set !== REGISTRY_SET);
   const signatures = await findSignatures(carried, input, tools);
   const registryImage = fetched.find(({ set }) => set === REGISTRY_SET);
-  const merged = mergeMirrorPlan({
+  return mergeMirrorPlan({
     images: [...carried, ...signatures].map(planImage),
     ...(registryImage && { registryImage: planImage(registryImage) }),
     blocked: [...operators.blocked, ...blocked],
     ...(workspace && { mirrors: workspace.mirrors }),
   });
-  if (workspace) await requireLocalBlobs(merged, tools);
-  return merged;
 }
 
 /**

@@ -92,7 +92,7 @@ ocpRelease:
 # Credentials to fetch with; they do not go on the media. The JSON text, file:PATH or env:NAME.
 pullSecret: file:pull-secret.json
 
-# One public key line for the user core, or file:PATH or env:NAME.
+# Public keys for the user core, one a line, or file:PATH or env:NAME.
 # sshKey: file:id_ed25519.pub
 
 # Operators to carry, by catalog.
@@ -187,13 +187,13 @@ ${mirror(`platform:
     type: okd
 `)}`;
     expect(notesOf(text)).toEqual([
-      'i.yaml:1:14: archiveSize: sealift makes one ISO, not archives of a given size',
-      'i.yaml:6:12: mirror.platform.graph: the update graph is not carried on the media',
       'i.yaml:7:24: mirror.platform.kubeVirtContainer: the disk image of KubeVirt is not carried on the media',
       'i.yaml:8:28: mirror.platform.architectures[1]: media have one architecture: "s390x" is left out',
       'i.yaml:11:19: mirror.platform.channels[0].minVersion: media carry one release: version 4.20.9 is used, no earlier one',
       'i.yaml:13:21: mirror.platform.channels[0].shortestPath: media carry one release, not an upgrade path',
       'i.yaml:14:7: mirror.platform.channels[1]: media carry one release: only the first channel is used',
+      'i.yaml:6:12: mirror.platform.graph: the update graph is not carried on the media',
+      'i.yaml:1:14: archiveSize: sealift makes one ISO, not archives of a given size',
     ]);
   });
 
@@ -217,7 +217,7 @@ ${mirror(`platform:
     ]);
   });
 
-  it('is noted with its place if it belongs to operators or images', () => {
+  it('is noted with its place if it belongs to operators or images, the greatest harm first', () => {
     const text = mirror(`platform: {channels: [{name: stable-4.20}]}
 operators:
 - catalog: redhat-operator-index:v4.20
@@ -242,17 +242,17 @@ blockedImages: [{name: x}, {name: x}]
     expect(notesOf(text).map((note) => note.replace(/^i.yaml:(\d+):\d+: mirror\./, '$1 '))).toEqual(
       [
         '6 operators[0].catalog: left out: "redhat-operator-index:v4.20" names no registry: write it in full, as in registry.example.com/team/app',
-        '9 operators[1].skipDependencies: oc-mirror v2 ignores it',
-        '10 operators[1].targetCatalogSourceTemplate: templates of CatalogSources are not used',
-        '11 operators[1].platforms: images are carried only for the architecture of the release',
-        '12 operators[1].packages[0].channels[0].maxVersion: left out: "full" of the catalog keeps every version',
         '14 additionalImages[0].name: left out: "quay.io/team/app" has no tag and no digest',
         '15 additionalImages[1].name: left out: "ubi9/ubi:latest" names no registry: write it in full, as in registry.example.com/team/app',
-        '17 additionalImages[2].platforms: images are carried only for the architecture of the release',
-        '18 additionalImages[3].name: left out: "quay.io/team/app:1" already appears at mirror.additionalImages[2].name',
+        '10 operators[1].targetCatalogSourceTemplate: templates of CatalogSources are not used',
+        '11 operators[1].platforms[0]: left out: linux/arm64; images are carried for x86_64',
+        '12 operators[1].packages[0].channels[0].maxVersion: left out: "full" of the catalog keeps every version',
+        '17 additionalImages[2].platforms[0]: left out: linux/arm64; images are carried for x86_64',
         '20 helm.repositories: Helm charts are not carried',
         '21 helm.local: Helm charts are not carried',
         '22 samples: samples are not carried',
+        '18 additionalImages[3].name: left out: "quay.io/team/app:1" already appears at mirror.additionalImages[2].name',
+        '9 operators[1].skipDependencies: oc-mirror v2 ignores it',
         '23 blockedImages[1].name: left out: "x" already appears at mirror.blockedImages[0].name',
       ],
     );
@@ -303,7 +303,30 @@ additionalImages: [{name: "quay.io/a/b:1"}, {name: "docker://quay.io/a/b:1"${mor
   expect(config.additionalImages).toEqual([{ name: 'quay.io/a/b:1' }]);
 });
 
-it('an image set of v1alpha2 is refused with the changes that v2alpha1 needs', () => {
+it('an image set of v1alpha2 is read as oc-mirror v2 reads it, with a note', () => {
+  const text = mirror('platform: {channels: [{name: stable-4.20}]}');
+  const { notes } = importImageSet(text.replace('v2alpha1', 'v1alpha2'), 'i.yaml');
+  expect(notes).toMatchObject([{ path: 'apiVersion', severity: 'note' }]);
+});
+
+it.each([
+  ['amd64', 'amd64', []],
+  ['arm64', 'arm64', []],
+  ['arm64', 'amd64', ['linux/amd64']],
+])('platforms are compared with those of the release: %s, %s', (release, image, left) => {
+  const { notes } = importImageSet(
+    mirror(`platform:
+  platforms: [{os: linux, architecture: ${release}}]
+  channels: [{name: stable-4.20}]
+additionalImages:
+- {name: "quay.io/a/b:1", platforms: [{os: linux, architecture: ${image}}]}
+`),
+    'i.yaml',
+  );
+  expect(notes.map(({ problem }) => /left out: ([^;]*)/.exec(problem)?.[1])).toEqual(left);
+});
+
+it('an image set of v1alpha2 is refused for keys that v2alpha1 does not have', () => {
   const text = `apiVersion: mirror.openshift.io/v1alpha2
 kind: ImageSetConfiguration
 storageConfig:
@@ -317,7 +340,6 @@ mirror:
 `;
   const hints = hintsOf(text);
   expect(hints).toEqual([
-    '1 apiVersion: write "mirror.openshift.io/v2alpha1", and list the packages that others require: oc-mirror v1 added them, v2 does not',
     '3 storageConfig: remove it: sealift keeps its state in the work directory',
     '8 mirror.operators[0].targetName: write the path of the copy to "targetCatalog"',
     '9 mirror.operators[0].originalRef: remove it',
@@ -331,10 +353,10 @@ describe('an image set that oc-mirror refuses is refused with the line', () => {
     ['mirror: {}\n', ['1:1: apiVersion: is required', '1:1: kind: is required']],
     [HEAD, ['1:1: mirror: is required']],
     [
-      'apiVersion: mirror.openshift.io/v1alpha2\nkind: DeleteImageSetConfiguration\ndelete: {}\n',
+      'apiVersion: mirror.openshift.io/v1beta1\nkind: DeleteImageSetConfiguration\ndelete: {}\n',
       [
         '1:1: mirror: is required',
-        '1:13: apiVersion: must be "mirror.openshift.io/v2alpha1", but is "mirror.openshift.io/v1alpha2"',
+        '1:13: apiVersion: must be "mirror.openshift.io/v2alpha1", but is "mirror.openshift.io/v1beta1"',
         '2:7: kind: must be "ImageSetConfiguration", but is "DeleteImageSetConfiguration"',
         '3:1: delete: no such key',
       ],
