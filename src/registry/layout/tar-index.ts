@@ -71,7 +71,7 @@ function readMembers(tar: Tar): readonly TarMember[] {
   for (let at = 0; ;) {
     const header = tar.read(at, BLOCK);
     if (header.length < BLOCK) throw damaged(tar, 'ends without the mark of its end');
-    if (header.every((byte) => byte === 0)) return members;
+    if (header[0] === 0 && header.every((byte) => byte === 0)) return members;
     checkHeader(tar, header, at);
     const type = header.toString('latin1', 156, 157);
     const size = extension.size ?? readNumber(header, 124, 12);
@@ -125,8 +125,10 @@ function readRecords(bytes: Buffer): ReadonlyMap<string, string> {
 }
 
 function checkHeader(tar: Tar, header: Buffer, at: number): void {
-  let sum = 0;
-  for (const [index, byte] of header.entries()) sum += index >= 148 && index < 156 ? 0x20 : byte;
+  let sum = 8 * 0x20; // the checksum itself counts as blanks
+  for (let index = 0; index < BLOCK; index++) {
+    if (index < 148 || index >= 156) sum += header[index] ?? 0;
+  }
   if (sum !== readNumber(header, 148, 8)) {
     throw damaged(tar, `has no header of a member at byte ${at}`);
   }
