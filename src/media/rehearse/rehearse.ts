@@ -6,6 +6,7 @@ import { minorOf } from '../../openshift/release/version.ts';
 import type { ConfigImageCheck } from '../config-image.ts';
 import { archOf } from '../named-images.ts';
 import { type IsoSource, useMedium } from '../open.ts';
+import { rehearseAttached } from './attached.ts';
 import { type LeftRelease, rehearseGates } from './gates.ts';
 import { rehearseBoot } from './boot.ts';
 import { listNeeds, measureReading, type MediumReading, rehearseInstalled } from './hosts.ts';
@@ -98,6 +99,7 @@ async function rehearseContents(
     ...(await rehearsePulls(medium, release, carried)),
     ...rehearseInstaller(medium, configImage),
     ...rehearseInstalled(medium),
+    ...(await rehearseAttached(medium)),
     ...rehearseOperators(catalogs, { date, ...withoutUndefined({ minor }) }),
     ...rehearseGates(medium, {
       left: await askLeft?.(archOf(index)),

@@ -33,6 +33,7 @@ describe('the registry that a node starts', () => {
       port: '22625',
       hasEntrypoint: true,
       unit: { isEnabled: true },
+      missing: [],
     });
   });
 });
