@@ -7,6 +7,13 @@ import { INSTALLATION_CONFIG_NAME, isInstallationConfig } from '../sites/install
 import { buildInstallationIso } from '../stages/installation-iso.ts';
 import type { InstallationIsoReport } from '../stages/report/installation-iso.ts';
 import type { CliHost } from './host.ts';
+import {
+  createRehearseOption,
+  formatRehearsed,
+  rehearseBuilt,
+  type Rehearsed,
+  requireRehearsed,
+} from './medium/rehearse-built.ts';
 import { createVerifyOption, verifyBuilt, type Verified } from './medium/verify.ts';
 import {
   createConcurrencyOption,
@@ -49,6 +56,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
   addLockOptions(addInstallationIsoOptions(build.command('installation-iso')))
     .description('the ISO that installs a seed image on a disk, the same for any number of sites')
     .addOption(createVerifyOption())
+    .addOption(createRehearseOption())
     .addOption(createForceOption())
     .option(
       '--plan <file>',
@@ -69,8 +77,14 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
         { config: [config], options, host, isBuild: true },
         buildInstallationIso,
       );
-      const told = { ...report, ...(await verifyBuilt(report.output, options, host)) };
+      const verified = await verifyBuilt(report.output, options, host);
+      const told = {
+        ...report,
+        ...verified,
+        ...(await rehearseBuilt(report.output, options, host)),
+      };
       await writeFormatted({ host, ...options }, told, () => formatReport(told, host));
+      requireRehearsed(report.output, told, options);
     });
 }
 
@@ -99,7 +113,7 @@ export const addInstallationIsoOptions = (command: Command): Command =>
  * Formats the report. Values of the configuration may hold anything, but must not control the
  * terminal.
  */
-function formatReport(report: InstallationIsoReport & Verified, host: CliHost): string {
+function formatReport(report: InstallationIsoReport & Verified & Rehearsed, host: CliHost): string {
   const { base, bytes, embedded } = report;
   const output = formatOutput(report.output, host);
   return [
@@ -119,6 +133,7 @@ function formatReport(report: InstallationIsoReport & Verified, host: CliHost): 
       : []),
     formatBytes(bytes),
     ...formatVerified(report),
+    ...formatRehearsed(report),
     `  secrets   ${report.secretsOnMedia.join(', ')}`,
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     ...formatSignatures(report.signatures, '  release   '),

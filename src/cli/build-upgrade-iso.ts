@@ -12,6 +12,13 @@ import type { BuildTools } from '../stages/tools.ts';
 import { buildUpgradeIso, prepareUpgradeIso } from '../stages/upgrade-iso.ts';
 import { formatGates } from './gate-lines.ts';
 import type { CliHost } from './host.ts';
+import {
+  createRehearseOption,
+  formatRehearsed,
+  rehearseBuilt,
+  type Rehearsed,
+  requireRehearsed,
+} from './medium/rehearse-built.ts';
 import { createVerifyOption, verifyBuilt, type Verified } from './medium/verify.ts';
 import {
   createConcurrencyOption,
@@ -62,6 +69,7 @@ export function registerUpgradeIso(build: Command, host: CliHost): void {
       'take exactly the images of this plan (sealift plan upgrade-iso -o json), even if tags have moved',
     )
     .addOption(createVerifyOption())
+    .addOption(createRehearseOption())
     .addOption(createForceOption())
     .addHelpText(
       'after',
@@ -74,8 +82,14 @@ export function registerUpgradeIso(build: Command, host: CliHost): void {
     )
     .action(async (config: ConfigNames, options: UpgradeCommandOptions) => {
       const report = await runUpgrade({ config, options, host, isBuild: true }, buildUpgradeIso);
-      const told = { ...report, ...(await verifyBuilt(report.output, options, host)) };
+      const verified = await verifyBuilt(report.output, options, host);
+      const told = {
+        ...report,
+        ...verified,
+        ...(await rehearseBuilt(report.output, options, host)),
+      };
       await writeFormatted({ host, ...options }, told, () => formatReport(told, host));
+      requireRehearsed(report.output, told, options);
     });
 }
 
@@ -147,7 +161,7 @@ export async function runUpgrade<Result>(
   return runRecipe(call, { request, config: request.config }, work);
 }
 
-function formatReport(report: UpgradeIsoReport & Verified, host: CliHost): string {
+function formatReport(report: UpgradeIsoReport & Verified & Rehearsed, host: CliHost): string {
   const { bytes, release } = report;
   const shown = (path: string): string => formatPath(path, host);
   const output = formatOutput(report.output, host);
@@ -161,6 +175,7 @@ function formatReport(report: UpgradeIsoReport & Verified, host: CliHost): strin
       `sharing saved ${formatSize(report.dedupeSaved)}`,
     formatBytes(bytes),
     ...formatVerified(report),
+    ...formatRehearsed(report),
     ...formatSignatures(report.signatures, '  release   '),
     ...formatImagePolicy(report.imagePolicy, '  policy    '),
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),

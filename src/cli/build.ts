@@ -6,6 +6,13 @@ import type { LiveIsoReport } from '../stages/report/live-iso.ts';
 import { registerInstallationIso } from './build-installation-iso.ts';
 import { registerUpgradeIso } from './build-upgrade-iso.ts';
 import type { CliHost } from './host.ts';
+import {
+  createRehearseOption,
+  formatRehearsed,
+  rehearseBuilt,
+  type Rehearsed,
+  requireRehearsed,
+} from './medium/rehearse-built.ts';
 import { createVerifyOption, verifyBuilt, type Verified } from './medium/verify.ts';
 import { addLockOptions, refuseLockInFront } from './options.ts';
 import { formatInternalRelease } from './plan.ts';
@@ -41,6 +48,7 @@ export function registerBuild(program: Command, host: CliHost): void {
     .description('build a medium; after an interruption, run it again to continue')
     .usage('[options] [product] [config...]')
     .addOption(createVerifyOption())
+    .addOption(createRehearseOption())
     .addOption(createForceOption())
     .argument(...LIVE_ARGUMENTS)
     .addHelpText(
@@ -64,15 +72,21 @@ export function registerBuild(program: Command, host: CliHost): void {
         },
         buildLiveIso,
       );
-      const told = { ...report, ...(await verifyBuilt(report.output, options, host)) };
+      const verified = await verifyBuilt(report.output, options, host);
+      const told = {
+        ...report,
+        ...verified,
+        ...(await rehearseBuilt(report.output, options, host)),
+      };
       await writeFormatted({ host, ...options }, told, () => formatReport(told, host));
+      requireRehearsed(report.output, told, options);
     });
   build.hook('preSubcommand', refuseLockInFront);
   registerInstallationIso(build, host);
   registerUpgradeIso(build, host);
 }
 
-function formatReport(report: LiveIsoReport & Verified, host: CliHost): string {
+function formatReport(report: LiveIsoReport & Verified & Rehearsed, host: CliHost): string {
   const { bytes, release } = report;
   const output = formatOutput(report.output, host);
   const seconds = report.stages.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / 1000;
@@ -86,6 +100,7 @@ function formatReport(report: LiveIsoReport & Verified, host: CliHost): string {
       `sharing saved ${formatSize(report.dedupeSaved)}`,
     formatBytes(bytes),
     ...formatVerified(report),
+    ...formatRehearsed(report),
     `  work      ${seconds.toFixed(1)} s in stages, ${retries} retries`,
     `  ignition  ${report.ignition === 'installer' ? "the release's own installer" : 'embedded templates: no assisted installer'}`,
     `  secrets   ${report.secretsOnMedia.join(', ') || 'none on the media'}`,

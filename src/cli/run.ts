@@ -47,6 +47,7 @@ export type RecipeOptions = {
   readonly logFormat: LogFormat;
   /** Only for commands that build. */
   readonly verify?: boolean;
+  readonly rehearse?: boolean;
   /** In bytes. */
   readonly cacheLimit?: number;
   /** Only for commands that write; true if another run of the output is waited for. */

@@ -13,6 +13,7 @@ import {
   type Resource,
   type Unit,
 } from './schema.ts';
+import { isInstalled } from './units.ts';
 
 type Finding = { readonly path: string; readonly problem: string };
 
@@ -106,11 +107,14 @@ function createMemberCheck(version: string): MemberCheck {
 
 function checkNodes(config: IgnitionConfig): Finding[] {
   const storage = config.storage ?? {};
-  const links = new Set((storage.links ?? []).map((link) => link.path));
+  const places = {
+    links: new Set((storage.links ?? []).map((link) => link.path)),
+    files: new Set((storage.files ?? []).map((file) => file.path)),
+  };
   const seen = new Set<string>();
   return (['files', 'directories', 'links'] as const).flatMap((kind) =>
     (storage[kind] ?? []).flatMap((node, index) => {
-      const problems = checkNode(node, links);
+      const problems = checkNode(node, places);
       if (seen.has(node.path)) problems.push(`path "${node.path}" appears more than once`);
       seen.add(node.path);
       return problems.map((problem) => ({ path: `$.storage.${kind}.${index}`, problem }));
@@ -118,15 +122,16 @@ function checkNodes(config: IgnitionConfig): Finding[] {
   );
 }
 
-function checkNode(node: Node & { readonly mode?: number }, links: ReadonlySet<string>): string[] {
+type Places = Readonly<Record<'links' | 'files', ReadonlySet<string>>>;
+
+function checkNode(node: Node & { readonly mode?: number }, places: Places): string[] {
   const { path, mode, user, group } = node;
   const problems: string[] = [];
   // The document may lack a member that the type requires: its presence was not checked.
   if (!(path as string | undefined)) return ['path is missing'];
   if (!path.startsWith('/')) problems.push(`path "${path}" is not absolute`);
   else if (!isSimplified(path)) problems.push(`path "${path}" is not simplified`);
-  const link = parentsOf(path).find((parent) => links.has(parent));
-  if (link !== undefined) problems.push(`path "${path}" passes through the link "${link}"`);
+  append(problems, checkParents(path, places));
   if (mode !== undefined) append(problems, checkMode(mode));
   for (const owner of [user, group]) {
     if (owner?.id !== undefined && owner.name !== undefined) {
@@ -134,6 +139,17 @@ function checkNode(node: Node & { readonly mode?: number }, links: ReadonlySet<s
     }
   }
   return problems;
+}
+
+function checkParents(path: string, { links, files }: Places): string[] {
+  const parents = parentsOf(path);
+  const link = parents.find((parent) => links.has(parent));
+  // Earlier versions of Ignition find it out when they make the directory.
+  const file = parents.find((parent) => files.has(parent));
+  return [
+    ...(link === undefined ? [] : [`path "${path}" passes through the link "${link}"`]),
+    ...(file === undefined ? [] : [`path "${path}" is below the file "${file}"`]),
+  ];
 }
 
 const isSimplified = (path: string): boolean =>
@@ -245,8 +261,7 @@ function checkUnit(unit: Unit): string[] {
 }
 
 function warnOfUnit(unit: Unit, path: string): Finding[] {
-  const hasInstall = /^\[Install\]\s*$/m.test(unit.contents ?? '[Install]');
-  if (unit.enabled !== true || hasInstall) return [];
+  if (unit.enabled !== true || isInstalled(unit)) return [];
   return [{ path, problem: `unit "${unit.name}" is enabled, but has no [Install] section` }];
 }
 

@@ -12,7 +12,7 @@ export type { Unresolved } from './resolve.ts';
 
 // Checks.
 export { checkIgnition, formatValidIgnition, readGivenIgnition } from './check.ts';
-export { findUnitFaults } from './units.ts';
+export { findUnitFaults, isInstalled } from './units.ts';
 
 // Archives.
 export { decodeCpio, findCpioMember } from './cpio.ts';

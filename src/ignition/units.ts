@@ -11,8 +11,8 @@ const SCRIPTS = /\/usr\/local\/bin\/[\w.-]+\.sh\b/g;
 const COMMAND = /^(Exec\w+)[ \t]*=[ \t]*[-@:+!|]*([^\s"']+)/gm;
 
 /**
- * Finds units that cannot do their work: services without a command, and commands or scripts that name a script
- * which no config writes, or which is not executable. Units that nothing enables count too, because others start
+ * Finds units that cannot do their work: services without a command, units with a broken section, and commands or
+ * scripts that name a script which no config writes, or which is not executable. Units that nothing enables count too, because others start
  * them. Programs other than scripts may come from the system or from an image.
  */
 export function findUnitFaults({ systemd, storage }: IgnitionConfig): readonly UnitFault[] {
@@ -23,6 +23,7 @@ export function findUnitFaults({ systemd, storage }: IgnitionConfig): readonly U
     const commands = texts.flatMap((text) => [...text.matchAll(COMMAND)]);
     const problems = [
       ...explainCommandless(unit, commands.length),
+      ...texts.flatMap(explainHeaders),
       ...commands.flatMap(([, , program = '']) => explainProgram(program, files)),
     ];
     return [...new Set(problems)].map((problem) => ({ unit: unit.name, problem }));
@@ -35,12 +36,24 @@ const explainCommandless = ({ name, contents }: Unit, commands: number): readonl
     ? [`${name} has no command, so systemd refuses it`]
     : [];
 
+/** systemd.syntax(7): the name of a section is in brackets; a line that ends in a backslash goes on. */
+const explainHeaders = (text: string): readonly string[] =>
+  text
+    .replaceAll(/\\\n/g, ' ')
+    .split('\n')
+    .filter((line) => line.startsWith('[') && !/^\[[^\]]+\]\s*$/.test(line))
+    .map((line) => `"${line}" is not the name of a section, so systemd refuses the unit`);
+
+/** systemd.service(5): an absolute path, or a name that is looked up. */
+const isRelative = (program: string): boolean => /^[^/%$][^/]*\//.test(program);
+
 /** Explains a script that is missing or not executable, or that calls one. */
 function explainProgram(
   program: string,
   files: ReadonlyMap<string, File>,
   seen: ReadonlySet<string> = new Set(),
 ): readonly string[] {
+  if (isRelative(program)) return [`${program} is neither an absolute path nor a name`];
   if (program.replace(SCRIPTS, '') !== '' || seen.has(program)) return [];
   const file = files.get(program);
   if (file === undefined) return [`no config writes ${program}`];
@@ -54,3 +67,7 @@ function explainProgram(
 /** Scripts that a script calls at the start of a line; one that it sources need not be executable. */
 const listCalled = (text: string): readonly string[] =>
   [...text.matchAll(/^\s*(\/usr\/local\/bin\/[\w.-]+\.sh)\b/gm)].map(([, path = '']) => path);
+
+/** False if enabling the unit has no effect; units without contents are those of the system. */
+export const isInstalled = ({ contents = '[Install]' }: Unit): boolean =>
+  /^\[Install\]\s*$/m.test(contents);

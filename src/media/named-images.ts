@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { type Digest, isDigest } from '../base/digest.ts';
 import { useTemporaryFolder } from '../base/disk/temporary.ts';
-import { SealiftError } from '../base/errors.ts';
+import { ConfigError, SealiftError } from '../base/errors.ts';
 import { type Catalog, type Lifecycles, readCatalog, readLifecycles } from '../fbc/index.ts';
 import { decodeFileContent, type IgnitionConfig } from '../ignition/index.ts';
 import { EXTRA_MANIFESTS } from '../openshift/agent/configure.ts';
@@ -183,7 +183,7 @@ export const readExtraManifests = ({ storage }: IgnitionConfig): readonly Manife
 
 /** The images of catalog sources that the registry of a node serves. */
 const listCatalogSources = (manifests: readonly Manifest[]): readonly NamedImage[] =>
-  manifests.flatMap(splitDocuments).flatMap(({ document }) => {
+  manifests.flatMap(splitReadable).flatMap(({ document }) => {
     const kind = document.get('kind');
     if (kind !== 'CatalogSource' && kind !== 'ClusterCatalog') return [];
     const image = readReference(String(document.getIn(IMAGE_MEMBER[kind])));
@@ -191,6 +191,16 @@ const listCatalogSources = (manifests: readonly Manifest[]): readonly NamedImage
     const part = `${kind} ${String(document.getIn(['metadata', 'name']))}`;
     return [{ image, neededBy: { part } }];
   });
+
+/** A manifest that is not YAML names no image; those who apply it refuse it. */
+function splitReadable(manifest: Manifest): ReturnType<typeof splitDocuments> {
+  try {
+    return splitDocuments(manifest);
+  } catch (error) {
+    if (error instanceof ConfigError) return [];
+    throw error;
+  }
+}
 
 async function findServed(
   tree: RegistryTree,

@@ -26,20 +26,19 @@ export function describeRoutes(routes: readonly Route[], family: Family): readon
 
 /** nmstate keeps two routes of which one names the main table as 0, and writes the same table for both. */
 function keyOf(route: Route): string {
-  const { destination, weight = 0, cwnd = 0, 'route-type': type = '' } = route;
-  const texts = [formatNetwork(destination), formatHop(route), formatSource(route)];
-  const numbers = [route['table-id'] ?? MAIN_TABLE, cwnd, weight].map((number) =>
-    String(number).padStart(10, '0'),
-  );
-  return [...texts, ...numbers, type].join('\0');
+  const {
+    destination,
+    weight = 0,
+    'route-type': type = '',
+    'table-id': table = MAIN_TABLE,
+  } = route;
+  const numbers = [table, weight].map((number) => String(number).padStart(10, '0'));
+  return [formatNetwork(destination), formatHop(route), ...numbers, type].join('\0');
 }
 
 /** The unspecified address means that there is no gateway. */
 const formatHop = ({ 'next-hop-address': hop }: Route): string =>
   hop === undefined || hop.value === 0n ? '' : formatAddress(hop);
-
-const formatSource = ({ source }: Route): string =>
-  source === undefined ? '' : formatAddress(source);
 
 const tableOf = ({ 'table-id': table = 0 }: Route): number => (table === 0 ? MAIN_TABLE : table);
 
@@ -47,16 +46,13 @@ function formatRoute(
   route: Route,
   family: Family,
 ): { readonly route: string; readonly options: string } {
-  const { destination, metric = -1, weight, cwnd, 'route-type': type } = route;
+  const { destination, metric = -1, weight, 'route-type': type } = route;
   const metricOr = family === 6 ? IPV6_METRIC : 0;
-  const source = formatSource(route);
   return {
     route: `${formatNetwork(destination)},${formatHop(route)},${metric === -1 ? metricOr : metric}`,
     options: [
       `table=${tableOf(route)}`,
       ...(weight === undefined ? [] : [`weight=${weight}`]),
-      ...(cwnd === undefined ? [] : [`cwnd=${cwnd},lock-cwnd=true`]),
-      ...(source === '' ? [] : [`src=${source}`]),
       ...(type === undefined ? [] : [`type=${type}`]),
     ].join(','),
   };

@@ -74,6 +74,14 @@ describe('a rehearsal', () => {
     expect(value.reading?.most).toBeGreaterThan(value.reading?.least ?? 0);
   });
 
+  it('ends each build, and can fail it', async () => {
+    const { exitCode, stdout } = await world.run('build', '--output', 'live.iso', '--rehearse');
+    expect(stdout).toMatch(
+      /^ {2}rehearsal \d+ steps will happen, 0 will not, \d+ cannot be known$/m,
+    );
+    expect(exitCode).toBe(0);
+  });
+
   it('is printed for people and as a table', async () => {
     const { stdout } = await world.run('rehearse', iso);
     expect(stdout).toContain('  will      systemd starts the registry\n');

@@ -62,6 +62,12 @@ describe('checkIgnition', () => {
     ]);
   });
 
+  it('refuses a path below another file', () => {
+    expect(files({ path: '/a/b' }, { path: '/a/b/c' })).toEqual([
+      '$.storage.files.1: path "/a/b/c" is below the file "/a/b"',
+    ]);
+  });
+
   it('refuses modes that were octal digits in decimal', () => {
     expect(files({ path: '/a', mode: 644 }, { path: '/b', mode: 4096 })).toEqual([
       '$.storage.files.1: mode 4096 is not between 0 and 4095',

@@ -52,6 +52,16 @@ describe('units of a config', () => {
     ]);
   });
 
+  it('names a section without an end, and a command with a relative path', () => {
+    expect(faultsOf({ contents: `[Service\nExecStart=${RUN}\n` })).toEqual([
+      '"[Service" is not the name of a section, so systemd refuses the unit',
+    ]);
+    expect(faultsOf({ contents: '[Service]\nExecStart=./run\n' })).toEqual([
+      './run is neither an absolute path nor a name',
+    ]);
+    expect(faultsOf({ contents: '[Service]\nExecStart=run x/y \\\n[more\n' })).toEqual([]);
+  });
+
   it('leaves masked units and programs of the system alone', () => {
     expect(faultsOf({ mask: true, contents: '[Service]\n' })).toEqual([]);
     expect(faultsOf({ contents: '[Service]\nExecStart=/usr/bin/podman run x\n' })).toEqual([]);

@@ -27,6 +27,8 @@ const DIRECTIVE =
   '#{{ $isIPv6 := false }}{{ range .RendezvousIP }}{{ if eq . 58 }}{{ $isIPv6 = true }}{{ end }}{{ end }}';
 const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
 
+const AGENT = '[Service]\nExecStart=/usr/bin/true\n\n[Install]\nWantedBy=multi-user.target\n';
+
 type StandInFile = { readonly path: string; readonly mode: number; readonly text: string };
 
 /** The files, users and enabled units that the installer writes, after what is known of each era. */
@@ -61,7 +63,7 @@ export function standInForInstaller(era: InstallerEra, inputs: InstallerInputs):
     storage: { files: files.map(toEntry) },
     systemd: {
       units: [
-        { name: 'agent.service', contents: '', enabled: true },
+        { name: 'agent.service', contents: AGENT, enabled: true },
         ...(hosts.length > 0 ? [network] : []),
       ],
     },

@@ -67,14 +67,20 @@ export function registerRehearse(program: Command, host: CliHost): void {
       const { name, value } = await play(iso, options, host);
       await writeResult(host, format(name, value, options.outputFormat));
       if (value.ok) return;
-      const failing = value.steps.filter(({ outcome }) => outcome === 'will-not');
-      throw new DifferenceError('rehearse.fails', `${name} will not do what it was made for`, {
-        expected: 'every step happens',
-        found: `${failing.length} will not`,
-        hint: 'build the medium again; the first reason above often explains the others',
-      });
+      throw refuseFailing(
+        name,
+        value.steps.filter(({ outcome }) => outcome === 'will-not'),
+      );
     });
 }
+
+/** Creates the error for steps that will not happen. */
+export const refuseFailing = (name: string, failing: readonly Step[]): DifferenceError =>
+  new DifferenceError('rehearse.fails', `${name} will not do what it was made for`, {
+    expected: 'every step happens',
+    found: `${failing.length} will not`,
+    hint: 'build the medium again; the first reason above often explains the others',
+  });
 
 const play = (
   iso: string,
@@ -126,7 +132,7 @@ const fetchLeft = (
   );
 
 /** The day in UTC. */
-const formatDay = (time: number): string => new Date(time).toISOString().slice(0, 10);
+export const formatDay = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
 function parseDay(text: string): string {
   const time = Date.parse(text);

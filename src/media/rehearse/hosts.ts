@@ -1,8 +1,13 @@
 import { sumSizes, withoutUndefined } from '../../base/lists.ts';
-import { parseIgnition } from '../../ignition/index.ts';
+import {
+  checkIgnition,
+  findUnitFaults,
+  type IgnitionConfig,
+  parseIgnition,
+} from '../../ignition/index.ts';
 import { readBootMenus } from '../../iso/index.ts';
 import { type HostNeed, listHostNeeds } from '../../openshift/node/host-needs.ts';
-import { readCopyPlan } from '../../openshift/node/read-registry.ts';
+import { readCopyPlan, readStartedRegistry } from '../../openshift/node/read-registry.ts';
 import { findInternalReleaseImage } from '../../openshift/release/manifests.ts';
 import { minorOf } from '../../openshift/release/version.ts';
 import { blobsOf, parseManifest } from '../../registry/index.ts';
@@ -10,34 +15,45 @@ import { ROOTFS_PATH } from '../media-index.ts';
 import { attempt } from '../open.ts';
 import { listContents, type PlayedMedium, textOf } from './played-medium.ts';
 import type { PlayedRelease } from './release.ts';
-import { type Step, unless } from './step.ts';
+import { type Step, unlessAny } from './step.ts';
 
 const INSTALL = '/etc/assisted/install.ign';
 
 /** Plays the first boot from disk: the config that installed hosts get. */
 export function rehearseInstalled({ files, index, live }: PlayedMedium): readonly Step[] {
   if (index?.product !== 'live-iso' || live === undefined) return [];
-  const { problem } = readInstalled({ files });
+  const { config, problem } = readInstalled({ files });
+  const problems = config ? listProblems(config) : [problem ?? ''];
+  return unlessAny(
+    'hosts',
+    'installed hosts take the config that the medium gives them',
+    problems.map((reason) => ({ reason, place: INSTALL })),
+  );
+}
+
+/** Installed hosts that have the scripts of the registry start it; others were made without one. */
+function listProblems(config: IgnitionConfig): readonly string[] {
+  const { domain, unit, missing } = readStartedRegistry(config, listContents(config));
   return [
-    unless('hosts', 'installed hosts take the config that the medium gives them', {
-      place: INSTALL,
-      reason: problem,
-    }),
+    ...checkIgnition(config, INSTALL).map(({ path = '$', problem }) => `${path}: ${problem}`),
+    ...findUnitFaults(config).map(({ unit, problem }) => `${unit}: ${problem}`),
+    ...(domain !== undefined && unit?.isEnabled !== true ? ['no unit starts the registry'] : []),
+    ...missing.map((path) => `no config writes ${path}`),
   ];
 }
 
 type Files = Pick<PlayedMedium, 'files'>;
 
 function readInstalled(medium: Files): {
-  readonly files: ReadonlyMap<string, Buffer>;
-  readonly problem?: string | undefined;
+  readonly config?: IgnitionConfig;
+  readonly problem?: string;
 } {
   const text = textOf(medium, INSTALL);
-  if (text === '') return { files: new Map(), problem: `no config writes ${INSTALL}` };
+  if (text === '') return { problem: `no config writes ${INSTALL}` };
   try {
-    return { files: listContents(parseIgnition(text, INSTALL)) };
+    return { config: parseIgnition(text, INSTALL) };
   } catch (error) {
-    return { files: new Map(), problem: (error as Error).message };
+    return { problem: (error as Error).message };
   }
 }
 
@@ -47,7 +63,7 @@ export function listNeeds(
   release: PlayedRelease | undefined,
 ): readonly HostNeed[] {
   if (index?.product !== 'live-iso' || live === undefined) return [];
-  const copied = readCopyPlan(readInstalled({ files }).files);
+  const copied = readCopyPlan(listContents(readInstalled({ files }).config));
   const isInteractive = files.has('/etc/assisted/interactive-ui');
   return listHostNeeds({
     minor: minorOf(index.release.version) ?? '',

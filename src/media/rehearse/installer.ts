@@ -1,15 +1,20 @@
 import { SealiftError } from '../../base/errors.ts';
-import { requireMadeFor } from '../../openshift/installer/made-for.ts';
+import type { IgnitionConfig } from '../../ignition/index.ts';
+import { EXTRA_MANIFESTS } from '../../openshift/agent/configure.ts';
+import { findReleaseImage } from '../../openshift/agent/live-system.ts';
+import { requireMadeFor, TOLD_IMAGE_SET } from '../../openshift/installer/made-for.ts';
+import { planExtraManifests } from '../../openshift/node/manifests.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { ConfigImageCheck } from '../config-image.ts';
+import { readExtraManifests } from '../named-images.ts';
 import type { PlayedMedium } from './played-medium.ts';
-import { cannotKnow, type Step, unlessAny, will, willNot } from './step.ts';
+import { cannotKnow, type Step, unless, unlessAny, will, willNot } from './step.ts';
 
 const PART = 'installer';
 
 /** Plays the installation: what the installer of the medium names, and the configuration image if one is given. */
 export function rehearseInstaller(
-  { index, live }: PlayedMedium,
+  { index, live, files }: PlayedMedium,
   image: ConfigImageCheck | undefined,
 ): readonly Step[] {
   if (index?.product !== 'live-iso' || live === undefined) return [];
@@ -18,6 +23,8 @@ export function rehearseInstaller(
     playMarkers(() => {
       requireMadeFor(live, { version, digestReference, arch: architecture as RpmArchitecture });
     }, version),
+    playImageSet(files.get(TOLD_IMAGE_SET)),
+    playManifests(live),
     ...(image === undefined
       ? [
           cannotKnow(PART, 'the live system takes a configuration image', {
@@ -45,5 +52,26 @@ function playMarkers(check: () => void, version: string): Step {
   } catch (error) {
     if (!(error instanceof SealiftError)) throw error;
     return willNot(PART, name, { reason: error.message });
+  }
+}
+
+const playImageSet = (told: Uint8Array | undefined): Step =>
+  unless(PART, 'the assisted service learns the image of the release', {
+    place: TOLD_IMAGE_SET,
+    reason:
+      told !== undefined && findReleaseImage(Buffer.from(told)) === undefined
+        ? 'it names no image'
+        : undefined,
+  });
+
+/** By the rules of a build. */
+function playManifests(live: IgnitionConfig): Step {
+  const name = 'the cluster takes the manifests of the medium';
+  try {
+    planExtraManifests(readExtraManifests(live), { useDefaultSourceNames: false });
+    return will(PART, name);
+  } catch (error) {
+    if (!(error instanceof SealiftError)) throw error;
+    return willNot(PART, name, { reason: error.message, place: EXTRA_MANIFESTS });
   }
 }

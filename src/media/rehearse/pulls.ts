@@ -1,49 +1,32 @@
 import pLimit from 'p-limit';
 import { type Digest, hexOf } from '../../base/digest.ts';
-import { SealiftError } from '../../base/errors.ts';
 import { groupBy } from '../../base/lists.ts';
 import { findReleaseImage } from '../../openshift/agent/live-system.ts';
-import { createLeftOutTest, type NamedImage } from '../../openshift/mirror/closure.ts';
-import {
-  hasDisabledPolicy,
-  readLiveRegistriesConf,
-  readNodeRegistriesConf,
-  readStartedRegistry,
-} from '../../openshift/node/read-registry.ts';
+import { createLeftOutTest, type NamedImage, type Shelf } from '../../openshift/mirror/closure.ts';
+import { readStartedRegistry } from '../../openshift/node/read-registry.ts';
 import { createKeyReader, judgeAttached } from '../../openshift/release/attached-signature.ts';
 import { platformOf } from '../../openshift/release/bundle.ts';
-import {
-  createPolicyFinder,
-  type ImagePolicy,
-  listApplied,
-} from '../../openshift/release/image-policy.ts';
+import type { ImagePolicy } from '../../openshift/release/image-policy.ts';
+import { TOLD_IMAGE_SET } from '../../openshift/installer/made-for.ts';
 import { ADDITIONAL_IMAGES } from '../../openshift/mirror/sets.ts';
 import {
   formatReference,
   readReference,
   type Reference,
-  type RegistriesConf,
   resolveCandidates,
 } from '../../registry/index.ts';
-import { archOf, readExtraManifests } from '../named-images.ts';
+import { archOf, readShelf } from '../named-images.ts';
 import { attempt } from '../open.ts';
 import type { Carried, PlayedMedium } from './played-medium.ts';
+import { describePolicies, listPullers, type Puller } from './pullers.ts';
 import type { PlayedRelease } from './release.ts';
 import { createStore, type PulledImage, type Store } from './store.ts';
-import { cannotKnow, type Step, unlessAny, will, willNot } from './step.ts';
+import { cannotKnow, type Step, unlessAny, willNot } from './step.ts';
 
 const PART = 'pulls';
 
 /** Problems of one kind that become steps; the others are counted. */
 const MOST_NAMED = 50;
-
-/** A program that pulls images. */
-type Puller = {
-  readonly who: string;
-  readonly conf: RegistriesConf;
-  /** Policies that hold for an image. */
-  readonly policiesOf: (image: Reference) => readonly ImagePolicy[];
-};
 
 type Playing = {
   readonly store: Store;
@@ -66,14 +49,18 @@ export async function rehearsePulls(
   const steps = unread.map(({ name, problem }) =>
     willNot(PART, `${name} can be read`, { reason: problem }),
   );
-  if (live === undefined) return [...steps, ...UPGRADE];
+  const store = createStore(registry.tree, platformOf(archOf(index)));
+  const all = [...listReleaseImage(medium), ...named];
+  if (live === undefined) {
+    const shelf = await readShelf(registry.tree);
+    return [...steps, ...(await playAttached(all, { store, shelf })), ...UPGRADE];
+  }
   const started = readStartedRegistry(live, files);
   const playing = {
-    store: createStore(registry.tree, platformOf(archOf(index))),
+    store,
     served: `${started.domain ?? ''}:${started.port ?? ''}`,
   };
   const isLeftOut = createLeftOutTest(index?.leftOut ?? []);
-  const all = [...listReleaseImage(medium), ...named];
   const wanted = all.filter(({ image }) => !isLeftOut(formatReference(image)));
   const { pullers, problems } = listPullers(medium, release);
   const groups = [...groupBy(wanted, groupOf)];
@@ -87,6 +74,30 @@ export async function rehearsePulls(
 }
 
 const NO_IMAGES = 'the medium carries no images: hosts pull from registries on their network';
+
+/** Mirror sets that are not on the medium may lead to any repository. */
+async function playAttached(
+  named: readonly NamedImage[],
+  { store, shelf }: { readonly store: Store; readonly shelf: Shelf },
+): Promise<readonly Step[]> {
+  const repositories = [...new Set([...shelf].map((name) => name.replace(/[@:].*$/, '')))];
+  const problems: { reason: string }[] = [];
+  for (const one of uniqueImages(named)) {
+    const { digest } = one.image;
+    if (digest === undefined) continue;
+    const having = repositories.filter((repository) => shelf.has(`${repository}@${digest}`));
+    const found = await Promise.all(having.map((repository) => store.pull(repository, digest)));
+    const [first = 'no repository of the medium has it'] = found;
+    const isWhole = found.some((image) => typeof image !== 'string');
+    if (!isWhole && typeof first === 'string')
+      problems.push({ reason: `${describe(one)}: ${first}` });
+  }
+  return unlessAny(
+    PART,
+    'the medium has every image that its releases and catalogs name',
+    problems,
+  );
+}
 
 const UPGRADE: readonly Step[] = [
   cannotKnow(PART, 'nodes find the images of the medium', {
@@ -105,14 +116,11 @@ const describeLeftOut = (left: number): readonly Step[] =>
 
 /** The release image as the hosts are told to pull it. */
 function listReleaseImage({ index, files }: PlayedMedium): readonly NamedImage[] {
-  const told = files.get(TOLD);
+  const told = files.get(TOLD_IMAGE_SET);
   const image = (told && findReleaseImage(told)) ?? index?.release.reference;
   const parsed = image === undefined ? undefined : readReference(image);
   return parsed ? [{ image: parsed, neededBy: { part: RELEASE } }] : [];
 }
-
-/** The ClusterImageSet that our script gives to the assisted service. */
-const TOLD = '/etc/assisted/cluster-image-set.yaml';
 
 const RELEASE = 'release';
 
@@ -121,62 +129,6 @@ function groupOf({ neededBy: { part, component, bundle } }: NamedImage): string 
   if (part === RELEASE || component !== undefined) return 'the release';
   if (bundle !== undefined) return 'the operators';
   return part === ADDITIONAL_IMAGES ? 'the additional images' : 'the catalogs';
-}
-
-function listPullers(
-  { live, files }: PlayedMedium,
-  release: PlayedRelease | undefined,
-): { readonly pullers: readonly Puller[]; readonly problems: readonly Step[] } {
-  const texts = live ? readExtraManifests(live).map(({ text }) => text) : [];
-  const conf = readConf(files);
-  const policies = release && !hasDisabledPolicy(files) ? listApplied(release) : [];
-  const nodes = {
-    who: 'nodes',
-    conf: readNodeRegistriesConf(texts),
-    policiesOf: createPolicyFinder(policies),
-  };
-  if (conf.problem === undefined) {
-    const none = { who: 'hosts of the live system', policiesOf: () => [] };
-    return { pullers: [{ ...none, conf: conf.value ?? { registries: [] } }, nodes], problems: [] };
-  }
-  const reason = conf.problem;
-  return {
-    pullers: [nodes],
-    problems: [willNot(PART, 'hosts of the live system read their registries.conf', { reason })],
-  };
-}
-
-function readConf(files: PlayedMedium['files']): {
-  readonly value?: RegistriesConf | undefined;
-  readonly problem?: string;
-} {
-  try {
-    return { value: readLiveRegistriesConf(files) };
-  } catch (error) {
-    if (error instanceof SealiftError) return { problem: error.message };
-    throw error;
-  }
-}
-
-/** Policies that are switched off, or that ask for something that the medium cannot show. */
-function describePolicies(
-  { files }: PlayedMedium,
-  release: PlayedRelease | undefined,
-): readonly Step[] {
-  const applied = release ? listApplied(release) : [];
-  if (applied.length === 0) return [];
-  const names = applied.map(({ name }) => name).join(', ');
-  if (hasDisabledPolicy(files)) {
-    const reason = `the medium switches off the policy ${names}`;
-    return [will(PART, 'nodes accept images of the release without a signature', { reason })];
-  }
-  return applied
-    .filter(({ key }) => key === undefined)
-    .map(({ name }) =>
-      cannotKnow(PART, `nodes accept the signatures that the policy ${name} asks for`, {
-        reason: 'it asks for more than a signature by a key',
-      }),
-    );
 }
 
 type Group = readonly [string, readonly NamedImage[]];

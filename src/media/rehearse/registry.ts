@@ -33,6 +33,11 @@ export async function rehearseRegistry(medium: PlayedMedium): Promise<readonly S
     }),
     ...unlessAny(
       PART,
+      'the unit of the registry finds what it needs',
+      started.missing.map((path) => ({ reason: `no config writes ${path}`, place: UNIT })),
+    ),
+    ...unlessAny(
+      PART,
       'podman loads and runs the image of the registry',
       problems.map((reason) => ({ reason, place })),
     ),
@@ -80,7 +85,7 @@ const IMAGE = '/images/registry';
 
 async function findImageProblems(
   tree: RegistryTree,
-  { hasEntrypoint }: StartedRegistry,
+  started: StartedRegistry,
 ): Promise<readonly string[]> {
   const { value, problem } = await attempt(async () => {
     const bytes = await tree.read(`${IMAGE}/manifest.json`);
@@ -94,9 +99,22 @@ async function findImageProblems(
     if (found !== size)
       missing.push(`its blob ${digest} is ${found === undefined ? 'missing' : 'cut'}`);
   }
-  if (missing.length > 0 || hasEntrypoint) return missing;
-  const config = await tree.read(`${IMAGE}/${hexOf(value.config.digest)}`);
-  return hasCommand(config) ? [] : ['it has neither an entrypoint nor a command'];
+  if (missing.length > 0) return missing;
+  const { digest } = value.config;
+  const config = (await tree.read(`${IMAGE}/${hexOf(digest)}`)) ?? Buffer.alloc(0);
+  return digestOf(config) === digest
+    ? explainRun(config, started)
+    : [`its config is not ${digest}`];
+}
+
+function explainRun(
+  config: Uint8Array,
+  { hasEntrypoint, unusedImage }: StartedRegistry,
+): readonly string[] {
+  if (unusedImage !== undefined) {
+    return [`it is loaded as ${unusedImage}, which ${UNIT} does not run`];
+  }
+  return hasEntrypoint || hasCommand(config) ? [] : ['it has neither an entrypoint nor a command'];
 }
 
 /** Layers are not read here. A build looks into those of its registry, and its index has the digest of the manifest. */
@@ -111,14 +129,14 @@ async function rehearsePrograms({ index }: PlayedMedium, tree: RegistryTree): Pr
 }
 
 /** OCI image-spec, config.md: `Entrypoint` and `Cmd`. */
-function hasCommand(config: Uint8Array | undefined): boolean {
+function hasCommand(config: Uint8Array): boolean {
   const { Entrypoint, Cmd } = objectOrEmpty(objectOrEmpty(parseConfig(config))['config']);
   return [Entrypoint, Cmd].some((words) => Array.isArray(words) && words.length > 0);
 }
 
-function parseConfig(config: Uint8Array | undefined): unknown {
+function parseConfig(config: Uint8Array): unknown {
   try {
-    return JSON.parse(Buffer.from(config ?? []).toString('utf8'));
+    return JSON.parse(Buffer.from(config).toString('utf8'));
   } catch {
     return undefined;
   }

@@ -6,6 +6,7 @@ import type { HostNeed } from '../../openshift/node/host-needs.ts';
 import type { ConfigImageCheck } from '../config-image.ts';
 import { archOf } from '../named-images.ts';
 import { type IsoSource, useMedium } from '../open.ts';
+import { rehearseAttached } from './attached.ts';
 import { type LeftRelease, rehearseGates } from './gates.ts';
 import { rehearseBoot } from './boot.ts';
 import { listNeeds, measureReading, type MediumReading, rehearseInstalled } from './hosts.ts';
@@ -117,6 +118,7 @@ async function rehearseContents(
     ...(await rehearsePulls(medium, release, carried)),
     ...rehearseInstaller(medium, configImage),
     ...rehearseInstalled(medium),
+    ...(await rehearseAttached(medium)),
     ...rehearseOperators(catalogs, { date, ...withoutUndefined({ minor }) }),
     ...rehearseGates(medium, {
       left: await askLeft?.(archOf(index)),

@@ -10,6 +10,9 @@ type Naming = {
   readonly versions?: (text: Buffer) => readonly string[];
 };
 
+/** The ClusterImageSet that our script gives to the assisted service. */
+export const TOLD_IMAGE_SET = '/etc/assisted/cluster-image-set.yaml';
+
 /** Settings of the assisted service of a live system. */
 export const SERVICE_ENVIRONMENT = '/usr/local/share/assisted-service/assisted-service.env';
 
@@ -39,6 +42,12 @@ const NAMINGS: readonly Naming[] = [
   { path: SERVICE_ENVIRONMENT, images: ofReleases('url'), versions: ofReleases('version') },
   { path: '/usr/local/bin/release-image.sh', images: match(/podman inspect ([^\s"'$]\S*)/g) },
   { path: '/usr/local/bin/release-image-download.sh', images: match(/^RELEASE_IMAGE=(\S+)/gm) },
+  // Ours, which the service reads after those of the installer.
+  {
+    path: '/usr/local/bin/set-env-files.sh',
+    images: match(/^readonly release_image='([^']+)'$/gm),
+  },
+  { path: TOLD_IMAGE_SET, images: (text) => listOf(findReleaseImage(text)) },
 ];
 
 /**
@@ -53,7 +62,7 @@ export function requireMadeFor({ storage }: IgnitionConfig, release: NodeRelease
     if (difference === undefined) continue;
     throw new IntegrityError(
       'installer.other-release',
-      `the installer wrote another release into ${file.path} than the medium has`,
+      `${file.path} names another release than the medium has`,
       {
         ...difference,
         hint: 'name the installer of this release in build.installer, or leave it out',

@@ -1,6 +1,7 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import type { IgnitionConfig } from '../../ignition/index.ts';
+import { type IgnitionConfig, isInstalled, type Unit } from '../../ignition/index.ts';
 import { parse } from '../../shape/parse-text.ts';
+import { type ImagePolicy, readImagePolicies } from '../release/image-policy.ts';
 import {
   parseRegistriesConf,
   type RegistriesConf,
@@ -19,6 +20,10 @@ export type StartedRegistry = {
   readonly hasEntrypoint: boolean;
   /** Absent if nothing starts it. */
   readonly unit?: { readonly isEnabled: boolean };
+  /** Files that the unit cannot do without, and that no config writes. */
+  readonly missing: readonly string[];
+  /** Name of the image that the script loads, if the unit runs another one. */
+  readonly unusedImage?: string;
 };
 
 const REGISTRY_UNIT = 'start-local-registry.service';
@@ -30,16 +35,23 @@ export function readStartedRegistry(
 ): StartedRegistry {
   const unit = systemd?.units?.find(({ name }) => name === REGISTRY_UNIT);
   const text = unit?.contents ?? '';
+  const loaded = readSetting(files, 'load-local-registry-image.sh', 'image');
   return {
+    missing: [...text.matchAll(/^EnvironmentFile=(\/\S+)$/gm)].flatMap(([, path = '']) =>
+      files.has(path) ? [] : [path],
+    ),
     hasEntrypoint: text.includes('--entrypoint='),
     ...withoutUndefined({
       domain: readSetting(files, 'setup-local-registry.sh', 'domain'),
       certifiedFor: readSetting(files, 'certify-local-registry.sh', 'domain'),
       port: /REGISTRY_HTTP_ADDR=:(\d+)/.exec(text)?.[1],
-      unit: unit && unit.mask !== true ? { isEnabled: unit.enabled === true } : undefined,
+      unit: unit && unit.mask !== true ? { isEnabled: isStarted(unit) } : undefined,
+      unusedImage: loaded !== undefined && text.includes(` ${loaded}`) ? undefined : loaded,
     }),
   };
 }
+
+const isStarted = (unit: Unit): boolean => unit.enabled === true && isInstalled(unit);
 
 /** True if the clusters of a medium accept images of OpenShift without a signature. */
 export const hasDisabledPolicy = (files: ReadonlyMap<string, Buffer>): boolean =>
@@ -142,6 +154,16 @@ export const listCatalogImages = (texts: readonly string[]): readonly string[] =
     const { image } = objectOrEmpty(spec);
     return kind === 'CatalogSource' && typeof image === 'string' ? image : [];
   });
+
+/**
+ * Image policies among the manifests of a cluster.
+ *
+ * @throws IntegrityError `release.manifest-unreadable`
+ */
+export const listImagePolicies = (texts: readonly string[]): readonly ImagePolicy[] =>
+  readImagePolicies(
+    texts.map((text) => ({ path: 'of an image policy', document: parseManifest(text) })),
+  );
 
 /** A manifest that is not YAML is reported by those who apply it. */
 function parseManifest(text: string): Parsed {

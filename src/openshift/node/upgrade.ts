@@ -153,6 +153,9 @@ const nameOf = (version: string): string =>
     .filter((part) => part !== '')
     .join('.');
 
+/** Start of the volume label by which hosts recognize an upgrade ISO. */
+export const UPGRADE_LABEL_PREFIX = 'upgrade_';
+
 /** One update of the path that an upgrade ISO carries. */
 export type UpgradeHop = {
   readonly version: string;

@@ -9,6 +9,7 @@ import { type IndexCatalog } from '../../media/index-catalogs.ts';
 import { INDEX_PATH, UPGRADE_REGISTRY_ROOT } from '../../media/media-index.ts';
 import { planMediaRegistry } from '../../media/tree.ts';
 import type { MirrorPlan } from '../../openshift/mirror/plan.ts';
+import { UPGRADE_LABEL_PREFIX } from '../../openshift/node/upgrade.ts';
 import { digestOfRelease, type Release, describeRelease } from '../../openshift/release/release.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import { formatReference, type RegistryFile } from '../../registry/index.ts';
@@ -71,16 +72,15 @@ export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: 
  * a part of the digest.
  */
 export function formatUpgradeLabel(release: Pick<Release, 'version' | 'reference'>): string {
-  const label = `${LABEL_PREFIX}${release.version}`;
+  const label = `${UPGRADE_LABEL_PREFIX}${release.version}`;
   if (Buffer.byteLength(label) <= MAX_LABEL) return label;
   const hash = hexOf(digestOfRelease(release)).slice(0, HASH_SIZE);
   const [core = ''] = release.version.split(/[-+]/);
-  return `${`${LABEL_PREFIX}${core}`.slice(0, MAX_LABEL - HASH_SIZE - 1)}_${hash}`;
+  return `${`${UPGRADE_LABEL_PREFIX}${core}`.slice(0, MAX_LABEL - HASH_SIZE - 1)}_${hash}`;
 }
 
-export const isUpgradeLabel = (label: string): boolean => label.startsWith(LABEL_PREFIX);
+export const isUpgradeLabel = (label: string): boolean => label.startsWith(UPGRADE_LABEL_PREFIX);
 
-const LABEL_PREFIX = 'upgrade_';
 /** Characters; ECMA-119 8.4.6. */
 const MAX_LABEL = 32;
 /** Hex digits of the release's digest in a label that has no room for the whole version. */

@@ -5,15 +5,14 @@ import type { GoodMedium } from './media.ts';
 const BASE = { base: '4.21', part: 'boot' } as const;
 const GRUB = '/EFI/redhat/grub.cfg';
 const ISOLINUX = '/isolinux/isolinux.cfg';
-const KARGS = '/coreos/kargs.json';
 const SECTOR = 2048;
 
-/** Changes the kernel arguments in every menu, and their defaults. */
+/** Changes the kernel arguments in every menu. */
 const editKargs =
   (from: string, to: string) =>
   ({ path }: GoodMedium): Change => ({
     files: Object.fromEntries(
-      [GRUB, ISOLINUX, KARGS].map((menu) => {
+      [GRUB, ISOLINUX].map((menu) => {
         const text = readFromMedium(path, menu).toString('utf8');
         return [menu, replaceText(text, [from, to.padEnd(from.length)])];
       }),
@@ -113,5 +112,10 @@ export const BROKEN_BOOTS: readonly Broken[] = [
       bytes: (iso) => iso.write('XX TORITO', 17 * SECTOR + 7, 'latin1'),
     }),
   },
-  { ...BASE, name: 'the image for EFI is gone', change: takeAway('/images/efiboot.img') },
+  {
+    ...BASE,
+    name: 'the boot catalog says that EFI cannot boot it',
+    // The entry behind the header of the section.
+    change: () => ({ bytes: (iso) => iso.writeUInt8(0x00, catalogOf(iso) + 96) }),
+  },
 ];

@@ -48,6 +48,7 @@ export const BROKEN_INSTALLATIONS: readonly Broken[] = [
   },
   {
     ...BASE,
+    part: 'pulls',
     name: 'the ClusterImageSet names another release',
     change: ({ release }) => ({
       bootstrap: (config) => {
@@ -73,6 +74,7 @@ export const BROKEN_INSTALLATIONS: readonly Broken[] = [
   {
     ...BASE,
     name: 'no environment is written for the service',
+    part: 'ignition',
     change: dropFile('/usr/local/bin/set-env-files.sh'),
   },
   {
@@ -122,6 +124,7 @@ export const BROKEN_INSTALLATIONS: readonly Broken[] = [
   },
   {
     ...BASE,
+    part: 'pulls',
     name: 'an image policy of the cluster has no key',
     change: edit(({ storage }) => {
       const text =
@@ -147,7 +150,7 @@ export const BROKEN_INSTALLATIONS: readonly Broken[] = [
   {
     name: 'the tag of the catalog leads to another image',
     base: '4.21',
-    part: 'operators',
+    part: 'pulls',
     refused: () => [],
     change: (medium) => {
       const digest = findDigest(medium, 'alpha/operand');

@@ -1,6 +1,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import type { Digest } from '../../../src/base/digest.ts';
-import { type Change, readFromMedium, replaceIn, type Config } from './alter.ts';
+import { makeImagePolicy } from '../../support/cosign.ts';
+import { type Change, type Config, encodeText, readFromMedium, replaceIn } from './alter.ts';
 import type { Broken } from './broken.ts';
 import { type GoodMedium, INDEX, INDEX_TAG, signImage } from './media.ts';
 import {
@@ -123,6 +124,20 @@ const SIGNATURES: readonly Broken[] = [
     name: 'the repository that has the signature has no release image',
     refused: releaseImage,
     change: ({ release }) => without(revisionPath(RELEASE, release.digest)),
+  },
+];
+
+const POLICIES: readonly Broken[] = [
+  {
+    ...BASE,
+    name: 'a policy among the manifests asks for signatures that additional images do not have',
+    refused: named('/team/'),
+    change: (_, { key }) => ({
+      bootstrap: ({ storage }) => {
+        const contents = encodeText(makeImagePolicy(key, ['registry.redhat.io/team']));
+        storage.files.push({ path: `${MANIFESTS}/own-policy.yaml`, mode: 0o644, contents });
+      },
+    }),
   },
 ];
 
@@ -326,4 +341,9 @@ const CONTENTS: readonly Broken[] = [
   },
 ];
 
-export const BROKEN_PULLS: readonly Broken[] = [...SIGNATURES, ...MIRRORS, ...CONTENTS];
+export const BROKEN_PULLS: readonly Broken[] = [
+  ...SIGNATURES,
+  ...POLICIES,
+  ...MIRRORS,
+  ...CONTENTS,
+];

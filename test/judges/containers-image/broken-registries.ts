@@ -12,7 +12,7 @@ import type { Broken } from './broken.ts';
 import type { GoodMedium } from './media.ts';
 
 const PART = 'registry';
-const INTERACTIVE = '4.21 interactive';
+const BASE = '4.21';
 const UNIT = 'start-local-registry.service';
 const IMAGE = '/registry/images/registry';
 const SCRIPTS = '/usr/local/bin';
@@ -35,18 +35,14 @@ const everything = ({ images }: GoodMedium): readonly string[] => [
   ...images,
   'registry.appliance.openshift.com:22625/redhat/redhat-operator-index:v4.21',
 ];
-const everythingHere = ({ images }: GoodMedium): readonly string[] => [
-  ...images,
-  'localhost:22625/redhat/redhat-operator-index:v4.21',
-];
 
 /** The registry is not what hosts expect, or does not start. */
 export const BROKEN_REGISTRIES: readonly Broken[] = [
   {
     name: 'the registry listens at another port',
-    base: INTERACTIVE,
-    part: 'pulls',
-    refused: everythingHere,
+    base: BASE,
+    part: PART,
+    refused: everything,
     change: () => editUnit(['REGISTRY_HTTP_ADDR=:22625', 'REGISTRY_HTTP_ADDR=:22620']),
   },
   {
@@ -77,7 +73,7 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
   },
   {
     name: 'the unit of the registry has another name',
-    base: INTERACTIVE,
+    base: BASE,
     part: PART,
     change: () =>
       edit((config) => {
@@ -86,7 +82,7 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
   },
   {
     name: 'the unit of the registry is gone',
-    base: INTERACTIVE,
+    base: BASE,
     part: PART,
     change: () =>
       edit((config) => {
@@ -96,7 +92,7 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
   },
   {
     name: 'the unit of the registry is not enabled',
-    base: INTERACTIVE,
+    base: BASE,
     part: PART,
     change: () =>
       edit((config) => {
@@ -105,25 +101,25 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
   },
   {
     name: 'the unit of the registry is installed for nothing',
-    base: INTERACTIVE,
+    base: BASE,
     part: PART,
     change: () => editUnit(['[Install]', '[Instal]']),
   },
   {
     name: 'the unit of the registry has a command with a relative path',
-    base: INTERACTIVE,
+    base: BASE,
     part: 'ignition',
     change: () => editUnit(['ExecStart=/usr/bin/podman', 'ExecStart=./podman']),
   },
   {
-    name: 'the unit of the registry has a line that is not an assignment',
-    base: INTERACTIVE,
+    name: 'the unit of the registry has a section without an end',
+    base: BASE,
     part: 'ignition',
-    change: () => editUnit(['Type=simple', 'Type simple']),
+    change: () => editUnit(['[Service]', '[Service']),
   },
   {
     name: 'a script of the registry is gone',
-    base: INTERACTIVE,
+    base: BASE,
     part: PART,
     change: () =>
       edit(({ storage }) => {
@@ -134,8 +130,8 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
   },
   {
     name: 'a script that a script of the registry runs is gone',
-    base: INTERACTIVE,
-    part: PART,
+    base: BASE,
+    part: 'ignition',
     change: () =>
       edit(({ storage }) => {
         storage.files = storage.files.filter(
@@ -145,8 +141,8 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
   },
   {
     name: 'a script of the registry is not executable',
-    base: INTERACTIVE,
-    part: PART,
+    base: BASE,
+    part: 'ignition',
     change: () =>
       edit((config) => {
         fileOf(config, `${SCRIPTS}/setup-local-registry.sh`).mode = 0o644;
@@ -154,7 +150,7 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
   },
   {
     name: 'the environment of the registry is gone',
-    base: INTERACTIVE,
+    base: BASE,
     part: PART,
     change: () =>
       edit(({ storage }) => {
@@ -163,26 +159,26 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
   },
   {
     name: 'the unit runs an image that nothing loads',
-    base: INTERACTIVE,
+    base: BASE,
     part: PART,
     change: () =>
       editUnit(['localhost/appliance-registry:latest', 'localhost/other-registry:latest']),
   },
   {
     name: 'the image of the registry has no manifest',
-    base: INTERACTIVE,
+    base: BASE,
     part: PART,
     change: () => ({ files: { [`${IMAGE}/manifest.json`]: null } }),
   },
   {
     name: 'the image of the registry is gone',
-    base: INTERACTIVE,
+    base: BASE,
     part: PART,
     change: () => ({ files: { [IMAGE]: null } }),
   },
   {
     name: 'a layer of the image of the registry is gone',
-    base: INTERACTIVE,
+    base: BASE,
     part: PART,
     change: (medium) => {
       const layer = readImage(medium).layers.at(-1)?.digest ?? 'sha256:';
@@ -191,7 +187,7 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
   },
   {
     name: 'the config of the image of the registry is that of another image',
-    base: INTERACTIVE,
+    base: BASE,
     part: PART,
     change: (medium) => {
       const { config } = readImage(medium);

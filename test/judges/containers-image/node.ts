@@ -72,7 +72,10 @@ type Asked = { readonly medium: GoodMedium; readonly path: string; readonly dire
 
 async function pullFrom(host: string, { medium, path, directory }: Asked): Promise<Refusals> {
   const settings = path.includes('upgrade') ? readUpgrade(medium) : readSettings(path);
-  const policy = settings.hasPolicy ? await readPolicy(host, medium, directory) : {};
+  const policy = {
+    ...(settings.hasPolicy && (await readPolicy(host, medium, directory))),
+    ...formatPolicies(settings.manifests),
+  };
   const [live, node] = [join(directory, 'live'), join(directory, 'node')];
   writeSystem(live, { conf: settings.conf ?? '', host, settings });
   writeSystem(node, { conf: formatMirrors(settings.manifests), host, settings, policy });
@@ -248,12 +251,17 @@ async function readPolicy(
   }
   const manifests = join(payload, 'release-manifests');
   const names = existsSync(manifests) ? readdirSync(manifests) : [];
-  const policies = names
-    .flatMap((name) => parseManifests(readFileSync(join(manifests, name), 'utf8')))
-    .filter(({ kind }) => kind === 'ClusterImagePolicy') as unknown as readonly PolicyManifest[];
+  return formatPolicies(
+    names.flatMap((name) => parseManifests(readFileSync(join(manifests, name), 'utf8'))),
+  );
+}
+
+/** containers-policy.json(5), the requirements of each scope. */
+function formatPolicies(manifests: readonly Manifest[]): Readonly<Record<string, unknown>> {
+  const policies = manifests.filter(({ kind }) => kind === 'ClusterImagePolicy');
   const signedIdentity = { type: 'matchRepoDigestOrExact' };
   return Object.fromEntries(
-    policies.flatMap(({ spec: { scopes, policy } }) => {
+    (policies as unknown as readonly PolicyManifest[]).flatMap(({ spec: { scopes, policy } }) => {
       const { keyData } = policy.rootOfTrust.publicKey;
       return scopes.map((scope) => [scope, [{ type: 'sigstoreSigned', keyData, signedIdentity }]]);
     }),

@@ -35,7 +35,7 @@ describe('the output of an installer', () => {
     }).toThrow(
       expect.objectContaining({
         code: 'installer.other-release',
-        message: `the installer wrote another release into ${path} than the medium has`,
+        message: `${path} names another release than the medium has`,
         expected: OURS,
         found: OTHER,
       }),

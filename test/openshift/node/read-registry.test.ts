@@ -33,7 +33,37 @@ describe('the registry that a node starts', () => {
       port: '22625',
       hasEntrypoint: true,
       unit: { isEnabled: true },
+      missing: [],
     });
+  });
+});
+
+describe('a registry that does not start', () => {
+  const load = `readonly image='localhost/loaded:latest'\n`;
+  const files = new Map([['/usr/local/bin/load-local-registry-image.sh', Buffer.from(load)]]);
+  const read = (contents: string) =>
+    readStartedRegistry(
+      {
+        ignition: { version: '3.2.0' },
+        systemd: { units: [{ name: 'start-local-registry.service', enabled: true, contents }] },
+      },
+      files,
+    );
+
+  it('has a unit that is enabled and not installed', () => {
+    expect(read('[Service]\n').unit).toEqual({ isEnabled: false });
+    expect(read('[Service]\n[Install]\n').unit).toEqual({ isEnabled: true });
+  });
+
+  it('needs a file that no config writes, unless the unit does without', () => {
+    expect(read('EnvironmentFile=/etc/a\nEnvironmentFile=-/etc/b\n').missing).toEqual(['/etc/a']);
+  });
+
+  it('runs another image than the one that is loaded', () => {
+    expect(read('ExecStart=podman run localhost/other:latest\n').unusedImage).toBe(
+      'localhost/loaded:latest',
+    );
+    expect(read('ExecStart=podman run localhost/loaded:latest\n').unusedImage).toBeUndefined();
   });
 });
 
