@@ -1,4 +1,4 @@
-import { copyFile, open } from 'node:fs/promises';
+import { copyFile, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openIso } from '../../src/iso/index.ts';
@@ -88,6 +88,15 @@ describe('a rehearsal', () => {
     expect(stdout).toMatch(/steps will happen.*\n$/);
     const { stdout: table } = await world.run('rehearse', iso, '-o', 'markdown');
     expect(table).toContain('| registry | systemd starts the registry | will |  |  |\n');
+  });
+
+  it('holds the needs against a site', async () => {
+    const install = ['controlPlane: {replicas: 1}', 'compute: [{replicas: 0}]'].join('\n');
+    await writeFile(join(world.directory, 'install-config.yaml'), install);
+    const { exitCode, stdout } = await world.run('rehearse', iso, '--site', 'install-config.yaml');
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/ {2}unknown {3}the disk of each single node has \d+ GB\n/);
+    expect(stdout).toMatch(/each host needs .*\n {2}single node \(1\) .*\n\n/);
   });
 
   it('of a medium with another volume says that the live system does not find it', async () => {

@@ -18,6 +18,7 @@ import { type AccessOptions, addAccessOptions, refuseOption, useAccess } from '.
 import { requireFromVersion } from '../request.ts';
 import { requireReferences } from '../request-installation.ts';
 import { ISO_ARGUMENT, runWithProgress, useWatched, type Watched } from '../run.ts';
+import { readPlannedHosts } from '../../sites/planned-hosts.ts';
 import { createOutputOption, writeResult } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 
@@ -25,6 +26,7 @@ type RehearseCliOptions = AccessOptions & {
   readonly outputFormat: 'text' | 'json' | 'markdown';
   readonly logFormat: LogFormat;
   readonly configImage?: string;
+  readonly site?: string;
   readonly date?: string;
   readonly from?: string;
   readonly release?: string;
@@ -37,6 +39,10 @@ export function registerRehearse(program: Command, host: CliHost): void {
     .description('play on paper what hosts will do with a medium, and say what will fail')
     .argument('<iso>', ISO_ARGUMENT)
     .option('--config-image <image>', 'the configuration ISO that the hosts will get with it')
+    .option(
+      '--site <path>',
+      'install-config.yaml of a site, or the folder with it; agent-config.yaml beside it is read too',
+    )
     .option(
       '--date <yyyy-mm-dd>',
       'day on which operators should be supported; default: today',
@@ -78,7 +84,7 @@ export const refuseFailing = (name: string, failing: readonly Step[]): Differenc
 
 const play = (
   iso: string,
-  { logFormat, configImage, date, ...options }: RehearseCliOptions,
+  { logFormat, configImage, site, date, ...options }: RehearseCliOptions,
   host: CliHost,
 ): Promise<{ readonly name: string; readonly value: Rehearsal }> => {
   keepGarbageSmall();
@@ -88,6 +94,7 @@ const play = (
       value: await rehearse(source, {
         signal: watched.signal,
         date: date ?? formatDay(host.now()),
+        site: site === undefined ? undefined : readPlannedHosts(resolve(host.cwd, site), site),
         askLeft: createAsk(options, { ...host, ...watched }),
         configImage: await judgeImage(iso, configImage, host),
       }),
@@ -176,14 +183,17 @@ const formatStep = ({ name, outcome, reason, place }: Step): readonly string[] =
 
 const GB = 10 ** 9;
 
+const nameHost = (host: string, count?: number): string =>
+  count === undefined ? host : `${host} (${count})`;
+
 function formatNeeds({ needs }: Rehearsal): readonly string[] {
   if (needs.length === 0) return [];
   const rows = needs.map(
-    ({ host, cores, memory, disk, because }) =>
-      `  ${host.padEnd(14)} ${String(cores).padStart(5)}  ${formatSize(memory).padStart(8)}  ${`${Math.ceil(disk / GB)} GB`.padStart(7)}` +
+    ({ host, count, cores, memory, disk, because }) =>
+      `  ${nameHost(host, count).padEnd(16)} ${String(cores).padStart(5)}  ${formatSize(memory).padStart(8)}  ${`${Math.ceil(disk / GB)} GB`.padStart(7)}` +
       (because === undefined ? '' : `  with ${because}`),
   );
-  return ['each host needs  cores    memory     disk', ...rows, ''];
+  return ['each host needs    cores    memory     disk', ...rows, ''];
 }
 
 function formatReading({ reading }: Rehearsal): readonly string[] {
@@ -221,8 +231,8 @@ function formatMarkdown(name: string, value: Rehearsal): string {
       `| ${part} | ${cell(name)} | ${WORDS[outcome]} | ${cell(reason)} | ${cell(place)} |`,
   );
   const needs = value.needs.map(
-    ({ host, cores, memory, disk, because }) =>
-      `| ${host} | ${cores} | ${formatSize(memory)} | ${Math.ceil(disk / GB)} GB | ${cell(because)} |`,
+    ({ host, count, cores, memory, disk, because }) =>
+      `| ${nameHost(host, count)} | ${cores} | ${formatSize(memory)} | ${Math.ceil(disk / GB)} GB | ${cell(because)} |`,
   );
   return [
     `# Rehearsal of ${cell(name)}`,

@@ -1,8 +1,8 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import type { IsoImage } from '../../iso/index.ts';
-import type { HostNeed } from '../../openshift/node/host-needs.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import { minorOf } from '../../openshift/release/version.ts';
+import type { HostNeed } from '../../openshift/node/host-needs.ts';
 import type { ConfigImageCheck } from '../config-image.ts';
 import { archOf } from '../named-images.ts';
 import { type IsoSource, useMedium } from '../open.ts';
@@ -17,6 +17,13 @@ import { type PlayedMedium, readCarried, readPlayed } from './played-medium.ts';
 import { rehearsePulls } from './pulls.ts';
 import { rehearseRegistry } from './registry.ts';
 import { type PlayedRelease, readPassed, readPlayedRelease } from './release.ts';
+import {
+  listConfigured,
+  type PlannedHosts,
+  type PlannedNeed,
+  planNeeds,
+  rehearseSite,
+} from './site.ts';
 import { type Step, unless } from './step.ts';
 
 /** The steps of hosts with a medium. Plain JSON. */
@@ -29,7 +36,7 @@ export type Rehearsal = {
   readonly release?: { readonly version: string; readonly architecture: string };
   readonly steps: readonly Step[];
   /** Empty for media that install no cluster. */
-  readonly needs: readonly HostNeed[];
+  readonly needs: readonly PlannedNeed[];
   /** Absent on media that do not boot. */
   readonly reading?: MediumReading;
 };
@@ -40,6 +47,8 @@ export type RehearseOptions = {
   readonly date: string;
   /** Finds out what the release asks for that a cluster leaves; absent if that release is not known. */
   readonly askLeft?: ((arch: RpmArchitecture) => Promise<LeftRelease>) | undefined;
+  /** The hosts of a site; absent: those of the configuration image, if there is one. */
+  readonly site?: readonly PlannedHosts[] | undefined;
   /** The verdict on a configuration image for this medium. */
   readonly configImage?: ConfigImageCheck | undefined;
 };
@@ -58,6 +67,7 @@ async function play(iso: IsoImage, options: RehearseOptions): Promise<Rehearsal>
   const { index } = medium;
   const isBooted = iso.bootEntries.length > 0 || index?.product === 'live-iso';
   const { value: release, problem } = await readPlayedRelease(medium, options.signal);
+  const hosts = meetSite(listNeeds(medium, release), options);
   const steps = [
     ...(isBooted ? await rehearseBoot(medium) : []),
     ...rehearseIgnition(medium),
@@ -66,6 +76,7 @@ async function play(iso: IsoImage, options: RehearseOptions): Promise<Rehearsal>
       ? []
       : [unless('pulls', 'the payload of the release can be read', { reason: problem })]),
     ...(await rehearseContents(medium, release, options)),
+    ...hosts.steps,
   ];
   const reading = isBooted ? await measureReading(medium) : undefined;
   return {
@@ -73,7 +84,7 @@ async function play(iso: IsoImage, options: RehearseOptions): Promise<Rehearsal>
     product: index?.product ?? 'other',
     date: options.date,
     steps,
-    needs: listNeeds(medium, release),
+    needs: hosts.needs,
     ...withoutUndefined({
       reading,
       release: index && {
@@ -83,6 +94,14 @@ async function play(iso: IsoImage, options: RehearseOptions): Promise<Rehearsal>
     }),
   };
 }
+
+const meetSite = (
+  needs: readonly HostNeed[],
+  { configImage, site = listConfigured(configImage) }: RehearseOptions,
+): Pick<Rehearsal, 'steps' | 'needs'> => ({
+  steps: rehearseSite(needs, site),
+  needs: planNeeds(needs, site),
+});
 
 /** Plays the work of the release and of the operators on the medium. */
 async function rehearseContents(
