@@ -18,7 +18,7 @@ import { PUBLIC_KEYS } from './documents.ts';
 
 /* Reads the hosts of a site from the files of an agent-based installation, as far as a medium has to fit them. */
 
-const POOL = partial({ replicas: integerFrom(0) }, LEFT_OUT);
+const POOL = partial({ name: TEXT, replicas: integerFrom(0) }, LEFT_OUT);
 
 const INSTALL_POOLS = partial({ controlPlane: POOL, arbiter: POOL, compute: list(POOL) }, LEFT_OUT);
 
@@ -62,7 +62,7 @@ function read<S extends Shape>(path: string, shownAs: string, shape: S): TypeOf<
   return value;
 }
 
-/** Replicas of a pool that names none (installer, `pkg/types/defaults/machinepools.go`). */
+/** Replicas of a pool that names none, but for arbiters and the pool edge, which have 0 (installer, `pkg/types/defaults/machinepools.go`). */
 const DEFAULT_REPLICAS = 3;
 
 function listPlanned(
@@ -71,7 +71,7 @@ function listPlanned(
 ): readonly PlannedHosts[] {
   const masters = controlPlane?.replicas ?? DEFAULT_REPLICAS;
   const arbiters = arbiter ? (arbiter.replicas ?? 0) : 0;
-  const workers = compute.reduce((sum, { replicas = DEFAULT_REPLICAS }) => sum + replicas, 0);
+  const workers = compute.reduce((sum, pool) => sum + countWorkers(pool), 0);
   const isSingle = masters === 1 && workers + arbiters === 0;
   const all: readonly PlannedHosts[] = [
     plan(isSingle ? 'single node' : 'control plane', masters, ofRole(hosts, 'master')),
@@ -81,11 +81,17 @@ function listPlanned(
   return all.filter(({ count, host }) => count > 0 || host === 'control plane');
 }
 
+const countWorkers = ({ name, replicas }: TypeOf<typeof POOL>): number =>
+  replicas ?? (name === 'edge' ? 0 : DEFAULT_REPLICAS);
+
 /** Hosts without a role get any. */
 const ofRole = (hosts: readonly AgentHost[], wanted: string): readonly AgentHost[] =>
   hosts.filter(({ role = '' }) => role === '' || role === wanted);
 
-/** A size counts if each host of the role asks for one. */
+/**
+ * A size counts if each host of the role asks for one: the least decimal gigabytes of a disk (assisted-service,
+ * `internal/host/hostutil`).
+ */
 function plan(
   host: PlannedHosts['host'],
   count: number,

@@ -45,6 +45,14 @@ describe('the hosts of a site', () => {
     ]);
   });
 
+  it('are none of a pool of arbiters, or of the pool edge, that names no replicas', async () => {
+    const pools = ['arbiter: {name: arbiter}', 'compute: [{name: worker}, {name: edge}]'];
+    expect(await read(pools)).toEqual([
+      { host: 'control plane', count: 3 },
+      { host: 'worker', count: 3 },
+    ]);
+  });
+
   it('are a single node without workers', async () => {
     const install = ['controlPlane: {replicas: 1}', 'compute: [{replicas: 0}]'];
     expect(await read(install, ['hosts:', host('master', 240)])).toEqual([
