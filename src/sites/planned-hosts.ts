@@ -46,13 +46,21 @@ type AgentHost = NonNullable<TypeOf<typeof AGENT_HOSTS>['hosts']>[number];
  * @throws ConfigProblems `config.problems`; ConfigError `config.missing`, `config.unreadable`
  */
 export function readPlannedHosts(path: string, shownAs: string): readonly PlannedHosts[] {
-  const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-  const install = isFolder ? join(path, 'install-config.yaml') : path;
+  const install = isFolder(path) ? join(path, 'install-config.yaml') : path;
   const agent = join(dirname(install), 'agent-config.yaml');
   const show = (file: string): string => join(shownAs, relative(path, file));
   const pools = read(install, show(install), INSTALL_POOLS);
   const { hosts = [] } = existsSync(agent) ? read(agent, show(agent), AGENT_HOSTS) : {};
   return listPlanned(pools, hosts);
+}
+
+/** A path that cannot be looked at is reported when it is read. */
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
 }
 
 function read<S extends Shape>(path: string, shownAs: string, shape: S): TypeOf<S> {

@@ -123,13 +123,17 @@ export const OLD_BUGS: readonly OldBug[] = [
     name: 'a unit without a name',
     reader: 'ignition',
     edits: [
-      { file: 'ignition/config.ts', now: '...findUnnamed(value, field.key, path),', then: '' },
+      {
+        file: 'ignition/schema.ts',
+        now: 'const UNIT = record({ name: TEXT,',
+        then: 'const UNIT = record({ name: optional(TEXT),',
+      },
     ],
   },
   {
     name: 'a configuration that is nested without a limit',
     reader: 'ignition',
-    edits: [{ file: 'ignition/config.ts', now: 'depth > MAX_DEPTH', then: 'depth > Infinity' }],
+    edits: [{ file: 'ignition/config.ts', now: 'depth: 250', then: 'depth: Infinity' }],
   },
   {
     name: 'secrets and names of any size',

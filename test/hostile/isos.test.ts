@@ -18,6 +18,7 @@ const COMMANDS: readonly (readonly string[])[] = [
   ['inspect'],
   ['diff'],
   ['verify'],
+  ['rehearse'],
   ['ignition', 'show'],
   ['registry', 'serve', '--port', '0'],
   ['config-iso', 'show'],

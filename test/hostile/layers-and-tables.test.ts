@@ -245,7 +245,7 @@ describe('a document', () => {
 
   it('of Ignition that is nested 100,000 deep is malformed', () => {
     const text = `{"ignition":{"version":"3.2.0"},"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
-    expect(() => parseIgnition(text, 'config')).toThrow('config is nested deeper than 250 levels');
+    expect(() => parseIgnition(text, 'config')).toThrow('config has more than 250 levels');
   });
 });
 

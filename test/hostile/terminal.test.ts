@@ -167,6 +167,14 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'ignition show': [['evil.iso'], [EVIL]],
   'extract installer': [[EVIL, '--out', EVIL], [`--${EVIL}`]],
   'verify': [['evil.iso'], [EVIL]],
+  'rehearse': [
+    ['evil.iso'],
+    ['evil.iso', '--from', EVIL],
+    ['evil.iso', '--release', EVIL],
+    ['evil.iso', '--date', EVIL],
+    ['evil.iso', '--site', EVIL],
+    [EVIL, '--config-image', EVIL],
+  ],
   'serve': [
     ['--data', EVIL, '--key', EVIL],
     ['--data', EVIL, '--key', `file:${EVIL}`],

@@ -144,6 +144,7 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'cat': [[X, 'a']],
   'ignition show': [[X]],
   'verify': [[X]],
+  'rehearse': [[X], ['tiny.iso', '--config-image', X], ['tiny.iso', '--site', X]],
   'serve': [
     ['--data', 'data', '--key', `file:${X}`],
     ['--data', X, '--key', 'env:HOME'],

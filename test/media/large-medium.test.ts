@@ -10,8 +10,8 @@ import { runMeasured } from '../support/run-measured.ts';
 const BUILT = fileURLToPath(new URL('../built', import.meta.url));
 /** Real media have up to 3,000, which take four times the time here and were measured by hand. */
 const IMAGES = 800;
-/** MiB. */
-const MEMORY = 270;
+/** MiB; 275 were measured since `verify` also looks for every image that a medium names. */
+const MEMORY = 290;
 
 describe('a medium of many images', () => {
   let directory: string;
@@ -22,7 +22,7 @@ describe('a medium of many images', () => {
   });
   afterAll(() => rm(directory, { recursive: true, force: true }));
 
-  it('is listed and fully verified in less than 270 MiB of memory', async () => {
+  it('is listed and fully verified in less than 290 MiB of memory', async () => {
     const path = join(directory, 'large.iso');
     const entries = writeLargeMedium(path, IMAGES);
     const commands = [
