@@ -31,7 +31,7 @@ import {
   warnOfTls,
 } from './report-lines.ts';
 import { INSTALLATION_OUTPUT } from './request-installation.ts';
-import { addSignatureOptions } from './request.ts';
+import { addSignatureOptions } from './request-signatures.ts';
 import {
   addInstallationOptions,
   runInstallation,

@@ -39,12 +39,12 @@ import {
   formatVerified,
   warnOfTls,
 } from './report-lines.ts';
+import { addSignatureOptions } from './request-signatures.ts';
 import {
-  addSignatureOptions,
   readUpgradeRequest,
   UPGRADE_OUTPUT,
   type UpgradeRequestOptions,
-} from './request.ts';
+} from './request-upgrade.ts';
 import { runRecipe, type RecipeCall, type RecipeOptions } from './run.ts';
 import {
   createForceOption,

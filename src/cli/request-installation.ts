@@ -13,14 +13,8 @@ import type { InstallationIsoRequest } from '../stages/request.ts';
 import type { CliHost } from './host.ts';
 import { DEFAULT_CONCURRENCY } from '../config/build-shape.ts';
 import { listLockInputs, readLockUse, type LockOptions } from './options.ts';
-import {
-  readGraphUrl,
-  readEpoch,
-  readIsoPlace,
-  readSignatureGate,
-  readSaved,
-  type BuildOptions,
-} from './request.ts';
+import { readSignatureGate } from './request-signatures.ts';
+import { readGraphUrl, readEpoch, readIsoPlace, readSaved, type BuildOptions } from './request.ts';
 
 export const INSTALLATION_OUTPUT = 'rhcos-ibi.iso';
 

@@ -1,13 +1,10 @@
 import { decodeUserText } from '../base/text/utf8.ts';
-import type { Command } from 'commander';
 import { resolve, dirname, join } from 'node:path';
 import { digestFromHex } from '../base/digest.ts';
 import { readInputFile } from '../base/disk/files.ts';
-import { UsageError, ConfigError } from '../base/errors.ts';
-import { isLoopbackHost, readUserInfo } from '../base/http/address.ts';
+import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { redactUrl } from '../base/text/redact.ts';
-import type { BuildSettings, ApplianceConfig } from '../config/appliance-config.ts';
+import type { ApplianceConfig } from '../config/appliance-config.ts';
 import {
   type ConfigInput,
   listNamedPaths,
@@ -23,103 +20,22 @@ import { readUserManifests } from '../openshift/node/manifests.ts';
 import type { GivenBaseIso } from '../openshift/release/base-iso.ts';
 import { IMAGE_POLICY_VARIABLE } from '../openshift/release/image-policy.ts';
 import { parseGraphUrl } from '../openshift/release/update-graph.ts';
-import { isVersion } from '../openshift/release/version.ts';
 import { parseOutput } from '../outputs/output.ts';
-import { outputKindOf, type IsoPlace, type IsoReuse } from '../outputs/place.ts';
+import { type IsoPlace, type IsoReuse } from '../outputs/place.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
 import { listAuthFiles } from '../registry/index.ts';
-import type { SignatureGate } from '../stages/1-resolve/verify-release.ts';
-import {
-  type LiveIsoRequest,
-  type UpgradeIsoRequest,
-  UPGRADE_ISO_RULES,
-} from '../stages/request.ts';
-import { readSavedPlan, type SavedPlan, heldBy } from '../stages/resolved/use.ts';
+import type { LiveIsoRequest } from '../stages/request.ts';
+import { readSavedPlan, type SavedPlan } from '../stages/resolved/use.ts';
 import { LIVE_ISO_RULES } from '../stages/rules.ts';
 import type { CliHost } from './host.ts';
 import { planNetworks } from './networks.ts';
-import { listLockInputs, readLockUse, type LockOptions, refuseOption } from './options.ts';
+import { readSignatureGate, type SignatureOptions } from './request-signatures.ts';
+import { listLockInputs, readLockUse, type LockOptions } from './options.ts';
 
 /*
- * This file owns how options, configuration and environment become the request of a live ISO or an
- * upgrade ISO, and what the requests of all ISOs share.
+ * This file owns how options, configuration and environment become the request of a live ISO, and what the
+ * requests of all ISOs share.
  */
-
-type SignatureOptions = {
-  readonly signatures?: string;
-  readonly signatureUrl?: string;
-  readonly signatureKeys?: string;
-  readonly allowUnsigned?: boolean;
-};
-
-/**
- * Adds the options for finding and judging the signature of a release, for all media that are made
- * from one.
- */
-export const addSignatureOptions = (command: Command): Command =>
-  command
-    .option(
-      '--signatures <path>',
-      'release signatures: a folder sha256=HEX/signature-N, or a file with ConfigMaps',
-    )
-    .option(
-      '--signature-url <url>',
-      'signature store to ask before the public ones (default: OCP_SIGNATURE_URL)',
-    )
-    .option(
-      '--signature-keys <file>',
-      'public keys that sign releases (default: OCP_SIGNATURE_VERIFICATION_PK, or those of Red Hat)',
-    )
-    .option('--allow-unsigned', 'accept a nightly or CI build without a signature');
-
-/**
- * Reads how signatures are checked. The command line wins over the configuration, and the
- * configuration over the environment.
- *
- * @throws UsageError `usage.signature-url`
- */
-export function readSignatureGate(
-  options: SignatureOptions,
-  { cwd, env }: Pick<CliHost, 'cwd' | 'env'>,
-  build: Pick<BuildSettings, 'signatures' | 'signatureKeys' | 'allowUnsigned'> = {
-    allowUnsigned: false,
-  },
-): SignatureGate {
-  const fromHere = (path: string | undefined): string | undefined =>
-    path === undefined || path === '' ? undefined : resolve(cwd, path);
-  const files = fromHere(options.signatures) ?? build.signatures;
-  const keys =
-    fromHere(options.signatureKeys) ??
-    build.signatureKeys ??
-    fromHere(env['OCP_SIGNATURE_VERIFICATION_PK']);
-  const store = readStore(options.signatureUrl ?? env['OCP_SIGNATURE_URL']);
-  return {
-    ...withoutUndefined({ files, keys, store }),
-    allowUnsigned: options.allowUnsigned ?? build.allowUnsigned,
-  };
-}
-
-function readStore(text = ''): string | undefined {
-  if (text === '') return undefined;
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url) refuseClearPassword(url);
-  if (url && /^https?:$/.test(url.protocol)) return text;
-  throw new UsageError('usage.signature-url', 'the signature store is not an address', {
-    expected: 'https://HOST/PATH/',
-    found: url ? redactUrl(url) : 'no address',
-    hint: 'correct --signature-url or OCP_SIGNATURE_URL',
-  });
-}
-
-function refuseClearPassword(url: URL): void {
-  const isSecret = readUserInfo(url) !== undefined;
-  if (!isSecret || url.protocol === 'https:' || isLoopbackHost(url.hostname)) return;
-  throw new UsageError(
-    'usage.signature-url',
-    'the password of the signature store would be sent without encryption',
-    { expected: 'https://', found: redactUrl(url), hint: 'name the store with https://' },
-  );
-}
 
 /** Options that all commands that plan or build an ISO share. */
 export type BuildOptions = SignatureOptions & {
@@ -206,7 +122,8 @@ export function readIsoPlace(
 }
 
 /** Identifies the configuration under which the digests of its tags are stored. */
-const identifyConfig = ({ files }: ConfigInput): string => files.map(({ path }) => path).join('\n');
+export const identifyConfig = ({ files }: ConfigInput): string =>
+  files.map(({ path }) => path).join('\n');
 
 /**
  * Reads SOURCE_DATE_EPOCH, seconds since 1970; undefined if it is not set.
@@ -317,7 +234,7 @@ export function readSurroundings(
 }
 
 /** Removes empty members: optional ones are absent, never undefined. */
-function withoutEmpty<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
+export function withoutEmpty<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined && value !== '');
   return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
 }
@@ -343,7 +260,7 @@ async function readHosts(
 }
 
 /** Merges the command line into the configuration; the command line wins. */
-function withBuild(
+export function withBuild(
   config: ApplianceConfig,
   options: Pick<LiveIsoOptions, 'concurrency' | 'retryFor' | 'ignitionArea'>,
 ): ApplianceConfig {
@@ -365,72 +282,4 @@ function findBaseIso(
     url: build.baseIso,
     ...(baseIsoSha256 !== undefined && { sha256: digestFromHex(baseIsoSha256) }),
   };
-}
-
-export const UPGRADE_OUTPUT = 'upgrade.iso';
-
-export type UpgradeRequestOptions = BuildOptions &
-  LockOptions & {
-    readonly from?: string;
-    readonly machineConfig?: boolean;
-    readonly prepareHosts?: boolean;
-    readonly acknowledge?: readonly string[];
-  };
-
-/** Reads all inputs of an upgrade ISO from the command line and the configuration. */
-export function readUpgradeRequest(
-  names: ConfigNames,
-  options: UpgradeRequestOptions,
-  host: CliHost,
-): UpgradeIsoRequest {
-  const { machineConfig = false, prepareHosts = false } = options;
-  const acknowledged = readAcknowledged(options);
-  if (options.from !== undefined) requireFromVersion(options.from);
-  const input = readConfigFiles(names, options, host);
-  const config = loadConfig(input, { env: host.env, rules: UPGRADE_ISO_RULES });
-  const graphUrl = readGraphUrl(host.env);
-  const saved = readSaved(options, 'upgrade-iso', host);
-  const locking = readLockUse(options, { product: 'upgrade-iso', config: input }, host);
-  const from = options.from ?? heldBy(locking.lock)?.path?.from;
-  const signatures = readSignatureGate(options, host, config.build);
-  const place = readIsoPlace(
-    { ...options, output: options.output ?? UPGRADE_OUTPUT },
-    {
-      config: input,
-      inputs: [options.plan, signatures.files, signatures.keys, ...listLockInputs(locking)],
-    },
-    host,
-  );
-  return {
-    config: withBuild(config, options),
-    configuration: identifyConfig(input),
-    machineConfig,
-    prepareHosts,
-    acknowledged,
-    ...place,
-    folder: outputKindOf(place) === 'file' ? dirname(place.output) : host.cwd,
-    signatures,
-    ...withoutEmpty({ from, graphUrl, saved, epoch: readEpoch(host.env) }),
-    ...locking,
-  };
-}
-
-function readAcknowledged({
-  machineConfig = false,
-  acknowledge = [],
-}: UpgradeRequestOptions): readonly string[] {
-  if (acknowledge.length === 0 || machineConfig) return acknowledge;
-  throw refuseOption('usage.acknowledge', acknowledge.join(','), {
-    expected: '--machine-config beside it',
-    hint: 'add --machine-config, or run the printed command on the cluster',
-  });
-}
-
-/** @throws UsageError `usage.from` */
-export function requireFromVersion(from: string): void {
-  if (isVersion(from)) return;
-  throw refuseOption('usage.from', from, {
-    expected: 'the version of the cluster, X.Y.Z',
-    hint: 'take it from "oc get clusterversion"',
-  });
 }

@@ -31,7 +31,8 @@ import {
   readInstallationRequest,
   type InstallationRequestOptions,
 } from './request-installation.ts';
-import { readLiveIsoRequest, type LiveIsoOptions, addSignatureOptions } from './request.ts';
+import { addSignatureOptions } from './request-signatures.ts';
+import { readLiveIsoRequest, type LiveIsoOptions } from './request.ts';
 import { OUTPUT_STAGES } from './terminal/continuation.ts';
 import { type OutputFormat, createOutputOption } from './terminal/output.ts';
 import { createProgress, type LogFormat, createLogFormatOption } from './terminal/progress.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { stateRelease, type Signer } from '../../demo/openpgp-signer.ts';
 import { SealiftError } from '../../src/base/errors.ts';
 import { redact } from '../../src/base/text/redact.ts';
-import { readSignatureGate } from '../../src/cli/request.ts';
+import { readSignatureGate } from '../../src/cli/request-signatures.ts';
 import { parseKeys } from '../../src/openpgp/keys.ts';
 import { verifySignedMessage } from '../../src/openpgp/message.ts';
 import { parseReleaseStatement } from '../../src/openshift/release/signature.ts';

@@ -62,7 +62,11 @@ function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValu
     if (address !== '') refuseGiven('usage.proxy', 'proxy', explainUnusable.proxy(address));
   refuseGiven('usage.proxy', 'hosts without proxy', explainUnusable.noProxy(noProxy));
   if (noProxy !== '' && httpProxy + httpsProxy === '')
-    refuseGiven('usage.proxy', 'proxy', 'there are hosts without proxy, but there is no proxy');
+    refuseGiven(
+      'usage.proxy',
+      'proxy',
+      'hosts are listed that need no proxy, and no proxy is set: set one, or leave the list out',
+    );
 }
 
 export function refuseGiven(code: string, what: string, why: string | undefined): void {

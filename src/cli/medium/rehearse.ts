@@ -15,7 +15,7 @@ import { isWantedVersion } from '../../openshift/release/version.ts';
 import { parseReference } from '../../registry/index.ts';
 import { keepGarbageSmall, type CliHost } from '../host.ts';
 import { type AccessOptions, addAccessOptions, refuseOption, useAccess } from '../options.ts';
-import { requireFromVersion } from '../request.ts';
+import { requireFromVersion } from '../request-upgrade.ts';
 import { requireReferences } from '../request-installation.ts';
 import { ISO_ARGUMENT, runWithProgress, useWatched, type Watched } from '../run.ts';
 import { readPlannedHosts } from '../../sites/planned-hosts.ts';

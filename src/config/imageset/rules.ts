@@ -218,7 +218,7 @@ function checkKind(view: View): readonly DocumentProblem[] {
   });
 }
 
-/** The difference that the former version makes: its keys that are no longer known are problems. */
+/** Notes the former version of the format. Keys that only it had are reported as unknown. */
 export const noteFormerVersion = (view: View): readonly DocumentProblem[] =>
   view.text('apiVersion') === FORMER_API_VERSION ? [view.report('apiVersion', FORMER_VERSION)] : [];
 

@@ -24,7 +24,7 @@ import { walkRegistryTree } from '../walk-registry.ts';
 /** A config of the medium, by the place from which Ignition takes it. */
 export type PlayedConfig = {
   readonly name: string;
-  /** Absent if there is no such config, or if it cannot be read. */
+  /** Absent if the medium lacks the config, or if it cannot be read. */
   readonly config?: IgnitionConfig;
   readonly problem?: string;
 };

@@ -114,7 +114,7 @@ const describeLeftOut = (left: number): readonly Step[] =>
         }),
       ];
 
-/** The release image as the hosts are told to pull it. */
+/** The release image by the name that the hosts pull. */
 function listReleaseImage({ index, files }: PlayedMedium): readonly NamedImage[] {
   const told = files.get(TOLD_IMAGE_SET);
   const image = (told && findReleaseImage(told)) ?? index?.release.reference;

@@ -92,7 +92,8 @@ async function findImageProblems(
     return bytes && parseManifest(bytes);
   });
   if (problem !== undefined) return [problem];
-  if (value?.kind !== 'manifest') return ['there is no manifest.json of an image'];
+  if (value?.kind !== 'manifest')
+    return ['manifest.json is missing, or does not describe an image'];
   const missing: string[] = [];
   for (const { digest, size } of blobsOf(value)) {
     const found = await tree.size(`${IMAGE}/${hexOf(digest)}`);

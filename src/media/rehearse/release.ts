@@ -21,7 +21,7 @@ export async function readPlayedRelease(
   if (index === undefined || registry === undefined) return {};
   if (readReference(index.release.reference) === undefined) {
     return {
-      problem: `the index names the release ${index.release.reference}, which is no reference`,
+      problem: `the index names the release ${index.release.reference}, which is not a reference to an image`,
     };
   }
   return attempt(async () => readPayload(await openPayload(iso, index, signal), signal));
