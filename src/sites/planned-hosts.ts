@@ -15,6 +15,7 @@ import {
   type TypeOf,
 } from '../shape/shape.ts';
 import { PUBLIC_KEYS } from './documents.ts';
+import { DEFAULT_REPLICAS } from './rules/machine-pools.ts';
 
 /* Reads the hosts of a site from the files of an agent-based installation, as far as a medium has to fit them. */
 
@@ -70,9 +71,6 @@ function read<S extends Shape>(path: string, shownAs: string, shape: S): TypeOf<
   return value;
 }
 
-/** Replicas of a pool that names none, but for arbiters and the pool edge, which have 0 (installer, `pkg/types/defaults/machinepools.go`). */
-const DEFAULT_REPLICAS = 3;
-
 function listPlanned(
   { controlPlane, arbiter, compute = [{}] }: TypeOf<typeof INSTALL_POOLS>,
   hosts: readonly AgentHost[],
@@ -90,7 +88,7 @@ function listPlanned(
 }
 
 const countWorkers = ({ name, replicas }: TypeOf<typeof POOL>): number =>
-  replicas ?? (name === 'edge' ? 0 : DEFAULT_REPLICAS);
+  replicas ?? (name === 'edge' ? 0 : DEFAULT_REPLICAS); // installer, pkg/types/defaults/machinepools.go
 
 /** Hosts without a role get any. */
 const ofRole = (hosts: readonly AgentHost[], wanted: string): readonly AgentHost[] =>

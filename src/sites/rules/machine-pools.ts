@@ -75,7 +75,7 @@ export function checkPlatform(
   ];
 }
 
-const DEFAULT_REPLICAS = 3;
+export const DEFAULT_REPLICAS = 3;
 
 function checkReplicas(
   report: Report,
