@@ -164,7 +164,7 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
 
   test('has the guards of CoreOS’s own tool', async () => {
     const key = ['--ssh-key', TEST_SSH_KEY];
-    await expectRefused([2, 'usage.proxy', 'there is no proxy'], '--no-proxy', 'a', '--in-place');
+    await expectRefused([2, 'usage.proxy', 'no proxy is set'], '--no-proxy', 'a', '--in-place');
     await writeFile(at('rubbish.yaml'), 'interfaces: [');
     const rubbish = ['--nmstate', 'rubbish.yaml', '--in-place'];
     await expectRefused([3, 'nmstate.malformed', 'rubbish.yaml is not YAML'], ...rubbish);
