@@ -24,6 +24,8 @@ export type CliHost = {
   readonly allowGrace?: (milliseconds: number) => void;
   /** Collects the words for an interruption of this run; absent outside a run. */
   readonly continuation?: RunContinuation;
+  /** Warnings about settings of Node in the environment; reports repeat them. */
+  readonly environment?: readonly string[];
   /** Log of the run. Absent outside a run: everything is shown, and nothing recorded. */
   readonly log?: RunLog;
 };

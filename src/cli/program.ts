@@ -26,6 +26,7 @@ import { registerPlan } from './plan.ts';
 import { registerRegistry } from './serve/registry.ts';
 import { registerServe } from './serve/serve.ts';
 import { registerToken } from './serve/token.ts';
+import { overrideNodeSettings } from './node-settings.ts';
 import { createContinuation } from './terminal/continuation.ts';
 import { printError, toUsageError } from './terminal/errors.ts';
 import { createRunLog } from './terminal/log.ts';
@@ -143,26 +144,20 @@ export async function runProgram(args: readonly string[], given: CliHost): Promi
     showMessage(given, `warning: ${message}\n`);
   });
   const started = given.now();
-  keepVerifying(given, wantsJson(args));
   const exitCode = await runCommand(args, { ...given, log });
   log.record({ type: 'run-done', exitCode, milliseconds: given.now() - started });
   await log.close();
   return exitCode;
 }
 
-const TLS_SWITCH = 'NODE_TLS_REJECT_UNAUTHORIZED';
-
-/**
- * Takes Node's switch for certificates out of the environment: every library, and every program that is
- * started, would obey it. Exceptions are named in the configuration, for one registry each.
- */
-function keepVerifying(host: CliHost, isJson: boolean): void {
-  if (host.env[TLS_SWITCH] !== '0') return;
-  // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- the environment has no other way
-  delete host.env[TLS_SWITCH];
-  const message = `${TLS_SWITCH}=0 is ignored: certificates are always verified; build.insecureRegistries names exceptions`;
-  if (isJson) showEvent(host, { type: 'warning', message });
-  else writeMessage(host, `warning: ${message}\n`);
+/** Applies the rules for settings of Node, and prints what they change. */
+function settleEnvironment(host: CliHost, isJson: boolean): readonly string[] {
+  const warnings = overrideNodeSettings(host.env);
+  for (const message of warnings) {
+    if (isJson) showEvent(host, { type: 'warning', message });
+    else writeMessage(host, `warning: ${message}\n`);
+  }
+  return warnings;
 }
 
 async function runCommand(args: readonly string[], given: CliHost): Promise<number> {
@@ -171,20 +166,21 @@ async function runCommand(args: readonly string[], given: CliHost): Promise<numb
     milliseconds = wanted;
   };
   const continuation = createContinuation();
-  const host = { ...given, allowGrace, continuation };
+  const known = { ...given, allowGrace, continuation };
   try {
+    const host = { ...known, environment: settleEnvironment(given, wantsJson(args)) };
     const program = createProgram(host, wantsJson(args));
     const running = program.parseAsync([...args], { from: 'user' });
-    await endInTime(running, { signal: host.signal, grace: () => milliseconds });
+    await endInTime(running, { signal: given.signal, grace: () => milliseconds });
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
-      return printError(host, interruptionOf(host) ?? explainFailure(error), wantsJson(args));
+      return printError(known, interruptionOf(known) ?? explainFailure(error), wantsJson(args));
     }
     if (error.exitCode === 0) return 0;
     // Help, which commander has already printed, is more useful than a sentence.
     const isPrinted = error.code === 'commander.help' && !wantsJson(args);
-    return isPrinted ? EXIT_USAGE : printError(host, toUsageError(error), wantsJson(args));
+    return isPrinted ? EXIT_USAGE : printError(known, toUsageError(error), wantsJson(args));
   }
 }
 

@@ -94,12 +94,16 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
     const result = await work(request, tools);
     host.continuation?.end();
     await pruneAfter(request, options, host);
-    return result;
+    return withEnvironment(result, host);
   } finally {
     progress.close();
     await tools.close();
   }
 }
+
+/** A report with the warnings about the environment, if there are any. */
+const withEnvironment = <Result>(result: Result, { environment = [] }: CliHost): Result =>
+  environment.length === 0 ? result : { ...result, environment };
 
 function refuseLimit({ reuses }: IsoPlace, { cacheLimit: limit }: RecipeOptions): void {
   if (limit === undefined || reuses?.cache !== undefined) return;

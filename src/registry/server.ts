@@ -9,7 +9,9 @@ import {
   limitConnections,
   type ConnectionLimits,
   type NoteProgress,
+  HTTP_RULES,
 } from '../base/http/server.ts';
+import { TLS_RULES } from '../base/http/tls.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { untilAborted, waitFor } from '../base/wait.ts';
 import type { RegistryTree } from './layout/tree.ts';
@@ -73,9 +75,9 @@ export function createRegistryServer(
   };
   const server =
     options.tls === undefined
-      ? createServer(listener)
+      ? createServer(HTTP_RULES, listener)
       : createTlsServer(
-          { ...options.tls, minVersion: 'TLSv1.2', handshakeTimeout: limits.head },
+          { ...options.tls, ...TLS_RULES, ...HTTP_RULES, handshakeTimeout: limits.head },
           listener,
         );
   const noteProgress = limitConnections(server, limits);

@@ -12,7 +12,9 @@ import {
   type Drain,
   type KeyPair,
   boundConnections,
+  HTTP_RULES,
 } from '../base/http/server.ts';
+import { TLS_RULES } from '../base/http/tls.ts';
 import { addClusterRoutes, addVersionRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service, checkAsker } from './context.ts';
 import { addDownloadRoutes } from './images/downloads.ts';
@@ -66,8 +68,6 @@ type ServiceServer = Drain & {
   readonly renew: (pair: KeyPair) => void;
 };
 
-const TLS = { minVersion: 'TLSv1.2' } as const;
-
 /** Creates the server of the service, not listening yet. */
 export function createServiceServer(
   app: App,
@@ -82,9 +82,15 @@ export function createServiceServer(
   const connectionsCheckingInterval = Math.min(1000, limits.head);
   const server =
     tls === undefined
-      ? createServer({ connectionsCheckingInterval }, listener)
+      ? createServer({ ...HTTP_RULES, connectionsCheckingInterval }, listener)
       : createTlsServer(
-          { ...tls, ...TLS, connectionsCheckingInterval, handshakeTimeout: limits.head },
+          {
+            ...tls,
+            ...TLS_RULES,
+            ...HTTP_RULES,
+            connectionsCheckingInterval,
+            handshakeTimeout: limits.head,
+          },
           listener,
         );
   // A client must not wait forever for its answer, nor hold the memory of an answer that it does not take.
@@ -97,7 +103,7 @@ export function createServiceServer(
   return {
     server,
     renew(pair) {
-      if ('setSecureContext' in server) server.setSecureContext({ ...pair, ...TLS });
+      if ('setSecureContext' in server) server.setSecureContext({ ...pair, ...TLS_RULES });
     },
     ...prepareDrain(server),
   };

@@ -120,12 +120,12 @@ export async function openService(
 }
 
 async function openState(
-  { data, database, warn, ending: signal }: ServiceSettings,
+  { data, database, warn, host, ending: signal }: ServiceSettings,
   key: ServiceKey,
 ): Promise<State> {
   const state = await (database === undefined
     ? openFileState(join(data, 'records'), { signal, warn })
-    : openPostgresState(database));
+    : openPostgresState(database, { env: host.env, warn }));
   try {
     await checkServiceKey(key, state);
     return state;

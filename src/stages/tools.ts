@@ -12,7 +12,7 @@ import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directo
 import { kindOfHost } from '../base/http/address.ts';
 import { reportRequests } from '../base/http/report-requests.ts';
 import { createHttp, type Http } from '../base/http/http.ts';
-import type { TlsOptions } from '../base/http/proxy.ts';
+import type { TlsOptions } from '../base/http/tls.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import { readProgramDigest } from '../base/program.ts';
 import { createRetries } from '../base/retry.ts';

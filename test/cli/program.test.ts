@@ -213,6 +213,25 @@ describe('sealift completion', () => {
 });
 
 test.each([
+  ['--tls-min-v1.0', /^warning: --tls-min-v1\.0 of NODE_OPTIONS is ignored: TLS 1\.2 and 1\.3/],
+  ['--tls_cipher_list="ALL:@SECLEVEL=0"', /^warning: --tls-cipher-list of NODE_OPTIONS is ignored/],
+  ['--use-openssl-ca', /^warning: --use-openssl-ca of NODE_OPTIONS is ignored: SSL_CERT_FILE/],
+  ['--insecure-http-parser', /^warning: --insecure-http-parser of NODE_OPTIONS is ignored/],
+  ['--max-old-space-size=512 --require ./agent.js', /^warning: --require of NODE_OPTIONS loads/],
+  ['--max-old-space-size=512', /^$/],
+])('an option of Node that asks for less is warned of: %s', async (NODE_OPTIONS, told) => {
+  const host = { ...createHost(), env: { NODE_OPTIONS } };
+  expect(await runProgram(['version'], host)).toBe(0);
+  expect(collect(host.stderr)).toMatch(told);
+});
+
+test('the keys of connections are not written to a file', async () => {
+  const host = { ...createHost(), env: { NODE_OPTIONS: '--tls-keylog=/tmp/keys' } };
+  expect(await runProgram(['version', '-o', 'json'], host)).toBe(3);
+  expect(collect(host.stderr)).toContain('env.node-options');
+});
+
+test.each([
   [[], /^warning: NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored: certificates are always verified/],
   [['-o', 'json'], /^\{"type":"warning","message":"NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored/],
 ])('the switch of Node for certificates is taken away from a run with %j', async (more, told) => {

@@ -11,7 +11,7 @@ import { formatBasic } from '../http/basic.ts';
 import { headerOf, readSmallBody } from '../http/body.ts';
 import type { Http, HttpResponse } from '../http/http.ts';
 import { explainNetworkFailure, isPassingStatus, TransientError } from '../http/network-failure.ts';
-import type { TlsOptions } from '../http/proxy.ts';
+import type { TlsOptions } from '../http/tls.ts';
 import { parseRetryAfter } from '../retry.ts';
 import { redactUrl } from '../text/redact.ts';
 import { createResumableFile, fillFile, type FillOptions, joinAnswers } from './fill-file.ts';

@@ -1,6 +1,6 @@
 import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
-import { Agent, request, type Dispatcher } from 'undici';
+import { Agent, Pool, request, type Dispatcher } from 'undici';
 import { RegistryError } from '../errors.ts';
 import { withoutUndefined } from '../lists.ts';
 import { createRetries, type Retries } from '../retry.ts';
@@ -19,14 +19,8 @@ import {
 import { watchBody } from './body.ts';
 import { declineCodings, takeOffCoding } from './content-coding.ts';
 import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
-import {
-  createProxyAgent,
-  readProxies,
-  type ProxyOf,
-  connectOptions,
-  type ConnectOptions,
-  type TlsOptions,
-} from './proxy.ts';
+import { createProxyAgent, readProxies, type ProxyOf } from './proxy.ts';
+import { connectOptions, createConnector, type ConnectOptions, type TlsOptions } from './tls.ts';
 
 export type HttpRequest = {
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -279,13 +273,16 @@ type Connecting = {
 
 /** Creates the dispatcher of an origin. A proxy looks names up itself. */
 function createDispatcher(
-  { connections = 64 }: HttpOptions,
+  { connections = 64, env = process.env }: HttpOptions,
   { tls, proxy, lookup }: Connecting,
 ): Dispatcher {
   const connect = { timeout: CONNECT_TIMEOUT, ...tls };
-  return proxy === undefined
-    ? new Agent({ connect: { ...connect, ...(lookup && { lookup }) }, connections })
-    : createProxyAgent(proxy, { connect, connections });
+  if (proxy !== undefined) return createProxyAgent(proxy, { connect, connections, env });
+  const options = { ...connect, ...(lookup && { lookup }) };
+  return new Agent({
+    connections,
+    factory: (origin) => new Pool(origin, { connections, connect: createConnector(options) }),
+  });
 }
 
 const CONNECT_TIMEOUT = 20_000;

@@ -1,4 +1,5 @@
 import { RegistryError, SealiftError, type ErrorDetails } from '../errors.ts';
+import { diagnoseTls, isCertificateCode, TlsFailure, type TlsDiagnosis } from './tls-failure.ts';
 
 type TransientDetails = ErrorDetails & {
   /** Host that failed, with port: `quay.io`, `127.0.0.1:5000`. Absent: the host that was asked. */
@@ -69,8 +70,6 @@ const PASSING = new Set([
   'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
 ]);
 
-const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|HOSTNAME_MISMATCH/;
-
 /**
  * The code of the network's own error: ECONNRESET, UND_ERR_SOCKET. Our own errors are searched for
  * their cause.
@@ -92,7 +91,7 @@ export function networkCodeOf(error: unknown): string | undefined {
 const isPassing = (code: string): boolean => PASSING.has(code) || code.startsWith('HPE_');
 
 export const isCertificateFailure = (error: unknown): boolean =>
-  CERTIFICATE.test(networkCodeOf(error) ?? '');
+  isCertificateCode(networkCodeOf(error) ?? '');
 
 /** RFC 9110: statuses that mean "later". 501 and 505 mean "never". */
 export const isPassingStatus = (status: number): boolean =>
@@ -111,12 +110,8 @@ export function explainNetworkFailure(host: string, cause: unknown): unknown {
   const code = networkCodeOf(cause);
   if (code === undefined) return cause;
   const details = { cause, host, found: code };
-  if (isCertificateFailure(cause)) {
-    return new RegistryError('registry.certificate', `${host} has an untrusted certificate`, {
-      ...details,
-      hint: `add the CA that signed it: SSL_CERT_FILE, build.caBundle of a build, or a .crt file in certs.d/${host}`,
-    });
-  }
+  const tls = explainTls({ host }, cause);
+  if (tls) return refuseTls(host, tls, cause);
   if (isPassing(code)) {
     return new TransientError(
       'registry.unreachable',
@@ -133,6 +128,23 @@ export function explainNetworkFailure(host: string, cause: unknown): unknown {
   if (code.startsWith('Z_') || code.startsWith('ERR__ERROR')) return damagedCoding(host, details);
   if (!/^(?:E[A-Z]+|ERR_(?:SSL|TLS)|UND_ERR_)/.test(code)) return cause;
   return new RegistryError('registry.unreachable', `${host} cannot be reached: ${code}`, details);
+}
+
+function refuseTls(host: string, diagnosis: TlsDiagnosis, cause: unknown): RegistryError {
+  const { problem, isCertificate, ...values } = diagnosis;
+  const code = isCertificate ? 'registry.certificate' : 'registry.unreachable';
+  return new RegistryError(code, `${host} ${problem}`, { cause, ...values });
+}
+
+/** Explains the failure of a TLS connection to a server or a proxy; undefined for any other error. */
+export function explainTls(
+  who: { readonly host: string; readonly isProxy?: boolean },
+  error: unknown,
+): TlsDiagnosis | undefined {
+  let failure = error;
+  while (failure instanceof Error && !(failure instanceof TlsFailure)) failure = failure.cause;
+  const about = failure instanceof TlsFailure ? failure : {};
+  return diagnoseTls({ ...who, code: networkCodeOf(error) ?? '', failure: about });
 }
 
 /** The error for a body that does not have the content coding that its answer names. */
@@ -154,11 +166,12 @@ function explainProxyFailure(host: string, failure: ProxyFailure): unknown {
   const code = networkCodeOf(failure);
   if (code === undefined) return failure.cause;
   const details = { cause: failure.cause, found: code };
-  if (isCertificateFailure(failure)) {
-    return new RegistryError('proxy.certificate', `proxy ${proxy} has an untrusted certificate`, {
-      ...details,
-      hint: 'add the CA that signed it to the system, or to the file that NODE_EXTRA_CA_CERTS names',
-    });
+  const tls = explainTls({ host: new URL(proxy).host, isProxy: true }, failure);
+  if (tls) {
+    const { problem, isCertificate, ...values } = tls;
+    const kind = isCertificate ? 'proxy.certificate' : 'proxy.unreachable';
+    const { cause } = failure;
+    return new RegistryError(kind, `proxy ${proxy} ${problem}`, { cause, ...values });
   }
   if (code === 'ENOTFOUND') {
     return new RegistryError('proxy.unknown-host', `proxy ${proxy} is not known to DNS`, {

@@ -1,13 +1,12 @@
-import { existsSync } from 'node:fs';
-import { type SecureContext, createSecureContext, rootCertificates } from 'node:tls';
-import { Pool, ProxyAgent, type Dispatcher } from 'undici';
-import { readInputFile, readListed } from '../disk/files.ts';
+import { Socket } from 'node:net';
+import { Agent, Pool, Socks5ProxyAgent, type buildConnector, type Dispatcher } from 'undici';
 import { ConfigError } from '../errors.ts';
-import { withoutUndefined } from '../lists.ts';
 import { parseNoProxy, readUserInfo } from './address.ts';
-import { ProxyFailure } from './network-failure.ts';
+import { formatBasic } from './basic.ts';
+import { networkCodeOf, ProxyFailure } from './network-failure.ts';
+import { connectOptions, createConnector, type ConnectOptions } from './tls.ts';
 
-/* Owns proxies and TLS settings: the proxy of a URL, its tunnels, and the trusted roots. */
+/* Owns proxies: the proxy of a URL, and its tunnels. */
 
 /**
  * The address of the proxy that a URL is requested through; undefined if it is requested directly.
@@ -60,43 +59,109 @@ const readEither = (env: NodeJS.ProcessEnv, name: string): string =>
   env[name.toLowerCase()] ?? env[name] ?? '';
 
 type AgentOptions = {
-  readonly connect: { readonly timeout: number; readonly secureContext?: SecureContext };
+  /** Connections to servers, through the tunnel. */
+  readonly connect: { readonly timeout: number } & Partial<ConnectOptions>;
   readonly connections: number;
+  readonly env: NodeJS.ProcessEnv;
 };
 
+/** Opens a connection to a server through a proxy. @throws ProxyFailure */
+type Tunnels = (target: buildConnector.Options) => Promise<Socket>;
+
+/** Creates the dispatcher of requests through a proxy, which looks the names of servers up. */
 export function createProxyAgent(uri: string, options: AgentOptions): Dispatcher {
-  const { connect } = options;
-  return new ProxyAgent({
-    ...options,
-    uri,
-    requestTls: connect,
-    proxyTls: { timeout: connect.timeout, rejectUnauthorized: true },
-    clientFactory: (proxy, given) => guardTunnels(proxy, new Pool(proxy.origin, given), connect),
+  const { connect, connections, env } = options;
+  const proxy = new URL(uri);
+  const { timeout } = connect;
+  const ofProxy = proxy.protocol === 'https:' ? connectOptions({}, env) : {};
+  const toProxy = createConnector({ timeout, ...ofProxy });
+  const pool = proxy.protocol.startsWith('socks')
+    ? undefined
+    : new Pool(proxy.origin, { connect: toProxy });
+  const tunnel = pool ? createTunnels(proxy, pool, timeout) : createSocksTunnels(proxy, toProxy);
+  const agent = new Agent({
+    factory(origin) {
+      const secure = createConnector(connect, nameOf(proxy));
+      return new Pool(origin, { connections, connect: connectThrough(tunnel, secure) });
+    },
   });
+  return closeTogether(agent, pool);
 }
 
-type Connect = (options: Dispatcher.ConnectOptions) => Promise<Dispatcher.ConnectData>;
+type Destroy = (...given: readonly unknown[]) => Promise<void>;
 
-/**
- * Protects the tunnels of a proxy. undici remakes a connection that ended with UND_ERR_SOCKET,
- * again and again: thousands of times a second if a proxy closes every CONNECT. An error that it
- * does not know ends the requests that wait for the tunnel. It also forgets the proxy's answer.
- */
-function guardTunnels(proxy: URL, pool: Pool, { timeout }: { readonly timeout: number }): Pool {
-  const connect = pool.connect.bind<Connect>(pool);
-  const open: Connect = async (options) => {
-    const about = { proxy: `${proxy.protocol}//${proxy.host}`, target: options.path };
-    const answer = await connect({ ...options, signal: AbortSignal.timeout(timeout) }).catch(
-      (cause: unknown) => {
-        throw new ProxyFailure(about, isTimeout(cause) ? timedOut(cause) : cause);
+/** The agent, which destroys the connections to the proxy with its own. */
+function closeTogether(agent: Agent, pool: Pool | undefined): Agent {
+  const destroy = agent.destroy.bind<Destroy>(agent);
+  const destroyBoth: Destroy = (...given) => {
+    void pool?.destroy();
+    return destroy(...given); // which calls itself with other arguments
+  };
+  return Object.assign(agent, { destroy: destroyBoth });
+}
+
+const nameOf = (proxy: URL): string => `${proxy.protocol}//${proxy.host}`;
+
+const connectThrough =
+  (tunnel: Tunnels, secure: buildConnector.connector): buildConnector.connector =>
+  (target, callback) => {
+    tunnel(target).then(
+      (socket) => {
+        if (target.protocol === 'https:') secure({ ...target, httpSocket: socket }, callback);
+        else callback(null, socket);
+      },
+      (error: unknown) => {
+        callback(error as Error, null);
       },
     );
-    const { statusCode: status } = answer;
-    if (status >= 200 && status < 300) return { ...answer, statusCode: 200 };
-    answer.socket.on('error', () => undefined).destroy();
+  };
+
+/** `quay.io:443` */
+const describeTarget = ({ hostname, port, protocol }: buildConnector.Options): string =>
+  `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
+
+/**
+ * Opens tunnels by CONNECT (RFC 9110 9.3.6). A failure has no code: undici repeats a request whose
+ * connection ended with UND_ERR_SOCKET again and again, thousands of times a second if a proxy
+ * closes every CONNECT.
+ */
+function createTunnels(proxy: URL, pool: Pool, timeout: number): Tunnels {
+  const user = readUserInfo(proxy);
+  const login = user && { 'proxy-authorization': formatBasic(user) };
+  return async (target) => {
+    const path = describeTarget(target);
+    const about = { proxy: nameOf(proxy), target: path };
+    const signal = AbortSignal.timeout(timeout);
+    const headers = { 'host': target.host ?? path, 'proxy-connection': 'keep-alive', ...login };
+    const request = { path, headers, signal, servername: proxy.hostname };
+    const answer = await pool.connect(request).catch((cause: unknown) => {
+      throw new ProxyFailure(about, isTimeout(cause) ? timedOut(cause) : cause);
+    });
+    const { statusCode: status, socket } = answer;
+    if (status >= 200 && status < 300 && socket instanceof Socket) return socket;
+    socket.on('error', () => undefined).destroy();
     throw new ProxyFailure({ ...about, status });
   };
-  return Object.assign(pool, { connect: open });
+}
+
+/** A member of undici's agent that its types leave out. */
+type SocksAgent = {
+  readonly createSocks5Connection: (host: string, port: number) => Promise<Socket>;
+};
+
+/** Opens tunnels of RFC 1928. */
+function createSocksTunnels(proxy: URL, connect: buildConnector.connector): Tunnels {
+  const agent = new Socks5ProxyAgent(proxy, { connect }) as unknown as SocksAgent;
+  return async (target) => {
+    const path = describeTarget(target);
+    const [, host = '', port] = /^\[?(.*?)\]?:(\d+)$/.exec(path) ?? [];
+    try {
+      return await agent.createSocks5Connection(host, Number(port));
+    } catch (cause) {
+      const known = networkCodeOf(cause) === undefined ? timedOut(cause) : cause;
+      throw new ProxyFailure({ proxy: nameOf(proxy), target: path }, known);
+    }
+  };
 }
 
 const isTimeout = (error: unknown): boolean =>
@@ -104,50 +169,3 @@ const isTimeout = (error: unknown): boolean =>
 
 const timedOut = (cause: unknown): Error =>
   Object.assign(new Error('no answer', { cause }), { code: 'ETIMEDOUT' });
-
-/** TLS of one origin. PEM texts. Absent members mean the system's roots and verification on. */
-export type TlsOptions = {
-  /** PEM texts of roots that are trusted besides the system's roots, not instead of them. */
-  readonly ca?: readonly string[];
-  readonly cert?: string;
-  readonly key?: string;
-  /** Switches verification off: explicit, per registry, and shown in the report. */
-  readonly insecure?: boolean;
-};
-
-export type ConnectOptions = {
-  readonly secureContext: SecureContext;
-  /** Always given: Node would else ask NODE_TLS_REJECT_UNAUTHORIZED. */
-  readonly rejectUnauthorized: boolean;
-};
-
-/** One context for all connections: reading some 300 roots takes 40 ms. */
-export function connectOptions(tls: TlsOptions, env: NodeJS.ProcessEnv): ConnectOptions {
-  const secureContext = createSecureContext({
-    ca: [...rootCertificates, ...readSystemRoots(env), ...(tls.ca ?? [])],
-    ...withoutUndefined({ cert: tls.cert, key: tls.key }),
-    minVersion: 'TLSv1.2',
-  });
-  return { secureContext, rejectUnauthorized: tls.insecure !== true };
-}
-
-/** @throws ConfigError `ca-bundle.unreadable`, `ca-bundle.too-large` */
-function readSystemRoots(env: NodeJS.ProcessEnv): string[] {
-  const system = env['SSL_CERT_FILE'] ?? SYSTEM_ROOTS.find((path) => existsSync(path));
-  return [system, env['NODE_EXTRA_CA_CERTS']]
-    .filter((path): path is string => path !== undefined && path !== '')
-    .map((path) => {
-      const rules = { domain: 'ca-bundle' };
-      return readListed(path, rules, () => readInputFile(path, rules).toString('latin1'));
-    });
-}
-
-/**
- * Paths at which Linux distributions keep all trusted roots in one PEM file; the first that exists
- * is read.
- */
-const SYSTEM_ROOTS = [
-  '/etc/pki/tls/certs/ca-bundle.crt',
-  '/etc/ssl/certs/ca-certificates.crt',
-  '/etc/ssl/ca-bundle.pem',
-];

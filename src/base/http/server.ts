@@ -265,6 +265,9 @@ function closeStalled(open: Map<string, Connection>, stalled: number): boolean {
   return true;
 }
 
+/** Options of servers that NODE_OPTIONS cannot change: requests are parsed strictly. */
+export const HTTP_RULES = { insecureHTTPParser: false } as const;
+
 /** PEM texts of a certificate followed by its chain, and of its private key. */
 export type KeyPair = { readonly cert: string; readonly key: string };
 

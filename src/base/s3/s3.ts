@@ -1,7 +1,7 @@
 import type { S3Client } from '@aws-sdk/client-s3';
 import { ConfigError } from '../errors.ts';
 import type { Http } from '../http/http.ts';
-import type { TlsOptions } from '../http/proxy.ts';
+import type { TlsOptions } from '../http/tls.ts';
 import { withoutUndefined } from '../lists.ts';
 import type { Retries } from '../retry.ts';
 import { rememberCredential, rememberSecret } from '../text/redact.ts';

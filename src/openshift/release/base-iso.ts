@@ -12,7 +12,7 @@ import { downloadFile, type Download, fetchText } from '../../base/download/fetc
 import { packingOf, unpackFile, type Packing } from '../../base/download/unpack.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import type { Http } from '../../base/http/http.ts';
-import type { TlsOptions } from '../../base/http/proxy.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { decode, decodeJson, GO_RULES, requireDecoded, type Finding } from '../../shape/decode.ts';
 import {

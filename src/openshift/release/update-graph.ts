@@ -2,7 +2,7 @@ import { fetchPublic, readLimited } from '../../base/download/fetch.ts';
 import { ConfigError, IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Http, HttpResponse } from '../../base/http/http.ts';
 import { TransientError } from '../../base/http/network-failure.ts';
-import type { TlsOptions } from '../../base/http/proxy.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { formatDuration } from '../../base/text/words.ts';
 import { withTimeLimit } from '../../base/wait.ts';

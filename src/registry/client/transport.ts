@@ -10,7 +10,7 @@ import {
   isPassingStatus,
   networkCodeOf,
 } from '../../base/http/network-failure.ts';
-import type { TlsOptions } from '../../base/http/proxy.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { untilAborted } from '../../base/wait.ts';
 import { explainAnswer, parseChallenges, type Challenge } from './answer.ts';

@@ -1,7 +1,10 @@
 import pg from 'pg';
-import { RegistryError } from '../../base/errors.ts';
+import { RegistryError, SealiftError } from '../../base/errors.ts';
+import { explainTls } from '../../base/http/network-failure.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Json } from '../../base/text/json.ts';
 import { redact } from '../../base/text/redact.ts';
+import { readDatabaseAccess, type DatabaseAccess } from './database-access.ts';
 import type { State, StoredRecord } from './state.ts';
 
 type Row = Omit<StoredRecord, 'revision' | 'body'> & {
@@ -14,9 +17,15 @@ type Row = Omit<StoredRecord, 'revision' | 'body'> & {
  *
  * @throws RegistryError `service.database`
  */
-export async function openPostgresState(url: string): Promise<State> {
+export async function openPostgresState(
+  url: string,
+  { env, warn }: { readonly env: NodeJS.ProcessEnv; readonly warn: (message: string) => void },
+): Promise<State> {
+  const access = readAccess(url, env);
+  if (access.doubt !== undefined) warn(access.doubt);
   const pool = new pg.Pool({
-    connectionString: url,
+    connectionString: access.url,
+    ssl: access.ssl,
     max: 8,
     connectionTimeoutMillis: 5000,
     query_timeout: 20_000,
@@ -27,15 +36,24 @@ export async function openPostgresState(url: string): Promise<State> {
     await migrate(pool);
   } catch (cause) {
     await pool.end();
-    throw describeAway(cause);
+    throw describeAway(cause, access.host);
   }
   return createState(pool, async (text, values) => {
     try {
       return await pool.query(text, values);
     } catch (cause) {
-      throw isAway(cause) ? describeAway(cause) : cause;
+      throw isAway(cause) ? describeAway(cause, access.host) : cause;
     }
   });
+}
+
+function readAccess(url: string, env: NodeJS.ProcessEnv): DatabaseAccess {
+  try {
+    return readDatabaseAccess(url, env);
+  } catch (cause) {
+    if (cause instanceof SealiftError) throw cause;
+    throw describeAway(cause, ''); // pg reads the files that the URL names
+  }
 }
 
 /**
@@ -48,7 +66,13 @@ const AWAY = /^(?:08|53|57|58)/;
 const isAway = (error: unknown): boolean =>
   !(error instanceof pg.DatabaseError) || AWAY.test(error.code ?? '');
 
-function describeAway(cause: unknown): RegistryError {
+function describeAway(cause: unknown, host: string): RegistryError {
+  const tls = explainTls({ host }, cause);
+  if (tls) {
+    const { problem, expected, found, hint } = tls;
+    const details = { ...withoutUndefined({ expected }), found, hint };
+    return new RegistryError('service.database', `the database ${host} ${problem}`, details);
+  }
   const message = redact(cause instanceof Error ? cause.message : String(cause));
   return new RegistryError('service.database', `the database does not answer: ${message}`, {
     hint: 'correct --database, or start PostgreSQL',

@@ -6,7 +6,7 @@ import { readInputFile } from '../../base/disk/files.ts';
 import { withLease } from '../../base/disk/lease.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import type { Http } from '../../base/http/http.ts';
-import type { TlsOptions } from '../../base/http/proxy.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import type { Stage } from '../../engine/index.ts';
 import {
   type BaseScan,

@@ -1,5 +1,5 @@
 import type { Http } from '../../base/http/http.ts';
-import type { TlsOptions } from '../../base/http/proxy.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Stage } from '../../engine/index.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';

@@ -1,7 +1,7 @@
 import { restate } from '../../base/download/fill-file.ts';
 import { ConfigError, IntegrityError, SealiftError } from '../../base/errors.ts';
 import type { Http } from '../../base/http/http.ts';
-import type { TlsOptions } from '../../base/http/proxy.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import type { Stage, StageContext } from '../../engine/index.ts';
 import { clampEpoch } from '../../iso/index.ts';
 import { openImage, readBlob, type ImageTools, type OpenImage } from '../../openshift/images.ts';

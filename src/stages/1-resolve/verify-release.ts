@@ -3,7 +3,7 @@ import { readInputFile, readListed } from '../../base/disk/files.ts';
 import { fetchPublic, readLimited } from '../../base/download/fetch.ts';
 import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
 import type { Http, HttpResponse } from '../../base/http/http.ts';
-import type { TlsOptions } from '../../base/http/proxy.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { withTimeLimit } from '../../base/wait.ts';

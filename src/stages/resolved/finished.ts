@@ -10,7 +10,7 @@ import {
   readFreeBytes,
 } from '../../base/disk/files.ts';
 import type { Http } from '../../base/http/http.ts';
-import type { TlsOptions } from '../../base/http/proxy.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { formatReadableJson, type Json, formatCanonicalJson } from '../../base/text/json.ts';
 import {

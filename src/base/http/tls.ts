@@ -1,0 +1,139 @@
+import { constants, X509Certificate } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import {
+  checkServerIdentity,
+  createSecureContext,
+  rootCertificates,
+  TLSSocket,
+  type DetailedPeerCertificate,
+  type PeerCertificate,
+  type SecureContext,
+} from 'node:tls';
+import { buildConnector } from 'undici';
+import { readInputFile, readListed } from '../disk/files.ts';
+import { withoutUndefined } from '../lists.ts';
+import { networkCodeOf } from './network-failure.ts';
+import { diagnoseTls, TlsFailure } from './tls-failure.ts';
+
+/* Owns the TLS of everything that connects: the trusted roots, the versions, and the check of names. */
+
+/** TLS of one origin. PEM texts. Absent members mean the system's roots and verification on. */
+export type TlsOptions = {
+  /** PEM texts of roots that are trusted besides the system's roots, not instead of them. */
+  readonly ca?: readonly string[];
+  readonly cert?: string;
+  readonly key?: string;
+  /** Switches verification off: explicit, per registry, and shown in the report. */
+  readonly insecure?: boolean;
+};
+
+/**
+ * Options of tls.connect. All of them are given, because Node would else ask its environment:
+ * NODE_TLS_REJECT_UNAUTHORIZED, and `--tls-...` of NODE_OPTIONS.
+ */
+export type ConnectOptions = {
+  readonly secureContext: SecureContext;
+  readonly rejectUnauthorized: boolean;
+  readonly checkServerIdentity: typeof checkServerIdentity;
+};
+
+/** One context for all connections: reading some 300 roots takes 40 ms. */
+export function connectOptions(tls: TlsOptions, env: NodeJS.ProcessEnv): ConnectOptions {
+  const secureContext = createSecureContext({
+    ca: [...rootCertificates, ...readSystemRoots(env), ...(tls.ca ?? [])],
+    ...withoutUndefined({ cert: tls.cert, key: tls.key }),
+    ...TLS_RULES,
+  });
+  return {
+    secureContext,
+    rejectUnauthorized: tls.insecure !== true,
+    checkServerIdentity: checkName,
+  };
+}
+
+/** Versions and ciphers of clients and servers, regardless of NODE_OPTIONS. */
+export const TLS_RULES = {
+  minVersion: 'TLSv1.2',
+  maxVersion: 'TLSv1.3',
+  ciphers: constants.defaultCoreCipherList,
+} as const;
+
+/**
+ * RFC 9110 4.3.4: clients must not take the common name for a name of the server. Node does if there is
+ * no other; podman, skopeo and the nodes of a cluster refuse it.
+ */
+function checkName(host: string, certificate: PeerCertificate): Error | undefined {
+  if (certificate.subjectaltname !== undefined) return checkServerIdentity(host, certificate);
+  return Object.assign(new Error('no subject alternative name'), {
+    code: 'ERR_TLS_CERT_ALTNAME_INVALID',
+  });
+}
+
+/** @throws ConfigError `ca-bundle.unreadable`, `ca-bundle.too-large` */
+function readSystemRoots(env: NodeJS.ProcessEnv): string[] {
+  const system = textOf(env, 'SSL_CERT_FILE') ?? SYSTEM_ROOTS.find((path) => existsSync(path));
+  return [system, textOf(env, 'NODE_EXTRA_CA_CERTS')]
+    .filter((path): path is string => path !== undefined)
+    .map((path) => {
+      const rules = { domain: 'ca-bundle' };
+      return readListed(path, rules, () => readInputFile(path, rules).toString('latin1'));
+    });
+}
+
+/** The text of a variable; an empty one counts as absent. */
+const textOf = (env: NodeJS.ProcessEnv, name: string): string | undefined =>
+  env[name] === '' ? undefined : env[name];
+
+/**
+ * Paths at which Linux distributions keep all trusted roots in one PEM file; the first that exists
+ * is read.
+ */
+const SYSTEM_ROOTS = [
+  '/etc/pki/tls/certs/ca-bundle.crt',
+  '/etc/ssl/certs/ca-certificates.crt',
+  '/etc/ssl/ca-bundle.pem',
+];
+
+/** A connector as it is: its declared type has no result. */
+type ConnectedBy = (...given: Parameters<buildConnector.connector>) => unknown;
+
+/** A connector of undici whose failures of TLS have the certificate that the server showed. */
+export function createConnector(
+  options: buildConnector.BuildOptions,
+  proxy?: string,
+): buildConnector.connector {
+  const connect: ConnectedBy = buildConnector(options);
+  return (target, callback) => {
+    let chain: readonly X509Certificate[] = [];
+    const socket = connect(target, (...[error, connected]) => {
+      if (error === null) callback(null, connected);
+      else callback(describeFailure(error, { chain, proxy }), null);
+    });
+    if (!(socket instanceof TLSSocket)) return;
+    // Node destroys a refused socket in its own listener, and its certificate with it.
+    socket.prependListener('secure', () => {
+      chain = listChain(socket);
+    });
+  };
+}
+
+/**
+ * The certificates of the server and of its issuers, as far as they are known. `getPeerX509Certificate`
+ * would take the server's out of the chain, and Node would not find it when it compares names.
+ */
+function listChain(socket: TLSSocket): readonly X509Certificate[] {
+  const chain: X509Certificate[] = [];
+  let next: Partial<DetailedPeerCertificate> | undefined = socket.getPeerCertificate(true);
+  while (next?.raw && chain.length < LONGEST_CHAIN) {
+    chain.push(new X509Certificate(next.raw));
+    next = next.issuerCertificate === next ? undefined : next.issuerCertificate;
+  }
+  return chain;
+}
+
+const LONGEST_CHAIN = 16;
+
+function describeFailure(error: Error, about: Pick<TlsFailure, 'chain' | 'proxy'>): Error {
+  const code = networkCodeOf(error) ?? '';
+  return diagnoseTls({ host: '', code, failure: about }) ? new TlsFailure(error, about) : error;
+}

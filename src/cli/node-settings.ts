@@ -1,0 +1,62 @@
+import { ConfigError } from '../base/errors.ts';
+
+/* Owns what the environment may tell Node itself: settings that would weaken a promise of the program. */
+
+const TLS_SWITCH = 'NODE_TLS_REJECT_UNAUTHORIZED';
+
+/** Options of NODE_OPTIONS that ask for less than is promised; all connections have settings of their own. */
+const IGNORED: readonly (readonly [option: RegExp, promise: string])[] = [
+  [/^--tls-(?:min|max)-v/, 'TLS 1.2 and 1.3 are spoken, and nothing else'],
+  [/^--tls-cipher-list$/, 'the ciphers are those of Node'],
+  [/^--use-(?:openssl|bundled|system)-ca$/, 'SSL_CERT_FILE and build.caBundle name further CAs'],
+  [/^--insecure-http-parser$/, 'requests are parsed strictly'],
+];
+
+const LOADS = /^(?:-r|--require|--import|--loader|--experimental-loader)$/;
+
+/**
+ * Takes what would weaken the program out of the environment, which every library and every program that is
+ * started would obey.
+ *
+ * @returns warnings about what is ignored, and about code that Node has loaded before the program
+ * @throws ConfigError `env.node-options` for an option that nothing here can undo
+ */
+export function overrideNodeSettings(env: NodeJS.ProcessEnv): readonly string[] {
+  const warnings: string[] = [];
+  if (env[TLS_SWITCH] === '0') {
+    // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- the environment has no other way
+    delete env[TLS_SWITCH];
+    warnings.push(
+      `${TLS_SWITCH}=0 is ignored: certificates are always verified; build.insecureRegistries names exceptions`,
+    );
+  }
+  for (const option of listOptions(env['NODE_OPTIONS'] ?? '')) {
+    if (option === '--tls-keylog') throw refuseKeyLog();
+    const [, promise] = IGNORED.find(([pattern]) => pattern.test(option)) ?? [];
+    if (promise !== undefined) warnings.push(`${option} of NODE_OPTIONS is ignored: ${promise}`);
+    if (LOADS.test(option)) {
+      warnings.push(
+        `${option} of NODE_OPTIONS loads other code, which can change all that follows`,
+      );
+    }
+  }
+  return [...new Set(warnings)];
+}
+
+/** The names of options; Node takes `_` for `-` in them. */
+const listOptions = (text: string): readonly string[] =>
+  text
+    .split(/\s+/)
+    .filter((word) => word.startsWith('-'))
+    .map((word) => word.replace(/^"|=.*$/gs, '').replaceAll('_', '-'));
+
+const refuseKeyLog = (): ConfigError =>
+  new ConfigError(
+    'env.node-options',
+    'NODE_OPTIONS has --tls-keylog, which writes the keys of connections to a file',
+    {
+      expected: 'connections that only both ends can read',
+      found: '--tls-keylog',
+      hint: 'remove --tls-keylog from NODE_OPTIONS',
+    },
+  );
