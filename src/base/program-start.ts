@@ -1,7 +1,8 @@
 import { access, constants, readFile, realpath, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import { explainLimit } from './disk/disk-errors.ts';
 import { openListed } from './disk/open-file.ts';
-import { isErrno, ToolError } from './errors.ts';
+import { isErrno, ToolError, type SealiftError } from './errors.ts';
 
 /* The reasons for which the system does not start a program: execve(2), "ERRORS". */
 
@@ -15,21 +16,36 @@ type Start = {
 };
 
 /** The end of a process: an error of the system, or the code with which it exited. */
-type Ending = { readonly code?: string | undefined; readonly exitCode?: number | undefined };
+type Ending = Error & {
+  readonly code?: string | undefined;
+  readonly exitCode?: number | undefined;
+};
 
-const START_CODES = ['ENOENT', 'EACCES', 'ETXTBSY', 'ELIBBAD'];
+const START_CODES = [
+  'ENOENT',
+  'EACCES',
+  'EPERM',
+  'ETXTBSY',
+  'ELIBBAD',
+  'ENOEXEC',
+  'ENOTDIR',
+  'ELOOP',
+];
 
 /** The C library runs a file of another form by sh (execvp(3), ENOEXEC), which exits with these. */
 const SHELL_CODES = [2, 126, 127];
 
 /**
- * The error for a program that did not start: `tool.missing`, `tool.not-executable`. Undefined if it
- * started, and ended by itself.
+ * The error for a program that did not start: `tool.missing`, `tool.not-executable`, or a limit of the
+ * machine. Undefined if it started, and ended by itself.
  */
 export async function explainStart(
-  { code, exitCode }: Ending,
+  ending: Ending,
   start: Start,
-): Promise<ToolError | undefined> {
+): Promise<SealiftError | undefined> {
+  const { code, exitCode } = ending;
+  const limit = explainLimit(ending, `program "${start.shownAs}"`);
+  if (limit) return limit;
   const hasFailed = code !== undefined && START_CODES.includes(code);
   if (!hasFailed && !SHELL_CODES.includes(exitCode ?? 0)) return undefined;
   const path = await find(start);
@@ -68,6 +84,7 @@ async function diagnose(code: string, path: string): Promise<Reason> {
       'install it, or use the program that was made for this system',
     ];
   }
+  if (code === 'ENOEXEC') return (await findForeign(path)) ?? NO_PROGRAM;
   if (code === 'ETXTBSY') return ['is being written by another process', 'run the command again'];
   const { mode } = await stat(path);
   if ((mode & 0o111) === 0) return ['is not marked as executable', `run "chmod +x ${path}"`];
@@ -86,6 +103,11 @@ async function diagnose(code: string, path: string): Promise<Reason> {
     ? ['may not be executed: a rule of this system forbids it', 'ask its administrator']
     : ['may not be executed by this user', 'correct the rights of the file and its folders'];
 }
+
+const NO_PROGRAM: Reason = [
+  'is not a program that this system can run',
+  'use the program that was made for this system',
+];
 
 /** e_machine of elf(5), by the names of Node. */
 const MACHINES: Readonly<Record<string, number>> = { x64: 62, arm64: 183, ppc64: 21, s390x: 22 };

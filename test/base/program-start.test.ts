@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
+import { explainStart } from '../../src/base/program-start.ts';
 
 let directory: string;
 beforeAll(() => {
@@ -58,6 +59,26 @@ describe('a program that the system does not start', () => {
       message: expect.stringMatching(message) as string,
       exitCode: 6,
     });
+  });
+
+  it.each([
+    ['EMFILE', 'system.open-files'],
+    ['ENFILE', 'system.open-files'],
+    ['EAGAIN', 'system.processes'],
+    ['ENOMEM', 'system.memory'],
+  ])('is not blamed for a limit of the machine: %s', async (code, expected) => {
+    const error = Object.assign(new Error(`spawn ${code}`), { code });
+    const start = { file: '/bin/sh', shownAs: 'sh', env: {} };
+    expect(await explainStart(error, start)).toMatchObject({ code: expected, exitCode: 7 });
+  });
+
+  it.each([
+    ['EPERM', /a rule of this system forbids it/],
+    ['ENOEXEC', /not a program that this system can run/],
+  ])('has a reason for each code of the system: %s', async (code, message) => {
+    const error = Object.assign(new Error(`spawn ${code}`), { code });
+    const start = { file: '/bin/sh', shownAs: 'sh', env: {} };
+    expect((await explainStart(error, start))?.message).toMatch(message);
   });
 
   const ALONE = ['--mount', 'sh', '-c', 'mount -t tmpfs -o noexec tmpfs "$1"', 'sh'];

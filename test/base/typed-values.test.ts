@@ -31,6 +31,9 @@ it.each([
   ['http://proxy:99999', 'is not an http or https URL'],
   ['http:proxy:3128', 'is not an http or https URL'],
   ['socks5://proxy', 'is not an http or https URL'],
+  ['http://user:100%@proxy:1', /^has a character in its user or password.*% as %25/],
+  ['http://user:1#x@proxy:1', /^has a character in its user or password.*# as %23/],
+  ['http://user:ü@proxy:1', /^has a character in its user or password/],
   ['http://pro xy', /^has a space/],
   ['http://proxy\0', /^has a space, a control character/],
 ])('a proxy of hosts is judged: %j', (text, why) => {

@@ -1,4 +1,5 @@
-import type { Stats } from 'node:fs';
+import { statfsSync, type Stats } from 'node:fs';
+import { dirname } from 'node:path';
 import { ConfigError, DiskError, isErrno, SealiftError, type ErrorDetails } from '../errors.ts';
 
 /*
@@ -14,6 +15,8 @@ const CODES = {
   tooLarge: ['EFBIG'],
   openFiles: ['EMFILE', 'ENFILE'],
   memory: ['ENOMEM'],
+  /** fork(2) */
+  processes: ['EAGAIN'],
 } as const;
 
 type Kind = keyof typeof CODES;
@@ -88,7 +91,28 @@ const REASONS_ERRORS: Readonly<Record<Kind, string>> = {
   tooLarge: 'the file system cannot store a file as large as',
   openFiles: 'too many files are open to open',
   memory: 'the system has no memory left for',
+  processes: 'too many processes run to start',
 };
+
+/** The words for a failure: some codes and states of the disk say more than their kind. */
+function describeReason(kind: Kind, cause: unknown, place: string | undefined): string {
+  if (isErrno(cause, 'EDQUOT')) return 'the disk quota is used up: no space left for';
+  if (isErrno(cause, 'EROFS')) return 'the file system is read-only: nothing can be written to';
+  if (isErrno(cause, 'ENOSPC') && place !== undefined && hasNoInodes(place)) {
+    return 'the file system has no inodes left, though it has free bytes: no file can be made for';
+  }
+  return REASONS_ERRORS[kind];
+}
+
+/** True if a file system counts its files (statfs(2)), and can have no more. */
+function hasNoInodes(path: string): boolean {
+  try {
+    const { files, ffree, bavail } = statfsSync(path);
+    return files > 0 && ffree === 0 && bavail > 0;
+  } catch {
+    return dirname(path) !== path && hasNoInodes(dirname(path)); // it does not exist
+  }
+}
 
 /** Answers for limits of the process, which are the same for every file. */
 const OF_LIMITS: Answers = {
@@ -97,7 +121,20 @@ const OF_LIMITS: Answers = {
     hint: 'raise the limit of open files (ulimit -n), and run the same command again',
   },
   memory: { code: 'system.memory', hint: 'free some memory and run the same command again' },
+  processes: {
+    code: 'system.processes',
+    hint: 'raise the limit of processes (ulimit -u, or that of the container), and run the same command again',
+  },
 };
+
+/** Explains a limit of the process or the machine; undefined for any other error. */
+export function explainLimit(cause: unknown, what: string): DiskError | undefined {
+  const kind = kindOf(cause);
+  const answer = kind && OF_LIMITS[kind];
+  if (!answer) return undefined;
+  const { code, hint } = answer;
+  return new DiskError(code, `${REASONS_ERRORS[kind]} ${what}`, { cause, hint });
+}
 
 /** Answers for a file that is read; one that cannot be read at all has a reason of its own. */
 const OF_INPUTS: Answers = {
@@ -136,7 +173,7 @@ const OF_WORK: Answers = {
  */
 export function explainOutputError(cause: unknown, path: string): unknown {
   const kind = isErrno(cause, 'ENOENT', 'EEXIST') ? 'unwritable' : kindOf(cause);
-  return explain(cause, { kind, what: `"${path}"`, answers: OF_OUTPUTS });
+  return explain(cause, { kind, what: `"${path}"`, answers: OF_OUTPUTS, place: path });
 }
 
 /**
@@ -144,7 +181,7 @@ export function explainOutputError(cause: unknown, path: string): unknown {
  * returned as it is.
  */
 export const explainWriteError = (cause: unknown, path: string): unknown =>
-  explain(cause, { kind: kindOf(cause), what: `"${path}"`, answers: OF_FILES });
+  explain(cause, { kind: kindOf(cause), what: `"${path}"`, answers: OF_FILES, place: path });
 
 /**
  * Turns an error of the disk for files in a directory of the work directory, with `needed` bytes,
@@ -156,7 +193,7 @@ export function explainDiskFailure(
 ): unknown {
   const kind = kindOf(cause);
   const what = kind === 'full' ? `${needed} bytes in "${directory}"` : `"${directory}"`;
-  return explain(cause, { kind, what, answers: OF_WORK });
+  return explain(cause, { kind, what, answers: OF_WORK, place: directory });
 }
 
 /** Runs work on the file of this path, and explains errors of the disk as those of an output. */
@@ -191,7 +228,7 @@ export function explainSystemError(error: unknown): unknown {
   // Firewalls refuse connections with EACCES and EPERM.
   if (kind === 'unwritable' && /^(?:connect|bind|listen|spawn)/.test(syscall)) return error;
   const what = path === undefined ? 'a file' : `"${path}"`;
-  return explain(error, { kind, what, answers: OF_FILES });
+  return explain(error, { kind, what, answers: OF_FILES, place: path });
 }
 
 function listLinks(error: unknown): readonly unknown[] {
@@ -231,13 +268,18 @@ const noAddressSpace = (cause: unknown): DiskError =>
 const kindOf = (cause: unknown): Kind | undefined =>
   (Object.keys(CODES) as Kind[]).find((kind) => isErrno(cause, ...CODES[kind]));
 
-function explain(
-  cause: unknown,
-  { kind, what, answers }: { kind: Kind | undefined; what: string; answers: Answers },
-): unknown {
+type Explained = {
+  readonly kind: Kind | undefined;
+  readonly what: string;
+  readonly answers: Answers;
+  /** Path whose file system is asked. */
+  readonly place?: string | undefined;
+};
+
+function explain(cause: unknown, { kind, what, answers, place }: Explained): unknown {
   const answer = kind && answers[kind];
   if (!answer) return cause;
-  return new DiskError(answer.code, `${REASONS_ERRORS[kind]} ${what}`, {
+  return new DiskError(answer.code, `${describeReason(kind, cause, place)} ${what}`, {
     cause,
     hint: answer.hint,
   });

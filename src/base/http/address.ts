@@ -95,6 +95,13 @@ export function readUserInfo({
   return decoded;
 }
 
+/**
+ * True if a bare `#`, `/` or `?` in a password ended an address before its host, which is in the rest: the
+ * user would be asked as a host.
+ */
+export const isCutOff = ({ username, pathname, search, hash }: URL): boolean =>
+  username === '' && `${pathname}${search}${hash}`.includes('@');
+
 /** Decodes percent-encoding; other text stays as it is. */
 function decodeText(text: string): string {
   try {

@@ -1,3 +1,4 @@
+import { explainLimit } from '../disk/disk-errors.ts';
 import { RegistryError, SealiftError, type ErrorDetails } from '../errors.ts';
 import { diagnoseTls, isCertificateCode, TlsFailure, type TlsDiagnosis } from './tls-failure.ts';
 
@@ -110,8 +111,8 @@ export function explainNetworkFailure(host: string, cause: unknown): unknown {
   const code = networkCodeOf(cause);
   if (code === undefined) return cause;
   const details = { cause, host, found: code };
-  const tls = explainTls({ host }, cause);
-  if (tls) return refuseTls(host, tls, cause);
+  const known = explainLimit(cause, `a connection to ${host}`) ?? explainTlsFailure(host, cause);
+  if (known) return known;
   if (isPassing(code)) {
     return new TransientError(
       'registry.unreachable',
@@ -125,12 +126,14 @@ export function explainNetworkFailure(host: string, cause: unknown): unknown {
       hint: 'check the name, the resolver and the proxy settings',
     });
   }
-  if (code.startsWith('Z_') || code.startsWith('ERR__ERROR')) return damagedCoding(host, details);
+  if (/^(?:Z_|ERR__ERROR)/.test(code)) return damagedCoding(host, details);
   if (!/^(?:E[A-Z]+|ERR_(?:SSL|TLS)|UND_ERR_)/.test(code)) return cause;
   return new RegistryError('registry.unreachable', `${host} cannot be reached: ${code}`, details);
 }
 
-function refuseTls(host: string, diagnosis: TlsDiagnosis, cause: unknown): RegistryError {
+function explainTlsFailure(host: string, cause: unknown): RegistryError | undefined {
+  const diagnosis = explainTls({ host }, cause);
+  if (!diagnosis) return undefined;
   const { problem, isCertificate, ...values } = diagnosis;
   const code = isCertificate ? 'registry.certificate' : 'registry.unreachable';
   return new RegistryError(code, `${host} ${problem}`, { cause, ...values });

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import { Agent, Pool, Socks5ProxyAgent, type buildConnector, type Dispatcher } from 'undici';
 import { ConfigError } from '../errors.ts';
-import { parseNoProxy, readUserInfo } from './address.ts';
+import { isCutOff, parseNoProxy, readUserInfo } from './address.ts';
 import { formatBasic } from './basic.ts';
 import { networkCodeOf, ProxyFailure } from './network-failure.ts';
 import { connectOptions, createConnector, type ConnectOptions } from './tls.ts';
@@ -37,10 +37,11 @@ function readProxy(env: NodeJS.ProcessEnv, name: string): string {
   const address = text.includes('://') ? text : `http://${text}`;
   const url = URL.canParse(address) ? new URL(address) : undefined;
   const user = url && readUserInfo(url); // masked from now on
-  if (url && SCHEMES.includes(url.protocol)) return user ? withUserInfo(url, user) : address;
+  if (url && SCHEMES.includes(url.protocol) && !isCutOff(url))
+    return user ? withUserInfo(url, user) : address;
   throw new ConfigError('proxy.malformed', `${name} is not the address of a proxy`, {
     expected: 'an address such as http://proxy.example.com:3128; https and socks5 as well',
-    hint: `correct or unset ${name}; write # in a password as %23`,
+    hint: `correct or unset ${name}; write #, / and ? in a password as %23, %2F and %3F`,
   });
 }
 

@@ -1,5 +1,5 @@
 import { parseAddress, parseCidr } from '../ip-address.ts';
-import { readUserInfo } from './address.ts';
+import { isCutOff, readUserInfo } from './address.ts';
 
 /* Owns the rules of the proxies of hosts, and of the hosts that are reached without one, as a user types them. */
 
@@ -11,8 +11,16 @@ export function explainProxyUrl(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url) readUserInfo(url);
   if (/[\s"\p{Cc}]/u.test(text)) return 'has a space, a control character or a quotation mark';
-  return url && /^https?:\/\/[^/\\]/i.test(text) ? undefined : 'is not an http or https URL';
+  if (!url || !/^https?:\/\/[^/\\]/i.test(text)) return 'is not an http or https URL';
+  const [, userInfo = ''] = /^[a-z]+:\/\/([^/?#]*)@/i.exec(text) ?? [];
+  if (isCutOff(url) || !USER_INFO.test(userInfo)) {
+    return 'has a character in its user or password that must be percent-encoded: % as %25, # as %23';
+  }
+  return undefined;
 }
+
+/** RFC 3986 3.2.1, as Go reads it on the hosts: it refuses the whole address otherwise. */
+const USER_INFO = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*$/;
 
 /** The name of a host or of a domain; assisted-service allows underscores. */
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_-]{0,62}(?:\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*[._]?$/;

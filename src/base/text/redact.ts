@@ -144,7 +144,8 @@ export function rememberSecret(value: string): void {
   const text = value.trim();
   if (text.length < 2 || /^<[\w-]+>$/.test(text)) return; // the placeholder of a template
   if (text.startsWith('{')) rememberPullSecret(text);
-  const forms = listSecretForms(text);
+  const all = listSecretForms(text);
+  const forms = OWN_WORDS.has(text) ? all.filter(({ match }) => match === 'run') : all;
   if (forms.length === 0) return; // too long to be printed, and so are its lines together
   rememberForms(forms);
   const lines = text.split(/[\r\n]+/).map((line) => line.trim());
@@ -154,6 +155,19 @@ export function rememberSecret(value: string): void {
     }
   }
 }
+
+/**
+ * Words of messages. A mask in place of one would reveal a password that is the same word, and hide what
+ * the user must do.
+ */
+const OWN_WORDS: ReadonlySet<string> = new Set(
+  (
+    'address auth basic bearer certificate cluster config configuration credential credentials default ' +
+    'env false file files host hosts http https image images installer key keys name names network node ' +
+    'null openshift password passwords port private proxy public registry release secret secrets server ' +
+    'site sites token tokens true user username users version'
+  ).split(' '),
+);
 
 /** Has `redact` mask `user:password`, its parts, and its base64 form as it is written. */
 export function rememberCredential(username: string, password: string): void {
@@ -249,7 +263,10 @@ function maskRuns(text: string, form: string): string {
  * contain slashes, which cannot precede a port. Bounded, so that no text takes long.
  */
 const USER_INFO =
-  /(?<![A-Za-z0-9+.-])((?!https?:)[A-Za-z][A-Za-z0-9+.-]{0,30}:\/\/)(?:[^\s/?#"'<>]{0,1000}@|[^\s/?#:"'<>]{1,200}:(?!\d*[/?#])[^\s@"'<>]{0,1000}@)/g;
+  /(?<![A-Za-z0-9+.-])((?!https?:)[A-Za-z][A-Za-z0-9+.-]{0,30}:\/\/)(?!USER:PASSWORD@)(?:[^\s/?#"'<>]{0,1000}@|[^\s/?#:"'<>]{1,200}:(?!\d*[/?#])[^\s@"'<>]{0,1000}@)/g;
+
+/** The form of an address in a message: `http://USER:PASSWORD@HOST:PORT`. */
+const OWN_FORM = /^https?:\/\/(?:USER:PASSWORD@)?[A-Z]+(?::[A-Z]+)?[/A-Z]*[;:,.!?)\]]*$/;
 
 /**
  * A text without the secrets that were read, and with every URL without user info and with the
@@ -258,6 +275,7 @@ const USER_INFO =
 export function redact(text: string): string {
   const plain = redactValues(text).replaceAll(USER_INFO, '$1');
   return plain.replaceAll(/https?:\/\/[^\s"'<>]+/g, (match) => {
+    if (OWN_FORM.test(match)) return match;
     const end = /(?<![;:,.!?)\]])[;:,.!?)\]]+$/.exec(match)?.[0] ?? ''; // part of the sentence, not of the URL
     const url = match.slice(0, match.length - end.length);
     try {

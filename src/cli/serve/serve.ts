@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { readInputFile } from '../../base/disk/files.ts';
 import { UsageError } from '../../base/errors.ts';
+import { isCutOff } from '../../base/http/address.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { Secret } from '../../base/secret.ts';
 import { redact } from '../../base/text/redact.ts';
@@ -204,9 +205,10 @@ const CLOSING = 5000;
  */
 function readDatabase(text: string, host: CliHost): string {
   const url = /^(?:env|file):/.test(text) ? readSecret('--database', text, host) : text;
-  if (/^postgres(?:ql)?:\/\//.test(url) && URL.canParse(url)) return url;
+  if (/^postgres(?:ql)?:\/\//.test(url) && URL.canParse(url) && !isCutOff(new URL(url))) return url;
   throw new UsageError('usage.database', '--database is not a URL of PostgreSQL', {
     expected: 'postgres://USER:PASSWORD@HOST:PORT/NAME',
+    hint: 'write #, / and ? in a password as %23, %2F and %3F',
   });
 }
 

@@ -98,6 +98,15 @@ describe('a request through a proxy', () => {
     expect(decodeURIComponent(new URL(proxy ?? '').password)).toBe(password);
   });
 
+  it.each([
+    'http://user:1#x@p.example:3128',
+    'http://user:1/x@p.example:3128',
+    'http://user:a#x@p:1',
+    'http://user:1?x@p:1',
+  ])('is refused if a password cuts its address off: %s', (HTTPS_PROXY) => {
+    expect(() => readProxies({ HTTPS_PROXY })).toThrow('HTTPS_PROXY is not the address of a proxy');
+  });
+
   it('is refused before it is sent if the address of the proxy is not valid', async () => {
     const { error } = await askThrough('ftp://user:secret@proxy');
     expect(error).toMatchObject({ code: 'proxy.malformed' });

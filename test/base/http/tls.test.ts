@@ -204,7 +204,7 @@ describe.skipIf(!requireTool('openssl'))('a server with TLS', () => {
     ['client', /must not have/, /INVALID_PURPOSE/, /serverAuth/],
   ])(
     'with the wrong certificate (%s) is refused with both values and a hint',
-    async (name, message, found, hint) => {
+    async (...[name, message, found, hint]) => {
       const error = await ask(await serve(name), trust());
       expect(error).toMatchObject({ code: 'registry.certificate' });
       expect(error.message).toMatch(message);
@@ -230,7 +230,7 @@ describe.skipIf(!requireTool('openssl'))('a server with TLS', () => {
     ['self', /self-signed/, /signed by itself/, /if it is the right one \(SHA-256 [0-9A-F:]{95}\)/],
   ])(
     'that nobody vouches for (%s) is refused with the CA to add',
-    async (name, message, found, hint) => {
+    async (...[name, message, found, hint]) => {
       const error = await ask(await serve(name));
       expect(error).toMatchObject({ code: 'registry.certificate' });
       expect(error.message).toMatch(message);

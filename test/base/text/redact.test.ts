@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { redact } from '../../../src/base/text/redact.ts';
+import { redact, rememberCredential } from '../../../src/base/text/redact.ts';
 
 describe('redacting a text with URLs', () => {
   it.each([
@@ -8,6 +8,16 @@ describe('redacting a text with URLs', () => {
     ['(https://u:pw@a.example/x)', '(https://a.example/x)'],
     ['https://a.example/?token=abc, then', 'https://a.example/?token=[redacted], then'],
     ['http://[::1', '[redacted]'],
+    [
+      'put them into HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT',
+      'put them into HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT',
+    ],
+    [
+      'expected: postgres://USER:PASSWORD@HOST:PORT/NAME',
+      'expected: postgres://USER:PASSWORD@HOST:PORT/NAME',
+    ],
+    ['http://HOST:PORT, or https://HOST/PATH', 'http://HOST:PORT, or https://HOST/PATH'],
+    ['http://user:se/cret@host:x', '[redacted]'],
     ['ftp://user:pw@a.example/x: no', 'ftp://a.example/x: no'],
     ['"s3://KEY:SEC/RET+1=@bucket/a.iso"', '"s3://bucket/a.iso"'],
     ['oci://token@a.example/x:1', 'oci://a.example/x:1'],
@@ -16,4 +26,14 @@ describe('redacting a text with URLs', () => {
   ])('turns %j into %j', (text, printed) => {
     expect(redact(text)).toBe(printed);
   });
+});
+
+it('leaves words of the program as they are, even if one is a password', () => {
+  rememberCredential('user', 'password');
+  const words = 'put user and password into HTTPS_PROXY';
+  expect(redact(words)).toBe(words);
+  expect(redact(`Basic ${Buffer.from('user:password').toString('base64')}`)).toBe(
+    'Basic [redacted]',
+  );
+  expect(redact('user:password')).toBe('[redacted]');
 });
