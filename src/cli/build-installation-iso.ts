@@ -38,6 +38,7 @@ import {
   type InstallationCommandOptions,
   refuseOverlays,
 } from './run.ts';
+import { createSecretsOption } from './secrets-elsewhere.ts';
 import {
   createForceOption,
   createOutputOption,
@@ -56,6 +57,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
   addLockOptions(addInstallationIsoOptions(build.command('installation-iso')))
     .description('the ISO that installs a seed image on a disk, the same for any number of sites')
     .addOption(createVerifyOption())
+    .addOption(createSecretsOption())
     .addOption(createRehearseOption())
     .addOption(createForceOption())
     .option(

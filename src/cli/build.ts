@@ -33,6 +33,7 @@ import {
   runLive,
   type LiveCommandOptions,
 } from './run.ts';
+import { createSecretsOption } from './secrets-elsewhere.ts';
 import { formatShellPath, createForceOption, writeFormatted } from './terminal/output.ts';
 
 /** Registers `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
@@ -48,6 +49,7 @@ export function registerBuild(program: Command, host: CliHost): void {
     .description('build a medium; after an interruption, run it again to continue')
     .usage('[options] [product] [config...]')
     .addOption(createVerifyOption())
+    .addOption(createSecretsOption())
     .addOption(createRehearseOption())
     .addOption(createForceOption())
     .argument(...LIVE_ARGUMENTS)

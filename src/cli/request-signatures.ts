@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import { resolve } from 'node:path';
 import { UsageError } from '../base/errors.ts';
 import { isLoopbackHost, readUserInfo } from '../base/http/address.ts';
@@ -31,11 +31,14 @@ export const addSignatureOptions = (command: Command): Command =>
       '--signature-url <url>',
       'signature store to ask before the public ones (default: OCP_SIGNATURE_URL)',
     )
-    .option(
-      '--signature-keys <file>',
-      'public keys that sign releases (default: OCP_SIGNATURE_VERIFICATION_PK, or those of Red Hat)',
-    )
+    .addOption(createKeysOption())
     .option('--allow-unsigned', 'accept a nightly or CI build without a signature');
+
+export const createKeysOption = (): Option =>
+  new Option(
+    '--signature-keys <file>',
+    'public keys that sign releases (default: OCP_SIGNATURE_VERIFICATION_PK, or those of Red Hat)',
+  );
 
 /**
  * Reads how signatures are checked. The command line wins over the configuration, and the

@@ -14,6 +14,7 @@ import { checkHere, claimHere } from '../outputs/output.ts';
 import type { IsoPlace } from '../outputs/place.ts';
 import { isElsewhere } from '../outputs/read/open.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation.ts';
+import { listConfidential } from '../stages/live-iso.ts';
 import type { LiveIsoRequest, InstallationIsoRequest } from '../stages/request.ts';
 import { type SavedPlan, drawnFor, pinsOf, type LockUse } from '../stages/resolved/use.ts';
 import { openBuildTools, type BuildTools, type ToolsOptions } from '../stages/tools.ts';
@@ -33,6 +34,7 @@ import {
 } from './request-installation.ts';
 import { addSignatureOptions } from './request-signatures.ts';
 import { readLiveIsoRequest, type LiveIsoOptions } from './request.ts';
+import { requireAllowedBuild } from './secrets-elsewhere.ts';
 import { OUTPUT_STAGES } from './terminal/continuation.ts';
 import { type OutputFormat, createOutputOption } from './terminal/output.ts';
 import { createProgress, type LogFormat, createLogFormatOption } from './terminal/progress.ts';
@@ -48,6 +50,7 @@ export type RecipeOptions = {
   readonly logFormat: LogFormat;
   /** Only for commands that build. */
   readonly verify?: boolean;
+  readonly allowSecrets?: boolean;
   readonly rehearse?: boolean;
   /** In bytes. */
   readonly cacheLimit?: number;
@@ -169,6 +172,7 @@ export async function runLive<Result>(
   work: (request: LiveIsoRequest, tools: BuildTools) => Promise<Result>,
 ): Promise<Result> {
   const request = await readLiveIsoRequest(call.config, call.options, call.host);
+  if (call.isBuild === true) requireAllowedBuild(request, listConfidential(request), call.options);
   return runRecipe(call, { request, config: request.config }, work);
 }
 
@@ -209,6 +213,7 @@ export async function runInstallation<Result>(
 ): Promise<Result> {
   const request = await readInstallationRequest(call.config[0], call.options, call.host);
   const { pullSecret } = request.config;
+  if (call.isBuild === true) requireAllowedBuild(request, ['pullSecret'], call.options);
   return runRecipe(call, { request, config: { pullSecret, build: request.build } }, work);
 }
 

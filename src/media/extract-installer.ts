@@ -7,7 +7,7 @@ import { checkOutputPlace, claimOutput } from '../base/disk/claim-output.ts';
 import { explainDiskFailure } from '../base/disk/disk-errors.ts';
 import { digestFile, syncDirectory } from '../base/disk/files.ts';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
-import { maxOf } from '../base/lists.ts';
+import { maxOf, withoutUndefined } from '../base/lists.ts';
 import { parseResolved } from '../ignition/index.ts';
 import { type IsoImage, readCoreosLive } from '../iso/index.ts';
 import {
@@ -23,6 +23,7 @@ import {
   type InstallerRelease,
 } from '../openshift/installer/installer.ts';
 import {
+  digestOfRelease,
   getComponent,
   IMAGE_REFERENCES_PATH,
   parseImageReferences,
@@ -35,6 +36,7 @@ import { extractFile, readFiles } from '../registry/index.ts';
 import { INDEX_PATH, readIndex } from './media-index.ts';
 import { readEmbeddedIgnition, useMedium, type IsoSource } from './open.ts';
 import { openImageOf, openPayload } from './payload.ts';
+import { verifyMediumRelease, type ReleaseTrust } from './release-signature.ts';
 
 export type ExtractInstallerRequest = {
   /** A live ISO. */
@@ -44,6 +46,7 @@ export type ExtractInstallerRequest = {
   /** Default: according to the kernel arguments of the medium. */
   readonly fips?: boolean;
   readonly force: boolean;
+  readonly trust: ReleaseTrust;
 };
 
 export type ExtractedInstaller = {
@@ -54,15 +57,17 @@ export type ExtractedInstaller = {
   /** Release image that the installer writes into cluster-image-sets; the live system compares it. */
   readonly releaseImage: string;
   readonly version: string;
+  /** Fingerprint of the key that signed the release; absent if it has no signature. */
+  readonly signedBy?: string;
 };
 
 /**
  * Writes `openshift-install` (`openshift-install-fips` for FIPS, as `oc` names it) of the release that a
  * medium installs, from the registry of the medium, without network or pull secret. The installer gets the
  * release image and version of the medium's cluster-image-set, so that the medium accepts its configuration
- * images.
+ * images. It is an executable: its release must be signed.
  *
- * @throws IntegrityError `medium.no-index`, `medium.other-product`, `medium.no-image`,
+ * @throws errors of `verifyMediumRelease`, IntegrityError `medium.no-index`, `medium.other-product`, `medium.no-image`,
  * `medium.blob-damaged`, `medium.release-conflict`, `release.component-missing`,
  * `installer.other-release`; UsageError `output.exists` and others of `claimOutput`; DiskError
  */
@@ -72,6 +77,8 @@ export async function extractInstaller(
 ): Promise<ExtractedInstaller> {
   return useMedium(request.medium, async (iso) => {
     const release = await readRelease(iso, signal);
+    const signed = { version: release.version, digest: digestOfRelease(release) };
+    const signedBy = await verifyMediumRelease(iso, signed, request.trust);
     const fips = request.fips ?? (await hasFipsKernelArgument(iso));
     const name = fips ? 'openshift-install-fips' : 'openshift-install';
     const place = {
@@ -97,6 +104,7 @@ export async function extractInstaller(
         fips,
         releaseImage: told.image,
         version: told.version,
+        ...withoutUndefined({ signedBy }),
       };
     } finally {
       await rm(aside, { force: true });

@@ -193,7 +193,7 @@ const listCatalogSources = (manifests: readonly Manifest[]): readonly NamedImage
   });
 
 /** A manifest that is not YAML names no image; those who apply it refuse it. */
-function splitReadable(manifest: Manifest): ReturnType<typeof splitDocuments> {
+export function splitReadable(manifest: Manifest): ReturnType<typeof splitDocuments> {
   try {
     return splitDocuments(manifest);
   } catch (error) {

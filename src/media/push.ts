@@ -12,6 +12,7 @@ import {
   type PlannedPart,
 } from '../outputs/artifact/parts.ts';
 import { formatReference, parseReference, type Reference } from '../registry/index.ts';
+import { listCarriedSecrets } from './carried-secrets.ts';
 import { readImageContents } from './contents.ts';
 import { INDEX_PATH, parseMediaIndex, readIndex, type MediaIndex } from './media-index.ts';
 import { useMedium } from './open.ts';
@@ -24,6 +25,13 @@ export type ReadIso = {
   readonly open: (part: Part) => AsyncIterable<Uint8Array>;
 };
 
+type PushWork = {
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytes: number, total: number) => void;
+  /** Called with the kinds of secrets on the ISO before it is read, if there are any; may refuse them. */
+  readonly onSecrets?: (kinds: readonly string[]) => void;
+};
+
 /**
  * Reads and verifies a whole ISO.
  *
@@ -31,15 +39,10 @@ export type ReadIso = {
  */
 export async function readIsoToPush(
   path: string,
-  {
-    signal,
-    onProgress,
-  }: {
-    readonly signal: AbortSignal;
-    readonly onProgress: (bytes: number, total: number) => void;
-  },
+  { signal, onProgress, onSecrets }: PushWork,
 ): Promise<ReadIso> {
-  const { parts: planned, sources, ...about } = await readPushed(path);
+  const { parts: planned, sources, secrets, ...about } = await readPushed(path);
+  if (secrets.length > 0) onSecrets?.(secrets);
   const { mode, size } = await stat(path);
   const { digest, parts } = await measureParts(path, planned, {
     signal,
@@ -47,7 +50,7 @@ export async function readIsoToPush(
       onProgress(bytes, size);
     },
   });
-  const isPrivate = (mode & 0o004) === 0;
+  const isPrivate = secrets.length > 0 || (mode & 0o004) === 0;
   return {
     artifact: { title: basename(path), ...about, size, digest, isPrivate, parts },
     sourcesOf: (blob) => sources.get(blob) ?? [],
@@ -58,6 +61,7 @@ export async function readIsoToPush(
 type PushedIso = Pick<IsoArtifact, 'index' | 'version'> & {
   readonly parts: readonly PlannedPart[];
   readonly sources: ReadonlyMap<Digest, readonly Reference[]>;
+  readonly secrets: readonly string[];
 };
 
 function readPushed(path: string): Promise<PushedIso> {
@@ -74,6 +78,7 @@ function readPushed(path: string): Promise<PushedIso> {
       index: index.digest,
       version: index.release.version,
       sources: await findSources(iso, index),
+      secrets: await listCarriedSecrets(iso, index),
       parts: planParts(extents),
     };
   });

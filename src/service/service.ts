@@ -12,6 +12,7 @@ import type { App } from './context.ts';
 import { createImages, overlaysBelow, keepSwept } from './images/images.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './page.ts';
+import { claimDataDirectory } from './state/data-directory.ts';
 import { openFileState } from './state/files.ts';
 import { openPostgresState } from './state/postgres.ts';
 import { checkServiceKey, readServiceKey, type ServiceKey, type State } from './state/state.ts';
@@ -63,6 +64,7 @@ export async function openService(
 ): Promise<{ readonly app: App; readonly close: () => Promise<void> }> {
   const { data, auth, isTls, now, host, warn, urlLifetime: lifetime } = settings;
   const key = readServiceKey(settings.key);
+  await claimDataDirectory(data, warn);
   const service = {
     key,
     auth: createAuth(auth, host),

@@ -45,7 +45,7 @@ export const buildLiveIso = (request: LiveIsoRequest, tools: BuildTools): Promis
     pour: async (request, { base, plan }) => ({
       blobs: plan.blobs,
       base: await fileOf(base),
-      mode: isConfidential(request) ? 0o600 : 0o644,
+      mode: listConfidential(request).length > 0 ? 0o600 : 0o644,
       lanes: request.config.build.concurrency,
     }),
   });
@@ -161,6 +161,8 @@ function readForAgents(hosts: readonly HostNetwork[] = [], infraEnv?: string): C
   };
 }
 
-/** True if the ISO holds secrets that other users of this machine must not read. */
-const isConfidential = ({ config }: LiveIsoRequest): boolean =>
-  config.userCorePass !== undefined || config.build.embed.pullSecret !== undefined;
+/** The settings that put secrets on the ISO, which others must not read. */
+export const listConfidential = ({ config }: LiveIsoRequest): readonly string[] => [
+  ...(config.userCorePass === undefined ? [] : ['userCorePass']),
+  ...(config.build.embed.pullSecret === undefined ? [] : ['build.embed.pullSecret']),
+];

@@ -1,3 +1,4 @@
+import { SIGNATURE_SETTINGS } from '../../demo/release-signer.ts';
 import { createPublicKey } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -164,7 +165,15 @@ const SHORT: readonly Short[] = [
   ],
   [
     'extract installer',
-    ['extract', 'installer', 'monday.iso', '--out', 'bin'],
+    [
+      'extract',
+      'installer',
+      'monday.iso',
+      '--out',
+      'bin',
+      '--signature-keys',
+      SIGNATURE_SETTINGS.signatureKeys,
+    ],
     ['monday.iso'],
     ['bin/openshift-install'],
   ],

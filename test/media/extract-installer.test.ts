@@ -3,6 +3,7 @@ import { copyFile, mkdir, open, readdir, readFile, stat, writeFile } from 'node:
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SIGNATURE_SETTINGS } from '../../demo/release-signer.ts';
 import { digestOf } from '../../src/base/digest.ts';
 import { openIso } from '../../src/iso/read/open.ts';
 import type { ExtractedInstaller } from '../../src/media/extract-installer.ts';
@@ -72,8 +73,25 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
   });
   afterAll(() => world.close());
 
+  const KEYS = ['--signature-keys', SIGNATURE_SETTINGS.signatureKeys];
   const extract = (...args: readonly string[]) =>
-    world.run('extract', 'installer', 'live.iso', '--out', 'out', ...args);
+    world.run('extract', 'installer', 'live.iso', '--out', 'out', ...KEYS, ...args);
+
+  it('is refused if the key that signed its release is not trusted', async () => {
+    const run = await world.run('extract', 'installer', 'live.iso', '--out', 'untrusted');
+    expect([run.exitCode, run.stderr]).toEqual([5, expect.stringContaining('[signature.')]);
+    const unsigned = ['--allow-unsigned']; // it is signed, by somebody else
+    const again = await world.run(
+      'extract',
+      'installer',
+      'live.iso',
+      '--out',
+      'untrusted',
+      ...unsigned,
+    );
+    expect(again.exitCode, again.stderr).toBe(5);
+    expect(await readdir(at('untrusted')).catch(() => [])).toEqual([]);
+  });
 
   it('makes configuration images that the medium accepts', async () => {
     const { exitCode, stdout, stderr } = await extract('-o', 'json');
@@ -117,7 +135,9 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     const { stdout } = await extract();
     const hex = digestOf(await readFile(at('out/openshift-install'))).slice('sha256:'.length);
     expect(stdout).toMatch(/^out\/openshift-install is complete: .* OpenShift 4\.21\.3$/m);
-    expect(stdout).toContain(`  sha256    ${hex}\n  release   ${world.release.pullspec}\n`);
+    expect(stdout).toContain(
+      `  sha256    ${hex}\n  release   ${world.release.pullspec}\n  signed    by `,
+    );
   });
 
   it('replaces another file only with --force, and leaves no temporary file', async () => {
@@ -144,7 +164,16 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
   });
 
   it('is the installer for FIPS on a medium that boots with FIPS', async () => {
-    const run = await world.run('extract', 'installer', 'fips.iso', '--out', 'fips', '-o', 'json');
+    const run = await world.run(
+      'extract',
+      'installer',
+      'fips.iso',
+      '--out',
+      'fips',
+      '-o',
+      'json',
+      ...KEYS,
+    );
     expect(JSON.parse(run.stdout)).toMatchObject({ fips: true });
     expect(await readdir(at('fips'))).toEqual(['openshift-install-fips']);
   });
@@ -166,7 +195,7 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     const middle = (layer?.offset ?? 0) + Math.floor((layer?.size ?? 0) / 2);
     await file.write(Buffer.from([(bytes[middle] ?? 0) ^ 1]), 0, 1, middle);
     await file.close();
-    const run = await world.run('extract', 'installer', 'damaged.iso', '--out', 'damaged');
+    const run = await world.run('extract', 'installer', 'damaged.iso', '--out', 'damaged', ...KEYS);
     expect(run.exitCode).toBe(5);
     expect(run.stderr).toContain('medium.blob-damaged');
     expect(await readdir(at('damaged')).catch(() => [])).toEqual([]);
@@ -213,6 +242,8 @@ describe.skipIf(!hasTools)('an installer without a place for the release', () =>
         'live.iso',
         '--out',
         'x',
+        '--signature-keys',
+        SIGNATURE_SETTINGS.signatureKeys,
       );
       expect(exitCode, stderr).toBe(5);
       expect(stderr).toContain('installer.other-release');

@@ -24,6 +24,7 @@ import {
   createWaitOption,
 } from '../options.ts';
 import { runWithProgress } from '../run.ts';
+import { createSecretsOption, requireAllowed } from '../secrets-elsewhere.ts';
 import {
   createOutputOption,
   writeFormatted,
@@ -38,6 +39,7 @@ import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 type Options = AccessOptions & {
   readonly mountFrom: readonly string[];
   readonly maxLayers: number;
+  readonly allowSecrets?: boolean;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
@@ -62,6 +64,7 @@ export function registerPush(program: Command, host: CliHost): void {
       MOST_LAYERS,
     );
   addAccessOptions(push)
+    .addOption(createSecretsOption())
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
@@ -86,7 +89,12 @@ async function pushIso(
   const mountFrom = options.mountFrom.map((text) => parseNeighbour(text, reference.registry));
   const { logFormat } = options;
   const read = await runWithProgress({ stage: 'read ISO', logFormat, host }, (watched) =>
-    readIsoToPush(resolve(host.cwd, iso), watched),
+    readIsoToPush(resolve(host.cwd, iso), {
+      ...watched,
+      onSecrets(kinds) {
+        requireAllowed(address, kinds, options);
+      },
+    }),
   );
   const report = await runWithProgress({ stage: 'push ISO', logFormat, host }, (watched) =>
     useAccess(options, { ...host, ...watched }, (client) =>

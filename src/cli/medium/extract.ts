@@ -13,6 +13,11 @@ import {
   type ExtractOptions as CoreosOptions,
 } from '../../media/extract.ts';
 import type { CliHost } from '../host.ts';
+import {
+  createKeysOption,
+  readSignatureGate,
+  type SignatureOptions,
+} from '../request-signatures.ts';
 import { runWithProgress, ISO_ARGUMENT, useNamed, useWatched } from '../run.ts';
 import {
   createForceOption,
@@ -24,7 +29,7 @@ import {
 import { BEGIN_AGAIN } from '../terminal/continuation.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 
-type ExtractOptions = {
+type ExtractOptions = Pick<SignatureOptions, 'signatureKeys' | 'allowUnsigned'> & {
   readonly out: string;
   readonly fips?: boolean;
   readonly force: boolean;
@@ -119,31 +124,40 @@ function registerInstaller(extract: Command, host: CliHost): void {
     .requiredOption('--out <dir>', 'directory to write it to')
     .option('--fips', 'the installer for FIPS (default: as the medium boots)')
     .option('--no-fips', 'the installer without FIPS')
+    .addOption(createKeysOption())
+    .option('--allow-unsigned', 'accept a release without a signature')
     .addOption(createForceOption())
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nReads the registry of the medium: it needs no other network and no pull secret. The file is\n' +
+      '\nReads the registry of the medium: it needs no other network and no pull secret, and verifies the\n' +
+        'signature of the release, which the medium carries. The file is\n' +
         'openshift-install, or openshift-install-fips, and refers to the release as the medium does. It runs on\n' +
         'machines of the architecture of the medium.\n' +
         '\nExample:\n  $ sealift extract installer appliance.iso --out .\n' +
         '  $ ./openshift-install agent create config-image --dir site',
     )
-    .action(async (medium: string, { out, fips, force, outputFormat }: ExtractOptions) => {
+    .action(async (medium: string, options: ExtractOptions) => {
+      const { out, fips, force, outputFormat } = options;
       const directory = resolve(host.cwd, out);
+      const trust = readSignatureGate(options, host);
       const value = await useNamed(medium, host, (medium) =>
-        extractInstaller({ medium, directory, force, ...withoutUndefined({ fips }) }, host.signal),
+        extractInstaller(
+          { medium, directory, force, trust, ...withoutUndefined({ fips }) },
+          host.signal,
+        ),
       );
       await writeFormatted({ host, outputFormat }, value, (value) => formatInstaller(value, host));
     });
 }
 
 function formatInstaller(installer: ExtractedInstaller, { cwd }: CliHost): string {
-  const { path, size, digest, releaseImage, version } = installer;
+  const { path, size, digest, releaseImage, version, signedBy } = installer;
   return [
     `${formatPath(path, { cwd })} is complete: ${formatSize(size)}, OpenShift ${version}`,
     `  sha256    ${digest.slice('sha256:'.length)}`,
     `  release   ${releaseImage}`,
+    signedBy === undefined ? '  unsigned' : `  signed    by ${signedBy}`,
     '',
   ].join('\n');
 }

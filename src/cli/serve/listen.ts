@@ -15,6 +15,7 @@ import { kindOfAddress } from '../../base/http/address.ts';
 import { checkKeyPair, type KeyPair } from '../../base/http/server.ts';
 import { waitFor, startTimer, type Timer } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';
+import { requireTrustedFile } from './trusted-file.ts';
 
 /*
  * This file owns how a server listens: addresses, the refusals of them, and TLS files that are
@@ -37,6 +38,7 @@ export function readTls(options: TlsOptions, host: Pick<CliHost, 'cwd'>): KeyPai
     });
   }
   const cert = readPem('--tls-cert', resolve(host.cwd, tlsCert));
+  requireTrustedFile('--tls-key', resolve(host.cwd, tlsKey));
   const key = readPem('--tls-key', resolve(host.cwd, tlsKey));
   return checkKeyPair({ cert, key });
 }

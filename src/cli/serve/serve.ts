@@ -24,6 +24,7 @@ import {
   openTls,
 } from './listen.ts';
 import { readSecret, warnOfSecrets } from './token.ts';
+import { requireTrustedFile } from './trusted-file.ts';
 
 type ServeOptions = {
   readonly listen: Address;
@@ -223,7 +224,9 @@ function readAuth({ auth, authKeys, authIssuer }: ServeOptions, { cwd }: CliHost
   if (authKeys.startsWith('https://') && URL.canParse(authKeys)) {
     return { type: auth, keys: authKeys, ...issuer };
   }
-  const keys = readInputFile(resolve(cwd, authKeys), { domain: 'input' }).toString('utf8');
+  const path = resolve(cwd, authKeys);
+  requireTrustedFile('--auth-keys', path);
+  const keys = readInputFile(path, { domain: 'input' }).toString('utf8');
   return { type: auth, keys, ...issuer };
 }
 

@@ -1,7 +1,6 @@
 import { Option, type Command } from 'commander';
-import { statSync, type Stats } from 'node:fs';
+import { statSync } from 'node:fs';
 import { resolve, join } from 'node:path';
-import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { hasFile } from '../../base/disk/files.ts';
 import { readOwnFile } from '../../base/disk/open-file.ts';
 import { ConfigError } from '../../base/errors.ts';
@@ -19,6 +18,7 @@ import {
   writeFormatted,
   type OutputFormat,
 } from '../terminal/output.ts';
+import { findFile, requireTrustedFile } from './trusted-file.ts';
 
 /** Registers `sealift token keys|issue`, which decide who may use `sealift serve --auth local`. */
 export function registerToken(program: Command, host: CliHost): void {
@@ -155,9 +155,11 @@ function parseLifetime(text: string): number {
 /**
  * Reads the secret that an option names as file:PATH or env:NAME.
  *
- * @throws ConfigError `service.secret`
+ * @throws ConfigError `service.secret`, `service.key-shared`
  */
 export function readSecret(option: string, text: string, { cwd: directory, env }: CliHost): string {
+  const [, path] = /^file:(.*)$/s.exec(text) ?? [];
+  if (path !== undefined) requireTrustedFile(option, resolve(directory, path));
   const reading = readSecretSource(text, { directory, env });
   if (reading.kind === 'value' && reading.from === 'reference') return reading.value;
   throw new ConfigError(
@@ -176,7 +178,7 @@ export function warnOfSecrets(
   warn: (message: string) => void,
 ): void {
   const [, path] = /^file:(.*)$/s.exec(key) ?? [];
-  const found = path === undefined ? undefined : findFile(resolve(cwd, path));
+  const found = path === undefined ? undefined : findFile(resolve(cwd, path), statSync);
   const mode = (found?.mode ?? 0) & 0o777;
   if ((mode & 0o004) !== 0) {
     warn(
@@ -185,15 +187,5 @@ export function warnOfSecrets(
   }
   if (URL.canParse(database) && new URL(database).password !== '') {
     warn('the password of --database is in the list of processes: give env:NAME or file:PATH');
-  }
-}
-
-/** Finds a file; undefined if it cannot be reached: `readSecret` refuses it. */
-function findFile(path: string): Stats | undefined {
-  try {
-    return statSync(path);
-  } catch (error) {
-    if (isUnreadable(error)) return undefined;
-    throw error;
   }
 }

@@ -5,6 +5,7 @@ import { isDigest, type Digest, hexOf } from '../../base/digest.ts';
 import { readInputFile, readListed, unlessAbsent } from '../../base/disk/files.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { objectOrEmpty } from '../../base/lists.ts';
+import { parseKeys, type SigningKey } from '../../openpgp/index.ts';
 import { splitDocuments } from '../node/manifests.ts';
 
 export type StoredSignature = {
@@ -72,15 +73,47 @@ function readFolder(folder: string): readonly Buffer[] {
  */
 function readMaps(path: string, digest: Digest): readonly Buffer[] {
   const text = readListed(path, RULES, () => readInputFile(path, RULES)).toString('utf8');
-  const maps = splitDocuments({ name: basename(path), text }).flatMap(({ document }) =>
-    listConfigMaps(document),
+  const documents = splitDocuments({ name: basename(path), text });
+  if (documents.every(({ document }) => listConfigMaps(document).length === 0))
+    throw noConfigMap(path);
+  return listSignaturesFor(
+    digest,
+    documents.map(({ document }) => document),
   );
-  if (maps.length === 0) throw noConfigMap(path);
-  return maps
+}
+
+/** The signatures of a digest in ConfigMaps. */
+export const listSignaturesFor = (
+  digest: Digest,
+  documents: readonly Document[],
+): readonly Buffer[] =>
+  documents
+    .flatMap(listConfigMaps)
     .flatMap(listStoredSignatures)
     .filter((one) => one.digest === digest)
     .slice(0, MAX_SIGNATURES)
     .map(({ signature }) => Buffer.from(signature, 'base64'));
+
+/** Keys that sign releases, and the time at which they must be valid, in seconds since 1970. */
+export type TrustedKeys = { readonly keys: readonly SigningKey[]; readonly now: number };
+
+/**
+ * Reads the keys that sign releases.
+ *
+ * @param path file with public keys; default: the keys of Red Hat
+ * @throws ConfigError `signature.unreadable`, `signature.too-large`; the errors of `parseKeys`
+ */
+export function readReleaseKeys(path: string | undefined): TrustedKeys {
+  const now = Date.now() / 1000;
+  if (path === undefined) return { now, keys: parseKeys(Buffer.from(RED_HAT_KEYS), now) };
+  const rules = { ...RULES, limit: 1 << 20 };
+  return {
+    now,
+    keys: parseKeys(
+      readListed(path, rules, () => readInputFile(path, rules)),
+      now,
+    ),
+  };
 }
 
 /**

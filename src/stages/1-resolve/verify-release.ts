@@ -1,5 +1,4 @@
 import { hexOf, type Digest } from '../../base/digest.ts';
-import { readInputFile, readListed } from '../../base/disk/files.ts';
 import { fetchPublic, readLimited } from '../../base/download/fetch.ts';
 import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
 import type { Http, HttpResponse } from '../../base/http/http.ts';
@@ -8,18 +7,18 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { withTimeLimit } from '../../base/wait.ts';
 import type { Stage, StageContext } from '../../engine/index.ts';
-import { parseKeys, type SigningKey } from '../../openpgp/index.ts';
 import {
   digestOfRelease,
   type Release,
   type ReleaseSignature,
 } from '../../openshift/release/release.ts';
 import {
-  RED_HAT_KEYS,
   MAX_SIGNATURE_SIZE,
   type StoredSignature,
   MAX_SIGNATURES,
+  readReleaseKeys,
   readSignatureFiles,
+  type TrustedKeys,
 } from '../../openshift/release/signature-store.ts';
 import { verifyReleaseMessage } from '../../openshift/release/signature.ts';
 import { isSignedVersion, stripBuild } from '../../openshift/release/version.ts';
@@ -71,7 +70,7 @@ export const verifyRelease: Stage<VerifyReleaseInput, Release, VerifyReleaseTool
   name: 'verify release',
   async run(input, tools, context) {
     const { release } = input;
-    const known = { digest: digestOfRelease(release), ...readKeys(input) };
+    const known = { digest: digestOfRelease(release), ...readReleaseKeys(input.keys) };
     const answers: Answer[] = [];
     for (const sources of listSources(input, known.digest)) {
       const asked = await Promise.all(
@@ -97,19 +96,7 @@ export const verifyRelease: Stage<VerifyReleaseInput, Release, VerifyReleaseTool
 
 const isNightly = ({ version }: Release): boolean => !isSignedVersion(stripBuild(version));
 
-type Known = {
-  readonly digest: Digest;
-  readonly keys: readonly SigningKey[];
-  readonly now: number;
-};
-
-function readKeys({ keys: path }: SignatureGate): Pick<Known, 'keys' | 'now'> {
-  const now = Date.now() / 1000;
-  if (path === undefined) return { now, keys: parseKeys(Buffer.from(RED_HAT_KEYS), now) };
-  const rules = { domain: 'signature', limit: 1 << 20 };
-  const bytes = readListed(path, rules, () => readInputFile(path, rules));
-  return { now, keys: parseKeys(bytes, now) };
-}
+type Known = TrustedKeys & { readonly digest: Digest };
 
 /** A place that may have signatures: read here, or a store that is asked for them by number. */
 type Source = { readonly from: string } & (

@@ -1,0 +1,48 @@
+import { decodeFileContent, parseResolved, type IgnitionConfig } from '../ignition/index.ts';
+import type { IsoImage } from '../iso/index.ts';
+import { hasSecrets, readCustomisation } from './customize/read.ts';
+import type { MediaIndex } from './media-index.ts';
+import { attempt, readBootstrapIgnition, readEmbeddedIgnition } from './open.ts';
+
+/* Owns the answer whether a medium carries secrets, by its own bytes. */
+
+/**
+ * The kinds of secrets on a medium, for messages; empty if others may read it. An installation ISO always
+ * has a pull secret; an upgrade ISO has no config.
+
+ */
+export async function listCarriedSecrets(
+  iso: IsoImage,
+  { product }: Pick<MediaIndex, 'product'>,
+): Promise<readonly string[]> {
+  if (product === 'installation-iso') return ['a pull secret'];
+  if (product !== 'live-iso') return [];
+  const configs = await readConfigs(iso);
+  const hasPassword = configs.some(
+    ({ passwd }) => passwd?.users?.some(({ passwordHash }) => Boolean(passwordHash)) === true,
+  );
+  const { value: site } = await attempt(() => readCustomisation(iso));
+  return [
+    ...(hasPassword ? ['a password'] : []),
+    ...(configs.some(hasSecretFile) ? ['a pull secret or a private key'] : []),
+    ...(site && hasSecrets(site) ? ['values of a site'] : []),
+  ];
+}
+
+/** The configs on a medium; one without areas, or with areas that hold no config, has fewer. */
+async function readConfigs(iso: IsoImage): Promise<readonly IgnitionConfig[]> {
+  const texts = [
+    await attempt(() => readEmbeddedIgnition(iso)),
+    await attempt(() => readBootstrapIgnition(iso)),
+  ];
+  return texts.flatMap(({ value }) =>
+    value === undefined ? [] : parseResolved(value, 'Ignition config of the medium'),
+  );
+}
+
+const SECRET_TEXT = /"auths"\s*:\s*\{\s*"|-----BEGIN [A-Z ]*PRIVATE KEY-----/;
+
+const hasSecretFile = ({ storage }: IgnitionConfig): boolean =>
+  (storage?.files ?? []).some((file) =>
+    SECRET_TEXT.test(decodeFileContent(file)?.toString('latin1') ?? ''),
+  );
