@@ -1,7 +1,12 @@
 import { parseResolved } from '../ignition/index.ts';
 import type { IgnitionConfig } from '../ignition/index.ts';
 import type { IsoImage } from '../iso/index.ts';
-import { type AbsentImage, findAbsent, type Shelf } from '../openshift/mirror/closure.ts';
+import {
+  type AbsentImage,
+  createShelfLookup,
+  findAbsent,
+  type Shelf,
+} from '../openshift/mirror/closure.ts';
 import { readRegistriesConf } from '../openshift/node/bootstrap.ts';
 import { createConfLookup, type NodeLookup } from '../openshift/node/lookup.ts';
 import type { RegistryTree } from '../registry/index.ts';
@@ -44,6 +49,12 @@ export async function findIncomplete(
 function createLookup(config: IgnitionConfig | undefined, shelf: Shelf): NodeLookup {
   const conf = config && readRegistriesConf(config);
   if (conf !== undefined) return createConfLookup(conf);
-  const repositories = [...new Set([...shelf].map((name) => name.replace(/[@:].*$/, '')))];
-  return () => repositories;
+  const look = createShelfLookup(shelf);
+  return (image) => {
+    const having = look(image);
+    return having.length > 0 ? having : EVERYWHERE;
+  };
 }
+
+/** For messages: the name of no repository has a blank. */
+const EVERYWHERE = ['every repository'];

@@ -2,7 +2,12 @@ import pLimit from 'p-limit';
 import { type Digest, hexOf } from '../../base/digest.ts';
 import { groupBy } from '../../base/lists.ts';
 import { findReleaseImage } from '../../openshift/agent/live-system.ts';
-import { createLeftOutTest, type NamedImage, type Shelf } from '../../openshift/mirror/closure.ts';
+import {
+  createLeftOutTest,
+  createShelfLookup,
+  type NamedImage,
+  type Shelf,
+} from '../../openshift/mirror/closure.ts';
 import { readStartedRegistry } from '../../openshift/node/read-registry.ts';
 import { createKeyReader, judgeAttached } from '../../openshift/release/attached-signature.ts';
 import { platformOf } from '../../openshift/release/bundle.ts';
@@ -80,13 +85,14 @@ async function playAttached(
   named: readonly NamedImage[],
   { store, shelf }: { readonly store: Store; readonly shelf: Shelf },
 ): Promise<readonly Step[]> {
-  const repositories = [...new Set([...shelf].map((name) => name.replace(/[@:].*$/, '')))];
+  const look = createShelfLookup(shelf);
   const problems: { reason: string }[] = [];
   for (const one of uniqueImages(named)) {
     const { digest } = one.image;
     if (digest === undefined) continue;
-    const having = repositories.filter((repository) => shelf.has(`${repository}@${digest}`));
-    const found = await Promise.all(having.map((repository) => store.pull(repository, digest)));
+    const found = await Promise.all(
+      look(one.image).map((repository) => store.pull(repository, digest)),
+    );
     const [first = 'no repository of the medium has it'] = found;
     const isWhole = found.some((image) => typeof image !== 'string');
     if (!isWhole && typeof first === 'string')

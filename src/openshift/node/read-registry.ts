@@ -101,32 +101,31 @@ const SETS = [
  * @param texts manifests as YAML, in the order of their names
  */
 export function readNodeRegistriesConf(texts: readonly string[]): RegistriesConf {
-  const entries = new Map<string, RegistryEntry>();
+  const sources = new Map<string, { isBlocked: boolean; readonly mirrors: Map<string, Mirror> }>();
   for (const document of texts.map(parseManifest)) {
     for (const { member, rule } of SETS.filter(({ kind }) => kind === document['kind'])) {
       for (const { source, mirrors, isBlocked } of listMirrors(document, member)) {
-        const known = entries.get(source);
-        const added = mirrors
-          .filter((location) => !known?.mirrors.some((one) => isSame(one, location, rule)))
-          .map((location) => ({ location, insecure: false, pullFromMirror: rule }));
-        entries.set(source, {
-          prefix: source,
-          location: source,
-          insecure: false,
-          blocked: isBlocked || known?.blocked === true,
-          mirrors: [...(known?.mirrors ?? []), ...added],
-        });
+        const known = sources.get(source) ?? { isBlocked: false, mirrors: new Map() };
+        sources.set(source, known);
+        known.isBlocked ||= isBlocked;
+        for (const location of mirrors) {
+          const mirror = { location, insecure: false, pullFromMirror: rule };
+          known.mirrors.set(`${rule} ${location}`, mirror); // where it stood first
+        }
       }
     }
   }
-  return { registries: [...entries.values()] };
+  const registries = [...sources].map(([source, { isBlocked, mirrors }]) => ({
+    prefix: source,
+    location: source,
+    insecure: false,
+    blocked: isBlocked,
+    mirrors: [...mirrors.values()],
+  }));
+  return { registries };
 }
 
-const isSame = (
-  mirror: RegistryEntry['mirrors'][number],
-  location: string,
-  rule: string,
-): boolean => mirror.location === location && mirror.pullFromMirror === rule;
+type Mirror = RegistryEntry['mirrors'][number];
 
 function listMirrors(
   { spec }: Parsed,

@@ -88,6 +88,19 @@ describe('registries.conf of mirror sets', () => {
     expect(asked(sets, 'quay.io/a/b:v1')).toEqual(['host:22625/tagged/b', 'quay.io/a/b']);
   });
 
+  it('asks each mirror of a source once, where it stood first, however many there are', () => {
+    const lines = Array.from({ length: 12_000 }, (_, index) => {
+      const mirror = index === 11_999 ? 0 : index;
+      return `  - {source: quay.io/a, mirrors: [m.example/${mirror}]}`;
+    });
+    const text = ['kind: ImageDigestMirrorSet\nspec:\n  imageDigestMirrors:', ...lines, ''].join(
+      '\n',
+    );
+    const all = asked([text], `quay.io/a@${digest}`);
+    expect(all).toHaveLength(12_000);
+    expect([all[0], ...all.slice(-2)]).toEqual(['m.example/0', 'm.example/11998', 'quay.io/a']);
+  });
+
   it('does not contact a source that a set blocks', () => {
     const blocked = sets.map((text) =>
       text.replaceAll(
