@@ -1,8 +1,10 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { joinProblem, printable } from '../../base/text/words.ts';
 import { type IgnitionConfig, isInstalled, type Unit } from '../../ignition/index.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { type ImagePolicy, readImagePolicies } from '../release/image-policy.ts';
 import {
+  explainRegistryName,
   parseRegistriesConf,
   type RegistriesConf,
   type RegistryEntry,
@@ -146,6 +148,18 @@ function listMirrors(
     };
   });
 }
+
+/** Names in mirror sets that no registry can have, and for which the cluster refuses the set; each with the reason. */
+export const explainMirrorNames = (texts: readonly string[]): readonly string[] =>
+  texts.map(parseManifest).flatMap((document) =>
+    SETS.filter(({ kind }) => kind === document['kind'])
+      .flatMap(({ member }) => listMirrors(document, member))
+      .flatMap(({ source, mirrors }) => [source.replace(/^\*\./, ''), ...mirrors])
+      .flatMap((name) => {
+        const why = explainRegistryName(name.replace(/^[\w-]+(?=\/)/, '$&:1')); // no dot is needed
+        return why === undefined ? [] : [joinProblem(`mirror set: "${printable(name)}"`, why)];
+      }),
+  );
 
 /** Images that CatalogSources name. */
 export const listCatalogImages = (texts: readonly string[]): readonly string[] =>
