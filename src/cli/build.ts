@@ -132,6 +132,7 @@ export type BuiltMedium = {
    * installed.
    */
   readonly ignition: 'installer' | 'embedded';
+  readonly signatures?: LiveIsoReport['signatures'];
 };
 
 /**
@@ -162,13 +163,14 @@ const listInteractive = ({ output }: BuiltMedium): readonly string[] => [
   'open http://<rendezvous IP>:3001 and configure the cluster',
 ];
 
-function listWithImage({ output, fips }: BuiltMedium): readonly string[] {
+function listWithImage({ output, fips, signatures = [] }: BuiltMedium): readonly string[] {
+  const isUnsigned = signatures.some(({ status }) => status === 'unsigned');
   const name = fips ? 'openshift-install-fips' : 'openshift-install';
   const directory = /^(?:s3:\/|\/dev)\//.test(output) ? '.' : dirname(output);
   const program = formatShellPath(directory === '.' ? `./${name}` : join(directory, name));
   const iso = formatShellPath(output);
   return [
-    `sealift extract installer ${iso} --out ${formatShellPath(directory)}`,
+    `sealift extract installer ${iso} --out ${formatShellPath(directory)}${isUnsigned ? ' --allow-unsigned' : ''}`,
     'write install-config.yaml and agent-config.yaml to site/, and keep copies: the next step deletes them',
     `${program} agent create config-image --dir site`,
     `sealift config-iso check site/agentconfig.noarch.iso --medium ${iso}`,

@@ -48,6 +48,9 @@ function isThere(ask: (() => boolean) | undefined): boolean {
   }
 }
 
+// Node prints warnings about its own options before the program is loaded, between lines of JSON.
+process.removeAllListeners('warning');
+
 const fault = findFault();
 if (fault === undefined) {
   // The built program is one file beside this one.

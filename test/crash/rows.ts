@@ -1,4 +1,3 @@
-import { SIGNATURE_SETTINGS } from '../../demo/release-signer.ts';
 import { createPublicKey } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -165,16 +164,8 @@ const SHORT: readonly Short[] = [
   ],
   [
     'extract installer',
-    [
-      'extract',
-      'installer',
-      'monday.iso',
-      '--out',
-      'bin',
-      '--signature-keys',
-      SIGNATURE_SETTINGS.signatureKeys,
-    ],
-    ['monday.iso'],
+    ['extract', 'installer', 'monday.iso', '--out', 'bin', '--signature-keys', 'release-keys.gpg'],
+    ['monday.iso', 'release-keys.gpg'],
     ['bin/openshift-install'],
   ],
   ['resources', ['resources', '--output', 'r.yaml', '--base-iso', 'test.iso'], CONFIG, ['r.yaml']],

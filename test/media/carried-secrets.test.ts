@@ -52,7 +52,13 @@ describe.skipIf(!hasTools)('an ISO that carries secrets', () => {
     };
     expect((await push())[0]).toBe(4);
     await writeFile(join(world.directory, 'pull.json'), '{"auths":{"a.example":{"auth":"dTpw"}}}');
-    const changed = await world.run('customize', 'open.iso', '--pull-secret', 'pull.json');
+    const changed = await world.run(
+      'customize',
+      'open.iso',
+      '--pull-secret',
+      'file:pull.json',
+      '--in-place',
+    );
     expect(changed.exitCode, changed.stderr).toBe(0);
     expect(await push()).toEqual(refused);
   });

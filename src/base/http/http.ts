@@ -19,8 +19,8 @@ import {
 import { watchBody } from './body.ts';
 import { declineCodings, takeOffCoding } from './content-coding.ts';
 import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
-import { createProxyAgent, readProxies, type ProxyOf } from './proxy.ts';
-import { connectOptions, createConnector, type ConnectOptions, type TlsOptions } from './tls.ts';
+import { createConnector, createProxyAgent, readProxies, type ProxyOf } from './proxy.ts';
+import { connectOptions, type ConnectOptions, type TlsOptions } from './tls.ts';
 
 export type HttpRequest = {
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

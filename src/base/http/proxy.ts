@@ -1,12 +1,15 @@
+import { X509Certificate } from 'node:crypto';
 import { Socket } from 'node:net';
-import { Agent, Pool, Socks5ProxyAgent, type buildConnector, type Dispatcher } from 'undici';
+import { TLSSocket, type DetailedPeerCertificate } from 'node:tls';
+import { Agent, Pool, Socks5ProxyAgent, buildConnector, type Dispatcher } from 'undici';
 import { ConfigError } from '../errors.ts';
 import { isCutOff, parseNoProxy, readUserInfo } from './address.ts';
 import { formatBasic } from './basic.ts';
 import { networkCodeOf, ProxyFailure } from './network-failure.ts';
-import { connectOptions, createConnector, type ConnectOptions } from './tls.ts';
+import { diagnoseTls, TlsFailure } from './tls-failure.ts';
+import { connectOptions, type ConnectOptions } from './tls.ts';
 
-/* Owns proxies: the proxy of a URL, and its tunnels. */
+/* Owns connections: the proxy of a URL, its tunnels, and connectors whose failures say why. */
 
 /**
  * The address of the proxy that a URL is requested through; undefined if it is requested directly.
@@ -170,3 +173,47 @@ const isTimeout = (error: unknown): boolean =>
 
 const timedOut = (cause: unknown): Error =>
   Object.assign(new Error('no answer', { cause }), { code: 'ETIMEDOUT' });
+
+/** A connector as it is: its declared type has no result. */
+type ConnectedBy = (...given: Parameters<buildConnector.connector>) => unknown;
+
+/** A connector of undici whose failures of TLS have the certificate that the server showed. */
+export function createConnector(
+  options: buildConnector.BuildOptions,
+  proxy?: string,
+): buildConnector.connector {
+  const connect: ConnectedBy = buildConnector(options);
+  return (target, callback) => {
+    let chain: readonly X509Certificate[] = [];
+    const socket = connect(target, (...[error, connected]) => {
+      if (error === null) callback(null, connected);
+      else callback(describeFailure(error, { chain, proxy }), null);
+    });
+    if (!(socket instanceof TLSSocket)) return;
+    // Node destroys a refused socket in its own listener, and its certificate with it.
+    socket.prependListener('secure', () => {
+      chain = listChain(socket);
+    });
+  };
+}
+
+/**
+ * The certificates of the server and of its issuers, as far as they are known. `getPeerX509Certificate`
+ * would take the server's out of the chain, and Node would not find it when it compares names.
+ */
+function listChain(socket: TLSSocket): readonly X509Certificate[] {
+  const chain: X509Certificate[] = [];
+  let next: Partial<DetailedPeerCertificate> | undefined = socket.getPeerCertificate(true);
+  while (next?.raw && chain.length < LONGEST_CHAIN) {
+    chain.push(new X509Certificate(next.raw));
+    next = next.issuerCertificate === next ? undefined : next.issuerCertificate;
+  }
+  return chain;
+}
+
+const LONGEST_CHAIN = 16;
+
+function describeFailure(error: Error, about: Pick<TlsFailure, 'chain' | 'proxy'>): Error {
+  const code = networkCodeOf(error) ?? '';
+  return diagnoseTls({ host: '', code, failure: about }) ? new TlsFailure(error, about) : error;
+}

@@ -1,19 +1,14 @@
-import { constants, X509Certificate } from 'node:crypto';
+import { constants } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import {
   checkServerIdentity,
   createSecureContext,
   rootCertificates,
-  TLSSocket,
-  type DetailedPeerCertificate,
   type PeerCertificate,
   type SecureContext,
 } from 'node:tls';
-import { buildConnector } from 'undici';
 import { readInputFile, readListed } from '../disk/files.ts';
 import { withoutUndefined } from '../lists.ts';
-import { networkCodeOf } from './network-failure.ts';
-import { diagnoseTls, TlsFailure } from './tls-failure.ts';
 
 /* Owns the TLS of everything that connects: the trusted roots, the versions, and the check of names. */
 
@@ -93,47 +88,3 @@ const SYSTEM_ROOTS = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/ssl/ca-bundle.pem',
 ];
-
-/** A connector as it is: its declared type has no result. */
-type ConnectedBy = (...given: Parameters<buildConnector.connector>) => unknown;
-
-/** A connector of undici whose failures of TLS have the certificate that the server showed. */
-export function createConnector(
-  options: buildConnector.BuildOptions,
-  proxy?: string,
-): buildConnector.connector {
-  const connect: ConnectedBy = buildConnector(options);
-  return (target, callback) => {
-    let chain: readonly X509Certificate[] = [];
-    const socket = connect(target, (...[error, connected]) => {
-      if (error === null) callback(null, connected);
-      else callback(describeFailure(error, { chain, proxy }), null);
-    });
-    if (!(socket instanceof TLSSocket)) return;
-    // Node destroys a refused socket in its own listener, and its certificate with it.
-    socket.prependListener('secure', () => {
-      chain = listChain(socket);
-    });
-  };
-}
-
-/**
- * The certificates of the server and of its issuers, as far as they are known. `getPeerX509Certificate`
- * would take the server's out of the chain, and Node would not find it when it compares names.
- */
-function listChain(socket: TLSSocket): readonly X509Certificate[] {
-  const chain: X509Certificate[] = [];
-  let next: Partial<DetailedPeerCertificate> | undefined = socket.getPeerCertificate(true);
-  while (next?.raw && chain.length < LONGEST_CHAIN) {
-    chain.push(new X509Certificate(next.raw));
-    next = next.issuerCertificate === next ? undefined : next.issuerCertificate;
-  }
-  return chain;
-}
-
-const LONGEST_CHAIN = 16;
-
-function describeFailure(error: Error, about: Pick<TlsFailure, 'chain' | 'proxy'>): Error {
-  const code = networkCodeOf(error) ?? '';
-  return diagnoseTls({ host: '', code, failure: about }) ? new TlsFailure(error, about) : error;
-}
