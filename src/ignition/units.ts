@@ -66,7 +66,7 @@ function explainProgram(
 
 /** Scripts that a script calls at the start of a line; one that it sources need not be executable. */
 const listCalled = (text: string): readonly string[] =>
-  [...text.matchAll(/^\s*(\/usr\/local\/bin\/[\w.-]+\.sh)\b/gm)].map(([, path = '']) => path);
+  [...text.matchAll(/^[ \t]*(\/usr\/local\/bin\/[\w.-]+\.sh)\b/gm)].map(([, path = '']) => path);
 
 /** False if enabling the unit has no effect; units without contents are those of the system. */
 export const isInstalled = ({ contents = '[Install]' }: Unit): boolean =>

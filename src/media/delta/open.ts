@@ -3,7 +3,7 @@ import { digestOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
 import { openRandomAccess } from '../../base/random-access.ts';
-import { type IsoImage, roundUp, SECTOR_SIZE } from '../../iso/index.ts';
+import { type IsoImage, largestIsoOf, roundUp, SECTOR_SIZE } from '../../iso/index.ts';
 import { identifyIso, overlayAccess, type OverlayPart, overlayRead } from '../areas.ts';
 import { readIndex, type MediaIndex, INDEX_PATH, parseMediaIndex } from '../media-index.ts';
 import { planContents } from '../area-values.ts';
@@ -182,10 +182,6 @@ export async function openDelta(
   return { size, extents, carried, head };
 }
 
-/** Share of the bytes that are given, and bytes besides, that an ISO may be larger: room between its extents. */
-const MOST_GROWN = 2;
-const FREELY_GROWN = 64 * 1024 * 1024;
-
 /**
  * Requires that a delta makes as much as it and the old ISO give, before a byte of it is made.
  *
@@ -201,7 +197,7 @@ function requireModest(
     throw malformed(path, `has patches that make more than ${most} bytes`);
   }
   const given = old.size + sumSizes(carried);
-  if (size > MOST_GROWN * given + FREELY_GROWN) {
+  if (size > largestIsoOf(given)) {
     throw malformed(path, `makes an ISO of ${size} bytes from ${given} bytes`);
   }
 }
