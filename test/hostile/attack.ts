@@ -13,3 +13,5 @@ export const nest = (depth: number): string => `${'['.repeat(depth)}${']'.repeat
 
 export const digestOfNumber = (value: number): `sha256:${string}` =>
   `sha256:${value.toString(16).padStart(64, '0')}`;
+
+export const MIB = 2 ** 20;

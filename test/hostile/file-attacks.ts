@@ -8,7 +8,7 @@ import { readFiles } from '../../src/registry/layers/read.ts';
 import { listSites } from '../../src/sites/sources/sites.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { layerOf } from '../support/images.ts';
-import { type Attack, many, nest, digestOfNumber } from './attack.ts';
+import { type Attack, many, nest, digestOfNumber, MIB } from './attack.ts';
 
 const { signal } = new AbortController();
 

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { deflateRawSync } from 'node:zlib';
 import { createDelta } from 'fossil-delta';
 import { redact, rememberSecret } from '../../src/base/text/redact.ts';
@@ -12,7 +11,7 @@ import { compareReleases } from '../../src/openshift/release/version.ts';
 import { listErrorCodes, parseChallenges } from '../../src/registry/client/answer.ts';
 import { readPullSecret } from '../../src/registry/client/pull-secret.ts';
 import { parseManifest } from '../../src/registry/manifest.ts';
-import { type Attack, type Work, many, nest, digestOfNumber } from './attack.ts';
+import { type Attack, type Work, many, nest, digestOfNumber, MIB } from './attack.ts';
 
 /** A text that something reads at once. */
 const text = (size: number, make: (size: number) => string, read: (text: string) => unknown) => ({
@@ -59,7 +58,6 @@ const index = (extents: number, areas: number): string =>
   });
 
 const BOOT = { offset: 0, size: 36_864 };
-const MIB = 2 ** 20;
 
 /** A delta whose index puts one blob in so many places, and small ones over the place it comes from. */
 function repeatBlob(places: number): Work {
