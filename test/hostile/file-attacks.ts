@@ -142,7 +142,7 @@ export const FILE_ATTACKS: Readonly<Record<string, Attack>> = {
   ),
   'sites: a CSV with an open quote': table(500_000, 'sites.csv', (n) => `name\n"${many('a\n', n)}`),
   'sites: a CSV of one cell': table(500_000, 'sites.csv', (n) => `name\n${many('a', n)}`),
-  'sites: a YAML table': table(5000, 'sites.yaml', (n) => '- name: a\n'.repeat(n)),
+  'sites: a YAML table': table(3000, 'sites.yaml', (n) => '- name: a\n'.repeat(n)),
   'sites: an archive of zeros': {
     size: 16 * MIB,
     prepare: (size, folder) => {

@@ -10,7 +10,9 @@ import { formatMediaIndex, parseMediaIndex } from '../../src/media/media-index.t
 import { compareReleases } from '../../src/openshift/release/version.ts';
 import { listErrorCodes, parseChallenges } from '../../src/registry/client/answer.ts';
 import { readPullSecret } from '../../src/registry/client/pull-secret.ts';
-import { parseManifest } from '../../src/registry/manifest.ts';
+import { parseArtifact } from '../../src/outputs/artifact/manifest.ts';
+import { digestOf } from '../../src/base/digest.ts';
+import { parseManifest, parseStored } from '../../src/registry/manifest.ts';
 import { type Attack, type Work, many, nest, digestOfNumber, MIB } from './attack.ts';
 
 /** A text that something reads at once. */
@@ -85,6 +87,31 @@ function moveAll(count: number): Work {
   return () => planSteps(leaveOut(listMoves(old, now), old, BOOT), BOOT);
 }
 
+/** An artifact whose only layer has so many places in an ISO of such a size. */
+const artifact = (places: number, size: number): string =>
+  JSON.stringify({
+    schemaVersion: 2,
+    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    artifactType: 'application/vnd.sealift.iso.v1',
+    config: { mediaType: 'application/vnd.oci.empty.v1+json', digest: digestOfNumber(1), size: 2 },
+    annotations: { 'dev.sealift.iso.size': String(size) },
+    layers: [
+      {
+        mediaType: 'application/vnd.sealift.iso.part.v1',
+        digest: digestOfNumber(2),
+        size: 2048,
+        annotations: {
+          'dev.sealift.iso.offset': Array.from({ length: places }, (_, at) => at * 2048).join(' '),
+        },
+      },
+    ],
+  });
+
+function readArtifact(json: string): unknown {
+  const bytes = Buffer.from(json);
+  return parseArtifact('a', parseStored(bytes, digestOf(bytes)), []);
+}
+
 /** Texts and structures that are read in memory. */
 export const TEXT_ATTACKS: Readonly<Record<string, Attack>> = {
   'ignore file: stars against long names': ignore(50, many('*a', 738), (at) => [
@@ -141,6 +168,8 @@ export const TEXT_ATTACKS: Readonly<Record<string, Attack>> = {
     (json) => parseManifest(Buffer.from(json)),
   ),
   'index: areas times extents': text(5000, (n) => index(n, 100), parseMediaIndex),
+  'artifact: one layer in many places': text(50_000, (n) => artifact(n, n * 2048), readArtifact),
+  'artifact: an ISO of a pebibyte': text(1, () => artifact(1, 2 ** 50), readArtifact),
   'index: nested deep': text(
     100_000,
     (n) => `{"format":3,"images":${nest(n)}}`,
