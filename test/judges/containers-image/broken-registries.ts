@@ -118,6 +118,13 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
     change: () => editUnit(['[Service]', '[Service']),
   },
   {
+    name: 'the unit of the registry has two commands',
+    base: BASE,
+    part: 'ignition',
+    change: () =>
+      editUnit(['ExecStart=/usr/bin/podman', 'ExecStart=/bin/true\nExecStart=/usr/bin/podman']),
+  },
+  {
     name: 'a script of the registry is gone',
     base: BASE,
     part: PART,

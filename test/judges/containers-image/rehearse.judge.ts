@@ -8,7 +8,16 @@ import { BROKEN, type Broken } from './broken.ts';
 import { createMediaWorld, GOOD_MEDIA, type GoodMedium, type MediaWorld } from './media.ts';
 import { judge, pullAll, type Refusals } from './node.ts';
 
-const TOOLS = ['xorriso', 'cpio', 'bsdtar', 'docker-registry', 'skopeo', 'isohybrid', 'mformat'];
+const TOOLS = [
+  'systemd-analyze',
+  'xorriso',
+  'cpio',
+  'bsdtar',
+  'docker-registry',
+  'skopeo',
+  'isohybrid',
+  'mformat',
+];
 const hasAll = TOOLS.map((tool) => requireTool(tool)).every(Boolean) && judge !== undefined;
 
 type Row = {
