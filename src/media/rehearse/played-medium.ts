@@ -29,6 +29,8 @@ export type PlayedConfig = {
   readonly problem?: string;
 };
 
+export const EMBEDDED_CONFIG = 'embedded Ignition config';
+
 export type PlayedMedium = {
   readonly iso: IsoImage;
   readonly index?: MediaIndex;
@@ -52,7 +54,7 @@ export async function readPlayed(iso: IsoImage): Promise<PlayedMedium> {
   const root = await findRegistryRoot(iso);
   const configs = [
     await readConfig('bootstrap Ignition config', () => readBootstrapIgnition(iso)),
-    await readConfig('embedded Ignition config', () => readEmbedded(iso)),
+    await readConfig(EMBEDDED_CONFIG, () => readEmbedded(iso)),
   ];
   const live = mergeAll(configs.flatMap(({ config }) => config ?? []));
   return {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readGrub, readIsolinux } from '../../../src/iso/coreos/menu.ts';
+import { readGrub, readIsolinux, readSearched } from '../../../src/iso/coreos/menu.ts';
 
 describe('entries of a boot menu', () => {
   it('are read as GRUB reads them', () => {
@@ -32,6 +32,17 @@ describe('entries of a boot menu', () => {
         kargs: 'rw quiet',
       },
     ]);
+  });
+
+  it('are loaded from the volume that GRUB looks for', () => {
+    const text = [
+      "search --no-floppy --set=root -l 'rhcos-9'",
+      '  search --set --label other',
+      'search --set=home --label home',
+      'search --set=root --fs-uuid 2026-01-01',
+      '# search --set=root -l comment',
+    ].join('\n');
+    expect(readSearched(text)).toEqual(['rhcos-9', 'other']);
   });
 
   it('are none in a menu that starts no kernel', () => {
