@@ -52,12 +52,15 @@ export async function readBootMenus(iso: IsoImage): Promise<readonly BootMenu[]>
 
 const wordsOf = (text: string): readonly string[] => text.split(/[ \t]+/).filter(Boolean);
 
-/** GRUB manual, "linux" and "initrd"; the padding of an area of arguments is a comment. */
+/** GRUB manual, "menuentry", "linux" and "initrd"; the padding of an area of arguments is a comment. */
 export function readGrub(text: string): readonly MenuEntry[] {
   const entries: MenuEntry[] = [];
+  let isEntry = false; // without one, GRUB shows its prompt
   for (const line of text.split(/\r?\n/)) {
     const [command = '', ...words] = wordsOf(line);
-    if (/^linux(?:efi)?$/.test(command)) {
+    if (command === 'menuentry' || command === '}') isEntry = command !== '}';
+    else if (!isEntry) continue;
+    else if (/^linux(?:efi)?$/.test(command)) {
       const [kernel = '', ...kargs] = words;
       entries.push({ kernel, initrds: [], kargs: kargs.join(' ') });
     } else if (/^initrd(?:efi)?$/.test(command)) {

@@ -58,11 +58,11 @@ const listFiles = ({ entry: { kernel, initrds } }: Placed): readonly string[] =>
   ...initrds,
 ];
 
-/** Programs of the boot loaders, such as the modules of ISOLINUX. */
+/** Menus and programs of the boot loaders, such as the modules of ISOLINUX. */
 const listLoaderFiles = (index: MediaIndex | undefined): readonly string[] =>
   (index?.extents ?? [])
     .flatMap(({ paths }) => paths)
-    .filter((path) => /^\/(?:EFI|boot|isolinux)\/.*\.(?:bin|c32|efi|mod)$/i.test(path));
+    .filter((path) => /^\/(?:EFI|boot|isolinux)\/.*\.(?:bin|c32|cfg|efi|mod)$/i.test(path));
 
 /** El Torito: an entry for each kind of firmware that the medium is made for. */
 async function rehearseFirmware(iso: IsoImage): Promise<readonly Step[]> {
@@ -101,7 +101,9 @@ async function findMissingFiles(
   { iso, index }: Sized,
 ): Promise<readonly Missing[]> {
   const sizes = new Map(
-    index?.extents.flatMap(({ size, paths }) => paths.map((path) => [path, size] as const)),
+    index?.extents.flatMap(({ size, paths }) =>
+      paths.filter((path) => !path.endsWith('.cfg')).map((path) => [path, size] as const),
+    ),
   );
   const found = await Promise.all(
     paths.map(async (path) => {

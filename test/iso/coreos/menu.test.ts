@@ -47,6 +47,7 @@ describe('entries of a boot menu', () => {
 
   it('are none in a menu that starts no kernel', () => {
     expect(readGrub('set default="0"\ninitrd /x\n')).toEqual([]);
+    expect(readGrub('# menuentry live {\n linux /x\n initrd /y\n}\n')).toEqual([]);
     expect(readIsolinux('default vesamenu.c32\nappend x\n')).toEqual([]);
   });
 });

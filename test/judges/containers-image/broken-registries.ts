@@ -118,11 +118,10 @@ export const BROKEN_REGISTRIES: readonly Broken[] = [
     change: () => editUnit(['[Service]', '[Service']),
   },
   {
-    name: 'the unit of the registry has two commands',
+    name: 'the unit of the registry works in a relative folder',
     base: BASE,
     part: 'ignition',
-    change: () =>
-      editUnit(['ExecStart=/usr/bin/podman', 'ExecStart=/bin/true\nExecStart=/usr/bin/podman']),
+    change: () => editUnit(['[Service]', '[Service]\nWorkingDirectory=relative']),
   },
   {
     name: 'a script of the registry is gone',
