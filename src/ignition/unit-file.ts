@@ -10,10 +10,13 @@ export type UnitFile = {
 
 /** Reads a unit and its drop-ins, in the order in which systemd reads them. */
 export function readUnitFile(texts: readonly string[]): UnitFile {
-  const values = new Map<string, readonly string[]>();
+  const values = new Map<string, string[]>();
   const lines = texts.map(listLines);
   for (const { name, value } of lines.flatMap(listSettings)) {
-    values.set(name, value === '' ? [] : [...(values.get(name) ?? []), value]);
+    const known = values.get(name) ?? [];
+    if (value === '') known.length = 0;
+    else known.push(value);
+    values.set(name, known);
   }
   const broken = lines.flat().filter((line) => line.startsWith('[') && !line.endsWith(']'));
   return { values, broken };
@@ -26,8 +29,9 @@ function listSettings(lines: readonly string[]): readonly Setting[] {
   let section = '';
   return lines.flatMap((line) => {
     if (line.startsWith('[')) section = line.replaceAll(/^\[|\]$/g, '');
-    const [, key = '', value = ''] = /^([^=[][^=]*?)\s*=\s*(.*)$/s.exec(line) ?? [];
-    return key === '' || section === '' ? [] : [{ name: `${section}.${key}`, value }];
+    const at = line.indexOf('=');
+    if (at <= 0 || section === '' || line.startsWith('[')) return [];
+    return [{ name: `${section}.${line.slice(0, at).trim()}`, value: line.slice(at + 1).trim() }];
   });
 }
 

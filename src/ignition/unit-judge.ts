@@ -4,6 +4,7 @@ import { writeNewFile } from '../base/disk/open-file.ts';
 import { useTemporaryFolder } from '../base/disk/temporary.ts';
 import { ToolError } from '../base/errors.ts';
 import { runProcess } from '../base/process.ts';
+import { toPrintable } from '../base/text/words.ts';
 import type { IgnitionConfig, Unit } from './schema.ts';
 import type { UnitFault } from './units.ts';
 
@@ -110,7 +111,9 @@ function readFault(
     const head = heads.find((one) => line.startsWith(one));
     return head === undefined ? [] : [line.slice(head.length).replace(/^:/, 'line ')];
   });
-  return [{ unit: name, problem: `systemd refuses it: ${[...new Set(reasons)].join('; ')}` }];
+  return [
+    { unit: name, problem: `systemd refuses it: ${toPrintable([...new Set(reasons)].join('; '))}` },
+  ];
 }
 
 const VERDICTS: readonly string[] = ['has a bad unit file setting', 'failed to load'];

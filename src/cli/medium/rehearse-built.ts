@@ -1,5 +1,6 @@
 import { Option } from 'commander';
 import { SealiftError } from '../../base/errors.ts';
+import { toPrintable } from '../../base/text/words.ts';
 import { findUnitJudge } from '../../ignition/index.ts';
 import { rehearse } from '../../media/rehearse/rehearse.ts';
 import type { Step } from '../../media/rehearse/step.ts';
@@ -73,7 +74,9 @@ export const formatRehearsed = ({ rehearsal }: Rehearsed): readonly string[] =>
         `  rehearsal ${rehearsal.will} steps will happen, ${rehearsal.willNot.length} will not, ${rehearsal.unknown} cannot be known`,
         ...rehearsal.willNot
           .slice(0, SHOWN)
-          .map(({ name, reason = 'no reason' }) => `            will not: ${name}: ${reason}`),
+          .map(({ name, reason = 'no reason' }) =>
+            toPrintable(`            will not: ${name}: ${reason}`),
+          ),
       ]
     : [];
 

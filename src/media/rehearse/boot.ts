@@ -11,8 +11,9 @@ import {
   SECTOR_SIZE,
 } from '../../iso/index.ts';
 import { BOOTSTRAP_IMAGE_PATH, type MediaIndex, ROOTFS_PATH } from '../media-index.ts';
+import { EMBEDDED_CONFIG } from '../live-config.ts';
 import { attempt } from '../open.ts';
-import { EMBEDDED_CONFIG, type PlayedMedium } from './played-medium.ts';
+import type { PlayedMedium } from './played-medium.ts';
 import { cannotKnow, type Step, unless, unlessAny, will, willNot } from './step.ts';
 
 const PART = 'boot';
