@@ -150,7 +150,7 @@ export function formatNextSteps(medium: BuiltMedium): readonly string[] {
   return [
     'next:',
     ...[verify, ...steps].map((step, index) => `  ${index + 1}. ${step}`),
-    '  docs/install.md has the boot order, when the medium may be detached, and how to add hosts.',
+    '  sealift help install: the boot order, when the medium may be detached, and how to add hosts',
   ];
 }
 

@@ -10,6 +10,7 @@ import { registerCatalog } from './catalog.ts';
 import { registerCompletion, registerVersion } from './completion.ts';
 import { registerConfigIso } from './config-iso/build.ts';
 import { registerConfig, registerValidate } from './config.ts';
+import { registerExplain, registerHelp } from './documents.ts';
 import type { CliHost, LogOptions } from './host.ts';
 import { registerImportImageset, registerInit } from './init.ts';
 import { registerLock, registerReproduce } from './lock.ts';
@@ -76,6 +77,8 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerServe,
   registerToken,
   registerCache,
+  registerExplain,
+  registerHelp,
   registerCompletion,
   registerVersion,
 ];
@@ -90,7 +93,6 @@ export function createProgram(host: CliHost, isJson = false): Command {
     .description('builds OpenShift appliance media')
     .version(readVersion(), '--version', 'print the version')
     .helpOption('-h, --help', 'print help')
-    .helpCommand('help [command]', 'print help of a command')
     .showSuggestionAfterError()
     .configureOutput({
       writeOut: (text) => void writeResult(host, text).catch(() => undefined),
@@ -105,7 +107,8 @@ export function createProgram(host: CliHost, isJson = false): Command {
       '\nExample:\n  $ sealift init && sealift validate && sealift build\n\nExit codes: 0 done, ' +
         '1 bug, 2 usage, 3 configuration, 4 registry or network, 5 integrity,\n6 external tool, ' +
         '7 disk, 8 differences found, 9 imported with losses, 10 not provable, 11 not signed,\n' +
-        '12 not trusted, 130 and 143 interrupted, 141 the reader of the result went away.',
+        '12 not trusted, 130 and 143 interrupted, 141 the reader of the result went away.\n' +
+        '\nGuides: sealift help. The code of an error: sealift explain CODE.',
     );
   for (const register of REGISTER) register(program, host);
   addLogOptions(program, host);
