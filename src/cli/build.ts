@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
 import { dirname, join } from 'node:path';
+import { UsageError } from '../base/errors.ts';
+import { formatCommand, formatProgram } from '../base/text/shell.ts';
 import { formatSize } from '../base/text/words.ts';
 import { buildLiveIso } from '../stages/live-iso.ts';
 import type { LiveIsoReport } from '../stages/report/live-iso.ts';
@@ -30,10 +32,11 @@ import {
   findConfigArgument,
   LIVE_ARGUMENTS,
   addLiveOptions,
+  PRODUCTS,
   runLive,
   type LiveCommandOptions,
 } from './run.ts';
-import { formatShellPath, createForceOption, writeFormatted } from './terminal/output.ts';
+import { createForceOption, writeFormatted } from './terminal/output.ts';
 
 /** Registers `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
 export function registerBuild(program: Command, host: CliHost): void {
@@ -84,6 +87,20 @@ export function registerBuild(program: Command, host: CliHost): void {
   build.hook('preSubcommand', refuseLockInFront);
   registerInstallationIso(build, host);
   registerUpgradeIso(build, host);
+  registerDiskImage(build);
+}
+
+/** Registers a product of openshift/appliance that is not built, so that its name is explained. */
+function registerDiskImage(build: Command): void {
+  build
+    .command('disk-image', { hidden: true })
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action(() => {
+      throw new UsageError('usage.not-built', 'this version does not build disk images', {
+        hint: `build another product: ${PRODUCTS.map((name) => formatCommand('build', name)).join(', ')}`,
+      });
+    });
 }
 
 function formatReport(report: LiveIsoReport & Verified & Rehearsed, host: CliHost): string {
@@ -140,11 +157,9 @@ export type BuiltMedium = {
 export function formatNextSteps(medium: BuiltMedium): readonly string[] {
   const { output, interactive, ignition } = medium;
   if (output.startsWith('oci://')) {
-    return [
-      `next: sealift pull ${formatShellPath(output)} --output appliance.iso, where the ISO is needed`,
-    ];
+    return [`next: ${formatCommand('pull', { path: output }, '--output', 'appliance.iso')}`];
   }
-  const verify = `sealift verify ${formatShellPath(output)}`;
+  const verify = formatCommand('verify', { path: output });
   if (ignition === 'embedded') return [`next: ${verify}`];
   const steps = interactive ? listInteractive(medium) : listWithImage(medium);
   return [
@@ -163,14 +178,15 @@ const listInteractive = ({ output }: BuiltMedium): readonly string[] => [
 function listWithImage({ output, fips }: BuiltMedium): readonly string[] {
   const name = fips ? 'openshift-install-fips' : 'openshift-install';
   const directory = /^(?:s3:\/|\/dev)\//.test(output) ? '.' : dirname(output);
-  const program = formatShellPath(directory === '.' ? `./${name}` : join(directory, name));
-  const iso = formatShellPath(output);
+  const program = directory === '.' ? `./${name}` : join(directory, name);
+  const [iso, out] = [{ path: output }, { path: directory }];
+  const image = 'site/agentconfig.noarch.iso';
   return [
-    `sealift extract installer ${iso} --out ${formatShellPath(directory)}`,
+    formatCommand('extract', 'installer', iso, '--out', out),
     'write install-config.yaml and agent-config.yaml to site/, and keep copies: the next step deletes them',
-    `${program} agent create config-image --dir site`,
-    `sealift config-iso check site/agentconfig.noarch.iso --medium ${iso}`,
-    `attach ${output} and site/agentconfig.noarch.iso to every host, and boot; boot order: installation disk first`,
-    `${program} agent wait-for install-complete --dir site`,
+    formatProgram(program, 'agent', 'create', 'config-image', '--dir', 'site'),
+    formatCommand('config-iso', 'check', image, '--medium', iso),
+    `attach ${output} and ${image} to every host, and boot; boot order: installation disk first`,
+    formatProgram(program, 'agent', 'wait-for', 'install-complete', '--dir', 'site'),
   ];
 }

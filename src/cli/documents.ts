@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { readFileIfPresent } from '../base/disk/files.ts';
 import { UsageError } from '../base/errors.ts';
 import { PACKAGE_ROOT } from '../base/program.ts';
+import { formatCommand } from '../base/text/shell.ts';
 import { listNearestNames, suggestName } from '../base/text/words.ts';
 import type { CliHost } from './host.ts';
 import { formatMarkdown } from './terminal/markdown.ts';
@@ -55,7 +56,8 @@ async function printTopic(
     });
   }
   await writeContent(host, drawFor(host, await readDocument(topic)));
-  if (command) writeMessage(host, `note: options of the command: sealift ${topic} --help\n`);
+  if (command)
+    writeMessage(host, `note: options of the command: ${formatCommand(...words, '--help')}\n`);
 }
 
 /** Draws a document if stdout is a terminal that knows escapes; otherwise its text is unchanged. */

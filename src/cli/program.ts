@@ -147,7 +147,7 @@ export async function runProgram(args: readonly string[], given: CliHost): Promi
   });
   const started = given.now();
   keepVerifying(given, wantsJson(args));
-  const exitCode = await runCommand(args, { ...given, log });
+  const exitCode = await runCommand(args, { ...given, args, log });
   log.record({ type: 'run-done', exitCode, milliseconds: given.now() - started });
   await log.close();
   return exitCode;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
+import { createProgram } from '../../src/cli/program.ts';
 import { runLine } from '../support/run-line.ts';
 import { runInTerminal } from '../support/terminal.ts';
 import { requireTool } from '../support/tools.ts';
@@ -163,6 +164,36 @@ describe('messages of the program', () => {
       ([, code = '']) => code,
     );
     expect(explained.filter((code) => !codes.includes(`\`${code}\``))).toEqual([]);
+  });
+});
+
+describe('commands in messages', () => {
+  const sources = list('src').filter((path) => path.endsWith('.ts'));
+  const texts = sources.flatMap((path) => listTexts(path).map((text) => ({ path, text })));
+
+  it('are commands that the program has', () => {
+    const program = createProgram({
+      ...{ stdout: process.stdout, stderr: process.stderr, env: {}, cwd: '/', isTTY: false },
+      ...{ now: () => 0, signal: new AbortController().signal },
+    });
+    const named = texts.flatMap(({ text }) =>
+      [...text.matchAll(/"sealift ([a-z-]+)(?: ([a-z-]+))?/g)].map(([, ...words]) => words),
+    );
+    expect(named.length).toBeGreaterThan(40);
+    const unknown = named.filter(([name, below]) => {
+      const command = program.commands.find((one) => one.name() === name);
+      const names = command?.commands.map((one) => one.name()) ?? [];
+      return !command || (below !== undefined && names.length > 0 && !names.includes(below));
+    });
+    expect(unknown).toEqual([]);
+  });
+
+  it('have their paths quoted in one place', () => {
+    const joined = texts.filter(({ text }) =>
+      /(?:["(]|run:? |next: |then )sealift [^"]*$/.test(text),
+    );
+    // A text that ends within a command is followed by a value.
+    expect(joined.filter(({ text }) => text.endsWith(' '))).toEqual([]);
   });
 });
 

@@ -8,6 +8,7 @@ import {
   ReaderGoneError,
 } from '../../base/errors.ts';
 import { redact } from '../../base/text/redact.ts';
+import { formatCommand } from '../../base/text/shell.ts';
 import { indentLines, showEvent, showMessage, type Messages } from './output.ts';
 
 /** Prints a failure to stderr and returns the exit code. */
@@ -106,7 +107,7 @@ const findHint = (error: unknown): string | undefined =>
 function listHints(error: unknown, { code }: SealiftError): readonly string[] {
   const hint = findHint(error);
   if (hint === undefined && error instanceof InterruptedError) return [];
-  return [`  hint: ${hint ?? `run "sealift explain ${code}"`}`];
+  return [`  hint: ${hint ?? `run ${formatCommand('explain', code)}`}`];
 }
 
 /** Lists the sentences of the chain, outermost first, without repetitions. */

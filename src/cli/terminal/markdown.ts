@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { maxOf } from '../../base/lists.ts';
+import { formatCommand } from '../../base/text/shell.ts';
 
 /*
  * This file owns the drawing of our own Markdown on a terminal: headings, paragraphs, lists, code,
@@ -175,7 +176,7 @@ function formatPiece(piece: string): string {
 function formatLink(label: string, target: string): string {
   const [, topic] = /^([\w-]+)\.md(?:#.*)?$/.exec(target) ?? [];
   if (topic !== undefined) {
-    const command = `"sealift help ${topic}"`;
+    const command = `"${formatCommand('help', topic)}"`;
     return label.endsWith('.md') ? command : `${label} (${command})`;
   }
   const plain = label.replaceAll('`', '');

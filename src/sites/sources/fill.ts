@@ -1,6 +1,6 @@
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { readFile, stat } from 'node:fs/promises';
-import { ConfigError, isError } from '../../base/errors.ts';
+import { ConfigError, isError, type FileProblem } from '../../base/errors.ts';
 import { append } from '../../base/lists.ts';
 import { formatSize, printable } from '../../base/text/words.ts';
 import {
@@ -15,6 +15,7 @@ import { findContextFault, normalizeValue } from './holes.ts';
 import {
   MAX_FILE,
   MAX_TABLE,
+  HARMLESS,
   REFUSED,
   type MemberSource,
   type SiteList,
@@ -25,7 +26,14 @@ import {
   groupByFold,
 } from './list.ts';
 import { listMembers } from './members.ts';
-import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './template.ts';
+import {
+  fillTemplate,
+  findValueFault,
+  holesOf,
+  suggest,
+  traceFilled,
+  type Hole,
+} from './template.ts';
 
 /* Owns the sites of a table: columns against holes, and rows into sites. */
 
@@ -97,15 +105,12 @@ function checkColumns(
 ): ReadonlySet<string> | undefined {
   const all = new Set(rows.flatMap(({ cells }) => [...cells.keys()]));
   const common = new Set([...all].filter((column) => rows.every(({ cells }) => cells.has(column))));
-  const before = filling.problems.length;
   for (const [column, { shownAs, line }] of filling.wanted) {
     if (all.has(column)) continue;
     const problem = `hole "${column}" has no column${suggest(column, all)}`;
     filling.problems.push({ ...REFUSED, name: '', file: shownAs, line, problem });
   }
-  for (const column of common)
-    if (!isUsed(filling, column))
-      report(filling, { line, problem: unusedText(filling, column) }, '');
+  for (const column of all) if (!isUsed(filling, column)) noteUnused(filling, column, line);
   if (!all.has('name'))
     report(
       filling,
@@ -115,14 +120,21 @@ function checkColumns(
       },
       '',
     );
-  return filling.problems.length === before ? common : undefined;
+  return filling.problems.some(isStopping) ? undefined : common;
 }
 
 const isUsed = ({ wanted }: Filling, column: string): boolean =>
   column === 'name' || wanted.has(column);
 
-const unusedText = ({ wanted }: Filling, column: string): string =>
-  `column "${column}" has no hole in the template${suggest(column, wanted.keys())}`;
+/** True for a fault of the template or of the whole table. */
+const isStopping = ({ severity, name }: SiteProblem): boolean =>
+  isError({ severity }) && name === '';
+
+/** Notes a column that no file needs: tables of planners have many. */
+function noteUnused({ path, wanted, problems }: Filling, column: string, line: number): void {
+  const problem = `column "${column}" has no hole in the template${suggest(column, wanted.keys())}`;
+  problems.push({ ...HARMLESS, name: '', file: path, line, problem });
+}
 
 function checkRows(
   filling: Filling,
@@ -134,8 +146,8 @@ function checkRows(
   const usable = new Map<string, TableRow>();
   for (const row of rows) {
     const name = row.cells.get('name') ?? '';
-    const faults = [...findNameFaults(row, twins), ...findCellFaults(filling, row, common)];
     const label = labels.get(row) ?? printable(name);
+    const faults = [...findNameFaults(row, twins), ...findCellFaults(filling, row, label)];
     for (const problem of faults) report(filling, { line: row.line, problem }, label);
     if (faults.length > 0) continue;
     const { names, problems } = listMembers(fill(filling, row));
@@ -174,19 +186,18 @@ function findNameFaults(
   return [`site name "${name}" is already in line ${twin.line}${sameness}`];
 }
 
-function findCellFaults(
-  filling: Filling,
-  { cells }: TableRow,
-  common: ReadonlySet<string>,
-): string[] {
+/** A cell of the row of a site, in a message. */
+const nameCell = (column: string, site: string): string => `column "${column}" of site ${site}`;
+
+function findCellFaults(filling: Filling, { cells }: TableRow, site: string): string[] {
   const faults: string[] = [];
   for (const [column, text] of cells) {
     const fault = findValueFault(text) ?? findHoleFault(filling, column, text);
-    if (fault !== undefined) faults.push(`value of "${column}" ${fault}`);
-    if (!common.has(column) && !isUsed(filling, column)) faults.push(unusedText(filling, column));
+    if (fault !== undefined) faults.push(`${nameCell(column, site)} ${fault}`);
   }
   for (const column of filling.wanted.keys()) {
-    if (!cells.has(column)) faults.push(`has no "${column}", which the template needs`);
+    if (!cells.has(column))
+      faults.push(`site ${site} has no "${column}", which the template needs`);
   }
   return faults;
 }
@@ -240,6 +251,31 @@ function fillContent(
   throw new ConfigError('sites.too-large', sizes);
 }
 
+/** Names the cell or the line of the template that each finding about a filled file is caused by. */
+function traceFindings(
+  { path, folder }: Filling,
+  { line: row, cells }: TableRow,
+  findings: readonly FileProblem[],
+): readonly FileProblem[] {
+  const files = new Map(
+    folder.files.map((file) => [`:${row}/${printable(fillTemplate(file.name, cells))}`, file]),
+  );
+  return findings.map((finding) => {
+    const file = files.get(finding.file.slice(finding.file.lastIndexOf(`:${row}/`)));
+    if (!file || !('column' in finding)) return finding;
+    const { line, hole } = traceFilled(file.content, cells, finding);
+    if (hole === undefined) return { ...finding, file: file.shownAs, line };
+    // The line is left out: the cell may be a password, of which the rules of files know nothing.
+    const { severity, code, path: key, problem, hint } = finding;
+    const cell = nameCell(hole.column, printable(cells.get('name') ?? ''));
+    return {
+      ...{ severity, code, file: path, line: row, path: key },
+      problem: `${cell}: ${problem}`,
+      ...(hint !== undefined && { hint }),
+    };
+  });
+}
+
 function toList(filling: Filling, usable: ReadonlyMap<string, TableRow>): SiteList {
   return {
     names: [...usable.keys()],
@@ -249,6 +285,10 @@ function toList(filling: Filling, usable: ReadonlyMap<string, TableRow>): SiteLi
       if (!row)
         throw new ConfigError('sites.unknown-name', `there is no site "${printable(name)}"`);
       return listMembers(fill(filling, row)).open(name);
+    },
+    trace(name, findings) {
+      const row = usable.get(name);
+      return row ? traceFindings(filling, row, findings) : findings;
     },
     close: () => Promise.resolve(),
   };

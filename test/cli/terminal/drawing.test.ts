@@ -41,7 +41,7 @@ describe.skipIf(!requireTool('python3'))('a build on a terminal of 80 columns', 
     expect(
       early.flatMap(({ lines }) => lines).filter((line) => /all stages.* %/.test(line)),
     ).toEqual([]);
-    expect(text.at(-1)).toBe('a warning at the end');
+    expect(text.at(-1)).toBe('warning: a warning at the end');
     expect(text.at(-2)).toMatch(/^\S+ all stages: [\d.]+ (?:s|ms)$/);
 
     // Both meters and the time left, once they are measured; it grows by no more than its rounding.
