@@ -1,7 +1,7 @@
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { readFile, stat } from 'node:fs/promises';
 import { ConfigError, isError, type FileProblem } from '../../base/errors.ts';
-import { append } from '../../base/lists.ts';
+import { append, withoutUndefined } from '../../base/lists.ts';
 import { formatSize, printable } from '../../base/text/words.ts';
 import {
   readCsvTable,
@@ -51,7 +51,7 @@ type Filling = {
 
 /**
  * Makes the sites of a table, each from the template folder and one row. A hole without a column
- * or a column without a hole stops all sites; a row that lacks a column stops only itself. The
+ * stops all sites; a row that lacks a column stops only itself; a column without a hole is noted. The
  * column `name` names the site and needs no hole.
  *
  * @throws ConfigError `sites.unreadable`, `sites.too-large`, `sites.not-utf8`
@@ -74,9 +74,9 @@ export async function readFilled(
   for (const problem of tableProblems) report(filling, problem, '');
   for (const problem of rowProblems) report(filling, problem, labelOf(problem.line));
   const isUsable = tableProblems.length === 0 && !folder.problems.some(isError);
-  const common =
+  const fits =
     isUsable && rows.length > 0 && checkColumns(filling, rows, headerLine ?? rows[0]?.line);
-  const usable = common ? checkRows(filling, rows, common) : new Map<string, TableRow>();
+  const usable = fits ? checkRows(filling, rows) : new Map<string, TableRow>();
   return toList(filling, usable);
 }
 
@@ -97,14 +97,9 @@ function findWanted({ files }: TemplateFolder): Filling['wanted'] {
   return wanted;
 }
 
-/** Returns the columns that every row has, or undefined if the table does not fit the template. */
-function checkColumns(
-  filling: Filling,
-  rows: readonly TableRow[],
-  line = 1,
-): ReadonlySet<string> | undefined {
+/** True if the table has the columns that the template needs. */
+function checkColumns(filling: Filling, rows: readonly TableRow[], line = 1): boolean {
   const all = new Set(rows.flatMap(({ cells }) => [...cells.keys()]));
-  const common = new Set([...all].filter((column) => rows.every(({ cells }) => cells.has(column))));
   for (const [column, { shownAs, line }] of filling.wanted) {
     if (all.has(column)) continue;
     const problem = `hole "${column}" has no column${suggest(column, all)}`;
@@ -120,7 +115,7 @@ function checkColumns(
       },
       '',
     );
-  return filling.problems.some(isStopping) ? undefined : common;
+  return !filling.problems.some(isStopping);
 }
 
 const isUsed = ({ wanted }: Filling, column: string): boolean =>
@@ -136,11 +131,7 @@ function noteUnused({ path, wanted, problems }: Filling, column: string, line: n
   problems.push({ ...HARMLESS, name: '', file: path, line, problem });
 }
 
-function checkRows(
-  filling: Filling,
-  rows: readonly TableRow[],
-  common: ReadonlySet<string>,
-): Map<string, TableRow> {
+function checkRows(filling: Filling, rows: readonly TableRow[]): Map<string, TableRow> {
   const twins = groupByFold(rows, ({ cells }) => cells.get('name') ?? '');
   const labels = labelRows(twins);
   const usable = new Map<string, TableRow>();
@@ -269,9 +260,13 @@ function traceFindings(
     const { severity, code, path: key, problem, hint } = finding;
     const cell = nameCell(hole.column, printable(cells.get('name') ?? ''));
     return {
-      ...{ severity, code, file: path, line: row, path: key },
+      severity,
+      code,
+      file: path,
+      line: row,
+      path: key,
       problem: `${cell}: ${problem}`,
-      ...(hint !== undefined && { hint }),
+      ...withoutUndefined({ hint }),
     };
   });
 }
