@@ -11,7 +11,7 @@ const formatWord = (word: string): string =>
   PLAIN.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 
 /** Formats a path as one word of a command: quoted if necessary, and never an option. */
-export const formatShellPath = (path: string): string =>
+const formatShellPath = (path: string): string =>
   formatWord(path.startsWith('-') ? `./${path}` : path);
 
 /** A word of a command as it is, or a path. */
