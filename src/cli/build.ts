@@ -94,6 +94,7 @@ export function registerBuild(program: Command, host: CliHost): void {
 function registerDiskImage(build: Command): void {
   build
     .command('disk-image', { hidden: true })
+    .addHelpText('after', '\nExample:\n  $ sealift build live-iso')
     .allowUnknownOption()
     .allowExcessArguments()
     .action(() => {

@@ -1,7 +1,7 @@
 import { decodeUserText } from '../../base/text/utf8.ts';
 import { readFile, stat } from 'node:fs/promises';
-import { ConfigError, isError, type FileProblem } from '../../base/errors.ts';
-import { append, withoutUndefined } from '../../base/lists.ts';
+import { ConfigError, isError } from '../../base/errors.ts';
+import { append } from '../../base/lists.ts';
 import { formatSize, printable } from '../../base/text/words.ts';
 import {
   readCsvTable,
@@ -26,14 +26,8 @@ import {
   groupByFold,
 } from './list.ts';
 import { listMembers } from './members.ts';
-import {
-  fillTemplate,
-  findValueFault,
-  holesOf,
-  suggest,
-  traceFilled,
-  type Hole,
-} from './template.ts';
+import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './template.ts';
+import { nameCell, traceFindings } from './trace.ts';
 
 /* Owns the sites of a table: columns against holes, and rows into sites. */
 
@@ -177,9 +171,6 @@ function findNameFaults(
   return [`site name "${name}" is already in line ${twin.line}${sameness}`];
 }
 
-/** A cell of the row of a site, in a message. */
-const nameCell = (column: string, site: string): string => `column "${column}" of site ${site}`;
-
 function findCellFaults(filling: Filling, { cells }: TableRow, site: string): string[] {
   const faults: string[] = [];
   for (const [column, text] of cells) {
@@ -240,35 +231,6 @@ function fillContent(
   if (bytes.length <= MAX_FILE) return bytes;
   const sizes = `${shownAs} has ${formatSize(bytes.length)}, but a file may have at most ${formatSize(MAX_FILE)}`;
   throw new ConfigError('sites.too-large', sizes);
-}
-
-/** Names the cell or the line of the template that each finding about a filled file is caused by. */
-function traceFindings(
-  { path, folder }: Filling,
-  { line: row, cells }: TableRow,
-  findings: readonly FileProblem[],
-): readonly FileProblem[] {
-  const files = new Map(
-    folder.files.map((file) => [`:${row}/${printable(fillTemplate(file.name, cells))}`, file]),
-  );
-  return findings.map((finding) => {
-    const file = files.get(finding.file.slice(finding.file.lastIndexOf(`:${row}/`)));
-    if (!file || !('column' in finding)) return finding;
-    const { line, hole } = traceFilled(file.content, cells, finding);
-    if (hole === undefined) return { ...finding, file: file.shownAs, line };
-    // The line is left out: the cell may be a password, of which the rules of files know nothing.
-    const { severity, code, path: key, problem, hint } = finding;
-    const cell = nameCell(hole.column, printable(cells.get('name') ?? ''));
-    return {
-      severity,
-      code,
-      file: path,
-      line: row,
-      path: key,
-      problem: `${cell}: ${problem}`,
-      ...withoutUndefined({ hint }),
-    };
-  });
 }
 
 function toList(filling: Filling, usable: ReadonlyMap<string, TableRow>): SiteList {
