@@ -97,8 +97,10 @@ function registerDiskImage(build: Command): void {
     .addHelpText('after', '\nExample:\n  $ sealift build live-iso')
     .allowUnknownOption()
     .allowExcessArguments()
-    .action(() => {
+    .action((_options: object, { args }: Command) => {
       throw new UsageError('usage.not-built', 'this version does not build disk images', {
+        expected: PRODUCTS.join(' or '),
+        found: ['disk-image', ...args].join(' '),
         hint: `build another product: ${PRODUCTS.map((name) => formatCommand('build', name)).join(', ')}`,
       });
     });

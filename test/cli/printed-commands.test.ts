@@ -152,6 +152,8 @@ describe('build disk-image', () => {
     expect(exitCode).toBe(2);
     expect(stderr).toBe(
       'error: this version does not build disk images [usage.not-built]\n' +
+        '  expected: live-iso or installation-iso or upgrade-iso\n' +
+        '  found:    disk-image a.yaml --size 10\n' +
         '  hint: build another product: sealift build live-iso, sealift build installation-iso, sealift build upgrade-iso\n',
     );
   });
