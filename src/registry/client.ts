@@ -172,8 +172,6 @@ function rememberUnreachable(requester: Requester): Requester {
   const answers = new Map<string, number>();
   const failures = new Map<string, SealiftError>();
   return async (ask, take) => {
-    // One failed attempt does not mean that the host failed: the caller tries again.
-    if (ask.isOnce) return requester(ask, take);
     const { host } = ask.endpoint;
     const countOf = (): number => answers.get(host) ?? 0;
     const addAnswer = (): void => {
@@ -182,6 +180,8 @@ function rememberUnreachable(requester: Requester): Requester {
     };
     const known = failures.get(host);
     if (known) throw notAsked(host, known);
+    // One failed attempt does not mean that the host failed: the caller tries again.
+    if (ask.isOnce) return requester(ask, take);
     const before = countOf();
     try {
       const result = await requester(ask, take);

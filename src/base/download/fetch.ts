@@ -155,7 +155,7 @@ export async function downloadFile(
     await fillFile(file, {
       ...download,
       sources: [source],
-      wanted: describeFile(download),
+      wanted: describeFile(download, createRangeOpener(download)),
       prefix: (await handle.stat()).size,
       cutsOff: true,
     });
@@ -171,13 +171,15 @@ export async function downloadFile(
   }
 }
 
-function describeFile(download: Download): FillOptions<Source>['wanted'] {
-  const { url, digest, limit } = download;
+function describeFile(
+  { url, digest, limit }: Download,
+  open: (options: OpenOptions) => Promise<OpenBytes>,
+): FillOptions<Source>['wanted'] {
   const name = redactUrl(url);
   return {
     ...(digest && { digest }),
     limit,
-    open: (_, options) => open(download, options),
+    open: (_, options) => open(options),
     explainLong: () => tooLarge(url, limit, `more than ${limit}`),
     explainShort: (_, sent) =>
       new RegistryError('download.too-short', `${name} ends after ${sent} bytes`, {
@@ -199,14 +201,37 @@ function describeFile(download: Download): FillOptions<Source>['wanted'] {
   };
 }
 
-async function open(download: Download, options: OpenOptions): Promise<OpenBytes> {
-  const { offset } = options;
-  const ranges = offset > 0 ? [`bytes=${offset}-`, `bytes=${offset}-${download.limit - 1}`] : [];
-  const opened = await openByRange(ranges, (range) =>
-    ask(download, range === undefined ? { ...options, offset: 0 } : options, range),
-  );
-  if (isOutOfRange(opened)) throw refused(download.url, 416);
-  return opened;
+/**
+ * Opens the file at any offset. Its size is known from the first answer that states it; some servers
+ * know no range without its last byte.
+ */
+function createRangeOpener(download: Download) {
+  let total: number | undefined;
+  const open = async (options: OpenOptions): Promise<OpenBytes> => {
+    const { offset } = options;
+    const known = total;
+    let isRefused = false;
+    const opened = await openByRange(listRanges(offset, known), async (range) => {
+      const asked = range === undefined ? { ...options, offset: 0 } : options;
+      const answer = await ask(download, asked, range);
+      if (isOutOfRange(answer)) isRefused = true;
+      else total = answer.total ?? total;
+      return answer;
+    });
+    if (isOutOfRange(opened)) throw refused(download.url, 416);
+    const mayBeClosed = known === undefined && isRefused && (total ?? 0) > offset;
+    if (!mayBeClosed) return opened;
+    opened.body.destroy();
+    return open(options);
+  };
+  return open;
+}
+
+/** Values of Range, in the order in which they are tried. */
+function listRanges(offset: number, total: number | undefined): readonly string[] {
+  if (offset === 0) return [];
+  const closed = total === undefined || total <= offset ? [] : [`bytes=${offset}-${total - 1}`];
+  return [...closed, `bytes=${offset}-`];
 }
 
 async function ask(

@@ -1,5 +1,5 @@
 import { type Readable, addAbortSignal } from 'node:stream';
-import { SealiftError, type IntegrityError } from '../errors.ts';
+import { RegistryError, SealiftError, type IntegrityError } from '../errors.ts';
 import { limitTime } from '../http/body.ts';
 import { explainNetworkFailure, TransientError } from '../http/network-failure.ts';
 import type { Budget } from '../retry.ts';
@@ -54,8 +54,8 @@ export const isOutOfRange = (opened: unknown): opened is OutOfRange => typeof op
 
 /**
  * Opens an object by the first form of a range that its server accepts (RFC 9110 14.1.2): some know
- * the closed form only, others the open one. A server that accepts none has another object: its
- * answer from byte 0 shows that.
+ * the closed form only, others the open one. A server that accepts none has another object, or packs
+ * its answers, whose ranges are then those of the packed bytes: its answer from byte 0 shows that.
  *
  * @param ranges values of the header `Range`
  */
@@ -64,11 +64,16 @@ export async function openByRange<Opened>(
   ask: (range: string | undefined) => Promise<Opened | OutOfRange>,
 ): Promise<Opened | OutOfRange> {
   for (const range of ranges) {
-    const opened = await ask(range);
+    const opened = await ask(range).catch(refuseCodedPart);
     if (opened === 'another size') break;
     if (opened !== 'out of range') return opened;
   }
   return ask(undefined);
+}
+
+function refuseCodedPart(error: unknown): OutOfRange {
+  if (error instanceof RegistryError && error.code === 'http.content-coding') return 'another size';
+  throw error;
 }
 
 /** Judges a 416 by the size that it states (RFC 9110 14.4), if any. */

@@ -73,7 +73,8 @@ function askOnce(requester: Requester, asked: Asked): Promise<StoredManifest | u
 
 /**
  * The descriptor that a reference names now (end-3). HEAD costs least, but decides nothing alone:
- * proxies of Nexus and Harbor answer it with 404 for manifests that GET brings.
+ * proxies of Nexus and Harbor answer it with 404 for manifests that GET brings, others with 403, 405
+ * or 500.
  */
 export async function headManifest(
   requester: Requester,
@@ -89,11 +90,21 @@ export async function headManifest(
 const ATTACHED = /^sha256-[0-9a-f]{64}/;
 
 /** Undefined unless the registry says it all: 200 with a digest, a type and a size. */
-const askHead = (requester: Requester, asked: Asked): Promise<Descriptor | undefined> =>
-  requester(askFor(asked, 'HEAD'), async ({ status, headers, body }) => {
-    await readText(body);
-    return status === 200 ? readHead(headers) : undefined;
-  });
+async function askHead(requester: Requester, asked: Asked): Promise<Descriptor | undefined> {
+  try {
+    return await requester(
+      { ...askFor(asked, 'HEAD'), isOnce: true },
+      async ({ status, headers, body }) => {
+        await readText(body);
+        return status === 200 ? readHead(headers) : undefined;
+      },
+    );
+  } catch (error) {
+    asked.signal.throwIfAborted();
+    if (error instanceof RegistryError) return undefined; // GET fails with it again, or does not
+    throw error;
+  }
+}
 
 /**
  * Descriptors attached to a manifest, as listed by the registry (end-12a), or by the fallback tag of a

@@ -92,8 +92,9 @@ export function createRequester(parts: RequesterParts): Requester {
         throw explainNetworkFailure(host, error);
       }
     };
-    if (ask.isOnce && ask.budget) return attempt(ask.budget);
-    return parts.retries.run({ ...ask, host }, attempt);
+    const { retries } = parts;
+    if (ask.isOnce) return attempt(ask.budget ?? retries.open(host, ask.signal));
+    return retries.run({ ...ask, host }, attempt);
   };
 }
 
