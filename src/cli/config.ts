@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { variableOf } from '../base/environment.ts';
 import { UsageError, ConfigProblems, formatProblem, type DocumentProblem } from '../base/errors.ts';
 import { formatReadableJson } from '../base/text/json.ts';
 import {
@@ -101,20 +102,13 @@ function refuseInstallation({
 
 /** Reads the settings that a variable decides unless the configuration has them. */
 function readVariables(env: NodeJS.ProcessEnv): EnvironmentValues {
-  const policy = env[IMAGE_POLICY_VARIABLE] ?? '';
-  const keys = env['OCP_SIGNATURE_VERIFICATION_PK'] ?? '';
+  const keys = variableOf(env, 'OCP_SIGNATURE_VERIFICATION_PK');
+  const isSet = variableOf(env, IMAGE_POLICY_VARIABLE) !== undefined;
+  const policy = { variable: IMAGE_POLICY_VARIABLE, value: true };
+  const signing = { variable: 'OCP_SIGNATURE_VERIFICATION_PK', value: keys };
   return new Map([
-    ...(policy === ''
-      ? []
-      : [['build.disableImagePolicy', { variable: IMAGE_POLICY_VARIABLE, value: true }] as const]),
-    ...(keys === ''
-      ? []
-      : [
-          [
-            'build.signatureKeys',
-            { variable: 'OCP_SIGNATURE_VERIFICATION_PK', value: keys },
-          ] as const,
-        ]),
+    ...(isSet ? [['build.disableImagePolicy', policy] as const] : []),
+    ...(keys === undefined ? [] : [['build.signatureKeys', signing] as const]),
   ]);
 }
 

@@ -5,7 +5,7 @@ import type { Http } from '../base/http/http.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { BlobSource } from '../base/store/blob-source.ts';
 import { createStatistics, type HostStatistics } from './client/answer.ts';
-import { createAuth, createTokens } from './client/auth.ts';
+import { createAuth } from './client/auth.ts';
 import type { CredentialStore } from './client/credentials.ts';
 import { resolveCandidates, type RegistriesConf } from './client/mirrors.ts';
 import {
@@ -17,6 +17,7 @@ import {
   createRegistrySource,
 } from './client/repository.ts';
 import { type Requester, createRequester } from './client/requester.ts';
+import { createTokens } from './client/tokens.ts';
 import {
   createCertsReader,
   SYSTEM_CERTS_DIRS,

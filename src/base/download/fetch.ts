@@ -18,12 +18,14 @@ import { createResumableFile, fillFile, type FillOptions, joinAnswers } from './
 import {
   isOutOfRange,
   judgeOutOfRange,
+  listRanges,
   openByRange,
-  type OpenBytes,
-  type OpenOptions,
+  parseContentRange,
+  startOf,
+  totalOf,
   type OutOfRange,
-  type Source,
-} from './sources.ts';
+} from './range-forms.ts';
+import type { OpenBytes, OpenOptions, Source } from './sources.ts';
 
 export type GetOptions = {
   readonly url: URL;
@@ -210,28 +212,21 @@ function createRangeOpener(download: Download) {
   const open = async (options: OpenOptions): Promise<OpenBytes> => {
     const { offset } = options;
     const known = total;
-    let isRefused = false;
-    const opened = await openByRange(listRanges(offset, known), async (range) => {
+    const refusals: string[] = [];
+    const opened = await openByRange(listRanges(offset, known, true), async (range) => {
       const asked = range === undefined ? { ...options, offset: 0 } : options;
       const answer = await ask(download, asked, range);
-      if (isOutOfRange(answer)) isRefused = true;
+      if (isOutOfRange(answer)) refusals.push(answer);
       else total = answer.total ?? total;
       return answer;
     });
     if (isOutOfRange(opened)) throw refused(download.url, 416);
-    const mayBeClosed = known === undefined && isRefused && (total ?? 0) > offset;
+    const mayBeClosed = known === undefined && refusals.length > 0 && (total ?? 0) > offset;
     if (!mayBeClosed) return opened;
     opened.body.destroy();
     return open(options);
   };
   return open;
-}
-
-/** Values of Range, in the order in which they are tried. */
-function listRanges(offset: number, total: number | undefined): readonly string[] {
-  if (offset === 0) return [];
-  const closed = total === undefined || total <= offset ? [] : [`bytes=${offset}-${total - 1}`];
-  return [...closed, `bytes=${offset}-`];
 }
 
 async function ask(
@@ -247,8 +242,8 @@ async function ask(
     body.resume();
     const stated = headerOf(headers, 'content-range');
     // RFC 9110 15.5.17: no bytes are left after ours, and the server reports how many there are.
-    const isAtEnd = stated === `bytes */${offset}`;
-    if (isAtEnd) return { offset, body: Readable.from([]), total: offset };
+    if (parseContentRange(stated).size === offset)
+      return { offset, body: Readable.from([]), total: offset };
     return judgeOutOfRange(stated, (size) => size > offset);
   }
   const start = startOf(response, offset);
@@ -271,21 +266,6 @@ const get = (
       ...(range !== undefined && { headers: { range } }),
     }),
   );
-
-/** The first byte of an answer; undefined if it is not the requested one. */
-function startOf({ status, headers }: HttpResponse, offset: number): number | undefined {
-  const range = headers['content-range'];
-  const continues = typeof range === 'string' && range.startsWith(`bytes ${offset}-`);
-  if (status === 200) return 0;
-  return status === 206 && continues ? offset : undefined;
-}
-
-/** RFC 9110 8.6 and 14.4: bytes of the whole file, if the server reports them. */
-function totalOf({ headers }: HttpResponse): number | undefined {
-  const range = headers['content-range'];
-  const text = typeof range === 'string' ? range.split('/')[1] : headers['content-length'];
-  return typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
-}
 
 /**
  * A public document of at most `limit` bytes, as text.
