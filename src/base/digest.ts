@@ -17,7 +17,7 @@ const OTHER = /^(?!sha256:)([a-z0-9]+(?:[+._-][a-z0-9]+)*):[\w=-]+$/;
 export const isForeignDigest = (text: unknown): boolean =>
   typeof text === 'string' && OTHER.test(text);
 
-/** The predicate of a sentence about a text that is no digest here; undefined if it is one. */
+/** The predicate of a sentence about a text that cannot be read as a digest; undefined if it can. */
 export function explainDigest(text: string): string | undefined {
   if (isDigest(text)) return undefined;
   const [, algorithm] = OTHER.exec(text) ?? [];

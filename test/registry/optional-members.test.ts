@@ -139,7 +139,7 @@ describe.each([
   ['an image manifest', MANIFEST, MEMBERS_OF_MANIFEST, readManifest],
   ['an image index', INDEX, MEMBERS_OF_INDEX, readManifest],
   ['an image config', CONFIG, MEMBERS_OF_CONFIG, readConfig],
-] as const)('%s', (_name, document, members, read) => {
+] as const)('%s', (...[, document, members, read]) => {
   it.each(members.filter(([, word]) => word === 'OPTIONAL'))('may have no %s', (path) => {
     expect(() => read(change(document, path))).not.toThrow();
     expect(() => read(change(document, path, null))).not.toThrow(); // as Go's tools write it

@@ -181,8 +181,9 @@ function formatQuestion({ request, question }: Fetching): Omit<TransportRequest,
 /** The answer holds the token: no part of it goes into an error. */
 function parseToken(text: string, { url, headers }: TransportResponse, askedAt: number): Token {
   const answer = parseObject(text);
+  // An empty text counts as absent.
   const value = [answer['token'], answer['access_token']].find(
-    (text) => text !== '' && text !== undefined,
+    (text) => typeof text === 'string' && text !== '',
   );
   if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value)) {
     const type = headerOf(headers, 'content-type') ?? 'no type';
