@@ -103,13 +103,14 @@ function refuseInstallation({
 /** Reads the settings that a variable decides unless the configuration has them. */
 function readVariables(env: NodeJS.ProcessEnv): EnvironmentValues {
   const keys = variableOf(env, 'OCP_SIGNATURE_VERIFICATION_PK');
-  const isSet = variableOf(env, IMAGE_POLICY_VARIABLE) !== undefined;
-  const policy = { variable: IMAGE_POLICY_VARIABLE, value: true };
-  const signing = { variable: 'OCP_SIGNATURE_VERIFICATION_PK', value: keys };
-  return new Map([
-    ...(isSet ? [['build.disableImagePolicy', policy] as const] : []),
-    ...(keys === undefined ? [] : [['build.signatureKeys', signing] as const]),
-  ]);
+  const values = new Map<string, { readonly variable: string; readonly value: unknown }>();
+  if (variableOf(env, IMAGE_POLICY_VARIABLE) !== undefined) {
+    values.set('build.disableImagePolicy', { variable: IMAGE_POLICY_VARIABLE, value: true });
+  }
+  if (keys !== undefined) {
+    values.set('build.signatureKeys', { variable: 'OCP_SIGNATURE_VERIFICATION_PK', value: keys });
+  }
+  return values;
 }
 
 type Verdict = {

@@ -77,7 +77,8 @@ export async function createQuirkWorld(): Promise<QuirkWorld> {
         return ['verify', `oci://${front.host}/media/first:v1`];
       case 'push':
         return ['push', at('first.iso'), `oci://${front.host}/media/${name}:v1`, ...patience];
-      default:
+      case 'plan':
+      case 'resources':
         return [command, '-o', 'json', ...more];
     }
   };
