@@ -103,7 +103,7 @@ function refuseInstallation({
 /** Reads the settings that a variable decides unless the configuration has them. */
 function readVariables(env: NodeJS.ProcessEnv): EnvironmentValues {
   const keys = variableOf(env, 'OCP_SIGNATURE_VERIFICATION_PK');
-  const values = new Map<string, { readonly variable: string; readonly value: unknown }>();
+  const values = new Map<string, { readonly variable: string; readonly value: boolean | string }>();
   if (variableOf(env, IMAGE_POLICY_VARIABLE) !== undefined) {
     values.set('build.disableImagePolicy', { variable: IMAGE_POLICY_VARIABLE, value: true });
   }

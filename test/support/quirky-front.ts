@@ -82,22 +82,17 @@ function kindOf(path: string): Asked['kind'] {
   return kind === undefined ? 'other' : 'uploads';
 }
 
-/** Header names that belong to one connection, or that a reply sets itself. */
-const OWN = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date']);
+/** Names of headers that belong to one connection, or that the front sets or asks for itself. */
+const OWN = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'authorization']);
 
 async function forward(host: string, request: IncomingMessage, body: Buffer): Promise<Reply> {
   const { method, url = '', headers } = request;
   const path = url.startsWith(ELSEWHERE) ? url.slice(ELSEWHERE.length) : url;
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    const {
-      'connection': _,
-      'transfer-encoding': _coding,
-      'authorization': _secret,
-      ...kept
-    } = headers;
+    const kept = Object.entries(headers).filter(([name]) => !OWN.has(name));
     const sent = ask(
       `http://${host}${path}`,
-      { method, headers: { ...kept, 'content-length': body.length } },
+      { method, headers: { ...Object.fromEntries(kept), 'content-length': body.length } },
       resolve,
     );
     sent.on('error', reject);
