@@ -107,10 +107,7 @@ function createMemberCheck(version: string): MemberCheck {
 
 function checkNodes(config: IgnitionConfig): Finding[] {
   const storage = config.storage ?? {};
-  const places = {
-    links: new Set((storage.links ?? []).map((link) => link.path)),
-    files: new Set((storage.files ?? []).map((file) => file.path)),
-  };
+  const places = { links: treeOf(storage.links ?? []), files: treeOf(storage.files ?? []) };
   const seen = new Set<string>();
   return (['files', 'directories', 'links'] as const).flatMap((kind) =>
     (storage[kind] ?? []).flatMap((node, index) => {
@@ -122,7 +119,35 @@ function checkNodes(config: IgnitionConfig): Finding[] {
   );
 }
 
-type Places = Readonly<Record<'links' | 'files', ReadonlySet<string>>>;
+/** Names by the names in front of them: a path may have thousands, so each of them is looked at once. */
+type Tree = { path?: string; readonly below: Map<string, Tree> };
+
+function treeOf(nodes: readonly Pick<Node, 'path'>[]): Tree {
+  const root: Tree = { below: new Map() };
+  for (const { path } of nodes as readonly Partial<Node>[]) {
+    if (!path) continue; // which is a problem of its own
+    let at = root;
+    for (const name of path.split('/')) {
+      const next: Tree = at.below.get(name) ?? { below: new Map() };
+      at.below.set(name, next);
+      at = next;
+    }
+    at.path = path;
+  }
+  return root;
+}
+
+/** The uppermost path in a tree that is above a path. */
+function findAbove(tree: Tree, path: string): string | undefined {
+  let at: Tree | undefined = tree;
+  for (const name of path.split('/').slice(0, -1)) {
+    at = at.below.get(name);
+    if (at?.path !== undefined || at === undefined) break;
+  }
+  return at?.path;
+}
+
+type Places = Readonly<Record<'links' | 'files', Tree>>;
 
 function checkNode(node: Node & { readonly mode?: number }, places: Places): string[] {
   const { path, mode, user, group } = node;
@@ -142,10 +167,9 @@ function checkNode(node: Node & { readonly mode?: number }, places: Places): str
 }
 
 function checkParents(path: string, { links, files }: Places): string[] {
-  const parents = parentsOf(path);
-  const link = parents.find((parent) => links.has(parent));
+  const link = findAbove(links, path);
   // Earlier versions of Ignition find it out when they make the directory.
-  const file = parents.find((parent) => files.has(parent));
+  const file = findAbove(files, path);
   return [
     ...(link === undefined ? [] : [`path "${path}" passes through the link "${link}"`]),
     ...(file === undefined ? [] : [`path "${path}" is below the file "${file}"`]),
@@ -154,11 +178,6 @@ function checkParents(path: string, { links, files }: Places): string[] {
 
 const isSimplified = (path: string): boolean =>
   path === '/' || (!path.endsWith('/') && !/\/(?:\.{0,2})(?:\/|$)/.test(path));
-
-function parentsOf(path: string): string[] {
-  const parts = path.split('/');
-  return parts.slice(2).map((_, index) => parts.slice(0, index + 2).join('/'));
-}
 
 const checkMode = (mode: number): string[] =>
   mode < 0 || mode > 0o7777 ? [`mode ${mode} is not between 0 and 4095`] : [];

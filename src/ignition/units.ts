@@ -1,3 +1,4 @@
+import { printable } from '../base/text/words.ts';
 import type { File, IgnitionConfig, Unit } from './schema.ts';
 import { decodeFileContent } from './resource.ts';
 
@@ -16,15 +17,17 @@ const COMMAND = /^(Exec\w+)[ \t]*=[ \t]*[-@:+!|]*([^\s"']+)/gm;
  * them. Programs other than scripts may come from the system or from an image.
  */
 export function findUnitFaults({ systemd, storage }: IgnitionConfig): readonly UnitFault[] {
-  const files = new Map((storage?.files ?? []).map((file) => [file.path, file]));
+  const explain = createExplainer(storage?.files ?? []);
   const units = (systemd?.units ?? []).filter(({ mask }) => mask !== true);
   return units.flatMap((unit) => {
     const texts = [unit.contents ?? '', ...(unit.dropins ?? []).map((one) => one.contents ?? '')];
-    const commands = texts.flatMap((text) => [...text.matchAll(COMMAND)]);
+    const programs = texts.flatMap((text) =>
+      [...text.matchAll(COMMAND)].map(([, , program = '']) => program),
+    );
     const problems = [
-      ...explainCommandless(unit, commands.length),
+      ...explainCommandless(unit, programs.length),
       ...texts.flatMap(explainHeaders),
-      ...commands.flatMap(([, , program = '']) => explainProgram(program, files)),
+      ...explain(programs),
     ];
     return [...new Set(problems)].map((problem) => ({ unit: unit.name, problem }));
   });
@@ -42,31 +45,51 @@ const explainHeaders = (text: string): readonly string[] =>
     .replaceAll(/\\\n/g, ' ')
     .split('\n')
     .filter((line) => line.startsWith('[') && !/^\[[^\]]+\]\s*$/.test(line))
-    .map((line) => `"${line}" is not the name of a section, so systemd refuses the unit`);
+    .map(
+      (line) => `"${printable(line)}" is not the name of a section, so systemd refuses the unit`,
+    );
 
 /** systemd.service(5): an absolute path, or a name that is looked up. */
 const isRelative = (program: string): boolean => /^[^/%$][^/]*\//.test(program);
 
-/** Explains a script that is missing or not executable, or that calls one. */
-function explainProgram(
-  program: string,
-  files: ReadonlyMap<string, File>,
-  seen: ReadonlySet<string> = new Set(),
-): readonly string[] {
-  if (isRelative(program)) return [`${program} is neither an absolute path nor a name`];
-  if (program.replace(SCRIPTS, '') !== '' || seen.has(program)) return [];
-  const file = files.get(program);
-  if (file === undefined) return [`no config writes ${program}`];
-  if (((file.mode ?? 0o644) & 0o111) === 0) return [`${program} is not executable`];
-  const text = decodeFileContent(file)?.toString('utf8') ?? '';
-  return listCalled(text).flatMap((called) =>
-    explainProgram(called, files, new Set([...seen, program])),
-  );
+/**
+ * Explains programs that cannot start, and scripts which those call. A called script is read once, so its fault
+ * is found for the first program that leads to it.
+ */
+function createExplainer(list: readonly File[]): (programs: readonly string[]) => string[] {
+  const files = new Map(list.map((file) => [file.path, file]));
+  const followed = new Set<string>();
+  return (programs) => {
+    const problems: string[] = [];
+    const open = new Set(programs);
+    // Programs that are added to a set while it is read come up, too.
+    for (const program of open) {
+      const file = files.get(program);
+      const problem = explainProgram(program, file);
+      if (problem !== undefined) problems.push(problem);
+      else if (file && isScript(program) && !followed.has(program))
+        for (const called of listCalled(file)) if (!followed.has(called)) open.add(called);
+      followed.add(program);
+    }
+    return problems;
+  };
+}
+
+const isScript = (program: string): boolean => program.replace(SCRIPTS, '') === '';
+
+function explainProgram(program: string, file: File | undefined): string | undefined {
+  if (isRelative(program)) return `${program} is neither an absolute path nor a name`;
+  if (!isScript(program)) return undefined;
+  if (file === undefined) return `no config writes ${program}`;
+  return ((file.mode ?? 0o644) & 0o111) === 0 ? `${program} is not executable` : undefined;
 }
 
 /** Scripts that a script calls at the start of a line; one that it sources need not be executable. */
-const listCalled = (text: string): readonly string[] =>
-  [...text.matchAll(/^\s*(\/usr\/local\/bin\/[\w.-]+\.sh)\b/gm)].map(([, path = '']) => path);
+const listCalled = (file: File): readonly string[] => {
+  const text = decodeFileContent(file)?.toString('utf8') ?? '';
+  const calls = text.matchAll(/^[ \t]*(\/usr\/local\/bin\/[\w.-]+\.sh)\b/gm);
+  return [...calls].map(([, path = '']) => path);
+};
 
 /** False if enabling the unit has no effect; units without contents are those of the system. */
 export const isInstalled = ({ contents = '[Install]' }: Unit): boolean =>

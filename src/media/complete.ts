@@ -1,13 +1,18 @@
-import { parseResolved } from '../ignition/index.ts';
+import { ConfigError } from '../base/errors.ts';
 import type { IgnitionConfig } from '../ignition/index.ts';
 import type { IsoImage } from '../iso/index.ts';
-import { type AbsentImage, findAbsent, type Shelf } from '../openshift/mirror/closure.ts';
+import {
+  type AbsentImage,
+  createShelfLookup,
+  findAbsent,
+  type Shelf,
+} from '../openshift/mirror/closure.ts';
 import { readRegistriesConf } from '../openshift/node/bootstrap.ts';
 import { createConfLookup, type NodeLookup } from '../openshift/node/lookup.ts';
 import type { RegistryTree } from '../registry/index.ts';
+import { mergeMediumConfigs, readMediumConfigs } from './live-config.ts';
 import type { MediaIndex } from './media-index.ts';
 import { findNamingParts, listNamedImages, type NamedImages, readShelf } from './named-images.ts';
-import { readBootstrapIgnition } from './open.ts';
 
 /* The images that a medium names and does not have where its hosts look for them. */
 
@@ -24,26 +29,38 @@ type CheckedMedium = {
  * Compares the images that a medium names with those that its registry serves. Hosts look where the
  * registries.conf of the medium leads them; a medium without one is for clusters that have their own,
  * so an image counts in any repository. Images that were left out on purpose do not count.
- *
- * @throws ConfigError `registries-conf.malformed`; the errors of reading the bootstrap config
  */
 export async function findIncomplete(
   iso: IsoImage,
   { tree, index }: CheckedMedium,
   signal: AbortSignal,
 ): Promise<Completeness> {
-  const text = await readBootstrapIgnition(iso);
-  const config = text === undefined ? undefined : parseResolved(text, 'bootstrap config');
+  const configs = await readMediumConfigs(iso);
+  const config = mergeMediumConfigs(configs);
   const parts = await findNamingParts({ tree, index, config });
   const { named, unread } = await listNamedImages(parts, signal);
+  const broken = configs.flatMap(({ name, problem }) => (problem ? [{ name, problem }] : []));
   const shelf = await readShelf(tree);
-  const look = createLookup(config, shelf);
-  return { unread, absent: findAbsent(named, { look, shelf, leftOut: index?.leftOut }) };
+  try {
+    const look = createLookup(config, shelf);
+    const absent = findAbsent(named, { look, shelf, leftOut: index?.leftOut });
+    return { unread: [...unread, ...broken], absent };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const { message: problem } = error;
+    return { unread: [...unread, ...broken, { name: 'registries.conf', problem }], absent: [] };
+  }
 }
 
 function createLookup(config: IgnitionConfig | undefined, shelf: Shelf): NodeLookup {
   const conf = config && readRegistriesConf(config);
   if (conf !== undefined) return createConfLookup(conf);
-  const repositories = [...new Set([...shelf].map((name) => name.replace(/[@:].*$/, '')))];
-  return () => repositories;
+  const look = createShelfLookup(shelf);
+  return (image) => {
+    const having = look(image);
+    return having.length > 0 ? having : EVERYWHERE;
+  };
 }
+
+/** For messages: the name of no repository has a blank. */
+const EVERYWHERE = ['every repository'];

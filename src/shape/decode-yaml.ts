@@ -1,3 +1,4 @@
+import { explainBroken, withoutBroken } from '../base/text/utf8.ts';
 import { isMap, isScalar, isSeq, type Node, type YAMLMap, type Scalar, type YAMLSeq } from 'yaml';
 import { type Aliases, createAliases, type NodePair } from './aliases.ts';
 import { readGoScalar } from './go-scalar.ts';
@@ -159,6 +160,11 @@ export class Walk {
   }
 
   #readScalar(scalar: Scalar, shape: Shape, path: string): Plain | undefined {
+    const why = explainBroken(textOf(scalar));
+    if (why !== undefined) {
+      this.#refuse(path, why);
+      return withoutBroken(textOf(scalar)); // so that rules have no further complaint of it
+    }
     if (scalar.type === 'PLAIN') this.#unquoted.set(path, textOf(scalar));
     const isPlain = scalar.type === 'PLAIN' && scalar.tag === undefined;
     const value = isPlain ? this.#dialect.readScalar(scalar.source ?? '') : textOf(scalar);
@@ -213,11 +219,11 @@ export class Walk {
   #readKey(pair: NodePair, path: string): string {
     const target = this.#aliases.follow(pair.key);
     const text = isScalar(target) ? textOf(target) : undefined;
-    if (text !== undefined && text.length <= LONGEST_KEY) return text;
+    const why = explainKey(text);
+    if (text !== undefined && why === undefined) return text;
     const offset = offsetOfKey(pair);
     const code = 'config.syntax';
-    const must = text === undefined ? 'text' : `at most ${LONGEST_KEY} characters long`;
-    this.findings.push({ code, offset, path, problem: `a key must be ${must}`, hideValue: true });
+    this.findings.push({ code, offset, path, problem: `a key ${why ?? ''}`, hideValue: true });
     return '(unusable key)';
   }
 
@@ -243,6 +249,12 @@ export class Walk {
  * place below a key repeats it.
  */
 const LONGEST_KEY = 1024;
+
+function explainKey(text: string | undefined): string | undefined {
+  if (text === undefined) return 'must be text';
+  if (text.length > LONGEST_KEY) return `must be at most ${LONGEST_KEY} characters long`;
+  return explainBroken(text);
+}
 
 /** True if scalars are read as they are written. */
 const isOfTexts = (shape: Shape): boolean =>

@@ -52,6 +52,25 @@ describe('a hostile file is refused in bounded time', () => {
     expect(show('operators: &a [{catalog: x, packages: *a}]')).not.toBe('');
   });
 
+  test('texts and keys that no file system, program or encoding takes', () => {
+    const lines = [
+      'mirrorPath: "/tmp/\\0"',
+      'userCorePass: "hunter2\\0"',
+      'additionalImages: [{name: "q.io/a:1\\uD800"}]',
+      '"pull\\0Secret": x',
+    ];
+    const problems = checkConfig(inputOf(lines.join('\n'), '/absent/a.yaml'), { env: {} }).problems;
+    expect(problems.map(({ line, problem }) => `${line} ${problem}`)).toEqual(
+      expect.arrayContaining([
+        '1 has a NUL character',
+        '2 has a NUL character',
+        '3 has half a surrogate pair',
+        '4 a key has a NUL character',
+      ]),
+    );
+    expect(JSON.stringify(problems)).not.toContain('hunter2');
+  });
+
   test.each(['', '---', '[]', 'x', '- a', '\0', '? [a]: b', '__proto__: {a: 1}', 'constructor: 1'])(
     'the text %j',
     (text) => {

@@ -87,7 +87,7 @@ describe('a rehearsal', () => {
     expect(stdout).toContain('  will      systemd starts the registry\n');
     expect(stdout).toMatch(/steps will happen.*\n$/);
     const { stdout: table } = await world.run('rehearse', iso, '-o', 'markdown');
-    expect(table).toContain('| registry | systemd starts the registry | will |  |  |\n');
+    expect(table).toContain('| registry | `systemd starts the registry` | will |  |  |\n');
   });
 
   it('holds the needs against a site', async () => {

@@ -55,6 +55,16 @@ describe('checkIgnition', () => {
     ]);
   });
 
+  it('looks at each name of a path once, even in paths of thousands of names', () => {
+    const deep = '/a'.repeat(2000);
+    const entries = Array.from({ length: 2000 }, (_, index) => ({ path: `${deep}${index}` }));
+    const storage = { files: entries, links: [{ path: deep.slice(0, -2), target: '/x' }] };
+    expect(check({ storage })).toHaveLength(2000);
+    expect(check({ storage: { files: [{ path: '' }, { path: '/a' }] } })).toEqual([
+      '$.storage.files.0: path is missing',
+    ]);
+  });
+
   it('refuses a file below a link of the same configuration', () => {
     const storage = { files: [{ path: '/a/b/c' }], links: [{ path: '/a/b', target: '/x' }] };
     expect(check({ storage })).toEqual([

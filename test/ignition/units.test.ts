@@ -67,4 +67,31 @@ describe('units of a config', () => {
     expect(faultsOf({ contents: '[Service]\nExecStart=/usr/bin/podman run x\n' })).toEqual([]);
     expect(faultsOf({ contents: '[Service]\nExecStart=/usr/local/bin/agent\n' })).toEqual([]);
   });
+
+  it('reads each script once, however many ways and calls lead to it', () => {
+    const at = (name: string, level: number): string => `/usr/local/bin/${name}${level}.sh`;
+    const files = Array.from({ length: 5000 }, (_, level) => {
+      const text = `${at('a', level + 1)}\n${at('b', level + 1)}\n`;
+      return [textFile(at('a', level), text, 0o755), textFile(at('b', level), text, 0o755)];
+    });
+    const contents = `[Service]\n${`ExecStart=${at('a', 0)}\n`.repeat(5000)}`;
+    expect(faultsOf({ contents }, files.flat())).toEqual([
+      `no config writes ${at('a', 5000)}`,
+      `no config writes ${at('b', 5000)}`,
+    ]);
+  });
+
+  it('names a missing script for every unit that starts it, and a called one once', () => {
+    const unit = { contents: `[Service]\nExecStart=/usr/local/bin/gone.sh\nExecStop=${RUN}\n` };
+    const config = {
+      ignition: { version: '3.2.0' },
+      storage: { files: [textFile(RUN, '/usr/local/bin/called.sh\n', 0o755)] },
+      systemd: { units: ['a.service', 'b.service'].map((name) => ({ name, ...unit })) },
+    };
+    expect(findUnitFaults(config)).toEqual([
+      { unit: 'a.service', problem: 'no config writes /usr/local/bin/gone.sh' },
+      { unit: 'a.service', problem: 'no config writes /usr/local/bin/called.sh' },
+      { unit: 'b.service', problem: 'no config writes /usr/local/bin/gone.sh' },
+    ]);
+  });
 });

@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Digest, hexOf } from '../../src/base/digest.ts';
+import { textFile } from '../../src/ignition/index.ts';
 import { parseResolved } from '../../src/ignition/resolve.ts';
 import type { IsoImage } from '../../src/iso/index.ts';
 import { openIso } from '../../src/iso/read/open.ts';
@@ -147,5 +148,32 @@ describe.skipIf(!hasTools)('the images that a medium names', () => {
         images: [`${world.registry.host}/ocp/art-dev@sha256:${etcd}`],
       },
     ]);
+  });
+
+  it('are looked for by the configs as hosts merge them, and a broken one is a problem', async () => {
+    const look = async (conf: string): Promise<{ exitCode: number; problems: string[] }> => {
+      const file = textFile('/etc/containers/registries.conf', conf, 0o644);
+      const config = { ignition: { version: '3.2.0' }, storage: { files: [file] } };
+      await writeFile(join(world.directory, 'override.ign'), JSON.stringify(config));
+      const out = ['--output', 'override.iso', '--force'];
+      const made = await world.run(
+        'customize',
+        'names.iso',
+        '--ignition-override',
+        'override.ign',
+        ...out,
+      );
+      expect(made.exitCode, made.stderr).toBe(0);
+      const { exitCode, stdout } = await world.run('verify', 'override.iso', '-o', 'json');
+      const { problems } = JSON.parse(stdout) as Verification;
+      return { exitCode, problems: problems.map(({ problem }) => problem) };
+    };
+    const elsewhere = await look('[[registry]]\nlocation = "127.0.0.1"\nblocked = true\n');
+    expect(elsewhere.exitCode).toBe(8);
+    expect(elsewhere.problems).toContainEqual(expect.stringContaining('is not where hosts look'));
+    expect(await look('[[registry')).toEqual({
+      exitCode: 8,
+      problems: ['registries.conf: registries.conf of the nodes: it is not TOML'],
+    });
   });
 });

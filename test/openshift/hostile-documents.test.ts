@@ -5,6 +5,8 @@ import { planExtraManifests } from '../../src/openshift/node/manifests.ts';
 import { selectServed } from '../../src/openshift/node/served-kinds.ts';
 import { parseImageReferences, parseReleaseMetadata } from '../../src/openshift/release/release.ts';
 import { readDefinitionsOf } from '../support/node-configs.ts';
+import { readArchivedSet } from '../../src/openshift/workspace/archived.ts';
+import type { WorkspaceFiles } from '../../src/openshift/workspace/files.ts';
 import { findUpgradePath } from '../../src/openshift/release/upgrade-path.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}` as const;
@@ -198,5 +200,22 @@ describe('an update graph', () => {
     const graph = { nodes, edges, conditionalEdges: [] };
     expect(findUpgradePath(graph, '4.20.0', '4.20.9999')).toBeUndefined();
     expect(findUpgradePath(graph, '__proto__', 'constructor')).toBeUndefined();
+  });
+});
+
+describe('an image set configuration in archives of oc-mirror', () => {
+  const colons = `oci:${':'.repeat(500_000)}`;
+  it.each([
+    [`${colons}/`, colons],
+    [`oci:${'/'.repeat(500_000)}x`, 'x'],
+    ['oci:/a/b//', 'b'],
+  ])('is read in linear time, whatever its catalogs are called', (catalog, repository) => {
+    const text = JSON.stringify({ mirror: { operators: [{ catalog, full: true }] } });
+    const files = {
+      list: (path: string) => (path === '' ? ['isc_1'] : []),
+      read: () => ({ bytes: Buffer.from(text), name: 'isc_1' }),
+    };
+    const [found] = readArchivedSet(files as unknown as WorkspaceFiles, () => 0).catalogs;
+    expect(found?.repository === repository).toBe(true);
   });
 });

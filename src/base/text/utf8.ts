@@ -17,3 +17,12 @@ export function decodeUserText(bytes: Uint8Array, path: string, code = 'config.n
     hint: 'save it as UTF-8, or name another file',
   });
 }
+
+/** The fault of a text that neither a path nor UTF-8 can have; undefined without one. */
+export function explainBroken(text: string): string | undefined {
+  if (text.includes('\0')) return 'has a NUL character';
+  return /\p{Surrogate}/u.test(text) ? 'has half a surrogate pair' : undefined;
+}
+
+/** A text without what `explainBroken` finds. */
+export const withoutBroken = (text: string): string => text.replaceAll(/\0|\p{Surrogate}/gu, '');

@@ -1,5 +1,6 @@
 import { Option } from 'commander';
 import { SealiftError } from '../../base/errors.ts';
+import { toPrintable } from '../../base/text/words.ts';
 import { rehearse } from '../../media/rehearse/rehearse.ts';
 import type { Step } from '../../media/rehearse/step.ts';
 import { isElsewhere } from '../../outputs/read/open.ts';
@@ -70,7 +71,9 @@ export const formatRehearsed = ({ rehearsal }: Rehearsed): readonly string[] =>
         `  rehearsal ${rehearsal.will} steps will happen, ${rehearsal.willNot.length} will not, ${rehearsal.unknown} cannot be known`,
         ...rehearsal.willNot
           .slice(0, SHOWN)
-          .map(({ name, reason = 'no reason' }) => `            will not: ${name}: ${reason}`),
+          .map(({ name, reason = 'no reason' }) =>
+            toPrintable(`            will not: ${name}: ${reason}`),
+          ),
       ]
     : [];
 

@@ -20,6 +20,7 @@ import { requireReferences } from '../request-installation.ts';
 import { ISO_ARGUMENT, runWithProgress, useWatched, type Watched } from '../run.ts';
 import { readPlannedHosts } from '../../sites/planned-hosts.ts';
 import { createOutputOption, writeResult } from '../terminal/output.ts';
+import { formatMarkdownReport, type Table } from '../terminal/report.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 
 type RehearseCliOptions = AccessOptions & {
@@ -219,37 +220,42 @@ function formatVerdict(name: string, { steps, release }: Rehearsal): string {
   const [failing, unknown] = [count('will-not'), count('unknown')];
   const what = release ? `${name} (${release.version}, ${release.architecture})` : name;
   const open = unknown === 0 ? '' : `, ${unknown} cannot be known`;
-  return failing === 0
-    ? `${what}: ${count('will')} steps will happen${open}`
-    : `${what}: ${failing} of ${steps.length} steps will not happen${open}`;
+  return toPrintable(
+    failing === 0
+      ? `${what}: ${count('will')} steps will happen${open}`
+      : `${what}: ${failing} of ${steps.length} steps will not happen${open}`,
+  );
 }
 
-function formatMarkdown(name: string, value: Rehearsal): string {
-  const cell = (text = ''): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
-  const rows = value.steps.map(
-    ({ part, name, outcome, reason, place }) =>
-      `| ${part} | ${cell(name)} | ${WORDS[outcome]} | ${cell(reason)} | ${cell(place)} |`,
-  );
-  const needs = value.needs.map(
-    ({ host, count, cores, memory, disk, because }) =>
-      `| ${nameHost(host, count)} | ${cores} | ${formatSize(memory)} | ${Math.ceil(disk / GB)} GB | ${cell(because)} |`,
-  );
-  return [
-    `# Rehearsal of ${cell(name)}`,
-    '',
-    formatVerdict(cell(name), value),
-    '',
-    '| part | step | outcome | reason | place |',
-    '| --- | --- | --- | --- | --- |',
-    ...rows,
-    '',
-    ...(needs.length === 0
-      ? []
-      : [
-          '| host | cores | memory | disk | because |',
-          '| --- | --- | --- | --- | --- |',
-          ...needs,
-          '',
+const formatMarkdown = (name: string, value: Rehearsal): string =>
+  formatMarkdownReport({
+    title: ['Rehearsal of ', { code: name }],
+    summary: [['verdict', [{ code: formatVerdict(name, value) }]]],
+    tables: [
+      {
+        title: 'Steps',
+        head: ['part', 'step', 'outcome', 'reason', 'place'],
+        rows: value.steps.map(({ part, name, outcome, reason = '', place = '' }) => [
+          [part],
+          [{ code: name }],
+          [WORDS[outcome]],
+          [{ code: reason }],
+          [{ code: place }],
         ]),
-  ].join('\n');
-}
+      },
+      ...(value.needs.length === 0 ? [] : [tableOfNeeds(value.needs)]),
+    ],
+    notes: [],
+  });
+
+const tableOfNeeds = (needs: Rehearsal['needs']): Table => ({
+  title: 'Hosts',
+  head: ['host', 'cores', 'memory', 'disk', 'because'],
+  rows: needs.map(({ host, count, cores, memory, disk, because = '' }) => [
+    [nameHost(host, count)],
+    [String(cores)],
+    [formatSize(memory)],
+    [`${Math.ceil(disk / GB)} GB`],
+    [because],
+  ]),
+});

@@ -4,6 +4,7 @@ import { EXTRA_MANIFESTS } from '../../openshift/agent/configure.ts';
 import { findReleaseImage } from '../../openshift/agent/live-system.ts';
 import { requireMadeFor, TOLD_IMAGE_SET } from '../../openshift/installer/made-for.ts';
 import { planExtraManifests } from '../../openshift/node/manifests.ts';
+import { explainMirrorNames } from '../../openshift/node/read-registry.ts';
 import type { RpmArchitecture } from '../../openshift/release/bundle.ts';
 import type { ConfigImageCheck } from '../config-image.ts';
 import { readExtraManifests } from '../named-images.ts';
@@ -24,7 +25,7 @@ export function rehearseInstaller(
       requireMadeFor(live, { version, digestReference, arch: architecture as RpmArchitecture });
     }, version),
     playImageSet(files.get(TOLD_IMAGE_SET)),
-    playManifests(live),
+    ...playManifests(live),
     ...(image === undefined
       ? [
           cannotKnow(PART, 'the live system takes a configuration image', {
@@ -64,14 +65,21 @@ const playImageSet = (told: Uint8Array | undefined): Step =>
         : undefined,
   });
 
-/** By the rules of a build. */
-function playManifests(live: IgnitionConfig): Step {
+/** By the rules of a build, and those of the API for names in mirror sets. */
+function playManifests(live: IgnitionConfig): readonly Step[] {
   const name = 'the cluster takes the manifests of the medium';
+  const manifests = readExtraManifests(live);
+  const wrong = explainMirrorNames(manifests.map(({ text }) => text));
+  const place = EXTRA_MANIFESTS;
   try {
-    planExtraManifests(readExtraManifests(live), { useDefaultSourceNames: false });
-    return will(PART, name);
+    planExtraManifests(manifests, { useDefaultSourceNames: false });
+    return unlessAny(
+      PART,
+      name,
+      wrong.map((reason) => ({ reason, place })),
+    );
   } catch (error) {
     if (!(error instanceof SealiftError)) throw error;
-    return willNot(PART, name, { reason: error.message, place: EXTRA_MANIFESTS });
+    return [willNot(PART, name, { reason: error.message, place })];
   }
 }

@@ -1,13 +1,8 @@
-import { IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import {
-  decodeFileContent,
-  type IgnitionConfig,
-  mergeConfigs,
-  parseResolved,
-} from '../../ignition/index.ts';
+import { decodeFileContent, type IgnitionConfig } from '../../ignition/index.ts';
 import type { IsoImage } from '../../iso/index.ts';
 import type { RegistryTree } from '../../registry/index.ts';
+import { mergeMediumConfigs, type MediumConfig, readMediumConfigs } from '../live-config.ts';
 import { type MediaIndex, readIndex } from '../media-index.ts';
 import {
   findNamingParts,
@@ -15,19 +10,10 @@ import {
   type NamedImages,
   type NamingParts,
 } from '../named-images.ts';
-import { attempt, readBootstrapIgnition, readEmbeddedIgnition } from '../open.ts';
 import { findRegistryRoot } from '../tree.ts';
 import { walkRegistryTree } from '../walk-registry.ts';
 
 /* The medium as hosts find it: its files, its registry by directories, and the configs that Ignition merges. */
-
-/** A config of the medium, by the place from which Ignition takes it. */
-export type PlayedConfig = {
-  readonly name: string;
-  /** Absent if the medium lacks the config, or if it cannot be read. */
-  readonly config?: IgnitionConfig;
-  readonly problem?: string;
-};
 
 export type PlayedMedium = {
   readonly iso: IsoImage;
@@ -35,7 +21,7 @@ export type PlayedMedium = {
   /** Directory of the registry on the medium, and its tree; absent on a medium without images. */
   readonly registry?: { readonly root: string; readonly tree: RegistryTree };
   /** Lowest precedence first. */
-  readonly configs: readonly PlayedConfig[];
+  readonly configs: readonly MediumConfig[];
   /** The configs as Ignition merges them; absent without any. */
   readonly live?: IgnitionConfig;
   /** Contents of the files that the live system gets, by path. */
@@ -50,11 +36,8 @@ export type PlayedMedium = {
 export async function readPlayed(iso: IsoImage): Promise<PlayedMedium> {
   const index = await readIndex(iso);
   const root = await findRegistryRoot(iso);
-  const configs = [
-    await readConfig('bootstrap Ignition config', () => readBootstrapIgnition(iso)),
-    await readConfig('embedded Ignition config', () => readEmbedded(iso)),
-  ];
-  const live = mergeAll(configs.flatMap(({ config }) => config ?? []));
+  const configs = await readMediumConfigs(iso);
+  const live = mergeMediumConfigs(configs);
   return {
     iso,
     configs,
@@ -80,30 +63,6 @@ export async function readCarried(
   const parts = await findNamingParts({ tree, index, config: live });
   return { ...(await listNamedImages(parts, signal)), releases: parts.releases };
 }
-
-/** An ISO without an embed area has no config, which the boot reports. */
-async function readEmbedded(iso: IsoImage): Promise<string | undefined> {
-  try {
-    return await readEmbeddedIgnition(iso);
-  } catch (error) {
-    if (error instanceof IntegrityError && error.code === 'iso.no-embed-area') return undefined;
-    throw error;
-  }
-}
-
-async function readConfig(
-  name: string,
-  read: () => Promise<string | undefined>,
-): Promise<PlayedConfig> {
-  const { value: config, problem } = await attempt(async () => {
-    const text = await read();
-    return text === undefined ? undefined : parseResolved(text, name);
-  });
-  return { name, ...withoutUndefined({ config, problem }) };
-}
-
-const mergeAll = ([first, ...others]: readonly IgnitionConfig[]): IgnitionConfig | undefined =>
-  first && others.reduce(mergeConfigs, first);
 
 /** Contents of the files of a config, by path, as far as the config holds them. */
 export function listContents(config: IgnitionConfig | undefined): ReadonlyMap<string, Buffer> {

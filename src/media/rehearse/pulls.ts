@@ -1,8 +1,14 @@
 import pLimit from 'p-limit';
 import { type Digest, hexOf } from '../../base/digest.ts';
+import { SealiftError } from '../../base/errors.ts';
 import { groupBy } from '../../base/lists.ts';
 import { findReleaseImage } from '../../openshift/agent/live-system.ts';
-import { createLeftOutTest, type NamedImage, type Shelf } from '../../openshift/mirror/closure.ts';
+import {
+  createLeftOutTest,
+  createShelfLookup,
+  type NamedImage,
+  type Shelf,
+} from '../../openshift/mirror/closure.ts';
 import { readStartedRegistry } from '../../openshift/node/read-registry.ts';
 import { createKeyReader, judgeAttached } from '../../openshift/release/attached-signature.ts';
 import { platformOf } from '../../openshift/release/bundle.ts';
@@ -24,9 +30,6 @@ import { createStore, type PulledImage, type Store } from './store.ts';
 import { cannotKnow, type Step, unlessAny, willNot } from './step.ts';
 
 const PART = 'pulls';
-
-/** Problems of one kind that become steps; the others are counted. */
-const MOST_NAMED = 50;
 
 type Playing = {
   readonly store: Store;
@@ -80,13 +83,14 @@ async function playAttached(
   named: readonly NamedImage[],
   { store, shelf }: { readonly store: Store; readonly shelf: Shelf },
 ): Promise<readonly Step[]> {
-  const repositories = [...new Set([...shelf].map((name) => name.replace(/[@:].*$/, '')))];
+  const look = createShelfLookup(shelf);
   const problems: { reason: string }[] = [];
   for (const one of uniqueImages(named)) {
     const { digest } = one.image;
     if (digest === undefined) continue;
-    const having = repositories.filter((repository) => shelf.has(`${repository}@${digest}`));
-    const found = await Promise.all(having.map((repository) => store.pull(repository, digest)));
+    const found = await Promise.all(
+      look(one.image).map((repository) => store.pull(repository, digest)),
+    );
     const [first = 'no repository of the medium has it'] = found;
     const isWhole = found.some((image) => typeof image !== 'string');
     if (!isWhole && typeof first === 'string')
@@ -159,11 +163,7 @@ async function playAll(
         const wrong = problems.flatMap(({ one, reason }) =>
           reason === undefined ? [] : [{ reason: `${describe(one)}: ${reason}` }],
         );
-        const more = wrong.length - MOST_NAMED;
-        return unlessAny(PART, `${puller.who} pull ${count(images.length)} of ${group}`, [
-          ...wrong.slice(0, MOST_NAMED),
-          ...(more > 0 ? [{ reason: `and ${more} more` }] : []),
-        ]);
+        return unlessAny(PART, `${puller.who} pull ${count(images.length)} of ${group}`, wrong);
       }),
   );
   return (await Promise.all(steps)).flat();
@@ -187,7 +187,8 @@ async function explainPull(
   judging: Judging,
 ): Promise<string | undefined> {
   const { store, served } = judging;
-  const asked = resolveCandidates(conf, image).map(({ reference }) => reference);
+  const asked = listAsked(conf, image);
+  if (typeof asked === 'string') return asked;
   for (const reference of asked.filter(({ registry }) => registry === served)) {
     const { value: digest } = await attempt(() => store.resolve(reference));
     if (digest === undefined) continue; // the next mirror is asked
@@ -196,6 +197,16 @@ async function explainPull(
     return explainSignatures(image, found, { policies: policiesOf(image), ...judging });
   }
   return explainAbsent(asked, served);
+}
+
+/** The places that are asked, or the reason why a mirror of them makes no reference, which ends the pull. */
+function listAsked(conf: Puller['conf'], image: Reference): readonly Reference[] | string {
+  try {
+    return resolveCandidates(conf, image).map(({ reference }) => reference);
+  } catch (error) {
+    if (error instanceof SealiftError) return error.message;
+    throw error;
+  }
 }
 
 function explainAbsent(asked: readonly Reference[], served: string): string {

@@ -48,6 +48,15 @@ export const cannotKnow = outcomeOf('unknown');
 export const unless = (part: Part, name: string, about: About): Step =>
   about.reason === undefined ? will(part, name) : willNot(part, name, about);
 
+/** Problems of one kind that become steps; the others are counted. */
+const MOST_NAMED = 50;
+
 /** One step without the problems, or one for each of them. */
-export const unlessAny = (part: Part, name: string, problems: readonly About[]): readonly Step[] =>
-  problems.length === 0 ? [will(part, name)] : problems.map((about) => willNot(part, name, about));
+export function unlessAny(part: Part, name: string, problems: readonly About[]): readonly Step[] {
+  if (problems.length === 0) return [will(part, name)];
+  const more = problems.length - MOST_NAMED;
+  return [
+    ...problems.slice(0, MOST_NAMED),
+    ...(more > 0 ? [{ reason: `and ${more} more` }] : []),
+  ].map((about) => willNot(part, name, about));
+}

@@ -1,3 +1,5 @@
+import { formatNames } from '../../base/errors.ts';
+import { groupBy } from '../../base/lists.ts';
 import type { Catalog } from '../../fbc/index.ts';
 import { formatReference, readReference, type Reference } from '../../registry/index.ts';
 import { listBundles } from '../catalog/selected.ts';
@@ -61,17 +63,17 @@ export function findAbsent(
   named: readonly NamedImage[],
   { look, shelf, leftOut = [] }: Places,
 ): readonly AbsentImage[] {
-  const absent = new Map<string, AbsentImage>();
   const isLeftOut = createLeftOutTest(leftOut);
-  for (const { image, neededBy } of named) {
-    const name = formatReference(image);
-    if (isLeftOut(name)) continue;
-    const known = absent.get(name);
-    if (known) absent.set(name, { ...known, neededBy: [...known.neededBy, neededBy] });
-    else if (!isOnShelf(image, { look, shelf }))
-      absent.set(name, { image: name, neededBy: [neededBy], asked: look(image) });
-  }
-  return [...absent.values()];
+  const byName = groupBy(named, ({ image }) => formatReference(image));
+  return [...byName].flatMap(([name, [first, ...others]]) =>
+    first === undefined || isLeftOut(name) || isOnShelf(first.image, { look, shelf })
+      ? []
+      : {
+          image: name,
+          neededBy: [first, ...others].map(({ neededBy }) => neededBy),
+          asked: look(first.image),
+        },
+  );
 }
 
 /** Describes an absent image in words that follow its name. */
@@ -81,8 +83,9 @@ export function describeAbsence({ neededBy, asked }: AbsentImage): string {
       component === undefined ? (bundle ?? part) : `${component} of ${part}`,
     ),
   );
-  const places = asked.length === 0 ? 'no mirror set leads to it' : `looked in ${asked.join(', ')}`;
-  return `(needed by ${[...needs].join(', ')}): ${places}`;
+  const places =
+    asked.length === 0 ? 'no mirror set leads to it' : `looked in ${formatNames(asked)}`;
+  return `(needed by ${formatNames([...needs])}): ${places}`;
 }
 
 type Places = {
@@ -100,11 +103,18 @@ export function createLeftOutTest(leftOut: readonly string[]): (name: string) =>
 /** The digest, or the whole name of an image without one. */
 const versionOf = (name: string): string => name.replace(/^.*@/, '');
 
-function isOnShelf(
-  image: Reference,
-  { look, shelf }: { readonly look: NodeLookup; readonly shelf: Shelf },
-): boolean {
-  const { tag, digest } = image;
-  const version = digest === undefined ? `:${tag ?? 'latest'}` : `@${digest}`;
-  return look(image).some((repository) => shelf.has(repository + version));
+const isOnShelf = (image: Reference, { look, shelf }: Omit<Places, 'leftOut'>): boolean =>
+  look(image).some((repository) => shelf.has(repository + suffixOf(image)));
+
+/** The end of an image's name on a shelf. */
+const suffixOf = ({ tag, digest }: Reference): string =>
+  digest === undefined ? `:${tag ?? 'latest'}` : `@${digest}`;
+
+/** Creates a lookup of all repositories that have an image. */
+export function createShelfLookup(shelf: Shelf): NodeLookup {
+  const bySuffix = groupBy(shelf, (name) => name.slice(name.search(/[@:]/)));
+  return (image) => {
+    const suffix = suffixOf(image);
+    return (bySuffix.get(suffix) ?? []).map((name) => name.slice(0, -suffix.length));
+  };
 }

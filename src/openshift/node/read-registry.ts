@@ -1,8 +1,10 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { joinProblem, printable } from '../../base/text/words.ts';
 import { type IgnitionConfig, isInstalled, type Unit } from '../../ignition/index.ts';
 import { parse } from '../../shape/parse-text.ts';
 import { type ImagePolicy, readImagePolicies } from '../release/image-policy.ts';
 import {
+  explainRegistryName,
   parseRegistriesConf,
   type RegistriesConf,
   type RegistryEntry,
@@ -101,32 +103,31 @@ const SETS = [
  * @param texts manifests as YAML, in the order of their names
  */
 export function readNodeRegistriesConf(texts: readonly string[]): RegistriesConf {
-  const entries = new Map<string, RegistryEntry>();
+  const sources = new Map<string, { isBlocked: boolean; readonly mirrors: Map<string, Mirror> }>();
   for (const document of texts.map(parseManifest)) {
     for (const { member, rule } of SETS.filter(({ kind }) => kind === document['kind'])) {
       for (const { source, mirrors, isBlocked } of listMirrors(document, member)) {
-        const known = entries.get(source);
-        const added = mirrors
-          .filter((location) => !known?.mirrors.some((one) => isSame(one, location, rule)))
-          .map((location) => ({ location, insecure: false, pullFromMirror: rule }));
-        entries.set(source, {
-          prefix: source,
-          location: source,
-          insecure: false,
-          blocked: isBlocked || known?.blocked === true,
-          mirrors: [...(known?.mirrors ?? []), ...added],
-        });
+        const known = sources.get(source) ?? { isBlocked: false, mirrors: new Map() };
+        sources.set(source, known);
+        known.isBlocked ||= isBlocked;
+        for (const location of mirrors) {
+          const mirror = { location, insecure: false, pullFromMirror: rule };
+          known.mirrors.set(`${rule} ${location}`, mirror); // where it stood first
+        }
       }
     }
   }
-  return { registries: [...entries.values()] };
+  const registries = [...sources].map(([source, { isBlocked, mirrors }]) => ({
+    prefix: source,
+    location: source,
+    insecure: false,
+    blocked: isBlocked,
+    mirrors: [...mirrors.values()],
+  }));
+  return { registries };
 }
 
-const isSame = (
-  mirror: RegistryEntry['mirrors'][number],
-  location: string,
-  rule: string,
-): boolean => mirror.location === location && mirror.pullFromMirror === rule;
+type Mirror = RegistryEntry['mirrors'][number];
 
 function listMirrors(
   { spec }: Parsed,
@@ -147,6 +148,18 @@ function listMirrors(
     };
   });
 }
+
+/** Names in mirror sets that no registry can have, and for which the cluster refuses the set; each with the reason. */
+export const explainMirrorNames = (texts: readonly string[]): readonly string[] =>
+  texts.map(parseManifest).flatMap((document) =>
+    SETS.filter(({ kind }) => kind === document['kind'])
+      .flatMap(({ member }) => listMirrors(document, member))
+      .flatMap(({ source, mirrors }) => [source.replace(/^\*\./, ''), ...mirrors])
+      .flatMap((name) => {
+        const why = explainRegistryName(name.replace(/^[\w-]+(?=\/)/, '$&:1')); // no dot is needed
+        return why === undefined ? [] : [joinProblem(`mirror set: "${printable(name)}"`, why)];
+      }),
+  );
 
 /** Images that CatalogSources name. */
 export const listCatalogImages = (texts: readonly string[]): readonly string[] =>

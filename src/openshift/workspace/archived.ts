@@ -105,10 +105,13 @@ function readCatalogEntry(entry: Entry, cache: Cache): readonly ArchivedCatalog[
   if (!place) return [];
   const isFull = entry['full'] === true && listEntries(entry['packages']).length === 0;
   const { repository, tag } = place;
-  const component = name.replace(/[@:][^/]*$/, '').replace(/^.*\//, '');
+  const component = lastOf(name).replace(/[@:][^]*$/, '');
   const storedTag = isFull ? tag : (findFiltered({ component, repository, tag }, cache) ?? tag);
   return [{ name, repository, tag, storedTag }];
 }
+
+/** The last name of a path. */
+const lastOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
 /** oc-mirror's place of a catalog; one of an OCI layout has the name of its directory. */
 function placeCatalogEntry(
@@ -120,7 +123,7 @@ function placeCatalogEntry(
     tag: textOf(entry, 'targetTag'),
   });
   if (name.startsWith('oci:')) {
-    const repository = target.repository ?? name.replace(/\/+$/, '').replace(/^.*\//, '');
+    const repository = target.repository ?? lastOf(name.replace(/(?<!\/)\/+$/, ''));
     return { repository, tag: target.tag ?? 'latest' };
   }
   const reference = readReference(name);

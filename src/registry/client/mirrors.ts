@@ -99,34 +99,40 @@ export function resolveCandidates(conf: RegistriesConf, reference: Reference): C
 const isMirrorFor = (rule: PullFromMirror, { tag, digest }: Reference): boolean =>
   rule === 'all' || (rule === 'tag-only') === (tag !== undefined && digest === undefined);
 
-type Match = { readonly entry: RegistryEntry; readonly end: number; readonly rest: string };
+type Match = { readonly entry: RegistryEntry; readonly rest: string };
+
+const indexes = new WeakMap<RegistriesConf, ReadonlyMap<string, RegistryEntry>>();
+
+/** Entries by prefix. Every image is looked for in every entry, and there may be thousands of both. */
+function indexOf(conf: RegistriesConf): ReadonlyMap<string, RegistryEntry> {
+  const known =
+    indexes.get(conf) ?? new Map(conf.registries.map((entry) => [entry.prefix, entry] as const));
+  indexes.set(conf, known);
+  return known;
+}
 
 /** The longest match; among equals, a name wins over a wildcard, and a longer wildcard over a shorter. */
-function findEntry({ registries }: RegistriesConf, reference: Reference): Match | undefined {
+function findEntry(conf: RegistriesConf, reference: Reference): Match | undefined {
   const text = formatReference(reference);
-  const matches = registries.flatMap((entry): Match[] => {
-    const end = endOfMatch(entry.prefix, text);
-    return end === undefined ? [] : [{ entry, end, rest: text.slice(end) }];
-  });
-  const isOfWildcard = ({ entry }: Match): boolean => entry.prefix.startsWith('*');
-  return matches.sort(
-    (a, b) =>
-      b.end - a.end ||
-      Number(isOfWildcard(a)) - Number(isOfWildcard(b)) ||
-      b.entry.prefix.length - a.entry.prefix.length,
-  )[0];
+  const byPrefix = indexOf(conf);
+  const host = /^[^/:@]*/.exec(text)?.[0] ?? '';
+  for (let end = text.length; end > 0; end--) {
+    if (!isEndOfName(text, end)) continue;
+    const names = [text.slice(0, end), ...(end === host.length ? listWildcards(host) : [])];
+    const name = names.find((one) => byPrefix.has(one));
+    const entry = name === undefined ? undefined : byPrefix.get(name);
+    if (entry) return { entry, rest: text.slice(end) };
+  }
+  return undefined;
 }
 
-/** Finds the end of a prefix in a reference; a part of a name is not a match. */
-function endOfMatch(prefix: string, text: string): number | undefined {
-  let end = prefix.length;
-  if (prefix.startsWith('*.')) {
-    const host = /^[^/:@]*/.exec(text)?.[0] ?? '';
-    if (!host.endsWith(prefix.slice(1))) return undefined;
-    end = host.length;
-  } else if (!text.startsWith(prefix)) return undefined;
-  return end === text.length || '/:@'.includes(text.charAt(end)) ? end : undefined;
-}
+/** False within a name, a part of which is not a match. */
+const isEndOfName = (text: string, end: number): boolean =>
+  end === text.length || '/:@'.includes(text.charAt(end));
+
+/** `*.b.c` and `*.c` of `a.b.c`. */
+const listWildcards = (host: string): readonly string[] =>
+  [...host.matchAll(/\./g)].map(({ index }) => `*${host.slice(index)}`);
 
 /** @param written the text that is wrong, for its line */
 type Refuse = (reason: string, written?: string) => never;

@@ -22,12 +22,16 @@ type Directory = Map<string, Directory | ArchivedFile>;
  * Indexes tars. A file of a later tar takes the place of one of the same name; names that lead out of
  * the tree are left out.
  *
- * @throws the errors of `indexTar`
+ * @throws ConfigError `registry.too-large`; the errors of `indexTar`
  */
 export function indexArchives(archives: readonly string[]): ArchivedFiles {
   const root: Directory = new Map();
+  let count = 0;
   for (const archive of archives) {
-    for (const { name, ...place } of indexTar(archive)) add(root, name, { archive, ...place });
+    for (const { name, ...place } of indexTar(archive)) {
+      if (++count > MOST_FILES) throw refuseMany(archive);
+      add(root, name, { archive, ...place });
+    }
   }
   const find = (path: string): Directory | ArchivedFile | undefined => {
     let node: Directory | ArchivedFile | undefined = root;
@@ -45,6 +49,16 @@ export function indexArchives(archives: readonly string[]): ArchivedFiles {
     },
   };
 }
+
+/** Far more than the files of 10,000 images; each takes some 600 bytes of memory. */
+const MOST_FILES = 400_000;
+
+const refuseMany = (archive: string): ConfigError =>
+  new ConfigError('registry.too-large', `the archives up to ${archive} have too many files`, {
+    expected: `at most ${MOST_FILES}`,
+    found: `more than ${MOST_FILES}`,
+    hint: 'mirror to a directory, which is read in place',
+  });
 
 const split = (path: string): string[] => path.split('/').filter((name) => name !== '');
 

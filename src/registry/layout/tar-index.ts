@@ -14,11 +14,14 @@ export type TarMember = {
 
 const BLOCK = 512;
 
-/** Bytes read at once: the headers of many small members are in one window, bodies are skipped. */
-const WINDOW = 1 << 20;
+/** Bytes read at once: more where headers of small members follow each other, few behind a body that is skipped. */
+const WINDOW = { least: 1 << 12, most: 1 << 20 };
 
 /** Far larger than the extended headers of any name that a file system allows. */
 const LARGEST_EXTENSION = 1 << 20;
+
+/** PATH_MAX of Linux. */
+const LONGEST_NAME = 4096;
 
 /**
  * Lists the regular files of a tar (POSIX ustar and pax, GNU) by its headers alone, so that the cost
@@ -26,10 +29,10 @@ const LARGEST_EXTENSION = 1 << 20;
  *
  * @throws IntegrityError `registry.tar-damaged`; the system's errors
  */
-export function indexTar(path: string): readonly TarMember[] {
+export function* indexTar(path: string): Generator<TarMember> {
   const file = openToReadSync(path);
   try {
-    return readMembers({ path, size: fstatSync(file).size, read: createWindow(file) });
+    yield* readMembers({ path, size: fstatSync(file).size, read: createWindow(file) });
   } finally {
     closeSync(file);
   }
@@ -40,13 +43,16 @@ type Read = (offset: number, size: number) => Buffer;
 type Tar = { readonly path: string; readonly size: number; readonly read: Read };
 
 function createWindow(file: number): Read {
-  const window = Buffer.allocUnsafe(WINDOW + LARGEST_EXTENSION);
+  const window = Buffer.allocUnsafe(WINDOW.most);
   let start = 0;
   let end = 0;
+  let wanted = WINDOW.least;
   return (offset, size) => {
     if (offset < start || offset + size > end) {
+      const isNext = offset <= end;
+      wanted = isNext ? Math.min(2 * wanted, WINDOW.most) : WINDOW.least;
       start = offset;
-      end = offset + readFully(file, window.subarray(0, Math.max(WINDOW, size)), offset);
+      end = offset + readFully(file, window.subarray(0, Math.max(wanted, size)), offset);
     }
     return window.subarray(offset - start, Math.min(end, offset + size) - start);
   };
@@ -65,28 +71,35 @@ function readFully(file: number, buffer: Buffer, offset: number): number {
 /** Values of an extended header, which replace those of the member behind it. */
 type Extension = { readonly name?: string; readonly size?: number };
 
-function readMembers(tar: Tar): readonly TarMember[] {
-  const members: TarMember[] = [];
+function* readMembers(tar: Tar): Generator<TarMember> {
   let extension: Extension = {};
   for (let at = 0; ;) {
     const header = tar.read(at, BLOCK);
     if (header.length < BLOCK) throw damaged(tar, 'ends without the mark of its end');
-    if (header[0] === 0 && header.every((byte) => byte === 0)) return members;
+    if (header[0] === 0 && header.every((byte) => byte === 0)) return;
     checkHeader(tar, header, at);
     const type = header.toString('latin1', 156, 157);
-    const size = extension.size ?? readNumber(header, 124, 12);
+    const size = requireSize(tar, extension.size ?? readNumber(header, 124, 12), at);
     const offset = at + BLOCK;
-    if (offset + size > tar.size) throw damaged(tar, `ends inside the member at byte ${at}`);
     if (EXTENSIONS.has(type))
       extension = { ...extension, ...readExtension(tar, { type, offset, size }) };
     else {
       const name = (extension.name ?? readName(header)).replace(/^(?:\.\/)+/, '');
+      if (name.length > LONGEST_NAME) throw damaged(tar, `has a name of ${name.length} characters`);
       const modified = readNumber(header, 136, 12);
-      if (REGULAR.has(type)) members.push({ name, offset, size, modified });
+      if (REGULAR.has(type)) yield { name, offset, size, modified };
       extension = {};
     }
     at = offset + Math.ceil(size / BLOCK) * BLOCK;
   }
+}
+
+/** A size below zero would lead back to members that were read. */
+function requireSize(tar: Tar, size: number, at: number): number {
+  if (!Number.isSafeInteger(size) || size < 0)
+    throw damaged(tar, `has no size of the member at byte ${at}`);
+  if (at + BLOCK + size > tar.size) throw damaged(tar, `ends inside the member at byte ${at}`);
+  return size;
 }
 
 /** POSIX `0` and its older forms. */

@@ -1,5 +1,6 @@
 import { LineCounter } from 'yaml';
 import { formatSize, appendSuggestion, printable } from '../../base/text/words.ts';
+import { explainBroken } from '../../base/text/utf8.ts';
 import { parseAllDocuments, findYamlExcess } from '../../shape/parse-text.ts';
 import {
   findContexts,
@@ -106,9 +107,8 @@ export function fillTemplate({ parts }: Template, cells: ReadonlyMap<string, str
 export function findValueFault(text: string): string | undefined {
   // eslint-disable-next-line no-control-regex -- they are what is looked for
   if (/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]/.test(text)) return 'has control characters';
-  if (/\p{Surrogate}/u.test(text)) return 'has half a surrogate pair';
   if (text.length > MAX_FILE) return `is too long: a file may have at most ${formatSize(MAX_FILE)}`;
-  return undefined;
+  return explainBroken(text);
 }
 
 /** `: did you mean "x"?`, or nothing. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decodeFileContent } from '../../../src/ignition/index.ts';
 import {
+  explainMirrorNames,
   listCatalogImages,
   readNodeRegistriesConf,
   readStartedRegistry,
@@ -86,6 +87,34 @@ describe('registries.conf of mirror sets', () => {
 
   it('asks the mirrors of tags for tags', () => {
     expect(asked(sets, 'quay.io/a/b:v1')).toEqual(['host:22625/tagged/b', 'quay.io/a/b']);
+  });
+
+  it('asks each mirror of a source once, where it stood first, however many there are', () => {
+    const lines = Array.from({ length: 12_000 }, (_, index) => {
+      const mirror = index === 11_999 ? 0 : index;
+      return `  - {source: quay.io/a, mirrors: [m.example/${mirror}]}`;
+    });
+    const text = ['kind: ImageDigestMirrorSet\nspec:\n  imageDigestMirrors:', ...lines, ''].join(
+      '\n',
+    );
+    const all = asked([text], `quay.io/a@${digest}`);
+    expect(all).toHaveLength(12_000);
+    expect([all[0], ...all.slice(-2)]).toEqual(['m.example/0', 'm.example/11998', 'quay.io/a']);
+  });
+
+  it('has names in its sets that the API takes, or a reason for each other', () => {
+    const set = (...mirrors: string[]): string =>
+      JSON.stringify({
+        kind: 'ImageTagMirrorSet',
+        spec: { imageTagMirrors: [{ source: '*.example.com', mirrors }] },
+      });
+    expect(explainMirrorNames([set('m.example:5000/a', 'm', 'm/a', 'localhost:1/b')])).toEqual([]);
+    expect(explainMirrorNames([set('a b', 'm.example/A', '::', '\u001b[31m')])).toEqual([
+      'mirror set: "a b": "a b" is not a valid registry host',
+      'mirror set: "m.example/A": "A" is not a valid repository name',
+      'mirror set: "::": "::" is not a valid registry host',
+      expect.stringContaining('is not a valid registry host'),
+    ]);
   });
 
   it('does not contact a source that a set blocks', () => {

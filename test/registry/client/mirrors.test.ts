@@ -47,6 +47,18 @@ describe('registries.conf', () => {
     expect(resolve(text, 'example.com.test/z:v1')).toEqual(['example.com.test/z:v1']);
   });
 
+  it('looks for an image among many entries as fast as among few', () => {
+    const entries = Array.from({ length: 10_000 }, (_, index) => {
+      const mirror = `[[registry.mirror]]\nlocation = "m.example/x${index}"\n`;
+      return `[[registry]]\nlocation = "quay.io/x${index}"\n${mirror}`;
+    });
+    const conf = parseRegistriesConf(entries.join(''), 'test');
+    for (let index = 0; index < 20_000; index++) {
+      const image = parseReference(`quay.io/x${index % 10_000}/a@${digest}`);
+      expect(resolveCandidates(conf, image).length).toBe(2);
+    }
+  });
+
   it('asks a mirror only for the references it is meant for', () => {
     const text = `
       [[registry]]
