@@ -145,14 +145,12 @@ export const parseAnnotations = (
   requireManifest(decodeJson(HEAD, bytes, GO_RULES));
 
 const requireManifest = <T>(decoded: Decoded<T>): T =>
-  requireDecoded(
-    decoded,
-    ([first]) =>
-      new IntegrityError(
-        isForeignDigest(first.found) ? 'manifest.unsupported' : 'manifest.malformed',
-        `manifest ${describeFinding(first)}`,
-      ),
-  );
+  requireDecoded(decoded, ([first]) => {
+    const message = `manifest ${describeFinding(first)}`;
+    return isForeignDigest(first.found)
+      ? new IntegrityError('manifest.unsupported', message)
+      : new IntegrityError('manifest.malformed', message);
+  });
 
 /** The children (index) or blobs (manifest) that a manifest needs, in document order. */
 export function descriptorsOf(manifest: Manifest): readonly Descriptor[] {

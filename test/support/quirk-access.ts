@@ -1,5 +1,5 @@
-import type { Asked, Quirk, Reply } from '../../support/quirky-front.ts';
-import type { Row } from './quirks.ts';
+import type { Asked, Quirk, Reply } from './quirky-front.ts';
+import type { Row } from './quirk-rows.ts';
 
 /* Ways in which registries ask for credentials, and token servers answer. */
 

@@ -1,5 +1,5 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { ELSEWHERE, type Asked, type Quirk, type Reply } from '../../support/quirky-front.ts';
+import { ELSEWHERE, type Asked, type Quirk, type Reply } from './quirky-front.ts';
 
 /* Habits of registries, and of proxies in front of them, that a standard allows or that people met. */
 

@@ -2,15 +2,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { groupBy } from '../../../src/base/lists.ts';
 import type { Entry } from '../../support/quirky-front.ts';
 import { requireTool } from '../../support/tools.ts';
-import { ACCESS_ROWS } from './access.ts';
-import { PLAIN_ROWS, type Row } from './quirks.ts';
+import { ACCESS_ROWS } from '../../support/quirk-access.ts';
+import { PLAIN_ROWS, type Row } from '../../support/quirk-rows.ts';
 import {
   COMMANDS,
   createQuirkWorld,
   type QuirkCommand,
   type QuirkWorld,
   type Run,
-} from './world.ts';
+} from '../../support/quirk-world.ts';
 
 /*
  * Every habit of a registry with every command: each ends with the right result, or names what is wrong. With

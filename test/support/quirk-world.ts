@@ -1,14 +1,14 @@
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { digestFile } from '../../../src/base/disk/files.ts';
-import { buildCatalogImage } from '../../support/catalog-images.ts';
-import { createLiveWorld, type Outcome } from '../../support/live-iso.ts';
-import { startPlainRegistry } from '../../support/plain-registry.ts';
-import { startQuirkyFront, type QuirkyFront, type Quirk } from '../../support/quirky-front.ts';
-import { buildLayeredImage } from '../../support/release.ts';
-import { patternOf } from '../../support/scripted-registry.ts';
-import { USER } from './access.ts';
-import type { Row } from './quirks.ts';
+import { digestFile } from '../../src/base/disk/files.ts';
+import { buildCatalogImage } from './catalog-images.ts';
+import { createLiveWorld, type Outcome } from './live-iso.ts';
+import { startPlainRegistry } from './plain-registry.ts';
+import { startQuirkyFront, type QuirkyFront, type Quirk } from './quirky-front.ts';
+import { buildLayeredImage } from './release.ts';
+import { patternOf } from './scripted-registry.ts';
+import { USER } from './quirk-access.ts';
+import type { Row } from './quirk-rows.ts';
 
 export const COMMANDS = ['plan', 'build', 'resources', 'catalog', 'verify', 'push'] as const;
 
