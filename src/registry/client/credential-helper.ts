@@ -16,14 +16,12 @@ export type Credential =
   /** A refresh token, good for a token server only. */
   | { readonly kind: 'identity'; readonly token: string; readonly from: string };
 
-export type HelperDesk = ReturnType<typeof createHelperDesk>;
-
 /** RFC 7617 2: passwords have no control characters; `echo` adds one. */
 export const hasLineBreak = (credential: Credential | undefined): boolean =>
   credential?.kind === 'basic' && /[\r\n]$/.test(credential.password);
 
 /** A question to a helper. */
-export type HelperQuestion = {
+type HelperQuestion = {
   readonly helper: string;
   readonly host: string;
   /** The answer that a registry refused. */
